@@ -1,0 +1,1 @@
+"""The rules of state_model over whole Arrow arrays."""

@@ -1,0 +1,442 @@
+"""The replay kernel: folds decoded records of one state partition, in log order, into states and delivery history.
+
+Rules: share-group-state-log §8 (replay), §9 (state batches: pointwise maximum of (delivery count, delivery state)),
+Kafka's ShareCoordinatorShard and PersisterStateBatchCombiner. A range is (first, last, priority); the priority packs
+count and state so that integer order is the combiner's order. Ranges are compared as step functions over their
+boundaries, never enumerated, so the work is bounded by the bytes of the log whatever offsets it claims.
+"""
+
+import numpy as np
+
+from state_model.columnar.kernels import kernel
+
+SNAPSHOT, UPDATE, TOMBSTONE = 0, 1, 2
+CHANGED, SPLIT_OR_JOINED, START_OFFSET_PASSED, RESET, DELETED = 1, 2, 3, 4, 5
+COMPLETE, PROVISIONAL, INCOMPLETE, UNCOMMITTED = 0, 1, 2, 3
+NONE = -1
+MAX_OFFSET = np.int64(np.iinfo(np.int64).max)
+
+# Columns of the scalar state of a share partition (int64 matrix: one row a key).
+(
+    PRESENT,
+    SNAPSHOT_EPOCH,
+    STATE_EPOCH,
+    LEADER_EPOCH,
+    START,
+    DCC,
+    CREATE,
+    WRITE,
+    LEADER_MAX,
+    STATE_MAX,
+    UPDATES,
+    SNAPSHOT_AT,
+    LIFE,
+    LAST_AT,
+    LAST_TIME,
+    COMPLETENESS,
+    REASON,
+    RANGE_AT,
+    RANGE_COUNT,
+    RANGE_ROOM,
+) = range(20)
+SCALAR_COUNT = 20
+
+# Columns of a range in the pool and in the scratch lists (int64 matrix: one row a range).
+FIRST, LAST, PRIORITY, FROM_AT, FROM_TIME = range(5)
+# Columns of a closed range.
+(C_KEY, C_FIRST, C_LAST, C_PRIORITY, C_FROM_AT, C_FROM_TIME, C_TO_AT, C_TO_TIME, C_REASON, C_LIFE) = range(10)
+
+
+@kernel
+def priority(count: int, state: int) -> int:
+    """(delivery count, delivery state) as one integer of the same order."""
+    return np.int64(count) * 256 + np.int64(state)
+
+
+@kernel
+def grown(rows: np.ndarray, need: int) -> np.ndarray:
+    """`rows` with room for at least `need` rows; contents kept."""
+    if need <= rows.shape[0]:
+        return rows
+    bigger = np.empty((max(need, rows.shape[0] * 2), rows.shape[1]), rows.dtype)
+    bigger[: rows.shape[0]] = rows
+    return bigger
+
+
+@kernel
+def push(out: np.ndarray, count: int, first: int, last: int, rank: int) -> int:
+    """Appends a range to the canonical list `out`, joining it with an equal neighbour; the new length."""
+    if count > 0 and out[count - 1, PRIORITY] == rank and out[count - 1, LAST] + 1 == first:
+        out[count - 1, LAST] = last
+        return count
+    out[count, FIRST] = first
+    out[count, LAST] = last
+    out[count, PRIORITY] = rank
+    return count + 1
+
+
+@kernel
+def paint(batches: np.ndarray, count: int, out: np.ndarray) -> int:
+    """Canonical list of overlapping, unordered batches: highest priority first paints what is still bare."""
+    starts = np.empty(2 * count, np.int64)
+    bounds = 0
+    for i in range(count):
+        starts[bounds] = batches[i, FIRST]
+        bounds += 1
+        if batches[i, LAST] < MAX_OFFSET:
+            starts[bounds] = batches[i, LAST] + 1
+            bounds += 1
+    starts = np.unique(starts[:bounds])
+    cells = starts.shape[0]
+    ranks = np.full(cells, np.iinfo(np.int64).min, np.int64)
+    onward = np.arange(cells + 1)
+    order = np.argsort(batches[:count, PRIORITY])
+    for n in range(count - 1, -1, -1):
+        batch = order[n]
+        cell = np.searchsorted(starts, batches[batch, FIRST])
+        while True:
+            while onward[cell] != cell:  # skip painted cells, shortening the way
+                onward[cell] = onward[onward[cell]]
+                cell = onward[cell]
+            if cell >= cells or starts[cell] > batches[batch, LAST]:
+                break
+            ranks[cell] = batches[batch, PRIORITY]
+            onward[cell] = cell + 1
+    length = 0
+    for cell in range(cells):
+        if ranks[cell] != np.iinfo(np.int64).min:
+            last = starts[cell + 1] - 1 if cell + 1 < cells else MAX_OFFSET
+            length = push(out, length, starts[cell], last, ranks[cell])
+    return length
+
+
+@kernel
+def canonical(batches: np.ndarray, count: int, out: np.ndarray) -> int:
+    """Coalesced, ascending, disjoint form of `batches`; batches whose first lies above their last cover nothing."""
+    kept = 0
+    ordered = True
+    for i in range(count):
+        if batches[i, FIRST] > batches[i, LAST]:
+            continue
+        if kept > 0 and batches[i, FIRST] <= batches[kept - 1, LAST]:
+            ordered = False
+        batches[kept, FIRST] = batches[i, FIRST]
+        batches[kept, LAST] = batches[i, LAST]
+        batches[kept, PRIORITY] = batches[i, PRIORITY]
+        kept += 1
+    if not ordered:
+        return paint(batches, kept, out)
+    length = 0
+    for i in range(kept):
+        length = push(out, length, batches[i, FIRST], batches[i, LAST], batches[i, PRIORITY])
+    return length
+
+
+@kernel
+def merged(old: np.ndarray, old_count: int, new: np.ndarray, new_count: int, start: int, out: np.ndarray) -> int:
+    """Pointwise maximum of two canonical lists, without what lies below `start` (-1: nothing is cut)."""
+    length = 0
+    i = 0
+    j = 0
+    old_first = np.int64(0)
+    new_first = np.int64(0)
+    if old_count > 0:
+        old_first = old[0, FIRST]
+    if new_count > 0:
+        new_first = new[0, FIRST]
+    while i < old_count or j < new_count:
+        if i < old_count and start != NONE and old[i, LAST] < start:
+            i += 1
+            old_first = old[i, FIRST] if i < old_count else old_first
+            continue
+        if j < new_count and start != NONE and new[j, LAST] < start:
+            j += 1
+            new_first = new[j, FIRST] if j < new_count else new_first
+            continue
+        if start != NONE:
+            old_first = max(old_first, start)
+            new_first = max(new_first, start)
+        take_old = i < old_count and (j >= new_count or old_first < new_first)
+        take_new = j < new_count and (i >= old_count or new_first < old_first)
+        if take_old:
+            last = old[i, LAST]
+            if j < new_count and new_first <= last:
+                last = new_first - 1
+            length = push(out, length, old_first, last, old[i, PRIORITY])
+        elif take_new:
+            last = new[j, LAST]
+            if i < old_count and old_first <= last:
+                last = old_first - 1
+            length = push(out, length, new_first, last, new[j, PRIORITY])
+        else:
+            last = min(old[i, LAST], new[j, LAST])
+            length = push(out, length, old_first, last, max(old[i, PRIORITY], new[j, PRIORITY]))
+            take_old = True
+            take_new = True
+        if take_old:
+            if old[i, LAST] == last:
+                i += 1
+                old_first = old[i, FIRST] if i < old_count else old_first
+            else:
+                old_first = last + 1
+        if take_new:
+            if new[j, LAST] == last:
+                j += 1
+                new_first = new[j, FIRST] if j < new_count else new_first
+            else:
+                new_first = last + 1
+    return length
+
+
+@kernel
+def end_reason(gone: np.ndarray, now: np.ndarray, count: int, start: int, ending: int) -> int:
+    """Why the range `gone` is not in the canonical list `now`; `ending` is RESET, DELETED or 0."""
+    if ending != 0:
+        return ending
+    first = gone[FIRST]
+    if start != NONE:
+        if gone[LAST] < start:
+            return START_OFFSET_PASSED
+        first = max(first, start)
+    low = 0
+    high = count
+    while low < high:
+        middle = (low + high) // 2
+        if now[middle, LAST] < first:
+            low = middle + 1
+        else:
+            high = middle
+    if low < count and now[low, FIRST] <= first and now[low, LAST] >= gone[LAST]:
+        if now[low, PRIORITY] == gone[PRIORITY]:
+            return SPLIT_OR_JOINED
+    return CHANGED
+
+
+@kernel
+def replace_ranges(
+    scalars: np.ndarray,
+    key: int,
+    pool: np.ndarray,
+    used: int,
+    now: np.ndarray,
+    count: int,
+    at: int,
+    time: int,
+    ending: int,
+    closed: np.ndarray,
+    closed_count: int,
+) -> tuple[np.ndarray, int, np.ndarray, int]:
+    """Puts the canonical list `now` in the place of a key's ranges; what is gone is appended to `closed`.
+
+    A range that is identical before and after keeps its beginning; every other one of `now` begins at record `at`.
+    """
+    begin = scalars[key, RANGE_AT]
+    had = scalars[key, RANGE_COUNT]
+    closed = grown(closed, closed_count + had)
+    i = 0
+    j = 0
+    while i < had or j < count:
+        if i < had and (j >= count or pool[begin + i, FIRST] < now[j, FIRST]):
+            fate = 0
+        elif i >= had or now[j, FIRST] < pool[begin + i, FIRST]:
+            fate = 1
+        elif pool[begin + i, LAST] == now[j, LAST] and pool[begin + i, PRIORITY] == now[j, PRIORITY] and ending == 0:
+            fate = 2
+        else:
+            fate = 3
+        if fate == 0 or fate == 3:
+            row = closed[closed_count]
+            row[C_KEY] = key
+            row[C_FIRST : C_FROM_TIME + 1] = pool[begin + i, FIRST : FROM_TIME + 1]
+            row[C_TO_AT] = at
+            row[C_TO_TIME] = time
+            row[C_REASON] = end_reason(pool[begin + i], now, count, scalars[key, START], ending)
+            row[C_LIFE] = scalars[key, LIFE]
+            closed_count += 1
+        if fate == 2:
+            now[j, FROM_AT] = pool[begin + i, FROM_AT]
+            now[j, FROM_TIME] = pool[begin + i, FROM_TIME]
+        elif fate == 1 or fate == 3:
+            now[j, FROM_AT] = at
+            now[j, FROM_TIME] = time
+        if fate != 1:
+            i += 1
+        if fate != 0:
+            j += 1
+    if count > scalars[key, RANGE_ROOM]:
+        room = max(4, 2 * count)
+        pool = grown(pool, used + room)
+        scalars[key, RANGE_AT] = used
+        scalars[key, RANGE_ROOM] = room
+        begin = used
+        used += room
+    pool[begin : begin + count] = now[:count]
+    scalars[key, RANGE_COUNT] = count
+    return pool, used, closed, closed_count
+
+
+@kernel
+def begins_new_life(
+    state: np.ndarray, snapshot_epoch: int, state_epoch: int, leader_epoch: int, start: int, dcc: int, bare: bool
+) -> bool:
+    """Whether a snapshot over a live state re-creates or resets it (audit preparation rule P3, by scalars alone)."""
+    if snapshot_epoch == 0:
+        return True
+    if state[SNAPSHOT_AT] == NONE:  # a provisional state: nothing certain to compare with
+        return False
+    if state_epoch != state[STATE_EPOCH] or leader_epoch < state[LEADER_EPOCH]:
+        return True
+    if start == NONE and state[START] >= 0:
+        return True
+    init_shape = bare and leader_epoch == 0 and dcc == (NONE if start == NONE else 0)
+    return init_shape and start < state[START]
+
+
+@kernel
+def fold_scalars(state: np.ndarray, kind: int, row: np.ndarray, at: int, bare: bool, limit: int) -> int:
+    """Applies a record's scalars to one key's state; 0, RESET or DELETED when a life ends. `row`: see `fold`."""
+    if kind == TOMBSTONE:
+        state[PRESENT] = 0
+        state[UPDATES] = 0
+        return DELETED
+    ending = 0
+    if kind == SNAPSHOT:
+        live = state[PRESENT] == 1
+        if live and begins_new_life(state, row[0], row[1], row[2], row[3], row[4], bare):
+            ending = RESET
+        state[LEADER_MAX] = max(state[LEADER_MAX], row[2]) if live else row[2]
+        state[STATE_MAX] = max(state[STATE_MAX], row[1]) if live else row[1]
+        if not live:
+            state[UPDATES] = 0
+            state[LIFE] = at
+        elif state[UPDATES] >= limit:
+            state[UPDATES] = 0
+        state[SNAPSHOT_EPOCH : WRITE + 1] = row
+        state[SNAPSHOT_AT] = at
+        state[COMPLETENESS] = COMPLETE
+        state[REASON] = 0
+    elif state[PRESENT] == 1:
+        state[LEADER_MAX] = max(state[LEADER_MAX], row[2])
+        state[UPDATES] += 1
+        if row[2] != NONE:
+            state[LEADER_EPOCH] = row[2]
+        if row[3] != NONE:
+            state[START] = row[3]
+        state[DCC] = row[4]
+    else:
+        state[SNAPSHOT_EPOCH : WRITE + 1] = row
+        state[STATE_EPOCH] = 0
+        state[CREATE] = 0
+        state[WRITE] = 0
+        state[LEADER_MAX] = row[2]
+        state[STATE_MAX] = NONE
+        state[UPDATES] = 1
+        state[SNAPSHOT_AT] = NONE
+        state[LIFE] = at
+        state[COMPLETENESS] = PROVISIONAL
+        state[REASON] = 1
+    state[PRESENT] = 1
+    return ending
+
+
+@kernel
+def mark_incomplete(state: np.ndarray, lost: int, reason: int) -> None:
+    """Marks a state that rests on a snapshot older than the loss that ends at log offset `lost`."""
+    sure = state[COMPLETENESS] == COMPLETE or state[COMPLETENESS] == UNCOMMITTED
+    if state[PRESENT] == 1 and sure and state[SNAPSHOT_AT] < lost:
+        state[COMPLETENESS] = INCOMPLETE
+        state[REASON] = reason
+
+
+@kernel
+def note_loss(loss: np.ndarray, scalars: np.ndarray, lost: int, reason: int) -> tuple[int, int]:
+    """Takes in a lost range: of one key at once, of all keys by the returned (last lost offset, reason)."""
+    if loss[3] != NONE:
+        mark_incomplete(scalars[loss[3]], loss[1], loss[2])
+    elif loss[1] > lost:
+        lost = loss[1]
+        reason = loss[2]
+    return lost, reason
+
+
+@kernel
+def fold(
+    kinds: np.ndarray,
+    keys: np.ndarray,
+    ats: np.ndarray,
+    times: np.ndarray,
+    values: np.ndarray,
+    uncommitted: np.ndarray,
+    batch_at: np.ndarray,
+    batch_first: np.ndarray,
+    batch_last: np.ndarray,
+    batch_state: np.ndarray,
+    batch_count: np.ndarray,
+    losses: np.ndarray,
+    limit: int,
+    scalars: np.ndarray,
+    pool: np.ndarray,
+    used: int,
+) -> tuple[np.ndarray, np.ndarray, int, np.ndarray, int]:
+    """Folds n records (ascending `ats`) of one state partition into `scalars` and `pool` (both changed in place).
+
+    `values`: n rows of snapshot epoch, state epoch, leader epoch, start offset, delivery complete count, create and
+    write timestamp. `batch_at`: n + 1 positions into the batch columns. `losses`: rows of (first, last, reason, key),
+    ascending by first; key -1 touches all keys. Returns the scalar state after each record, the closed ranges with
+    their number, and the pool with its length.
+    """
+    n = kinds.shape[0]
+    after = np.empty((n, SCALAR_COUNT), np.int64)
+    closed = np.empty((max(16, n), 10), np.int64)
+    closed_count = 0
+    given = np.empty((16, 5), np.int64)
+    fresh = np.empty((32, 5), np.int64)
+    now = np.empty((64, 5), np.int64)
+    next_loss = 0
+    lost = np.int64(NONE)
+    lost_reason = np.int64(0)
+    for n_record in range(n):
+        key = keys[n_record]
+        at = ats[n_record]
+        time = times[n_record]
+        kind = kinds[n_record]
+        while next_loss < losses.shape[0] and losses[next_loss, 0] < at:
+            lost, lost_reason = note_loss(losses[next_loss], scalars, lost, lost_reason)
+            next_loss += 1
+        mark_incomplete(scalars[key], lost, lost_reason)
+        size = batch_at[n_record + 1] - batch_at[n_record]
+        had = scalars[key, RANGE_COUNT] if scalars[key, PRESENT] == 1 else 0
+        given = grown(given, size)
+        fresh = grown(fresh, 2 * size + 2)
+        now = grown(now, 2 * (had + 2 * size) + 4)
+        for i in range(size):
+            source = batch_at[n_record] + i
+            given[i, FIRST] = batch_first[source]
+            given[i, LAST] = batch_last[source]
+            given[i, PRIORITY] = priority(batch_count[source], batch_state[source])
+        combines = kind == UPDATE and scalars[key, PRESENT] == 1
+        ending = fold_scalars(scalars[key], kind, values[n_record], at, size == 0, limit)
+        if ending != DELETED and uncommitted[n_record] and scalars[key, COMPLETENESS] == COMPLETE:
+            scalars[key, COMPLETENESS] = UNCOMMITTED
+            scalars[key, REASON] = 2
+        count = 0
+        if combines:
+            count = canonical(given, size, fresh)
+            ranges = pool[scalars[key, RANGE_AT] :]
+            count = merged(ranges, had, fresh, count, scalars[key, START], now)
+        elif kind != TOMBSTONE:
+            count = canonical(given, size, now)
+        pool, used, closed, closed_count = replace_ranges(
+            scalars, key, pool, used, now, count, at, time, ending, closed, closed_count
+        )
+        if ending == RESET:
+            scalars[key, LIFE] = at
+        scalars[key, LAST_AT] = at
+        scalars[key, LAST_TIME] = time
+        after[n_record] = scalars[key]
+    while next_loss < losses.shape[0]:
+        lost, lost_reason = note_loss(losses[next_loss], scalars, lost, lost_reason)
+        next_loss += 1
+    for key in range(scalars.shape[0]):
+        mark_incomplete(scalars[key], lost, lost_reason)
+    return after, closed, closed_count, pool, used

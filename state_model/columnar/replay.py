@@ -1,0 +1,362 @@
+"""Replay over Arrow: decoded records of one state partition become states, scalar history and delivery history.
+
+Seeded with an earlier state, started from snapshots (`replay_chunks`) or folded one record after the other, the answer
+is the same: the merge is order-free per offset (share-group-state-log §8-9) and every snapshot carries a whole state.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from state_model.columnar import fold, schemas
+
+Ints = npt.NDArray[np.int64]
+
+COMPLETENESS_NAMES = ("complete", "provisional", "incomplete", "uncommitted")
+REASON_NAMES = (None, "orphan", "uncommitted", "gap", "quarantined", "truncated", "vanished", "pruned", "remote", "superseded")
+END_REASONS = (None, "changed", "split_or_joined", "start_offset_passed", "reset", "deleted")
+RECORD_TYPES = ("snapshot", "update", "tombstone")
+STATE_NAMES = ("AVAILABLE", "ACQUIRED", "ACKNOWLEDGED", "ARCHIVING", "ARCHIVED")
+UPDATE_LIMIT = 500
+VALUE_COLUMNS = (
+    "snapshot_epoch",
+    "state_epoch",
+    "leader_epoch",
+    "start_offset",
+    "delivery_complete_count",
+    "create_timestamp_ms",
+    "write_timestamp_ms",
+)
+UNKNOWN_BEGIN = -2
+"""valid_from of a range that a chunk found in its seed: its beginning lies in an earlier chunk."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Loss:
+    """A range of state-log offsets that the evidence lacks (both ends inclusive).
+
+    With a share partition named, only that one is touched; otherwise every share partition of the state partition.
+    """
+
+    first_offset: int
+    last_offset: int
+    reason: str
+    group_id: str | None = None
+    topic_id: str | None = None
+    partition: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Replayed:
+    """What a replay yields: SHARE_PARTITION_HISTORY, closed DELIVERY_HISTORY rows and SHARE_PARTITION_STATE."""
+
+    history: pa.Table
+    closed: pa.Table
+    state: pa.Table
+
+
+@dataclass(slots=True)
+class _Memory:
+    """The soft state of one state partition between folds: key columns, scalar matrix and range pool."""
+
+    keys: pa.Table
+    scalars: Ints
+    pool: Ints
+    used: int
+
+
+def replay_records(
+    records: pa.Table,
+    *,
+    seed: pa.Table | None = None,
+    losses: Sequence[Loss] = (),
+    update_limit: int = UPDATE_LIMIT,
+    log_start_offset: int = 0,
+) -> Replayed:
+    """Folds `records` (SHARE_RECORD rows of one state partition, ascending log_offset) onto `seed`.
+
+    `seed` holds SHARE_PARTITION_STATE rows of the same state partition; null starts from nothing. `losses` are the
+    ranges that the evidence lacks. The returned state holds every live share partition, seeded ones included, sorted
+    by (group_id, topic_id, partition); closed ranges come in the order of their end.
+    """
+    seed = schemas.SHARE_PARTITION_STATE.empty_table() if seed is None else seed
+    memory, key_of_record = _remember(records, seed)
+    after, closed = _fold(memory, records, key_of_record, losses, update_limit)
+    position = _log_position(records, seed)
+    return Replayed(
+        history=_history(records, after),
+        closed=_closed(memory, closed, position),
+        state=_state(memory, position, log_start_offset),
+    )
+
+
+def open_ranges(state: pa.Table) -> pa.Table:
+    """The open rows of the delivery history (DELIVERY_HISTORY): the ranges of `state` (SHARE_PARTITION_STATE)."""
+    batches = state.column("state_batches").combine_chunks()
+    parent = pc.list_parent_indices(batches)
+    flat = pc.list_flatten(batches)
+    keys = state.take(parent)
+    nulls = pa.nulls(len(flat), pa.int64())
+    columns = {
+        **{name: keys.column(name) for name in ("log_topic_id", "state_partition", "group_id", "topic_id", "partition")},
+        "life_log_offset": keys.column("life_log_offset"),
+        **{name: flat.field(name) for name in ("first_offset", "last_offset", "delivery_state")},
+        "delivery_state_name": state_names(flat.field("delivery_state")),
+        **{name: flat.field(name) for name in ("delivery_count", "valid_from_log_offset", "valid_from_ms")},
+        "valid_to_log_offset": nulls,
+        "valid_to_ms": nulls,
+        "is_open": pa.repeat(True, len(flat)),
+        "end_reason": pa.nulls(len(flat), pa.string()),
+    }
+    return pa.table(columns, schema=schemas.DELIVERY_HISTORY)
+
+
+def state_names(states: pa.Array) -> pa.Array:
+    """Names of delivery states; an id that Kafka does not know becomes UNKNOWN(id)."""
+    table = [STATE_NAMES[i] if 0 <= i < len(STATE_NAMES) else f"UNKNOWN({i})" for i in range(-128, 128)]
+    index = pc.add(pc.cast(states, pa.int32()), 128)
+    return pa.array(table).take(index)
+
+
+def _remember(records: pa.Table, seed: pa.Table) -> tuple[_Memory, Ints]:
+    """Numbers the share partitions of seed and records; the seed's state, and the number of each record's key."""
+    names = ["group_id", "topic_id", "partition"]
+    both = pa.concat_tables([seed.select(names), records.select(names)]).combine_chunks()
+    groups = both.column("group_id").combine_chunks().dictionary_encode()
+    topics = both.column("topic_id").combine_chunks().dictionary_encode()
+    partitions = both.column("partition").to_numpy().astype(np.int64)
+    pair = groups.indices.to_numpy().astype(np.int64) * max(1, len(topics.dictionary)) + topics.indices.to_numpy()
+    pairs, pair_number = np.unique(pair, return_inverse=True)
+    del pairs
+    composite = (pair_number.astype(np.int64) << 32) | (partitions & 0xFFFFFFFF)
+    _, first_row, number = np.unique(composite, return_index=True, return_inverse=True)
+    keys = both.take(pa.array(first_row))
+    scalars = np.zeros((len(first_row), fold.SCALAR_COUNT), np.int64)
+    pool = np.zeros((16, 5), np.int64)
+    memory = _Memory(keys=keys, scalars=scalars, pool=pool, used=0)
+    seeded = number[: seed.num_rows]
+    _load(memory, seed, seeded)
+    return memory, number[seed.num_rows :].astype(np.int64)
+
+
+def _load(memory: _Memory, seed: pa.Table, key: Ints) -> None:
+    """Writes seed rows (SHARE_PARTITION_STATE) into the memory; `key` numbers the row's share partition."""
+    if seed.num_rows == 0:
+        return
+    scalars = memory.scalars
+    scalars[key, fold.PRESENT] = 1
+    for index, name in enumerate(VALUE_COLUMNS):
+        scalars[key, fold.SNAPSHOT_EPOCH + index] = _ints(seed, name)
+    sources = (
+        (fold.LEADER_MAX, "leader_epoch_max_from_log"),
+        (fold.STATE_MAX, "state_epoch_max_from_log"),
+        (fold.UPDATES, "update_count_from_log"),
+        (fold.SNAPSHOT_AT, "snapshot_log_offset"),
+        (fold.LIFE, "life_log_offset"),
+        (fold.LAST_AT, "log_offset"),
+        (fold.LAST_TIME, "log_time_ms"),
+    )
+    for index, name in sources:
+        scalars[key, index] = _ints(seed, name)
+    scalars[key, fold.COMPLETENESS] = _codes(seed.column("completeness"), COMPLETENESS_NAMES)
+    scalars[key, fold.REASON] = _codes(seed.column("completeness_reason"), REASON_NAMES)
+    batches = seed.column("state_batches").combine_chunks()
+    flat = pc.list_flatten(batches)
+    count = pc.list_value_length(batches).to_numpy().astype(np.int64)
+    at = np.concatenate([[0], np.cumsum(count)])[:-1]
+    memory.used = len(flat)
+    memory.pool = np.zeros((max(16, len(flat)), 5), np.int64)
+    memory.pool[: len(flat), fold.FIRST] = flat.field("first_offset").to_numpy()
+    memory.pool[: len(flat), fold.LAST] = flat.field("last_offset").to_numpy()
+    rank = flat.field("delivery_count").to_numpy().astype(np.int64) * 256 + flat.field("delivery_state").to_numpy()
+    memory.pool[: len(flat), fold.PRIORITY] = rank
+    memory.pool[: len(flat), fold.FROM_AT] = flat.field("valid_from_log_offset").to_numpy()
+    memory.pool[: len(flat), fold.FROM_TIME] = flat.field("valid_from_ms").to_numpy()
+    scalars[key, fold.RANGE_AT] = at
+    scalars[key, fold.RANGE_COUNT] = count
+    scalars[key, fold.RANGE_ROOM] = count
+
+
+def _fold(
+    memory: _Memory, records: pa.Table, keys: Ints, losses: Sequence[Loss], update_limit: int
+) -> tuple[Ints, Ints]:
+    """Runs the kernel; the scalar state after each record and the closed ranges. Changes `memory`."""
+    batches = records.column("state_batches").combine_chunks()
+    flat = pc.list_flatten(batches)
+    lengths = pc.fill_null(pc.list_value_length(batches), 0).to_numpy().astype(np.int64)
+    values = np.empty((records.num_rows, len(VALUE_COLUMNS)), np.int64)
+    for index, name in enumerate(VALUE_COLUMNS):
+        values[:, index] = _ints(records, name)
+    after, closed, count, memory.pool, memory.used = fold.fold(
+        _codes(records.column("record_type"), RECORD_TYPES),
+        keys,
+        _ints(records, "log_offset"),
+        _ints(records, "log_time_ms"),
+        values,
+        records.column("uncommitted").to_numpy().astype(np.bool_),
+        np.concatenate([np.zeros(1, np.int64), np.cumsum(lengths)]),
+        flat.field("first_offset").to_numpy(),
+        flat.field("last_offset").to_numpy(),
+        flat.field("delivery_state").to_numpy(),
+        flat.field("delivery_count").to_numpy(),
+        _loss_rows(memory.keys, losses),
+        update_limit,
+        memory.scalars,
+        memory.pool,
+        memory.used,
+    )
+    return after, closed[:count]
+
+
+def _loss_rows(keys: pa.Table, losses: Sequence[Loss]) -> Ints:
+    """Losses as rows of (first, last, reason code, key or -1), ascending; those of unseen share partitions are left out."""
+    rows = []
+    number: dict[tuple[object, ...], int] = {}
+    if any(loss.group_id is not None for loss in losses):
+        columns = [keys.column(name).to_pylist() for name in ("group_id", "topic_id", "partition")]
+        number = {key: index for index, key in enumerate(zip(*columns, strict=True))}
+    for loss in losses:
+        key = fold.NONE
+        if loss.group_id is not None:
+            found = number.get((loss.group_id, loss.topic_id, loss.partition))
+            if found is None:
+                continue
+            key = found
+        reason = REASON_NAMES.index(loss.reason) if loss.reason in REASON_NAMES else REASON_NAMES.index("quarantined")
+        rows.append((loss.first_offset, loss.last_offset, reason, key))
+    return np.array(sorted(rows), np.int64).reshape(-1, 4)
+
+
+def _history(records: pa.Table, after: Ints) -> pa.Table:
+    """SHARE_PARTITION_HISTORY: the scalars after each record; null after a tombstone."""
+    gone = after[:, fold.PRESENT] == 0
+    columns = {
+        name: records.column(name)
+        for name in ("log_topic_id", "state_partition", "log_offset", "timestamp_ms", "log_time_ms", "record_type")
+    }
+    columns |= {name: records.column(name) for name in ("group_id", "topic_id", "partition")}
+    columns |= _scalar_columns(after, gone)
+    columns["state_batch_count"] = pa.array(after[:, fold.RANGE_COUNT])
+    columns |= _completeness_columns(after)
+    return _table(columns, schemas.SHARE_PARTITION_HISTORY)
+
+
+def _scalar_columns(rows: Ints, gone: npt.NDArray[np.bool_]) -> dict[str, pa.Array]:
+    """SCALARS and FROM_LOG columns of scalar rows; null where the share partition is gone."""
+    columns = {
+        name: pa.array(rows[:, fold.SNAPSHOT_EPOCH + index], mask=gone) for index, name in enumerate(VALUE_COLUMNS)
+    }
+    columns["leader_epoch_max_from_log"] = pa.array(rows[:, fold.LEADER_MAX], mask=gone)
+    provisional = rows[:, fold.SNAPSHOT_AT] == fold.NONE
+    state_max = rows[:, fold.STATE_MAX]
+    columns["state_epoch_max_from_log"] = pa.array(state_max, mask=gone | (provisional & (state_max == fold.NONE)))
+    columns["update_count_from_log"] = pa.array(rows[:, fold.UPDATES], mask=gone)
+    columns["snapshot_log_offset"] = pa.array(rows[:, fold.SNAPSHOT_AT], mask=gone | provisional)
+    columns["life_log_offset"] = pa.array(rows[:, fold.LIFE])
+    return columns
+
+
+def _completeness_columns(rows: Ints) -> dict[str, pa.Array]:
+    names = pa.array(COMPLETENESS_NAMES)
+    reasons = pa.array(REASON_NAMES, pa.string())
+    return {
+        "completeness": names.take(pa.array(rows[:, fold.COMPLETENESS])),
+        "completeness_reason": reasons.take(pa.array(rows[:, fold.REASON])),
+    }
+
+
+def _closed(memory: _Memory, closed: Ints, position: tuple[str, int]) -> pa.Table:
+    """DELIVERY_HISTORY rows of ranges that ended."""
+    rank = closed[:, fold.C_PRIORITY]
+    state = pa.array(_state_of(rank).astype(np.int8))
+    keys = memory.keys.take(pa.array(closed[:, fold.C_KEY]))
+    columns = {
+        "log_topic_id": pa.repeat(position[0], len(closed)),
+        "state_partition": pa.repeat(position[1], len(closed)),
+        **{name: keys.column(name) for name in ("group_id", "topic_id", "partition")},
+        "life_log_offset": closed[:, fold.C_LIFE],
+        "first_offset": closed[:, fold.C_FIRST],
+        "last_offset": closed[:, fold.C_LAST],
+        "delivery_state": state,
+        "delivery_state_name": state_names(state),
+        "delivery_count": (rank - _state_of(rank)) >> 8,
+        "valid_from_log_offset": closed[:, fold.C_FROM_AT],
+        "valid_from_ms": closed[:, fold.C_FROM_TIME],
+        "valid_to_log_offset": closed[:, fold.C_TO_AT],
+        "valid_to_ms": closed[:, fold.C_TO_TIME],
+        "is_open": pa.repeat(False, len(closed)),
+        "end_reason": pa.array(END_REASONS, pa.string()).take(pa.array(closed[:, fold.C_REASON])),
+    }
+    return _table(columns, schemas.DELIVERY_HISTORY)
+
+
+def _state(memory: _Memory, position: tuple[str, int], log_start_offset: int) -> pa.Table:
+    """SHARE_PARTITION_STATE of the live share partitions, sorted by key."""
+    live = np.flatnonzero(memory.scalars[:, fold.PRESENT] == 1)
+    rows = memory.scalars[live]
+    keys = memory.keys.take(pa.array(live))
+    columns = {name: keys.column(name) for name in ("group_id", "topic_id", "partition")}
+    columns["log_topic_id"] = pa.repeat(position[0], len(live))
+    columns["state_partition"] = pa.repeat(position[1], len(live))
+    columns["log_offset"] = pa.array(rows[:, fold.LAST_AT])
+    columns["log_time_ms"] = pa.array(rows[:, fold.LAST_TIME])
+    columns |= _scalar_columns(rows, np.zeros(len(live), np.bool_))
+    columns["state_batches"] = _dated_batches(memory, rows)
+    snapshot_at = rows[:, fold.SNAPSHOT_AT]
+    columns["below_log_start"] = pa.array((snapshot_at != fold.NONE) & (snapshot_at < log_start_offset))
+    columns |= _completeness_columns(rows)
+    table = _table(columns, schemas.SHARE_PARTITION_STATE)
+    return table.sort_by([("group_id", "ascending"), ("topic_id", "ascending"), ("partition", "ascending")])
+
+
+def _dated_batches(memory: _Memory, rows: Ints) -> pa.Array:
+    """The ranges of the given scalar rows as a list column."""
+    counts = rows[:, fold.RANGE_COUNT]
+    ends = np.cumsum(counts)
+    total = int(ends[-1]) if len(ends) else 0
+    index = np.repeat(rows[:, fold.RANGE_AT] - (ends - counts), counts) + np.arange(total)
+    ranges = memory.pool[index] if total else np.zeros((0, 5), np.int64)
+    rank = ranges[:, fold.PRIORITY]
+    state = _state_of(rank)
+    columns = (ranges[:, fold.FIRST], ranges[:, fold.LAST], state, (rank - state) >> 8, ranges[:, fold.FROM_AT], ranges[:, fold.FROM_TIME])
+    arrays = [pa.array(np.ascontiguousarray(column)).cast(field.type) for column, field in zip(columns, schemas.DATED_BATCH, strict=True)]
+    flat = pa.StructArray.from_arrays(arrays, fields=list(schemas.DATED_BATCH))
+    offsets = np.concatenate([np.zeros(1, np.int64), ends]).astype(np.int32)
+    return pa.ListArray.from_arrays(pa.array(offsets), flat, type=pa.list_(schemas.DATED_BATCH))
+
+
+def _state_of(rank: Ints) -> Ints:
+    """The delivery state inside a priority (a signed byte)."""
+    return ((rank + 128) & 255) - 128
+
+
+def _log_position(records: pa.Table, seed: pa.Table) -> tuple[str, int]:
+    """The state topic's id and the state partition that the rows belong to; ("", -1) when there are no rows at all."""
+    for table in (records, seed):
+        if table.num_rows:
+            return table.column("log_topic_id")[0].as_py(), table.column("state_partition")[0].as_py()
+    return "", -1
+
+
+def _ints(table: pa.Table, name: str) -> Ints:
+    """A column as int64; null becomes -1."""
+    return np.ascontiguousarray(pc.fill_null(table.column(name), -1).to_numpy().astype(np.int64))
+
+
+def _codes(column: pa.ChunkedArray, names: Sequence[str | None]) -> Ints:
+    """Position of each value in `names` as int64; null stands for the position of None."""
+    index = pc.index_in(column, value_set=pa.array(names, pa.string()))
+    return np.ascontiguousarray(index.to_numpy().astype(np.int64))
+
+
+def _table(columns: dict[str, object], schema: pa.Schema) -> pa.Table:
+    arrays = []
+    for field in schema:
+        value = columns[field.name]
+        array = pa.array(np.ascontiguousarray(value)) if isinstance(value, np.ndarray) else value
+        arrays.append(array.cast(field.type))  # type: ignore[attr-defined]
+    return pa.Table.from_arrays(arrays, schema=schema)
