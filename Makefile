@@ -1,0 +1,103 @@
+# Needs Python 3.11 or newer, make, and a way to the package registries; no Java. `make help` lists what there is.
+
+SHELL := /bin/bash
+.SHELLFLAGS := -euo pipefail -c
+.DEFAULT_GOAL := help
+.DELETE_ON_ERROR:
+
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+ENV_STAMP := $(VENV)/.stamp-environment
+JAR_STAMP := $(VENV)/.stamp-jars
+KERNEL_STAMP := $(VENV)/.stamp-kernels
+SOURCES := state_model kafka_log pyspark_kafka_log lake jobs sharelens
+KERNEL_SOURCES := $(wildcard state_model/columnar/*.py kafka_log/*.py)
+PYTEST := $(BIN)/python -m pytest
+FAST := not spark and not compat and not slow and not soak
+PARALLEL ?= 2
+
+##@ Using it
+
+.PHONY: help
+help: ## Show this list
+	@awk 'BEGIN {FS = ":.*##"} /^##@/ {printf "\n%s\n", substr($$0, 5)} \
+	  /^[a-z-]+:.*##/ {printf "  make %-12s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
+
+.PHONY: setup
+setup: $(ENV_STAMP) $(JAR_STAMP) $(KERNEL_STAMP) ## Make .venv with the command .venv/bin/sharelens and all it needs
+	@echo "ready: $(BIN)/sharelens --help"
+
+.PHONY: demo
+demo: setup ## Run the main job on real Kafka log segments that ship with the project
+	@$(BIN)/sharelens demo
+
+##@ Checking it
+
+.PHONY: test
+test: setup ## Run all tests but the soak (at most ten minutes on two cores)
+	$(PYTEST) -m "not spark and not soak" --numprocesses $(PARALLEL) --dist worksteal
+	$(PYTEST) -m "spark and not soak"
+
+.PHONY: test-fast
+test-fast: $(ENV_STAMP) ## Run the tests that need no Spark (at most thirty seconds)
+	$(PYTEST) -m "$(FAST)" --numprocesses $(PARALLEL) --dist worksteal
+
+.PHONY: lint
+lint: $(ENV_STAMP) ## Check style, types, import contracts and spelling
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+	$(BIN)/codespell $(SOURCES) bench tools tests docs conf *.md Makefile pyproject.toml
+
+.PHONY: format
+format: $(ENV_STAMP) ## Bring the code into the one format
+	$(BIN)/ruff check --fix-only --quiet .
+	$(BIN)/ruff format .
+
+.PHONY: bench
+bench: setup ## Measure speed and memory, and print a table
+	$(BIN)/python -m bench
+
+.PHONY: soak
+soak: setup ## Kill runs hundreds of times and compare with an undisturbed lake
+	$(PYTEST) -m soak
+
+.PHONY: clean
+clean: ## Remove .venv and whatever was built
+	rm -rf $(VENV) build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +
+
+# An environment without pip (a Debian without python3-venv) borrows the pip or uv of the system.
+$(VENV)/bin/uv:
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
+	  || { echo "make setup: $(PYTHON) is older than 3.11; name another one: make PYTHON=python3.11 setup" >&2; exit 1; }
+	@rm -rf $(VENV)
+	@if $(PYTHON) -c 'import ensurepip' 2>/dev/null; then \
+	  $(PYTHON) -m venv $(VENV) && $(BIN)/python -m pip install --quiet --constraint constraints.txt uv; \
+	elif $(PYTHON) -c 'import pip' 2>/dev/null; then \
+	  $(PYTHON) -m venv --without-pip $(VENV) \
+	  && $(PYTHON) -m pip --python $(BIN)/python install --quiet --constraint constraints.txt uv; \
+	elif command -v uv >/dev/null; then \
+	  $(PYTHON) -m venv --without-pip $(VENV) && ln -s "$$(command -v uv)" $(BIN)/uv; \
+	else \
+	  echo "make setup: $(PYTHON) can make no environment: neither ensurepip, pip nor uv is there." \
+	    "On Debian: apt-get install python3-venv" >&2; exit 1; \
+	fi
+
+$(ENV_STAMP): pyproject.toml constraints.txt | $(VENV)/bin/uv
+	@echo "installing into $(VENV) ..."
+	@VIRTUAL_ENV=$(CURDIR)/$(VENV) $(BIN)/uv pip install --quiet --python $(BIN)/python \
+	  --constraint constraints.txt --build-constraint constraints.txt --editable '.[all]' --group dev
+	@touch $@
+
+# Resolved once by Spark's own resolver, then kept; no later start needs the network.
+$(JAR_STAMP): jobs/jars.py $(ENV_STAMP)
+	@$(BIN)/python -m jobs.jars
+	@touch $@
+
+# Compiled kernels are kept beside their modules, so that no first question waits for a compiler.
+$(KERNEL_STAMP): $(KERNEL_SOURCES) $(ENV_STAMP)
+	@$(BIN)/python -m tools.warm_kernels
+	@touch $@

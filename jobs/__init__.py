@@ -1,0 +1,1 @@
+"""Spark jobs: ingest, decode, replay, run."""

@@ -1,0 +1,1 @@
+"""Kafka log directories: layout, record batches, the union of copies, writing segments."""

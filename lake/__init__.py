@@ -1,0 +1,1 @@
+"""Delta tables: definitions, commits, scans, the lock, publication. No Spark."""

@@ -1,0 +1,1 @@
+"""What share-group state is: records, state batches, the coordinator machine. No I/O, no Spark."""
