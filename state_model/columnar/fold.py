@@ -367,6 +367,7 @@ def fold(
     times: np.ndarray,
     values: np.ndarray,
     uncommitted: np.ndarray,
+    bare: np.ndarray,
     batch_at: np.ndarray,
     batch_first: np.ndarray,
     batch_last: np.ndarray,
@@ -381,7 +382,7 @@ def fold(
     """Folds n records (ascending `ats`) of one state partition into `scalars` and `pool` (both changed in place).
 
     `values`: n rows of snapshot epoch, state epoch, leader epoch, start offset, delivery complete count, create and
-    write timestamp. `batch_at`: n + 1 positions into the batch columns. `losses`: rows of (first, last, reason, key),
+    write timestamp. `bare`: no state batches logged. `batch_at`: n + 1 positions into the batch columns. `losses`: rows of (first, last, reason, key),
     ascending by first; key -1 touches all keys. Returns the scalar state after each record, the closed ranges with
     their number, and the pool with its length.
     """
@@ -415,7 +416,7 @@ def fold(
             given[i, LAST] = batch_last[source]
             given[i, PRIORITY] = priority(batch_count[source], batch_state[source])
         combines = kind == UPDATE and scalars[key, PRESENT] == 1
-        ending = fold_scalars(scalars[key], kind, values[n_record], at, size == 0, limit)
+        ending = fold_scalars(scalars[key], kind, values[n_record], at, bare[n_record], limit)
         if ending != DELETED and uncommitted[n_record] and scalars[key, COMPLETENESS] == COMPLETE:
             scalars[key, COMPLETENESS] = UNCOMMITTED
             scalars[key, REASON] = 2

@@ -13,8 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from state_model.columnar import fold, schemas
-
-Ints = npt.NDArray[np.int64]
+from state_model.columnar.keys import KEY, ORDER, Ints, number_keys
 
 COMPLETENESS_NAMES = ("complete", "provisional", "incomplete", "uncommitted")
 REASON_NAMES = (None, "orphan", "uncommitted", "gap", "quarantined", "truncated", "vanished", "pruned", "remote", "superseded")
@@ -94,6 +93,30 @@ def replay_records(
     )
 
 
+def replay_scalars(
+    records: pa.Table,
+    *,
+    seed: pa.Table | None = None,
+    losses: Sequence[Loss] = (),
+    update_limit: int = UPDATE_LIMIT,
+) -> pa.Table:
+    """The state after `records` without its ranges (SHARE_PARTITION_STATE, state_batches empty).
+
+    Of `state_batches` only the lengths are looked at, so a reader may leave out all but one field of them.
+    """
+    seed = schemas.SHARE_PARTITION_STATE.empty_table() if seed is None else without_ranges(seed)
+    memory, key_of_record = _remember(records, seed)
+    _fold(memory, records, key_of_record, losses, update_limit, with_ranges=False)
+    return _state(memory, _log_position(records, seed), 0)
+
+
+def without_ranges(state: pa.Table) -> pa.Table:
+    """`state` (SHARE_PARTITION_STATE) with empty state_batches."""
+    index = state.schema.get_field_index("state_batches")
+    empty = pa.array([[]] * state.num_rows, pa.list_(schemas.DATED_BATCH))
+    return state.set_column(index, schemas.SHARE_PARTITION_STATE.field("state_batches"), empty)
+
+
 def open_ranges(state: pa.Table) -> pa.Table:
     """The open rows of the delivery history (DELIVERY_HISTORY): the ranges of `state` (SHARE_PARTITION_STATE)."""
     batches = state.column("state_batches").combine_chunks()
@@ -102,7 +125,7 @@ def open_ranges(state: pa.Table) -> pa.Table:
     keys = state.take(parent)
     nulls = pa.nulls(len(flat), pa.int64())
     columns = {
-        **{name: keys.column(name) for name in ("log_topic_id", "state_partition", "group_id", "topic_id", "partition")},
+        **{name: keys.column(name) for name in ("log_topic_id", "state_partition", *KEY)},
         "life_log_offset": keys.column("life_log_offset"),
         **{name: flat.field(name) for name in ("first_offset", "last_offset", "delivery_state")},
         "delivery_state_name": state_names(flat.field("delivery_state")),
@@ -124,23 +147,12 @@ def state_names(states: pa.Array) -> pa.Array:
 
 def _remember(records: pa.Table, seed: pa.Table) -> tuple[_Memory, Ints]:
     """Numbers the share partitions of seed and records; the seed's state, and the number of each record's key."""
-    names = ["group_id", "topic_id", "partition"]
-    both = pa.concat_tables([seed.select(names), records.select(names)]).combine_chunks()
-    groups = both.column("group_id").combine_chunks().dictionary_encode()
-    topics = both.column("topic_id").combine_chunks().dictionary_encode()
-    partitions = both.column("partition").to_numpy().astype(np.int64)
-    pair = groups.indices.to_numpy().astype(np.int64) * max(1, len(topics.dictionary)) + topics.indices.to_numpy()
-    pairs, pair_number = np.unique(pair, return_inverse=True)
-    del pairs
-    composite = (pair_number.astype(np.int64) << 32) | (partitions & 0xFFFFFFFF)
-    _, first_row, number = np.unique(composite, return_index=True, return_inverse=True)
-    keys = both.take(pa.array(first_row))
-    scalars = np.zeros((len(first_row), fold.SCALAR_COUNT), np.int64)
+    (seeded, recorded), keys = number_keys(seed, records)
+    scalars = np.zeros((keys.num_rows, fold.SCALAR_COUNT), np.int64)
     pool = np.zeros((16, 5), np.int64)
     memory = _Memory(keys=keys, scalars=scalars, pool=pool, used=0)
-    seeded = number[: seed.num_rows]
     _load(memory, seed, seeded)
-    return memory, number[seed.num_rows :].astype(np.int64)
+    return memory, recorded
 
 
 def _load(memory: _Memory, seed: pa.Table, key: Ints) -> None:
@@ -182,12 +194,13 @@ def _load(memory: _Memory, seed: pa.Table, key: Ints) -> None:
 
 
 def _fold(
-    memory: _Memory, records: pa.Table, keys: Ints, losses: Sequence[Loss], update_limit: int
+    memory: _Memory, records: pa.Table, keys: Ints, losses: Sequence[Loss], update_limit: int, with_ranges: bool = True
 ) -> tuple[Ints, Ints]:
     """Runs the kernel; the scalar state after each record and the closed ranges. Changes `memory`."""
     batches = records.column("state_batches").combine_chunks()
-    flat = pc.list_flatten(batches)
     lengths = pc.fill_null(pc.list_value_length(batches), 0).to_numpy().astype(np.int64)
+    flat = pc.list_flatten(batches) if with_ranges else pa.array([], schemas.STATE_BATCH)
+    held = lengths if with_ranges else np.zeros_like(lengths)
     values = np.empty((records.num_rows, len(VALUE_COLUMNS)), np.int64)
     for index, name in enumerate(VALUE_COLUMNS):
         values[:, index] = _ints(records, name)
@@ -198,7 +211,8 @@ def _fold(
         _ints(records, "log_time_ms"),
         values,
         records.column("uncommitted").to_numpy().astype(np.bool_),
-        np.concatenate([np.zeros(1, np.int64), np.cumsum(lengths)]),
+        lengths == 0,
+        np.concatenate([np.zeros(1, np.int64), np.cumsum(held)]),
         flat.field("first_offset").to_numpy(),
         flat.field("last_offset").to_numpy(),
         flat.field("delivery_state").to_numpy(),
@@ -217,7 +231,7 @@ def _loss_rows(keys: pa.Table, losses: Sequence[Loss]) -> Ints:
     rows = []
     number: dict[tuple[object, ...], int] = {}
     if any(loss.group_id is not None for loss in losses):
-        columns = [keys.column(name).to_pylist() for name in ("group_id", "topic_id", "partition")]
+        columns = [keys.column(name).to_pylist() for name in KEY]
         number = {key: index for index, key in enumerate(zip(*columns, strict=True))}
     for loss in losses:
         key = fold.NONE
@@ -238,7 +252,7 @@ def _history(records: pa.Table, after: Ints) -> pa.Table:
         name: records.column(name)
         for name in ("log_topic_id", "state_partition", "log_offset", "timestamp_ms", "log_time_ms", "record_type")
     }
-    columns |= {name: records.column(name) for name in ("group_id", "topic_id", "partition")}
+    columns |= {name: records.column(name) for name in KEY}
     columns |= _scalar_columns(after, gone)
     columns["state_batch_count"] = pa.array(after[:, fold.RANGE_COUNT])
     columns |= _completeness_columns(after)
@@ -277,7 +291,7 @@ def _closed(memory: _Memory, closed: Ints, position: tuple[str, int]) -> pa.Tabl
     columns = {
         "log_topic_id": pa.repeat(position[0], len(closed)),
         "state_partition": pa.repeat(position[1], len(closed)),
-        **{name: keys.column(name) for name in ("group_id", "topic_id", "partition")},
+        **{name: keys.column(name) for name in KEY},
         "life_log_offset": closed[:, fold.C_LIFE],
         "first_offset": closed[:, fold.C_FIRST],
         "last_offset": closed[:, fold.C_LAST],
@@ -299,7 +313,7 @@ def _state(memory: _Memory, position: tuple[str, int], log_start_offset: int) ->
     live = np.flatnonzero(memory.scalars[:, fold.PRESENT] == 1)
     rows = memory.scalars[live]
     keys = memory.keys.take(pa.array(live))
-    columns = {name: keys.column(name) for name in ("group_id", "topic_id", "partition")}
+    columns = {name: keys.column(name) for name in KEY}
     columns["log_topic_id"] = pa.repeat(position[0], len(live))
     columns["state_partition"] = pa.repeat(position[1], len(live))
     columns["log_offset"] = pa.array(rows[:, fold.LAST_AT])
@@ -310,7 +324,7 @@ def _state(memory: _Memory, position: tuple[str, int], log_start_offset: int) ->
     columns["below_log_start"] = pa.array((snapshot_at != fold.NONE) & (snapshot_at < log_start_offset))
     columns |= _completeness_columns(rows)
     table = _table(columns, schemas.SHARE_PARTITION_STATE)
-    return table.sort_by([("group_id", "ascending"), ("topic_id", "ascending"), ("partition", "ascending")])
+    return table.sort_by(ORDER)
 
 
 def _dated_batches(memory: _Memory, rows: Ints) -> pa.Array:
