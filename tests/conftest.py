@@ -1,0 +1,45 @@
+"""What all tests share: tiers by folder, hypothesis profiles, one folder and one Spark session a run."""
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import hypothesis
+import pytest
+
+from tests import datasets
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+TESTS = Path(__file__).parent
+TIER_OF_FOLDER = {"spark": "spark", "compat": "compat"}
+
+hypothesis.settings.register_profile("default", deadline=None, max_examples=60, derandomize=False, print_blob=True)
+hypothesis.settings.register_profile("thorough", deadline=None, max_examples=2000, print_blob=True)
+hypothesis.settings.load_profile(os.environ.get("SHARELENS_HYPOTHESIS", "default"))
+
+
+def pytest_configure() -> None:
+    """Make the run's folder before workers start, so that all of them share what is unpacked."""
+    datasets.run_folder()
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """A test's folder says what it needs: tests/spark a session, tests/compat the recorded logs."""
+    for item in items:
+        top = item.path.relative_to(TESTS).parts[0]
+        if top in TIER_OF_FOLDER:
+            item.add_marker(getattr(pytest.mark, TIER_OF_FOLDER[top]))
+
+
+@pytest.fixture(scope="session")
+def spark() -> Iterator["SparkSession"]:
+    """The one Spark session of a test run: two cores, small and quick to start, not for large data."""
+    from jobs.session import spark_session
+    from jobs.settings import load_settings
+
+    session = spark_session("tests", load_settings(environment="test"))
+    yield session
+    session.stop()

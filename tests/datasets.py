@@ -1,0 +1,96 @@
+"""The recorded broker logs that tests read, and the truth beside them; tests/data/README.md says what each file is.
+
+`dataset(name)` unpacks a data set once a test run, into a folder that all workers of the run share and that goes away
+with it. More data sets (larger ones, say) are found where the environment variable SHARELENS_KAFKA_LOGS points.
+"""
+
+import atexit
+import functools
+import hashlib
+import os
+import shutil
+import tempfile
+from pathlib import Path
+
+from sharelens.packed import SUFFIX, unpack
+
+DATA = Path(__file__).parent / "data"
+MODEL_SETS = ("combiner", "coordinator")
+"""Data sets without a log directory: what Kafka's own classes answered."""
+MORE_LOGS_VARIABLE = "SHARELENS_KAFKA_LOGS"
+RUN_FOLDER_VARIABLE = "SHARELENS_TEST_RUN_FOLDER"
+
+
+def packed_names() -> tuple[str, ...]:
+    """The data sets that the project carries, sorted."""
+    return tuple(sorted(path.name.removesuffix(SUFFIX) for path in DATA.glob(f"*{SUFFIX}")))
+
+
+def scenarios() -> tuple[str, ...]:
+    """Every data set with a log directory: the carried ones, then those only found in SHARELENS_KAFKA_LOGS."""
+    carried = tuple(name for name in packed_names() if name not in MODEL_SETS)
+    more = _more_logs()
+    if more is None:
+        return carried
+    found = sorted(path.parent.name for path in more.glob("*/logs") if path.is_dir())
+    return carried + tuple(name for name in found if name not in carried)
+
+
+def dataset(name: str) -> Path:
+    """The folder of one data set. Tests share it: read it, or copy what is to be changed."""
+    packed = DATA / f"{name}{SUFFIX}"
+    if packed.is_file():
+        return _unpacked(packed, name)
+    more = _more_logs()
+    if more is not None and (more / name).is_dir():
+        return more / name
+    places = ", ".join(str(place) for place in (DATA, more) if place is not None)
+    raise LookupError(f"no data set {name!r} in {places}; there are {', '.join(packed_names())}")
+
+
+def expected_sha256(name: str) -> str:
+    """What SHA256SUMS says of the packed data set."""
+    for line in (DATA / "SHA256SUMS").read_text(encoding="ascii").splitlines():
+        digest, _, file_name = line.partition("  ")
+        if file_name == f"{name}{SUFFIX}":
+            return digest
+    raise LookupError(f"{DATA / 'SHA256SUMS'} has no line for {name}{SUFFIX}")
+
+
+def run_folder() -> Path:
+    """The folder of this test run; whoever asks first makes it, hands it to child processes and removes it."""
+    known = os.environ.get(RUN_FOLDER_VARIABLE)
+    if known:
+        return Path(known)
+    made = Path(tempfile.mkdtemp(prefix="sharelens-tests-"))
+    os.environ[RUN_FOLDER_VARIABLE] = str(made)
+    atexit.register(_remove, made, os.getpid())
+    return made
+
+
+def _remove(folder: Path, owner_pid: int) -> None:
+    if os.getpid() == owner_pid:  # a forked child runs this too
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+@functools.cache
+def _unpacked(packed: Path, name: str) -> Path:
+    digest = hashlib.sha256(packed.read_bytes()).hexdigest()
+    if digest != expected_sha256(name):
+        raise ValueError(f"{packed} has SHA-256 {digest}, SHA256SUMS says {expected_sha256(name)}: fetch it again")
+    target = run_folder() / "data" / name
+    if target.is_dir():
+        return target
+    target.parent.mkdir(parents=True, exist_ok=True)
+    partial = Path(tempfile.mkdtemp(prefix=f"{name}.", dir=target.parent))
+    unpack(packed, partial)
+    try:
+        partial.rename(target)
+    except OSError:  # another worker was first
+        shutil.rmtree(partial)
+    return target
+
+
+def _more_logs() -> Path | None:
+    value = os.environ.get(MORE_LOGS_VARIABLE)
+    return Path(value) if value else None

@@ -1,0 +1,1 @@
+"""Tools of the checkout; not part of the wheel."""
