@@ -1,0 +1,27 @@
+"""Errors of reading log directories."""
+
+from state_model.errors import SharelensError, UsageError
+
+
+class LogDirectoryError(SharelensError):
+    """Raised when a directory is no log directory, is not there, or can't be read."""
+
+
+class CheckpointError(LogDirectoryError):
+    """Raised when a checkpoint or metadata file of a log directory is not what Kafka writes."""
+
+
+class SourceMissingError(LogDirectoryError):
+    """Raised when a directory that was listed before is not visible to the process that should read it."""
+
+
+class CopyConflictError(SharelensError):
+    """Raised when two copies hold different records at one offset under one leader epoch: two clusters share an id."""
+
+
+class MixedClustersError(UsageError):
+    """Raised when log directories of different clusters are to be read as one."""
+
+
+class BatchEncodeError(SharelensError):
+    """Raised when records can't be written as a record batch: offsets that don't ascend, a column that is missing."""

@@ -1,0 +1,230 @@
+"""Read-only access to local paths and to any URI that fsspec or pyarrow opens.
+
+Local files are read with `pread` into buffers of ours and never mapped: Kafka truncates segments while they are read, and
+touching a mapped page beyond the new end kills the process.
+"""
+
+import os
+import socket
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from pathlib import Path
+from types import TracebackType
+from typing import IO, Protocol, Self, cast
+from urllib.parse import unquote, urlsplit
+
+import numpy as np
+import numpy.typing as npt
+
+from kafka_log.errors import LogDirectoryError
+
+Bytes = npt.NDArray[np.uint8]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Entry:
+    """One name in a directory."""
+
+    name: str
+    is_directory: bool
+    size_bytes: int
+
+
+class RandomAccess(AbstractContextManager["RandomAccess"], Protocol):
+    """An open file that is read at positions; `read_at` returns fewer bytes than asked only at the end of the file."""
+
+    def size(self) -> int:
+        """The size now: an active segment grows."""
+        ...
+
+    def read_at(self, position: int, length: int) -> Bytes:
+        """Writable bytes from `position` on."""
+        ...
+
+
+class Filesystem(Protocol):
+    """What reading a log directory needs of a file system."""
+
+    def entries(self, uri: str) -> list[Entry]:
+        """The names in a directory, sorted. Raises FileNotFoundError, NotADirectoryError, PermissionError."""
+        ...
+
+    def read_text(self, uri: str, *, limit: int = 16 << 20) -> str:
+        """A small text file, at most `limit` bytes. Raises FileNotFoundError."""
+        ...
+
+    def open(self, uri: str) -> RandomAccess:
+        """Raises FileNotFoundError, PermissionError."""
+        ...
+
+
+class LocalFile:
+    """A local file read by pread."""
+
+    def __init__(self, path: str) -> None:
+        self._descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+
+    def size(self) -> int:
+        """The size now."""
+        return os.fstat(self._descriptor).st_size
+
+    def read_at(self, position: int, length: int) -> Bytes:
+        """Writable bytes; short only at the end of the file."""
+        buffer = np.empty(max(0, min(length, self.size() - position)), dtype=np.uint8)
+        view = memoryview(buffer)
+        filled = 0
+        while filled < len(view):
+            count = os.preadv(self._descriptor, [view[filled:]], position + filled)
+            if count == 0:
+                break
+            filled += count
+        return buffer[:filled]
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None) -> None:
+        os.close(self._descriptor)
+
+
+class LocalFilesystem:
+    """Paths and file: URIs."""
+
+    def entries(self, uri: str) -> list[Entry]:
+        """The names in a directory, sorted; what vanishes meanwhile is left out."""
+        found = []
+        with os.scandir(local_path(uri)) as names:
+            for name in names:
+                try:
+                    is_directory = name.is_dir()
+                    size = 0 if is_directory else name.stat().st_size
+                except FileNotFoundError:
+                    continue
+                found.append(Entry(name=name.name, is_directory=is_directory, size_bytes=size))
+        return sorted(found, key=lambda entry: entry.name)
+
+    def read_text(self, uri: str, *, limit: int = 16 << 20) -> str:
+        """A small text file."""
+        with open(local_path(uri), "rb") as file:
+            return file.read(limit).decode("utf-8", errors="replace")
+
+    def open(self, uri: str) -> RandomAccess:
+        """A file read by pread."""
+        return LocalFile(local_path(uri))
+
+
+class RemoteFile:
+    """A file of an fsspec file system."""
+
+    def __init__(self, file: IO[bytes], size: int) -> None:
+        self._file = file
+        self._size = size
+
+    def size(self) -> int:
+        """The size when it was opened."""
+        return self._size
+
+    def read_at(self, position: int, length: int) -> Bytes:
+        """Writable bytes; short only at the end of the file."""
+        length = max(0, min(length, self._size - position))
+        if length == 0:
+            return np.empty(0, dtype=np.uint8)
+        self._file.seek(position)
+        return np.frombuffer(self._file.read(length), dtype=np.uint8).copy()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None) -> None:
+        self._file.close()
+
+
+class RemoteFilesystem:
+    """Any scheme that fsspec knows, or else pyarrow."""
+
+    def entries(self, uri: str) -> list[Entry]:
+        """The names in a directory, sorted."""
+        filesystem, path = _remote(uri)
+        path = path.rstrip("/") or "/"
+        found = [
+            Entry(
+                name=str(entry["name"]).rstrip("/").rsplit("/", 1)[-1],
+                is_directory=entry["type"] == "directory",
+                size_bytes=int(entry["size"] or 0),
+            )
+            for entry in filesystem.ls(path, detail=True)
+            if str(entry["name"]).strip("/") != path.strip("/")
+        ]
+        if not found and filesystem.isfile(path):
+            raise NotADirectoryError(uri)
+        return sorted(found, key=lambda entry: entry.name)
+
+    def read_text(self, uri: str, *, limit: int = 16 << 20) -> str:
+        """A small text file."""
+        filesystem, path = _remote(uri)
+        with filesystem.open(path, "rb") as file:
+            return cast(bytes, file.read(limit)).decode("utf-8", errors="replace")
+
+    def open(self, uri: str) -> RandomAccess:
+        """A file read through fsspec."""
+        filesystem, path = _remote(uri)
+        size = int(filesystem.info(path)["size"] or 0)
+        return RemoteFile(filesystem.open(path, "rb", cache_type="readahead", block_size=1 << 20), size)
+
+
+def _remote(uri: str):  # type: ignore[no-untyped-def]
+    """The fsspec file system of a URI and the path inside it; listings are never taken from a cache."""
+    import fsspec  # noqa: PLC0415 - only for URIs: a local start does not pay for it
+
+    try:
+        filesystem, path = fsspec.core.url_to_fs(uri)
+    except (ValueError, ImportError) as error:
+        from fsspec.implementations.arrow import ArrowFSWrapper  # noqa: PLC0415
+        from pyarrow.fs import FileSystem  # noqa: PLC0415
+
+        try:
+            arrow, path = FileSystem.from_uri(uri)
+        except (ValueError, OSError) as second:
+            message = f"no file system opens {uri}: fsspec says {error}; pyarrow says {second}"
+            raise LogDirectoryError(" ".join(message.split())) from second
+        filesystem = ArrowFSWrapper(arrow)
+    filesystem.invalidate_cache()
+    return filesystem, path
+
+
+def is_local(uri: str) -> bool:
+    """Whether a path or URI names the local file system."""
+    return "://" not in uri or uri.startswith("file://")
+
+
+def local_path(uri: str) -> str:
+    """The path of a local URI."""
+    return unquote(urlsplit(uri).path) if uri.startswith("file://") else uri
+
+
+def absolute(uri: str) -> str:
+    """One spelling for one place: absolute, links resolved, without a slash at the end."""
+    if is_local(uri):
+        return str(Path(local_path(uri)).expanduser().resolve())
+    scheme, _, rest = uri.partition("://")
+    return f"{scheme}://{rest.rstrip('/') or '/'}"
+
+
+def filesystem_of(uri: str) -> Filesystem:
+    """The file system that opens a path or URI."""
+    return LocalFilesystem() if is_local(uri) else RemoteFilesystem()
+
+
+def join(uri: str, name: str) -> str:
+    """A name inside a directory."""
+    return f"{uri.rstrip('/')}/{name}"
+
+
+def parent(uri: str) -> str:
+    """The directory that holds `uri`."""
+    return uri.rstrip("/").rsplit("/", 1)[0] or "/"
+
+
+def host() -> str:
+    """The name of this machine, for messages about directories that only others see."""
+    return socket.gethostname()

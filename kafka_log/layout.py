@@ -1,0 +1,215 @@
+"""What a log directory holds: partitions, their segments, where each log starts and how far it is committed.
+
+The rules are those of the broker (LogManager, UnifiedLog, LogFileUtils): a partition lives in `TOPIC-N`; `-future` is a
+move between disks in progress, `TOPIC-N.<hex>-delete` and `-stray` wait for deletion; `.cleaned`, `.swap` and `.deleted` mark
+files that are not, or no longer, part of a log.
+"""
+
+import re
+from collections.abc import Container
+from dataclasses import dataclass
+from typing import Literal
+
+from kafka_log import checkpoints, filesystem
+from kafka_log.checkpoints import PartitionOffsets
+from kafka_log.errors import LogDirectoryError
+from kafka_log.filesystem import Entry, Filesystem, join
+
+Status = Literal["live", "deleted", "stray"]
+
+_LIVE = re.compile(r"(?P<topic>[^/]+)-(?P<partition>\d{1,10})")
+_MARKED = re.compile(r"(?P<topic>[^/]+)-(?P<partition>\d{1,10})(\.[0-9a-f]+)?-(?P<mark>delete|stray|future)")
+_SEGMENT = re.compile(r"(\d{20})\.log")
+_STATUS: dict[str, Status] = {"delete": "deleted", "stray": "stray"}
+_LOOKS_LIKE = "a Kafka log directory holds folders TOPIC-N with *.log files, and *-checkpoint files beside them"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SegmentFile:
+    """One segment: its records start at `base_offset`; `size_bytes` is what the listing said."""
+
+    base_offset: int
+    uri: str
+    size_bytes: int
+    index_uri: str | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PartitionDirectory:
+    """One copy of one partition.
+
+    `committed_end` is the checkpointed high watermark (exclusive): None when the directory has no such file and is taken
+    whole, 0 when the file has no line for the partition and nothing is known to be committed. `remote_below`: the log
+    starts below the first local segment, the older part is in tiered storage. `leader_epochs`: (epoch, first offset).
+    """
+
+    topic: str
+    partition: int
+    topic_id: str
+    uri: str
+    source_id: str
+    segments: tuple[SegmentFile, ...]
+    log_start_offset: int
+    remote_below: bool
+    committed_end: int | None
+    status: Status
+    leader_epochs: tuple[tuple[int, int], ...] = ()
+    cluster_id: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LogDirectory:
+    """One log directory. `skipped`: folders that were left out, each with the reason, for a person to read."""
+
+    uri: str
+    source_id: str
+    cluster_id: str | None
+    node_id: int | None
+    partitions: tuple[PartitionDirectory, ...]
+    skipped: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Context:
+    files: Filesystem
+    uri: str
+    source_id: str
+    cluster_id: str | None
+    log_starts: PartitionOffsets
+    high_watermarks: PartitionOffsets | None
+
+
+def scan_log_directory(uri: str, *, include_deleted: bool = False, topics: Container[str] | None = None) -> LogDirectory:
+    """List a log directory; folders of topics outside `topics` are not opened.
+
+    Raises LogDirectoryError, in one line, for what is missing, unreadable or no log directory, with the path to give
+    instead where that can be seen.
+    """
+    uri = filesystem.absolute(uri)
+    files = filesystem.filesystem_of(uri)
+    entries = _list_root(files, uri)
+    meta = checkpoints.read_meta(files, uri)
+    node = "" if meta.node_id is None else f"node {meta.node_id}: "
+    context = _Context(
+        files=files,
+        uri=uri,
+        source_id=f"{node}{uri}",
+        cluster_id=meta.cluster_id,
+        log_starts=checkpoints.read_partition_offsets(files, uri, checkpoints.LOG_START_CHECKPOINT) or {},
+        high_watermarks=checkpoints.read_partition_offsets(files, uri, checkpoints.HIGH_WATERMARK_CHECKPOINT),
+    )
+    partitions, skipped = [], []
+    for entry in entries:
+        found = _classify(entry)
+        if found is None or (topics is not None and found[0] not in topics):
+            continue
+        topic, partition, mark = found
+        if mark == "future":
+            skipped.append(f"{entry.name}: copy between disks in progress")
+        elif mark and not include_deleted:
+            skipped.append(f"{entry.name}: {mark} pending, taken with --include-deleted")
+        elif partition >= 1 << 31:
+            skipped.append(f"{entry.name}: partition number too large")
+        else:
+            partitions.append(_scan_partition(context, entry.name, topic, partition, _STATUS.get(mark, "live")))
+    return LogDirectory(
+        uri=uri,
+        source_id=context.source_id,
+        cluster_id=meta.cluster_id,
+        node_id=meta.node_id,
+        partitions=tuple(sorted(partitions, key=lambda found: (found.topic, found.partition, found.uri))),
+        skipped=tuple(skipped),
+    )
+
+
+def _classify(entry: Entry) -> tuple[str, int, str] | None:
+    """(topic, partition, mark) of a partition folder; the mark is empty for a live one."""
+    if not entry.is_directory:
+        return None
+    if match := _MARKED.fullmatch(entry.name):
+        return match["topic"], int(match["partition"]), match["mark"]
+    if match := _LIVE.fullmatch(entry.name):
+        return match["topic"], int(match["partition"]), ""
+    return None
+
+
+def _list_root(files: Filesystem, uri: str) -> list[Entry]:
+    """The entries of what should be a log directory, or one clear line."""
+    try:
+        entries = files.entries(uri)
+    except FileNotFoundError:
+        raise LogDirectoryError(f"no such directory: {uri} (host {filesystem.host()}); {_LOOKS_LIKE}") from None
+    except NotADirectoryError:
+        raise LogDirectoryError(f"not a directory: {uri}; {_LOOKS_LIKE}") from None
+    except OSError as error:
+        reason = error.strerror or type(error).__name__
+        raise LogDirectoryError(f"can't list {uri} (host {filesystem.host()}): {reason}") from error
+    if any(_classify(entry) for entry in entries):
+        return entries
+    if any(_SEGMENT.fullmatch(entry.name) for entry in entries):
+        raise LogDirectoryError(f"{uri} is the folder of one partition: give its parent, {filesystem.parent(uri)}")
+    if any(entry.name == checkpoints.HIGH_WATERMARK_CHECKPOINT for entry in entries):
+        return entries
+    below = [join(uri, entry.name) for entry in entries if entry.is_directory and _holds_partitions(files, uri, entry)]
+    if below:
+        more = f" (and {len(below) - 3} more)" if len(below) > 3 else ""
+        raise LogDirectoryError(f"{uri} holds log directories, give them one by one: {', '.join(below[:3])}{more}")
+    what = f"nothing like that in its {len(entries)} entries" if entries else "it is empty"
+    raise LogDirectoryError(f"not a log directory: {uri}: {what}; {_LOOKS_LIKE}")
+
+
+def _holds_partitions(files: Filesystem, uri: str, entry: Entry) -> bool:
+    try:
+        return any(_classify(inner) for inner in files.entries(join(uri, entry.name)))
+    except OSError:
+        return False
+
+
+def list_segments(files: Filesystem, uri: str) -> tuple[SegmentFile, ...]:
+    """The segments of a partition folder by base offset. Raises FileNotFoundError when the folder is gone."""
+    entries = files.entries(uri)
+    names = {entry.name for entry in entries}
+    segments = []
+    for entry in entries:
+        match = _SEGMENT.fullmatch(entry.name)
+        if match is None or entry.is_directory or int(match[1]) >= 1 << 63:
+            continue
+        index = f"{match[1]}.index"
+        segments.append(
+            SegmentFile(
+                base_offset=int(match[1]),
+                uri=join(uri, entry.name),
+                size_bytes=entry.size_bytes,
+                index_uri=join(uri, index) if index in names else None,
+            )
+        )
+    return tuple(sorted(segments, key=lambda segment: segment.base_offset))
+
+
+def _scan_partition(context: _Context, name: str, topic: str, partition: int, status: Status) -> PartitionDirectory:
+    uri = join(context.uri, name)
+    try:
+        segments = list_segments(context.files, uri)
+        topic_id = checkpoints.read_topic_id(context.files, uri)
+        epochs = checkpoints.read_leader_epochs(context.files, uri)
+    except OSError as error:
+        reason = error.strerror or type(error).__name__
+        raise LogDirectoryError(f"can't read {uri} (host {filesystem.host()}): {reason}") from error
+    first = segments[0].base_offset if segments else 0
+    key = (topic, partition)
+    log_start = context.log_starts.get(key, first) if status == "live" else first
+    committed = context.high_watermarks.get(key, 0) if context.high_watermarks is not None else None
+    return PartitionDirectory(
+        topic=topic,
+        partition=partition,
+        topic_id=topic_id,
+        uri=uri,
+        source_id=context.source_id,
+        segments=segments,
+        log_start_offset=log_start,
+        remote_below=bool(segments) and log_start < first,
+        committed_end=committed if status == "live" else None,
+        status=status,
+        leader_epochs=epochs,
+        cluster_id=context.cluster_id,
+    )
