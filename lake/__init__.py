@@ -1,1 +1,1 @@
-"""Delta tables: definitions, commits, scans, the lock, publication. No Spark."""
+"""The lake: Delta tables, their definitions, commits, scans, lock and publication. No Spark."""

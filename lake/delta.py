@@ -1,0 +1,183 @@
+"""Delta commits: files that were already written become part of a table in one atomic step.
+
+delta-rs reads these tables but refuses to write them (in-commit timestamps are a writer feature it lacks), and a
+commit through Spark costs about half a second; see docs/adr. The format is the Delta transaction protocol: one JSON
+action a line in `_delta_log/<version>.json`, which must not exist before. The caller holds the lake's lock.
+"""
+
+import json
+import os
+import tempfile
+import time
+import uuid
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+from deltalake import DeltaTable, Schema
+
+from lake.errors import LakeError
+from lake.tables import Table
+
+READER_VERSION, WRITER_VERSION = 1, 7
+WRITER_FEATURES = ("appendOnly", "invariants", "inCommitTimestamp", "domainMetadata", "clustering")
+CHECKPOINT_EVERY = 20
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DataFile:
+    """A Parquet file under the table's folder. `stats`: Delta's numRecords, minValues, maxValues, nullCount."""
+
+    path: str
+    size_bytes: int
+    stats: dict[str, Any]
+    partition_values: dict[str, str] = field(default_factory=dict)
+
+    @property
+    def record_count(self) -> int:
+        """Rows in the file."""
+        return int(self.stats["numRecords"])
+
+
+def table_path(lake: Path, name: str) -> Path:
+    """Folder of table `layer.name`."""
+    layer, _, short = name.partition(".")
+    return lake / layer / short
+
+
+def exists(path: Path) -> bool:
+    """Whether `path` holds a Delta table."""
+    return (path / "_delta_log" / f"{0:020d}.json").exists() or (path / "_delta_log" / "_last_checkpoint").exists()
+
+
+def latest_version(path: Path) -> int:
+    """The newest version; -1 when there is no table."""
+    versions = [int(p.stem) for p in (path / "_delta_log").glob("*.json") if p.stem.isdigit()]
+    return max(versions, default=-1)
+
+
+def create(path: Path, table: Table) -> None:
+    """Creates the table at version 0; nothing happens when it is already there."""
+    if exists(path):
+        return
+    configuration = {
+        "delta.enableInCommitTimestamps": "true",
+        "delta.parquet.compression.codec": "zstd",
+        "sharelens.schemaVersion": str(table.version),
+    }
+    if table.append_only:
+        configuration["delta.appendOnly"] = "true"
+    features = [f for f in WRITER_FEATURES if table.partition_by == () or f not in ("clustering", "domainMetadata")]
+    actions: list[dict[str, Any]] = [
+        {"protocol": {"minReaderVersion": READER_VERSION, "minWriterVersion": WRITER_VERSION, "writerFeatures": features}},
+        {
+            "metaData": {
+                "id": str(uuid.uuid4()),
+                "name": table.name,
+                "description": table.comment,
+                "format": {"provider": "parquet", "options": {}},
+                "schemaString": Schema.from_arrow(delta_schema(table.schema)).to_json(),
+                "partitionColumns": list(table.partition_by),
+                "configuration": configuration,
+                "createdTime": _now_ms(),
+            }
+        },
+    ]
+    if not table.partition_by:
+        clustering = {"clusteringColumns": [[name] for name in table.clustering], "domainName": "delta.clustering"}
+        actions.append({"domainMetadata": {"domain": "delta.clustering", "configuration": json.dumps(clustering), "removed": False}})
+    _write(path, 0, "CREATE TABLE", actions, previous_ms=0)
+
+
+def delta_schema(schema: pa.Schema) -> pa.Schema:
+    """`schema` as Delta stores it: top-level nullability kept, everything inside lists nullable."""
+    return pa.schema([pa.field(f.name, f.type, f.nullable, f.metadata) for f in schema])
+
+
+def commit(
+    path: Path,
+    *,
+    operation: str,
+    txn: tuple[str, int],
+    adds: Sequence[DataFile] = (),
+    removes: Sequence[str] = (),
+) -> int:
+    """Commits added and removed files with (application, version) `txn`; the new table version.
+
+    A `txn` that the table already holds is skipped: the version that is there is returned.
+
+    Raises:
+        LakeError: another writer took the version, in spite of the lock.
+    """
+    latest = latest_version(path)
+    if (committed_txn(path, txn[0]) or -1) >= txn[1]:
+        return latest
+    now = _now_ms()
+    actions: list[dict[str, Any]] = [{"txn": {"appId": txn[0], "version": txn[1], "lastUpdated": now}}]
+    actions += [{"remove": {"path": p, "deletionTimestamp": now, "dataChange": True}} for p in removes]
+    for file in adds:
+        add = {
+            "path": file.path,
+            "partitionValues": file.partition_values,
+            "size": file.size_bytes,
+            "modificationTime": now,
+            "dataChange": True,
+            "stats": json.dumps(file.stats),
+        }
+        actions.append({"add": add})
+    _write(path, latest + 1, operation, actions, previous_ms=_commit_ms(path, latest))
+    if (latest + 1) % CHECKPOINT_EVERY == 0:
+        DeltaTable(path).create_checkpoint()
+    return latest + 1
+
+
+def committed_txn(path: Path, application: str) -> int | None:
+    """The newest version committed for `application`; null when there is none or no table."""
+    if not exists(path):
+        return None
+    version = DeltaTable(path).transaction_version(application)
+    return None if version is None else int(version)
+
+
+def live_files(path: Path, version: int | None = None) -> list[dict[str, Any]]:
+    """The files of a version: path, num_records and the statistics delta-rs flattens (min.x, max.x, partition.x)."""
+    if not exists(path):
+        return []
+    actions = pa.table(DeltaTable(path, version=version).get_add_actions(flatten=True))
+    return actions.to_pylist()  # type: ignore[no-any-return]
+
+
+def _write(path: Path, version: int, operation: str, actions: list[dict[str, Any]], *, previous_ms: int) -> None:
+    """Puts one commit file in place: complete or not there, never over another one."""
+    log = path / "_delta_log"
+    log.mkdir(mode=0o700, parents=True, exist_ok=True)
+    now = max(_now_ms(), previous_ms + 1)
+    info = {"inCommitTimestamp": now, "timestamp": now, "operation": operation, "operationParameters": {}, "engineInfo": "sharelens"}
+    lines = [json.dumps({"commitInfo": info})] + [json.dumps(action) for action in actions]
+    target = log / f"{version:020d}.json"
+    handle, scratch = tempfile.mkstemp(dir=log, prefix=".commit-")
+    try:
+        with os.fdopen(handle, "w", encoding="utf-8") as file:
+            file.write("\n".join(lines) + "\n")
+            file.flush()
+            os.fsync(file.fileno())
+        os.link(scratch, target)
+    except FileExistsError:
+        raise LakeError(f"version {version} of {path} was committed by another writer; run again") from None
+    finally:
+        os.unlink(scratch)
+
+
+def _commit_ms(path: Path, version: int) -> int:
+    """In-commit timestamp of a version; 0 when its commit file is gone."""
+    try:
+        with (path / "_delta_log" / f"{version:020d}.json").open(encoding="utf-8") as file:
+            return int(json.loads(file.readline())["commitInfo"]["inCommitTimestamp"])
+    except (FileNotFoundError, KeyError, ValueError):
+        return 0
+
+
+def _now_ms() -> int:
+    return time.time_ns() // 1_000_000

@@ -1,0 +1,85 @@
+"""One writer a lake: a flock on LAKE/.lock, and the JVM that a killed driver may leave behind for a while."""
+
+import fcntl
+import json
+import os
+import socket
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from lake.errors import LakeLockedError
+
+POLL_S = 0.1
+
+
+class LakeLock:
+    """The held lock; `note_jvm` records the JVM whose end the next writer has to wait for."""
+
+    def __init__(self, handle: int) -> None:
+        self._handle = handle
+
+    def note_jvm(self, pid: int) -> None:
+        """Writes the process id of the JVM that writes for this run."""
+        _describe(self._handle, pid)
+
+
+@contextmanager
+def hold(lake: Path, timeout_s: float) -> Iterator[LakeLock]:
+    """Holds the lake for writing; the folder must exist.
+
+    Raises:
+        LakeLockedError: somebody else still held it after `timeout_s` seconds; the message says who.
+    """
+    handle = os.open(lake / ".lock", os.O_RDWR | os.O_CREAT, 0o600)
+    try:
+        _acquire(handle, lake, time.monotonic() + timeout_s)
+        _describe(handle, None)
+        yield LakeLock(handle)
+        os.ftruncate(handle, 0)
+    finally:
+        os.close(handle)
+
+
+def _acquire(handle: int, lake: Path, deadline: float) -> None:
+    while True:
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            break
+        except BlockingIOError:
+            if time.monotonic() >= deadline:
+                raise LakeLockedError(f"{lake} is held by {_holder(handle)}; wait for it, or raise --lock-timeout") from None
+            time.sleep(POLL_S)
+    jvm = _read(handle).get("jvm")
+    while isinstance(jvm, int) and _is_java(jvm):
+        if time.monotonic() >= deadline:
+            raise LakeLockedError(f"{lake}: Java process {jvm} of a run that was killed still runs; end it, or wait")
+        time.sleep(POLL_S)
+
+
+def _is_java(pid: int) -> bool:
+    """Whether `pid` is a live Java process of this host (process ids are reused)."""
+    try:
+        return "java" in Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")[0].decode(errors="replace")
+    except OSError:
+        return False
+
+
+def _describe(handle: int, jvm: int | None) -> None:
+    text = json.dumps({"pid": os.getpid(), "host": socket.gethostname(), "jvm": jvm, "since_ms": time.time_ns() // 1_000_000})
+    os.ftruncate(handle, 0)
+    os.pwrite(handle, text.encode(), 0)
+
+
+def _read(handle: int) -> dict[str, object]:
+    try:
+        found = json.loads(os.pread(handle, 4096, 0) or b"{}")
+    except ValueError:
+        return {}
+    return found if isinstance(found, dict) else {}
+
+
+def _holder(handle: int) -> str:
+    found = _read(handle)
+    return f"process {found.get('pid', '?')} on {found.get('host', '?')}"

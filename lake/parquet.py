@@ -1,0 +1,175 @@
+"""Parquet files of a table, written through Arrow with the statistics that Delta keeps of them."""
+
+import os
+import uuid
+from collections.abc import Iterable
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from lake.delta import DataFile, table_path
+from lake.tables import TIME, Table
+
+FILE_BYTES = 128 << 20
+ROW_GROUP_ROWS = 1 << 17
+LONGEST_STATISTIC = 32
+FIRST_MS, LAST_MS = -62_135_596_800_000, 253_402_300_799_999  # 0001-01-01 and 9999-12-31T23:59:59.999
+
+
+def conform(rows: pa.Table, schema: pa.Schema, constants: dict[str, Any] | None = None) -> pa.Table:
+    """`rows` with exactly the columns of `schema`.
+
+    `constants` fill columns that are the same in every row; a missing `…_time` is made from its `…_ms`.
+
+    Raises:
+        KeyError: a column is neither in `rows` nor in `constants`.
+        pa.ArrowInvalid: a value doesn't fit its column.
+    """
+    constants = constants or {}
+    columns = []
+    for field in schema:
+        if field.name in constants:
+            columns.append(pa.repeat(pa.scalar(constants[field.name], field.type), rows.num_rows))
+        elif field.type == TIME and field.name not in rows.column_names:
+            columns.append(guarded_time(rows.column(field.name.removesuffix("_time") + "_ms")))
+        else:
+            columns.append(rows.column(field.name).cast(field.type))
+    return pa.Table.from_arrays(columns, schema=schema)
+
+
+def guarded_time(millis: pa.ChunkedArray) -> pa.ChunkedArray:
+    """Epoch milliseconds as a UTC timestamp; null outside years 1-9999, which Spark can't show."""
+    inside = pc.and_(pc.greater_equal(millis, FIRST_MS), pc.less_equal(millis, LAST_MS))
+    kept = pc.if_else(inside, millis, pa.scalar(None, pa.int64()))
+    return pc.multiply(kept, 1000).cast(TIME)
+
+
+class ParquetSink:
+    """Writes rows of one table into files near `file_bytes`, in the order given.
+
+    Files get their place in the table's folder at once, and become part of the table only by a commit
+    (`lake.delta.commit`); what an interrupted writer leaves is never read.
+    """
+
+    def __init__(
+        self,
+        lake: Path,
+        table: Table,
+        *,
+        constants: dict[str, Any],
+        partition_values: dict[str, str] | None = None,
+        file_bytes: int = FILE_BYTES,
+    ) -> None:
+        self._lake = lake
+        self._table = table
+        self._constants = constants
+        self._partition_values = partition_values or {}
+        self._schema = pa.schema([field for field in table.schema if field.name not in self._partition_values])
+        self._file_bytes = file_bytes
+        self._writer: pq.ParquetWriter | None = None
+        self._path: Path | None = None
+        self._files: list[DataFile] = []
+        self.record_count = 0
+
+    def __enter__(self) -> "ParquetSink":
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        if kind is None:
+            self._finish()
+        elif self._writer is not None and self._path is not None:
+            self._writer.close()
+            self._path.unlink(missing_ok=True)
+
+    @property
+    def files(self) -> list[DataFile]:
+        """The files written so far; complete after the `with` block."""
+        return self._files
+
+    def write(self, rows: pa.Table) -> None:
+        """Appends rows; nothing happens for an empty table."""
+        if rows.num_rows == 0:
+            return
+        rows = conform(rows, self._schema, self._constants)
+        if self._writer is None:
+            self._begin()
+        assert self._writer is not None and self._path is not None
+        self._writer.write_table(rows, row_group_size=ROW_GROUP_ROWS)
+        self.record_count += rows.num_rows
+        if self._path.stat().st_size >= self._file_bytes:
+            self._finish()
+
+    def write_all(self, tables: Iterable[pa.Table]) -> None:
+        """Appends every table."""
+        for rows in tables:
+            self.write(rows)
+
+    def _begin(self) -> None:
+        folder = table_path(self._lake, self._table.name)
+        for name, value in self._partition_values.items():
+            folder = folder / f"{name}={value}"
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        self._path = folder / f"part-{uuid.uuid4()}.zstd.parquet"
+        handle = os.open(self._path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600)
+        os.close(handle)
+        self._writer = pq.ParquetWriter(self._path, self._schema, compression="zstd", compression_level=1)
+
+    def _finish(self) -> None:
+        if self._writer is None or self._path is None:
+            return
+        self._writer.close()
+        relative = self._path.relative_to(table_path(self._lake, self._table.name))
+        file = DataFile(
+            path=relative.as_posix(),
+            size_bytes=self._path.stat().st_size,
+            stats=statistics(pq.read_metadata(self._path), self._schema),
+            partition_values=self._partition_values,
+        )
+        self._files.append(file)
+        self._writer = None
+        self._path = None
+
+
+def write_rows(lake: Path, table: Table, rows: pa.Table, constants: dict[str, Any]) -> list[DataFile]:
+    """Writes `rows`, sorted by the table's clustering columns, as files of the table; [] for no rows."""
+    if rows.num_rows == 0:
+        return []
+    order = [(name, "ascending") for name in table.clustering if name in rows.column_names]
+    with ParquetSink(lake, table, constants=constants) as sink:
+        sink.write(rows.sort_by(order))
+    return sink.files
+
+
+def statistics(metadata: pq.FileMetaData, schema: pa.Schema) -> dict[str, Any]:
+    """Delta statistics from a Parquet footer: of integer columns, and of text short enough to be exact."""
+    lowest: dict[str, Any] = {}
+    highest: dict[str, Any] = {}
+    nulls: dict[str, int] = {}
+    useful = {f.name for f in schema if pa.types.is_integer(f.type) or pa.types.is_string(f.type)}
+    spoiled: set[str] = set()
+    for group in range(metadata.num_row_groups):
+        row_group = metadata.row_group(group)
+        for index in range(row_group.num_columns):
+            chunk = row_group.column(index)
+            name = chunk.path_in_schema
+            if name not in useful or chunk.statistics is None:
+                continue
+            found = chunk.statistics
+            nulls[name] = nulls.get(name, 0) + found.null_count
+            if not found.has_min_max:
+                if found.null_count < chunk.num_values:
+                    spoiled.add(name)
+                continue
+            if isinstance(found.max, str) and max(len(found.max), len(found.min)) > LONGEST_STATISTIC:
+                spoiled.add(name)
+                continue
+            lowest[name] = min(lowest.get(name, found.min), found.min)
+            highest[name] = max(highest.get(name, found.max), found.max)
+    for name in spoiled:
+        lowest.pop(name, None)
+        highest.pop(name, None)
+    return {"numRecords": metadata.num_rows, "minValues": lowest, "maxValues": highest, "nullCount": nulls}

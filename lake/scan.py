@@ -1,0 +1,92 @@
+"""Reading a lake: tables at the versions of the published cut, filters pushed into the scan. No names become SQL."""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.dataset as ds
+from deltalake import DeltaTable
+from deltalake.exceptions import TableNotFoundError
+
+from lake import delta
+from lake.errors import LakeError, LakeVersionError
+from lake.tables import SCHEMA_VERSION, TABLES
+
+PUBLICATION = "gold.publication"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Lake:
+    """A lake opened at one cut. `versions`: table name -> Delta version; `publication`: the row of the cut."""
+
+    path: Path
+    versions: dict[str, int]
+    publication: dict[str, object]
+
+    def dataset(self, table: str) -> ds.Dataset | None:
+        """The table at the cut as an Arrow dataset with file statistics; None when the cut has no such table."""
+        version = self.versions.get(table)
+        return None if version is None else dataset_at(self.path, table, version)
+
+    def scan(self, table: str, columns: list[str] | None = None, filter: pc.Expression | None = None) -> pa.Table:
+        """Rows of a table at the cut, with the types of `lake.tables`; empty when the cut has no such table."""
+        schema = TABLES[table].schema
+        wanted = schema if columns is None else pa.schema([schema.field(name) for name in columns])
+        found = self.dataset(table)
+        if found is None:
+            return wanted.empty_table()
+        return found.to_table(columns=wanted.names, filter=filter).cast(wanted)
+
+
+def dataset_at(lake: Path, table: str, version: int | None = None) -> ds.Dataset:
+    """A table at a version (None: the newest) as an Arrow dataset."""
+    return open_table(lake, table, version).to_pyarrow_dataset(schema=TABLES[table].schema)
+
+
+def open_table(lake: Path, table: str, version: int | None = None) -> DeltaTable:
+    """Opens a table and checks that this version of sharelens knows its schema.
+
+    Raises:
+        LakeVersionError: it was written with another schema version.
+    """
+    opened = DeltaTable(delta.table_path(lake, table), version=version)
+    written = opened.metadata().configuration.get("sharelens.schemaVersion")
+    if written != str(SCHEMA_VERSION):
+        raise LakeVersionError(
+            f"{table} in {lake} has schema version {written}, this sharelens reads {SCHEMA_VERSION}; "
+            "use the version that wrote it, or write a new lake from the logs"
+        )
+    return opened
+
+
+def is_lake(path: Path) -> bool:
+    """Whether the folder holds a lake's tables (published or not)."""
+    return delta.exists(delta.table_path(path, "bronze.ingest_extent"))
+
+
+def open_lake(path: Path) -> Lake:
+    """Opens the newest published cut.
+
+    Raises:
+        LakeError: no such folder, not a lake, nothing published yet, or unreadable.
+        LakeVersionError: written by a version with other schemas.
+    """
+    if not path.is_dir():
+        raise LakeError(f"{path} is not a directory; give the folder that `sharelens run --lake` wrote")
+    if not is_lake(path):
+        raise LakeError(f"{path} holds no lake (no bronze/ingest_extent); give the folder that `sharelens run --lake` wrote")
+    try:
+        published = open_table(path, PUBLICATION)
+    except TableNotFoundError:
+        raise LakeError(f"{path}: nothing was published yet; finish with `sharelens run --lake {path}`") from None
+    rows = published.to_pyarrow_dataset(schema=TABLES[PUBLICATION].schema).to_table()
+    if rows.num_rows == 0:
+        raise LakeError(f"{path}: nothing was published yet; finish with `sharelens run --lake {path}`")
+    newest = rows.sort_by([("run_id", "descending")]).slice(0, 1).to_pylist()[0]
+    versions = {entry["table"]: entry["version"] for entry in newest["tables"]}
+    lake = Lake(path=path, versions=versions, publication=newest)
+    for table in ("gold.share_partition_state",):
+        if table in versions:
+            open_table(path, table, versions[table])
+    return lake

@@ -1,0 +1,219 @@
+"""Every table of the lake: schema with a comment per column, key, clustering, partitioning, schema version.
+
+Delta's, Spark's and Arrow's forms of a schema all derive from the Arrow schemas here. A gold table carries, beside
+each BIGINT `…_ms`, a guarded TIMESTAMP `…_time` (UTC; null outside years 1-9999).
+"""
+
+from dataclasses import dataclass
+
+import pyarrow as pa
+
+from kafka_log import schemas as log_schemas
+from state_model.columnar import schemas as state_schemas
+from state_model.columnar.schemas import column
+
+SCHEMA_VERSION = 1
+TIME = pa.timestamp("us", tz="UTC")
+
+CLUSTER = column("cluster_id", pa.string(), "Kafka cluster id; `unknown` when no directory named one", nullable=False)
+RUN = column("run_id", pa.int64(), "run that wrote the row", nullable=False)
+GAP = pa.struct([pa.field("first_offset", pa.int64()), pa.field("last_offset", pa.int64()), pa.field("reason", pa.string())])
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Table:
+    """A table: `name` is layer.table; `key` and `clustering` are column names, in order."""
+
+    name: str
+    comment: str
+    schema: pa.Schema
+    key: tuple[str, ...]
+    clustering: tuple[str, ...]
+    partition_by: tuple[str, ...] = ()
+    append_only: bool = False
+    version: int = SCHEMA_VERSION
+
+
+def with_times(fields: list[pa.Field]) -> list[pa.Field]:
+    """`fields` with a TIMESTAMP beside each `…_ms`."""
+    result = []
+    for field in fields:
+        result.append(field)
+        if field.name.endswith("_ms"):
+            name = field.name.removesuffix("_ms") + "_time"
+            result.append(column(name, TIME, f"{field.name} as a timestamp; null outside years 1-9999"))
+    return result
+
+
+def _schema(fields: list[pa.Field] | pa.Schema) -> pa.Schema:
+    return pa.schema([CLUSTER, *fields, RUN])
+
+
+def _gold(fields: list[pa.Field] | pa.Schema) -> pa.Schema:
+    return _schema(with_times(list(fields)))
+
+
+_POSITION = ("cluster_id", "log_topic_id", "state_partition", "log_offset")
+_SHARE_PARTITION = ("cluster_id", "group_id", "topic_id", "partition")
+
+GROUP_RECORD = pa.schema(
+    [
+        *state_schemas.LOG_POSITION[:1],
+        column("partition", pa.int32(), "partition of __consumer_offsets", nullable=False),
+        column("log_offset", pa.int64(), "offset of the record", nullable=False),
+        column("timestamp_ms", pa.int64(), "record timestamp", nullable=False),
+        column("record_type", pa.int16(), "record type of the key", nullable=False),
+        column("record_name", pa.string(), "Kafka's name of the record type", nullable=False),
+        column("group_id", pa.string(), "group", nullable=False),
+        column("member_id", pa.string(), "member, where the key names one"),
+        column("value_version", pa.int16(), "version of the value schema; null for a tombstone"),
+        column("is_tombstone", pa.bool_(), "null value", nullable=False),
+        column("value_json", pa.string(), "the value as JSON with Kafka's field names in snake_case; null for a tombstone"),
+        column("below_log_start", pa.bool_(), "lies below the log start offset", nullable=False),
+        column("uncommitted", pa.bool_(), "lay at or above the high watermark when it was read", nullable=False),
+    ]
+)
+
+INGEST_EXTENT = pa.schema(
+    [
+        column("status", pa.string(), "planned (the run has begun) or taken", nullable=False),
+        column("source_id", pa.string(), "source: node id and directory", nullable=False),
+        column("node_id", pa.string(), "broker's node id; null when meta.properties is missing"),
+        column("source_uri", pa.string(), "partition directory", nullable=False),
+        column("topic", pa.string(), "topic name", nullable=False),
+        column("topic_id", pa.string(), "topic id, zero uuid when unknown", nullable=False),
+        column("partition", pa.int32(), "partition", nullable=False),
+        column("content", pa.string(), "log_record or topic_batch: the table the rows went to", nullable=False),
+        column("from_offset", pa.int64(), "first offset asked for", nullable=False),
+        column("end_offset_exclusive", pa.int64(), "first offset not asked for", nullable=False),
+        column("log_start_offset", pa.int64(), "log start offset, the maximum over the copies", nullable=False),
+        column("committed_end", pa.int64(), "high watermark by the checkpoint, the maximum over the copies; null = no file"),
+        column("held_back", pa.int64(), "offsets at or above the high watermark left for the next run", nullable=False),
+        column("gaps", pa.list_(GAP), "offset ranges of the extent that the evidence lacks", nullable=False),
+        column("rebuild", pa.bool_(), "fills in older offsets: what was derived from the partition is derived again", nullable=False),
+        column("record_count", pa.int64(), "rows taken", nullable=False),
+        column("size_bytes", pa.int64(), "bytes of keys and values (records) or of the batches (headers)", nullable=False),
+        column("sha256", pa.string(), "SHA-256 over the splits' SHA-256 of what was taken; null while planned"),
+        column("log_time_ms", pa.int64(), "running maximum of record timestamps at the end; null when nothing was taken"),
+        column("until_ms", pa.int64(), "--until of the run; null without"),
+        column("written_at_ms", pa.int64(), "wall clock of the writer", nullable=False),
+        column("sharelens_version", pa.string(), "version of sharelens", nullable=False),
+        column("user", pa.string(), "user who ran it", nullable=False),
+        column("host", pa.string(), "host it ran on", nullable=False),
+    ]
+)
+
+NAME = pa.schema(
+    [
+        column("topic_id", pa.string(), "topic id", nullable=False),
+        column("topic", pa.string(), "topic name", nullable=False),
+        column("source", pa.string(), "partition.metadata, group_record or topic_names", nullable=False),
+        column("valid_from_ms", pa.int64(), "earliest log time at which the name was seen; null = unknown"),
+    ]
+)
+
+PUBLISHED_TABLE = pa.struct([pa.field("table", pa.string()), pa.field("version", pa.int64())])
+EVIDENCE = pa.struct(
+    [
+        pa.field("cluster_id", pa.string()),
+        pa.field("log_topic_id", pa.string()),
+        pa.field("state_partition", pa.int32()),
+        pa.field("first_log_offset", pa.int64()),
+        pa.field("end_log_offset_exclusive", pa.int64()),
+        pa.field("first_log_time_ms", pa.int64()),
+        pa.field("log_time_ms", pa.int64()),
+        pa.field("held_back", pa.int64()),
+    ]
+)
+PUBLICATION = pa.schema(
+    [
+        column("published_at_ms", pa.int64(), "wall clock", nullable=False),
+        column("tables", pa.list_(PUBLISHED_TABLE), "the version of every table in this cut", nullable=False),
+        column("evidence", pa.list_(EVIDENCE), "the log range of every state partition", nullable=False),
+        column("sharelens_version", pa.string(), "version of sharelens", nullable=False),
+    ]
+)
+
+TABLES: dict[str, Table] = {
+    table.name: table
+    for table in (
+        Table(
+            name="bronze.log_record",
+            comment="one record of __share_group_state or __consumer_offsets, bytes untouched",
+            schema=_schema(log_schemas.LOG_RECORD),
+            key=("cluster_id", "topic_id", "partition", "offset"),
+            clustering=("topic_id", "partition", "offset"),
+        ),
+        Table(
+            name="bronze.topic_batch",
+            comment="one record batch header of a user topic that share state speaks of",
+            schema=_schema(log_schemas.TOPIC_BATCH),
+            key=("cluster_id", "topic_id", "partition", "base_offset"),
+            clustering=("topic_id", "partition", "base_offset"),
+        ),
+        Table(
+            name="bronze.ingest_extent",
+            comment="what one run took of one partition from one source",
+            schema=_schema(INGEST_EXTENT),
+            key=("cluster_id", "run_id", "source_id", "topic_id", "partition"),
+            clustering=("topic_id", "partition", "from_offset"),
+        ),
+        Table(
+            name="bronze.quarantine",
+            comment="what could not be read or was set aside",
+            schema=_schema(log_schemas.PROBLEM),
+            key=("cluster_id", "source_id", "topic_id", "partition", "file", "position", "offset", "reason"),
+            clustering=("topic_id", "partition", "position"),
+        ),
+        Table(
+            name="silver.share_record",
+            comment="one ShareSnapshot, ShareUpdate or tombstone",
+            schema=_schema(state_schemas.SHARE_RECORD),
+            key=_POSITION,
+            clustering=("log_topic_id", "state_partition", "log_offset"),
+        ),
+        Table(
+            name="silver.group_record",
+            comment="one share-group or streams-group record of __consumer_offsets",
+            schema=_schema(GROUP_RECORD),
+            key=("cluster_id", "log_topic_id", "partition", "log_offset"),
+            clustering=("log_topic_id", "partition", "log_offset"),
+        ),
+        Table(
+            name="silver.name",
+            comment="topic id and name",
+            schema=_schema(NAME),
+            key=("cluster_id", "topic_id", "topic"),
+            clustering=("topic_id",),
+        ),
+        Table(
+            name="gold.share_partition_state",
+            comment="the state now: what ReadShareGroupState would answer, and all that the next run folds on",
+            schema=_gold(state_schemas.SHARE_PARTITION_STATE),
+            key=_SHARE_PARTITION,
+            clustering=("group_id", "topic_id", "partition"),
+        ),
+        Table(
+            name="gold.share_partition_history",
+            comment="the coordinator's scalars after each record",
+            schema=_gold(state_schemas.SHARE_PARTITION_HISTORY),
+            key=(*_SHARE_PARTITION, "log_topic_id", "log_offset"),
+            clustering=("group_id", "topic_id", "partition", "log_offset"),
+        ),
+        Table(
+            name="gold.delivery_history",
+            comment="one range of the coalesced state that stays identical in consecutive states",
+            schema=_gold(state_schemas.DELIVERY_HISTORY),
+            key=(*_SHARE_PARTITION, "log_topic_id", "first_offset", "valid_from_log_offset"),
+            clustering=("group_id", "topic_id", "partition", "first_offset", "valid_from_log_offset"),
+            partition_by=("is_open",),
+        ),
+        Table(
+            name="gold.publication",
+            comment="one published cut: the version of every table",
+            schema=_schema(PUBLICATION),
+            key=("run_id",),
+            clustering=("run_id",),
+        ),
+    )
+}
