@@ -1,0 +1,262 @@
+"""Bytes of __share_group_state as typed columns (share-group-state-log §2-3), a record batch at a time.
+
+What comes out is proportional to the bytes that went in: a count or length in the bytes only ever counts once the bytes
+behind it are there. A record that cannot be decoded becomes a problem row and never an exception.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from state_model.columnar import buffers
+from state_model.columnar import record_kernels as kernels
+from state_model.columnar.schemas import LOG_POSITION, SHARE_PARTITION, SHARE_RECORD, STATE_BATCH, UNKNOWN_TAG, column
+from state_model.uuids import uuid_bytes
+
+Rows = npt.NDArray[np.int64]
+
+REASONS = (
+    "",
+    "control_record",
+    "bad_key",
+    "invalid_utf8",
+    "unknown_record_type",
+    "unknown_value_version",
+    "update_without_value",
+    "truncated_value",
+    "malformed_varint",
+    "invalid_length",
+    "tag_order",
+)
+"""Reason code by outcome of the kernel; the first stands for a decoded record."""
+NOT_A_LOSS = frozenset({"control_record", "unknown_record_type"})
+"""Reasons that take nothing from any share partition: the broker skips these records as well."""
+DETAILS = {
+    "control_record": "a transaction marker, which is no share-group record",
+    "bad_key": "the key is missing, cut short or longer than a key of its record type",
+    "invalid_utf8": "the group id in the key is not UTF-8",
+    "unknown_record_type": "the record type in the key is neither 0 (ShareSnapshot) nor 1 (ShareUpdate)",
+    "unknown_value_version": "the value has a version other than 0, which a broker refuses to load",
+    "update_without_value": "a ShareUpdate has no value; only a ShareSnapshot has tombstones",
+    "truncated_value": "the value ends inside a field, or claims more than it holds",
+    "malformed_varint": "a variable-length integer in the value is longer than 32 bits",
+    "invalid_length": "the value has a null list of state batches, or a delivery complete count that is not 4 bytes",
+    "tag_order": "the tagged fields of the value do not ascend",
+}
+RECORD_TYPES = ("snapshot", "update", "tombstone")
+"""Record type by kind in the kernels."""
+
+DECODE_PROBLEM = pa.schema(
+    [
+        *LOG_POSITION,
+        column("log_time_ms", pa.int64(), "running maximum of record timestamps in the state partition", nullable=False),
+        column("reason", pa.string(), "reason code", nullable=False),
+        column("is_loss", pa.bool_(), "whether a share partition may have lost a change by it", nullable=False),
+        column("detail", pa.string(), "one line for a person", nullable=False),
+        *(field.with_nullable(True) for field in SHARE_PARTITION),
+        column("key", pa.binary(), "key bytes as in the log"),
+        column("value", pa.binary(), "value bytes as in the log"),
+    ]
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Decoded:
+    """Records [SHARE_RECORD] and problems [DECODE_PROBLEM]; together one row for each row read, both in its order."""
+
+    records: pa.RecordBatch
+    problems: pa.RecordBatch
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Filled:
+    """What the kernel filled: `outcome` one code an input row, the rest one entry a decoded record or state batch."""
+
+    outcome: npt.NDArray[np.int8]
+    ints: npt.NDArray[np.int32]
+    longs: npt.NDArray[np.int64]
+    offsets: npt.NDArray[np.int64]
+    states: npt.NDArray[np.int8]
+    counts: npt.NDArray[np.int16]
+    tag_count: int
+
+
+def decode_share_records(log_record: pa.RecordBatch, *, log_time_ms: npt.NDArray[np.int64]) -> Decoded:
+    """Decode the records of one state topic.
+
+    Args:
+        log_record: rows of kafka_log's LOG_RECORD (at least topic_id, partition, offset, timestamp_ms, key, value,
+            leader_epoch, is_control, below_log_start, uncommitted), in any order.
+        log_time_ms: for each row the running maximum of record timestamps in its state partition.
+
+    Raises:
+        ValueError: `log_time_ms` has another length than `log_record`.
+    """
+    if len(log_time_ms) != log_record.num_rows:
+        raise ValueError(f"{len(log_time_ms)} log times for {log_record.num_rows} records: pass one for each row")
+    keys = buffers.binary_view(log_record.column("key"))
+    values = buffers.binary_view(log_record.column("value"))
+    filled = _fill(keys, values, buffers.booleans(log_record.column("is_control")))
+    decoded = filled.outcome == kernels.DECODED
+    times = np.ascontiguousarray(log_time_ms, dtype=np.int64)
+    return Decoded(
+        records=_records(log_record, times, keys, values, filled, np.flatnonzero(decoded)),
+        problems=_problems(log_record, times, keys, filled.outcome, np.flatnonzero(~decoded)),
+    )
+
+
+def key_mask(
+    log_record: pa.RecordBatch, *, group_id: str | None = None, topic_id: str | None = None, partition: int | None = None
+) -> pa.BooleanArray:
+    """Rows of one share partition (or of all that agree with what is given), found in the key bytes before decoding.
+
+    Keys that cannot be read at all stay in: nobody can say that they belong to another share partition. Records of a
+    type that the broker skips do not.
+    """
+    view = buffers.binary_view(log_record.column("key"))
+    group = (group_id or "").encode("utf-8", "surrogatepass")
+    topic = uuid_bytes(topic_id) if topic_id is not None else bytes(16)
+    wanted = group + topic + (partition or 0).to_bytes(4, "big", signed=True)
+    given = np.array([group_id is not None, topic_id is not None, partition is not None])
+    chosen = kernels.select_keys(view.data, view.at, view.there, np.frombuffer(wanted, np.uint8), given)
+    return pa.array(chosen)
+
+
+def _fill(keys: buffers.BinaryView, values: buffers.BinaryView, control: buffers.Bools) -> _Filled:
+    """Run the kernel over arrays as large as the bytes can need, and cut them to what was filled."""
+    rows = len(control)
+    room = int(values.at[-1] - values.at[0]) // kernels.STATE_BATCH_BYTES
+    outcome = np.empty(rows, np.int8)
+    ints = np.empty((kernels.TAG_COUNT + 1, rows), np.int32)
+    longs = np.empty((kernels.WRITE + 1, rows), np.int64)
+    offsets = np.empty((2, room), np.int64)
+    states = np.empty(room, np.int8)
+    counts = np.empty(room, np.int16)
+    done, batches, tags = kernels.decode_rows(
+        keys.data, keys.at, keys.there, values.data, values.at, values.there, control,
+        outcome, ints, longs, offsets, states, counts,
+    )  # fmt: skip
+    return _Filled(
+        outcome=outcome,
+        ints=ints[:, :done],
+        longs=longs[:, :done],
+        offsets=offsets[:, :batches],
+        states=states[:batches],
+        counts=counts[:batches],
+        tag_count=tags,
+    )
+
+
+def _records(
+    log_record: pa.RecordBatch,
+    times: npt.NDArray[np.int64],
+    keys: buffers.BinaryView,
+    values: buffers.BinaryView,
+    filled: _Filled,
+    rows: Rows,
+) -> pa.RecordBatch:
+    kinds = filled.ints[kernels.KIND]
+    source = log_record if len(rows) == log_record.num_rows else log_record.take(pa.array(rows))
+    has_value, is_snapshot = kinds != kernels.TOMBSTONE, kinds == kernels.SNAPSHOT
+    columns = {
+        "log_topic_id": source.column("topic_id"),
+        "state_partition": source.column("partition"),
+        "log_offset": source.column("offset"),
+        "timestamp_ms": source.column("timestamp_ms"),
+        "log_time_ms": pa.array(times if source is log_record else times[rows]),
+        "record_type": pa.array(RECORD_TYPES).take(pa.array(kinds)),
+        **_keys(keys, rows, np.ones(len(rows), np.bool_)),
+        "value_version": buffers.numbers(pa.int16(), np.zeros(len(rows), np.int16), has_value),
+        **_scalars(filled, has_value, is_snapshot),
+        "state_batches": _state_batches(filled, has_value),
+        "unknown_tags": _unknown_tags(values, filled, rows),
+        "log_leader_epoch": source.column("leader_epoch"),
+        "below_log_start": source.column("below_log_start"),
+        "uncommitted": source.column("uncommitted"),
+    }
+    return pa.RecordBatch.from_arrays([columns[name] for name in SHARE_RECORD.names], schema=SHARE_RECORD)
+
+
+def _scalars(filled: _Filled, has_value: buffers.Bools, is_snapshot: buffers.Bools) -> dict[str, pa.Array]:
+    ints, longs = filled.ints, filled.longs
+    return {
+        "snapshot_epoch": buffers.numbers(pa.int32(), ints[kernels.SNAPSHOT_EPOCH], has_value),
+        "state_epoch": buffers.numbers(pa.int32(), ints[kernels.STATE_EPOCH], is_snapshot),
+        "leader_epoch": buffers.numbers(pa.int32(), ints[kernels.LEADER_EPOCH], has_value),
+        "start_offset": buffers.numbers(pa.int64(), longs[kernels.START], has_value),
+        "delivery_complete_count": buffers.numbers(pa.int32(), ints[kernels.DCC], has_value),
+        "create_timestamp_ms": buffers.numbers(pa.int64(), longs[kernels.CREATE], is_snapshot),
+        "write_timestamp_ms": buffers.numbers(pa.int64(), longs[kernels.WRITE], is_snapshot),
+        "trailing_bytes": buffers.numbers(pa.int32(), ints[kernels.TRAILING]),
+        "record_bytes": buffers.numbers(pa.int32(), ints[kernels.RECORD_BYTES]),
+    }
+
+
+def _keys(keys: buffers.BinaryView, rows: Rows, readable: buffers.Bools) -> dict[str, pa.Array]:
+    """Columns group_id, topic_id, partition of the keys in `rows`, null where the key is not readable."""
+    group_ends = np.zeros(len(rows) + 1, np.int32)
+    groups = np.empty(kernels.group_bytes(keys.at, rows, readable), np.uint8)
+    topics = np.zeros(22 * len(rows), np.uint8)
+    partitions = np.empty(len(rows), np.int32)
+    kernels.read_keys(keys.data, keys.at, rows, readable, group_ends, groups, topics, partitions)
+    topic_ends = np.arange(0, 22 * (len(rows) + 1), 22, dtype=np.int32)
+    return {
+        "group_id": buffers.texts(pa.string(), group_ends, groups, readable),
+        "topic_id": buffers.texts(pa.string(), topic_ends, topics, readable),
+        "partition": buffers.numbers(pa.int32(), partitions, readable),
+    }
+
+
+def _state_batches(filled: _Filled, has_value: buffers.Bools) -> pa.Array:
+    ends = np.concatenate([np.zeros(1, np.int32), filled.ints[kernels.BATCH_END]])
+    fields = [
+        buffers.numbers(pa.int64(), filled.offsets[0]),
+        buffers.numbers(pa.int64(), filled.offsets[1]),
+        buffers.numbers(pa.int8(), filled.states),
+        buffers.numbers(pa.int16(), filled.counts),
+    ]
+    return buffers.lists(pa.list_(STATE_BATCH), ends, fields, has_value)
+
+
+def _unknown_tags(values: buffers.BinaryView, filled: _Filled, rows: Rows) -> pa.Array:
+    index = np.empty(filled.tag_count, np.int32)
+    tags, starts, sizes = (np.empty(filled.tag_count, np.int64) for _ in range(3))
+    tag_counts = filled.ints[kernels.TAG_COUNT]
+    data = values.data[:0]
+    if filled.tag_count:
+        kinds = filled.ints[kernels.KIND]
+        kernels.read_tags(values.data, values.at, rows, kinds, tag_counts, index, tags, starts, sizes)
+        data = np.concatenate([values.data[start : start + size] for start, size in zip(starts, sizes, strict=True)])
+    fields = [
+        buffers.numbers(pa.int32(), index, index >= 0),
+        buffers.numbers(pa.int64(), tags),
+        buffers.texts(pa.binary(), buffers.ends_of(sizes), data),
+    ]
+    return buffers.lists(pa.list_(UNKNOWN_TAG), buffers.ends_of(tag_counts), fields)
+
+
+def _problems(
+    log_record: pa.RecordBatch,
+    times: npt.NDArray[np.int64],
+    keys: buffers.BinaryView,
+    outcome: npt.NDArray[np.int8],
+    rows: Rows,
+) -> pa.RecordBatch:
+    found = outcome[rows]
+    source = log_record.select(["topic_id", "partition", "offset", "key", "value"]).take(pa.array(rows))
+    which = pa.array(found)
+    columns = {
+        "log_topic_id": source.column("topic_id"),
+        "state_partition": source.column("partition"),
+        "log_offset": source.column("offset"),
+        "log_time_ms": pa.array(times[rows]),
+        "reason": pa.array(REASONS).take(which),
+        "is_loss": pa.array([reason not in NOT_A_LOSS for reason in REASONS]).take(which),
+        "detail": pa.array([DETAILS.get(reason, "") for reason in REASONS]).take(which),
+        **_keys(keys, rows, found > kernels.UNKNOWN_RECORD_TYPE),
+        "key": source.column("key"),
+        "value": source.column("value"),
+    }
+    return pa.RecordBatch.from_arrays([columns[name] for name in DECODE_PROBLEM.names], schema=DECODE_PROBLEM)

@@ -1,0 +1,431 @@
+"""Kernels that read and write the records of __share_group_state in their bytes (share-group-state-log §2-3).
+
+A buffer is a contiguous uint8 array; a position is an index into it. Every read is preceded by a check against the end of
+the key or value it belongs to, so no length, count or tag size in the bytes is believed before it is known to fit.
+"""
+
+import numpy as np
+from llvmlite import ir
+from numba import types
+from numba.extending import intrinsic
+
+from state_model.columnar.kernels import kernel
+
+SNAPSHOT, UPDATE, TOMBSTONE = 0, 1, 2
+
+# Why a record could not be decoded; the names are in decode.py.
+(
+    DECODED,
+    CONTROL_RECORD,
+    BAD_KEY,
+    INVALID_UTF8,
+    UNKNOWN_RECORD_TYPE,
+    UNKNOWN_VALUE_VERSION,
+    UPDATE_WITHOUT_VALUE,
+    TRUNCATED_VALUE,
+    MALFORMED_VARINT,
+    INVALID_LENGTH,
+    TAG_ORDER,
+) = range(11)
+
+# Rows of the integer matrices that decoding fills: one row a column of the table.
+KIND, SNAPSHOT_EPOCH, STATE_EPOCH, LEADER_EPOCH, DCC, TRAILING, RECORD_BYTES, BATCH_END, TAG_COUNT = range(9)
+START, CREATE, WRITE = range(3)
+
+KEY_FIXED_BYTES = 2 + 2 + 16 + 4  # record type, group id length, topic id, partition
+SNAPSHOT_FIXED_BYTES = 36
+UPDATE_FIXED_BYTES = 16
+STATE_BATCH_BYTES = 20
+BATCH_FIXED_BYTES = 19  # a state batch without its tagged fields
+DCC_TAG = 0
+DCC_BYTES = 4
+
+ALPHABET = np.frombuffer(b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_", dtype=np.uint8)
+
+
+@intrinsic
+def big_endian(context: object, data: object, at: object, like: object) -> tuple[object, object]:
+    """`big_endian(data, at, like)`: the integer at byte `at` with the width of the type `like`, in one load and one swap.
+
+    Nothing is checked: the caller has compared `at` and the width with the end of its key or value.
+    """
+    kind = like.dtype
+
+    def load(context: object, builder: object, signature: object, arguments: tuple[object, ...]) -> object:
+        array = context.make_array(signature.args[0])(context, builder, arguments[0])
+        width = ir.IntType(kind.bitwidth)
+        address = builder.bitcast(builder.gep(array.data, [arguments[1]]), width.as_pointer())
+        loaded = builder.load(address)
+        loaded.align = 1
+        return builder.bswap(loaded)
+
+    return kind(data, types.intp, like), load
+
+
+@kernel
+def int16_at(data: np.ndarray, at: int) -> int:
+    """Big-endian int16 at `at`."""
+    return big_endian(data, at, np.int16)
+
+
+@kernel
+def int32_at(data: np.ndarray, at: int) -> int:
+    """Big-endian int32 at `at`."""
+    return big_endian(data, at, np.int32)
+
+
+@kernel
+def int64_at(data: np.ndarray, at: int) -> int:
+    """Big-endian int64 at `at`."""
+    return big_endian(data, at, np.int64)
+
+
+@kernel
+def unsigned_varint(data: np.ndarray, at: int, end: int) -> tuple[int, int]:
+    """(value, next position) of an unsigned varint of at most 5 bytes and 32 bits; (minus the outcome, at) without one."""
+    value = np.int64(0)
+    for step in range(5):
+        if at + step >= end:
+            return -TRUNCATED_VALUE, at
+        byte = np.int64(data[at + step])
+        value |= (byte & 0x7F) << (7 * step)
+        if byte < 0x80:
+            if value > 0xFFFFFFFF:
+                return -MALFORMED_VARINT, at
+            return value, at + step + 1
+    return -MALFORMED_VARINT, at
+
+
+@kernel
+def is_utf8(data: np.ndarray, start: int, end: int) -> bool:
+    """Whether the bytes are strict UTF-8: shortest forms only, no surrogates, nothing above U+10FFFF."""
+    at = start
+    while at < end:
+        lead = data[at]
+        if lead < 0x80:
+            at += 1
+            continue
+        if lead < 0xC2 or lead > 0xF4:
+            return False
+        more = 1 if lead < 0xE0 else (2 if lead < 0xF0 else 3)
+        if at + more >= end:
+            return False
+        second = data[at + 1]
+        low, high = 0x80, 0xBF
+        if lead == 0xE0:
+            low = 0xA0
+        elif lead == 0xED:
+            high = 0x9F
+        elif lead == 0xF0:
+            low = 0x90
+        elif lead == 0xF4:
+            high = 0x8F
+        if second < low or second > high:
+            return False
+        for step in range(2, more + 1):
+            if data[at + step] & 0xC0 != 0x80:
+                return False
+        at += more + 1
+    return True
+
+
+@kernel
+def key_outcome(data: np.ndarray, start: int, end: int) -> int:
+    """DECODED for a key of a known record type that its bytes hold exactly, else why not."""
+    if end - start < 2:
+        return BAD_KEY
+    record_type = int16_at(data, start)
+    if record_type != SNAPSHOT and record_type != UPDATE:
+        return UNKNOWN_RECORD_TYPE
+    if end - start < KEY_FIXED_BYTES:
+        return BAD_KEY
+    size = np.int64(int16_at(data, start + 2))
+    if size != end - start - KEY_FIXED_BYTES:
+        return BAD_KEY
+    if not is_utf8(data, start + 4, start + 4 + size):
+        return INVALID_UTF8
+    return DECODED
+
+
+@kernel
+def skip_tags(data: np.ndarray, at: int, end: int, with_dcc: bool) -> tuple[int, int, int]:
+    """(next position, delivery complete count or -1, unknown tagged fields); a negative position is minus the outcome.
+
+    With `with_dcc` the field of tag 0 is DeliveryCompleteCount (int32) and not unknown. Tags ascend: Kafka writes them so.
+    """
+    dcc = np.int32(-1)
+    unknown = 0
+    last_tag = np.int64(-1)
+    count, at = unsigned_varint(data, at, end)
+    if count < 0:
+        return count, dcc, unknown
+    if count > (end - at) // 2:  # a tagged field takes two bytes at least
+        return -TRUNCATED_VALUE, dcc, unknown
+    for _ in range(count):
+        tag, at = unsigned_varint(data, at, end)
+        if tag < 0:
+            return tag, dcc, unknown
+        if tag <= last_tag:
+            return -TAG_ORDER, dcc, unknown
+        last_tag = tag
+        size, at = unsigned_varint(data, at, end)
+        if size < 0:
+            return size, dcc, unknown
+        if size > end - at:
+            return -TRUNCATED_VALUE, dcc, unknown
+        if with_dcc and tag == DCC_TAG:
+            if size != DCC_BYTES:
+                return -INVALID_LENGTH, dcc, unknown
+            dcc = int32_at(data, at)
+        else:
+            unknown += 1
+        at += size
+    return at, dcc, unknown
+
+
+@kernel
+def read_batches(
+    data: np.ndarray, at: int, end: int, offsets: np.ndarray, states: np.ndarray, counts: np.ndarray, row: int
+) -> tuple[int, int, int]:
+    """(next position or minus the outcome, next batch row, unknown tagged fields) after a compact array of state batches.
+
+    `offsets` (two rows: first, last), `states` and `counts` have room for a batch every 20 bytes of all values.
+    """
+    claimed, at = unsigned_varint(data, at, end)
+    if claimed < 0:
+        return claimed, row, 0
+    if claimed == 0:
+        return -INVALID_LENGTH, row, 0  # null, in a field that is never null
+    if claimed - 1 > (end - at) // STATE_BATCH_BYTES:
+        return -TRUNCATED_VALUE, row, 0
+    unknown = 0
+    for _ in range(claimed - 1):
+        if end - at < STATE_BATCH_BYTES:
+            return -TRUNCATED_VALUE, row, unknown
+        offsets[0, row] = int64_at(data, at)
+        offsets[1, row] = int64_at(data, at + 8)
+        states[row] = np.int8(data[at + 16])
+        counts[row] = int16_at(data, at + 17)
+        row += 1
+        at += BATCH_FIXED_BYTES
+        if data[at] == 0:
+            at += 1
+            continue
+        at, _, more = skip_tags(data, at, end, False)
+        if at < 0:
+            return at, row, unknown
+        unknown += more
+    return at, row, unknown
+
+
+@kernel
+def read_scalars(data: np.ndarray, at: int, kind: int, ints: np.ndarray, longs: np.ndarray, row: int) -> int:
+    """Position after the fixed fields of a snapshot or an update, which the caller knows to be there."""
+    ints[SNAPSHOT_EPOCH, row] = int32_at(data, at)
+    if kind == SNAPSHOT:
+        ints[STATE_EPOCH, row] = int32_at(data, at + 4)
+        ints[LEADER_EPOCH, row] = int32_at(data, at + 8)
+        longs[START, row] = int64_at(data, at + 12)
+        longs[CREATE, row] = int64_at(data, at + 20)
+        longs[WRITE, row] = int64_at(data, at + 28)
+        return at + SNAPSHOT_FIXED_BYTES
+    ints[STATE_EPOCH, row] = 0
+    ints[LEADER_EPOCH, row] = int32_at(data, at + 4)
+    longs[START, row] = int64_at(data, at + 8)
+    longs[CREATE, row] = 0
+    longs[WRITE, row] = 0
+    return at + UPDATE_FIXED_BYTES
+
+
+@kernel
+def value_head(data: np.ndarray, start: int, end: int, kind: int) -> int:
+    """Position of the first field of a value whose version is known and whose fixed fields fit; else minus the outcome."""
+    if end - start < 2:
+        return -TRUNCATED_VALUE
+    if int16_at(data, start) != 0:
+        return -UNKNOWN_VALUE_VERSION
+    if end - start - 2 < (SNAPSHOT_FIXED_BYTES if kind == SNAPSHOT else UPDATE_FIXED_BYTES):
+        return -TRUNCATED_VALUE
+    return start + 2
+
+
+@kernel
+def decode_rows(
+    keys: np.ndarray,
+    key_at: np.ndarray,
+    key_there: np.ndarray,
+    values: np.ndarray,
+    value_at: np.ndarray,
+    value_there: np.ndarray,
+    control: np.ndarray,
+    outcome: np.ndarray,
+    ints: np.ndarray,
+    longs: np.ndarray,
+    offsets: np.ndarray,
+    states: np.ndarray,
+    counts: np.ndarray,
+) -> tuple[int, int, int]:
+    """Decode every row; (decoded rows, their state batches, their unknown tagged fields).
+
+    `outcome` gets one code an input row. The decoded rows fill the columns of `ints`, `longs` and the batch arrays from the
+    front, in input order; a row that fails leaves nothing behind.
+    """
+    row, batch, unknown = 0, 0, 0
+    for source in range(outcome.shape[0]):
+        start, end = np.int64(key_at[source]), np.int64(key_at[source + 1])
+        result = CONTROL_RECORD
+        if not control[source]:
+            result = key_outcome(keys, start, end) if key_there[source] else BAD_KEY
+        outcome[source] = result
+        if result != DECODED:
+            continue
+        value, value_end = np.int64(value_at[source]), np.int64(value_at[source + 1])
+        kind = int16_at(keys, start)
+        tags = 0
+        if not value_there[source]:
+            if kind == UPDATE:
+                outcome[source] = UPDATE_WITHOUT_VALUE
+                continue
+            kind = np.int16(TOMBSTONE)
+            ints[1:RECORD_BYTES, row] = 0
+            longs[:, row] = 0
+            value_end = value
+        else:
+            at = value_head(values, value, value_end, kind)
+            if at < 0:
+                outcome[source] = -at
+                continue
+            at = read_scalars(values, at, kind, ints, longs, row)
+            at, next_batch, tags = read_batches(values, at, value_end, offsets, states, counts, batch)
+            more = 0
+            if at >= 0:
+                at, ints[DCC, row], more = skip_tags(values, at, value_end, True)
+            if at < 0:
+                outcome[source] = -at
+                continue
+            batch, tags = next_batch, tags + more
+            ints[TRAILING, row] = value_end - at
+        ints[KIND, row] = kind
+        ints[RECORD_BYTES, row] = (end - start) + (value_end - value)
+        ints[BATCH_END, row] = batch
+        ints[TAG_COUNT, row] = tags
+        unknown += tags
+        row += 1
+    return row, batch, unknown
+
+
+@kernel
+def group_bytes(key_at: np.ndarray, rows: np.ndarray, readable: np.ndarray) -> int:
+    """Bytes of the group ids of the keys in `rows` that are readable."""
+    total = 0
+    for row in range(rows.shape[0]):
+        if readable[row]:
+            source = rows[row]
+            total += np.int64(key_at[source + 1]) - np.int64(key_at[source]) - KEY_FIXED_BYTES
+    return total
+
+
+@kernel
+def read_keys(
+    keys: np.ndarray,
+    key_at: np.ndarray,
+    rows: np.ndarray,
+    readable: np.ndarray,
+    group_ends: np.ndarray,
+    groups: np.ndarray,
+    topics: np.ndarray,
+    partitions: np.ndarray,
+) -> None:
+    """Fill group ids (`group_ends[0]` is 0), topic ids (22 characters each) and partitions of the readable keys in `rows`."""
+    position = 0
+    for row in range(rows.shape[0]):
+        partitions[row] = 0
+        if readable[row]:
+            at = np.int64(key_at[rows[row]]) + 4
+            end = np.int64(key_at[rows[row] + 1]) - 20
+            for step in range(at, end):
+                groups[position] = keys[step]
+                position += 1
+            write_uuid_text(keys, end, topics, 22 * row)
+            partitions[row] = int32_at(keys, end + 16)
+        group_ends[row + 1] = position
+
+
+@kernel
+def write_uuid_text(data: np.ndarray, at: int, text: np.ndarray, to: int) -> None:
+    """The 22 characters of the 16 bytes at `at`."""
+    for _ in range(5):
+        three = (np.uint32(data[at]) << np.uint32(16)) | (np.uint32(data[at + 1]) << np.uint32(8)) | np.uint32(data[at + 2])
+        text[to] = ALPHABET[three >> np.uint32(18)]
+        text[to + 1] = ALPHABET[(three >> np.uint32(12)) & np.uint32(63)]
+        text[to + 2] = ALPHABET[(three >> np.uint32(6)) & np.uint32(63)]
+        text[to + 3] = ALPHABET[three & np.uint32(63)]
+        at += 3
+        to += 4
+    text[to] = ALPHABET[data[at] >> 2]
+    text[to + 1] = ALPHABET[(data[at] & 3) << 4]
+
+
+@kernel
+def read_tags(
+    values: np.ndarray,
+    value_at: np.ndarray,
+    rows: np.ndarray,
+    kinds: np.ndarray,
+    tag_counts: np.ndarray,
+    batch_index: np.ndarray,
+    tags: np.ndarray,
+    starts: np.ndarray,
+    sizes: np.ndarray,
+) -> None:
+    """Unknown tagged fields of decoded records, batches first: where each one lies; `batch_index` -1 for the record's own."""
+    slot = 0
+    for row in range(rows.shape[0]):
+        if tag_counts[row] == 0:
+            continue
+        at, end = np.int64(value_at[rows[row]]) + 2, np.int64(value_at[rows[row] + 1])
+        at += SNAPSHOT_FIXED_BYTES if kinds[row] == SNAPSHOT else UPDATE_FIXED_BYTES
+        claimed, at = unsigned_varint(values, at, end)
+        for batch in range(claimed):  # the last turn is the record's own fields
+            own = batch == claimed - 1
+            count, at = unsigned_varint(values, at if own else at + BATCH_FIXED_BYTES, end)
+            for _ in range(count):
+                tag, at = unsigned_varint(values, at, end)
+                size, at = unsigned_varint(values, at, end)
+                if not own or tag != DCC_TAG:
+                    batch_index[slot] = -1 if own else batch
+                    tags[slot] = tag
+                    starts[slot] = at
+                    sizes[slot] = size
+                    slot += 1
+                at += size
+
+
+@kernel
+def select_keys(keys: np.ndarray, key_at: np.ndarray, key_there: np.ndarray, wanted: np.ndarray, given: np.ndarray) -> np.ndarray:
+    """Rows whose key names what is wanted, or cannot be read.
+
+    `wanted` is group id, 16 bytes of topic id and 4 of partition, one after the other; `given` says which of them count.
+    """
+    chosen = np.zeros(key_at.shape[0] - 1, dtype=np.bool_)
+    group_size = wanted.shape[0] - 20
+    for row in range(chosen.shape[0]):
+        at, end = np.int64(key_at[row]), np.int64(key_at[row + 1])
+        outcome = key_outcome(keys, at, end) if key_there[row] else BAD_KEY
+        if outcome != DECODED:
+            chosen[row] = outcome != UNKNOWN_RECORD_TYPE
+            continue
+        same = not given[2] or same_bytes(keys, end - 4, wanted, group_size + 16, 4)
+        same = same and (not given[1] or same_bytes(keys, end - 20, wanted, group_size, 16))
+        same = same and (not given[0] or end - at - KEY_FIXED_BYTES == group_size)
+        chosen[row] = same and (not given[0] or same_bytes(keys, at + 4, wanted, 0, group_size))
+    return chosen
+
+
+@kernel
+def same_bytes(one: np.ndarray, at: int, other: np.ndarray, other_at: int, size: int) -> bool:
+    """Whether `size` bytes are the same; both ranges are known to be there."""
+    for step in range(size):
+        if one[at + step] != other[other_at + step]:
+            return False
+    return True
