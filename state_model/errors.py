@@ -8,13 +8,13 @@ class SharelensError(Exception):
 
 
 class UsageError(SharelensError):
-    """Raised when what was typed cannot be meant: an unknown name, a time without a zone, options that exclude (exit 2)."""
+    """Raised when what was typed cannot be meant: an unknown name, a time without a zone, a wrong option (exit 2)."""
 
 
 class DecodeError(SharelensError):
     """Raised when bytes are not what their schema says; `reason` is the code that a quarantine row carries."""
 
-    reason: ClassVar[str] = "malformed"
+    reason: ClassVar[str] = "malformed_value"
 
 
 class BufferUnderflowError(DecodeError):
@@ -24,21 +24,11 @@ class BufferUnderflowError(DecodeError):
 
 
 class MalformedVarintError(DecodeError):
-    """Raised when a variable-length integer does not end within the bytes that its width allows."""
-
-    reason = "malformed_varint"
+    """Raised when an unsigned varint does not end within five bytes or is wider than 32 bits."""
 
 
 class InvalidLengthError(DecodeError):
-    """Raised when a length or count is negative, or null where the schema has no null."""
-
-    reason = "invalid_length"
-
-
-class InvalidMarkerError(DecodeError):
-    """Raised when the byte before a nullable struct is neither -1 (null) nor 1 (present)."""
-
-    reason = "invalid_marker"
+    """Raised when a length is negative, null where there is no null, or not that of the tagged field it stands for."""
 
 
 class InvalidTextError(DecodeError):
@@ -47,29 +37,21 @@ class InvalidTextError(DecodeError):
     reason = "invalid_utf8"
 
 
-class TagOrderError(DecodeError):
-    """Raised when tagged fields do not ascend, so that writing them back would change the bytes."""
-
-    reason = "tag_order"
-
-
 class InvalidKeyError(DecodeError):
-    """Raised when a record's key is missing, cut short or longer than its schema."""
+    """Raised when a record has no key, or its key is cut short."""
 
     reason = "bad_key"
 
 
 class MissingValueError(DecodeError):
-    """Raised when a record has a null value where its type knows no tombstone (a ShareUpdate)."""
+    """Raised when a record has a null value although its type knows no tombstone (a ShareUpdate)."""
 
     reason = "update_without_value"
-
-
-class EncodeError(SharelensError):
-    """Raised when a value does not fit its schema: an integer too wide, a string too long, a field missing."""
 
 
 class InvalidUuidError(DecodeError):
     """Raised when a text is not the 22 characters of a Kafka uuid, or bytes are not 16."""
 
-    reason = "invalid_uuid"
+
+class EncodeError(SharelensError):
+    """Raised when a value does not fit its schema: an integer too wide, a string too long, a field missing."""

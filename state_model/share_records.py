@@ -1,0 +1,254 @@
+"""Records of `__share_group_state`: keys, snapshots, updates, tombstones (share-group-state-log §2-3).
+
+What this version does not know is a value too: a record type beyond 0 and 1 (the broker skips it with a warning), a
+value version beyond 0 (the broker's load of the partition fails), tagged fields (kept and written back).
+"""
+
+from dataclasses import dataclass
+from enum import IntEnum
+from typing import Any
+
+from state_model import schema
+from state_model.errors import BufferUnderflowError, InvalidKeyError, InvalidLengthError, MissingValueError
+from state_model.schema import Field, Struct, UnknownTag
+
+NOT_DETERMINED = -1
+"""Start offset of a state whose `share.auto.offset.reset` is still pending; in an update: leave unchanged."""
+UNKNOWN_COUNT = -1
+"""Delivery complete count that the bytes do not hold (KIP-1226)."""
+VALUE_VERSION = 0
+
+
+class RecordType(IntEnum):
+    """The int16 that a key begins with."""
+
+    SHARE_SNAPSHOT = 0
+    SHARE_UPDATE = 1
+
+
+class DeliveryState(IntEnum):
+    """State of a batch's offsets (org.apache.kafka.server.share.fetch.RecordState). ACQUIRED is never persisted."""
+
+    AVAILABLE = 0
+    ACQUIRED = 1
+    ACKNOWLEDGED = 2
+    ARCHIVING = 3
+    ARCHIVED = 4
+
+
+KEY = Struct(
+    Field(name="group_id", kind=schema.CLASSIC_STRING),
+    Field(name="topic_id", kind=schema.UUID),
+    Field(name="partition", kind=schema.INT32),
+    flexible=False,
+)
+STATE_BATCH = Struct(
+    Field(name="first_offset", kind=schema.INT64),
+    Field(name="last_offset", kind=schema.INT64),
+    Field(name="delivery_state", kind=schema.INT8),
+    Field(name="delivery_count", kind=schema.INT16),
+)
+DELIVERY_COMPLETE_COUNT = Field(name="delivery_complete_count", kind=schema.INT32, tag=0, default=UNKNOWN_COUNT)
+SNAPSHOT_VALUE = Struct(
+    Field(name="snapshot_epoch", kind=schema.INT32),
+    Field(name="state_epoch", kind=schema.INT32),
+    Field(name="leader_epoch", kind=schema.INT32),
+    Field(name="start_offset", kind=schema.INT64),
+    Field(name="create_timestamp_ms", kind=schema.INT64),
+    Field(name="write_timestamp_ms", kind=schema.INT64),
+    Field(name="state_batches", kind=schema.CompactArray(item=STATE_BATCH)),
+    DELIVERY_COMPLETE_COUNT,
+)
+UPDATE_VALUE = Struct(
+    Field(name="snapshot_epoch", kind=schema.INT32),
+    Field(name="leader_epoch", kind=schema.INT32),
+    Field(name="start_offset", kind=schema.INT64),
+    Field(name="state_batches", kind=schema.CompactArray(item=STATE_BATCH)),
+    DELIVERY_COMPLETE_COUNT,
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, order=True)
+class SharePartitionKey:
+    """A share partition: `topic_id` (22 characters) and `partition` are those of the user's topic."""
+
+    group_id: str
+    topic_id: str
+    partition: int
+
+    def __str__(self) -> str:
+        return f"{self.group_id}/{self.topic_id}/{self.partition}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StateBatch:
+    """Offsets from first to last, both inclusive, with their delivery state (any int8 as logged) and delivery count."""
+
+    first_offset: int
+    last_offset: int
+    delivery_state: int
+    delivery_count: int
+    unknown_tags: tuple[UnknownTag, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ShareSnapshot:
+    """The whole state of a share partition (ShareSnapshotValue)."""
+
+    snapshot_epoch: int
+    state_epoch: int
+    leader_epoch: int
+    start_offset: int
+    create_timestamp_ms: int
+    write_timestamp_ms: int
+    state_batches: tuple[StateBatch, ...]
+    delivery_complete_count: int = UNKNOWN_COUNT
+    unknown_tags: tuple[UnknownTag, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ShareUpdate:
+    """A change (ShareUpdateValue): the delivery complete count is absolute, a start offset of -1 changes nothing."""
+
+    snapshot_epoch: int
+    leader_epoch: int
+    start_offset: int
+    state_batches: tuple[StateBatch, ...]
+    delivery_complete_count: int = UNKNOWN_COUNT
+    unknown_tags: tuple[UnknownTag, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tombstone:
+    """The end of a share partition: a null value under the key of a snapshot."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UnknownVersionValue:
+    """A value in a version that this code does not know; `data` is what follows the version."""
+
+    record_type: RecordType
+    version: int
+    data: bytes
+
+
+ShareValue = ShareSnapshot | ShareUpdate | Tombstone | UnknownVersionValue
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ShareRecord:
+    """A record of a share partition; `trailing_bytes` counts what lies behind the value, which the broker ignores."""
+
+    key: SharePartitionKey
+    value: ShareValue
+    trailing_bytes: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UnknownTypeRecord:
+    """A record of a type that this code does not know; the broker skips it with a warning."""
+
+    record_type: int
+    key: bytes
+    value: bytes | None
+
+
+AnyRecord = ShareRecord | UnknownTypeRecord
+
+
+def delivery_state_name(delivery_state: int) -> str:
+    """AVAILABLE, ACQUIRED, ACKNOWLEDGED, ARCHIVING or ARCHIVED; UNKNOWN for an id that Kafka has not assigned."""
+    try:
+        return DeliveryState(delivery_state).name
+    except ValueError:
+        return "UNKNOWN"
+
+
+def decode_record(key: bytes | None, value: bytes | None) -> AnyRecord:
+    """The record that key and value hold. Bytes behind the key are ignored, as the broker does.
+
+    Raises:
+        InvalidKeyError: no key, or one that is cut short.
+        InvalidTextError: the group id is not UTF-8.
+        MissingValueError: an update without a value.
+        DecodeError: the value is cut short or malformed; `reason` says which.
+    """
+    if key is None or len(key) < 2:
+        raise InvalidKeyError("a record of __share_group_state needs a key of two bytes at least")
+    number = int.from_bytes(key[:2], "big", signed=True)
+    if number not in (RecordType.SHARE_SNAPSHOT, RecordType.SHARE_UPDATE):
+        return UnknownTypeRecord(record_type=number, key=key, value=value)
+    record_type = RecordType(number)
+    share_partition = decode_key(key)
+    if value is None:
+        if record_type is RecordType.SHARE_UPDATE:
+            raise MissingValueError(f"the ShareUpdate of {share_partition} has no value")
+        return ShareRecord(key=share_partition, value=Tombstone())
+    decoded, end = _decode_value(record_type, value)
+    return ShareRecord(key=share_partition, value=decoded, trailing_bytes=len(value) - end)
+
+
+def decode_key(key: bytes) -> SharePartitionKey:
+    """The share partition of a key of type 0 or 1; they differ in their first two bytes only."""
+    try:
+        tree: Any = KEY.read(key, 2)[0]
+    except (BufferUnderflowError, InvalidLengthError) as error:
+        raise InvalidKeyError(f"the key of {len(key)} bytes is cut short: {error}") from None
+    return SharePartitionKey(**tree)
+
+
+def _decode_value(record_type: RecordType, value: bytes) -> tuple[ShareValue, int]:
+    version, at = schema.INT16.read(value, 0)
+    if version != VALUE_VERSION:
+        data = value[at:]
+        return UnknownVersionValue(record_type=record_type, version=_int(version), data=data), len(value)
+    tree: Any
+    if record_type is RecordType.SHARE_SNAPSHOT:
+        tree, end = SNAPSHOT_VALUE.read(value, at)
+        return ShareSnapshot(**tree | _batches(tree)), end
+    tree, end = UPDATE_VALUE.read(value, at)
+    return ShareUpdate(**tree | _batches(tree)), end
+
+
+def _int(value: schema.Value) -> int:
+    assert isinstance(value, int)
+    return value
+
+
+def _batches(tree: Any) -> dict[str, tuple[StateBatch, ...]]:
+    return {"state_batches": tuple(StateBatch(**batch) for batch in tree["state_batches"])}
+
+
+def encode_record(record: AnyRecord) -> tuple[bytes, bytes | None]:
+    """Key and value in bytes: what Kafka's writer wrote comes back byte for byte; ignored trailing bytes do not."""
+    if isinstance(record, UnknownTypeRecord):
+        return record.key, record.value
+    match record.value:
+        case UnknownVersionValue() as unknown:
+            return encode_key(record.key, unknown.record_type), schema.INT16.write(unknown.version) + unknown.data
+        case Tombstone():
+            return encode_key(record.key, RecordType.SHARE_SNAPSHOT), None
+        case ShareSnapshot() as snapshot:
+            return encode_key(record.key, RecordType.SHARE_SNAPSHOT), _encode_value(SNAPSHOT_VALUE, snapshot)
+        case ShareUpdate() as update:
+            return encode_key(record.key, RecordType.SHARE_UPDATE), _encode_value(UPDATE_VALUE, update)
+
+
+def encode_key(key: SharePartitionKey, record_type: RecordType) -> bytes:
+    """The key of a share partition, under the type of a snapshot or an update."""
+    return schema.INT16.write(record_type.value) + KEY.write(_tree(KEY, key))
+
+
+def _encode_value(layout: Struct, value: ShareSnapshot | ShareUpdate) -> bytes:
+    tree = _tree(layout, value)
+    tree["state_batches"] = tuple(_tree(STATE_BATCH, batch) for batch in value.state_batches)
+    return schema.INT16.write(VALUE_VERSION) + layout.write(tree)
+
+
+def _tree(
+    layout: Struct, value: SharePartitionKey | StateBatch | ShareSnapshot | ShareUpdate
+) -> dict[str, schema.Value]:
+    tree: dict[str, schema.Value] = {field.name: getattr(value, field.name) for field in layout.fields}
+    if layout.flexible:
+        tree[schema.UNKNOWN_TAGS] = getattr(value, schema.UNKNOWN_TAGS)
+    return tree
