@@ -26,7 +26,7 @@ def binary_view(array: pa.Array) -> BinaryView:
     if array.type not in (pa.binary(), pa.string()):
         array = array.cast(pa.binary())
     _, at, data = array.buffers()
-    # Without rows or bytes Arrow may leave the buffers out. Views are read-only in any case: one type, one compiled kernel.
+    # Without rows or bytes Arrow may leave the buffers out. Views are read-only in any case: one type, one kernel.
     at = at if len(array) else bytes(4)
     return BinaryView(
         data=np.frombuffer(data if data is not None else b"", np.uint8),

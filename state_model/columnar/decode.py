@@ -28,14 +28,13 @@ REASONS = (
     "truncated_value",
     "malformed_varint",
     "invalid_length",
-    "tag_order",
 )
 """Reason code by outcome of the kernel; the first stands for a decoded record."""
 NOT_A_LOSS = frozenset({"control_record", "unknown_record_type"})
 """Reasons that take nothing from any share partition: the broker skips these records as well."""
 DETAILS = {
     "control_record": "a transaction marker, which is no share-group record",
-    "bad_key": "the key is missing, cut short or longer than a key of its record type",
+    "bad_key": "the key is missing or cut short",
     "invalid_utf8": "the group id in the key is not UTF-8",
     "unknown_record_type": "the record type in the key is neither 0 (ShareSnapshot) nor 1 (ShareUpdate)",
     "unknown_value_version": "the value has a version other than 0, which a broker refuses to load",
@@ -43,7 +42,6 @@ DETAILS = {
     "truncated_value": "the value ends inside a field, or claims more than it holds",
     "malformed_varint": "a variable-length integer in the value is longer than 32 bits",
     "invalid_length": "the value has a null list of state batches, or a delivery complete count that is not 4 bytes",
-    "tag_order": "the tagged fields of the value do not ascend",
 }
 RECORD_TYPES = ("snapshot", "update", "tombstone")
 """Record type by kind in the kernels."""
@@ -51,7 +49,7 @@ RECORD_TYPES = ("snapshot", "update", "tombstone")
 DECODE_PROBLEM = pa.schema(
     [
         *LOG_POSITION,
-        column("log_time_ms", pa.int64(), "running maximum of record timestamps in the state partition", nullable=False),
+        column("log_time_ms", pa.int64(), "running maximum of record timestamps in the partition", nullable=False),
         column("reason", pa.string(), "reason code", nullable=False),
         column("is_loss", pa.bool_(), "whether a share partition may have lost a change by it", nullable=False),
         column("detail", pa.string(), "one line for a person", nullable=False),
@@ -108,7 +106,11 @@ def decode_share_records(log_record: pa.RecordBatch, *, log_time_ms: npt.NDArray
 
 
 def key_mask(
-    log_record: pa.RecordBatch, *, group_id: str | None = None, topic_id: str | None = None, partition: int | None = None
+    log_record: pa.RecordBatch,
+    *,
+    group_id: str | None = None,
+    topic_id: str | None = None,
+    partition: int | None = None,
 ) -> pa.BooleanArray:
     """Rows of one share partition (or of all that agree with what is given), found in the key bytes before decoding.
 
@@ -197,7 +199,7 @@ def _scalars(filled: _Filled, has_value: buffers.Bools, is_snapshot: buffers.Boo
 def _keys(keys: buffers.BinaryView, rows: Rows, readable: buffers.Bools) -> dict[str, pa.Array]:
     """Columns group_id, topic_id, partition of the keys in `rows`, null where the key is not readable."""
     group_ends = np.zeros(len(rows) + 1, np.int32)
-    groups = np.empty(kernels.group_bytes(keys.at, rows, readable), np.uint8)
+    groups = np.empty(kernels.group_bytes(keys.data, keys.at, rows, readable), np.uint8)
     topics = np.zeros(22 * len(rows), np.uint8)
     partitions = np.empty(len(rows), np.int32)
     kernels.read_keys(keys.data, keys.at, rows, readable, group_ends, groups, topics, partitions)

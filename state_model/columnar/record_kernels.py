@@ -1,14 +1,20 @@
-"""Kernels that read and write the records of __share_group_state in their bytes (share-group-state-log §2-3).
+"""Kernels that read the records of __share_group_state in their bytes (share-group-state-log §2-3).
 
-A buffer is a contiguous uint8 array; a position is an index into it. Every read is preceded by a check against the end of
-the key or value it belongs to, so no length, count or tag size in the bytes is believed before it is known to fit.
+A buffer is a contiguous uint8 array; a position is an index into it. Every read is preceded by a check against the end
+of the key or value it belongs to, so no length, count or tag size is believed before it is known to fit.
 """
 
 import numpy as np
-from llvmlite import ir
-from numba import types
-from numba.extending import intrinsic
 
+from state_model.columnar.byte_kernels import (
+    TOO_SHORT,
+    int16_at,
+    int32_at,
+    int64_at,
+    is_utf8,
+    unsigned_varint,
+    write_uuid_text,
+)
 from state_model.columnar.kernels import kernel
 
 SNAPSHOT, UPDATE, TOMBSTONE = 0, 1, 2
@@ -25,8 +31,7 @@ SNAPSHOT, UPDATE, TOMBSTONE = 0, 1, 2
     TRUNCATED_VALUE,
     MALFORMED_VARINT,
     INVALID_LENGTH,
-    TAG_ORDER,
-) = range(11)
+) = range(10)
 
 # Rows of the integer matrices that decoding fills: one row a column of the table.
 KIND, SNAPSHOT_EPOCH, STATE_EPOCH, LEADER_EPOCH, DCC, TRAILING, RECORD_BYTES, BATCH_END, TAG_COUNT = range(9)
@@ -39,143 +44,52 @@ STATE_BATCH_BYTES = 20
 BATCH_FIXED_BYTES = 19  # a state batch without its tagged fields
 DCC_TAG = 0
 DCC_BYTES = 4
-
-ALPHABET = np.frombuffer(b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_", dtype=np.uint8)
-
-
-@intrinsic
-def big_endian(context: object, data: object, at: object, like: object) -> tuple[object, object]:
-    """`big_endian(data, at, like)`: the integer at byte `at` with the width of the type `like`, in one load and one swap.
-
-    Nothing is checked: the caller has compared `at` and the width with the end of its key or value.
-    """
-    kind = like.dtype
-
-    def load(context: object, builder: object, signature: object, arguments: tuple[object, ...]) -> object:
-        array = context.make_array(signature.args[0])(context, builder, arguments[0])
-        width = ir.IntType(kind.bitwidth)
-        address = builder.bitcast(builder.gep(array.data, [arguments[1]]), width.as_pointer())
-        loaded = builder.load(address)
-        loaded.align = 1
-        return builder.bswap(loaded)
-
-    return kind(data, types.intp, like), load
-
-
-@kernel
-def int16_at(data: np.ndarray, at: int) -> int:
-    """Big-endian int16 at `at`."""
-    return big_endian(data, at, np.int16)
-
-
-@kernel
-def int32_at(data: np.ndarray, at: int) -> int:
-    """Big-endian int32 at `at`."""
-    return big_endian(data, at, np.int32)
-
-
-@kernel
-def int64_at(data: np.ndarray, at: int) -> int:
-    """Big-endian int64 at `at`."""
-    return big_endian(data, at, np.int64)
-
-
-@kernel
-def unsigned_varint(data: np.ndarray, at: int, end: int) -> tuple[int, int]:
-    """(value, next position) of an unsigned varint of at most 5 bytes and 32 bits; (minus the outcome, at) without one."""
-    value = np.int64(0)
-    for step in range(5):
-        if at + step >= end:
-            return -TRUNCATED_VALUE, at
-        byte = np.int64(data[at + step])
-        value |= (byte & 0x7F) << (7 * step)
-        if byte < 0x80:
-            if value > 0xFFFFFFFF:
-                return -MALFORMED_VARINT, at
-            return value, at + step + 1
-    return -MALFORMED_VARINT, at
-
-
-@kernel
-def is_utf8(data: np.ndarray, start: int, end: int) -> bool:
-    """Whether the bytes are strict UTF-8: shortest forms only, no surrogates, nothing above U+10FFFF."""
-    at = start
-    while at < end:
-        lead = data[at]
-        if lead < 0x80:
-            at += 1
-            continue
-        if lead < 0xC2 or lead > 0xF4:
-            return False
-        more = 1 if lead < 0xE0 else (2 if lead < 0xF0 else 3)
-        if at + more >= end:
-            return False
-        second = data[at + 1]
-        low, high = 0x80, 0xBF
-        if lead == 0xE0:
-            low = 0xA0
-        elif lead == 0xED:
-            high = 0x9F
-        elif lead == 0xF0:
-            low = 0x90
-        elif lead == 0xF4:
-            high = 0x8F
-        if second < low or second > high:
-            return False
-        for step in range(2, more + 1):
-            if data[at + step] & 0xC0 != 0x80:
-                return False
-        at += more + 1
-    return True
+BAD_LENGTH = -3  # with TOO_SHORT and MALFORMED: in the order of the last three outcomes
 
 
 @kernel
 def key_outcome(data: np.ndarray, start: int, end: int) -> int:
-    """DECODED for a key of a known record type that its bytes hold exactly, else why not."""
+    """DECODED for a whole key of a known record type, else why not. As by the broker, bytes behind it are ignored."""
     if end - start < 2:
         return BAD_KEY
     record_type = int16_at(data, start)
-    if record_type != SNAPSHOT and record_type != UPDATE:
+    if record_type not in (SNAPSHOT, UPDATE):
         return UNKNOWN_RECORD_TYPE
-    if end - start < KEY_FIXED_BYTES:
+    if end - start < 4:
         return BAD_KEY
-    size = np.int64(int16_at(data, start + 2))
-    if size != end - start - KEY_FIXED_BYTES:
+    size = int16_at(data, start + 2)
+    if size < 0 or size > end - start - 4:
         return BAD_KEY
     if not is_utf8(data, start + 4, start + 4 + size):
         return INVALID_UTF8
-    return DECODED
+    return DECODED if size <= end - start - KEY_FIXED_BYTES else BAD_KEY
 
 
 @kernel
 def skip_tags(data: np.ndarray, at: int, end: int, with_dcc: bool) -> tuple[int, int, int]:
-    """(next position, delivery complete count or -1, unknown tagged fields); a negative position is minus the outcome.
+    """(next position, delivery complete count or -1, unknown tagged fields); a negative position says why not.
 
-    With `with_dcc` the field of tag 0 is DeliveryCompleteCount (int32) and not unknown. Tags ascend: Kafka writes them so.
+    With `with_dcc` the field of tag 0 is DeliveryCompleteCount (int32), not unknown; its last occurrence counts.
     """
-    dcc = np.int32(-1)
+    dcc = -1
     unknown = 0
-    last_tag = np.int64(-1)
     count, at = unsigned_varint(data, at, end)
     if count < 0:
         return count, dcc, unknown
     if count > (end - at) // 2:  # a tagged field takes two bytes at least
-        return -TRUNCATED_VALUE, dcc, unknown
+        return TOO_SHORT, dcc, unknown
     for _ in range(count):
         tag, at = unsigned_varint(data, at, end)
         if tag < 0:
             return tag, dcc, unknown
-        if tag <= last_tag:
-            return -TAG_ORDER, dcc, unknown
-        last_tag = tag
         size, at = unsigned_varint(data, at, end)
         if size < 0:
             return size, dcc, unknown
         if size > end - at:
-            return -TRUNCATED_VALUE, dcc, unknown
+            return TOO_SHORT, dcc, unknown
         if with_dcc and tag == DCC_TAG:
             if size != DCC_BYTES:
-                return -INVALID_LENGTH, dcc, unknown
+                return BAD_LENGTH, dcc, unknown
             dcc = int32_at(data, at)
         else:
             unknown += 1
@@ -187,7 +101,7 @@ def skip_tags(data: np.ndarray, at: int, end: int, with_dcc: bool) -> tuple[int,
 def read_batches(
     data: np.ndarray, at: int, end: int, offsets: np.ndarray, states: np.ndarray, counts: np.ndarray, row: int
 ) -> tuple[int, int, int]:
-    """(next position or minus the outcome, next batch row, unknown tagged fields) after a compact array of state batches.
+    """(next position or why not, next batch row, unknown tagged fields) after an array of state batches.
 
     `offsets` (two rows: first, last), `states` and `counts` have room for a batch every 20 bytes of all values.
     """
@@ -195,13 +109,13 @@ def read_batches(
     if claimed < 0:
         return claimed, row, 0
     if claimed == 0:
-        return -INVALID_LENGTH, row, 0  # null, in a field that is never null
+        return BAD_LENGTH, row, 0  # null, in a field that is never null
     if claimed - 1 > (end - at) // STATE_BATCH_BYTES:
-        return -TRUNCATED_VALUE, row, 0
+        return TOO_SHORT, row, 0
     unknown = 0
     for _ in range(claimed - 1):
         if end - at < STATE_BATCH_BYTES:
-            return -TRUNCATED_VALUE, row, unknown
+            return TOO_SHORT, row, unknown
         offsets[0, row] = int64_at(data, at)
         offsets[1, row] = int64_at(data, at + 8)
         states[row] = np.int8(data[at + 16])
@@ -239,7 +153,7 @@ def read_scalars(data: np.ndarray, at: int, kind: int, ints: np.ndarray, longs: 
 
 @kernel
 def value_head(data: np.ndarray, start: int, end: int, kind: int) -> int:
-    """Position of the first field of a value whose version is known and whose fixed fields fit; else minus the outcome."""
+    """Position of the first field of a value of a known version whose fixed fields fit; else minus the outcome."""
     if end - start < 2:
         return -TRUNCATED_VALUE
     if int16_at(data, start) != 0:
@@ -267,26 +181,26 @@ def decode_rows(
 ) -> tuple[int, int, int]:
     """Decode every row; (decoded rows, their state batches, their unknown tagged fields).
 
-    `outcome` gets one code an input row. The decoded rows fill the columns of `ints`, `longs` and the batch arrays from the
-    front, in input order; a row that fails leaves nothing behind.
+    `outcome` gets one code an input row. The decoded rows fill the columns of `ints`, `longs` and the batch arrays from
+    the front, in input order; a row that fails leaves nothing behind.
     """
     row, batch, unknown = 0, 0, 0
     for source in range(outcome.shape[0]):
-        start, end = np.int64(key_at[source]), np.int64(key_at[source + 1])
+        start, end = int(key_at[source]), int(key_at[source + 1])
         result = CONTROL_RECORD
         if not control[source]:
             result = key_outcome(keys, start, end) if key_there[source] else BAD_KEY
         outcome[source] = result
         if result != DECODED:
             continue
-        value, value_end = np.int64(value_at[source]), np.int64(value_at[source + 1])
+        value, value_end = int(value_at[source]), int(value_at[source + 1])
         kind = int16_at(keys, start)
         tags = 0
         if not value_there[source]:
             if kind == UPDATE:
                 outcome[source] = UPDATE_WITHOUT_VALUE
                 continue
-            kind = np.int16(TOMBSTONE)
+            kind = TOMBSTONE
             ints[1:RECORD_BYTES, row] = 0
             longs[:, row] = 0
             value_end = value
@@ -301,7 +215,7 @@ def decode_rows(
             if at >= 0:
                 at, ints[DCC, row], more = skip_tags(values, at, value_end, True)
             if at < 0:
-                outcome[source] = -at
+                outcome[source] = TRUNCATED_VALUE + TOO_SHORT - at
                 continue
             batch, tags = next_batch, tags + more
             ints[TRAILING, row] = value_end - at
@@ -315,13 +229,12 @@ def decode_rows(
 
 
 @kernel
-def group_bytes(key_at: np.ndarray, rows: np.ndarray, readable: np.ndarray) -> int:
+def group_bytes(keys: np.ndarray, key_at: np.ndarray, rows: np.ndarray, readable: np.ndarray) -> int:
     """Bytes of the group ids of the keys in `rows` that are readable."""
     total = 0
     for row in range(rows.shape[0]):
         if readable[row]:
-            source = rows[row]
-            total += np.int64(key_at[source + 1]) - np.int64(key_at[source]) - KEY_FIXED_BYTES
+            total += int16_at(keys, int(key_at[rows[row]]) + 2)
     return total
 
 
@@ -336,34 +249,19 @@ def read_keys(
     topics: np.ndarray,
     partitions: np.ndarray,
 ) -> None:
-    """Fill group ids (`group_ends[0]` is 0), topic ids (22 characters each) and partitions of the readable keys in `rows`."""
+    """Fill group ids (`group_ends[0]` is 0), topic ids (22 characters), partitions of the readable keys in `rows`."""
     position = 0
     for row in range(rows.shape[0]):
         partitions[row] = 0
         if readable[row]:
-            at = np.int64(key_at[rows[row]]) + 4
-            end = np.int64(key_at[rows[row] + 1]) - 20
+            at = int(key_at[rows[row]]) + 4
+            end = at + int16_at(keys, at - 2)
             for step in range(at, end):
                 groups[position] = keys[step]
                 position += 1
             write_uuid_text(keys, end, topics, 22 * row)
             partitions[row] = int32_at(keys, end + 16)
         group_ends[row + 1] = position
-
-
-@kernel
-def write_uuid_text(data: np.ndarray, at: int, text: np.ndarray, to: int) -> None:
-    """The 22 characters of the 16 bytes at `at`."""
-    for _ in range(5):
-        three = (np.uint32(data[at]) << np.uint32(16)) | (np.uint32(data[at + 1]) << np.uint32(8)) | np.uint32(data[at + 2])
-        text[to] = ALPHABET[three >> np.uint32(18)]
-        text[to + 1] = ALPHABET[(three >> np.uint32(12)) & np.uint32(63)]
-        text[to + 2] = ALPHABET[(three >> np.uint32(6)) & np.uint32(63)]
-        text[to + 3] = ALPHABET[three & np.uint32(63)]
-        at += 3
-        to += 4
-    text[to] = ALPHABET[data[at] >> 2]
-    text[to + 1] = ALPHABET[(data[at] & 3) << 4]
 
 
 @kernel
@@ -378,12 +276,12 @@ def read_tags(
     starts: np.ndarray,
     sizes: np.ndarray,
 ) -> None:
-    """Unknown tagged fields of decoded records, batches first: where each one lies; `batch_index` -1 for the record's own."""
+    """Where each unknown tagged field of decoded records lies, batches first; `batch_index` -1: the record's own."""
     slot = 0
     for row in range(rows.shape[0]):
         if tag_counts[row] == 0:
             continue
-        at, end = np.int64(value_at[rows[row]]) + 2, np.int64(value_at[rows[row] + 1])
+        at, end = int(value_at[rows[row]]) + 2, int(value_at[rows[row] + 1])
         at += SNAPSHOT_FIXED_BYTES if kinds[row] == SNAPSHOT else UPDATE_FIXED_BYTES
         claimed, at = unsigned_varint(values, at, end)
         for batch in range(claimed):  # the last turn is the record's own fields
@@ -402,22 +300,25 @@ def read_tags(
 
 
 @kernel
-def select_keys(keys: np.ndarray, key_at: np.ndarray, key_there: np.ndarray, wanted: np.ndarray, given: np.ndarray) -> np.ndarray:
+def select_keys(
+    keys: np.ndarray, key_at: np.ndarray, key_there: np.ndarray, wanted: np.ndarray, given: np.ndarray
+) -> np.ndarray:
     """Rows whose key names what is wanted, or cannot be read.
 
-    `wanted` is group id, 16 bytes of topic id and 4 of partition, one after the other; `given` says which of them count.
+    `wanted` is group id, 16 bytes of topic id and 4 of partition, in a row; `given` says which of them count.
     """
     chosen = np.zeros(key_at.shape[0] - 1, dtype=np.bool_)
     group_size = wanted.shape[0] - 20
     for row in range(chosen.shape[0]):
-        at, end = np.int64(key_at[row]), np.int64(key_at[row + 1])
+        at, end = int(key_at[row]), int(key_at[row + 1])
         outcome = key_outcome(keys, at, end) if key_there[row] else BAD_KEY
         if outcome != DECODED:
             chosen[row] = outcome != UNKNOWN_RECORD_TYPE
             continue
-        same = not given[2] or same_bytes(keys, end - 4, wanted, group_size + 16, 4)
-        same = same and (not given[1] or same_bytes(keys, end - 20, wanted, group_size, 16))
-        same = same and (not given[0] or end - at - KEY_FIXED_BYTES == group_size)
+        size = int16_at(keys, at + 2)
+        same = not given[2] or same_bytes(keys, at + 20 + size, wanted, group_size + 16, 4)
+        same = same and (not given[1] or same_bytes(keys, at + 4 + size, wanted, group_size, 16))
+        same = same and (not given[0] or size == group_size)
         chosen[row] = same and (not given[0] or same_bytes(keys, at + 4, wanted, 0, group_size))
     return chosen
 
@@ -425,7 +326,7 @@ def select_keys(keys: np.ndarray, key_at: np.ndarray, key_there: np.ndarray, wan
 @kernel
 def same_bytes(one: np.ndarray, at: int, other: np.ndarray, other_at: int, size: int) -> bool:
     """Whether `size` bytes are the same; both ranges are known to be there."""
+    same = True
     for step in range(size):
-        if one[at + step] != other[other_at + step]:
-            return False
-    return True
+        same = same and one[at + step] == other[other_at + step]
+    return same
