@@ -1,0 +1,151 @@
+"""Interval algebra of state batches (share-group-state-log §9, PersisterStateBatchCombiner).
+
+A batch gives each of its offsets a priority, (delivery count, delivery state) in lexicographic order. The state of an
+offset is the maximum over all batches that cover it: commutative, associative and idempotent, so there is no "newer
+beats older". Offsets are never enumerated: a batch may claim 2^62 of them, and all work is in the number of batches.
+
+A batch whose last offset is below its first covers nothing. Combining drops it; Kafka's class is not made for it.
+"""
+
+import heapq
+from collections.abc import Iterable, Sequence
+from typing import TypeAlias
+
+from state_model.rule_sets import RuleSet
+from state_model.share_records import NOT_DETERMINED, StateBatch
+
+Batches: TypeAlias = tuple[StateBatch, ...]
+Priority: TypeAlias = tuple[int, int]
+Range: TypeAlias = tuple[int, int, int, int]
+"""(first offset, last offset, delivery count, delivery state): sorts as Kafka sorts batches."""
+
+
+def priority(batch: StateBatch) -> Priority:
+    """(delivery count, delivery state); the larger one prevails on an offset."""
+    return batch.delivery_count, batch.delivery_state
+
+
+def combine(old: Sequence[StateBatch], new: Sequence[StateBatch], start_offset: int, *, rules: RuleSet) -> Batches:
+    """What a share coordinator holds after `new` batches arrive on top of `old` ones; their order does not matter.
+
+    Batches below `start_offset` go, the one across it is cut, unless it is -1. None or one that remains is returned
+    as it is; otherwise the result is ascending and disjoint, and coalesced if the rules say so. Lists of both rule
+    sets differ, their content never does.
+    """
+    kept = prune((*old, *new), start_offset)
+    if len(kept) < 2:
+        return kept
+    return pointwise_maximum(kept) if rules.coalesces_batches else combine_pairwise(kept)
+
+
+def prune(batches: Iterable[StateBatch], start_offset: int) -> Batches:
+    """The batches at and above `start_offset`, the one across it cut; all of them if it is -1."""
+    if start_offset == NOT_DETERMINED:
+        return tuple(batches)
+    return tuple(
+        batch if batch.first_offset >= start_offset else _batch((start_offset, batch.last_offset, *priority(batch)))
+        for batch in batches
+        if batch.last_offset >= start_offset
+    )
+
+
+def pointwise_maximum(batches: Iterable[StateBatch]) -> Batches:
+    """Each covered offset with its highest priority: ascending, disjoint, equal neighbours joined.
+
+    One sweep over the boundaries: a heap holds the batches that began, the highest priority on top; those that ended
+    leave it when they come to the top.
+    """
+    waiting = sorted(_ranges(batches))
+    begun: list[tuple[int, int, int]] = []  # (-count, -state, last offset)
+    out: list[Range] = []
+    index = 0
+    at = waiting[0][0] if waiting else 0
+    while index < len(waiting) or begun:
+        if not begun:
+            at = max(at, waiting[index][0])
+        while index < len(waiting) and waiting[index][0] <= at:
+            _, last, count, state = waiting[index]
+            heapq.heappush(begun, (-count, -state, last))
+            index += 1
+        while begun and begun[0][2] < at:
+            heapq.heappop(begun)
+        if begun:
+            count, state, last = -begun[0][0], -begun[0][1], begun[0][2]
+            if index < len(waiting):
+                last = min(last, waiting[index][0] - 1)
+            _append_joined(out, (at, last, count, state))
+            at = last + 1
+    return tuple(map(_batch, out))
+
+
+def coalesce(batches: Iterable[StateBatch]) -> Batches:
+    """The canonical form of a state: two lists say the same of every offset exactly if they coalesce to the same."""
+    return pointwise_maximum(batches)
+
+
+def content_equal(left: Iterable[StateBatch], right: Iterable[StateBatch]) -> bool:
+    """Whether two lists say the same of every offset."""
+    return coalesce(left) == coalesce(right)
+
+
+def combine_pairwise(batches: Iterable[StateBatch]) -> Batches:
+    """The 4.3 way: settle the first two batches that overlap, or touch with equal priority, until there are none.
+
+    What lies left of such a pair is final and is not looked at again, so a piece that becomes equal to its final left
+    neighbour stays apart from it.
+    """
+    waiting = sorted(set(_ranges(batches)))
+    out: list[Range] = []
+    while waiting:
+        before = heapq.heappop(waiting)
+        if not waiting:
+            out.append(before)
+            break
+        after = waiting[0]
+        equal = before[2:] == after[2:]
+        if after[0] <= before[1] or (equal and after[0] == before[1] + 1):
+            heapq.heappop(waiting)
+            for piece in _settle(before, after):
+                heapq.heappush(waiting, piece)
+        else:
+            out.append(before)
+    return tuple(map(_batch, out))
+
+
+def _settle(before: Range, after: Range) -> list[Range]:
+    """What replaces two batches that overlap or touch, `before` sorting first (the table of §9).
+
+    before  |-------|        before prevails:  |-------|----|   before, rest of after
+    after       |--------|   after prevails:   |---|--------|   head of before, after, [tail of before]
+    """
+    first, last, *rank = before
+    if rank == list(after[2:]):
+        return [(first, max(last, after[1]), *before[2:])]
+    if before[2:] > after[2:]:
+        return [before, (last + 1, after[1], *after[2:])] if after[1] > last else [before]
+    pieces = [after]
+    if after[0] > first:
+        pieces.append((first, after[0] - 1, *before[2:]))
+    if after[1] < last:
+        pieces.append((after[1] + 1, last, *before[2:]))
+    return pieces
+
+
+def _ranges(batches: Iterable[StateBatch]) -> Iterable[Range]:
+    return (
+        (batch.first_offset, batch.last_offset, batch.delivery_count, batch.delivery_state)
+        for batch in batches
+        if batch.first_offset <= batch.last_offset
+    )
+
+
+def _append_joined(out: list[Range], piece: Range) -> None:
+    if out and out[-1][1] + 1 == piece[0] and out[-1][2:] == piece[2:]:
+        out[-1] = (out[-1][0], *piece[1:])
+    else:
+        out.append(piece)
+
+
+def _batch(piece: Range) -> StateBatch:
+    first, last, count, state = piece
+    return StateBatch(first_offset=first, last_offset=last, delivery_state=state, delivery_count=count)

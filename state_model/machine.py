@@ -1,0 +1,260 @@
+"""The coordinator machine: what a share coordinator holds after each record of one state partition.
+
+`apply(state, log_offset, timestamp_ms, record) -> state` is total and deterministic, knows no clock and never changes
+its input (share-group-state-log §4, §7 and §8; ShareCoordinatorShard.replay, ShareCoordinatorOffsetsManager). It takes
+what the log says: epochs may go back, start offsets too, counts are overwritten. Judging that is the auditor's work.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field, replace
+
+from state_model.batches import Batches, combine
+from state_model.key_map import KeyMap
+from state_model.rule_sets import KAFKA_4_4, RuleSet
+from state_model.share_records import (
+    NOT_DETERMINED,
+    UNKNOWN_COUNT,
+    AnyRecord,
+    SharePartitionKey,
+    ShareSnapshot,
+    ShareUpdate,
+    Tombstone,
+    UnknownTypeRecord,
+    UnknownVersionValue,
+)
+
+NO_EPOCH = -1
+SNAPSHOT_UPDATE_LIMIT = 500
+"""Default of share.coordinator.snapshot.update.records.per.snapshot; its range is 0 to 500."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SharePartitionState:
+    """The soft state of one share partition.
+
+    The first eight fields are what the coordinator calls the state; epoch maxima and update count lie beside it and do
+    the fencing and the counting. Maxima may exceed the epochs of the state: an Initialize stores leader epoch 0 and
+    leaves the maximum. Where the log was pruned, a running coordinator may hold larger ones than its log shows.
+
+    Attributes:
+        state_epoch_max: None while no snapshot has been seen.
+        snapshot_log_offset: offset of the last snapshot; None for a provisional state (updates without a snapshot).
+        life_log_offset: offset of the record that began this life: first seen, re-created or reset.
+        log_offset: the last record applied, at `timestamp_ms`.
+        skipped_log_offset: the last record since the snapshot that could not be applied (an unknown value version).
+    """
+
+    snapshot_epoch: int
+    state_epoch: int
+    leader_epoch: int
+    start_offset: int
+    delivery_complete_count: int
+    create_timestamp_ms: int
+    write_timestamp_ms: int
+    state_batches: Batches
+    leader_epoch_max: int
+    state_epoch_max: int | None
+    update_count: int
+    snapshot_log_offset: int | None
+    life_log_offset: int
+    log_offset: int
+    timestamp_ms: int
+    skipped_log_offset: int | None = None
+
+    @property
+    def is_provisional(self) -> bool:
+        """Whether it rests on updates alone, their snapshot not being in what was replayed."""
+        return self.snapshot_log_offset is None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PartitionState:
+    """All share partitions of one state partition.
+
+    Attributes:
+        share_partitions: the live ones; equal content is equal whatever the order of arrival.
+        update_limit: updates after which a write becomes a snapshot; only from there on a snapshot resets the counter.
+        rules: how batches are combined; the lists differ, what they say of each offset does not.
+        log_offset: the last record applied, of any kind; None before the first.
+        last_tombstone: offset of the last snapshot-type record if it was a tombstone, else None.
+        skipped_types: records of unknown type so far.
+    """
+
+    share_partitions: KeyMap[SharePartitionKey, SharePartitionState] = field(default_factory=KeyMap)
+    update_limit: int = SNAPSHOT_UPDATE_LIMIT
+    rules: RuleSet = KAFKA_4_4
+    log_offset: int | None = None
+    last_tombstone: int | None = None
+    skipped_types: int = 0
+
+    @property
+    def redundant_offset(self) -> int | None:
+        """The prune point: no record below it is needed by any share partition; None while that is nothing.
+
+        The minimum over the last snapshot-type record of each share partition. A tombstone counts once: until the next
+        record of that type. One that never had a snapshot in this log does not count.
+        """
+        needed = [
+            state.snapshot_log_offset
+            for state in self.share_partitions.values()
+            if state.snapshot_log_offset is not None
+        ]
+        if self.last_tombstone is not None:
+            needed.append(self.last_tombstone)
+        redundant = min(needed, default=0)
+        return redundant if redundant > 0 else None
+
+
+def apply(state: PartitionState, log_offset: int, timestamp_ms: int, record: AnyRecord) -> PartitionState:
+    """The state after one more record of the state partition; records come in the order of their offsets.
+
+    What the broker cannot use changes no share partition: it skips an unknown record type with a warning, and fails to
+    load the state partition at an unknown value version (we go on, and note where).
+    """
+    if isinstance(record, UnknownTypeRecord):
+        return replace(state, log_offset=log_offset, skipped_types=state.skipped_types + 1)
+    held = state.share_partitions.get(record.key)
+    match record.value:
+        case Tombstone():
+            left = state.share_partitions.remove(record.key)
+            return replace(state, share_partitions=left, log_offset=log_offset, last_tombstone=log_offset)
+        case ShareSnapshot() as snapshot:
+            after = after_snapshot(held, snapshot, log_offset, timestamp_ms, state.update_limit)
+            return _with(state, record.key, after, log_offset, None)
+        case ShareUpdate() as update:
+            if held is None:
+                after = after_orphan(update, log_offset, timestamp_ms)
+            else:
+                after = after_update(held, update, log_offset, timestamp_ms, state.rules)
+            return _with(state, record.key, after, log_offset, state.last_tombstone)
+        case UnknownVersionValue():
+            if held is None:
+                return replace(state, log_offset=log_offset)
+            after = replace(held, skipped_log_offset=log_offset)
+            return _with(state, record.key, after, log_offset, state.last_tombstone)
+
+
+def replay(state: PartitionState, records: Iterable[tuple[int, int, AnyRecord]]) -> PartitionState:
+    """Applies (log offset, timestamp in ms, record) one after the other."""
+    for log_offset, timestamp_ms, record in records:
+        state = apply(state, log_offset, timestamp_ms, record)
+    return state
+
+
+def after_snapshot(
+    held: SharePartitionState | None, snapshot: ShareSnapshot, log_offset: int, timestamp_ms: int, update_limit: int
+) -> SharePartitionState:
+    """The state is the snapshot, its batches as they are; maxima stay maxima; a counter below the limit stays too."""
+    leader_epoch_max, state_epoch_max = snapshot.leader_epoch, snapshot.state_epoch
+    update_count, life_log_offset = 0, log_offset
+    if held is not None:
+        leader_epoch_max = max(leader_epoch_max, held.leader_epoch_max)
+        if held.state_epoch_max is not None:
+            state_epoch_max = max(state_epoch_max, held.state_epoch_max)
+        if held.update_count < update_limit:
+            update_count = held.update_count
+        if not begins_new_life(held, snapshot):
+            life_log_offset = held.life_log_offset
+    return SharePartitionState(
+        snapshot_epoch=snapshot.snapshot_epoch,
+        state_epoch=snapshot.state_epoch,
+        leader_epoch=snapshot.leader_epoch,
+        start_offset=snapshot.start_offset,
+        delivery_complete_count=snapshot.delivery_complete_count,
+        create_timestamp_ms=snapshot.create_timestamp_ms,
+        write_timestamp_ms=snapshot.write_timestamp_ms,
+        state_batches=_without_tags(snapshot.state_batches),
+        leader_epoch_max=leader_epoch_max,
+        state_epoch_max=state_epoch_max,
+        update_count=update_count,
+        snapshot_log_offset=log_offset,
+        life_log_offset=life_log_offset,
+        log_offset=log_offset,
+        timestamp_ms=timestamp_ms,
+    )
+
+
+def after_update(
+    held: SharePartitionState, update: ShareUpdate, log_offset: int, timestamp_ms: int, rules: RuleSet
+) -> SharePartitionState:
+    """Start offset and leader epoch unless -1, delivery complete count always, batches combined above the new start.
+
+    The update's snapshot epoch is not compared with the state's.
+    """
+    start_offset = held.start_offset if update.start_offset == NOT_DETERMINED else update.start_offset
+    return replace(
+        held,
+        leader_epoch=held.leader_epoch if update.leader_epoch == NO_EPOCH else update.leader_epoch,
+        start_offset=start_offset,
+        delivery_complete_count=update.delivery_complete_count,
+        state_batches=combine(held.state_batches, _without_tags(update.state_batches), start_offset, rules=rules),
+        leader_epoch_max=max(held.leader_epoch_max, update.leader_epoch),
+        update_count=held.update_count + 1,
+        log_offset=log_offset,
+        timestamp_ms=timestamp_ms,
+    )
+
+
+def after_orphan(update: ShareUpdate, log_offset: int, timestamp_ms: int) -> SharePartitionState:
+    """A provisional state: the update is all there is, its batches as they are, state epoch and timestamps 0."""
+    return SharePartitionState(
+        snapshot_epoch=update.snapshot_epoch,
+        state_epoch=0,
+        leader_epoch=update.leader_epoch,
+        start_offset=update.start_offset,
+        delivery_complete_count=update.delivery_complete_count,
+        create_timestamp_ms=0,
+        write_timestamp_ms=0,
+        state_batches=_without_tags(update.state_batches),
+        leader_epoch_max=update.leader_epoch,
+        state_epoch_max=None,
+        update_count=1,
+        snapshot_log_offset=None,
+        life_log_offset=log_offset,
+        log_offset=log_offset,
+        timestamp_ms=timestamp_ms,
+    )
+
+
+def begins_new_life(held: SharePartitionState, snapshot: ShareSnapshot) -> bool:
+    """Whether a snapshot over a live state can only be an Initialize: a re-creation or a reset (audit-invariants P3).
+
+    No field says so. Certain are: snapshot epoch 0, another state epoch, a smaller leader epoch, a start offset that is
+    undetermined again; and the shape that Initialize writes when its start offset goes back. A reset that repeats the
+    state epoch and moves forward over an empty state cannot be told from a write.
+    """
+    if snapshot.snapshot_epoch == 0:
+        return True
+    if held.is_provisional:
+        return False
+    if snapshot.state_epoch != held.state_epoch or snapshot.leader_epoch < held.leader_epoch:
+        return True
+    undetermined = snapshot.start_offset == NOT_DETERMINED
+    if undetermined and held.start_offset >= 0:
+        return True
+    shaped_like_initialize = (
+        not snapshot.state_batches
+        and snapshot.leader_epoch == 0
+        and snapshot.delivery_complete_count == (UNKNOWN_COUNT if undetermined else 0)
+    )
+    return shaped_like_initialize and snapshot.start_offset < held.start_offset
+
+
+def _without_tags(batches: Batches) -> Batches:
+    """The coordinator's state has no room for tagged fields of a batch."""
+    if not any(batch.unknown_tags for batch in batches):
+        return batches
+    return tuple(replace(batch, unknown_tags=()) for batch in batches)
+
+
+def _with(
+    state: PartitionState, key: SharePartitionKey, after: SharePartitionState, log_offset: int, tombstone: int | None
+) -> PartitionState:
+    return PartitionState(
+        share_partitions=state.share_partitions.set(key, after),
+        update_limit=state.update_limit,
+        rules=state.rules,
+        log_offset=log_offset,
+        last_tombstone=tombstone,
+        skipped_types=state.skipped_types,
+    )

@@ -1,0 +1,30 @@
+"""Named rule sets: where writers of different Kafka versions append different records for the same request.
+
+Replay has no versions: what a state means is the same for all. Differences between 4.3.1 and 4.4.0 are those marked
+[4.4.0] in share-group-state-log §5 and §9; brokers of 4.1 and 4.2 combine as 4.3 does.
+"""
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RuleSet:
+    """What a share coordinator of one version does.
+
+    Attributes:
+        name: the Kafka version whose behaviour it is. coalesces_batches: combined batches are always coalesced;
+        otherwise neighbours of equal state may stay apart. keeps_start_offset: a write never moves the start offset
+        back, and an older write does not overwrite the delivery
+            complete count; updates carry the resolved values. Otherwise the request's raw values are written.
+        refuses_negative_epochs: a negative leader or state epoch is an invalid request; otherwise -1 skips its check.
+    """
+
+    name: str
+    coalesces_batches: bool
+    keeps_start_offset: bool
+    refuses_negative_epochs: bool
+
+
+KAFKA_4_3 = RuleSet(name="4.3", coalesces_batches=False, keeps_start_offset=False, refuses_negative_epochs=False)
+KAFKA_4_4 = RuleSet(name="4.4", coalesces_batches=True, keeps_start_offset=True, refuses_negative_epochs=True)
+RULE_SETS = {rules.name: rules for rules in (KAFKA_4_3, KAFKA_4_4)}

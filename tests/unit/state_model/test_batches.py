@@ -1,0 +1,153 @@
+import itertools
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from state_model.batches import coalesce, combine, combine_pairwise, content_equal, pointwise_maximum, prune
+from state_model.rule_sets import KAFKA_4_3, KAFKA_4_4, RULE_SETS
+from state_model.share_records import StateBatch
+
+BOTH = pytest.mark.parametrize("rules", RULE_SETS.values(), ids=RULE_SETS)
+WIDEST = 1 << 62
+
+
+def batches(text):
+    """`0-4 2/1, 7 0/3`: offsets 0 to 4 in state 2 with count 1, offset 7 in state 0 with count 3."""
+    made = []
+    for part in filter(None, (part.strip() for part in text.split(","))):
+        span, pair = part.split()
+        first, _, last = span.partition("-")
+        state, count = pair.split("/")
+        made.append(
+            StateBatch(
+                first_offset=int(first),
+                last_offset=int(last or first),
+                delivery_state=int(state),
+                delivery_count=int(count),
+            )
+        )
+    return tuple(made)
+
+
+def brute_force(given_batches, start_offset=-1):
+    """Every offset on its own: the definition that the algebra has to meet."""
+    content = {}
+    for batch in given_batches:
+        for offset in range(batch.first_offset, batch.last_offset + 1):
+            pair = (batch.delivery_count, batch.delivery_state)
+            if start_offset == -1 or offset >= start_offset:
+                content[offset] = max(pair, content.get(offset, pair))
+    return content
+
+
+@st.composite
+def lists(draw, size=6):
+    made = []
+    for _ in range(draw(st.integers(0, size))):
+        first = draw(st.integers(0, 20))
+        made.append(
+            StateBatch(
+                first_offset=first,
+                last_offset=first + draw(st.integers(0, 8)),
+                delivery_state=draw(st.sampled_from([0, 2, 4])),
+                delivery_count=draw(st.integers(1, 3)),
+            )
+        )
+    return tuple(made)
+
+
+STARTS = st.integers(-1, 30)
+
+
+# Old and new list, start offset, and what comes out under both rule sets: the cases of the table in §9.
+CASES = """
+nothing at all                    |                    |                    | -1 |
+one batch passes as it is         | 3-9 0/1            |                    | -1 | 3-9 0/1
+below the start offset            | 3-9 0/1            | 4-5 2/1            | 10 |
+across the start offset           | 3-9 0/1            |                    |  5 | 5-9 0/1
+equal, overlapping                | 0-5 2/1            | 3-9 2/1            | -1 | 0-9 2/1
+equal, contiguous                 | 0-5 2/1            | 6-9 2/1            | -1 | 0-9 2/1
+equal, one between                | 0-5 2/1            | 7-9 2/1            | -1 | 0-5 2/1, 7-9 2/1
+contiguous, not equal             | 0-5 2/1            | 6-9 2/2            | -1 | 0-5 2/1, 6-9 2/2
+same range, count prevails        | 0-5 4/1            | 0-5 0/2            | -1 | 0-5 0/2
+same range, state prevails        | 0-5 0/1            | 0-5 4/1            | -1 | 0-5 4/1
+a late lower write changes nothing| 0-5 2/2            | 0-5 4/1            | -1 | 0-5 2/2
+same first, lower one longer      | 0-5 2/2            | 0-9 0/1            | -1 | 0-5 2/2, 6-9 0/1
+same first, higher one longer     | 0-5 0/1            | 0-9 2/2            | -1 | 0-9 2/2
+inside, lower                     | 0-9 2/2            | 3-5 0/1            | -1 | 0-9 2/2
+inside, higher                    | 0-9 0/1            | 3-5 2/1            | -1 | 0-2 0/1, 3-5 2/1, 6-9 0/1
+ends with, lower                  | 0-9 2/2            | 5-9 0/1            | -1 | 0-9 2/2
+ends with, higher                 | 0-9 0/1            | 5-9 2/1            | -1 | 0-4 0/1, 5-9 2/1
+ends after, lower                 | 0-5 2/2            | 3-9 0/1            | -1 | 0-5 2/2, 6-9 0/1
+ends after, higher                | 0-5 0/1            | 3-9 2/1            | -1 | 0-2 0/1, 3-9 2/1
+unordered input                   | 7-9 0/1, 0-3 0/1   | 5-6 0/1            | -1 | 0-3 0/1, 5-9 0/1
+a range that covers nothing       | 9-3 4/9, 0-5 0/1   | 4-5 2/1            | -1 | 0-3 0/1, 4-5 2/1
+""".strip().splitlines()
+
+
+@BOTH
+@pytest.mark.parametrize("case", CASES, ids=[case.split("|")[0].strip() for case in CASES])
+def test_combining_follows_the_table(case, rules):
+    _, old, new, start_offset, out = (part.strip() for part in case.split("|"))
+    assert combine(batches(old), batches(new), int(start_offset), rules=rules) == batches(out)
+
+
+def test_the_4_3_writer_may_leave_equal_neighbours_apart_and_the_4_4_writer_joins_them():
+    old, new = batches("1-4 2/3, 5 2/2"), batches("5 2/3")
+    assert combine(old, new, -1, rules=KAFKA_4_3) == batches("1-4 2/3, 5 2/3")
+    assert combine(old, new, -1, rules=KAFKA_4_4) == batches("1-5 2/3")
+
+
+@BOTH
+@given(lists(), lists(), STARTS)
+def test_the_content_is_the_maximum_of_each_offset(rules, old, new, start_offset):
+    out = combine(old, new, start_offset, rules=rules)
+    assert brute_force(out) == brute_force(old + new, start_offset)
+
+
+@BOTH
+@given(lists(), lists(), STARTS)
+def test_more_than_one_batch_comes_out_ascending_and_disjoint(rules, old, new, start_offset):
+    out = combine(old, new, start_offset, rules=rules)
+    assert all(left.last_offset < right.first_offset for left, right in itertools.pairwise(out))
+
+
+@BOTH
+@given(lists(), lists(), STARTS)
+def test_combining_is_commutative(rules, left, right, start_offset):
+    assert combine(left, right, start_offset, rules=rules) == combine(right, left, start_offset, rules=rules)
+
+
+@BOTH
+@given(lists(), lists(), lists(), STARTS)
+def test_combining_is_associative_per_offset(rules, one, two, three, start_offset):
+    left = combine(combine(one, two, start_offset, rules=rules), three, start_offset, rules=rules)
+    right = combine(one, combine(two, three, start_offset, rules=rules), start_offset, rules=rules)
+    assert content_equal(left, right)
+
+
+@BOTH
+@given(lists(), lists(), STARTS)
+def test_combining_the_same_twice_changes_nothing(rules, old, new, start_offset):
+    once = combine(old, new, start_offset, rules=rules)
+    assert content_equal(combine(once, new, start_offset, rules=rules), once)
+
+
+@given(lists(), lists())
+def test_content_is_equal_exactly_if_every_offset_is(left, right):
+    assert content_equal(left, right) is (brute_force(left) == brute_force(right))
+    assert coalesce(coalesce(left)) == coalesce(left)
+
+
+@given(lists(), STARTS)
+def test_pruning_keeps_what_lies_at_and_above_the_start_offset(given_batches, start_offset):
+    assert brute_force(prune(given_batches, start_offset)) == brute_force(given_batches, start_offset)
+
+
+@pytest.mark.parametrize("way", [pointwise_maximum, combine_pairwise])
+def test_offsets_are_never_enumerated(way):
+    claimed = batches(f"0-{WIDEST} 0/1, {WIDEST // 2} 2/1, {WIDEST}-{(1 << 63) - 1} 4/3")
+    assert way(claimed) == batches(
+        f"0-{WIDEST // 2 - 1} 0/1, {WIDEST // 2} 2/1, {WIDEST // 2 + 1}-{WIDEST - 1} 0/1, {WIDEST}-{(1 << 63) - 1} 4/3"
+    )

@@ -1,0 +1,44 @@
+import pickle
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from state_model.key_map import KeyMap
+
+STEPS = st.lists(st.tuples(st.integers(-5000, 5000) | st.text(max_size=2), st.none() | st.integers()), max_size=40)
+
+
+@given(STEPS)
+def test_it_holds_what_a_dict_holds_and_older_maps_stay_as_they_were(steps):
+    made, expected = KeyMap(), {}
+    past = []
+    for key, value in steps:
+        past.append((made, dict(expected)))
+        if value is None:
+            made = made.remove(key)
+            expected.pop(key, None)
+        else:
+            made = made.set(key, value)
+            expected[key] = value
+    for older, then in [*past, (made, expected)]:
+        assert older == then
+        assert len(older) == len(then)
+        assert all(older.get(key) == value for key, value in then.items())
+
+
+@given(st.dictionaries(st.text(max_size=4), st.integers()))
+def test_it_survives_pickling_and_equals_however_it_was_made(content):
+    made = KeyMap(content.items())
+    one_by_one = KeyMap()
+    for key, value in reversed(content.items()):
+        one_by_one = one_by_one.set(key, value)
+    assert pickle.loads(pickle.dumps(made)) == made == one_by_one
+
+
+def test_a_missing_key_is_missing():
+    with pytest.raises(KeyError):
+        KeyMap()["nothing"]
+    empty = KeyMap()
+    assert empty.remove("nothing") is empty
+    assert repr(KeyMap([("a", 1)])) == "KeyMap({'a': 1})"

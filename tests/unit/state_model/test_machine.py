@@ -1,0 +1,290 @@
+import dataclasses
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from state_model import machine
+from state_model.batches import content_equal
+from state_model.machine import PartitionState, apply, begins_new_life
+from state_model.rule_sets import KAFKA_4_3
+from state_model.schema import UnknownTag
+from state_model.share_records import (
+    RecordType,
+    SharePartitionKey,
+    ShareRecord,
+    ShareSnapshot,
+    ShareUpdate,
+    StateBatch,
+    Tombstone,
+    UnknownTypeRecord,
+    UnknownVersionValue,
+)
+
+A, B = (SharePartitionKey(group_id=group, topic_id="A" * 22, partition=0) for group in "ab")
+
+
+def batch(first, last, delivery_state=2, delivery_count=1, **more):
+    return StateBatch(
+        first_offset=first, last_offset=last, delivery_state=delivery_state, delivery_count=delivery_count, **more
+    )
+
+
+def snapshot(**fields):
+    known = {
+        "snapshot_epoch": 0,
+        "state_epoch": 1,
+        "leader_epoch": 0,
+        "start_offset": 0,
+        "create_timestamp_ms": 10,
+        "write_timestamp_ms": 10,
+        "state_batches": (),
+        "delivery_complete_count": 0,
+    }
+    return ShareSnapshot(**known | fields)
+
+
+def update(**fields):
+    known = {
+        "snapshot_epoch": 0,
+        "leader_epoch": 0,
+        "start_offset": -1,
+        "state_batches": (),
+        "delivery_complete_count": 0,
+    }
+    return ShareUpdate(**known | fields)
+
+
+def replayed(*values, key=A, **settings):
+    records = [
+        (offset, 1000 + offset, value if isinstance(value, UnknownTypeRecord) else ShareRecord(key=key, value=value))
+        for offset, value in enumerate(values)
+    ]
+    return machine.replay(PartitionState(**settings), records)
+
+
+def of(state, key=A):
+    return state.share_partitions[key]
+
+
+def test_a_snapshot_is_the_state():
+    value = snapshot(snapshot_epoch=3, state_epoch=2, leader_epoch=1, start_offset=5, state_batches=(batch(5, 9),))
+    held = of(replayed(value))
+    assert held.snapshot_epoch == 3
+    assert (held.state_epoch, held.state_epoch_max) == (2, 2)
+    assert (held.leader_epoch, held.leader_epoch_max) == (1, 1)
+    assert (held.start_offset, held.delivery_complete_count) == (5, 0)
+    assert (held.create_timestamp_ms, held.write_timestamp_ms, held.timestamp_ms) == (10, 10, 1000)
+    assert held.state_batches == (batch(5, 9),)
+    assert (held.snapshot_log_offset, held.life_log_offset, held.log_offset) == (0, 0, 0)
+    assert not held.is_provisional
+
+
+def test_batches_of_a_snapshot_are_taken_as_they_are_even_if_they_overlap():
+    given_batches = (batch(7, 9), batch(3, 8, 0, 1))
+    assert of(replayed(snapshot(state_batches=given_batches))).state_batches == given_batches
+
+
+def test_tagged_fields_of_a_batch_are_not_part_of_the_state():
+    tagged = batch(1, 2, unknown_tags=(UnknownTag(tag=9, data=b"x"),))
+    assert of(replayed(snapshot(state_batches=(tagged,)))).state_batches == (batch(1, 2),)
+
+
+@pytest.mark.parametrize(
+    ("change", "expected"),
+    [
+        (update(start_offset=7), {"start_offset": 7}),
+        (update(start_offset=3), {"start_offset": 3}),  # 4.3 writers may move back
+        (update(start_offset=-1), {"start_offset": 5}),
+        (update(leader_epoch=4), {"leader_epoch": 4, "leader_epoch_max": 4}),
+        (update(leader_epoch=-1), {"leader_epoch": 2, "leader_epoch_max": 2}),
+        (update(leader_epoch=1), {"leader_epoch": 1, "leader_epoch_max": 2}),
+        (update(delivery_complete_count=-1), {"delivery_complete_count": -1}),
+        (update(snapshot_epoch=99), {"snapshot_epoch": 3, "state_epoch": 6}),
+    ],
+)
+def test_an_update_changes_what_it_carries(change, expected):
+    start = snapshot(snapshot_epoch=3, state_epoch=6, leader_epoch=2, start_offset=5, delivery_complete_count=8)
+    held = of(replayed(start, change))
+    assert {name: getattr(held, name) for name in expected} == expected
+    assert held.update_count == 1
+    assert (held.snapshot_log_offset, held.log_offset) == (0, 1)
+
+
+def test_batches_of_an_update_are_combined_above_the_new_start_offset():
+    start = snapshot(state_batches=(batch(0, 9, 0, 1),))
+    held = of(replayed(start, update(start_offset=4, state_batches=(batch(6, 7, 2, 1),))))
+    assert held.state_batches == (batch(4, 5, 0, 1), batch(6, 7, 2, 1), batch(8, 9, 0, 1))
+
+
+def test_what_was_dropped_below_the_start_offset_does_not_come_back():
+    start = snapshot(state_batches=(batch(0, 9),))
+    held = of(replayed(start, update(start_offset=5), update(start_offset=0)))
+    assert (held.start_offset, held.state_batches) == (0, (batch(5, 9),))
+
+
+def test_an_update_without_a_snapshot_makes_a_provisional_state():
+    value = update(snapshot_epoch=7, leader_epoch=3, start_offset=20, state_batches=(batch(1, 9), batch(5, 30)))
+    held = of(replayed(value))
+    assert held.is_provisional
+    assert (held.snapshot_epoch, held.state_epoch, held.leader_epoch) == (7, 0, 3)
+    assert (held.create_timestamp_ms, held.write_timestamp_ms) == (0, 0)
+    assert held.state_batches == value.state_batches
+    assert (held.leader_epoch_max, held.state_epoch_max, held.update_count) == (3, None, 1)
+    assert not of(replayed(value, snapshot(snapshot_epoch=8))).is_provisional
+
+
+def test_a_tombstone_ends_everything_the_maxima_too():
+    state = replayed(snapshot(leader_epoch=9, state_epoch=9), update(), Tombstone(), snapshot())
+    assert of(replayed(snapshot(), Tombstone(), snapshot())).life_log_offset == 2
+    assert (of(state).leader_epoch_max, of(state).state_epoch_max, of(state).update_count) == (0, 1, 0)
+    assert len(replayed(snapshot(), Tombstone()).share_partitions) == 0
+    assert len(replayed(Tombstone()).share_partitions) == 0
+
+
+def test_initialize_over_a_live_key_keeps_the_maxima():
+    held = of(replayed(snapshot(leader_epoch=5, state_epoch=4), snapshot(snapshot_epoch=1, state_epoch=6)))
+    assert (held.leader_epoch, held.leader_epoch_max) == (0, 5)
+    assert (held.state_epoch, held.state_epoch_max) == (6, 6)
+
+
+@pytest.mark.parametrize(
+    ("limit", "updates", "count_after_snapshot"), [(3, 2, 2), (3, 3, 0), (3, 4, 0), (0, 1, 0), (500, 3, 3)]
+)
+def test_a_snapshot_resets_the_counter_only_from_the_limit_on(limit, updates, count_after_snapshot):
+    values = [snapshot(), *[update()] * updates]
+    assert of(replayed(*values, update_limit=limit)).update_count == updates
+    assert of(replayed(*values, snapshot(snapshot_epoch=1), update_limit=limit)).update_count == count_after_snapshot
+
+
+@pytest.mark.parametrize(
+    ("later", "new_life"),
+    [
+        (snapshot(snapshot_epoch=0), True),
+        (snapshot(snapshot_epoch=4, state_epoch=2), True),
+        (snapshot(snapshot_epoch=4, leader_epoch=1), True),
+        (snapshot(snapshot_epoch=4, leader_epoch=2, start_offset=-1), True),
+        (snapshot(snapshot_epoch=4, leader_epoch=2, start_offset=9), False),
+        (snapshot(snapshot_epoch=4, leader_epoch=2, start_offset=20, write_timestamp_ms=11), False),
+    ],
+)
+def test_a_reset_is_told_from_a_write(later, new_life):
+    before = snapshot(snapshot_epoch=3, leader_epoch=2, start_offset=10)
+    assert begins_new_life(of(replayed(before)), later) is new_life
+    assert of(replayed(before, later)).life_log_offset == int(new_life)
+
+
+def test_the_shape_of_an_initialize_with_a_smaller_start_offset_is_a_reset():
+    before = snapshot(snapshot_epoch=3, start_offset=10)
+    assert begins_new_life(of(replayed(before)), snapshot(snapshot_epoch=4, start_offset=9))
+    assert not begins_new_life(of(replayed(before)), snapshot(snapshot_epoch=4, start_offset=11))
+    assert not begins_new_life(of(replayed(update(start_offset=10))), snapshot(snapshot_epoch=4, start_offset=9))
+
+
+def test_what_the_broker_skips_changes_no_share_partition():
+    unknown = UnknownTypeRecord(record_type=7, key=b"\0\7", value=None)
+    before, after = replayed(snapshot()), replayed(snapshot(), unknown)
+    assert after.share_partitions == before.share_partitions
+    assert (after.log_offset, after.skipped_types) == (1, 1)
+
+
+def test_an_unknown_value_version_is_noted_until_the_next_snapshot():
+    unknown = UnknownVersionValue(record_type=RecordType.SHARE_UPDATE, version=1, data=b"")
+    assert of(replayed(snapshot(), unknown)).skipped_log_offset == 1
+    assert of(replayed(snapshot(), unknown, update())).skipped_log_offset == 1
+    assert of(replayed(snapshot(), unknown, snapshot(snapshot_epoch=1))).skipped_log_offset is None
+    assert len(replayed(unknown).share_partitions) == 0
+
+
+# Records of share partitions a and b (s snapshot, u update, t tombstone), the prune point after all of them.
+PRUNE_POINTS = {
+    "": None,
+    "as": None,
+    "as as": 1,
+    "as bs as": 1,
+    "as bs as bs": 2,
+    "as bs au bu": None,
+    "au bs": 1,
+    "as bs at": 1,
+    "as bs bs at": 2,
+    "as at": 1,
+    "as at au": 1,
+    "as at bu bs": 3,
+    "at": None,
+}
+
+
+@pytest.mark.parametrize("log", PRUNE_POINTS)
+def test_the_prune_point_is_the_oldest_snapshot_that_is_still_needed(log):
+    kinds = {"s": snapshot(), "u": update(), "t": Tombstone()}
+    state = PartitionState()
+    for offset, (group, kind) in enumerate(log.split()):
+        state = apply(state, offset, 0, ShareRecord(key=A if group == "a" else B, value=kinds[kind]))
+    assert state.redundant_offset == PRUNE_POINTS[log]
+
+
+BATCHES = st.lists(
+    st.builds(
+        lambda first, size, state, count: batch(first, first + size, state, count),
+        st.integers(0, 20),
+        st.integers(0, 6),
+        st.sampled_from([0, 2, 4]),
+        st.integers(1, 3),
+    ),
+    max_size=3,
+).map(tuple)
+EPOCHS = st.integers(-1, 3)
+VALUES = st.one_of(
+    st.builds(
+        snapshot,
+        snapshot_epoch=EPOCHS,
+        state_epoch=EPOCHS,
+        leader_epoch=EPOCHS,
+        start_offset=st.integers(-1, 15),
+        state_batches=BATCHES,
+    ),
+    st.builds(
+        update,
+        leader_epoch=EPOCHS,
+        start_offset=st.integers(-1, 15),
+        delivery_complete_count=EPOCHS,
+        state_batches=BATCHES,
+    ),
+    st.just(Tombstone()),
+)
+LOGS = st.lists(st.tuples(st.sampled_from([A, B]), VALUES), max_size=12)
+
+
+def states(log, **settings):
+    made = [PartitionState(**settings)]
+    for offset, (key, value) in enumerate(log):
+        made.append(apply(made[-1], offset, offset, ShareRecord(key=key, value=value)))
+    return made
+
+
+@given(LOGS)
+def test_a_state_is_never_changed_by_what_comes_after_it(log):
+    made = states(log)
+    for length in range(len(log) + 1):
+        assert made[length] == states(log[:length])[-1]
+
+
+@given(LOGS)
+def test_share_partitions_do_not_touch_each_other(log):
+    whole = states(log)[-1].share_partitions
+    for key in (A, B):
+        alone = states([(k, value) for k, value in log if k == key])[-1].share_partitions.get(key)
+        together = whole.get(key)
+        assert (alone is None) == (together is None)
+        if alone is not None:
+            places = {"log_offset": 0, "timestamp_ms": 0, "snapshot_log_offset": 0, "life_log_offset": 0}
+            assert dataclasses.replace(alone, **places) == dataclasses.replace(together, **places)
+
+
+@given(LOGS)
+def test_the_rules_of_combining_change_lists_and_nothing_else(log):
+    newer, older = states(log)[-1].share_partitions, states(log, rules=KAFKA_4_3)[-1].share_partitions
+    assert newer.keys() == older.keys()
+    for key, state in newer.items():
+        assert content_equal(state.state_batches, older[key].state_batches)
+        assert dataclasses.replace(state, state_batches=()) == dataclasses.replace(older[key], state_batches=())
