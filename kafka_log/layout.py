@@ -144,7 +144,7 @@ def _list_root(files: Filesystem, uri: str) -> list[Entry]:
     except OSError as error:
         reason = error.strerror or type(error).__name__
         raise LogDirectoryError(f"can't list {uri} (host {filesystem.host()}): {reason}") from error
-    if any(_classify(entry) for entry in entries):
+    if any(_classify(entry) and _is_partition(files, join(uri, entry.name)) for entry in entries):
         return entries
     if any(_SEGMENT.fullmatch(entry.name) for entry in entries):
         raise LogDirectoryError(f"{uri} is the folder of one partition: give its parent, {filesystem.parent(uri)}")
@@ -160,9 +160,21 @@ def _list_root(files: Filesystem, uri: str) -> list[Entry]:
 
 def _holds_partitions(files: Filesystem, uri: str, entry: Entry) -> bool:
     try:
-        return any(_classify(inner) for inner in files.entries(join(uri, entry.name)))
+        inner = files.entries(join(uri, entry.name))
     except OSError:
         return False
+    return any(_classify(name) and _is_partition(files, join(join(uri, entry.name), name.name)) for name in inner)
+
+
+def _is_partition(files: Filesystem, uri: str) -> bool:
+    """Whether a folder named like a partition holds what a partition holds; an unreadable one is taken for one."""
+    try:
+        names = [entry.name for entry in files.entries(uri)]
+    except FileNotFoundError:
+        return False
+    except OSError:
+        return True
+    return any(_SEGMENT.fullmatch(name) or name == checkpoints.PARTITION_METADATA for name in names)
 
 
 def list_segments(files: Filesystem, uri: str) -> tuple[SegmentFile, ...]:

@@ -1,0 +1,148 @@
+"""Batch headers as rows: what a topic holds without reading what its records say."""
+
+from collections.abc import Iterator
+
+import numpy as np
+import pyarrow as pa
+
+from kafka_log import filesystem, segments
+from kafka_log import record_batch as rb
+from kafka_log.index_file import locate
+from kafka_log.layout import PartitionDirectory
+from kafka_log.merge import known_epochs, superseded_from
+from kafka_log.records import timestamp_types
+from kafka_log.schemas import TOPIC_BATCH
+from kafka_log.segments import CopyReader, Table
+from kafka_log.union import LogPartition
+
+_CONTROL_TYPES = {0: "ABORT", 1: "COMMIT"}
+_CONTROL_BODY_BYTES = 256
+
+
+def scan(partition: LogPartition, from_offset: int, to_offset: int) -> Iterator[pa.RecordBatch]:
+    """TOPIC_BATCH rows of the batches that touch [from_offset, to_offset), in offset order, each offset range once."""
+    for copy in partition.copies:
+        segments.check_visible(copy)
+    if len(partition.copies) == 1:
+        for table, kinds in _scan_copy(partition.copies[0], from_offset, to_offset):
+            yield _arrow(partition, table, kinds)
+        return
+    emitted = from_offset
+    for first, last in _slices(partition, from_offset, to_offset):
+        table, kinds = _merged(partition, first, last)
+        fresh = table[:, rb.LAST_OFFSET] >= emitted
+        if fresh.any():
+            yield _arrow(partition, table[fresh], kinds[fresh])
+            emitted = int(table[-1, rb.LAST_OFFSET]) + 1
+
+
+def _slices(partition: LogPartition, from_offset: int, to_offset: int) -> list[tuple[int, int]]:
+    """Ranges that each touch few segments, so that the headers of a slice fit in memory."""
+    bases = {segment.base_offset for copy in partition.copies for segment in copy.segments}
+    inner = sorted(base for base in bases if from_offset < base < to_offset)
+    return list(zip([from_offset, *inner], [*inner, to_offset], strict=True))
+
+
+def _scan_copy(
+    copy: PartitionDirectory, from_offset: int, to_offset: int
+) -> Iterator[tuple[Table, np.ndarray[tuple[int], np.dtype[np.object_]]]]:
+    """Header tables of one copy and the control type of each batch (None where it is no control batch)."""
+    reader = CopyReader(
+        copy,
+        from_offset=from_offset,
+        to_offset=to_offset,
+        lost_below=0,
+        start=locate(copy, from_offset),
+        bodies=False,
+    )
+    for block in reader.blocks():
+        if len(block.headers) == 0:
+            continue
+        kinds = np.full(len(block.headers), None, dtype=np.object_)
+        control = np.flatnonzero(block.headers[:, rb.ATTRIBUTES] & rb.CONTROL)
+        if len(control):
+            try:
+                with filesystem.filesystem_of(block.file).open(block.file) as file:
+                    for row in control.tolist():
+                        at = block.data_position + int(block.headers[row, rb.POSITION]) + rb.HEADER_BYTES
+                        size = int(block.headers[row, rb.SIZE]) - rb.HEADER_BYTES
+                        kinds[row] = _control_type(file.read_at(at, min(size, _CONTROL_BODY_BYTES)), block.headers[row])
+            except FileNotFoundError:
+                kinds[control] = "OTHER"
+        yield block.headers, kinds
+
+
+def _control_type(body: filesystem.Bytes, header: np.ndarray[tuple[int], np.dtype[np.int64]]) -> str:
+    """What a control batch says: its record's key is int16 version, int16 type (ControlRecordType)."""
+    one = header.reshape(1, -1).copy()
+    records = np.empty((8, 2), dtype=np.int64)
+    faults = np.zeros(1, dtype=np.int64)
+    ranges = np.array([[0, len(body)]], dtype=np.int64)
+    if one[0, rb.RECORD_COUNT] != 1:
+        return "OTHER"
+    if rb.read_records(body, ranges, one, records, np.empty(2, dtype=np.int64), faults) != 1 or records[3, 0] < 4:
+        return "OTHER"
+    at = int(records[2, 0])
+    return _CONTROL_TYPES.get(int.from_bytes(body[at + 2 : at + 4].tobytes(), "big", signed=True), "OTHER")
+
+
+def _merged(
+    partition: LogPartition, from_offset: int, to_offset: int
+) -> tuple[Table, np.ndarray[tuple[int], np.dtype[np.object_]]]:
+    """The headers of all copies in a range: no batch of a replaced leader epoch, no batch that another one overlaps."""
+    scanned = [found for copy in partition.copies for found in _scan_copy(copy, from_offset, to_offset)]
+    if not scanned:
+        return np.zeros((0, rb.COLUMNS), dtype=np.int64), np.empty(0, dtype=np.object_)
+    table = np.concatenate([headers for headers, _ in scanned])
+    kinds = np.concatenate([kinds for _, kinds in scanned])
+    starts = known_epochs(partition.copies)
+    for epoch in np.unique(table[:, rb.LEADER_EPOCH]).tolist():
+        first = int(table[table[:, rb.LEADER_EPOCH] == epoch, rb.BASE_OFFSET].min())
+        starts[epoch] = min(first, starts.get(epoch, first))
+    current = table[:, rb.LAST_OFFSET] < superseded_from(starts, table[:, rb.LEADER_EPOCH])
+    table, kinds = table[current], kinds[current]
+    order = np.lexsort((-table[:, rb.LAST_OFFSET], table[:, rb.BASE_OFFSET]))
+    table, kinds = table[order], kinds[order]
+    reach = np.concatenate([[-1], np.maximum.accumulate(table[:, rb.LAST_OFFSET])[:-1]]) if len(table) else table[:, 0]
+    alone = table[:, rb.BASE_OFFSET] > reach
+    return table[alone], kinds[alone]
+
+
+def _arrow(
+    partition: LogPartition, table: Table, kinds: np.ndarray[tuple[int], np.dtype[np.object_]]
+) -> pa.RecordBatch:
+    count = len(table)
+    attributes = table[:, rb.ATTRIBUTES]
+    committed = partition.committed_end
+    last = table[:, rb.LAST_OFFSET]
+    wide = {name: pa.array(np.ascontiguousarray(table[:, column])) for name, column in _INT64.items()}
+    narrow = {name: pa.array(table[:, column].astype(np.int32)) for name, column in _INT32.items()}
+    columns = {
+        "topic": pa.repeat(pa.scalar(partition.topic, pa.string()), count),
+        "topic_id": pa.repeat(pa.scalar(partition.topic_id, pa.string()), count),
+        "partition": pa.repeat(pa.scalar(partition.partition, pa.int32()), count),
+        "timestamp_type": timestamp_types(attributes),
+        "producer_epoch": pa.array(table[:, rb.PRODUCER_EPOCH].astype(np.int16)),
+        "transactional": pa.array((attributes & rb.TRANSACTIONAL) != 0),
+        "control_type": pa.array(kinds.tolist(), pa.string()),
+        "below_log_start": pa.array(last < partition.log_start_offset),
+        "uncommitted": pa.array(np.zeros(count, dtype=np.bool_) if committed is None else last >= committed),
+        **wide,
+        **narrow,
+    }
+    return pa.RecordBatch.from_arrays([columns[name] for name in TOPIC_BATCH.names], schema=TOPIC_BATCH)
+
+
+_INT64 = {
+    "base_offset": rb.BASE_OFFSET,
+    "last_offset": rb.LAST_OFFSET,
+    "base_timestamp_ms": rb.BASE_TIMESTAMP,
+    "max_timestamp_ms": rb.MAX_TIMESTAMP,
+    "producer_id": rb.PRODUCER_ID,
+}
+_INT32 = {
+    "record_count": rb.RECORD_COUNT,
+    "size_bytes": rb.SIZE,
+    "base_sequence": rb.BASE_SEQUENCE,
+    "leader_epoch": rb.LEADER_EPOCH,
+}

@@ -1,0 +1,249 @@
+"""Reading a partition: how far it can be read, how to split it, its records, its batch headers.
+
+Everything takes offsets, never file positions: files are rolled, compacted, deleted and copied while we look. Ranges are
+half open. A partition may have several copies; they are read as one log (see `merge`).
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from kafka_log import filesystem, headers, segments
+from kafka_log import record_batch as rb
+from kafka_log.index_file import header_at, locate, read_index
+from kafka_log.layout import PartitionDirectory, SegmentFile
+from kafka_log.merge import Merge
+from kafka_log.records import RecordParser, problems
+from kafka_log.segments import CopyReader, Start
+from kafka_log.union import LogPartition
+
+_UNBOUNDED = (1 << 63) - 1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Split:
+    """A range of offsets of a partition, for one task: plain values only. `start` is where copy 0 of `partition` begins."""
+
+    partition: LogPartition
+    from_offset: int
+    to_offset: int
+    start: Start | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Chunk:
+    """Records (LOG_RECORD) in offset order and what could not be read on the way (PROBLEM); either may be empty."""
+
+    records: pa.RecordBatch
+    problems: pa.RecordBatch
+
+
+def readable_end(partition: LogPartition, *, include_uncommitted: bool) -> int:
+    """The offset up to which (exclusive) the partition can be read now: the last complete batch, or the committed end.
+
+    Bytes at the end that can't be read but lie below the committed end are damage and count as read, so that they are
+    reported once. Of several copies those of the highest leader epoch decide: what others hold beyond is not in the log.
+    """
+    ends = [_copy_end(copy, partition.committed_end or 0) for copy in partition.copies]
+    epoch = max((epoch for epoch, _ in ends), default=-1)
+    end = max((end for tail_epoch, end in ends if tail_epoch == epoch), default=0)
+    if include_uncommitted or partition.committed_end is None:
+        return end
+    return min(end, partition.committed_end)
+
+
+def _copy_end(copy: PartitionDirectory, committed_end: int) -> tuple[int, int]:
+    """(leader epoch of the last batch, end offset) of one copy; (-1, …) when it holds no batch."""
+    segments.check_visible(copy)
+    end, epoch = 0, -1
+    for number in range(len(copy.segments) - 1, -1, -1):
+        segment = copy.segments[number]
+        entries = read_index(segment)
+        tail = segment.base_offset if len(entries) == 0 else int(entries[-1, 0])
+        start = locate(copy, tail) if len(entries) else Start(segment=number, position=0)
+        if start.segment != number:
+            start = Start(segment=number, position=0)
+        here = replace(copy, segments=copy.segments[: number + 1])
+        reader = CopyReader(
+            here, from_offset=segment.base_offset, to_offset=_UNBOUNDED, lost_below=committed_end, start=start
+        )
+        for block in reader.blocks():
+            end = max(end, block.walked_to, *(damage.last_offset + 1 for damage in block.damages))
+            epoch = max(epoch, int(block.headers[-1, rb.LEADER_EPOCH])) if len(block.headers) else epoch
+        if epoch >= 0:
+            break
+    return epoch, end
+
+
+def splits(partition: LogPartition, from_offset: int, to_offset: int, target_bytes: int) -> list[Split]:
+    """Cut a range into splits of about `target_bytes` of the largest copy, between batches, in offset order.
+
+    The cuts come from the index files; where a segment has none its headers are walked.
+    """
+    if from_offset >= to_offset:
+        return []
+    copies = sorted(partition.copies, key=lambda copy: (-_bytes_between(copy, from_offset, to_offset), copy.uri))
+    partition = replace(partition, copies=tuple(copies))
+    cuts = [(from_offset, None), *_cuts(copies[0], from_offset, to_offset, target_bytes)] if copies else []
+    ends = [offset for offset, _ in cuts[1:]] + [to_offset]
+    return [_split(partition, first, last, start) for (first, start), last in zip(cuts, ends, strict=True)]
+
+
+def _bytes_between(copy: PartitionDirectory, from_offset: int, to_offset: int) -> int:
+    kept = copy.segments[segments.first_segment(copy, from_offset) :]
+    return sum(segment.size_bytes for segment in kept if segment.base_offset < to_offset)
+
+
+def _cuts(
+    copy: PartitionDirectory, from_offset: int, to_offset: int, target_bytes: int
+) -> Iterator[tuple[int, Start | None]]:
+    """(first offset, where it stands) of every split but the first."""
+    gathered = 0
+    for number in range(segments.first_segment(copy, from_offset), len(copy.segments)):
+        segment = copy.segments[number]
+        if segment.base_offset >= to_offset:
+            return
+        if gathered >= target_bytes and segment.base_offset > from_offset:
+            yield segment.base_offset, Start(segment=number, position=0)
+            gathered = 0
+        before = 0
+        for offset, position in _candidates(copy, segment, target_bytes):
+            if offset <= from_offset:
+                before = position
+                continue
+            if offset >= to_offset:
+                return
+            if gathered + position - before >= target_bytes:
+                yield offset, Start(segment=number, position=position)
+                gathered, before = 0, position
+        gathered += max(0, segment.size_bytes - before)
+
+
+def _candidates(copy: PartitionDirectory, segment: SegmentFile, target_bytes: int) -> Iterator[tuple[int, int]]:
+    """(base offset, position) of batches inside a segment where a cut may be made, ascending in both."""
+    if segment.size_bytes <= target_bytes // 2:
+        return
+    entries = read_index(segment)
+    if len(entries) == 0:
+        yield from _walked_candidates(copy, segment)
+        return
+    step = max(1, target_bytes // 64)
+    chosen = entries[np.concatenate([[True], np.diff(entries[:, 1] // step) > 0])]
+    before = segment.base_offset
+    with filesystem.filesystem_of(segment.uri).open(segment.uri) as file:
+        for last, position in chosen.tolist():
+            header = header_at(file, position)
+            if header is None or header[0, rb.LAST_OFFSET] != last or header[0, rb.BASE_OFFSET] <= before:
+                continue
+            before = int(header[0, rb.BASE_OFFSET])
+            yield before, position
+
+
+def _walked_candidates(copy: PartitionDirectory, segment: SegmentFile) -> Iterator[tuple[int, int]]:
+    alone = replace(copy, segments=(segment,))
+    reader = CopyReader(alone, from_offset=segment.base_offset, to_offset=_UNBOUNDED, lost_below=0, bodies=False)
+    for block in reader.blocks():
+        if len(block.headers):
+            yield int(block.headers[0, rb.BASE_OFFSET]), block.data_position + int(block.headers[0, rb.POSITION])
+
+
+def _split(partition: LogPartition, from_offset: int, to_offset: int, start: Start | None) -> Split:
+    """A split that carries only the segments it reads, and of each copy the one after them: it says where they end."""
+    copies = []
+    for place, copy in enumerate(partition.copies):
+        first = segments.first_segment(copy, from_offset)
+        last = sum(segment.base_offset < to_offset for segment in copy.segments) + 1
+        copies.append(replace(copy, segments=copy.segments[first:last]))
+        if place == 0 and start is not None:
+            start = Start(segment=start.segment - first, position=start.position)
+    return Split(
+        partition=replace(partition, copies=tuple(copies)), from_offset=from_offset, to_offset=to_offset, start=start
+    )
+
+
+def read_split(split: Split, *, include_uncommitted: bool = False, batch_bytes: int = 8 << 20) -> Iterator[Chunk]:
+    """The records of a split in offset order, each offset once, in chunks of about `batch_bytes` of log.
+
+    Ends at the committed end unless `include_uncommitted`. Raises SourceMissingError when this machine does not see a log
+    directory, CopyConflictError when copies contradict each other; everything else that can't be read is a problem row.
+    """
+    partition, to_offset = split.partition, split.to_offset
+    for copy in partition.copies:
+        segments.check_visible(copy)
+    if partition.committed_end is not None and not include_uncommitted:
+        to_offset = min(to_offset, partition.committed_end)
+    if to_offset <= split.from_offset:
+        return
+    parser = RecordParser(partition, from_offset=split.from_offset, to_offset=to_offset)
+    readers = [
+        (
+            copy,
+            CopyReader(
+                copy,
+                from_offset=split.from_offset,
+                to_offset=to_offset,
+                lost_below=partition.committed_end or 0,
+                start=split.start if split.start and place == 0 else locate(copy, split.from_offset),
+                batch_bytes=batch_bytes,
+            ),
+        )
+        for place, copy in enumerate(partition.copies)
+    ]
+    if len(readers) == 1:
+        copy, reader = readers[0]
+        for block in reader.blocks():
+            for records, damages in parser.parse(block):
+                yield Chunk(records=records, problems=problems(partition, [(copy.source_id, damage) for damage in damages]))
+        return
+    for records, losses in Merge(partition, readers, parser, split.from_offset).chunks():
+        yield Chunk(records=records, problems=problems(partition, losses))
+
+
+def scan_batches(partition: LogPartition, from_offset: int, to_offset: int) -> Iterator[pa.RecordBatch]:
+    """The headers (TOPIC_BATCH) of the batches that touch a range, in offset order; bodies are not read.
+
+    Checksums are not checked, so this is for positions and counts; damage is stepped over silently.
+    """
+    yield from headers.scan(partition, from_offset, to_offset)
+
+
+def log_time_end(
+    partition: LogPartition, from_offset: int, to_offset: int, running_max_ms: int, until_ms: int
+) -> tuple[int, int]:
+    """Where the prefix with log time < `until_ms` ends (exclusive offset), and the running maximum at its end.
+
+    Log time is the running maximum of record timestamps, `running_max_ms` what it was before `from_offset`. Batches whose
+    maximum stays below are taken by their header; the one that reaches it is read record by record.
+    """
+    if running_max_ms >= until_ms:
+        return from_offset, running_max_ms
+    for batch in scan_batches(partition, from_offset, to_offset):
+        batch = batch.filter(pc.greater(batch["record_count"], 0))
+        maxima = batch["max_timestamp_ms"].to_numpy()
+        for row in np.flatnonzero(maxima >= until_ms).tolist():
+            first = max(from_offset, batch["base_offset"][row].as_py())
+            last = min(to_offset, batch["last_offset"][row].as_py() + 1)
+            before = int(max(running_max_ms, maxima[:row][maxima[:row] < until_ms].max(initial=running_max_ms)))
+            found = _record_reaching(partition, first, last, before, until_ms)
+            if found is not None:
+                return found
+        running_max_ms = int(maxima[maxima < until_ms].max(initial=running_max_ms))
+    return to_offset, running_max_ms
+
+
+def _record_reaching(
+    partition: LogPartition, from_offset: int, to_offset: int, running_max_ms: int, until_ms: int
+) -> tuple[int, int] | None:
+    """The first record of a range at or after `until_ms`, with the maximum before it; None when there is none."""
+    split = Split(partition=partition, from_offset=from_offset, to_offset=to_offset)
+    for chunk in read_split(split, include_uncommitted=True):
+        times = chunk.records["timestamp_ms"].to_numpy()
+        reached = np.flatnonzero(times >= until_ms)
+        if len(reached):
+            before = int(times[: reached[0]].max(initial=running_max_ms))
+            return chunk.records["offset"][int(reached[0])].as_py(), before
+        running_max_ms = int(times.max(initial=running_max_ms))
+    return None

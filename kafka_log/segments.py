@@ -1,0 +1,458 @@
+"""One copy of one partition, read batch by batch: headers walked, checksums checked, damage stepped over and named.
+
+A copy is a chain of segments. Blocks come out in offset order; inside a copy their batches never overlap. Whatever could
+not be read is a `Damage`, whose offset range is what is missing between the good batches around it.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import Literal
+
+import crc32c
+import numpy as np
+import numpy.typing as npt
+
+from kafka_log import filesystem, layout
+from kafka_log import record_batch as rb
+from kafka_log.errors import SourceMissingError
+from kafka_log.filesystem import Bytes, RandomAccess
+from kafka_log.layout import PartitionDirectory, SegmentFile
+
+Table = npt.NDArray[np.int64]
+Mask = npt.NDArray[np.bool_]
+
+MAXIMUM_BATCH_BYTES = 256 << 20
+KEPT_BYTES = 64 << 10
+_SEARCH_WINDOW_BYTES = 1 << 20
+_SEARCH_BUDGET_BYTES = 256 << 20
+_CHAIN_HOPS = 64
+_HEADER_WINDOW_BYTES = 256 << 10
+_SMALL_WINDOW_BYTES = 4 << 10
+_RELATIVE_LIMIT = (1 << 31) - 1
+
+Reason = Literal[
+    "bad_header",
+    "crc_mismatch",
+    "truncated",
+    "unsupported_magic",
+    "out_of_order",
+    "vanished",
+    "unreadable",
+    "superseded",
+    "bad_compression",
+    "oversized",
+    "unsupported_codec",
+    "bad_record_count",
+    "malformed_records",
+]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Damage:
+    """Bytes of one file that gave no records. first > last: bytes were skipped and no offset is missing."""
+
+    file: str
+    position: int
+    end_position: int
+    first_offset: int
+    last_offset: int
+    reason: str
+    detail: str
+    raw: bytes = b""
+
+    @property
+    def loses_offsets(self) -> bool:
+        """Whether offsets are missing."""
+        return self.first_offset <= self.last_offset
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Block:
+    """Batches of one file in one buffer: `headers` is a header table whose positions point into `data`.
+
+    `walked_to`: every offset below it is in this block, in an earlier one, in a damage, or in no batch of this copy.
+    """
+
+    file: str
+    data: Bytes
+    data_position: int
+    headers: Table
+    walked_to: int
+    damages: tuple[Damage, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Start:
+    """Where to begin: a segment (index in the copy) and a position in it that holds a batch."""
+
+    segment: int
+    position: int
+
+
+def crc_ok(data: Bytes, headers: Table) -> Mask:
+    """Whether the checksum of each batch fits; older message sets carry none that we check."""
+    view = memoryview(data)
+    starts = headers[:, rb.POSITION]
+    ranges = zip((starts + rb.CRC_START).tolist(), (starts + headers[:, rb.SIZE]).tolist(), strict=True)
+    sums = np.fromiter((crc32c.crc32c(view[start:end]) for start, end in ranges), dtype=np.int64, count=len(headers))
+    return (sums == headers[:, rb.CRC]) | (headers[:, rb.MAGIC] < 2)
+
+
+def _inside(headers: Table, size: int) -> Mask:
+    """Whether each batch ends inside the file."""
+    return headers[:, rb.POSITION] + headers[:, rb.SIZE] <= size
+
+
+class _Segment:
+    """An open segment and what its batches may be: base offsets from `lowest` up to and including `highest`."""
+
+    def __init__(self, file: RandomAccess, segment: SegmentFile, *, highest: int, is_last: bool) -> None:
+        self.file = file
+        self.uri = segment.uri
+        self.base_offset = segment.base_offset
+        self.highest = min(highest, segment.base_offset + _RELATIVE_LIMIT)
+        self.is_last = is_last
+        self.size = file.size()
+
+    def header_at(self, position: int) -> Table | None:
+        """The header at a position when it is plausible and its batch fits in the file, else None."""
+        if position + rb.MINIMUM_HEADER_BYTES > self.size:
+            return None
+        table = np.zeros((1, rb.COLUMNS), dtype=np.int64)
+        rows, _, _ = rb.walk_headers(
+            self.file.read_at(position, rb.HEADER_BYTES), 0, MAXIMUM_BATCH_BYTES, False, table
+        )
+        if rows == 0 or position + table[0, rb.SIZE] > self.size:
+            return None
+        return table
+
+    def is_good(self, position: int) -> bool:
+        """Whether a batch with a fitting checksum lies at a position."""
+        header = self.header_at(position)
+        if header is None or not self.base_offset <= header[0, rb.BASE_OFFSET] <= self.highest:
+            return False
+        return bool(crc_ok(self.file.read_at(position, int(header[0, rb.SIZE])), header)[0])
+
+    def next_good(self, position: int, first_offset: int) -> int | None:
+        """Where reading can go on after the damage at `position`: the next good batch; None when there is none.
+
+        The chain of lengths is followed as long as it holds, so that batches inside a record's value are never
+        taken for the log's own; else the bytes are searched, with a bound on the bytes that are checksummed.
+        """
+        at = position
+        for _ in range(_CHAIN_HOPS):
+            header = self.header_at(at)
+            if header is None:
+                break
+            at += int(header[0, rb.SIZE])
+            if at == self.size:
+                return None
+            if self.is_good(at):
+                return at
+        return self._search(position + 1, first_offset)
+
+    def _search(self, position: int, first_offset: int) -> int | None:
+        budget = _SEARCH_BUDGET_BYTES
+        while position + rb.HEADER_BYTES <= self.size and budget > 0:
+            window = self.file.read_at(position, _SEARCH_WINDOW_BYTES + rb.HEADER_BYTES)
+            at = rb.find_header(window, 0, MAXIMUM_BATCH_BYTES, first_offset, self.highest)
+            while at >= 0:
+                header = self.header_at(position + at)
+                if header is not None:
+                    budget -= int(header[0, rb.SIZE])
+                    if self.is_good(position + at):
+                        return position + int(at)
+                    if budget <= 0:
+                        return None
+                at = rb.find_header(window, at + 1, MAXIMUM_BATCH_BYTES, first_offset, self.highest)
+            position += _SEARCH_WINDOW_BYTES
+        return None
+
+
+class CopyReader:
+    """Reads one copy from `from_offset` up to `to_offset` (exclusive), whole batches.
+
+    `lost_below`: bytes that can't be read at the end of the last segment count as lost below this offset, the committed
+    end; above it they are an append in progress and nothing is said. Without `bodies` only headers are read, records are
+    seeked over and checksums not checked; the data of the blocks is then of no use.
+    """
+
+    def __init__(
+        self,
+        copy: PartitionDirectory,
+        *,
+        from_offset: int,
+        to_offset: int,
+        lost_below: int,
+        start: Start | None = None,
+        batch_bytes: int = 8 << 20,
+        bodies: bool = True,
+    ) -> None:
+        self._copy = copy
+        self._files = filesystem.filesystem_of(copy.uri)
+        self._from = from_offset
+        self._to = to_offset
+        self._lost_below = lost_below
+        self._start = start
+        self._bodies = bodies
+        self._window = batch_bytes if bodies else _HEADER_WINDOW_BYTES
+        self._next_offset = max(from_offset, copy.segments[0].base_offset) if copy.segments else from_offset
+        self._pending: list[Damage] = []
+
+    def blocks(self) -> Iterator[Block]:
+        """The blocks in offset order; the last one says how far the copy reaches and what is damaged at its end."""
+        segments = self._copy.segments
+        first = self._start.segment if self._start else first_segment(self._copy, self._from)
+        for number in range(first, len(segments)):
+            segment = segments[number]
+            if segment.base_offset >= self._to:
+                break
+            is_last = number + 1 == len(segments)
+            limit = (1 << 63) - 1 if is_last else segments[number + 1].base_offset - 1
+            self._next_offset = max(self._next_offset, min(segment.base_offset, self._to))
+            position = self._start.position if self._start and number == first else 0
+            try:
+                with self._files.open(segment.uri) as file:
+                    opened = _Segment(file, segment, highest=limit, is_last=is_last)
+                    yield from self._segment_blocks(opened, position)
+            except OSError as error:
+                self._report_unreadable(segment, limit, error)
+            if self._next_offset >= self._to:
+                break
+        yield self._closing_block()
+
+    def _closing_block(self) -> Block:
+        damages = tuple(self._finish_damages(self._to - 1))
+        empty = np.zeros((0, rb.COLUMNS), dtype=np.int64)
+        return Block(
+            file=self._copy.uri,
+            data=np.empty(0, dtype=np.uint8),
+            data_position=0,
+            headers=empty,
+            walked_to=self._next_offset,
+            damages=damages,
+        )
+
+    def _report_unreadable(self, segment: SegmentFile, limit: int, error: OSError) -> None:
+        """A segment that can't be read: gone by a fresh listing, or an error of the file itself."""
+        gone = is_gone(self._copy, segment)
+        last = min(limit, self._to - 1, segment.base_offset + _RELATIVE_LIMIT)
+        detail = "deleted while it was read" if gone else f"{error.strerror or error} (host {filesystem.host()})"
+        self._pending.append(
+            Damage(
+                file=segment.uri,
+                position=0,
+                end_position=segment.size_bytes,
+                first_offset=self._next_offset,
+                last_offset=last,
+                reason="vanished" if gone else "unreadable",
+                detail=detail,
+            )
+        )
+        self._next_offset = max(self._next_offset, last + 1)
+
+    def _segment_blocks(self, segment: _Segment, position: int) -> Iterator[Block]:
+        window = self._window
+        table = np.empty((window // rb.HEADER_BYTES + 1, rb.COLUMNS), dtype=np.int64)
+        while position < segment.size and self._next_offset < self._to:
+            data = segment.file.read_at(position, window)
+            rows, stopped, why = rb.walk_headers(data, 0, MAXIMUM_BATCH_BYTES, self._bodies, table)
+            if rows == 0:
+                header = segment.header_at(position)
+                if why == rb.END and header is not None and window < header[0, rb.SIZE]:
+                    window = int(header[0, rb.SIZE])
+                    continue
+            headers = table[:rows].copy()
+            good = crc_ok(data, headers) if self._bodies else _inside(headers, segment.size - position)
+            reason: Reason = "bad_header"
+            if not good.all():
+                reason = "crc_mismatch" if self._bodies else "truncated"
+                rows = int(np.argmin(good))
+                stopped = int(headers[rows, rb.POSITION])
+            yield from self._accept(segment, data, position, headers[:rows])
+            position += stopped
+            window = self._next_window(headers)
+            if (rows == 0 or not good.all()) and self._next_offset < self._to:
+                following = self._step_over(segment, position, reason)
+                if following is None:
+                    return
+                position = following
+
+    def _next_window(self, headers: Table) -> int:
+        """How much to read next: without bodies little where batches are large, because most of it is skipped."""
+        if self._bodies or len(headers) == 0 or headers[:, rb.SIZE].mean() < _HEADER_WINDOW_BYTES // 16:
+            return self._window
+        return _SMALL_WINDOW_BYTES
+
+    def _step_over(self, segment: _Segment, position: int, reason: Reason) -> int | None:
+        """Note the damage at `position`; where the next good batch lies, None when the segment has no more.
+
+        At the end of the last segment this is an append in progress: it counts only below the committed end.
+        """
+        following = segment.next_good(position, self._next_offset)
+        end = segment.size if following is None else following
+        at_the_end = following is None and segment.is_last
+        if at_the_end and self._next_offset >= self._lost_below:
+            return None
+        if following is None and segment.header_at(position) is None:
+            reason = "truncated"
+        self._pending.append(
+            Damage(
+                file=segment.uri,
+                position=position,
+                end_position=end,
+                first_offset=self._next_offset,
+                last_offset=min(segment.highest, self._lost_below - 1) if at_the_end else segment.highest,
+                reason=reason,
+                detail=f"{end - position} bytes",
+                raw=segment.file.read_at(position, min(KEPT_BYTES, end - position)).tobytes(),
+            )
+        )
+        if following is None and not segment.is_last:
+            self._next_offset = segment.highest + 1
+        return following
+
+    def _accept(self, segment: _Segment, data: Bytes, position: int, headers: Table) -> Iterator[Block]:
+        """The block of batches in range and in order; what does not fit in is set aside."""
+        headers = headers[headers[:, rb.LAST_OFFSET] >= self._from]
+        headers, damages = self._in_order(segment, position, headers)
+        if len(headers) == 0 and not damages:
+            return
+        damages += self._finish_damages(int(headers[0, rb.BASE_OFFSET]) - 1) if len(headers) else []
+        beyond = headers[:, rb.BASE_OFFSET] >= self._to
+        headers = headers[~beyond]
+        old = headers[:, rb.MAGIC] < 2
+        damages += self._old_batches(segment, position, headers, old)
+        if beyond.any():
+            self._next_offset = self._to
+        elif len(headers):
+            self._next_offset = max(self._next_offset, int(headers[-1, rb.LAST_OFFSET]) + 1)
+        yield Block(
+            file=segment.uri,
+            data=data,
+            data_position=position,
+            headers=headers[~old],
+            walked_to=self._next_offset,
+            damages=tuple(damages),
+        )
+
+    def _old_batches(self, segment: _Segment, position: int, headers: Table, old: Mask) -> list[Damage]:
+        """Message sets of before Kafka 0.11, one damage for each unbroken run of them.
+
+        A compressed set names its last offset only, so a run starts where the batch before it ended.
+        """
+        damages = []
+        rows = np.flatnonzero(old)
+        for run in np.split(rows, np.flatnonzero(np.diff(rows) != 1) + 1) if len(rows) else []:
+            before = headers[run[0] - 1, rb.LAST_OFFSET] + 1 if run[0] else self._next_offset
+            damages.append(
+                Damage(
+                    file=segment.uri,
+                    position=position + int(headers[run[0], rb.POSITION]),
+                    end_position=position + int(headers[run[-1], rb.POSITION] + headers[run[-1], rb.SIZE]),
+                    first_offset=int(before),
+                    last_offset=int(headers[run[-1], rb.LAST_OFFSET]),
+                    reason="unsupported_magic",
+                    detail=f"{len(run)} message sets of magic {int(headers[run[0], rb.MAGIC])}, older than Kafka 0.11",
+                )
+            )
+        return damages
+
+    def _in_order(self, segment: _Segment, position: int, headers: Table) -> tuple[Table, list[Damage]]:
+        """The batches whose offsets ascend and lie in the segment; offsets are outside the CRC, so a good sum proves nothing."""
+        if len(headers) == 0:
+            return headers, []
+        base, last = headers[:, rb.BASE_OFFSET], headers[:, rb.LAST_OFFSET]
+        inside = (base >= segment.base_offset) & (base <= segment.highest)
+        ascends = base[0] > self._floor() and bool((base[1:] > last[:-1]).all())
+        if inside.all() and ascends and not self._jumps(segment, position, headers):
+            return headers, []
+        return self._choose(segment, position, headers, inside)
+
+    def _floor(self) -> int:
+        """The last offset that is behind us; batches before the range may reach below it."""
+        return self._next_offset - 1 if self._next_offset > self._from else -1
+
+    def _jumps(self, segment: _Segment, position: int, headers: Table) -> bool:
+        """Whether the last batch of the block leaps ahead of what follows it."""
+        before = headers[-2, rb.LAST_OFFSET] if len(headers) > 1 else self._next_offset - 1
+        if headers[-1, rb.BASE_OFFSET] == before + 1:
+            return False
+        following = segment.header_at(position + int(headers[-1, rb.POSITION] + headers[-1, rb.SIZE]))
+        return following is not None and before < following[0, rb.BASE_OFFSET] <= headers[-1, rb.LAST_OFFSET]
+
+    def _choose(self, segment: _Segment, position: int, headers: Table, inside: Mask) -> tuple[Table, list[Damage]]:
+        """What to keep where offsets don't ascend: one that its follower contradicts goes, and one that goes backwards."""
+        kept = inside.copy()
+        floor = self._floor()
+        following = segment.header_at(position + int(headers[-1, rb.POSITION] + headers[-1, rb.SIZE]))
+        bases = headers[:, rb.BASE_OFFSET].tolist() + ([] if following is None else [int(following[0, rb.BASE_OFFSET])])
+        lasts = headers[:, rb.LAST_OFFSET].tolist()
+        for row in np.flatnonzero(inside).tolist():
+            leaps = row + 1 < len(bases) and floor < bases[row + 1] <= lasts[row]
+            if bases[row] <= floor or leaps:
+                kept[row] = False
+            else:
+                floor = lasts[row]
+        damages = []
+        for row in np.flatnonzero(~kept).tolist():
+            before, after = np.flatnonzero(kept[:row]), np.flatnonzero(kept[row:])
+            final = bases[row + int(after[0])] - 1 if len(after) else bases[-1] - 1 if following is not None else -1
+            damage = Damage(
+                file=segment.uri,
+                position=position + int(headers[row, rb.POSITION]),
+                end_position=position + int(headers[row, rb.POSITION] + headers[row, rb.SIZE]),
+                first_offset=lasts[int(before[-1])] + 1 if len(before) else self._next_offset,
+                last_offset=final,
+                reason="out_of_order",
+                detail=f"a batch says offsets {bases[row]} to {lasts[row]}, its neighbours say otherwise",
+            )
+            damages.append(self._clip(damage, final))
+        return headers[kept], damages
+
+    def _finish_damages(self, last_offset: int) -> list[Damage]:
+        """The damages seen since the last good batch, now that the offset before the next good one is known."""
+        finished = [self._clip(damage, last_offset) for damage in self._pending]
+        self._pending.clear()
+        return finished
+
+    def _clip(self, damage: Damage, last_offset: int) -> Damage:
+        """A damage with the range that is missing inside what was asked for."""
+        first = max(damage.first_offset, self._from)
+        last = min(damage.last_offset, last_offset, self._to - 1)
+        lost = f"offsets {first} to {last} are missing" if first <= last else "no offset is missing"
+        return replace(damage, first_offset=first, last_offset=last, detail=f"{damage.detail}; {lost}")
+
+
+def is_gone(copy: PartitionDirectory, segment: SegmentFile) -> bool:
+    """Whether a fresh listing lacks the segment too.
+
+    Raises SourceMissingError when the log directory itself is not visible here, or is empty: then it is this
+    machine that lacks it.
+    """
+    files = filesystem.filesystem_of(copy.uri)
+    try:
+        return all(found.base_offset != segment.base_offset for found in layout.list_segments(files, copy.uri))
+    except FileNotFoundError:
+        check_visible(copy)
+        return True
+
+
+def check_visible(copy: PartitionDirectory) -> None:
+    """Raises SourceMissingError, with host and path, when this machine does not see the copy's log directory."""
+    directory = filesystem.parent(copy.uri)
+    try:
+        if filesystem.filesystem_of(directory).entries(directory):
+            return
+        reason = "it is empty here"
+    except OSError as error:
+        reason = error.strerror or type(error).__name__
+    raise SourceMissingError(
+        f"host {filesystem.host()} does not see the log directory {directory}: {reason}; mount it on every worker"
+    )
+
+
+def first_segment(copy: PartitionDirectory, offset: int) -> int:
+    """The index of the segment that would hold an offset."""
+    bases = [segment.base_offset for segment in copy.segments]
+    return max(0, int(np.searchsorted(bases, offset, side="right")) - 1)
