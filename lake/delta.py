@@ -18,6 +18,7 @@ from typing import Any
 import pyarrow as pa
 from deltalake import DeltaTable, Schema
 
+from lake import crash_points
 from lake.errors import LakeError
 from lake.tables import Table
 
@@ -112,6 +113,8 @@ def commit(
         LakeError: another writer took the version, in spite of the lock.
     """
     latest = latest_version(path)
+    point = f"commit:{path.parent.name}.{path.name}:{operation}"
+    crash_points.passing(f"{point}:before")
     if (committed_txn(path, txn[0]) or -1) >= txn[1]:
         return latest
     now = _now_ms()
@@ -128,6 +131,7 @@ def commit(
         }
         actions.append({"add": add})
     _write(path, latest + 1, operation, actions, previous_ms=_commit_ms(path, latest))
+    crash_points.passing(f"{point}:after")
     if (latest + 1) % CHECKPOINT_EVERY == 0:
         DeltaTable(path).create_checkpoint()
     return latest + 1

@@ -11,6 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from lake import crash_points
 from lake.delta import DataFile, table_path
 from lake.tables import TIME, Table
 
@@ -114,6 +115,7 @@ class ParquetSink:
             folder = folder / f"{name}={value}"
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         self._path = folder / f"part-{uuid.uuid4()}.zstd.parquet"
+        crash_points.passing(f"file:{self._table.name}:before")
         handle = os.open(self._path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600)
         os.close(handle)
         self._writer = pq.ParquetWriter(self._path, self._schema, compression="zstd", compression_level=1)
@@ -132,6 +134,7 @@ class ParquetSink:
         self._files.append(file)
         self._writer = None
         self._path = None
+        crash_points.passing(f"file:{self._table.name}:after")
 
 
 def write_rows(lake: Path, table: Table, rows: pa.Table, constants: dict[str, Any]) -> list[DataFile]:

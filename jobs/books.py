@@ -1,0 +1,160 @@
+"""The books of a lake: runs, stages and what each took. All of it lives in the tables themselves.
+
+A run is a number. Every commit of a stage carries (stage, run) as its transaction, so a stage that is run again after
+a kill skips what it had committed. The last commit of a stage marks it done.
+"""
+
+import getpass
+import socket
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from jobs.intervals import Interval, difference, union
+from lake import delta, parquet, scan
+from lake.delta import DataFile
+from lake.tables import TABLES
+
+EXTENT = "bronze.ingest_extent"
+MARKER = {
+    "ingest-plan": EXTENT,
+    "ingest": EXTENT,
+    "topics-plan": EXTENT,
+    "topics": EXTENT,
+    "decode": "silver.share_record",
+    "replay": "gold.share_partition_state",
+    "publish": scan.PUBLICATION,
+}
+
+
+def now_ms() -> int:
+    """Wall clock, epoch milliseconds."""
+    return time.time_ns() // 1_000_000
+
+
+def done(lake: Path, stage: str) -> int:
+    """The newest run whose `stage` is complete; 0 when none is."""
+    return delta.committed_txn(delta.table_path(lake, MARKER[stage]), stage) or 0
+
+
+def create_tables(lake: Path) -> None:
+    """Creates every table that is not there yet."""
+    for table in TABLES.values():
+        delta.create(delta.table_path(lake, table.name), table)
+
+
+def commit(
+    lake: Path, name: str, stage: str, run: int, adds: Sequence[DataFile] = (), removes: Sequence[str] = ()
+) -> int:
+    """One commit of a stage to one table; the new version."""
+    return delta.commit(delta.table_path(lake, name), operation=stage, txn=(stage, run), adds=adds, removes=removes)
+
+
+def is_committed(lake: Path, name: str, stage: str, run: int) -> bool:
+    """Whether the table holds the stage's commit of this run already."""
+    return (delta.committed_txn(delta.table_path(lake, name), stage) or 0) >= run
+
+
+def extents(lake: Path, filter: pc.Expression | None = None) -> list[dict[str, Any]]:
+    """Rows of bronze.ingest_extent as they are now, published or not."""
+    if not scan.is_lake(lake):
+        return []
+    return scan.dataset_at(lake, EXTENT).to_table(filter=filter).to_pylist()  # type: ignore[no-any-return]
+
+
+def rewritten_without(lake: Path, name: str, drop: pc.Expression) -> tuple[list[DataFile], list[str]]:
+    """The files that hold rows matching `drop`, and new files with the rows that stay.
+
+    Files whose statistics exclude a match are not touched.
+    """
+    table = TABLES[name]
+    root = delta.table_path(lake, name)
+    adds: list[DataFile] = []
+    removes: list[str] = []
+    for fragment in scan.dataset_at(lake, name).get_fragments(filter=drop):
+        if fragment.count_rows(filter=drop) == 0:
+            continue
+        path = Path(fragment.path)
+        removes.append(path.relative_to(root).as_posix() if path.is_absolute() else fragment.path)
+        kept = fragment.to_table(schema=table.schema, filter=~drop)
+        values = {name: str(kept.column(name)[0].as_py()).lower() for name in table.partition_by} if kept.num_rows else {}
+        with parquet.ParquetSink(lake, table, constants={}, partition_values=values) as sink:
+            sink.write(kept)
+        adds += sink.files
+    return adds, removes
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Coverage:
+    """What the lake holds of one log partition, by its taken extents.
+
+    `held`: offsets that need no second reading; `asked`: per source, what it was asked for; `log_time_ms`: running
+    maximum of record timestamps so far (None: nothing held); `end`: first offset above everything asked for.
+    """
+
+    held: list[Interval]
+    asked: dict[str, list[Interval]]
+    log_time_ms: int | None
+    end: int
+
+    def wanted(self, source_id: str, available: Interval) -> list[Interval]:
+        """What a source offers that it was not asked for before and that the lake lacks."""
+        return difference([available], self.held + self.asked.get(source_id, []))
+
+
+def coverage(rows: Sequence[dict[str, Any]]) -> Coverage:
+    """Coverage from the taken extents of one log partition; offsets taken while uncommitted are read again."""
+    held: list[Interval] = []
+    asked: dict[str, list[Interval]] = {}
+    gaps: list[Interval] = []
+    times: list[int] = []
+    for row in sorted(rows, key=lambda r: r["run_id"]):
+        end = row["end_offset_exclusive"]
+        if row["committed_end"] is not None:
+            end = min(end, row["committed_end"])
+        here = (row["from_offset"], end)
+        asked.setdefault(row["source_id"], []).append(here)
+        own = [(g["first_offset"], g["last_offset"] + 1) for g in row["gaps"]]
+        held = union([*held, *difference([here], own)])
+        gaps += own
+        if row["log_time_ms"] is not None:
+            times.append(row["log_time_ms"])
+    end = max((interval[1] for intervals in asked.values() for interval in intervals), default=0)
+    return Coverage(held=held, asked=asked, log_time_ms=max(times, default=None), end=end)
+
+
+def by_partition(rows: Sequence[dict[str, Any]]) -> dict[tuple[str, int], list[dict[str, Any]]]:
+    """Extents grouped by (topic id, partition)."""
+    groups: dict[tuple[str, int], list[dict[str, Any]]] = {}
+    for row in rows:
+        groups.setdefault((row["topic_id"], row["partition"]), []).append(row)
+    return groups
+
+
+def stamp(version: str) -> dict[str, Any]:
+    """The columns that say who wrote an extent."""
+    try:
+        user = getpass.getuser()
+    except (KeyError, OSError):
+        user = "unknown"
+    return {"written_at_ms": now_ms(), "sharelens_version": version, "user": user, "host": socket.gethostname()}
+
+
+def rows_table(name: str, rows: Sequence[dict[str, Any]]) -> pa.Table:
+    """Rows of a table from dictionaries."""
+    return pa.Table.from_pylist(list(rows), schema=TABLES[name].schema)
+
+
+def of_partitions(keys: set[tuple[str, int]], topic_id: str, partition: str) -> pc.Expression:
+    """Rows of the given log partitions (at least one), by the names of their columns."""
+    expression: pc.Expression | None = None
+    for key in sorted(keys):
+        this = (pc.field(topic_id) == key[0]) & (pc.field(partition) == key[1])
+        expression = this if expression is None else expression | this
+    assert expression is not None
+    return expression

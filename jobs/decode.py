@@ -1,0 +1,292 @@
+"""Decode: bronze.log_record -> silver.share_record, silver.group_record and silver.name."""
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from jobs import books, executors
+from jobs.ingest import QUARANTINE, new_problems
+from jobs.plan import DAWN, OFFSETS_TOPIC, STATE_TOPIC
+from jobs.progress import Progress
+from kafka_log.schemas import LOG_RECORD, PROBLEM
+from kafka_log.union import LogPartition
+from lake import scan
+from lake.delta import DataFile
+from lake.parquet import ParquetSink, write_rows
+from lake.slices import BRONZE, PartitionKey, Slice, read_unit, slices, units
+from lake.tables import GROUP_RECORD, NAME, TABLES
+from state_model import group_records
+from state_model.columnar.decode import decode_share_records
+from state_model.uuids import ZERO_UUID
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+SHARE_RECORD, GROUP, NAMES = "silver.share_record", "silver.group_record", "silver.name"
+DECODED_FROM = "bronze.log_record"
+TASK_BYTES = 32 << 20
+KEPT_BYTES = 4096
+"""Bytes of an undecodable record that its quarantine row keeps; bronze keeps them all."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Unit:
+    """Slices of one log partition that are decoded together; `log_time_ms`: running maximum before them."""
+
+    topic: str
+    slices: tuple[Slice, ...]
+    log_time_ms: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Task:
+    """What one executor task decodes."""
+
+    lake: Path
+    cluster_id: str
+    run: int
+    units: tuple[Unit, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Outcome:
+    """Result of a task: files by table, PROBLEM rows, rows decoded, group records by type name, topic names seen."""
+
+    files: dict[str, tuple[DataFile, ...]]
+    problems: pa.Table
+    counts: dict[str, int]
+    names: pa.Table
+
+
+def decode_task(task: Task) -> Outcome:
+    """Decodes the units of a task and writes their rows; runs on an executor."""
+    constants = {"cluster_id": task.cluster_id, "run_id": task.run}
+    problems = [PROBLEM.empty_table()]
+    names = [NAME.empty_table()]
+    counts: dict[str, int] = {}
+    with (
+        ParquetSink(task.lake, TABLES[SHARE_RECORD], constants=constants) as shares,
+        ParquetSink(task.lake, TABLES[GROUP], constants=constants) as groups,
+    ):
+        for unit in task.units:
+            rows = read_unit(unit.slices, LOG_RECORD)
+            if unit.topic == STATE_TOPIC:
+                problems.append(_decode_shares(rows, unit, shares))
+            else:
+                table, seen, troubles = decode_groups(rows, counts)
+                groups.write(table)
+                names.append(seen)
+                problems.append(troubles)
+    return Outcome(
+        files={SHARE_RECORD: tuple(shares.files), GROUP: tuple(groups.files)},
+        problems=pa.concat_tables(problems),
+        counts={**counts, SHARE_RECORD: shares.record_count, GROUP: groups.record_count},
+        names=pa.concat_tables(names),
+    )
+
+
+def _decode_shares(rows: pa.Table, unit: Unit, sink: ParquetSink) -> pa.Table:
+    """Writes the decoded records of a unit; the problems."""
+    running = np.maximum.accumulate(np.maximum(rows.column("timestamp_ms").to_numpy(), unit.log_time_ms))
+    batch = rows.combine_chunks().to_batches()[0]
+    decoded = decode_share_records(batch, log_time_ms=running)
+    sink.write(pa.Table.from_batches([decoded.records]))
+    return share_problems(decoded.problems, unit.topic)
+
+
+def share_problems(problems: pa.RecordBatch, topic: str) -> pa.Table:
+    """PROBLEM rows of records that could not be decoded."""
+    found = pa.Table.from_batches([problems])
+    count = found.num_rows
+    value = pc.binary_slice(pc.fill_null(found.column("value"), b""), 0, KEPT_BYTES)
+    key = pc.binary_slice(pc.fill_null(found.column("key"), b""), 0, KEPT_BYTES)
+    columns = {
+        "source_id": pa.repeat("", count),
+        "topic": pa.repeat(topic, count),
+        "topic_id": found.column("log_topic_id"),
+        "partition": found.column("state_partition"),
+        "file": pa.repeat(DECODED_FROM, count),
+        "position": found.column("log_offset"),
+        "offset": found.column("log_offset"),
+        "last_offset": found.column("log_offset"),
+        "reason": found.column("reason"),
+        "detail": found.column("detail"),
+        "bytes": pc.binary_join_element_wise(key, value, b""),
+    }
+    return pa.table(columns).cast(PROBLEM)
+
+
+def decode_groups(rows: pa.Table, counts: dict[str, int]) -> tuple[pa.Table, pa.Table, pa.Table]:
+    """GROUP_RECORD, NAME and PROBLEM rows of __consumer_offsets records; other record types are counted in `counts`.
+
+    Group records are few beside offset commits, so those are set aside by their key bytes and the rest goes through
+    the reference decoder.
+    """
+    data = rows.filter(pc.and_(pc.invert(rows.column("is_control")), pc.is_valid(rows.column("key"))))
+    kinds = _record_types(data.column("key").combine_chunks())
+    for kind, number in zip(*np.unique(kinds, return_counts=True), strict=True):
+        name = group_records.record_type_name(int(kind))
+        counts[name] = counts.get(name, 0) + int(number)
+    wanted = data.filter(pa.array(np.isin(kinds, group_records.DECODED_TYPES)))
+    records: list[dict[str, Any]] = []
+    names: dict[tuple[str, str], int] = {}
+    problems: list[dict[str, Any]] = []
+    for row in wanted.to_pylist():
+        decoded = group_records.decode(row["key"], row["value"])
+        if isinstance(decoded, group_records.Undecodable):
+            problems.append(_group_problem(row, decoded))
+            continue
+        records.append(_group_row(row, decoded))
+        for topic_id, topic in group_records.topic_names(decoded):
+            names[topic_id, topic] = min(row["timestamp_ms"], names.get((topic_id, topic), row["timestamp_ms"]))
+    seen = [
+        {"topic_id": topic_id, "topic": topic, "source": "group_record", "valid_from_ms": at}
+        for (topic_id, topic), at in sorted(names.items())
+    ]
+    return (
+        pa.Table.from_pylist(records, schema=GROUP_RECORD),
+        pa.Table.from_pylist(seen, schema=NAME),
+        pa.Table.from_pylist(problems, schema=PROBLEM),
+    )
+
+
+def _record_types(keys: pa.Array) -> np.ndarray:
+    """The int16 record type that a key begins with; -1 for a key that is too short."""
+    lengths = pc.binary_length(keys).to_numpy()
+    padded = pc.binary_join_element_wise(pc.binary_slice(keys, 0, 2), pa.scalar(b"\0\0"), b"")
+    head = pc.binary_slice(padded, 0, 2).cast(pa.binary(2)) if len(keys) else pa.array([], pa.binary(2))
+    kinds = np.frombuffer(b"".join(head.to_pylist()), ">i2").astype(np.int32)
+    return np.where(lengths >= 2, kinds, -1)
+
+
+def _group_row(row: dict[str, Any], decoded: "group_records.GroupRecord") -> dict[str, Any]:
+    return {
+        "log_topic_id": row["topic_id"],
+        "partition": row["partition"],
+        "log_offset": row["offset"],
+        "timestamp_ms": row["timestamp_ms"],
+        "record_type": decoded.record_type,
+        "record_name": decoded.name,
+        "group_id": decoded.group_id,
+        "member_id": decoded.member_id,
+        "value_version": decoded.version,
+        "is_tombstone": decoded.value is None,
+        "value_json": None if decoded.value is None else json.dumps(decoded.value, sort_keys=True),
+        "below_log_start": row["below_log_start"],
+        "uncommitted": row["uncommitted"],
+    }
+
+
+def _group_problem(row: dict[str, Any], decoded: "group_records.Undecodable") -> dict[str, Any]:
+    return {
+        "source_id": "",
+        "topic": row["topic"],
+        "topic_id": row["topic_id"],
+        "partition": row["partition"],
+        "file": DECODED_FROM,
+        "position": row["offset"],
+        "offset": row["offset"],
+        "last_offset": row["offset"],
+        "reason": decoded.reason,
+        "detail": decoded.detail,
+        "bytes": (row["key"] + (row["value"] or b""))[: 2 * KEPT_BYTES],
+    }
+
+
+def changed(lake: Path, after: int, contents: Sequence[str]) -> dict[PartitionKey, dict[str, Any]]:
+    """Log partitions with extents of runs after `after`: the newest row of each, `rebuild` if any of them says so."""
+    rows = books.extents(
+        lake, (pc.field("run_id") > after) & (pc.field("status") == "taken") & pc.field("content").isin(list(contents))
+    )
+    result = {}
+    for key, group in books.by_partition(rows).items():
+        newest = max(group, key=lambda r: r["run_id"])
+        result[key] = {**newest, "rebuild": any(r["rebuild"] for r in group)}
+    return result
+
+
+def run_decode(spark: "SparkSession", lake: Path, run: int, progress: Progress) -> dict[str, int]:
+    """Decodes what was taken since the last decode; rows by table and group record type."""
+    before = books.done(lake, "decode")
+    partitions = {k: r for k, r in changed(lake, before, ["log_record"]).items() if r["topic"] in (STATE_TOPIC, OFFSETS_TOPIC)}
+    late = {key for key, row in partitions.items() if row["rebuild"]}
+    fresh = slices(lake, DECODED_FROM, BRONZE, runs=(before + 1, run), only=set(partitions) - late)
+    whole = slices(lake, DECODED_FROM, BRONZE, runs=(0, run), only=late) if late else {}
+    earlier = books.by_partition(books.extents(lake, (pc.field("run_id") <= before) & (pc.field("status") == "taken")))
+    planned: list[tuple[Unit, int]] = []
+    for key, pieces in sorted({**fresh, **whole}.items()):
+        begun = max((r["log_time_ms"] for r in earlier.get(key, []) if r["log_time_ms"] is not None), default=DAWN)
+        planned += units_of(partitions[key]["topic"], pieces, DAWN if key in late else begun)
+    cluster_id = next((row["cluster_id"] for row in partitions.values()), "")
+    tasks = [
+        Task(lake=lake, cluster_id=cluster_id, run=run, units=tuple(group))
+        for group in executors.binned(planned, TASK_BYTES)
+    ]
+    outcomes = executors.run_tasks(spark, "decode", decode_task, tasks, progress)
+    return _commit(lake, run, outcomes, late, cluster_id)
+
+
+def units_of(topic: str, pieces: Sequence[Slice], log_time_ms: int) -> list[tuple[Unit, int]]:
+    """Slices of one log partition as units with their size in bytes, log time running on."""
+    result = []
+    for unit in units(pieces):
+        result.append((Unit(topic=topic, slices=tuple(unit), log_time_ms=log_time_ms), sum(s.size_bytes for s in unit)))
+        log_time_ms = max(log_time_ms, *(piece.newest_ms for piece in unit))
+    return result
+
+
+def _commit(lake: Path, run: int, outcomes: Sequence[Outcome], late: set[PartitionKey], cluster_id: str) -> dict[str, int]:
+    constants = {"cluster_id": cluster_id, "run_id": run}
+    place = {GROUP: ("log_topic_id", "partition"), SHARE_RECORD: ("log_topic_id", "state_partition")}
+    found = pa.concat_tables([PROBLEM.empty_table(), *(o.problems for o in outcomes)])
+    if not books.is_committed(lake, QUARANTINE, "decode", run):
+        files = write_rows(lake, TABLES[QUARANTINE], new_problems(lake, found), constants)
+        books.commit(lake, QUARANTINE, "decode", run, files)
+    if not books.is_committed(lake, NAMES, "decode", run):
+        names = new_names(lake, pa.concat_tables([NAME.empty_table(), *(o.names for o in outcomes)]))
+        books.commit(lake, NAMES, "decode", run, write_rows(lake, TABLES[NAMES], names, constants))
+    for name in (GROUP, SHARE_RECORD):
+        if books.is_committed(lake, name, "decode", run):
+            continue
+        adds = [file for outcome in outcomes for file in outcome.files[name]]
+        kept, removes = books.rewritten_without(lake, name, books.of_partitions(late, *place[name])) if late else ([], [])
+        books.commit(lake, name, "decode", run, [*adds, *kept], removes)
+    counts: dict[str, int] = {"problems": found.num_rows}
+    for outcome in outcomes:
+        for name, number in outcome.counts.items():
+            counts[name] = counts.get(name, 0) + number
+    return counts
+
+
+def new_names(lake: Path, names: pa.Table) -> pa.Table:
+    """`names` (NAME rows) without those that the lake knows; one row a (topic id, topic)."""
+    held = scan.dataset_at(lake, NAMES).to_table(columns=["topic_id", "topic"]).to_pylist()
+    known = {(row["topic_id"], row["topic"]) for row in held}
+    rows = []
+    for row in names.to_pylist():
+        if (row["topic_id"], row["topic"]) not in known:
+            known.add((row["topic_id"], row["topic"]))
+            rows.append(row)
+    return pa.Table.from_pylist(rows, schema=NAME)
+
+
+def directory_names(lake: Path, partitions: Sequence[LogPartition]) -> pa.Table:
+    """NAME rows that the partition directories tell and the lake doesn't know yet."""
+    found = {(p.topic_id, p.topic) for p in partitions if p.topic_id != ZERO_UUID}
+    rows = [
+        {"topic_id": topic_id, "topic": topic, "source": "partition.metadata", "valid_from_ms": None}
+        for topic_id, topic in sorted(found)
+    ]
+    return new_names(lake, pa.Table.from_pylist(rows, schema=NAME))
+
+
+def commit_names(lake: Path, stage: str, run: int, cluster_id: str, names: pa.Table) -> None:
+    """Commits names to silver.name for a stage of a run."""
+    files = write_rows(lake, TABLES[NAMES], names, {"cluster_id": cluster_id, "run_id": run})
+    books.commit(lake, NAMES, stage, run, files)

@@ -1,0 +1,11 @@
+"""What can go wrong in a job."""
+
+from state_model.errors import SharelensError
+
+
+class JobError(SharelensError):
+    """Raised when a job can't go on; nothing that it had not finished becomes visible."""
+
+
+class ClusterMismatchError(JobError):
+    """Raised when directories of different Kafka clusters come into one run, or into the lake of another cluster."""

@@ -1,0 +1,62 @@
+"""Running tasks on Spark's executors: one row a task in, one pickled result a task out.
+
+A task is a module-level function and a picklable value; it reads and writes files itself, through Arrow, and returns
+what the driver has to commit. DataFrame API only (`mapInArrow`).
+"""
+
+import os
+import pickle
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import pyarrow as pa
+
+from jobs.progress import Progress
+from lake import crash_points
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+Spec = TypeVar("Spec")
+Result = TypeVar("Result")
+
+RESULT = pa.schema([("task", pa.int64()), ("result", pa.binary())])
+
+
+def run_tasks(
+    spark: "SparkSession", name: str, function: Callable[[Spec], Result], specs: Sequence[Spec], progress: Progress
+) -> list[Result]:
+    """`function` of every spec, computed on the executors; results in the order of the specs.
+
+    A task that fails fails the call; files that other tasks wrote meanwhile are not part of any table.
+    """
+    if not specs:
+        return []
+    payload = [pickle.dumps(spec) for spec in specs]
+    armed = crash_points.armed()
+
+    def work(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        os.umask(0o077)
+        for batch in batches:
+            for task in batch.column(0).to_pylist():
+                with crash_points.arm(armed):
+                    result = function(pickle.loads(payload[task]))
+                yield pa.RecordBatch.from_pydict({"task": [task], "result": [pickle.dumps(result)]}, schema=RESULT)
+
+    with progress.stage(name, len(specs), spark):
+        rows = spark.range(0, len(specs), 1, len(specs)).mapInArrow(work, "task bigint, result binary").collect()
+    results: dict[int, Any] = {row.task: pickle.loads(row.result) for row in rows}
+    return [results[task] for task in range(len(specs))]
+
+
+def binned(items: Sequence[tuple[Spec, int]], target: int) -> list[list[Spec]]:
+    """Neighbouring items together until their sizes reach `target`."""
+    bins: list[list[Spec]] = []
+    filled = target
+    for item, weight in items:
+        if filled >= target or filled + weight > 2 * target:
+            bins.append([])
+            filled = 0
+        bins[-1].append(item)
+        filled += weight
+    return bins

@@ -1,0 +1,37 @@
+"""Sets of offsets as sorted, disjoint, half-open intervals [first, end)."""
+
+from collections.abc import Iterable
+
+Interval = tuple[int, int]
+
+
+def union(intervals: Iterable[Interval]) -> list[Interval]:
+    """Sorted, disjoint, non-touching form; empty intervals vanish."""
+    result: list[Interval] = []
+    for first, end in sorted(i for i in intervals if i[0] < i[1]):
+        if result and first <= result[-1][1]:
+            result[-1] = (result[-1][0], max(result[-1][1], end))
+        else:
+            result.append((first, end))
+    return result
+
+
+def difference(left: Iterable[Interval], right: Iterable[Interval]) -> list[Interval]:
+    """What `left` covers and `right` doesn't."""
+    result: list[Interval] = []
+    holes = union(right)
+    for first, end in union(left):
+        for hole_first, hole_end in holes:
+            if hole_end <= first or hole_first >= end:
+                continue
+            if hole_first > first:
+                result.append((first, hole_first))
+            first = max(first, hole_end)
+        if first < end:
+            result.append((first, end))
+    return result
+
+
+def size(intervals: Iterable[Interval]) -> int:
+    """Offsets covered."""
+    return sum(end - first for first, end in union(intervals))

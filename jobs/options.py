@@ -1,0 +1,31 @@
+"""What a caller asks of the jobs."""
+
+from dataclasses import dataclass, field
+from pathlib import Path
+
+STAGES = ("ingest", "decode", "replay", "publish")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunOptions:
+    """Options of `run` and its stages.
+
+    `until_ms`: only records whose log time lies below it; `rebuild`: "decode" or "replay" starts over from bronze or
+    silver; `stages`: which stages to run, a subset of STAGES in order.
+    """
+
+    lake: Path
+    log_dirs: tuple[str, ...] = ()
+    until_ms: int | None = None
+    cluster_id: str | None = None
+    include_uncommitted: bool = False
+    include_deleted: bool = False
+    topic_names: Path | None = None
+    rebuild: str | None = None
+    lock_timeout_s: float = 60.0
+    require_rows: bool = False
+    stages: tuple[str, ...] = STAGES
+    spark_conf: dict[str, str] = field(default_factory=dict)
+    split_bytes: int = 32 << 20
+    chunk_records: int = 400_000
+    update_limit: int = 500

@@ -1,0 +1,279 @@
+"""What a run has to read: the union of the copies, less what the lake holds. Pure but for listing and headers.
+
+Offsets are the measure, never file positions, so that rolled, compacted, copied and late files mean nothing special.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from jobs import books
+from jobs.errors import ClusterMismatchError
+from jobs.intervals import Interval, size, union
+from kafka_log import reader
+from kafka_log.layout import LogDirectory, PartitionDirectory, scan_log_directory
+from kafka_log.union import LogPartition, unite
+
+STATE_TOPIC = "__share_group_state"
+OFFSETS_TOPIC = "__consumer_offsets"
+RECORD_TOPICS = (STATE_TOPIC, OFFSETS_TOPIC)
+UNKNOWN_CLUSTER = "unknown"
+DAWN = -(1 << 63)
+"""Log time before the first record."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Extent:
+    """What this run takes of one partition: `ranges` are read, [from_offset, end) is what the books will say.
+
+    `late`: a range lies below what was taken before, or replaces uncommitted rows, so derived tables start over for
+    the partition. `log_time_ms`: running maximum of record timestamps before the first range. `held`: what the lake
+    held before.
+    """
+
+    partition: LogPartition
+    content: str
+    ranges: tuple[Interval, ...]
+    from_offset: int
+    end: int
+    held_back: int
+    late: bool
+    log_time_ms: int | None
+    held: tuple[Interval, ...]
+
+
+def scan_directories(uris: Sequence[str], *, include_deleted: bool) -> list[LogDirectory]:
+    """Every directory of the run; the errors of `scan_log_directory` pass through."""
+    return [scan_log_directory(uri, include_deleted=include_deleted) for uri in uris]
+
+
+def cluster_of(directories: Sequence[LogDirectory], given: str | None, held: Iterable[str]) -> str:
+    """The cluster id of a run.
+
+    Raises:
+        ClusterMismatchError: directories of several clusters, an id that contradicts --cluster-id, or no id at all
+            while the lake already holds a named cluster.
+    """
+    found = {d.cluster_id: d.uri for d in directories if d.cluster_id is not None}
+    if len(found) > 1:
+        named = ", ".join(f"{uri} is {cluster}" for cluster, uri in sorted(found.items()))
+        raise ClusterMismatchError(f"directories of different clusters in one run: {named}; run them one by one")
+    own = next(iter(found), None)
+    if own is not None and given is not None and own != given:
+        raise ClusterMismatchError(f"--cluster-id {given}, but {found[own]} is of cluster {own}; leave the option out")
+    cluster = own or given
+    known = sorted(set(held) - {UNKNOWN_CLUSTER})
+    if cluster is None and known:
+        raise ClusterMismatchError(
+            f"no meta.properties in {directories[0].uri} and the lake holds {', '.join(known)}; say --cluster-id"
+        )
+    return cluster or UNKNOWN_CLUSTER
+
+
+def plan(
+    partitions: Sequence[LogPartition],
+    taken: Sequence[dict[str, Any]],
+    *,
+    content: str,
+    include_uncommitted: bool,
+    until_ms: int | None = None,
+    lowest: dict[tuple[str, int], int] | None = None,
+) -> list[Extent]:
+    """The extents of a run, one a partition that has something new.
+
+    `taken`: rows of bronze.ingest_extent with the same content and cluster; `lowest`: offset per (topic id, partition)
+    below which nothing is wanted.
+    """
+    groups = books.by_partition(taken)
+    result = []
+    for partition in partitions:
+        rows = groups.get((partition.topic_id, partition.partition), [])
+        floor = (lowest or {}).get((partition.topic_id, partition.partition), 0)
+        extent = plan_partition(partition, rows, content, include_uncommitted, until_ms, floor)
+        if extent is not None:
+            result.append(extent)
+    return result
+
+
+def plan_partition(
+    partition: LogPartition,
+    rows: Sequence[dict[str, Any]],
+    content: str,
+    include_uncommitted: bool,
+    until_ms: int | None,
+    floor: int,
+) -> Extent | None:
+    """What is new of one partition; None when nothing is."""
+    held = books.coverage(rows)
+    seen_end = max((row["end_offset_exclusive"] for row in rows), default=0)
+    committed_end = _committed_end(partition, rows)
+    partition = replace(partition, committed_end=committed_end)
+    offered = {copy.uri: _offered(partition, copy, include_uncommitted, floor) for copy in partition.copies}
+    end = max((interval[1] for interval in offered.values()), default=0)
+    if until_ms is not None and end > held.end:
+        begin = max(held.end, min((i[0] for i in offered.values() if i[0] < i[1]), default=0))
+        before = DAWN if held.log_time_ms is None else held.log_time_ms
+        end, _ = reader.log_time_end(partition, begin, end, before, until_ms)
+    wanted: list[Interval] = []
+    for copy in partition.copies:
+        first, last = offered[copy.uri]
+        wanted += held.wanted(copy.source_id, (first, min(last, end)))
+    ranges = union(wanted)
+    if not ranges:
+        return None
+    whole = reader.readable_end(partition, include_uncommitted=True) if not include_uncommitted else end
+    return Extent(
+        partition=partition,
+        content=content,
+        ranges=tuple(ranges),
+        from_offset=min(ranges[0][0], max(held.end, floor)),
+        end=ranges[-1][1],
+        held_back=max(0, whole - end) if until_ms is None else 0,
+        late=ranges[0][0] < seen_end,
+        log_time_ms=held.log_time_ms,
+        held=tuple(held.held),
+    )
+
+
+def _committed_end(partition: LogPartition, rows: Sequence[dict[str, Any]]) -> int | None:
+    """The high watermark: the maximum over the copies at hand and those that were read before."""
+    known = [partition.committed_end, *(row["committed_end"] for row in rows)]
+    numbers = [value for value in known if value is not None]
+    if partition.committed_end is None:
+        return None
+    return max(numbers)
+
+
+def _offered(partition: LogPartition, copy: PartitionDirectory, include_uncommitted: bool, floor: int) -> Interval:
+    """The offsets that one copy can give."""
+    if not copy.segments:
+        return (0, 0)
+    alone = replace(partition, copies=(copy,))
+    begin = max(copy.segments[0].base_offset, floor)
+    return (begin, max(begin, reader.readable_end(alone, include_uncommitted=include_uncommitted)))
+
+
+def extent_rows(extents: Sequence[Extent], *, cluster_id: str, run: int, stamp: dict[str, Any]) -> list[dict[str, Any]]:
+    """Planned rows of bronze.ingest_extent: one a copy of each extent."""
+    rows = []
+    for extent in extents:
+        for copy in extent.partition.copies:
+            row = {
+                "cluster_id": cluster_id,
+                "run_id": run,
+                "status": "planned",
+                "source_id": copy.source_id,
+                "node_id": None,
+                "source_uri": copy.uri,
+                "topic": extent.partition.topic,
+                "topic_id": extent.partition.topic_id,
+                "partition": extent.partition.partition,
+                "content": extent.content,
+                "from_offset": extent.from_offset,
+                "end_offset_exclusive": extent.end,
+                "log_start_offset": extent.partition.log_start_offset,
+                "committed_end": extent.partition.committed_end,
+                "held_back": extent.held_back,
+                "gaps": [],
+                "rebuild": extent.late,
+                "record_count": 0,
+                "size_bytes": 0,
+                "sha256": None,
+                "log_time_ms": extent.log_time_ms,
+                "until_ms": None,
+                **stamp,
+            }
+            rows.append(row)
+    return rows
+
+
+def resumed(planned: Sequence[dict[str, Any]], taken: Sequence[dict[str, Any]]) -> list[Extent]:
+    """The extents of a run that was killed, from its planned rows; directories are listed again."""
+    parents = sorted({row["source_uri"].rsplit("/", 1)[0] for row in planned})
+    found = {
+        (p.topic_id, p.partition): p for p in unite([scan_log_directory(uri, include_deleted=True) for uri in parents])
+    }
+    result = []
+    for (topic_id, number), rows in books.by_partition(planned).items():
+        row = rows[0]
+        uris = {r["source_uri"] for r in rows}
+        partition = found.get((topic_id, number)) or _vanished(row)
+        partition = replace(
+            partition,
+            copies=tuple(copy for copy in partition.copies if copy.uri in uris),
+            log_start_offset=row["log_start_offset"],
+            committed_end=row["committed_end"],
+        )
+        before = [r for r in taken if (r["topic_id"], r["partition"], r["content"]) == (topic_id, number, row["content"])]
+        result.append(_extent_of(row, partition, before, {r["source_id"] for r in rows}))
+    return result
+
+
+def _extent_of(
+    row: dict[str, Any], partition: LogPartition, before: Sequence[dict[str, Any]], sources: set[str]
+) -> Extent:
+    """An extent as it was planned: what it asks for, less what was held before."""
+    held = books.coverage(before)
+    whole = (row["from_offset"], row["end_offset_exclusive"])
+    ranges = union(interval for source in sources for interval in held.wanted(source, whole))
+    return Extent(
+        partition=partition,
+        content=row["content"],
+        ranges=tuple(ranges),
+        from_offset=whole[0],
+        end=whole[1],
+        held_back=row["held_back"],
+        late=row["rebuild"],
+        log_time_ms=held.log_time_ms,
+        held=tuple(held.held),
+    )
+
+
+def _vanished(row: dict[str, Any]) -> LogPartition:
+    """A planned partition whose directories are gone."""
+    return LogPartition(
+        topic=row["topic"],
+        topic_id=row["topic_id"],
+        partition=row["partition"],
+        copies=(),
+        log_start_offset=row["log_start_offset"],
+        committed_end=row["committed_end"],
+    )
+
+
+def offsets_wanted(extents: Sequence[Extent]) -> int:
+    """Offsets that the extents read."""
+    return sum(size(extent.ranges) for extent in extents)
+
+
+def rebuild_rows(taken: Sequence[dict[str, Any]], what: str, *, run: int, stamp: dict[str, Any]) -> list[dict[str, Any]]:
+    """Planned rows that take nothing and make decode and replay (or, for "replay", replay alone) start over."""
+    rows = []
+    for group in books.by_partition(taken).values():
+        row = max(group, key=lambda r: r["run_id"])
+        end = max(r["end_offset_exclusive"] for r in group)
+        change = {
+            "run_id": run,
+            "status": "planned",
+            "source_id": f"rebuild {what}",
+            "content": "log_record" if what == "decode" else "replay",
+            "from_offset": end,
+            "end_offset_exclusive": end,
+            "held_back": 0,
+            "gaps": [],
+            "rebuild": True,
+            "record_count": 0,
+            "size_bytes": 0,
+            "sha256": None,
+        }
+        rows.append({**row, **change, **stamp})
+    return rows
+
+
+def weight(partition: LogPartition, first: int, end: int) -> int:
+    """Bytes of log that the offsets [first, end) take, by the average of the copy that holds most."""
+    held = max((copy.segments for copy in partition.copies if copy.segments), key=lambda s: sum(x.size_bytes for x in s))
+    total = sum(segment.size_bytes for segment in held)
+    begin = held[0].base_offset
+    whole = max(1, max(end, reader.readable_end(partition, include_uncommitted=True)) - begin)
+    return max(1, total * (end - first) // whole)

@@ -1,0 +1,44 @@
+"""Telling a caller how far long work is, without knowing how it is shown."""
+
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+POLL_S = 0.25
+
+
+class Progress:
+    """Reports (stage, tasks done, tasks in all) to a callback; without a callback nothing is polled."""
+
+    def __init__(self, report: Callable[[str, int, int], None] | None = None) -> None:
+        self._report = report
+
+    @contextmanager
+    def stage(self, name: str, total: int, spark: "SparkSession") -> Iterator[None]:
+        """Reports the running tasks of a Spark action while the block runs."""
+        if self._report is None:
+            yield
+            return
+        self._report(name, 0, total)
+        done = threading.Event()
+        tracker = spark.sparkContext.statusTracker()
+        poller = threading.Thread(target=_poll, args=(self._report, name, total, tracker, done), daemon=True)
+        poller.start()
+        try:
+            yield
+        finally:
+            done.set()
+            poller.join()
+        self._report(name, total, total)
+
+
+def _poll(report: Callable[[str, int, int], None], name: str, total: int, tracker: Any, done: threading.Event) -> None:
+    while not done.wait(POLL_S):
+        for stage_id in tracker.getActiveStageIds():
+            info = tracker.getStageInfo(stage_id)
+            if info is not None and info.numTasks == total:
+                report(name, info.numCompletedTasks, total)

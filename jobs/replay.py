@@ -1,0 +1,476 @@
+"""Replay: silver.share_record -> the three gold state tables, incrementally, in parallel over state partitions and spans.
+
+Seeds come from gold.share_partition_state, which is committed last: a replay that was killed starts from the same seeds.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from jobs import books, executors
+from jobs.decode import DECODED_FROM, SHARE_RECORD, changed
+from jobs.ingest import QUARANTINE
+from jobs.plan import STATE_TOPIC
+from jobs.progress import Progress
+from kafka_log.schemas import LOG_RECORD
+from lake import delta, scan
+from lake.delta import DataFile
+from lake.parquet import ParquetSink, conform
+from lake.slices import SILVER, PartitionKey, Slice, read_unit, slices, units
+from lake.tables import TABLES
+from state_model.columnar import replay, schemas, spans
+from state_model.columnar.decode import NOT_A_LOSS, decode_share_records
+from state_model.columnar.keys import number_keys
+from state_model.columnar.replay import Loss, Replayed
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+STATE, HISTORY, DELIVERY = "gold.share_partition_state", "gold.share_partition_history", "gold.delivery_history"
+TASK_BYTES = 16 << 20
+CHUNK_BYTES = 24 << 20
+SORTED_ROWS = 1 << 19
+"""Rows that are sorted by share partition before they are written together."""
+THIN_COLUMNS = [
+    *(n for n in schemas.SHARE_RECORD.names if n not in ("state_batches", "unknown_tags")),
+    "state_batches.list.element.delivery_state",
+]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Job:
+    """One state partition to replay: its new slices (all of them when it starts over), seeds and losses."""
+
+    topic_id: str
+    partition: int
+    slices: tuple[Slice, ...]
+    seed: pa.Table
+    losses: tuple[Loss, ...]
+    log_start_offset: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Chunk:
+    """A part of a job that is folded on its own: units [first, end); `scalars` holds the state before it, no ranges."""
+
+    job: Job
+    first: int
+    end: int
+    scalars: pa.Table | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Task:
+    """What one executor task replays."""
+
+    lake: Path
+    cluster_id: str
+    run: int
+    update_limit: int
+    chunks: tuple[Chunk, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Part:
+    """What a chunk leaves for the driver: the state after it, the share partitions it touched, unfinished closed rows."""
+
+    state: pa.Table
+    touched: pa.Table
+    unfinished: pa.Table
+    record_count: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Outcome:
+    """Result of a task: files by table, and a part for each chunk."""
+
+    files: dict[str, tuple[DataFile, ...]]
+    parts: tuple[Part, ...]
+
+
+class _SortedSink:
+    """Collects rows and writes them sorted by share partition, so that questions about one read little."""
+
+    def __init__(self, sink: ParquetSink, columns: Sequence[str]) -> None:
+        self._sink = sink
+        self._columns = columns
+        self._tables: list[pa.Table] = []
+        self._rows = 0
+
+    def write(self, rows: pa.Table) -> None:
+        self._tables.append(rows)
+        self._rows += rows.num_rows
+        if self._rows >= SORTED_ROWS:
+            self.flush()
+
+    def flush(self) -> None:
+        if self._rows:
+            self._sink.write(sorted_by_key(pa.concat_tables(self._tables), self._columns))
+        self._tables = []
+        self._rows = 0
+
+
+def sorted_by_key(rows: pa.Table, columns: Sequence[str]) -> pa.Table:
+    """Rows by (group_id, topic_id, partition), then by the given integer columns."""
+    (number,), keys = number_keys(rows)
+    order = pc.sort_indices(keys, sort_keys=[(name, "ascending") for name in keys.column_names]).to_numpy()
+    rank = np.empty(len(order), np.int64)
+    rank[order] = np.arange(len(order))
+    by = [rows.column(name).to_numpy() for name in reversed(columns)]
+    return rows.take(pa.array(np.lexsort([*by, rank[number]])))
+
+
+def replay_task(task: Task) -> Outcome:
+    """Replays the chunks of a task and writes their history; runs on an executor."""
+    constants = {"cluster_id": task.cluster_id, "run_id": task.run}
+    parts = []
+    with (
+        ParquetSink(task.lake, TABLES[HISTORY], constants=constants) as history,
+        ParquetSink(task.lake, TABLES[DELIVERY], constants=constants, partition_values={"is_open": "false"}) as closed,
+    ):
+        scalars = _SortedSink(history, ["log_offset"])
+        ranges = _SortedSink(closed, ["first_offset", "valid_from_log_offset"])
+        for chunk in task.chunks:
+            parts.append(_replay_chunk(chunk, task.update_limit, scalars, ranges))
+        scalars.flush()
+        ranges.flush()
+    return Outcome(files={HISTORY: tuple(history.files), DELIVERY: tuple(closed.files)}, parts=tuple(parts))
+
+
+def _replay_chunk(chunk: Chunk, update_limit: int, scalars: _SortedSink, ranges: _SortedSink) -> Part:
+    """Folds a chunk unit after unit; the memory it takes is that of a unit and of the state."""
+    job = chunk.job
+    whole = list(units(job.slices))
+    state = job.seed if chunk.scalars is None else _seed_inside(chunk, whole)
+    touched = [schemas.SHARE_PARTITION_STATE.empty_table().select(spans.KEY)]
+    unfinished = [schemas.DELIVERY_HISTORY.empty_table()]
+    count = 0
+    for number, records in _units_read(whole, chunk.first, chunk.end):
+        last = number == len(whole) - 1
+        done = replay.replay_records(
+            records,
+            seed=state,
+            losses=spans.losses_until(job.losses, records, last=last),
+            update_limit=update_limit,
+            log_start_offset=job.log_start_offset,
+        )
+        state = done.state
+        scalars.write(done.history)
+        open_begin = pc.equal(done.closed.column("valid_from_log_offset"), replay.UNKNOWN_BEGIN)
+        ranges.write(done.closed.filter(pc.invert(open_begin)))
+        unfinished.append(done.closed.filter(open_begin))
+        touched.append(records.select(spans.KEY).group_by(spans.KEY).aggregate([]).cast(touched[0].schema))
+        count += records.num_rows
+    keys = pa.concat_tables(touched).group_by(spans.KEY).aggregate([])
+    return Part(state=state, touched=keys, unfinished=pa.concat_tables(unfinished), record_count=count)
+
+
+def _units_read(whole: Sequence[list[Slice]], first: int, end: int) -> Iterator[tuple[int, pa.Table]]:
+    for number in range(first, end):
+        yield number, read_unit(whole[number], schemas.SHARE_RECORD)
+
+
+def _seed_inside(chunk: Chunk, whole: Sequence[list[Slice]]) -> pa.Table:
+    """The state at a chunk's beginning: scalars from the thin pass, ranges from each latest snapshot on."""
+    assert chunk.scalars is not None
+    here = [read_unit(unit, schemas.SHARE_RECORD, columns=list(spans.KEY)) for unit in whole[chunk.first : chunk.end]]
+    scalars = spans.only_keys_of(chunk.scalars, pa.concat_tables(here))
+    begin = spans.span_begin(scalars, chunk.job.slices[0].first_offset)
+    needed = [n for n in range(chunk.first) if whole[n][-1].last_offset >= begin]
+    earlier = [records for number in needed[:1] for _, records in _units_read(whole, number, chunk.first)]
+    return spans.chunk_seed(pa.concat_tables([schemas.SHARE_RECORD.empty_table(), *earlier]), chunk.job.seed, scalars)
+
+
+def scalar_task(task: Task) -> list[pa.Table]:
+    """The thin pass over one job: the state without ranges at the beginning of each chunk; runs on an executor."""
+    found = []
+    job = task.chunks[0].job
+    whole = list(units(job.slices))
+    state = replay.without_ranges(job.seed)
+    for chunk in task.chunks:
+        found.append(state)
+        for unit in whole[chunk.first : chunk.end]:
+            records = _thin(read_unit(unit, schemas.SHARE_RECORD, columns=THIN_COLUMNS))
+            losses = spans.losses_until(job.losses, records, last=False)
+            state = replay.replay_scalars(records, seed=state, losses=losses, update_limit=task.update_limit)
+    return found
+
+
+def _thin(rows: pa.Table) -> pa.Table:
+    """Rows without tags, whose state batches have the right number and nothing else, as SHARE_RECORD columns."""
+    tags = pa.nulls(rows.num_rows, schemas.SHARE_RECORD.field("unknown_tags").type)
+    return rows.append_column("unknown_tags", tags)
+
+
+def run_replay(
+    spark: "SparkSession", lake: Path, run: int, progress: Progress, *, update_limit: int
+) -> dict[str, int]:
+    """Replays what was decoded since the last replay; counts of rows written."""
+    before = books.done(lake, "replay")
+    rows = {k: r for k, r in changed(lake, before, ["log_record", "replay"]).items() if r["topic"] == STATE_TOPIC}
+    late = {key for key, row in rows.items() if row["rebuild"]}
+    held = scan.dataset_at(lake, STATE).to_table()
+    jobs = plan_jobs(lake, rows, late, held, (before + 1, run))
+    cluster_id = next((row["cluster_id"] for row in rows.values()), "")
+    cores = spark.sparkContext.defaultParallelism
+    chunks = _with_scalars(spark, [cut(job, cores, len(jobs)) for job in jobs], lake, run, update_limit, progress)
+    tasks = [
+        Task(lake=lake, cluster_id=cluster_id, run=run, update_limit=update_limit, chunks=tuple(group))
+        for group in executors.binned([(c, _weight(c)) for group in chunks for c in group], TASK_BYTES)
+    ]
+    outcomes = executors.run_tasks(spark, "replay", replay_task, tasks, progress)
+    parts = [part for outcome in outcomes for part in outcome.parts]
+    stitched = _stitch(chunks, parts)
+    keys = {(job.topic_id, job.partition) for job in jobs}
+    return _commit(lake, run, outcomes, stitched, keys, late, held, cluster_id)
+
+
+def _weight(chunk: Chunk) -> int:
+    return sum(piece.size_bytes for unit in list(units(chunk.job.slices))[chunk.first : chunk.end] for piece in unit)
+
+
+def plan_jobs(
+    lake: Path, rows: dict[PartitionKey, dict[str, Any]], late: set[PartitionKey], held: pa.Table, runs: tuple[int, int]
+) -> list[Job]:
+    """One job a state partition with something new."""
+    fresh = slices(lake, SHARE_RECORD, SILVER, runs=runs, only=set(rows) - late)
+    whole = slices(lake, SHARE_RECORD, SILVER, runs=(0, runs[1]), only=late) if late else {}
+    losses = find_losses(lake, set(rows), late, runs)
+    jobs = []
+    for key in sorted(rows):
+        mine = pc.and_(pc.equal(held.column("log_topic_id"), key[0]), pc.equal(held.column("state_partition"), key[1]))
+        seed = held.filter(mine).select(schemas.SHARE_PARTITION_STATE.names).cast(schemas.SHARE_PARTITION_STATE)
+        jobs.append(
+            Job(
+                topic_id=key[0],
+                partition=key[1],
+                slices=tuple({**fresh, **whole}.get(key, [])),
+                seed=seed.slice(0, 0) if key in late else seed,
+                losses=tuple(losses.get(key, [])),
+                log_start_offset=rows[key]["log_start_offset"],
+            )
+        )
+    return jobs
+
+
+def cut(job: Job, cores: int, jobs: int) -> list[Chunk]:
+    """A job as chunks: several when there are too few jobs to keep all cores busy and the job is large."""
+    whole = list(units(job.slices))
+    sizes = [sum(piece.size_bytes for piece in unit) for unit in whole]
+    if jobs >= 2 * cores or sum(sizes) < 2 * CHUNK_BYTES:
+        return [Chunk(job=job, first=0, end=len(whole), scalars=None)]
+    groups = executors.binned(list(zip(range(len(whole)), sizes, strict=True)), CHUNK_BYTES)
+    return [Chunk(job=job, first=group[0], end=group[-1] + 1, scalars=None) for group in groups]
+
+
+def _with_scalars(
+    spark: "SparkSession", jobs: Sequence[list[Chunk]], lake: Path, run: int, update_limit: int, progress: Progress
+) -> list[list[Chunk]]:
+    """The chunks with the scalars at their beginnings, found by a thin pass over the jobs that have several."""
+    long = [chunks for chunks in jobs if len(chunks) > 1]
+    tasks = [Task(lake=lake, cluster_id="", run=run, update_limit=update_limit, chunks=tuple(c)) for c in long]
+    found = iter(executors.run_tasks(spark, "replay scalars", scalar_task, tasks, progress))
+    result = []
+    for chunks in jobs:
+        if len(chunks) == 1:
+            result.append(chunks)
+            continue
+        states = next(found)
+        first = chunks[0]
+        rest = [
+            Chunk(job=chunk.job, first=chunk.first, end=chunk.end, scalars=state)
+            for chunk, state in zip(chunks[1:], states[1:], strict=True)
+        ]
+        result.append([first, *rest])
+    return result
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Stitched:
+    """Rows for the driver to write: closed rows with their beginnings filled in, and the states after the run."""
+
+    closed: pa.Table
+    state: pa.Table
+
+
+def _stitch(jobs: Sequence[list[Chunk]], parts: Sequence[Part]) -> _Stitched:
+    closed = [schemas.DELIVERY_HISTORY.empty_table()]
+    states = [schemas.SHARE_PARTITION_STATE.empty_table()]
+    at = 0
+    for chunks in jobs:
+        own = parts[at : at + len(chunks)]
+        at += len(chunks)
+        if len(own) == 1:
+            states.append(own[0].state)
+            continue
+        replayed = [Replayed(history=part.touched, closed=part.unfinished, state=part.state) for part in own]
+        finished, state = spans.stitch(chunks[0].job.seed, replayed)
+        none = schemas.SHARE_RECORD.empty_table()
+        job = chunks[0].job
+        settled = replay.replay_records(none, seed=state, losses=job.losses, log_start_offset=job.log_start_offset)
+        closed += finished
+        states.append(settled.state)
+    return _Stitched(closed=pa.concat_tables(closed), state=pa.concat_tables(states))
+
+
+def _commit(
+    lake: Path,
+    run: int,
+    outcomes: Sequence[Outcome],
+    stitched: _Stitched,
+    keys: set[PartitionKey],
+    late: set[PartitionKey],
+    held: pa.Table,
+    cluster_id: str,
+) -> dict[str, int]:
+    constants = {"cluster_id": cluster_id, "run_id": run}
+    drop = books.of_partitions(late, "log_topic_id", "state_partition") if late else None
+    if not books.is_committed(lake, HISTORY, "replay", run):
+        kept, removes = books.rewritten_without(lake, HISTORY, drop) if drop is not None else ([], [])
+        books.commit(lake, HISTORY, "replay", run, [*(f for o in outcomes for f in o.files[HISTORY]), *kept], removes)
+    state = whole_state(stitched.state, held, keys, constants)
+    if not books.is_committed(lake, DELIVERY, "replay", run):
+        _commit_delivery(lake, run, outcomes, stitched.closed, state, drop, cluster_id)
+    if not books.is_committed(lake, STATE, "replay", run):
+        gone = [str(file["path"]) for file in delta.live_files(delta.table_path(lake, STATE))]
+        with ParquetSink(lake, TABLES[STATE], constants={}) as sink:
+            sink.write(state)
+        books.commit(lake, STATE, "replay", run, sink.files, gone)
+    return {
+        "replayed_records": sum(part.record_count for outcome in outcomes for part in outcome.parts),
+        "share_partitions": state.num_rows,
+        "closed_ranges": sum(f.record_count for o in outcomes for f in o.files[DELIVERY]) + stitched.closed.num_rows,
+    }
+
+
+def whole_state(fresh: pa.Table, held: pa.Table, keys: set[PartitionKey], constants: dict[str, Any]) -> pa.Table:
+    """All rows of gold.share_partition_state: `fresh` ones of the replayed state partitions `keys`, the others of `held`.
+
+    A share partition that lies in several state partitions, or incarnations of the state topic, keeps its newest row.
+    """
+    rows = conform(fresh, TABLES[STATE].schema, constants)
+    place = zip(held.column("log_topic_id").to_pylist(), held.column("state_partition").to_pylist(), strict=True)
+    kept = held.filter(pa.array([key not in keys for key in place], pa.bool_()))
+    both = pa.concat_tables([rows, kept])
+    clusters = pc.unique(both.column("cluster_id")).sort()
+    return pa.concat_tables([both.slice(0, 0), *(_newest(both, cluster) for cluster in clusters)])
+
+
+def _newest(state: pa.Table, cluster_id: pa.Scalar) -> pa.Table:
+    """The rows of a cluster, one a share partition, sorted by key."""
+    mine = state.filter(pc.equal(state.column("cluster_id"), cluster_id))
+    mine = mine.sort_by([("log_time_ms", "descending"), ("log_offset", "descending")])
+    (number,), _ = number_keys(mine)
+    _, newest = np.unique(number, return_index=True)
+    return sorted_by_key(mine.take(pa.array(np.sort(newest))), [])
+
+
+def _commit_delivery(
+    lake: Path,
+    run: int,
+    outcomes: Sequence[Outcome],
+    stitched: pa.Table,
+    state: pa.Table,
+    drop: pc.Expression | None,
+    cluster_id: str,
+) -> None:
+    """Appends closed ranges and puts the open ones, which follow from the state, in the place of the former."""
+    table = TABLES[DELIVERY]
+    adds = [file for outcome in outcomes for file in outcome.files[DELIVERY]]
+    removes = [str(f["path"]) for f in delta.live_files(delta.table_path(lake, DELIVERY)) if _is_open(f)]
+    if drop is not None:
+        kept, gone = books.rewritten_without(lake, DELIVERY, drop & ~pc.field("is_open"))
+        adds += kept
+        removes += gone
+    order = ["first_offset", "valid_from_log_offset"]
+    closed = sorted_by_key(stitched, order).append_column("cluster_id", pa.repeat(cluster_id, stitched.num_rows))
+    for rows, is_open in ((closed, "false"), (_open_rows(state, order), "true")):
+        values = {"is_open": is_open}
+        with ParquetSink(lake, table, constants={"run_id": run}, partition_values=values) as sink:
+            sink.write(rows)
+        adds += sink.files
+    books.commit(lake, DELIVERY, "replay", run, adds, removes)
+
+
+def _open_rows(state: pa.Table, order: Sequence[str]) -> pa.Table:
+    """Open rows of gold.delivery_history for all clusters of `state`."""
+    tables = [schemas.DELIVERY_HISTORY.empty_table().append_column("cluster_id", pa.array([], pa.string()))]
+    for cluster_id in pc.unique(state.column("cluster_id")).to_pylist():
+        mine = replay.open_ranges(state.filter(pc.equal(state.column("cluster_id"), cluster_id)))
+        rows = sorted_by_key(mine, order)
+        tables.append(rows.append_column("cluster_id", pa.repeat(cluster_id, rows.num_rows)))
+    return pa.concat_tables(tables)
+
+
+def _is_open(file: dict[str, Any]) -> bool:
+    return "is_open=true" in str(file["path"])
+
+
+def find_losses(
+    lake: Path, keys: set[PartitionKey], late: set[PartitionKey], runs: tuple[int, int]
+) -> dict[PartitionKey, list[Loss]]:
+    """What the evidence of each state partition lacks: gaps of its extents, and records that could not be decoded.
+
+    For partitions that start over: of all runs, less what later runs filled in.
+    """
+    result: dict[PartitionKey, list[Loss]] = {key: [] for key in keys}
+    for key, rows in books.by_partition(books.extents(lake, pc.field("topic") == STATE_TOPIC)).items():
+        if key not in keys:
+            continue
+        taken = [r for r in rows if r["status"] == "taken" and r["content"] == "log_record" and r["run_id"] <= runs[1]]
+        mine = taken if key in late else [r for r in taken if r["run_id"] >= runs[0]]
+        held = books.coverage(taken).held
+        seen = set()
+        for row in mine:
+            for gap in row["gaps"]:
+                for first, end in books.difference([(gap["first_offset"], gap["last_offset"] + 1)], held):
+                    if (first, end) not in seen:
+                        seen.add((first, end))
+                        result[key].append(Loss(first_offset=first, last_offset=end - 1, reason=gap["reason"]))
+    for key, found in _undecodable(lake, keys, late, runs).items():
+        result[key] += found
+    return {key: sorted(found, key=lambda loss: loss.first_offset) for key, found in result.items()}
+
+
+def _undecodable(
+    lake: Path, keys: set[PartitionKey], late: set[PartitionKey], runs: tuple[int, int]
+) -> dict[PartitionKey, list[Loss]]:
+    """Losses by records that could not be decoded; only their own share partition's when the key could be read."""
+    result: dict[PartitionKey, list[Loss]] = {}
+    quarantined = scan.dataset_at(lake, QUARANTINE).to_table(
+        columns=["topic_id", "partition", "offset", "reason", "run_id"], filter=pc.field("file") == DECODED_FROM
+    )
+    offsets: dict[PartitionKey, list[int]] = {}
+    for row in quarantined.to_pylist():
+        key = (row["topic_id"], row["partition"])
+        if key in keys and row["reason"] not in NOT_A_LOSS and (key in late or row["run_id"] >= runs[0]):
+            offsets.setdefault(key, []).append(row["offset"])
+    for key, places in offsets.items():
+        mine = (pc.field("topic_id") == key[0]) & (pc.field("partition") == key[1]) & pc.field("offset").isin(places)
+        rows = scan.dataset_at(lake, DECODED_FROM).to_table(columns=LOG_RECORD.names, filter=mine).cast(LOG_RECORD)
+        if rows.num_rows == 0:
+            continue
+        batch = rows.combine_chunks().to_batches()[0]
+        result[key] = losses_of(decode_share_records(batch, log_time_ms=rows.column("timestamp_ms").to_numpy()).problems)
+    return result
+
+
+def losses_of(problems: pa.RecordBatch) -> list[Loss]:
+    """The losses among decode problems."""
+    return [
+        Loss(
+            first_offset=row["log_offset"],
+            last_offset=row["log_offset"],
+            reason="quarantined",
+            group_id=row["group_id"],
+            topic_id=row["topic_id"],
+            partition=row["partition"],
+        )
+        for row in problems.to_pylist()
+        if row["is_loss"]
+    ]

@@ -1,0 +1,308 @@
+"""The pipeline: ingest -> decode -> replay -> topics -> publish, each stage exactly once however often it is killed.
+
+    plan | bronze, extents | silver | gold | user topics' headers | publication
+         ^ a killed run goes on from here: its plan, and what it had committed, are in the tables
+
+Nothing new is found without a JVM: the session starts when the first stage has work.
+"""
+
+import time
+from collections.abc import Callable, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from importlib.metadata import version
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pyarrow.compute as pc
+
+from jobs import books, decode, ingest, plan, publish, replay
+from jobs.errors import JobError
+from jobs.options import RunOptions
+from jobs.plan import RECORD_TOPICS, STATE_TOPIC, Extent
+from jobs.progress import Progress
+from kafka_log.layout import LogDirectory
+from kafka_log.union import LogPartition, unite
+from lake import delta, lock, scan
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from pyspark.sql import SparkSession
+
+DEFAULT_SESSION_APP = "run"
+
+
+@dataclass(slots=True, kw_only=True)
+class Summary:
+    """What a run did, for the one JSON line: run id (null: nothing new), counts, seconds a stage, warnings."""
+
+    run_id: int | None = None
+    cluster_id: str | None = None
+    counts: dict[str, int] = field(default_factory=dict)
+    seconds: dict[str, float] = field(default_factory=dict)
+    held_back: int = 0
+    gaps: int = 0
+    quarantined: int = 0
+    skipped: list[str] = field(default_factory=list)
+    files_written: int = 0
+
+    def as_dict(self) -> dict[str, Any]:
+        """The summary as one JSON document."""
+        return {
+            "run_id": self.run_id,
+            "cluster_id": self.cluster_id,
+            "rows": dict(sorted(self.counts.items())),
+            "quarantined": self.quarantined,
+            "held_back": self.held_back,
+            "gaps": self.gaps,
+            "skipped": self.skipped,
+            "seconds": {name: round(value, 3) for name, value in self.seconds.items()},
+            "sharelens_version": version("sharelens"),
+        }
+
+
+class Pipeline:
+    """One run over one lake, under its lock. `session` starts Spark on first use."""
+
+    def __init__(
+        self, options: RunOptions, session: Callable[[], "SparkSession"], progress: Progress, held: lock.LakeLock
+    ) -> None:
+        self._options = options
+        self._lake = options.lake
+        self._session = session
+        self._progress = progress
+        self._lock = held
+        self._spark: "SparkSession | None" = None
+        self.summary = Summary()
+
+    def spark(self) -> "SparkSession":
+        """The session, started when first needed."""
+        if self._spark is None:
+            with self._timed("session"):
+                self._spark = self._session()
+        return self._spark
+
+    def go(self) -> Summary:
+        """Runs the stages asked for."""
+        directories = plan.scan_directories(self._options.log_dirs, include_deleted=self._options.include_deleted)
+        self.summary.skipped = [line for directory in directories for line in directory.skipped]
+        books.create_tables(self._lake)
+        stages = self._options.stages
+        partitions = unite(directories)
+        if "ingest" in stages:
+            self._resume("ingest")
+            self._plan_records(directories, partitions)
+        if "decode" in stages and books.done(self._lake, "decode") < books.done(self._lake, "ingest"):
+            self._decode()
+        if "replay" in stages and books.done(self._lake, "replay") < books.done(self._lake, "decode"):
+            self._replay()
+        if "ingest" in stages:
+            self._resume("topics")
+            self._plan_topics(directories, partitions)
+        if "publish" in stages:
+            self._publish()
+        return self.summary
+
+    def _resume(self, stage: str) -> None:
+        """Finishes a stage that was planned and killed."""
+        run = books.done(self._lake, f"{stage}-plan")
+        if run <= books.done(self._lake, stage):
+            return
+        rows = books.extents(self._lake, (pc.field("run_id") == run) & (pc.field("status") == "planned"))
+        taken = self._taken()
+        extents = plan.resumed([row for row in rows if not ingest.is_rebuild(row)], taken)
+        self._read(stage, run, rows, extents)
+
+    def _taken(self) -> list[dict[str, Any]]:
+        return books.extents(self._lake, pc.field("status") == "taken")
+
+    def _next_run(self, stage: str) -> int:
+        """The number of the run that plans `stage` next: the newest run, unless it has planned that stage already."""
+        newest = max(books.done(self._lake, name) for name in books.MARKER)
+        return max(newest, books.done(self._lake, f"{stage}-plan") + 1) if stage != "ingest" else newest + 1
+
+    def _plan_records(self, directories: Sequence[LogDirectory], partitions: Sequence[LogPartition]) -> None:
+        """Plans, commits and reads what is new in the internal topics, or what is to be rebuilt."""
+        taken = self._taken()
+        cluster_id = self._cluster(directories, taken)
+        options = self._options
+        mine = [row for row in taken if row["cluster_id"] == cluster_id and row["content"] == "log_record"]
+        extents = plan.plan(
+            [p for p in partitions if p.topic in RECORD_TOPICS],
+            mine,
+            content="log_record",
+            include_uncommitted=options.include_uncommitted,
+            until_ms=options.until_ms,
+        )
+        run = self._next_run("ingest")
+        rows = plan.extent_rows(extents, cluster_id=cluster_id, run=run, stamp=self._stamp())
+        if options.rebuild is not None:
+            rows += plan.rebuild_rows(mine, options.rebuild, run=run, stamp=self._stamp())
+        self.summary.cluster_id = cluster_id
+        if rows:
+            self._begin("ingest", rows, extents)
+
+    def _plan_topics(self, directories: Sequence[LogDirectory], partitions: Sequence[LogPartition]) -> None:
+        """Plans, commits and reads the new batch headers of the user topics that share state speaks of."""
+        if not directories:
+            return
+        taken = self._taken()
+        cluster_id = self._cluster(directories, taken)
+        lowest = lowest_offsets(self._lake, cluster_id)
+        extents = plan.plan(
+            [p for p in partitions if p.topic not in RECORD_TOPICS and (p.topic_id, p.partition) in lowest],
+            [row for row in taken if row["cluster_id"] == cluster_id and row["content"] == "topic_batch"],
+            content="topic_batch",
+            include_uncommitted=self._options.include_uncommitted,
+            lowest=lowest,
+        )
+        rows = plan.extent_rows(extents, cluster_id=cluster_id, run=self._next_run("topics"), stamp=self._stamp())
+        names = decode.directory_names(self._lake, partitions)
+        if rows or names.num_rows:
+            self._begin("topics", rows, extents)
+            decode.commit_names(self._lake, "topics", books.done(self._lake, "topics"), cluster_id, names)
+
+    def _cluster(self, directories: Sequence[LogDirectory], taken: Sequence[dict[str, Any]]) -> str:
+        held = {row["cluster_id"] for row in taken}
+        if not directories:
+            return self._options.cluster_id or next(iter(held), plan.UNKNOWN_CLUSTER)
+        return plan.cluster_of(directories, self._options.cluster_id, held)
+
+    def _stamp(self) -> dict[str, Any]:
+        return {**books.stamp(version("sharelens")), "until_ms": self._options.until_ms}
+
+    def _begin(self, stage: str, rows: list[dict[str, Any]], extents: Sequence[Extent]) -> None:
+        """Commits the plan and carries it out."""
+        run = rows[0]["run_id"] if rows else self._next_run(stage)
+        table = books.TABLES[books.EXTENT]
+        files = ingest.write_rows(self._lake, table, books.rows_table(books.EXTENT, rows), {})
+        books.commit(self._lake, books.EXTENT, f"{stage}-plan", run, files)
+        self._read(stage, run, rows, extents)
+
+    def _read(self, stage: str, run: int, rows: Sequence[dict[str, Any]], extents: Sequence[Extent]) -> None:
+        """Reads the extents of a planned stage and commits what was taken."""
+        needed = any(extent.ranges and extent.partition.copies for extent in extents)
+        spark = self.spark() if needed else None
+        with self._timed(stage):
+            outcomes: list[ingest.Outcome] = []
+            if spark is not None:
+                outcomes = ingest.read_extents(
+                    spark,
+                    self._lake,
+                    extents,
+                    table=ingest.TABLE_OF[stage],
+                    cluster_id=rows[0]["cluster_id"],
+                    run=run,
+                    include_uncommitted=self._options.include_uncommitted,
+                    split_bytes=self._options.split_bytes,
+                    progress=self._progress,
+                )
+            taken = ingest.taken_rows(rows, extents, outcomes)
+            ingest.commit_taken(self._lake, stage, run, outcomes, extents, taken)
+        self._count(stage, run, outcomes, taken)
+
+    def _count(
+        self, stage: str, run: int, outcomes: Sequence[ingest.Outcome], taken: Sequence[dict[str, Any]]
+    ) -> None:
+        summary = self.summary
+        summary.run_id = run
+        summary.counts[ingest.TABLE_OF[stage]] = sum(t.record_count for o in outcomes for t in o.taken)
+        summary.quarantined += sum(outcome.problems.num_rows for outcome in outcomes)
+        for group in books.by_partition(taken).values():
+            summary.held_back += group[0]["held_back"]
+            summary.gaps += len(group[0]["gaps"])
+
+    def _decode(self) -> None:
+        spark = self.spark()
+        with self._timed("decode"):
+            run = books.done(self._lake, "ingest")
+            counts = decode.run_decode(spark, self._lake, run, self._progress)
+        self.summary.run_id = run
+        self.summary.quarantined += counts.pop("problems", 0)
+        self.summary.counts |= counts
+
+    def _replay(self) -> None:
+        spark = self.spark()
+        with self._timed("replay"):
+            run = books.done(self._lake, "decode")
+            limit = self._options.update_limit
+            counts = replay.run_replay(spark, self._lake, run, self._progress, update_limit=limit)
+        self.summary.run_id = run
+        self.summary.counts |= counts
+
+    def _publish(self) -> None:
+        if publish.current_versions(self._lake) == publish.published_versions(self._lake):
+            return
+        with self._timed("publish"):
+            run = max(books.done(self._lake, stage) for stage in books.MARKER if stage != "publish")
+            run = max(run, books.done(self._lake, "publish") + 1)
+            cluster_id = self.summary.cluster_id or plan.UNKNOWN_CLUSTER
+            publish.publish(self._lake, run, cluster_id, version("sharelens"))
+
+    @contextmanager
+    def _timed(self, name: str) -> "Iterator[None]":
+        begun = time.monotonic()
+        yield
+        self.summary.seconds[name] = self.summary.seconds.get(name, 0.0) + time.monotonic() - begun
+
+
+def lowest_offsets(lake: Path, cluster_id: str) -> dict[tuple[str, int], int]:
+    """Per user partition that share state speaks of, the smallest start offset of its live share partitions."""
+    columns = ["topic_id", "partition", "start_offset"]
+    state = scan.dataset_at(lake, replay.STATE).to_table(columns=columns, filter=pc.field("cluster_id") == cluster_id)
+    result: dict[tuple[str, int], int] = {}
+    for row in state.to_pylist():
+        key = (row["topic_id"], row["partition"])
+        start = max(0, row["start_offset"])
+        result[key] = min(start, result.get(key, start))
+    return result
+
+
+def run(
+    options: RunOptions, session: Callable[[], "SparkSession"], progress: Progress | None = None
+) -> Summary:
+    """Runs the pipeline, or the stages of it that `options` names.
+
+    `session` makes or returns the Spark session; it is called only when there is something to compute.
+
+    Raises:
+        SharelensError: bad directories, mixed clusters, a held lake, another lake version, no rows with
+            `require_rows`.
+    """
+    check_lake(options)
+    options.lake.mkdir(mode=0o700, parents=True, exist_ok=True)
+    with lock.hold(options.lake, options.lock_timeout_s) as held:
+        summary = Pipeline(options, session, progress or Progress(), held).go()
+    if options.require_rows and not any(summary.counts.values()):
+        raise JobError(f"nothing new in {', '.join(options.log_dirs) or options.lake}, and --require-rows was given")
+    return summary
+
+
+def check_lake(options: RunOptions) -> None:
+    """Refuses a lake that can't be one, before anything is written.
+
+    Raises:
+        JobError: the lake lies inside a log directory or the other way round, or is a folder with other things in it.
+        LakeVersionError: another version wrote it.
+    """
+    lake = options.lake.resolve()
+    for uri in options.log_dirs:
+        if "://" in uri:
+            continue
+        directory = Path(uri).resolve()
+        if lake == directory or directory in lake.parents or lake in directory.parents:
+            raise JobError(f"lake {options.lake} and log directory {uri} lie inside each other; put the lake elsewhere")
+    if lake.exists() and not lake.is_dir():
+        raise JobError(f"{options.lake} is a file; give a folder for the lake")
+    if lake.is_dir() and not scan.is_lake(lake):
+        strange = [entry.name for entry in lake.iterdir() if entry.name not in (".lock", "bronze", "silver", "gold")]
+        if strange:
+            raise JobError(f"{options.lake} holds other things ({sorted(strange)[0]}) and no lake; give an empty or new folder")
+    if scan.is_lake(lake):
+        for name in (books.EXTENT, replay.STATE):
+            if delta.exists(delta.table_path(lake, name)):
+                scan.open_table(lake, name)
+
+
+__all__ = ["STATE_TOPIC", "RunOptions", "Summary", "run"]

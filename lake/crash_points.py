@@ -1,0 +1,49 @@
+"""Named places around every file and commit of ours, where the kill tests stop a run.
+
+Nothing happens unless a test armed a point; `record` lists the points that a run passes.
+"""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+_armed: str | None = None
+_passed: list[str] | None = None
+
+
+class CrashPointReached(BaseException):
+    """Raised when an armed point is passed; not an Exception, so that nothing on the way handles it."""
+
+
+def armed() -> str | None:
+    """The armed point, to be handed to tasks that run in other processes."""
+    return _armed
+
+
+def passing(point: str) -> None:
+    """Marks a place in the program; raises when a test armed it."""
+    if _passed is not None:
+        _passed.append(point)
+    if point == _armed:
+        raise CrashPointReached(point)
+
+
+@contextmanager
+def arm(point: str | None) -> Iterator[None]:
+    """Arms a point inside the block."""
+    global _armed
+    before, _armed = _armed, point
+    try:
+        yield
+    finally:
+        _armed = before
+
+
+@contextmanager
+def record() -> Iterator[list[str]]:
+    """Collects the points passed inside the block, in order."""
+    global _passed
+    before, _passed = _passed, []
+    try:
+        yield _passed
+    finally:
+        _passed = before

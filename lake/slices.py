@@ -1,0 +1,186 @@
+"""Row groups as units of streaming: which of them hold a log partition's rows, in offset order.
+
+Writers put one log partition into a row group, so a footer says all there is to know; row groups that a compaction
+mixed are looked into (three thin columns).
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from lake import delta
+from lake.delta import live_files, table_path
+
+PartitionKey = tuple[str, int]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Columns:
+    """Names of the columns that place a row in a log: topic id, partition, offset, timestamp."""
+
+    topic_id: str
+    partition: str
+    offset: str
+    timestamp: str
+
+
+BRONZE = Columns(topic_id="topic_id", partition="partition", offset="offset", timestamp="timestamp_ms")
+SILVER = Columns(topic_id="log_topic_id", partition="state_partition", offset="log_offset", timestamp="log_time_ms")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Slice:
+    """The rows of one log partition in one row group. Offsets are inclusive; `runs` bounds run_id, both ends included."""
+
+    path: str
+    row_group: int
+    mixed: bool
+    columns: Columns
+    topic_id: str
+    partition: int
+    first_offset: int
+    last_offset: int
+    record_count: int
+    newest_ms: int
+    size_bytes: int
+    runs: tuple[int, int]
+
+
+def slices(
+    lake: Path,
+    table: str,
+    columns: Columns,
+    *,
+    runs: tuple[int, int],
+    version: int | None = None,
+    only: Iterable[PartitionKey] | None = None,
+) -> dict[PartitionKey, list[Slice]]:
+    """The slices of a table's rows with run_id in `runs` (inclusive), by log partition, in offset order."""
+    wanted = None if only is None else set(only)
+    found: dict[PartitionKey, list[Slice]] = {}
+    root = table_path(lake, table)
+    for file in live_files(root, version):
+        low, high = file.get("min.run_id"), file.get("max.run_id")
+        if low is not None and high is not None and (high < runs[0] or low > runs[1]):
+            continue
+        for piece in _slices_of(root / str(file["path"]), columns, runs):
+            if wanted is None or (piece.topic_id, piece.partition) in wanted:
+                found.setdefault((piece.topic_id, piece.partition), []).append(piece)
+    for pieces in found.values():
+        pieces.sort(key=lambda piece: (piece.first_offset, piece.last_offset))
+    return found
+
+
+def units(pieces: Sequence[Slice]) -> Iterator[list[Slice]]:
+    """Neighbouring slices whose offsets overlap go together, so that units are in offset order."""
+    unit: list[Slice] = []
+    end = 0
+    for piece in pieces:
+        if unit and piece.first_offset > end:
+            yield unit
+            unit = []
+        end = piece.last_offset if not unit else max(end, piece.last_offset)
+        unit.append(piece)
+    if unit:
+        yield unit
+
+
+def read_unit(unit: Sequence[Slice], schema: pa.Schema, columns: list[str] | None = None) -> pa.Table:
+    """The rows of a unit in offset order, with the columns of `schema` (or those named in `columns`)."""
+    tables = [_read(piece, schema, columns) for piece in unit]
+    table = pa.concat_tables(tables)
+    offsets = table.column(unit[0].columns.offset).to_numpy()
+    if len(offsets) > 1 and (np.diff(offsets) < 0).any():
+        table = table.take(pa.array(np.argsort(offsets, kind="stable")))
+    return table
+
+
+def _read(piece: Slice, schema: pa.Schema, columns: list[str] | None) -> pa.Table:
+    names = piece.columns
+    needed = schema.names if columns is None else columns
+    extra = [names.topic_id, names.partition, names.offset, "run_id"] if piece.mixed else []
+    with pq.ParquetFile(piece.path) as file:
+        table = file.read_row_group(piece.row_group, columns=[*dict.fromkeys([*needed, *extra])], use_threads=False)
+    if piece.mixed:
+        here = pc.and_(
+            pc.and_(
+                pc.equal(table.column(names.topic_id), piece.topic_id),
+                pc.equal(table.column(names.partition), piece.partition),
+            ),
+            pc.and_(
+                pc.greater_equal(table.column("run_id"), piece.runs[0]),
+                pc.less_equal(table.column("run_id"), piece.runs[1]),
+            ),
+        )
+        table = table.filter(here)
+    if columns is not None:
+        return table.select([name for name in table.column_names if name in {c.split(".")[0] for c in columns}])
+    return table.select(schema.names).cast(schema)
+
+
+def _slices_of(path: Path, columns: Columns, runs: tuple[int, int]) -> Iterator[Slice]:
+    with pq.ParquetFile(path) as file:
+        metadata = file.metadata
+        for number in range(metadata.num_row_groups):
+            group = metadata.row_group(number)
+            bounds = _bounds(group)
+            common = {"path": str(path), "row_group": number, "columns": columns, "runs": runs, "size_bytes": group.total_byte_size}
+            names = (columns.topic_id, columns.partition, "run_id")
+            single = all(name in bounds and bounds[name][0] == bounds[name][1] for name in names)
+            if single:
+                if runs[0] <= bounds["run_id"][0] <= runs[1]:
+                    yield Slice(
+                        **common,
+                        mixed=False,
+                        topic_id=bounds[columns.topic_id][0],
+                        partition=bounds[columns.partition][0],
+                        first_offset=bounds[columns.offset][0],
+                        last_offset=bounds[columns.offset][1],
+                        record_count=group.num_rows,
+                        newest_ms=bounds[columns.timestamp][1],
+                    )
+            else:
+                yield from _mixed(file, number, columns, runs, common)
+
+
+def _bounds(group: pq.RowGroupMetaData) -> dict[str, tuple[Any, Any]]:
+    result = {}
+    for index in range(group.num_columns):
+        chunk = group.column(index)
+        if chunk.statistics is not None and chunk.statistics.has_min_max:
+            result[chunk.path_in_schema] = (chunk.statistics.min, chunk.statistics.max)
+    return result
+
+
+def _mixed(
+    file: pq.ParquetFile, number: int, columns: Columns, runs: tuple[int, int], common: dict[str, Any]
+) -> Iterator[Slice]:
+    """Slices of a row group that holds several log partitions or runs."""
+    names = [columns.topic_id, columns.partition, columns.offset, columns.timestamp, "run_id"]
+    thin = file.read_row_group(number, columns=names)
+    thin = thin.filter(pc.and_(pc.greater_equal(thin.column("run_id"), runs[0]), pc.less_equal(thin.column("run_id"), runs[1])))
+    grouped = thin.group_by(names[:2]).aggregate(
+        [(columns.offset, "min"), (columns.offset, "max"), (columns.offset, "count"), (columns.timestamp, "max")]
+    )
+    for row in grouped.to_pylist():
+        yield Slice(
+            **common,
+            mixed=True,
+            topic_id=row[columns.topic_id],
+            partition=row[columns.partition],
+            first_offset=row[f"{columns.offset}_min"],
+            last_offset=row[f"{columns.offset}_max"],
+            record_count=row[f"{columns.offset}_count"],
+            newest_ms=row[f"{columns.timestamp}_max"],
+        )
+
+
+def newest_version(lake: Path, table: str) -> int:
+    """The newest Delta version of a table, published or not."""
+    return delta.latest_version(table_path(lake, table))
