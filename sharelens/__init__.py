@@ -1,3 +1,1 @@
-"""The command line and the questions that sharelens answers."""
-
-__version__ = "0.1.0"
+"""The command line and the questions: what the tables or a copied log say about share groups."""

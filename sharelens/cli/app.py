@@ -1,0 +1,112 @@
+"""The command group, and the one place where errors become a line and an exit code."""
+
+import os
+import sys
+import traceback
+from collections.abc import Sequence
+
+import click
+
+from sharelens.cli import compute, holdings, questions, upkeep
+from sharelens.cli.options import examples
+from sharelens.output import say
+from state_model.errors import SharelensError, UsageError
+
+OK, FAILURE, USAGE, FINDINGS = 0, 1, 2, 3
+INTERRUPTED = 130
+SHOW_TRACE = "SHARELENS_TRACEBACK"
+
+
+class InOrder(click.Group):
+    """A group that lists its commands in the order of a day's work, not of the alphabet."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """The commands in the order in which they were added."""
+        return list(self.commands)
+
+
+@click.group(
+    cls=InOrder,
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 120},
+    epilog=examples(
+        "sharelens run --log-dir /var/kafka-copy --lake ./lake",
+        "sharelens state --lake ./lake --group orders-workers",
+        "sharelens state --log-dir /var/kafka-copy --as-of 2026-11-21T05:10:00Z",
+    ),
+)
+@click.version_option(package_name="sharelens", prog_name="sharelens")
+def cli() -> None:
+    """The flight recorder and forensic lab for the share groups of Apache Kafka®.
+
+    Questions (state, records, trace, diff, status, tables, sql) answer from a lake's tables, or with --log-dir straight
+    from a broker's log directory; they need no Java. Exit codes: 0 ok, 1 failure, 2 usage, 3 findings.
+    """
+
+
+for command in (*compute.COMMANDS, *questions.COMMANDS, *holdings.COMMANDS, *upkeep.COMMANDS):
+    cli.add_command(command)
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Runs one command line and returns its exit code; a failure is one line on stderr."""
+    _survive_odd_terminals()
+    try:
+        outcome = cli.main(args=None if argv is None else list(argv), prog_name="sharelens", standalone_mode=False)
+        sys.stdout.flush()
+    except click.exceptions.Exit as done:
+        return done.exit_code
+    except click.exceptions.NoArgsIsHelpError as bare:
+        bare.show()
+        return USAGE
+    except (click.Abort, KeyboardInterrupt):
+        say("sharelens: interrupted")
+        return INTERRUPTED
+    except BrokenPipeError:
+        return _reader_left()
+    except Exception as error:
+        return _failed(error)
+    return outcome if isinstance(outcome, int) else OK
+
+
+def _failed(error: Exception) -> int:
+    """Says in one line what went wrong."""
+    if os.environ.get(SHOW_TRACE):
+        traceback.print_exception(error)
+    match error:
+        case UsageError():
+            say(f"sharelens: {_one_line(str(error))}")
+            return USAGE
+        case SharelensError():
+            say(f"sharelens: {_one_line(str(error))}")
+        case click.UsageError():
+            where = error.ctx.command_path if error.ctx is not None else "sharelens"
+            say(f"sharelens: {_one_line(error.format_message())} ({where} --help shows how)")
+            return USAGE
+        case click.ClickException():
+            say(f"sharelens: {_one_line(error.format_message())}")
+        case MemoryError():
+            say("sharelens: out of memory; narrow the question (--group, --topic, --limit) or ask a lake instead of --log-dir")
+        case OSError():
+            place = f"{error.filename}: " if error.filename else ""
+            say(f"sharelens: {place}{_one_line(error.strerror or str(error))}")
+        case _:
+            say(f"sharelens: {type(error).__name__}: {_one_line(str(error))} (set {SHOW_TRACE}=1 to see where)")
+    return FAILURE
+
+
+def _one_line(message: str) -> str:
+    return " ".join(part.strip() for part in message.splitlines() if part.strip())
+
+
+def _survive_odd_terminals() -> None:
+    """A terminal that can't show a letter gets its escape, never an exception."""
+    for stream in (sys.stdout, sys.stderr):
+        reconfigure = getattr(stream, "reconfigure", None)
+        if reconfigure is not None:
+            reconfigure(errors="backslashreplace")
+
+
+def _reader_left() -> int:
+    """The reader of our pipe has seen enough (`| head`): nothing to complain about, nothing more to flush."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    return OK

@@ -1,0 +1,146 @@
+"""The commands that compute: run, and its stages one by one. They start Spark, and only when there is work for it."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from sharelens.cli.options import (
+    BOOTSTRAP,
+    CLUSTER,
+    DELETED,
+    TOPIC_NAMES,
+    UNCOMMITTED,
+    Command,
+    Time,
+    examples,
+    refuse_bootstrap,
+    stacked,
+)
+from sharelens.output import json_text, tell
+from sharelens.times import Rounding
+from state_model.errors import UsageError
+
+if TYPE_CHECKING:
+    from jobs.options import RunOptions
+
+LAKE = click.option("--lake", metavar="DIR", required=True, help="The lake to write; made when it is not there.")
+LOG_DIR = click.option("--log-dir", metavar="DIR", multiple=True, help="A broker's log directory, or a copy. Repeatable.")
+UNTIL = click.option(
+    "--until", "until_ms", type=Time(Rounding.UP), metavar="TIME", help="Only the prefix with log times before TIME."
+)
+REBUILD = click.option(
+    "--rebuild", type=click.Choice(["decode", "replay"]), help="Start over from bronze (decode) or silver (replay)."
+)
+READING = [LOG_DIR, BOOTSTRAP, UNTIL, CLUSTER, UNCOMMITTED, DELETED, TOPIC_NAMES]
+ENGINE = [
+    click.option("--lock-timeout", type=click.FloatRange(min=0), metavar="S", help="Seconds to wait for another run."),
+    click.option("--require-rows", is_flag=True, help="Exit with 1 when nothing new was found."),
+    click.option("--offline", is_flag=True, default=None, help="Never reach for the network for Delta's jars."),
+    click.option("--jars-dir", metavar="DIR", help="The folder that holds Delta's jars."),
+    click.option("--master", metavar="URL", help="Spark master  [default: local[*]]"),
+    click.option("--conf", metavar="K=V", multiple=True, help="A setting of Spark. Repeatable."),
+]
+FLAGS = ("offline", "jars_dir", "master", "lock_timeout")
+
+
+def start(command: str, stages: tuple[str, ...], asked: dict[str, Any]) -> None:
+    """Runs stages of the pipeline and writes the summary: one line of JSON on stdout."""
+    refuse_bootstrap(asked.pop("bootstrap_server", None))
+    if "ingest" in stages and not asked["log_dir"] and asked.get("rebuild") is None:
+        raise UsageError(f"{command}: give --log-dir DIR, a broker's log directory or a copy of one")
+    conf = dict(map(_conf_pair, asked.pop("conf")))
+    from jobs.settings import load_settings
+
+    flags: dict[str, object] = {name: asked.pop(name) for name in FLAGS}
+    flags["lock_timeout_s"] = flags.pop("lock_timeout")
+    flags["spark_conf"] = conf or None
+    settings = load_settings(flags=flags)
+    options = _run_options(stages, asked, settings)
+    from jobs.run import run as run_pipeline
+    from sharelens.cli.progress import progress_bars
+
+    with progress_bars() as progress:
+        summary = run_pipeline(options, _session(command, settings), progress)
+    tell(json_text({"command": command, "lake": str(options.lake), **summary.as_dict()}))
+
+
+def _run_options(stages: tuple[str, ...], asked: dict[str, Any], settings: Any) -> "RunOptions":
+    from jobs.options import RunOptions
+
+    names = asked.get("topic_names")
+    return RunOptions(
+        lake=Path(asked["lake"]),
+        log_dirs=tuple(asked.get("log_dir", ())),
+        until_ms=asked.get("until_ms"),
+        cluster_id=asked.get("cluster_id"),
+        include_uncommitted=asked.get("include_uncommitted", False),
+        include_deleted=asked.get("include_deleted", False),
+        topic_names=None if names is None else Path(names),
+        rebuild=asked.get("rebuild"),
+        lock_timeout_s=settings.lock_timeout_s,
+        require_rows=asked["require_rows"],
+        stages=stages,
+        spark_conf=dict(settings.spark_conf),
+        split_bytes=settings.split_bytes,
+    )
+
+
+def _session(command: str, settings: Any) -> Callable[[], Any]:
+    """Starts Spark when called; Spark itself is imported only then."""
+
+    def session() -> Any:
+        from jobs.session import spark_session
+
+        return spark_session(command, settings)
+
+    return session
+
+
+def _conf_pair(text: str) -> tuple[str, str]:
+    name, equals, value = text.partition("=")
+    if not equals or not name:
+        raise UsageError(f"--conf: {text!r} is not K=V; type --conf spark.executor.memory=4g")
+    return name, value
+
+
+def _run(**asked: Any) -> None:
+    """The whole pipeline, incremental: log directories in, delivery state out.
+
+    Reads what is new in the log directories, decodes and replays it, and publishes one cut. A run that was killed is
+    finished first. The summary is one line of JSON on stdout.
+    """
+    from jobs.options import STAGES
+
+    start("run", STAGES, asked)
+
+
+def _ingest(**asked: Any) -> None:
+    """Only the first stage: records and batch headers from log directories into bronze."""
+    start("ingest", ("ingest",), asked)
+
+
+def _decode(**asked: Any) -> None:
+    """Only the second stage: bronze records into typed silver rows."""
+    start("decode", ("decode",), asked)
+
+
+def _replay(**asked: Any) -> None:
+    """Only the third stage: silver records into the gold states, and publishes the cut."""
+    start("replay", ("replay", "publish"), asked)
+
+
+def _command(name: str, body: Command, options: list[Callable[[Command], Command]], example: str) -> click.Command:
+    return click.command(name, epilog=examples(example))(stacked(body, options))
+
+
+run = _command(
+    "run", _run, [LAKE, *READING, REBUILD, *ENGINE], "sharelens run --log-dir /var/kafka-copy --lake ./lake"
+)
+ingest = _command(
+    "ingest", _ingest, [LAKE, *READING, *ENGINE], "sharelens ingest --log-dir /disk1/kafka --log-dir /disk2/kafka --lake ./lake"
+)
+decode = _command("decode", _decode, [LAKE, *ENGINE], "sharelens decode --lake ./lake")
+replay = _command("replay", _replay, [LAKE, *ENGINE], "sharelens replay --lake ./lake")
+COMMANDS = (run, ingest, decode, replay)

@@ -1,0 +1,203 @@
+"""Options that several commands share, gathered into one value each."""
+
+import functools
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import click
+
+from sharelens.asked import DEFAULT_MAX_BYTES, CutAsked, Source
+from sharelens.filters import Wanted, parse_at_offset, parse_wanted
+from sharelens.output import Form, Shown
+from sharelens.times import Rounding, parse_time
+from state_model.errors import UsageError
+
+Command = Callable[..., None]
+BYTE_UNITS = {"": 1, "k": 10, "m": 20, "g": 30, "t": 40}
+
+
+class Time(click.ParamType[int]):
+    """A moment with a zone."""
+
+    name = "time"
+
+    def __init__(self, rounding: Rounding = Rounding.DOWN) -> None:
+        self.rounding = rounding
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
+        """Epoch milliseconds; UsageError with the line to type."""
+        if isinstance(value, int):
+            return value
+        option = param.opts[0] if param is not None else "--as-of"
+        return parse_time(str(value), option=option, rounding=self.rounding)
+
+
+class Size(click.ParamType[int]):
+    """A number of bytes, with k, M, G or T as powers of 1024."""
+
+    name = "bytes"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
+        """The number; a usage error for anything else."""
+        if isinstance(value, int):
+            return value
+        text = str(value).strip().lower().removesuffix("ib").removesuffix("b")
+        digits, unit = text.rstrip("kmgt"), text[len(text.rstrip("kmgt")) :]
+        if not digits.isdecimal() or unit not in BYTE_UNITS:
+            self.fail(f"{value!r} is no size; type 512M, 2G or a number of bytes", param, ctx)
+        return int(digits) << BYTE_UNITS[unit] if unit else int(digits)
+
+
+def stacked(command: Command, options: Sequence[Callable[[Command], Command]]) -> Command:
+    """The command with the options, shown by --help in the order given."""
+    for option in reversed(options):
+        command = option(command)
+    return command
+
+
+BOOTSTRAP = click.option("--bootstrap-server", metavar="HOST:PORT", help="A live cluster; comes in a later version.")
+CLUSTER = click.option("--cluster-id", metavar="ID", help="Needed when the lake holds several clusters.")
+UNCOMMITTED = click.option(
+    "--include-uncommitted", is_flag=True, help="Take records at or above the high watermark too (a dead broker's copy)."
+)
+DELETED = click.option("--include-deleted", is_flag=True, help="Read *-delete and *-stray partition folders too.")
+TOPIC_NAMES = click.option("--topic-names", metavar="FILE", help="Lines of TOPIC-ID NAME for topics that left no folder.")
+
+
+def refuse_bootstrap(bootstrap_server: str | None) -> None:
+    """A live cluster can't be read yet: one line, and what to type instead."""
+    if bootstrap_server is not None:
+        raise UsageError(
+            "--bootstrap-server comes in a later version; copy the broker's log directories and give them with --log-dir"
+        )
+
+
+def evidence_options(command: Command) -> Command:
+    """--lake or --log-dir and what goes with them; the command gets `source`."""
+
+    @functools.wraps(command)
+    def gathered(
+        *args: Any,
+        lake: str | None,
+        log_dir: tuple[str, ...],
+        bootstrap_server: str | None,
+        cluster_id: str | None,
+        include_uncommitted: bool,
+        include_deleted: bool,
+        topic_names: str | None,
+        max_bytes: int,
+        **others: Any,
+    ) -> None:
+        refuse_bootstrap(bootstrap_server)
+        if (lake is None) == (not log_dir):
+            raise UsageError("give either --lake DIR (the tables) or --log-dir DIR (a broker's log directory)")
+        if lake is not None and (include_uncommitted or include_deleted or topic_names):
+            raise UsageError(
+                "--include-uncommitted, --include-deleted and --topic-names go with --log-dir; for a lake give them to `run`"
+            )
+        source = Source(
+            lake=lake,
+            log_dirs=log_dir,
+            cluster_id=cluster_id,
+            include_uncommitted=include_uncommitted,
+            include_deleted=include_deleted,
+            topic_names=topic_names,
+            max_bytes=max_bytes,
+        )
+        command(*args, source=source, **others)
+
+    return stacked(
+        gathered,
+        [
+            click.option("--lake", metavar="DIR", help="The lake that `sharelens run` wrote."),
+            click.option("--log-dir", metavar="DIR", multiple=True, help="A broker's log directory, or a copy. Repeatable."),
+            BOOTSTRAP,
+            CLUSTER,
+            UNCOMMITTED,
+            DELETED,
+            TOPIC_NAMES,
+            click.option(
+                "--max-bytes", type=Size(), default=DEFAULT_MAX_BYTES, show_default="2G", help="State log read at most."
+            ),
+        ],
+    )
+
+
+def filter_options(command: Command) -> Command:
+    """--group, --topic and --partition, each repeatable; the command gets `wanted`."""
+
+    @functools.wraps(command)
+    def gathered(
+        *args: Any, group: tuple[str, ...], topic: tuple[str, ...], partition: tuple[int, ...], **others: Any
+    ) -> None:
+        command(*args, wanted=parse_wanted(group, topic, partition), **others)
+
+    return stacked(
+        gathered,
+        [
+            click.option("--group", metavar="GROUP", multiple=True, help="Only this share group. Repeatable."),
+            click.option("--topic", metavar="TOPIC", multiple=True, help="Only this topic: NAME, ID or NAME:0,1. Repeatable."),
+            click.option(
+                "--partition",
+                type=click.IntRange(min=0, max=2**31 - 1),
+                metavar="N",
+                multiple=True,
+                help="Only this partition of the topic. Repeatable.",
+            ),
+        ],
+    )
+
+
+def cut_options(command: Command) -> Command:
+    """--as-of and --at-offset; the command gets `cut`."""
+
+    @functools.wraps(command)
+    def gathered(*args: Any, as_of: int | None, at_offset: tuple[str, ...], **others: Any) -> None:
+        if as_of is not None and at_offset:
+            raise UsageError("--as-of and --at-offset name two different cuts; give one of them")
+        at_offsets = parse_at_offset(",".join(at_offset)) if at_offset else None
+        command(*args, cut=CutAsked(as_of_ms=as_of, at_offsets=at_offsets), **others)
+
+    return stacked(
+        gathered,
+        [
+            click.option("--as-of", type=Time(), metavar="TIME", help="All records with a log time up to and including TIME."),
+            click.option(
+                "--at-offset",
+                metavar="P:O[,P:O]",
+                multiple=True,
+                help="Records of state partition P up to and including log offset O (-1: none); others: all.",
+            ),
+        ],
+    )
+
+
+def output_options(command: Command) -> Command:
+    """--output and --limit; the command gets `shown`."""
+
+    @functools.wraps(command)
+    def gathered(*args: Any, output: str, limit: int | None, **others: Any) -> None:
+        command(*args, shown=Shown(form=Form(output), limit=limit), **others)
+
+    return stacked(
+        gathered,
+        [
+            click.option(
+                "--output", "-o", type=click.Choice([form.value for form in Form]), default="text", show_default=True,
+                help="Form of the answer on stdout.",
+            ),
+            click.option(
+                "--limit", type=click.IntRange(min=1), metavar="N", help="Rows at most  [default: 1000 in text, else all]"
+            ),
+        ],
+    )
+
+
+REQUIRE_COMPLETE = click.option(
+    "--require-complete", is_flag=True, help="Exit with 1 when any row rests on incomplete evidence."
+)
+
+
+def examples(*lines: str) -> str:
+    """The foot of a help page."""
+    return "\b\nExample:\n" + "\n".join(f"  {line}" for line in lines)

@@ -1,0 +1,154 @@
+"""The questions: state, records, trace, diff. None of them starts a JVM."""
+
+import click
+
+from sharelens.asked import CutAsked, Source
+from sharelens.cli.options import (
+    REQUIRE_COMPLETE,
+    Time,
+    cut_options,
+    evidence_options,
+    examples,
+    filter_options,
+    output_options,
+)
+from sharelens.filters import Wanted
+from sharelens.output import Answer, Shown, say, show
+from sharelens.times import Rounding
+from state_model.errors import UsageError
+
+INCOMPLETE = 1
+VERBOSE = click.option("--verbose", is_flag=True, help="In text, every range of record offsets instead of the first four.")
+
+
+def answer(answered: Answer, shown: Shown, require_complete: bool) -> None:
+    """Shows the answer; with --require-complete, exits 1 when a row is not complete."""
+    show(answered, shown)
+    if not require_complete or "completeness" not in answered.table.column_names:
+        return
+    from sharelens.questions.completeness import incomplete_rows
+
+    incomplete = incomplete_rows(answered.table.column("completeness"))
+    if incomplete:
+        say(f"sharelens: {incomplete} of {answered.table.num_rows} rows are not complete (--require-complete)")
+        raise click.exceptions.Exit(INCOMPLETE)
+
+
+@click.command(
+    epilog=examples(
+        "sharelens state --lake ./lake --group orders-workers --output json",
+        "sharelens state --log-dir /var/kafka-copy --at-offset 3:1200",
+    )
+)
+@evidence_options
+@filter_options
+@cut_options
+@VERBOSE
+@REQUIRE_COMPLETE
+@output_options
+def state(
+    source: Source, wanted: Wanted, cut: CutAsked, verbose: bool, require_complete: bool, shown: Shown
+) -> None:
+    """The state of share partitions: now, as of a time, or at offsets of the state log."""
+    from sharelens.questions import opening, state
+
+    with opening.open_evidence(source) as evidence:
+        answered = state.state(evidence, wanted, cut, verbose=verbose)
+    answer(answered, shown, require_complete)
+
+
+@click.command(
+    epilog=examples(
+        "sharelens records --log-dir /var/kafka-copy --topic orders:0 --output jsonl",
+        "sharelens records --lake ./lake --state-partition 3 --from-offset 1000 --to-offset 1100",
+    )
+)
+@evidence_options
+@filter_options
+@click.option("--from", "from_ms", type=Time(Rounding.UP), metavar="TIME", help="Log times from TIME on.")
+@click.option("--to", "to_ms", type=Time(Rounding.UP), metavar="TIME", help="Log times before TIME.")
+@click.option("--from-offset", type=click.IntRange(min=0), metavar="O", help="State log offsets from O on.")
+@click.option("--to-offset", type=click.IntRange(min=0), metavar="O", help="State log offsets before O.")
+@click.option(
+    "--state-partition",
+    type=click.IntRange(min=0, max=2**31 - 1),
+    multiple=True,
+    metavar="P",
+    help="Only this partition of __share_group_state. Repeatable.",
+)
+@VERBOSE
+@output_options
+def records(
+    source: Source,
+    wanted: Wanted,
+    from_ms: int | None,
+    to_ms: int | None,
+    from_offset: int | None,
+    to_offset: int | None,
+    state_partition: tuple[int, ...],
+    verbose: bool,
+    shown: Shown,
+) -> None:
+    """Decoded records of the state log, in (state partition, log offset) order."""
+    if from_ms is not None and to_ms is not None and to_ms < from_ms:
+        raise UsageError("records: --to lies before --from; exchange them")
+    from sharelens.questions import opening, records
+    from sharelens.questions.evidence import Span
+
+    span = Span(
+        from_ms=from_ms,
+        to_ms=to_ms,
+        from_offset=from_offset,
+        to_offset=to_offset,
+        state_partitions=frozenset(state_partition) or None,
+    )
+    with opening.open_evidence(source) as evidence:
+        answered = records.records(evidence, wanted, span, verbose=verbose)
+    show(answered, shown)
+
+
+@click.command(
+    epilog=examples("sharelens trace --lake ./lake --group orders-workers --topic orders --partition 0 --offset 4711")
+)
+@evidence_options
+@click.option("--group", metavar="GROUP", required=True, help="The share group.")
+@click.option("--topic", metavar="TOPIC", required=True, help="The topic: NAME or ID.")
+@click.option("--partition", type=click.IntRange(min=0, max=2**31 - 1), required=True, metavar="N", help="The partition.")
+@click.option("--offset", type=click.IntRange(min=0, max=2**63 - 1), required=True, metavar="O", help="The record's offset.")
+@REQUIRE_COMPLETE
+@output_options
+def trace(
+    source: Source, group: str, topic: str, partition: int, offset: int, require_complete: bool, shown: Shown
+) -> None:
+    """The life of one record: each delivery state, what ended it, when the start offset passed."""
+    from sharelens.filters import parse_wanted
+    from sharelens.questions import opening, trace
+
+    wanted = parse_wanted([group], [topic], [partition])
+    with opening.open_evidence(source) as evidence:
+        answered = trace.trace(evidence, wanted, offset)
+    answer(answered, shown, require_complete)
+
+
+@click.command(
+    epilog=examples("sharelens diff --lake ./lake --from 2026-11-21T05:00:00Z --to 2026-11-21T05:10:00Z --group orders-workers")
+)
+@evidence_options
+@filter_options
+@click.option("--from", "from_ms", type=Time(), metavar="TIME", required=True, help="The earlier moment (state as of TIME).")
+@click.option("--to", "to_ms", type=Time(), metavar="TIME", required=True, help="The later moment (state as of TIME).")
+@VERBOSE
+@REQUIRE_COMPLETE
+@output_options
+def diff(
+    source: Source, wanted: Wanted, from_ms: int, to_ms: int, verbose: bool, require_complete: bool, shown: Shown
+) -> None:
+    """What changed between two moments: scalars before and after, and record offsets whose delivery state differs."""
+    from sharelens.questions import diff, opening
+
+    with opening.open_evidence(source) as evidence:
+        answered = diff.diff(evidence, wanted, from_ms, to_ms, verbose=verbose)
+    answer(answered, shown, require_complete)
+
+
+COMMANDS = (state, records, trace, diff)

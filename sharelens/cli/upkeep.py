@@ -1,0 +1,55 @@
+"""doctor and demo."""
+
+import tempfile
+from pathlib import Path
+
+import click
+
+from sharelens.cli.options import examples, output_options
+from sharelens.output import Answer, Column, Shown, name_cell, say, show
+
+UNHEALTHY = 1
+
+
+@click.command(epilog=examples("sharelens doctor --lake ./lake --log-dir /var/kafka-copy"))
+@click.option("--lake", metavar="DIR", help="Check the rights on this lake too.")
+@click.option("--log-dir", metavar="DIR", multiple=True, help="Check that this log directory can be read. Repeatable.")
+@output_options
+def doctor(lake: str | None, log_dir: tuple[str, ...], shown: Shown) -> None:
+    """Checks Python, Java, Delta's jars, disk, memory and directory rights, and says what to do."""
+    import pyarrow as pa
+
+    from sharelens.doctor import run_checks
+
+    checks = run_checks(lake=lake, log_dirs=log_dir)
+    rows = [{"check": check.name, "ok": check.ok, "detail": check.detail, "what_to_do": check.what_to_do} for check in checks]
+    columns = (
+        Column(heading="CHECK", cell=lambda row: name_cell(row["check"])),
+        Column(heading="OK", cell=lambda row: "yes" if row["ok"] else "NO"),
+        Column(heading="DETAIL", cell=lambda row: str(row["detail"])),
+        Column(heading="WHAT-TO-DO", cell=lambda row: str(row["what_to_do"] or "-")),
+    )
+    schema = pa.schema([("check", pa.string()), ("ok", pa.bool_()), ("detail", pa.string()), ("what_to_do", pa.string())])
+    show(Answer(table=pa.Table.from_pylist(rows, schema=schema), columns=columns), shown)
+    failed = [check.name for check in checks if not check.ok]
+    if failed:
+        say(f"sharelens: {', '.join(failed)} not as needed")
+        raise click.exceptions.Exit(UNHEALTHY)
+
+
+@click.command(epilog=examples("sharelens demo", "sharelens demo --lake ./demo-lake"))
+@click.option("--lake", metavar="DIR", help="Keep the lake here (a new or empty folder)  [default: a temporary one]")
+@click.option("--set", "data_set", type=click.Choice(["basic", "dlq"]), default="basic", show_default=True,
+              help="Which recorded broker log to take.")
+def demo(lake: str | None, data_set: str) -> None:
+    """The whole story on a log that a real Kafka wrote: into a lake, then state, status and the life of one record."""
+    from sharelens.cli.demonstration import demonstrate
+
+    if lake is not None:
+        demonstrate(data_set, Path(lake))
+        return
+    with tempfile.TemporaryDirectory(prefix="sharelens-demo-") as folder:
+        demonstrate(data_set, Path(folder) / "lake")
+
+
+COMMANDS = (doctor, demo)

@@ -1,0 +1,75 @@
+"""Which share partitions a question is about, as typed: `--group`, `--topic NAME|ID[:0,1]`, `--partition`."""
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from state_model.errors import UsageError
+
+TOPIC_ID = re.compile(r"[A-Za-z0-9_-]{22}")
+PARTITION = re.compile(r"\d{1,10}")
+LAST_PARTITION = 2**31 - 1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TopicChoice:
+    """A topic as typed (name or id) and the partitions named with it; None means all of them."""
+
+    text: str
+    partitions: frozenset[int] | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wanted:
+    """What was typed; an empty field puts no condition."""
+
+    groups: frozenset[str] = frozenset()
+    topics: tuple[TopicChoice, ...] = ()
+    partitions: frozenset[int] = frozenset()
+
+    @property
+    def everything(self) -> bool:
+        """No condition at all."""
+        return not (self.groups or self.topics or self.partitions)
+
+
+def parse_partition(text: str, *, option: str) -> int:
+    """A partition number (0 to 2^31 - 1); UsageError otherwise."""
+    if not PARTITION.fullmatch(text) or int(text) > LAST_PARTITION:
+        raise UsageError(f"{option}: {text!r} is no partition; type a number from 0 on, as in {option} 0")
+    return int(text)
+
+
+def parse_topic(text: str) -> TopicChoice:
+    """`orders`, `orders:0,2` or a topic id in the place of the name, as Kafka's own tools take it."""
+    name, colon, numbers = text.partition(":")
+    if not name:
+        raise UsageError(f"--topic: {text!r} names no topic; type --topic NAME, --topic NAME:0,1 or --topic ID")
+    if not colon:
+        return TopicChoice(text=name)
+    partitions = frozenset(parse_partition(number.strip(), option=f"--topic {name}:") for number in numbers.split(","))
+    return TopicChoice(text=name, partitions=partitions)
+
+
+def parse_wanted(groups: Iterable[str], topics: Iterable[str], partitions: Iterable[int]) -> Wanted:
+    """The conditions of one command line."""
+    return Wanted(
+        groups=frozenset(groups),
+        topics=tuple(parse_topic(topic) for topic in topics),
+        partitions=frozenset(partitions),
+    )
+
+
+def parse_at_offset(text: str) -> dict[int, int]:
+    """`P:O[,P:O...]`: per state partition the last log offset that counts; -1 means none of its records."""
+    cuts: dict[int, int] = {}
+    for part in text.split(","):
+        found = re.fullmatch(r"\s*(\d{1,10}):(-1|\d{1,19})\s*", part)
+        if found is None or int(found[1]) > LAST_PARTITION or int(found[2]) >= 2**63:
+            raise UsageError(
+                f"--at-offset: {part!r} is not STATE-PARTITION:OFFSET; type --at-offset 0:1234 (or 0:1234,3:77; -1 = none)"
+            )
+        if int(found[1]) in cuts:
+            raise UsageError(f"--at-offset: state partition {found[1]} is named twice; name it once")
+        cuts[int(found[1])] = int(found[2])
+    return cuts

@@ -1,0 +1,334 @@
+"""The only place that prints: one document on stdout as text, JSON, JSON lines, CSV or YAML; everything else on stderr."""
+
+import csv
+import itertools
+import json
+import sys
+import unicodedata
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import date, datetime, timedelta
+from decimal import Decimal
+from enum import Enum
+from math import isfinite
+from typing import TYPE_CHECKING, TextIO
+
+from sharelens.times import MILLISECOND, time_text
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+TEXT_LIMIT = 1000
+UNKNOWN = "-"
+ROWS_AT_ONCE = 4096
+WIDTH_SAMPLE = 1000
+
+
+class Form(Enum):
+    """How an answer is written."""
+
+    TEXT = "text"
+    JSON = "json"
+    JSONL = "jsonl"
+    CSV = "csv"
+    YAML = "yaml"
+
+
+Row = Mapping[str, object]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Column:
+    """One column of the text form: its heading and how a row's cell is made."""
+
+    heading: str
+    cell: Callable[[Row], str]
+    right: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Answer:
+    """Rows with their text columns (empty: one for each column of the table), and what has to be said with them."""
+
+    table: "pa.Table"
+    columns: tuple[Column, ...] = ()
+    summary: str | None = None
+    warnings: tuple[str, ...] = ()
+    none: str = "nothing found"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Report:
+    """Several answers in one document: an object in JSON and YAML, titled parts in text. CSV has the first alone."""
+
+    parts: Mapping[str, Answer]
+    summary: str | None = None
+    warnings: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Shown:
+    """How the answer was asked for; no limit means 1000 rows in text and all rows elsewhere."""
+
+    form: Form = Form.TEXT
+    limit: int | None = None
+
+    @property
+    def most(self) -> int | None:
+        """Rows to write at most."""
+        if self.limit is None and self.form is Form.TEXT:
+            return TEXT_LIMIT
+        return self.limit
+
+
+def say(line: str) -> None:
+    """One line on stderr, whatever names it quotes."""
+    print("".join(letter if letter.isprintable() else _escaped(letter) for letter in line), file=sys.stderr)
+
+
+def tell(text: str) -> None:
+    """One line on stdout."""
+    print(text)
+
+
+def visible(text: str) -> str:
+    """The text with everything that a terminal could act on, and the backslash, escaped; blanks stay."""
+    if text.isprintable() and "\\" not in text:
+        return text
+    return "".join(_escaped(letter) for letter in text)
+
+
+def _escaped(letter: str) -> str:
+    if letter == "\\":
+        return "\\\\"
+    if letter.isprintable():
+        return letter
+    short = {"\n": "\\n", "\r": "\\r", "\t": "\\t"}.get(letter)
+    if short is not None:
+        return short
+    code = ord(letter)
+    if code < 0x100:
+        return f"\\x{code:02x}"
+    return f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"
+
+
+def name_cell(text: object) -> str:
+    """A name as one word of a table: quoted when blanks, quotes or emptiness would blur where it ends."""
+    if text is None:
+        return UNKNOWN
+    shown = visible(str(text))
+    blurred = not shown or shown == UNKNOWN or '"' in shown or any(letter.isspace() for letter in shown)
+    return '"' + shown.replace('"', '\\"') + '"' if blurred else shown
+
+
+def known(value: object) -> str:
+    """A number as it is; `-` for null and for Kafka's -1."""
+    return UNKNOWN if value is None or value == -1 else str(value)
+
+
+def name_column(heading: str, field: str) -> Column:
+    """A column of names."""
+    return Column(heading=heading, cell=lambda row: name_cell(row[field]))
+
+
+def number_column(heading: str, field: str) -> Column:
+    """A column of numbers in which null and -1 mean unknown."""
+    return Column(heading=heading, cell=lambda row: known(row[field]), right=True)
+
+
+def time_column(heading: str, field: str) -> Column:
+    """A column of epoch milliseconds, written in ISO-8601; 0 and -1 mean unknown."""
+
+    def cell(row: Row) -> str:
+        value = row[field]
+        return time_text(value) if isinstance(value, int) and value > 0 else UNKNOWN
+
+    return Column(heading=heading, cell=cell)
+
+
+def heading(field: str) -> str:
+    """The heading of a field: upper-case, hyphenated."""
+    return visible(field).upper().replace("_", "-")
+
+
+def rows_of(table: "pa.Table", most: int | None = None) -> Iterator[dict[str, object]]:
+    """Rows as dictionaries, a bounded number of them in memory."""
+    for batch in table.slice(0, most).to_batches(max_chunksize=ROWS_AT_ONCE):
+        yield from batch.to_pylist()
+
+
+def plain(value: object) -> object:
+    """A value of JSON: times in ISO-8601, bytes in hex, numbers that are none as null."""
+    match value:
+        case None | bool() | int() | str():
+            return value
+        case float():
+            return value if isfinite(value) else None
+        case Decimal():
+            return int(value) if value == value.to_integral_value() else str(value)
+        case bytes():
+            return value.hex()
+        case datetime():
+            return value.isoformat().replace("+00:00", "Z")
+        case date():
+            return value.isoformat()
+        case timedelta():
+            return value / MILLISECOND
+        case dict():
+            return {str(name): plain(part) for name, part in value.items()}
+        case list() | tuple():
+            return [plain(part) for part in value]
+        case _:
+            return str(value)
+
+
+def show(answer: Answer | Report, shown: Shown) -> None:
+    """Writes an answer to stdout in the form asked for; warnings, and lines that no form but text has, to stderr."""
+    if isinstance(answer, Report):
+        _show_report(answer, shown)
+    else:
+        _show_rows(answer, shown)
+    for warning in answer.warnings:
+        say(f"warning: {warning}")
+    if answer.summary is not None:
+        if shown.form is Form.TEXT:
+            tell(answer.summary)
+        else:
+            say(answer.summary)
+
+
+def _show_rows(answer: Answer, shown: Shown) -> None:
+    out = sys.stdout
+    if shown.form is Form.TEXT:
+        _write_text(answer, shown.most, out)
+        return
+    rows = rows_of(answer.table, shown.most)
+    match shown.form:
+        case Form.JSON:
+            _write_json(rows, out)
+        case Form.JSONL:
+            for row in rows:
+                out.write(json_text(row) + "\n")
+        case Form.CSV:
+            _write_csv(rows, answer.table.column_names, out)
+        case Form.YAML:
+            _write_yaml(rows, out)
+    more = _left_off(answer.table.num_rows, shown.most)
+    if more:
+        say(more)
+
+
+def _show_report(report: Report, shown: Shown) -> None:
+    out = sys.stdout
+    match shown.form:
+        case Form.TEXT:
+            for title, part in report.parts.items():
+                out.write(title.upper().replace("_", " ") + "\n")
+                _write_text(part, shown.most, out)
+                out.write("\n")
+        case Form.CSV:
+            _show_rows(next(iter(report.parts.values())), shown)
+        case form:
+            document = {title: list(map(plain, rows_of(part.table, shown.most))) for title, part in report.parts.items()}
+            if form is Form.YAML:
+                out.write(yaml_text(document))
+            else:
+                out.write(json_text(document) + "\n")
+
+
+def _left_off(rows: int, most: int | None) -> str:
+    if most is None or rows <= most:
+        return ""
+    return f"... {rows - most} more rows; --limit {rows} shows them all"
+
+
+def json_text(value: object) -> str:
+    """One line of JSON in ASCII, so that no name in it can move a terminal's cursor."""
+    return json.dumps(plain(value), allow_nan=False)
+
+
+def yaml_text(value: object) -> str:
+    """A YAML document in the order of the fields."""
+    import yaml
+
+    dumper = getattr(yaml, "CSafeDumper", yaml.SafeDumper)
+    return str(yaml.dump(plain(value), Dumper=dumper, sort_keys=False, default_flow_style=False))
+
+
+def _write_json(rows: Iterable[Row], out: TextIO) -> None:
+    first = True
+    for row in rows:
+        out.write("[\n " if first else ",\n ")
+        out.write(json_text(row))
+        first = False
+    out.write("[]\n" if first else "\n]\n")
+
+
+def _write_yaml(rows: Iterator[dict[str, object]], out: TextIO) -> None:
+    first = True
+    while some := list(itertools.islice(rows, ROWS_AT_ONCE)):
+        out.write(yaml_text(some))
+        first = False
+    if first:
+        out.write("[]\n")
+
+
+def _write_csv(rows: Iterable[Row], names: Sequence[str], out: TextIO) -> None:
+    writer = csv.writer(out, lineterminator="\n")
+    writer.writerow(names)
+    for row in rows:
+        writer.writerow([_csv_cell(plain(value)) for value in row.values()])
+
+
+def _csv_cell(value: object) -> object:
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    return json.dumps(value) if isinstance(value, list | dict) else value
+
+
+def _write_text(answer: Answer, most: int | None, out: TextIO) -> None:
+    """Aligned columns; widths are those of the first thousand rows, so that any number of rows can be written."""
+    columns = answer.columns or tuple(_generic_column(name) for name in answer.table.column_names)
+    lines = ([column.cell(row) for column in columns] for row in rows_of(answer.table, most))
+    sample = list(itertools.islice(lines, WIDTH_SAMPLE))
+    if not sample:
+        out.write(f"{answer.none}\n")
+        return
+    titles = [column.heading for column in columns]
+    widths = [max(map(text_width, cells)) for cells in zip(titles, *sample, strict=True)]
+    for line in itertools.chain([titles], sample, lines):
+        out.write(_aligned(line, widths, columns) + "\n")
+    more = _left_off(answer.table.num_rows, most)
+    if more:
+        out.write(more + "\n")
+
+
+def _generic_column(name: str) -> Column:
+    def cell(row: Row) -> str:
+        value = plain(row[name])
+        if value is None:
+            return UNKNOWN
+        return visible(value if isinstance(value, str) else json.dumps(value))
+
+    return Column(heading=heading(name), cell=cell)
+
+
+def _aligned(cells: Sequence[str], widths: Sequence[int], columns: Sequence[Column]) -> str:
+    padded = []
+    for cell, width, column in zip(cells, widths, columns, strict=True):
+        blanks = " " * (width - text_width(cell))
+        padded.append(blanks + cell if column.right else cell + blanks)
+    return "  ".join(padded).rstrip()
+
+
+def text_width(text: str) -> int:
+    """Columns that the text takes on a terminal."""
+    if text.isascii():
+        return len(text)
+    return sum(_letter_width(letter) for letter in text)
+
+
+def _letter_width(letter: str) -> int:
+    if unicodedata.combining(letter):
+        return 0
+    return 2 if unicodedata.east_asian_width(letter) in "WF" else 1

@@ -1,0 +1,1 @@
+"""What can be asked: each question is written once, over evidence that is a lake's tables or a log read in place."""

@@ -1,0 +1,93 @@
+"""How complete an answer is: the closing line, warnings about the cut, refusals of cuts outside the evidence."""
+
+from collections.abc import Mapping, Sequence
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from sharelens.asked import CutAsked
+from sharelens.questions.evidence import Cut, Evidence, StatePartitionCover
+from sharelens.times import time_text
+from state_model.errors import SharelensError, UsageError
+
+COMPLETE = "complete"
+
+
+def cut_of(asked: CutAsked) -> Cut:
+    """The cut that was asked for."""
+    return Cut(as_of_ms=asked.as_of_ms, at_offsets=asked.at_offsets or {})
+
+
+def check_cut(evidence: Evidence, cut: Cut) -> list[str]:
+    """What has to be said about the cut, once the answer was found (a log's extent is known when it was read).
+
+    Raises:
+        SharelensError: the cut lies before the evidence.
+        UsageError: a state partition that the evidence does not have.
+    """
+    if cut.as_of_ms is not None:
+        return _check_time(evidence, cut.as_of_ms)
+    return _check_offsets(evidence, cut.at_offsets) if cut.at_offsets else []
+
+
+def _check_time(evidence: Evidence, moment_ms: int) -> list[str]:
+    first, last = times(evidence.cover())
+    if first is None or last is None:
+        raise SharelensError(f"{evidence.place} holds no share-group state, so nothing can be said about {time_text(moment_ms)}")
+    if moment_ms < first:
+        raise SharelensError(
+            f"{time_text(moment_ms)} lies before the evidence in {evidence.place}, which begins at {time_text(first)}"
+        )
+    warnings = []
+    if moment_ms > last:
+        warnings.append(f"the evidence ends at {time_text(last)}; answered as of there, not as of {time_text(moment_ms)}")
+    for step in evidence.clock_steps(moment_ms):
+        warnings.append(
+            f"state partition {step.state_partition}: a clock had run {step.ahead_ms / 1000:.0f} s ahead of records that were "
+            f"written by {time_text(moment_ms)}; to count them too: --at-offset {step.state_partition}:{step.last_offset}"
+        )
+    return warnings
+
+
+def _check_offsets(evidence: Evidence, at_offsets: Mapping[int, int]) -> list[str]:
+    held = {part.state_partition: part for part in evidence.cover()}
+    warnings = []
+    for number, last in sorted(at_offsets.items()):
+        part = held.get(number)
+        if part is None:
+            there = ", ".join(map(str, held)) or "none"
+            raise UsageError(f"--at-offset: no state partition {number} in {evidence.place}; there: {there}")
+        if last != -1 and last < part.first_offset:
+            raise SharelensError(
+                f"log offset {last} of state partition {number} lies before the evidence in {evidence.place}, "
+                f"which begins at {part.first_offset}"
+            )
+        if last >= part.end_offset_exclusive:
+            end = part.end_offset_exclusive - 1
+            warnings.append(f"state partition {number} ends at log offset {end}; answered as of there, not of {last}")
+    return warnings
+
+
+def times(cover: Sequence[StatePartitionCover]) -> tuple[int | None, int | None]:
+    """First and last log time of the evidence; None when it holds no record."""
+    first = min((part.first_ms for part in cover if part.first_ms is not None), default=None)
+    last = max((part.last_ms for part in cover if part.last_ms is not None), default=None)
+    return first, last
+
+
+def evidence_line(cover: Sequence[StatePartitionCover], incomplete: int = 0) -> str:
+    """The line that closes every answer in text."""
+    first, last = times(cover)
+    gaps = sum(len(part.losses) for part in cover)
+    quarantined = sum(part.quarantined for part in cover)
+    held_back = sum(part.held_back for part in cover)
+    rows = f"; {incomplete} rows not complete" if incomplete else ""
+    return (
+        f"evidence: {len(cover)} state partitions, {time_text(first)} to {time_text(last)}; "
+        f"gaps {gaps}, quarantined {quarantined}, held back {held_back}{rows}"
+    )
+
+
+def incomplete_rows(completeness: pa.ChunkedArray) -> int:
+    """Rows that are not marked complete."""
+    return int(pc.sum(pc.not_equal(completeness, COMPLETE)).as_py() or 0)

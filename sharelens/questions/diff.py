@@ -1,0 +1,170 @@
+"""What changed between two moments: scalars before and after, and the record offsets whose delivery state differs."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import pyarrow as pa
+
+from sharelens.filters import Wanted
+from sharelens.output import Answer, Column, Row, known, name_column, number_column
+from sharelens.questions.completeness import check_cut, evidence_line, incomplete_rows
+from sharelens.questions.evidence import Cut, Evidence
+from sharelens.questions.naming import ensure_known, resolve
+from sharelens.questions.shape import range_text
+from sharelens.questions.state import completeness_cell, state_table, topic_cell
+from state_model.errors import UsageError
+
+SCALARS = (
+    ("snapshot_epoch", pa.int32()),
+    ("state_epoch", pa.int32()),
+    ("leader_epoch", pa.int32()),
+    ("start_offset", pa.int64()),
+    ("delivery_complete_count", pa.int32()),
+    ("log_offset", pa.int64()),
+)
+SIDE = pa.struct([pa.field("delivery_state", pa.int8()), pa.field("delivery_state_name", pa.string()), pa.field("delivery_count", pa.int16())])
+CHANGED_RANGE = pa.struct(
+    [pa.field("first_offset", pa.int64()), pa.field("last_offset", pa.int64()), pa.field("before", SIDE), pa.field("after", SIDE)]
+)
+SCHEMA = pa.schema(
+    [
+        pa.field("cluster_id", pa.string()),
+        pa.field("group_id", pa.string()),
+        pa.field("topic_id", pa.string()),
+        pa.field("topic", pa.string()),
+        pa.field("partition", pa.int32()),
+        pa.field("state_partition", pa.int32()),
+        pa.field("change", pa.string()),
+        *(pa.field(f"{name}_{side}", kind) for name, kind in SCALARS for side in ("before", "after")),
+        pa.field("changed_ranges", pa.list_(CHANGED_RANGE)),
+        pa.field("completeness", pa.string()),
+        pa.field("completeness_reason", pa.string()),
+    ]
+)
+RANGES_SHOWN = 4
+Batch = Mapping[str, Any]
+
+
+def diff(evidence: Evidence, wanted: Wanted, from_ms: int, to_ms: int, *, verbose: bool = False) -> Answer:
+    """The answer to `sharelens diff`: share partitions that differ as of the two times, sorted by key."""
+    if to_ms < from_ms:
+        raise UsageError("diff: --to lies before --from; exchange them")
+    keys = resolve(evidence, wanted)
+    cuts = (Cut(as_of_ms=from_ms), Cut(as_of_ms=to_ms))
+    before, after = (_by_key(state_table(evidence, keys, cut)) for cut in cuts)
+    warnings = [warning for cut in cuts for warning in check_cut(evidence, cut)]
+    if not before and not after:
+        ensure_known(evidence, wanted, keys)
+    rows = [row for key in sorted(before.keys() | after.keys()) if (row := compared(before.get(key), after.get(key)))]
+    table = pa.Table.from_pylist(rows, schema=SCHEMA)
+    return Answer(
+        table=table,
+        columns=_text_columns(None if verbose else RANGES_SHOWN),
+        summary=evidence_line(evidence.cover(), incomplete_rows(table.column("completeness"))),
+        warnings=tuple(dict.fromkeys(warnings)),
+        none="no difference",
+    )
+
+
+def _by_key(table: pa.Table) -> dict[tuple[str, str, int], dict[str, Any]]:
+    return {(row["group_id"], row["topic_id"], row["partition"]): row for row in table.to_pylist()}
+
+
+def compared(before: dict[str, Any] | None, after: dict[str, Any] | None) -> dict[str, Any] | None:
+    """One row of the answer; None when nothing changed."""
+    some = after or before
+    if some is None:
+        return None
+    ranges = list(changed_ranges(_batches(before), _batches(after)))
+    scalars = {}
+    for name, _ in SCALARS:
+        scalars[f"{name}_before"] = before and before[name]
+        scalars[f"{name}_after"] = after and after[name]
+    if before is not None and after is not None and before["log_offset"] == after["log_offset"]:
+        return None
+    change = "appeared" if before is None else "deleted" if after is None else "changed"
+    return {name: some[name] for name in SCHEMA.names if name in some} | scalars | {"change": change, "changed_ranges": ranges}
+
+
+def _batches(row: Mapping[str, Any] | None) -> Sequence[Batch]:
+    return row["state_batches"] if row is not None else []
+
+
+def changed_ranges(before: Sequence[Batch], after: Sequence[Batch]) -> Iterator[dict[str, Any]]:
+    """Offset ranges whose delivery state or count differs; a side without state is null. Both lists ascend, disjoint."""
+    bounds = sorted({bound for batch in (*before, *after) for bound in (batch["first_offset"], batch["last_offset"] + 1)})
+    open_range: dict[str, Any] | None = None
+    old, new = _Cursor(before), _Cursor(after)
+    for first, end in zip(bounds, bounds[1:], strict=False):
+        was, now = old.at(first), new.at(first)
+        if was == now:
+            continue
+        if open_range and open_range["last_offset"] + 1 == first and (open_range["before"], open_range["after"]) == (was, now):
+            open_range["last_offset"] = end - 1
+            continue
+        if open_range:
+            yield open_range
+        open_range = {"first_offset": first, "last_offset": end - 1, "before": was, "after": now}
+    if open_range:
+        yield open_range
+
+
+class _Cursor:
+    """Walks ascending, disjoint batches along ascending offsets."""
+
+    def __init__(self, batches: Sequence[Batch]) -> None:
+        self.batches = batches
+        self.next = 0
+
+    def at(self, offset: int) -> dict[str, Any] | None:
+        """State and count at the offset; None where no batch covers it."""
+        while self.next < len(self.batches) and self.batches[self.next]["last_offset"] < offset:
+            self.next += 1
+        if self.next == len(self.batches) or self.batches[self.next]["first_offset"] > offset:
+            return None
+        batch = self.batches[self.next]
+        return {name: batch[name] for name in ("delivery_state", "delivery_state_name", "delivery_count")}
+
+
+def _text_columns(most: int | None) -> tuple[Column, ...]:
+    def pair(field: str) -> Column:
+        def cell(row: Row) -> str:
+            was, now = known(row[f"{field}_before"]), known(row[f"{field}_after"])
+            return now if was == now else f"{was}>{now}"
+
+        title = {"log_offset": "STATE-LOG-OFFSET"}.get(field, field.upper().replace("_", "-"))
+        return Column(heading=title, cell=cell, right=True)
+
+    return (
+        name_column("GROUP", "group_id"),
+        Column(heading="TOPIC", cell=topic_cell),
+        number_column("PARTITION", "partition"),
+        pair("leader_epoch"),
+        pair("start_offset"),
+        name_column("CHANGE", "change"),
+        pair("delivery_complete_count"),
+        pair("state_epoch"),
+        pair("snapshot_epoch"),
+        number_column("STATE-PARTITION", "state_partition"),
+        pair("log_offset"),
+        Column(heading="COMPLETENESS", cell=completeness_cell),
+        Column(heading="RECORD-OFFSETS", cell=lambda row: _ranges_cell(row, most)),
+    )
+
+
+def _ranges_cell(row: Row, most: int | None) -> str:
+    ranges = row["changed_ranges"]
+    if not isinstance(ranges, list) or not ranges:
+        return "-"
+    more = f", ... {len(ranges) - most} more" if most is not None and len(ranges) > most else ""
+    return ", ".join(map(_range_text, ranges[:most])) + more
+
+
+def _range_text(changed: Batch) -> str:
+    was, now = changed["before"], changed["after"]
+    offsets = range_text({**changed, "delivery_state_name": "", "delivery_count": ""}).split(" ")[0]
+    return f"{offsets} {_side_text(was)}>{_side_text(now)}"
+
+
+def _side_text(side: Batch | None) -> str:
+    return "-" if side is None else f"{side['delivery_state_name']}/{side['delivery_count']}"

@@ -1,0 +1,186 @@
+"""What a question may ask its evidence for. A lake and a log directory both answer with the same Arrow schemas."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from types import TracebackType
+from typing import Protocol, Self
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from state_model.columnar.replay import Loss
+
+KEY = ["group_id", "topic_id", "partition"]
+KEY_ORDER = [(name, "ascending") for name in KEY]
+LOG_ORDER = [("state_partition", "ascending"), ("log_offset", "ascending")]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Keys:
+    """The share partitions that a question is about; None puts no condition. Topics are ids, each with its partitions."""
+
+    groups: frozenset[str] | None = None
+    topics: Mapping[str, frozenset[int] | None] | None = None
+    partitions: frozenset[int] | None = None
+
+    def expression(self) -> pc.Expression | None:
+        """The condition on the columns group_id, topic_id and partition; None when there is no condition."""
+        parts: list[pc.Expression] = []
+        if self.groups is not None:
+            parts.append(pc.field("group_id").isin(pa.array(sorted(self.groups), pa.string())))
+        if self.topics is not None:
+            parts.append(self._topic_condition(self.topics))
+        if self.partitions is not None:
+            parts.append(pc.field("partition").isin(pa.array(sorted(self.partitions), pa.int32())))
+        return all_of(*parts)
+
+    @staticmethod
+    def _topic_condition(topics: Mapping[str, frozenset[int] | None]) -> pc.Expression:
+        whole = sorted(topic for topic, partitions in topics.items() if partitions is None)
+        condition = pc.field("topic_id").isin(pa.array(whole, pa.string()))
+        for topic, partitions in sorted(topics.items()):
+            if partitions is not None:
+                numbers = pa.array(sorted(partitions), pa.int32())
+                condition |= (pc.field("topic_id") == topic) & pc.field("partition").isin(numbers)
+        return condition
+
+    @property
+    def only(self) -> tuple[str, str, int] | None:
+        """(group, topic id, partition) when exactly one share partition is meant."""
+        if self.groups is None or self.topics is None or len(self.groups) != 1 or len(self.topics) != 1:
+            return None
+        (group,), ((topic, named),) = self.groups, self.topics.items()
+        numbers = named if self.partitions is None else self.partitions if named is None else named & self.partitions
+        return (group, topic, next(iter(numbers))) if numbers is not None and len(numbers) == 1 else None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cut:
+    """A prefix of the log: up to and including a log time, or log offsets of state partitions; neither means all of it."""
+
+    as_of_ms: int | None = None
+    at_offsets: Mapping[int, int] = field(default_factory=dict)
+
+    @property
+    def whole(self) -> bool:
+        """Nothing is cut off."""
+        return self.as_of_ms is None and not self.at_offsets
+
+    def expression(self, offset: str = "log_offset", time: str = "log_time_ms") -> pc.Expression | None:
+        """The condition on a row's offset and time columns (and state_partition); None for the whole log."""
+        if self.as_of_ms is not None:
+            return pc.field(time) <= self.as_of_ms
+        parts = [
+            (pc.field("state_partition") != partition) | (pc.field(offset) <= last)
+            for partition, last in sorted(self.at_offsets.items())
+        ]
+        return all_of(*parts)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Span:
+    """Which records are wanted: log times and log offsets, half-open, and state partitions; None puts no condition."""
+
+    from_ms: int | None = None
+    to_ms: int | None = None
+    from_offset: int | None = None
+    to_offset: int | None = None
+    state_partitions: frozenset[int] | None = None
+
+    def expression(self) -> pc.Expression | None:
+        """The condition on log_time_ms, log_offset and state_partition; None when there is none."""
+        parts: list[pc.Expression] = []
+        if self.from_ms is not None:
+            parts.append(pc.field("log_time_ms") >= self.from_ms)
+        if self.to_ms is not None:
+            parts.append(pc.field("log_time_ms") < self.to_ms)
+        if self.from_offset is not None:
+            parts.append(pc.field("log_offset") >= self.from_offset)
+        if self.to_offset is not None:
+            parts.append(pc.field("log_offset") < self.to_offset)
+        if self.state_partitions is not None:
+            parts.append(pc.field("state_partition").isin(pa.array(sorted(self.state_partitions), pa.int32())))
+        return all_of(*parts)
+
+
+def all_of(*conditions: pc.Expression | None) -> pc.Expression | None:
+    """The conjunction; None when every part is None."""
+    together: pc.Expression | None = None
+    for condition in conditions:
+        if condition is not None:
+            together = condition if together is None else together & condition
+    return together
+
+
+def kept(table: pa.Table, condition: pc.Expression | None) -> pa.Table:
+    """The rows that meet the condition, in their order."""
+    return table if condition is None else table.filter(condition)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StatePartitionCover:
+    """What is held of one state partition.
+
+    Offsets are those of the state topic's log; `end_offset_exclusive` is where the evidence ends. Times are
+    log times (None: no record held). `held_back` counts offsets at or above the high watermark that were left out.
+    """
+
+    log_topic_id: str
+    state_partition: int
+    first_offset: int
+    end_offset_exclusive: int
+    log_start_offset: int
+    first_ms: int | None
+    last_ms: int | None
+    held_back: int = 0
+    quarantined: int = 0
+    losses: tuple[Loss, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClockStep:
+    """Records whose own time lies at or before a moment although the log's running time had passed it by over a minute."""
+
+    state_partition: int
+    last_offset: int
+    ahead_ms: int
+
+
+class Evidence(Protocol):
+    """A lake at its published cut, or log directories. Rows are those of one cluster."""
+
+    @property
+    def place(self) -> str:
+        """Where the evidence lies, for messages."""
+
+    @property
+    def cluster_id(self) -> str | None:
+        """Id of the cluster; None when nothing says it."""
+
+    def names(self) -> Mapping[str, str]:
+        """Topic ids and names, as far as known."""
+
+    def share_partitions(self) -> pa.Table:
+        """Every share partition ever seen: group_id, topic_id, partition, without repetition."""
+
+    def records(self, keys: Keys, span: Span) -> pa.Table:
+        """SHARE_RECORD rows in (state_partition, log_offset) order."""
+
+    def states(self, keys: Keys, cut: Cut) -> pa.Table:
+        """SHARE_PARTITION_STATE rows of the live share partitions after the records of the cut, in any order."""
+
+    def history(self, keys: Keys) -> pa.Table:
+        """SHARE_PARTITION_HISTORY rows in (state_partition, log_offset) order."""
+
+    def delivery(self, keys: Keys, offset: int) -> pa.Table:
+        """DELIVERY_HISTORY rows whose range covers the record offset, in any order."""
+
+    def cover(self) -> Sequence[StatePartitionCover]:
+        """What is held of each state partition (newest incarnation of the state topic), in their order."""
+
+    def clock_steps(self, moment_ms: int) -> Sequence[ClockStep]:
+        """Steps of the writers' clocks that blur what `as of` this moment means; one per state partition at most."""
+
+    def __enter__(self) -> Self: ...
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None: ...

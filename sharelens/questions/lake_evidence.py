@@ -1,0 +1,224 @@
+"""Evidence from a lake: the tables of the newest published cut, conditions pushed into the scan."""
+
+from collections.abc import Mapping, Sequence
+from functools import cached_property
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from lake.errors import LakeError
+from lake.scan import Lake, open_lake
+from sharelens.output import name_cell
+from sharelens.questions import assembly, losses
+from sharelens.questions.evidence import LOG_ORDER, ClockStep, Cut, Keys, Span, StatePartitionCover, all_of, kept
+from state_model.columnar import schemas
+from state_model.columnar.replay import Loss
+from state_model.errors import UsageError
+
+STATE_TOPIC = "__share_group_state"
+MINUTE_MS = 60_000
+
+
+class LakeEvidence:
+    """One cluster of a lake at its published cut."""
+
+    def __init__(self, lake: Lake, cluster_id: str | None) -> None:
+        self.lake = lake
+        self.cluster = choose_cluster(lake, cluster_id)
+
+    @property
+    def place(self) -> str:
+        """The lake's folder."""
+        return f"lake {self.lake.path}"
+
+    @property
+    def cluster_id(self) -> str | None:
+        """The cluster that was chosen, or the only one."""
+        return self.cluster
+
+    def names(self) -> Mapping[str, str]:
+        """The newest name of each topic id (silver.name)."""
+        return self._names
+
+    @cached_property
+    def _names(self) -> dict[str, str]:
+        rows = self._scan("silver.name", ["topic_id", "topic", "run_id"]).sort_by("run_id")
+        return dict(zip(rows.column("topic_id").to_pylist(), rows.column("topic").to_pylist(), strict=True))
+
+    def share_partitions(self) -> pa.Table:
+        """Every share partition in the scalar history."""
+        keys = self._scan("gold.share_partition_history", ["group_id", "topic_id", "partition"])
+        return keys.group_by(keys.column_names).aggregate([])
+
+    def records(self, keys: Keys, span: Span) -> pa.Table:
+        """Rows of silver.share_record."""
+        condition = all_of(keys.expression(), span.expression())
+        found = self._scan("silver.share_record", schemas.SHARE_RECORD.names, condition)
+        return self._newest(found).sort_by(LOG_ORDER).cast(schemas.SHARE_RECORD)
+
+    def states(self, keys: Keys, cut: Cut) -> pa.Table:
+        """gold.share_partition_state, or at a cut what the two histories held there."""
+        if cut.whole:
+            found = self._newest(self._scan("gold.share_partition_state", self._names_of("state"), keys.expression()))
+            found = found.cast(schemas.SHARE_PARTITION_STATE)
+        else:
+            history = self._scan(
+                "gold.share_partition_history", self._names_of("history"), all_of(keys.expression(), cut.expression())
+            )
+            ranges = self._scan("gold.delivery_history", self._names_of("delivery"), self._open_at(keys, cut))
+            found = assembly.states(self._newest(history), self._newest(ranges))
+            found = assembly.with_losses(found, self._losses_before(cut))
+        found = assembly.without_misplaced(found)
+        return assembly.below_log_start(found, {part.state_partition: part.log_start_offset for part in self.cover()})
+
+    @staticmethod
+    def _open_at(keys: Keys, cut: Cut) -> pc.Expression | None:
+        begun = cut.expression("valid_from_log_offset", "valid_from_ms")
+        if cut.as_of_ms is not None:
+            still = pc.field("valid_to_ms").is_null() | (pc.field("valid_to_ms") > cut.as_of_ms)
+            return all_of(keys.expression(), begun, still)
+        still_open: pc.Expression = pc.field("valid_to_log_offset").is_null()
+        for partition, last in sorted(cut.at_offsets.items()):
+            still_open |= (pc.field("state_partition") == partition) & (pc.field("valid_to_log_offset") > last)
+        return all_of(keys.expression(), begun, still_open)
+
+    def _losses_before(self, cut: Cut) -> dict[int, tuple[Loss, ...]]:
+        """Losses that begin inside the cut, by state partition."""
+        ends = self._cut_ends(cut)
+        return {
+            part.state_partition: tuple(
+                loss for loss in part.losses if loss.first_offset <= ends.get(part.state_partition, loss.first_offset)
+            )
+            for part in self.cover()
+            if part.losses
+        }
+
+    def _cut_ends(self, cut: Cut) -> Mapping[int, int]:
+        """The last log offset of the cut in each state partition that it cuts and that has losses."""
+        if cut.as_of_ms is None:
+            return cut.at_offsets
+        touched = pa.array([part.state_partition for part in self.cover() if part.losses], pa.int32())
+        if len(touched) == 0:
+            return {}
+        condition = (pc.field("log_time_ms") <= cut.as_of_ms) & pc.field("state_partition").isin(touched)
+        found = self._scan("gold.share_partition_history", ["log_topic_id", "state_partition", "log_offset"], condition)
+        newest = self._newest(found).group_by("state_partition").aggregate([("log_offset", "max")])
+        ends: dict[int, int] = dict.fromkeys(touched.to_pylist(), -1)
+        ends |= zip(newest["state_partition"].to_pylist(), newest["log_offset_max"].to_pylist(), strict=True)
+        return ends
+
+    def history(self, keys: Keys) -> pa.Table:
+        """Rows of gold.share_partition_history."""
+        found = self._scan("gold.share_partition_history", self._names_of("history"), keys.expression())
+        return self._newest(found).sort_by(LOG_ORDER).cast(schemas.SHARE_PARTITION_HISTORY)
+
+    def delivery(self, keys: Keys, offset: int) -> pa.Table:
+        """Rows of gold.delivery_history around one record offset."""
+        around = (pc.field("first_offset") <= offset) & (pc.field("last_offset") >= offset)
+        found = self._scan("gold.delivery_history", self._names_of("delivery"), all_of(keys.expression(), around))
+        return self._newest(found).cast(schemas.DELIVERY_HISTORY)
+
+    def cover(self) -> Sequence[StatePartitionCover]:
+        """The published range of each state partition, with its gaps and what was quarantined."""
+        return self._cover
+
+    @cached_property
+    def _cover(self) -> tuple[StatePartitionCover, ...]:
+        extents = self._state_topic("bronze.ingest_extent")
+        problems = self._state_topic("bronze.quarantine")
+        parts = []
+        for row in self._evidence:
+            partition = int(row["state_partition"])
+            mine = kept(extents, pc.field("partition") == partition)
+            broken = kept(problems, pc.field("partition") == partition)
+            parts.append(
+                StatePartitionCover(
+                    log_topic_id=row["log_topic_id"],
+                    state_partition=partition,
+                    first_offset=row["first_log_offset"],
+                    end_offset_exclusive=row["end_log_offset_exclusive"],
+                    log_start_offset=pc.max(mine.column("log_start_offset")).as_py() or 0,
+                    first_ms=row["first_log_time_ms"],
+                    last_ms=row["log_time_ms"],
+                    held_back=row["held_back"] or 0,
+                    quarantined=broken.num_rows,
+                    losses=losses.of_extents(mine),
+                )
+            )
+        return tuple(sorted(parts, key=lambda part: part.state_partition))
+
+    @cached_property
+    def _evidence(self) -> list[dict[str, "object"]]:
+        """Rows of the publication's evidence: this cluster, newest incarnation of the state topic."""
+        rows = [row for row in self.lake.publication["evidence"] if row["cluster_id"] == self.cluster]
+        newest = max(rows, key=lambda row: row["log_time_ms"] or -1, default=None)
+        return [row for row in rows if newest is not None and row["log_topic_id"] == newest["log_topic_id"]]
+
+    def _state_topic(self, table: str) -> pa.Table:
+        """Bronze rows about the newest incarnation of the state topic."""
+        condition = (pc.field("topic") == STATE_TOPIC) & (pc.field("topic_id") == self._log_topic_id)
+        return self._scan(table, None, condition)
+
+    @property
+    def _log_topic_id(self) -> str:
+        return str(self._evidence[0]["log_topic_id"]) if self._evidence else ""
+
+    def _newest(self, rows: pa.Table) -> pa.Table:
+        """Only rows of the newest incarnation of the state topic."""
+        return rows.filter(pc.field("log_topic_id") == self._log_topic_id)
+
+    def clock_steps(self, moment_ms: int) -> Sequence[ClockStep]:
+        """Records of a later log time whose own time lies at or before the moment."""
+        condition = (pc.field("log_time_ms") > moment_ms) & (pc.field("timestamp_ms") <= moment_ms)
+        columns = ["log_topic_id", "state_partition", "log_offset", "timestamp_ms", "log_time_ms"]
+        return assembly.clock_steps(self._newest(self._scan("gold.share_partition_history", columns, condition)))
+
+    def _scan(self, table: str, columns: list[str] | None, condition: pc.Expression | None = None) -> pa.Table:
+        return self.lake.scan(table, columns, all_of(pc.field("cluster_id") == self.cluster, condition))
+
+    @staticmethod
+    def _names_of(kind: str) -> list[str]:
+        schema = {
+            "state": schemas.SHARE_PARTITION_STATE,
+            "history": schemas.SHARE_PARTITION_HISTORY,
+            "delivery": schemas.DELIVERY_HISTORY,
+        }[kind]
+        return list(schema.names)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        return None
+
+
+def choose_cluster(lake: Lake, asked: str | None) -> str:
+    """The cluster to answer for.
+
+    Raises:
+        UsageError: several clusters and none asked for, or one that is not there.
+        LakeError: the cut holds no state at all.
+    """
+    there = clusters(lake)
+    if asked is not None:
+        if asked not in there:
+            raise UsageError(f"no cluster {name_cell(asked)} in lake {lake.path}; clusters there: {', '.join(there) or 'none'}")
+        return asked
+    if len(there) > 1:
+        raise UsageError(f"lake {lake.path} holds several clusters, give --cluster-id with one of: {', '.join(there)}")
+    if not there:
+        raise LakeError(f"lake {lake.path} holds no share-group state yet; give `sharelens run` a log directory that has some")
+    return there[0]
+
+
+def clusters(lake: Lake) -> list[str]:
+    """The clusters of the published cut."""
+    return sorted({row["cluster_id"] for row in lake.publication["evidence"]})
+
+
+def open_lake_evidence(path: str, cluster_id: str | None) -> LakeEvidence:
+    """Opens the newest published cut of a lake."""
+    return LakeEvidence(open_lake(Path(path)), cluster_id)

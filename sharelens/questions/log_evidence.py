@@ -1,0 +1,222 @@
+"""Evidence straight from log directories: the columnar model in this process, nothing written, no Java."""
+
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from functools import cached_property
+from types import TracebackType
+from typing import Self, TypeVar
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from kafka_log.layout import LogDirectory, scan_log_directory
+from kafka_log.union import LogPartition, unite
+from sharelens.asked import Source
+from sharelens.output import name_cell
+from sharelens.questions import assembly
+from sharelens.questions.evidence import KEY, LOG_ORDER, ClockStep, Cut, Keys, Span, StatePartitionCover, all_of, kept
+from sharelens.questions.state_log import STATE_TOPIC, StateLog, partitions_of_key
+from sharelens.topic_names import read_topic_names
+from state_model.columnar import schemas
+from state_model.columnar.replay import Replayed, open_ranges, replay_records
+from state_model.errors import SharelensError, UsageError
+from state_model.uuids import ZERO_UUID
+
+UNKNOWN_CLUSTER = "unknown"
+WORKERS = 2
+PROBE_ABOVE_BYTES = 64 << 20
+MEMORY_PER_BYTE = 4
+"""Arrow bytes that may be kept for each byte of log allowed (decoded records are larger than the log)."""
+Result = TypeVar("Result")
+
+
+class LogEvidence:
+    """Log directories of one cluster, read when asked; only what the question needs."""
+
+    def __init__(self, source: Source, directories: Sequence[LogDirectory]) -> None:
+        self.source = source
+        self.directories = directories
+        self.cluster = _cluster_of(directories, source.cluster_id)
+        self.logs = _state_logs(source, directories)
+
+    @property
+    def place(self) -> str:
+        """The log directories."""
+        return ", ".join(directory.uri for directory in self.directories)
+
+    @property
+    def cluster_id(self) -> str | None:
+        """The id that meta.properties or --cluster-id named."""
+        return self.cluster
+
+    def names(self) -> Mapping[str, str]:
+        """From partition.metadata of the topics' folders, and from --topic-names."""
+        return self._names
+
+    @cached_property
+    def _names(self) -> dict[str, str]:
+        found = {} if self.source.topic_names is None else read_topic_names(self.source.topic_names)
+        partitions = (partition for directory in self.directories for partition in directory.partitions)
+        return found | {part.topic_id: part.topic for part in partitions if part.topic_id != ZERO_UUID}
+
+    def share_partitions(self) -> pa.Table:
+        """Every share partition that a record names."""
+        parts = [schemas.SHARE_RECORD.empty_table().select(KEY)]
+        for log in self._chosen(Keys()):
+            for records in log.read():
+                parts.append(records.select(KEY).group_by(KEY).aggregate([]))
+        return pa.concat_tables(parts).group_by(KEY).aggregate([])
+
+    def records(self, keys: Keys, span: Span) -> pa.Table:
+        """Decoded records."""
+        condition = all_of(keys.expression(), span.expression())
+        logs = [
+            log for log in self._chosen(keys) if span.state_partitions is None or log.number in span.state_partitions
+        ]
+        tables = self._each(lambda log: self._kept_records(log, keys, condition), logs)
+        return pa.concat_tables([schemas.SHARE_RECORD.empty_table(), *tables]).sort_by(LOG_ORDER)
+
+    def _kept_records(self, log: StateLog, keys: Keys, condition: pc.Expression | None) -> pa.Table:
+        tables = [schemas.SHARE_RECORD.empty_table()]
+        held = 0
+        for records in log.read(keys):
+            tables.append(kept(records, condition))
+            held += tables[-1].nbytes
+            if held > self.source.max_bytes * MEMORY_PER_BYTE:
+                raise too_much(f"the records wanted take more than {held >> 20} MiB")
+        return pa.concat_tables(tables)
+
+    def states(self, keys: Keys, cut: Cut) -> pa.Table:
+        """The state after the cut, folded chunk after chunk."""
+        tables = self._each(lambda log: self._folded(log, keys, cut), self._chosen(keys))
+        found = pa.concat_tables([schemas.SHARE_PARTITION_STATE.empty_table(), *tables])
+        return assembly.without_misplaced(found)
+
+    @staticmethod
+    def _folded(log: StateLog, keys: Keys, cut: Cut) -> pa.Table:
+        """Chunk after chunk; what is missing is noted at the end, which marks the same rows as noting it on the way."""
+        condition = all_of(keys.expression(), cut.expression())
+        state = schemas.SHARE_PARTITION_STATE.empty_table()
+        for records in log.read(keys, cut):
+            state = replay_records(kept(records, condition), seed=state).state
+        losses = log.read_account().within_cut()
+        if losses:
+            state = replay_records(schemas.SHARE_RECORD.empty_table(), seed=state, losses=losses).state
+        return assembly.below_log_start(state, {log.number: log.log_start_offset})
+
+    def history(self, keys: Keys) -> pa.Table:
+        """The scalars after each record."""
+        tables = [replayed.history for replayed in self._replayed(keys)]
+        return pa.concat_tables([schemas.SHARE_PARTITION_HISTORY.empty_table(), *tables]).sort_by(LOG_ORDER)
+
+    def delivery(self, keys: Keys, offset: int) -> pa.Table:
+        """Closed and open ranges around the record offset."""
+        around = (pc.field("first_offset") <= offset) & (pc.field("last_offset") >= offset)
+        tables = [table for one in self._replayed(keys) for table in (one.closed, open_ranges(one.state))]
+        return pa.concat_tables([schemas.DELIVERY_HISTORY.empty_table(), *tables]).filter(around)
+
+    def _replayed(self, keys: Keys) -> list[Replayed]:
+        """The whole replay of the wanted share partitions; the last one is remembered."""
+        if self._remembered is None or self._remembered[0] != keys:
+            self._remembered = (keys, self._each(lambda log: self._replay(log, keys), self._chosen(keys)))
+        return self._remembered[1]
+
+    _remembered: tuple[Keys, list[Replayed]] | None = None
+
+    def _replay(self, log: StateLog, keys: Keys) -> Replayed:
+        records = self._kept_records(log, keys, keys.expression())
+        return replay_records(records, losses=log.read_account().losses, log_start_offset=log.log_start_offset)
+
+    def cover(self) -> Sequence[StatePartitionCover]:
+        """What was read of each state partition; what was not read for the question is read for this."""
+        read = [log for log in self.logs if log.account is not None]
+        if not read:
+            read = self.logs
+            self._each(StateLog.read_account, read)
+        return [log.cover() for log in read]
+
+    def clock_steps(self, moment_ms: int) -> Sequence[ClockStep]:
+        """From the records whose own time lies over a minute behind the log's."""
+        return [step for log in self.logs for step in assembly.clock_steps(log.late_records(moment_ms))]
+
+    def problem_counts(self) -> list[tuple[str, int]]:
+        """How often each reason code of a problem came up, by reason."""
+        counts: Counter[str] = Counter()
+        for log in self.logs:
+            counts.update(log.read_account().reasons)
+        return sorted(counts.items())
+
+    def _chosen(self, keys: Keys) -> list[StateLog]:
+        """The state logs to read: one where the share partition's hash can tell, else all. Refuses more than --max-bytes."""
+        logs = self.logs
+        if keys.only is not None and sum(log.size_bytes for log in logs) > PROBE_ABOVE_BYTES:
+            numbers = partitions_of_key(logs, keys.only)
+            logs = [log for log in logs if numbers is None or log.number in numbers]
+        size = sum(log.size_bytes for log in logs)
+        if size > self.source.max_bytes:
+            raise too_much(f"{size >> 20} MiB of state log would have to be read, --max-bytes allows {self.source.max_bytes >> 20}")
+        return logs
+
+    @staticmethod
+    def _each(work: Callable[[StateLog], Result], logs: Sequence[StateLog]) -> list[Result]:
+        """The work on every log, two at a time: the kernels run without the interpreter's lock."""
+        if len(logs) < 2:
+            return [work(log) for log in logs]
+        with ThreadPoolExecutor(WORKERS) as pool:
+            return list(pool.map(work, logs))
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        return None
+
+
+def too_much(what: str) -> SharelensError:
+    """The refusal of a log that is too large for an instant answer, with the ways on."""
+    return SharelensError(
+        f"{what}; name one share partition (--group, --topic, --partition), raise --max-bytes, "
+        "or make a lake with `sharelens run --log-dir ... --lake DIR` and ask it with --lake DIR"
+    )
+
+
+def _cluster_of(directories: Sequence[LogDirectory], asked: str | None) -> str:
+    """The cluster's id; UsageError when a directory names another one than was asked for."""
+    for directory in directories:
+        if asked is not None and directory.cluster_id not in (None, asked):
+            raise UsageError(
+                f"{directory.uri} belongs to cluster {name_cell(directory.cluster_id)}, not to {name_cell(asked)}; "
+                "correct --cluster-id or --log-dir"
+            )
+    named = [directory.cluster_id for directory in directories if directory.cluster_id is not None]
+    return asked or next(iter(named), UNKNOWN_CLUSTER)
+
+
+def _state_logs(source: Source, directories: Sequence[LogDirectory]) -> list[StateLog]:
+    """The partitions of the newest incarnation of the state topic, by number.
+
+    Raises:
+        SharelensError: no directory holds any.
+    """
+    partitions = [partition for partition in unite(directories) if partition.topic == STATE_TOPIC]
+    if not partitions:
+        places = ", ".join(directory.uri for directory in directories)
+        raise SharelensError(
+            f"no {STATE_TOPIC} partition in {places}; copy the __share_group_state-N folders of the brokers that lead or follow them"
+        )
+    incarnations: dict[str, list[LogPartition]] = {}
+    for partition in partitions:
+        incarnations.setdefault(partition.topic_id, []).append(partition)
+    logs = {
+        topic_id: [StateLog(partition, include_uncommitted=source.include_uncommitted) for partition in parts]
+        for topic_id, parts in incarnations.items()
+    }
+    newest = next(iter(logs)) if len(logs) == 1 else max(logs, key=lambda topic_id: max(log.newest_ms() for log in logs[topic_id]))
+    return sorted(logs[newest], key=lambda log: log.number)
+
+
+def open_log_evidence(source: Source) -> LogEvidence:
+    """Lists the log directories; records are read when a question asks for them."""
+    directories = [scan_log_directory(uri, include_deleted=source.include_deleted) for uri in source.log_dirs]
+    return LogEvidence(source, directories)

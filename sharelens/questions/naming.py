@@ -1,0 +1,100 @@
+"""From what was typed to share partitions, and what to say when nothing is there under that name."""
+
+from collections.abc import Iterable, Mapping
+
+import pyarrow as pa
+
+from sharelens.filters import TOPIC_ID, Wanted
+from sharelens.output import name_cell
+from sharelens.questions.evidence import Evidence, Keys, kept
+from state_model.errors import UsageError
+
+LISTED = 10
+
+
+def resolve(evidence: Evidence, wanted: Wanted) -> Keys:
+    """Share partitions as ids: a topic's name stands for every id that bore it, an id for itself.
+
+    Raises:
+        UsageError: a topic is neither a known name nor an id; the message lists topics that are there.
+    """
+    if wanted.everything:
+        return Keys()
+    topics: dict[str, frozenset[int] | None] | None = None
+    if wanted.topics:
+        topics = {}
+        names = evidence.names()
+        for choice in wanted.topics:
+            for topic_id in _ids(choice.text, names) or _unknown_topic(evidence, choice.text):
+                topics[topic_id] = _both(topics.get(topic_id, frozenset()), choice.partitions)
+    return Keys(groups=wanted.groups or None, topics=topics, partitions=wanted.partitions or None)
+
+
+def _both(one: frozenset[int] | None, other: frozenset[int] | None) -> frozenset[int] | None:
+    return None if one is None or other is None else one | other
+
+
+def _ids(text: str, names: Mapping[str, str]) -> list[str]:
+    found = [topic_id for topic_id, name in names.items() if name == text]
+    if not found and TOPIC_ID.fullmatch(text):
+        return [text]
+    return found
+
+
+def _unknown_topic(evidence: Evidence, text: str) -> list[str]:
+    there = topic_labels(evidence, evidence.share_partitions().column("topic_id").unique().to_pylist())
+    raise UsageError(f"no topic {name_cell(text)} in {evidence.place}; topics with share state: {listed(there)}")
+
+
+def topic_labels(evidence: Evidence, topic_ids: Iterable[str]) -> list[str]:
+    """Names where known, else ids."""
+    names = evidence.names()
+    return sorted(names.get(topic_id, topic_id) for topic_id in topic_ids)
+
+
+def listed(names: Iterable[str]) -> str:
+    """At most ten names, and how many more there are."""
+    every = list(names)
+    if not every:
+        return "none"
+    more = f" and {len(every) - LISTED} more" if len(every) > LISTED else ""
+    return ", ".join(map(name_cell, every[:LISTED])) + more
+
+
+def ensure_known(evidence: Evidence, wanted: Wanted, keys: Keys) -> None:
+    """For an empty answer: whether the names exist at all.
+
+    Raises:
+        UsageError: no share partition ever bore the names; the message lists what is there.
+    """
+    if wanted.everything:
+        return
+    there = evidence.share_partitions()
+    groups = set(there.column("group_id").to_pylist())
+    for group in sorted(wanted.groups - groups):
+        raise UsageError(f"no share group {name_cell(group)} in {evidence.place}; groups there: {listed(sorted(groups))}")
+    _ensure_topics(evidence, there, keys)
+    if kept(there, keys.expression()).num_rows == 0:
+        near = kept(there, Keys(groups=keys.groups).expression())
+        raise UsageError(
+            f"no such share partition in {evidence.place}; share partitions there: {listed(labels(evidence, near))}"
+        )
+
+
+def _ensure_topics(evidence: Evidence, there: pa.Table, keys: Keys) -> None:
+    if keys.topics is None:
+        return
+    known = set(there.column("topic_id").to_pylist())
+    if not known & set(keys.topics):
+        asked = listed(topic_labels(evidence, keys.topics))
+        raise UsageError(
+            f"no share state for topic {asked} in {evidence.place}; "
+            f"topics with share state: {listed(topic_labels(evidence, known))}"
+        )
+
+
+def labels(evidence: Evidence, share_partitions: pa.Table) -> list[str]:
+    """`topic:partition` for each topic partition of the share partitions, sorted."""
+    names = evidence.names()
+    pairs = {(row["topic_id"], row["partition"]) for row in share_partitions.select(["topic_id", "partition"]).to_pylist()}
+    return [f"{topic}:{number}" for topic, number in sorted((names.get(topic, topic), number) for topic, number in pairs)]

@@ -1,0 +1,15 @@
+"""Opens the evidence that a command line names."""
+
+from sharelens.asked import Source
+from sharelens.questions.evidence import Evidence
+
+
+def open_evidence(source: Source) -> Evidence:
+    """The lake at its published cut, or the log directories; only what is needed for the one is imported."""
+    if source.lake is not None:
+        from sharelens.questions.lake_evidence import open_lake_evidence
+
+        return open_lake_evidence(source.lake, source.cluster_id)
+    from sharelens.questions.log_evidence import open_log_evidence
+
+    return open_log_evidence(source)

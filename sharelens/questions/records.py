@@ -1,0 +1,65 @@
+"""Decoded records of the state log, as Kafka's own formatter would print them, with our names."""
+
+import pyarrow as pa
+
+from sharelens.filters import Wanted
+from sharelens.output import Answer, Column, name_column, number_column, time_column
+from sharelens.questions.completeness import evidence_line
+from sharelens.questions.evidence import Evidence, Span
+from sharelens.questions.naming import ensure_known, resolve
+from sharelens.questions.state import topic_cell
+
+FIELDS = (
+    "state_partition",
+    "log_offset",
+    "timestamp_ms",
+    "type",
+    "group_id",
+    "topic_id",
+    "partition",
+    "snapshot_epoch",
+    "state_epoch",
+    "leader_epoch",
+    "start_offset",
+    "delivery_complete_count",
+    "create_timestamp_ms",
+    "write_timestamp_ms",
+    "state_batches",
+)
+
+
+def records(evidence: Evidence, wanted: Wanted, span: Span, *, verbose: bool = False) -> Answer:
+    """The answer to `sharelens records`: (state_partition, log_offset) order."""
+    keys = resolve(evidence, wanted)
+    found = evidence.records(keys, span)
+    if found.num_rows == 0:
+        ensure_known(evidence, wanted, keys)
+    columns = {name: found.column(name) for name in FIELDS if name in found.column_names}
+    columns["type"] = found.column("record_type")
+    columns["state_batches"] = named_batches(found.column("state_batches"))
+    table = pa.table({name: columns[name] for name in FIELDS})
+    return Answer(
+        table=table,
+        columns=_text_columns(evidence, verbose=verbose),
+        summary=evidence_line(evidence.cover()),
+        none="no record",
+    )
+
+
+def _text_columns(evidence: Evidence, *, verbose: bool) -> tuple[Column, ...]:
+    names = evidence.names()
+    return (
+        name_column("GROUP", "group_id"),
+        Column(heading="TOPIC", cell=lambda row: topic_cell({**row, "topic": names.get(str(row["topic_id"]))})),
+        number_column("PARTITION", "partition"),
+        number_column("LEADER-EPOCH", "leader_epoch"),
+        number_column("START-OFFSET", "start_offset"),
+        name_column("TYPE", "type"),
+        time_column("TIMESTAMP", "timestamp_ms"),
+        number_column("STATE-PARTITION", "state_partition"),
+        number_column("STATE-LOG-OFFSET", "log_offset"),
+        number_column("SNAPSHOT-EPOCH", "snapshot_epoch"),
+        number_column("STATE-EPOCH", "state_epoch"),
+        number_column("DELIVERY-COMPLETE-COUNT", "delivery_complete_count"),
+        Column(heading="RECORD-OFFSETS", cell=all_ranges_cell if verbose else ranges_cell),
+    )

@@ -1,0 +1,70 @@
+"""Arrow columns that several answers share."""
+
+from collections.abc import Mapping
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from sharelens.output import UNKNOWN, Row
+from state_model.columnar.replay import state_names
+
+NAMED_BATCH = pa.struct(
+    [
+        pa.field("first_offset", pa.int64()),
+        pa.field("last_offset", pa.int64()),
+        pa.field("delivery_state", pa.int8()),
+        pa.field("delivery_state_name", pa.string()),
+        pa.field("delivery_count", pa.int16()),
+    ]
+)
+RANGES_SHOWN = 4
+
+
+def topic_column(topic_ids: pa.ChunkedArray, names: Mapping[str, str]) -> pa.ChunkedArray:
+    """The name of each topic id; null where it is unknown."""
+    ids = pa.array(list(names), pa.string())
+    return pa.array(list(names.values()), pa.string()).take(pc.index_in(topic_ids, value_set=ids))
+
+
+def named_batches(column: pa.ChunkedArray) -> pa.ListArray:
+    """State batches with the name of the delivery state beside its number; null lists stay null."""
+    lists = column.combine_chunks()
+    lists = lists.combine_chunks() if isinstance(lists, pa.ChunkedArray) else lists
+    lengths = pc.fill_null(pc.list_value_length(lists), 0)
+    ends = pc.cumulative_sum(pc.cast(lengths, pa.int32()))
+    offsets = pa.concat_arrays([pa.array([0], pa.int32()), ends.combine_chunks() if isinstance(ends, pa.ChunkedArray) else ends])
+    flat = pc.list_flatten(lists)
+    state = flat.field("delivery_state")
+    parts = [flat.field("first_offset"), flat.field("last_offset"), state, state_names(state), flat.field("delivery_count")]
+    values = pa.StructArray.from_arrays(parts, fields=list(NAMED_BATCH))
+    return pa.ListArray.from_arrays(offsets, values, mask=pc.is_null(lists))
+
+
+def constant(value: object, rows: int, kind: pa.DataType) -> pa.Array:
+    """A column that holds one value throughout."""
+    return pa.nulls(rows, kind) if value is None else pa.repeat(pa.scalar(value, kind), rows)
+
+
+def ranges_cell(row: Row) -> str:
+    """`100-104 ACKNOWLEDGED/1, ...`: the first ranges of state_batches, and how many more there are."""
+    return _ranges(row, RANGES_SHOWN)
+
+
+def all_ranges_cell(row: Row) -> str:
+    """Every range of state_batches."""
+    return _ranges(row, None)
+
+
+def _ranges(row: Row, most: int | None) -> str:
+    batches = row["state_batches"]
+    if not isinstance(batches, list) or not batches:
+        return UNKNOWN
+    more = f", ... {len(batches) - most} more" if most is not None and len(batches) > most else ""
+    return ", ".join(map(range_text, batches[:most])) + more
+
+
+def range_text(batch: Mapping[str, object]) -> str:
+    """One range: offsets, name of the state, delivery count."""
+    first, last = batch["first_offset"], batch["last_offset"]
+    offsets = f"{first}" if first == last else f"{first}-{last}"
+    return f"{offsets} {batch['delivery_state_name']}/{batch['delivery_count']}"

@@ -1,0 +1,89 @@
+"""The state of share partitions: now, as of a time, or at offsets of the state log."""
+
+import pyarrow as pa
+
+from sharelens.asked import CutAsked
+from sharelens.filters import Wanted
+from sharelens.output import Answer, Column, Row, known, name_cell, name_column, number_column
+from sharelens.questions.completeness import check_cut, cut_of, evidence_line, incomplete_rows
+from sharelens.questions.evidence import KEY_ORDER, Cut, Evidence, Keys
+from sharelens.questions.naming import ensure_known, resolve
+from sharelens.questions.shape import all_ranges_cell, constant, named_batches, ranges_cell, topic_column
+
+FIELDS = (
+    "cluster_id",
+    "group_id",
+    "topic_id",
+    "topic",
+    "partition",
+    "snapshot_epoch",
+    "state_epoch",
+    "leader_epoch",
+    "start_offset",
+    "delivery_complete_count",
+    "create_timestamp_ms",
+    "write_timestamp_ms",
+    "state_partition",
+    "log_offset",
+    "below_log_start",
+    "state_batches",
+    "completeness",
+    "completeness_reason",
+)
+
+
+def state_table(evidence: Evidence, keys: Keys, cut: Cut) -> pa.Table:
+    """The answer's rows (FIELDS), sorted by group_id, topic_id, partition; deleted share partitions are absent."""
+    found = evidence.states(keys, cut).sort_by(KEY_ORDER)
+    columns = {name: found.column(name) for name in FIELDS if name in found.column_names}
+    columns["cluster_id"] = constant(evidence.cluster_id, found.num_rows, pa.string())
+    columns["topic"] = topic_column(found.column("topic_id"), evidence.names())
+    columns["state_batches"] = named_batches(found.column("state_batches"))
+    return pa.table({name: columns[name] for name in FIELDS})
+
+
+def state(evidence: Evidence, wanted: Wanted, asked: CutAsked, *, verbose: bool = False) -> Answer:
+    """The answer to `sharelens state`."""
+    keys = resolve(evidence, wanted)
+    cut = cut_of(asked)
+    table = state_table(evidence, keys, cut)
+    warnings = check_cut(evidence, cut)
+    if table.num_rows == 0:
+        ensure_known(evidence, wanted, keys)
+    summary = evidence_line(evidence.cover(), incomplete_rows(table.column("completeness")))
+    return Answer(
+        table=table,
+        columns=text_columns(verbose=verbose),
+        summary=summary,
+        warnings=tuple(warnings),
+        none="no live share partition",
+    )
+
+
+def text_columns(*, verbose: bool) -> tuple[Column, ...]:
+    """Kafka's words and order first, ours after."""
+    return (
+        name_column("GROUP", "group_id"),
+        Column(heading="TOPIC", cell=topic_cell),
+        number_column("PARTITION", "partition"),
+        number_column("LEADER-EPOCH", "leader_epoch"),
+        number_column("START-OFFSET", "start_offset"),
+        number_column("DELIVERY-COMPLETE-COUNT", "delivery_complete_count"),
+        number_column("STATE-EPOCH", "state_epoch"),
+        number_column("SNAPSHOT-EPOCH", "snapshot_epoch"),
+        number_column("STATE-PARTITION", "state_partition"),
+        number_column("STATE-LOG-OFFSET", "log_offset"),
+        Column(heading="COMPLETENESS", cell=completeness_cell),
+        Column(heading="RECORD-OFFSETS", cell=all_ranges_cell if verbose else ranges_cell),
+    )
+
+
+def topic_cell(row: Row) -> str:
+    """The topic's name, or its id where the name is unknown."""
+    return name_cell(row["topic_id"] if row["topic"] is None else row["topic"])
+
+
+def completeness_cell(row: Row) -> str:
+    """`complete`, or the mark with its reason behind a colon."""
+    reason = row["completeness_reason"]
+    return known(row["completeness"]) if reason is None else f"{row['completeness']}:{reason}"

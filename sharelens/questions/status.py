@@ -1,0 +1,209 @@
+"""What the evidence holds: clusters, sources, time covered per state partition, gaps, quarantine, runs, versions."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import pyarrow as pa
+
+from lake.scan import Lake
+from sharelens.output import Answer, Column, Report, known, name_column, number_column, time_column
+from sharelens.questions.completeness import evidence_line
+from sharelens.questions.evidence import Evidence, StatePartitionCover
+from sharelens.questions.lake_evidence import LakeEvidence, clusters
+from sharelens.questions.log_evidence import LogEvidence
+
+RUNS_SHOWN = 10
+STATE_PARTITION = pa.schema(
+    [
+        pa.field("cluster_id", pa.string()),
+        pa.field("log_topic_id", pa.string()),
+        pa.field("state_partition", pa.int32()),
+        pa.field("first_log_offset", pa.int64()),
+        pa.field("end_log_offset_exclusive", pa.int64()),
+        pa.field("log_start_offset", pa.int64()),
+        pa.field("first_log_time_ms", pa.int64()),
+        pa.field("last_log_time_ms", pa.int64()),
+        pa.field("held_back", pa.int64()),
+        pa.field("quarantined", pa.int64()),
+        pa.field("gap_offsets", pa.int64()),
+    ]
+)
+GAP = pa.schema(
+    [
+        pa.field("state_partition", pa.int32()),
+        pa.field("first_log_offset", pa.int64()),
+        pa.field("last_log_offset", pa.int64()),
+        pa.field("reason", pa.string()),
+    ]
+)
+SOURCE = pa.schema(
+    [
+        pa.field("source_id", pa.string()),
+        pa.field("node_id", pa.string()),
+        pa.field("cluster_id", pa.string()),
+        pa.field("partitions", pa.int64()),
+        pa.field("skipped", pa.list_(pa.string())),
+    ]
+)
+QUARANTINE = pa.schema([pa.field("topic", pa.string()), pa.field("reason", pa.string()), pa.field("rows", pa.int64())])
+RUN = pa.schema(
+    [
+        pa.field("run_id", pa.int64()),
+        pa.field("published_at_ms", pa.int64()),
+        pa.field("sharelens_version", pa.string()),
+        pa.field("state_log_offsets", pa.int64()),
+    ]
+)
+TABLE = pa.schema([pa.field("table", pa.string()), pa.field("version", pa.int64())])
+
+
+def partitions_part(evidence: Evidence, cover: Sequence[StatePartitionCover]) -> Answer:
+    """One row a state partition."""
+    rows = [
+        {
+            "cluster_id": evidence.cluster_id,
+            "log_topic_id": part.log_topic_id,
+            "state_partition": part.state_partition,
+            "first_log_offset": part.first_offset,
+            "end_log_offset_exclusive": part.end_offset_exclusive,
+            "log_start_offset": part.log_start_offset,
+            "first_log_time_ms": part.first_ms,
+            "last_log_time_ms": part.last_ms,
+            "held_back": part.held_back,
+            "quarantined": part.quarantined,
+            "gap_offsets": sum(loss.last_offset - loss.first_offset + 1 for loss in part.losses if loss.group_id is None),
+        }
+        for part in cover
+    ]
+    columns = (
+        name_column("CLUSTER", "cluster_id"),
+        number_column("STATE-PARTITION", "state_partition"),
+        number_column("FIRST-STATE-LOG-OFFSET", "first_log_offset"),
+        number_column("END-STATE-LOG-OFFSET", "end_log_offset_exclusive"),
+        number_column("STATE-LOG-START", "log_start_offset"),
+        time_column("FROM", "first_log_time_ms"),
+        time_column("TO", "last_log_time_ms"),
+        number_column("HELD-BACK", "held_back"),
+        number_column("QUARANTINED", "quarantined"),
+        number_column("GAP-OFFSETS", "gap_offsets"),
+    )
+    return Answer(table=pa.Table.from_pylist(rows, schema=STATE_PARTITION), columns=columns, none="none")
+
+
+def gaps_part(cover: Sequence[StatePartitionCover]) -> Answer:
+    """One row a lost range."""
+    rows = [
+        {
+            "state_partition": part.state_partition,
+            "first_log_offset": loss.first_offset,
+            "last_log_offset": loss.last_offset,
+            "reason": loss.reason,
+        }
+        for part in cover
+        for loss in part.losses
+    ]
+    columns = (
+        number_column("STATE-PARTITION", "state_partition"),
+        number_column("FIRST-STATE-LOG-OFFSET", "first_log_offset"),
+        number_column("LAST-STATE-LOG-OFFSET", "last_log_offset"),
+        name_column("REASON", "reason"),
+    )
+    return Answer(table=pa.Table.from_pylist(rows, schema=GAP), columns=columns, none="none")
+
+
+def log_status(evidence: LogEvidence) -> Report:
+    """`sharelens status --log-dir`: reads the state log through."""
+    cover = evidence.cover()
+    sources = [
+        {
+            "source_id": directory.source_id,
+            "node_id": None if directory.node_id is None else str(directory.node_id),
+            "cluster_id": directory.cluster_id,
+            "partitions": len(directory.partitions),
+            "skipped": list(directory.skipped),
+        }
+        for directory in evidence.directories
+    ]
+    return Report(
+        parts={
+            "state_partitions": partitions_part(evidence, cover),
+            "sources": Answer(table=pa.Table.from_pylist(sources, schema=SOURCE)),
+            "gaps": gaps_part(cover),
+            "quarantine": _quarantine_part(
+                [{"topic": "__share_group_state", "reason": reason, "rows": rows} for reason, rows in evidence.problem_counts()]
+            ),
+        },
+        summary=evidence_line(cover),
+    )
+
+
+def lake_status(lake: Lake, cluster_id: str | None) -> Report:
+    """`sharelens status --lake`: every cluster of the lake, or the one asked for."""
+    views = [LakeEvidence(lake, one) for one in ([cluster_id] if cluster_id is not None else clusters(lake))]
+    covers = [view.cover() for view in views]
+    parts = [partitions_part(view, cover) for view, cover in zip(views, covers, strict=True)]
+    together = pa.concat_tables([STATE_PARTITION.empty_table(), *(part.table for part in parts)])
+    every = [part for cover in covers for part in cover]
+    columns = parts[0].columns if parts else ()
+    return Report(
+        parts={
+            "state_partitions": Answer(table=together, columns=columns, none="none"),
+            "sources": _sources_part(lake),
+            "gaps": gaps_part(every),
+            "quarantine": _quarantine_part(_quarantine_rows(lake)),
+            "runs": _runs_part(lake),
+            "tables": Answer(table=pa.Table.from_pylist(_versions(lake), schema=TABLE), none="none"),
+        },
+        summary=evidence_line(every),
+    )
+
+
+def _sources_part(lake: Lake) -> Answer:
+    extents = lake.scan("bronze.ingest_extent", ["cluster_id", "source_id", "node_id", "topic_id", "partition"])
+    found = extents.group_by(extents.column_names).aggregate([]).group_by(["source_id", "node_id", "cluster_id"])
+    counted = found.aggregate([("partition", "count")]).rename_columns({"partition_count": "partitions"})
+    columns = (
+        name_column("SOURCE", "source_id"),
+        name_column("NODE", "node_id"),
+        name_column("CLUSTER", "cluster_id"),
+        number_column("PARTITIONS", "partitions"),
+    )
+    return Answer(table=counted.sort_by("source_id"), columns=columns, none="none")
+
+
+def _quarantine_rows(lake: Lake) -> list[dict[str, Any]]:
+    found = lake.scan("bronze.quarantine", ["topic", "reason"])
+    counted = found.group_by(["topic", "reason"]).aggregate([([], "count_all")])
+    rows = counted.rename_columns({"count_all": "rows"}).sort_by([("topic", "ascending"), ("reason", "ascending")])
+    return list(rows.to_pylist())
+
+
+def _quarantine_part(rows: list[dict[str, Any]]) -> Answer:
+    columns = (name_column("TOPIC", "topic"), name_column("REASON", "reason"), number_column("ROWS", "rows"))
+    return Answer(table=pa.Table.from_pylist(rows, schema=QUARANTINE), columns=columns, none="none")
+
+
+def _runs_part(lake: Lake) -> Answer:
+    """The newest published runs, newest first."""
+    published = lake.scan("gold.publication") if "gold.publication" in lake.versions else None
+    found = [lake.publication] if published is None or published.num_rows == 0 else published.to_pylist()
+    rows = [
+        {
+            "run_id": row["run_id"],
+            "published_at_ms": row["published_at_ms"],
+            "sharelens_version": row["sharelens_version"],
+            "state_log_offsets": sum(one["end_log_offset_exclusive"] - one["first_log_offset"] for one in row["evidence"]),
+        }
+        for row in sorted(found, key=lambda row: row["run_id"], reverse=True)[:RUNS_SHOWN]
+    ]
+    columns = (
+        number_column("RUN", "run_id"),
+        time_column("PUBLISHED", "published_at_ms"),
+        Column(heading="SHARELENS", cell=lambda row: known(row["sharelens_version"])),
+        number_column("STATE-LOG-OFFSETS", "state_log_offsets"),
+    )
+    return Answer(table=pa.Table.from_pylist(rows, schema=RUN), columns=columns, none="none")
+
+
+def _versions(lake: Lake) -> list[dict[str, Any]]:
+    return [{"table": name, "version": version} for name, version in sorted(lake.versions.items())]

@@ -1,0 +1,92 @@
+"""The tables of a lake and their columns, from the one definition that they were created by."""
+
+import pyarrow as pa
+
+from lake.scan import Lake, open_table
+from lake.tables import TABLES
+from sharelens.output import Answer, Column, known, name_cell, name_column, number_column
+from state_model.errors import UsageError
+
+LISTING = pa.schema(
+    [
+        pa.field("table", pa.string()),
+        pa.field("version", pa.int64()),
+        pa.field("rows", pa.int64()),
+        pa.field("bytes", pa.int64()),
+        pa.field("key", pa.list_(pa.string())),
+        pa.field("comment", pa.string()),
+    ]
+)
+COLUMNS = pa.schema(
+    [
+        pa.field("column", pa.string()),
+        pa.field("type", pa.string()),
+        pa.field("nullable", pa.bool_()),
+        pa.field("in_key", pa.bool_()),
+        pa.field("comment", pa.string()),
+    ]
+)
+
+
+def tables(lake: Lake) -> Answer:
+    """Every table at the published cut with its rows and bytes, by the files' own statistics."""
+    rows = []
+    for name, table in TABLES.items():
+        size = _size(lake, name)
+        rows.append(
+            {
+                "table": name,
+                "version": lake.versions.get(name),
+                "rows": size[0],
+                "bytes": size[1],
+                "key": list(table.key),
+                "comment": table.comment,
+            }
+        )
+    columns = (
+        name_column("TABLE", "table"),
+        number_column("VERSION", "version"),
+        Column(heading="ROWS", cell=lambda row: "-" if row["rows"] is None else str(row["rows"]), right=True),
+        Column(heading="BYTES", cell=lambda row: "-" if row["bytes"] is None else str(row["bytes"]), right=True),
+        Column(heading="COMMENT", cell=lambda row: known(row["comment"])),
+    )
+    return Answer(table=pa.Table.from_pylist(rows, schema=LISTING), columns=columns)
+
+
+def _size(lake: Lake, name: str) -> tuple[int | None, int | None]:
+    """Rows and bytes of a table; None when the cut has no such table."""
+    version = lake.versions.get(name)
+    if version is None:
+        return None, None
+    actions = pa.table(open_table(lake.path, name, version).get_add_actions(flatten=True))
+    counts, sizes = (actions.column(column).to_pylist() for column in ("num_records", "size_bytes"))
+    return sum(count or 0 for count in counts), sum(sizes)
+
+
+def table_columns(name: str) -> Answer:
+    """The columns of one table with their comments.
+
+    Raises:
+        UsageError: no such table; the message lists those there are.
+    """
+    table = TABLES.get(name)
+    if table is None:
+        raise UsageError(f"no table {name_cell(name)}; tables: {', '.join(TABLES)}")
+    rows = [
+        {
+            "column": field.name,
+            "type": str(field.type),
+            "nullable": field.nullable,
+            "in_key": field.name in table.key,
+            "comment": (field.metadata or {}).get(b"comment", b"").decode(),
+        }
+        for field in table.schema
+    ]
+    columns = (
+        name_column("COLUMN", "column"),
+        Column(heading="TYPE", cell=lambda row: str(row["type"])),
+        Column(heading="NULLABLE", cell=lambda row: "yes" if row["nullable"] else "no"),
+        Column(heading="KEY", cell=lambda row: "yes" if row["in_key"] else "-"),
+        Column(heading="COMMENT", cell=lambda row: str(row["comment"]) or "-"),
+    )
+    return Answer(table=pa.Table.from_pylist(rows, schema=COLUMNS), columns=columns)

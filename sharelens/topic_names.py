@@ -1,0 +1,33 @@
+"""The file behind --topic-names: a line `TOPIC-ID NAME` for each topic that left no folder behind."""
+
+from pathlib import Path
+
+from sharelens.filters import TOPIC_ID
+from state_model.errors import SharelensError, UsageError
+
+LARGEST_FILE = 64 << 20
+
+
+def read_topic_names(path: str) -> dict[str, str]:
+    """Names by topic id; blank lines and lines that begin with # are skipped.
+
+    Raises:
+        SharelensError: the file can't be read.
+        UsageError: a line is not `TOPIC-ID NAME`.
+    """
+    file = Path(path)
+    try:
+        if file.stat().st_size > LARGEST_FILE:
+            raise UsageError(f"--topic-names: {path} is larger than 64 MiB; give lines of TOPIC-ID NAME")
+        lines = file.read_text(encoding="utf-8").splitlines()
+    except (OSError, UnicodeDecodeError) as error:
+        raise SharelensError(f"--topic-names: can't read {path}: {error}") from error
+    names: dict[str, str] = {}
+    for number, line in enumerate(lines, 1):
+        words = line.split()
+        if not words or words[0].startswith("#"):
+            continue
+        if len(words) != 2 or not TOPIC_ID.fullmatch(words[0]):
+            raise UsageError(f"--topic-names: line {number} of {path} is not `TOPIC-ID NAME` (an id has 22 characters)")
+        names[words[0]] = words[1]
+    return names
