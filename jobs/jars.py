@@ -1,0 +1,142 @@
+"""The Delta jars that Spark needs beside its own: resolved once by Spark's resolver, kept, used without a network.
+
+`python -m jobs.jars` fetches them when they are missing; `make setup` calls it.
+"""
+
+import os
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+from typing import Final
+
+from jobs.java import find_java, launcher_home
+from jobs.places import keep_folder, write_whole
+from jobs.settings import Settings, load_settings
+from state_model.errors import SharelensError
+
+DELTA_VERSION: Final = "4.4.0"
+DELTA_PACKAGE: Final = f"io.delta:delta-spark_4.1_2.13:{DELTA_VERSION}"
+JARS: Final = tuple(
+    f"{name}-{DELTA_VERSION}.jar"
+    for name in (
+        "delta-kernel-api",
+        "delta-kernel-defaults",
+        "delta-kernel-unitycatalog",
+        "delta-spark_4.1_2.13",
+        "delta-storage",
+    )
+)
+"""Of everything that the package depends on, pyspark has the rest."""
+EXCLUDED: Final = ("com.*", "commons-*", "io.airlift", "io.unitycatalog", "jakarta.*", "javax.*", "org.*")
+FETCH_COMMAND: Final = "python -m jobs.jars"
+RESOLVE_TIMEOUT_S: Final = 600
+
+
+class JarsError(SharelensError):
+    """Raised when the Delta jars are missing and may not, or could not, be fetched."""
+
+
+def jars_folder(settings: Settings) -> Path:
+    """Where the jars are, or would be put."""
+    return settings.jars_dir or keep_folder() / "jars"
+
+
+def missing_jars(folder: Path) -> tuple[str, ...]:
+    """The names of the jars that `folder` lacks."""
+    return tuple(name for name in JARS if not _is_jar(folder / name))
+
+
+def delta_jars(settings: Settings) -> tuple[Path, ...]:
+    """The jars' paths; fetched first when they are missing.
+
+    A folder named by the setting jars_dir belongs to somebody else: it is read, never filled.
+
+    Raises:
+        JarsError: when they are missing and the settings forbid fetching, or fetching failed.
+    """
+    folder = jars_folder(settings)
+    missing = missing_jars(folder)
+    if missing and settings.jars_dir is not None:
+        raise JarsError(f"jars_dir {folder} lacks {', '.join(missing)}; copy them there or unset jars_dir")
+    if missing and settings.offline:
+        raise JarsError(f"offline, and {folder} lacks {', '.join(missing)}; run once with a network: {FETCH_COMMAND}")
+    if missing:
+        _fetch(folder)
+    return tuple(folder / name for name in JARS)
+
+
+def _is_jar(path: Path) -> bool:
+    """Whether the file is there and begins as a zip does."""
+    try:
+        with path.open("rb") as file:
+            return file.read(4) == b"PK\x03\x04"
+    except OSError:
+        return False
+
+
+def _fetch(folder: Path) -> None:
+    """Let Spark's resolver fetch the package into a scratch folder, and keep the five jars."""
+    with tempfile.TemporaryDirectory(prefix="sharelens-ivy-") as scratch:
+        report = _resolve(Path(scratch))
+        fetched = {path.name.partition("_")[2]: path for path in (Path(scratch) / "jars").glob("io.delta_*.jar")}
+        lacking = [name for name in JARS if name not in fetched]
+        if lacking:
+            raise JarsError(f"could not fetch {DELTA_PACKAGE}: {_reason(report)}; repeat with a network: {FETCH_COMMAND}")
+        for name in JARS:
+            write_whole(folder / name, fetched[name].read_bytes(), mode=0o644)
+
+
+def _resolve(scratch: Path) -> str:
+    """Run spark-submit on a script that does nothing; before that it resolves the package. Returns what it printed."""
+    import pyspark
+
+    script = scratch / "nothing.py"
+    script.touch()
+    submit = Path(pyspark.__file__).parent / "bin" / "spark-submit"
+    command = [
+        str(submit),
+        *("--master", "local[1]", "--packages", DELTA_PACKAGE),
+        *("--exclude-packages", ",".join(f"{group}:*" for group in EXCLUDED)),
+        *("--conf", f"spark.jars.ivy={scratch}"),
+        str(script),
+    ]
+    environment = {
+        **os.environ,
+        "JAVA_HOME": str(launcher_home(find_java())),
+        "PYSPARK_PYTHON": sys.executable,
+        "PYSPARK_DRIVER_PYTHON": sys.executable,
+    }
+    try:
+        done = subprocess.run(
+            command, env=environment, capture_output=True, text=True, timeout=RESOLVE_TIMEOUT_S, check=False
+        )
+    except (OSError, subprocess.TimeoutExpired) as error:
+        return str(error)
+    return done.stderr
+
+
+def _reason(report: str) -> str:
+    """The first line of the resolver's report that names what went wrong."""
+    lines = [line.strip(" :\t") for line in report.splitlines()]
+    telling = [line for line in lines if "not found" in line or "Exception" in line or "unresolved" in line]
+    return (telling or lines[-1:] or ["no reason given"])[0]
+
+
+def main() -> int:
+    """Fetch the jars if they are missing, and say where they are."""
+    settings = load_settings()
+    folder = jars_folder(settings)
+    if missing_jars(folder):
+        sys.stdout.write("fetching the Delta jars (13 MB, once) ...\n")
+    try:
+        jars = delta_jars(settings)
+    except SharelensError as error:
+        sys.stderr.write(f"{error}\n")
+        return 1
+    sys.stdout.write(f"{len(jars)} Delta jars in {folder}\n")
+    return 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())
