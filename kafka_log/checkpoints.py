@@ -1,10 +1,11 @@
 """The small text files of a log directory: checkpoints, meta.properties, partition.metadata, leader-epoch-checkpoint.
 
 Formats: org.apache.kafka.server.common.CheckpointFile (version line, count line, one entry a line), a Java properties
-file, PartitionMetadataFile (`version: 0`, `topic_id: …`). Kafka creates a checkpoint empty and later replaces it by an atomic
-rename: an empty one has no entries yet, one that is cut short was copied badly, and we say so.
+file, PartitionMetadataFile (`version: 0`, `topic_id: …`). Kafka creates a checkpoint empty and later replaces it by
+an atomic rename: an empty one has no entries yet, one that is cut short was copied badly, and we say so.
 """
 
+import itertools
 import re
 from dataclasses import dataclass
 
@@ -40,7 +41,9 @@ def _checkpoint_lines(text: str, uri: str) -> list[str]:
     if not text.strip():
         return []
     if len(lines) < 2 or lines[0].strip() != "0" or not lines[1].strip().isdigit():
-        raise CheckpointError(f"{uri} is not a Kafka checkpoint (version line 0, then the number of entries): copy it again")
+        raise CheckpointError(
+            f"{uri} is not a Kafka checkpoint (version line 0, then the number of entries): copy it again"
+        )
     entries = [line for line in lines[2:] if line.strip()]
     if len(entries) != int(lines[1]):
         raise CheckpointError(f"{uri} announces {lines[1].strip()} entries and holds {len(entries)}: copy it again")
@@ -74,7 +77,7 @@ def parse_leader_epochs(text: str, uri: str) -> tuple[tuple[int, int], ...]:
         if match is None:
             raise CheckpointError(f"{uri} line {number} is not `epoch start-offset`: {line[:80]!r}")
         epochs.append((_number(match[1], _INT32_MAX, uri), _number(match[2], _INT64_MAX, uri)))
-    ordered = all(left[0] < right[0] and left[1] <= right[1] for left, right in zip(epochs, epochs[1:], strict=False))
+    ordered = all(left[0] < right[0] and left[1] <= right[1] for left, right in itertools.pairwise(epochs))
     if not ordered:
         raise CheckpointError(f"{uri} holds leader epochs that don't ascend: copy it again")
     return tuple(epochs)
@@ -94,7 +97,7 @@ def read_partition_offsets(filesystem: Filesystem, directory: str, name: str) ->
 
 
 def read_leader_epochs(filesystem: Filesystem, directory: str) -> tuple[tuple[int, int], ...]:
-    """Leader epochs of a partition folder; empty when the file is missing or unreadable, as they only help to merge copies."""
+    """Leader epochs of a partition folder; empty when the file is missing or broken: they only help to merge copies."""
     text = _text_or_none(filesystem, directory, LEADER_EPOCH_CHECKPOINT)
     if text is None:
         return ()

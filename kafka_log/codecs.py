@@ -1,8 +1,8 @@
 """The compression codecs of record batches, with a bound on what a batch may grow to.
 
 Codec numbers are the low three bits of the batch attributes (org.apache.kafka.common.record.CompressionType). cramjam
-decompresses into a buffer of ours whose size is the bound, so that a small hostile batch can't claim the machine's memory;
-the buffer is virtual until it is written to.
+decompresses into a buffer of ours whose size is the bound, so that a small hostile batch can't claim the machine's
+memory; the buffer is virtual until it is written to.
 """
 
 from typing import ClassVar, Final
@@ -65,21 +65,21 @@ class Decompressor:
 
     def _fill(self, codec: int, body: Bytes) -> int:
         if codec == GZIP:
-            return int(cramjam.gzip.decompress_into(body, self._buffer))
+            return int(cramjam.gzip.decompress_into(body.data, self._buffer.data))
         if codec == LZ4:
-            return int(cramjam.lz4.decompress_into(body, self._buffer))
+            return int(cramjam.lz4.decompress_into(body.data, self._buffer.data))
         if codec == ZSTD:
-            return int(cramjam.zstd.decompress_into(body, self._buffer))
+            return int(cramjam.zstd.decompress_into(body.data, self._buffer.data))
         if body[: len(_JAVA_SNAPPY_MAGIC)].tobytes() == _JAVA_SNAPPY_MAGIC:
             return self._fill_java_snappy(body)
         return self._fill_snappy(body, 0)
 
     def _fill_snappy(self, block: Bytes, start: int) -> int:
         """One raw snappy block, which names its length before its data."""
-        length = int(cramjam.snappy.decompress_raw_len(block))
+        length = int(cramjam.snappy.decompress_raw_len(block.data))
         if length > self._limit - start:
             raise OversizedError(f"snappy batch grows beyond {self._limit} bytes")
-        return int(cramjam.snappy.decompress_raw_into(block, self._buffer[start : start + length]))
+        return int(cramjam.snappy.decompress_raw_into(block.data, self._buffer[start : start + length].data))
 
     def _fill_java_snappy(self, body: Bytes) -> int:
         """snappy-java's stream: a 16 byte header, then blocks behind their int32 lengths."""

@@ -1,7 +1,7 @@
 """Record batches (magic 2) from Arrow: compiled, byte for byte what Kafka's MemoryRecordsBuilder writes. No I/O.
 
-The layout is in `record_batch`. The base timestamp of a batch is its first record's, so deltas may be negative; lengths,
-deltas and counts are zigzag varints; the record attributes are 0.
+The layout is in `record_batch`. The base timestamp of a batch is its first record's, so deltas may be negative;
+lengths, deltas and counts are zigzag varints; the record attributes are 0.
 """
 
 from dataclasses import dataclass
@@ -16,7 +16,7 @@ from kafka_log import codecs
 from kafka_log import record_batch as rb
 from kafka_log.errors import BatchEncodeError
 from kafka_log.filesystem import Bytes
-from kafka_log.segments import Table
+from kafka_log.segment_file import Table
 from state_model.columnar.kernels import kernel
 
 Int64s = npt.NDArray[np.int64]
@@ -75,7 +75,7 @@ def _put_big_endian(out: Bytes, at: int, value: int, width: int) -> None:
 
 @kernel
 def _part_size(lengths: Int64s, row: int) -> int:
-    return _varint_size(lengths[row]) + max(lengths[row], 0)
+    return _varint_size(lengths[row]) + int(max(lengths[row], 0))
 
 
 @kernel
@@ -154,7 +154,9 @@ def put_batches(
             at = _put_varint(out, at, header_rows[row + 1] - header_rows[row])
             for header in range(header_rows[row], header_rows[row + 1]):
                 at = _put_bytes(out, at, header_keys.data, header_keys.starts[header], header_keys.lengths[header])
-                at = _put_bytes(out, at, header_values.data, header_values.starts[header], header_values.lengths[header])
+                at = _put_bytes(
+                    out, at, header_values.data, header_values.starts[header], header_values.lengths[header]
+                )
 
 
 def parts(column: pa.Array | pa.ChunkedArray) -> Parts:
@@ -186,9 +188,11 @@ def _header_parts(records: pa.RecordBatch | pa.Table) -> tuple[Int64s, Parts, Pa
 
 
 def _int64(records: pa.RecordBatch | pa.Table, name: str) -> Int64s:
-    return np.ascontiguousarray(records[name].to_numpy(zero_copy_only=False), dtype=np.int64) if isinstance(
-        records, pa.RecordBatch
-    ) else np.ascontiguousarray(records[name].to_numpy(), dtype=np.int64)
+    return (
+        np.ascontiguousarray(records[name].to_numpy(zero_copy_only=False), dtype=np.int64)
+        if isinstance(records, pa.RecordBatch)
+        else np.ascontiguousarray(records[name].to_numpy(), dtype=np.int64)
+    )
 
 
 def plan(
@@ -204,8 +208,8 @@ def plan(
 ) -> Table:
     """A header table for records cut into batches of `record_counts` rows.
 
-    Offsets come from the column `offset`, or count up from `base_offset`. The other arguments are one value, or one a batch.
-    A caller may change any column before it encodes: offsets that a compaction left behind, say.
+    Offsets come from the column `offset`, or count up from `base_offset`. The other arguments are one value, or one
+    a batch. A caller may change any column before it encodes: offsets that a compaction left behind, say.
     """
     counts = np.asarray(record_counts, dtype=np.int64)
     if counts.sum() != records.num_rows or (counts <= 0).any():
@@ -239,8 +243,8 @@ def _offsets(records: pa.RecordBatch | pa.Table, base_offset: int | None) -> Int
 def encode(records: pa.RecordBatch | pa.Table, table: Table, *, base_offset: int | None = None) -> Encoded:
     """The batches of a plan.
 
-    records: columns key and value (binary), timestamp_ms (int64), optionally offset and headers. Batches whose attributes
-    name a codec are compressed. Raises BatchEncodeError when the plan does not fit the records.
+    records: columns key and value (binary), timestamp_ms (int64), optionally offset and headers. Batches whose
+    attributes name a codec are compressed. Raises BatchEncodeError when the plan does not fit the records.
     """
     table = np.ascontiguousarray(table)
     offsets, times = _offsets(records, base_offset), _int64(records, "timestamp_ms")
@@ -255,9 +259,7 @@ def encode(records: pa.RecordBatch | pa.Table, table: Table, *, base_offset: int
         header_rows, header_keys.lengths, header_values.lengths, sizes,
     )  # fmt: skip
     out = np.empty(total, dtype=np.uint8)
-    put_batches(
-        table, first_rows, offsets, times, keys, values, header_rows, header_keys, header_values, sizes, out
-    )
+    put_batches(table, first_rows, offsets, times, keys, values, header_rows, header_keys, header_values, sizes, out)
     if (table[:, rb.ATTRIBUTES] & rb.CODEC_MASK).any():
         return _compressed(out, table)
     _seal(out, table)
@@ -282,7 +284,7 @@ def _compressed(data: Bytes, table: Table) -> Encoded:
 
 def _seal(data: Bytes, table: Table) -> None:
     """Put the checksums in."""
-    view = memoryview(data)  # type: ignore[arg-type]
+    view = data.data
     for row in table:
         start = int(row[rb.POSITION])
         row[rb.CRC] = crc32c.crc32c(view[start + rb.CRC_START : start + int(row[rb.SIZE])])

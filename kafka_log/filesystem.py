@@ -1,7 +1,7 @@
 """Read-only access to local paths and to any URI that fsspec or pyarrow opens.
 
-Local files are read with `pread` into buffers of ours and never mapped: Kafka truncates segments while they are read, and
-touching a mapped page beyond the new end kills the process.
+Local files are read with `pread` into buffers of ours and never mapped: Kafka truncates segments while they are
+read, and touching a mapped page beyond the new end kills the process.
 """
 
 import os
@@ -10,13 +10,16 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
-from typing import IO, Protocol, Self, cast
+from typing import IO, TYPE_CHECKING, Protocol, Self, cast
 from urllib.parse import unquote, urlsplit
 
 import numpy as np
 import numpy.typing as npt
 
 from kafka_log.errors import LogDirectoryError
+
+if TYPE_CHECKING:
+    from fsspec import AbstractFileSystem
 
 Bytes = npt.NDArray[np.uint8]
 
@@ -71,7 +74,7 @@ class LocalFile:
     def read_at(self, position: int, length: int) -> Bytes:
         """Writable bytes; short only at the end of the file."""
         buffer = np.empty(max(0, min(length, self.size() - position)), dtype=np.uint8)
-        view = memoryview(buffer)
+        view = buffer.data
         filled = 0
         while filled < len(view):
             count = os.preadv(self._descriptor, [view[filled:]], position + filled)
@@ -83,7 +86,9 @@ class LocalFile:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(
+        self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None
+    ) -> None:
         os.close(self._descriptor)
 
 
@@ -135,7 +140,9 @@ class RemoteFile:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(
+        self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None
+    ) -> None:
         self._file.close()
 
 
@@ -172,15 +179,15 @@ class RemoteFilesystem:
         return RemoteFile(filesystem.open(path, "rb", cache_type="readahead", block_size=1 << 20), size)
 
 
-def _remote(uri: str):  # type: ignore[no-untyped-def]
+def _remote(uri: str) -> tuple["AbstractFileSystem", str]:
     """The fsspec file system of a URI and the path inside it; listings are never taken from a cache."""
-    import fsspec  # noqa: PLC0415 - only for URIs: a local start does not pay for it
+    import fsspec  # only for URIs: a local start does not pay for it
 
     try:
         filesystem, path = fsspec.core.url_to_fs(uri)
     except (ValueError, ImportError) as error:
-        from fsspec.implementations.arrow import ArrowFSWrapper  # noqa: PLC0415
-        from pyarrow.fs import FileSystem  # noqa: PLC0415
+        from fsspec.implementations.arrow import ArrowFSWrapper
+        from pyarrow.fs import FileSystem
 
         try:
             arrow, path = FileSystem.from_uri(uri)

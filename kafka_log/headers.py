@@ -12,7 +12,8 @@ from kafka_log.layout import PartitionDirectory
 from kafka_log.merge import known_epochs, superseded_from
 from kafka_log.records import timestamp_types
 from kafka_log.schemas import TOPIC_BATCH
-from kafka_log.segments import CopyReader, Table
+from kafka_log.segment_file import Table
+from kafka_log.segments import CopyReader
 from kafka_log.union import LogPartition
 
 _CONTROL_TYPES = {0: "ABORT", 1: "COMMIT"}

@@ -1,8 +1,9 @@
 """Offset indexes (`*.index`): where in a segment an offset lies, without reading it.
 
-An entry is two big endian int32: the last offset of a batch relative to the segment's base offset, and the batch's position
-(org.apache.kafka.storage.internals.log.OffsetIndex). The file of an active segment is longer than its entries and filled with
-zeros. An entry is a hint: it counts only when a batch header with that last offset stands at the position.
+An entry is two big endian int32: the last offset of a batch relative to the segment's base offset, and the batch's
+position (org.apache.kafka.storage.internals.log.OffsetIndex). The file of an active segment is longer than its
+entries and filled with zeros. An entry is a hint: it counts only when a batch header with that last offset stands at
+the position.
 """
 
 import numpy as np
@@ -11,7 +12,8 @@ from kafka_log import filesystem
 from kafka_log import record_batch as rb
 from kafka_log.filesystem import RandomAccess
 from kafka_log.layout import PartitionDirectory, SegmentFile
-from kafka_log.segments import MAXIMUM_BATCH_BYTES, Start, Table, first_segment
+from kafka_log.segment_file import MAXIMUM_BATCH_BYTES, Table
+from kafka_log.segments import Start, first_segment
 
 _MAXIMUM_INDEX_BYTES = 64 << 20
 

@@ -1,8 +1,8 @@
 """What a log directory holds: partitions, their segments, where each log starts and how far it is committed.
 
 The rules are those of the broker (LogManager, UnifiedLog, LogFileUtils): a partition lives in `TOPIC-N`; `-future` is a
-move between disks in progress, `TOPIC-N.<hex>-delete` and `-stray` wait for deletion; `.cleaned`, `.swap` and `.deleted` mark
-files that are not, or no longer, part of a log.
+move between disks in progress, `TOPIC-N.<hex>-delete` and `-stray` wait for deletion; `.cleaned`, `.swap` and
+`.deleted` mark files that are not, or no longer, part of a log.
 """
 
 import re
@@ -38,9 +38,10 @@ class SegmentFile:
 class PartitionDirectory:
     """One copy of one partition.
 
-    `committed_end` is the checkpointed high watermark (exclusive): None when the directory has no such file and is taken
-    whole, 0 when the file has no line for the partition and nothing is known to be committed. `remote_below`: the log
-    starts below the first local segment, the older part is in tiered storage. `leader_epochs`: (epoch, first offset).
+    `committed_end` is the checkpointed high watermark (exclusive): None when the directory has no such file and is
+    taken whole, 0 when the file has no line for the partition and nothing is known to be committed. `remote_below`:
+    the log starts below the first local segment, the older part is in tiered storage. `leader_epochs`: (epoch, first
+    offset).
     """
 
     topic: str
@@ -79,7 +80,9 @@ class _Context:
     high_watermarks: PartitionOffsets | None
 
 
-def scan_log_directory(uri: str, *, include_deleted: bool = False, topics: Container[str] | None = None) -> LogDirectory:
+def scan_log_directory(
+    uri: str, *, include_deleted: bool = False, topics: Container[str] | None = None
+) -> LogDirectory:
     """List a log directory; folders of topics outside `topics` are not opened.
 
     Raises LogDirectoryError, in one line, for what is missing, unreadable or no log directory, with the path to give

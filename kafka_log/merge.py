@@ -2,10 +2,11 @@
 
 Copies of one log may differ in four ways, and each has its rule:
 - the same batch in several copies (equal offsets, checksum and size): read once;
-- a copy that a new leader made truncate later, but that was taken before: its batches lie at or after the start of a higher
-  leader epoch. The higher epoch wins, the others are `superseded` (KIP-101, LeaderEpochFileCache);
+- a copy that a new leader made truncate later, but that was taken before: its batches lie at or after the start of a
+  higher leader epoch. The higher epoch wins, the others are `superseded` (KIP-101, LeaderEpochFileCache);
 - a copy that was compacted, another one that was not: batches differ, records at the same offset don't: their union;
-- other bytes at one offset under one leader epoch: two clusters share an id. Nothing can be said then, CopyConflictError.
+- other bytes at one offset under one leader epoch: two clusters share an id. Nothing can be said then,
+  CopyConflictError.
 """
 
 from collections.abc import Iterator, Sequence
@@ -20,7 +21,8 @@ from kafka_log import record_batch as rb
 from kafka_log.errors import CopyConflictError
 from kafka_log.layout import PartitionDirectory
 from kafka_log.records import RecordParser, empty_records
-from kafka_log.segments import Block, CopyReader, Damage, Mask, Table
+from kafka_log.segment_file import Mask, Table
+from kafka_log.segments import Block, CopyReader, Damage
 from kafka_log.union import LogPartition
 
 _UNBOUNDED = (1 << 63) - 1
@@ -47,12 +49,18 @@ class Merge:
     """Merges the copies of a partition over [from_offset, to_offset)."""
 
     def __init__(
-        self, partition: LogPartition, readers: list[tuple[PartitionDirectory, CopyReader]], parser: RecordParser, from_offset: int
+        self,
+        partition: LogPartition,
+        readers: list[tuple[PartitionDirectory, CopyReader]],
+        parser: RecordParser,
+        from_offset: int,
     ) -> None:
         self._partition = partition
         self._parser = parser
         self._copies = [
-            _CopyState(copy=copy, blocks=reader.blocks(), start=max(from_offset, _first_offset(copy)), frontier=from_offset)
+            _CopyState(
+                copy=copy, blocks=reader.blocks(), start=max(from_offset, _first_offset(copy)), frontier=from_offset
+            )
             for copy, reader in readers
         ]
         self._blocks: dict[int, Block] = {}
@@ -86,7 +94,10 @@ class Merge:
             boundary = self._without_straddling(frontier)
             if boundary > self._emitted and (self._waiting[:, rb.LAST_OFFSET] < boundary).any():
                 return boundary
-            if sum(block.data.nbytes for block in self._blocks.values()) > _MAXIMUM_WAITING_BYTES and frontier > self._emitted:
+            if (
+                sum(block.data.nbytes for block in self._blocks.values()) > _MAXIMUM_WAITING_BYTES
+                and frontier > self._emitted
+            ):
                 return frontier
             for number in lagging:
                 if self._copies[number].frontier == frontier:
@@ -142,11 +153,13 @@ class Merge:
             first_offset=int(row[rb.BASE_OFFSET]),
             last_offset=int(row[rb.LAST_OFFSET]),
             reason="superseded",
-            detail=f"written under leader epoch {row[rb.LEADER_EPOCH]}; another copy has a later epoch from offset {start} on",
+            detail=f"written under leader epoch {row[rb.LEADER_EPOCH]}; a later epoch begins at {start}",
             raw=block.data[position : position + size].tobytes(),
         )
 
-    def _read(self, rows: Table, losses: list[tuple[str, Damage]]) -> Iterator[tuple[pa.RecordBatch, list[tuple[str, Damage]]]]:
+    def _read(
+        self, rows: Table, losses: list[tuple[str, Damage]]
+    ) -> Iterator[tuple[pa.RecordBatch, list[tuple[str, Damage]]]]:
         """The records of the chosen batches in offset order."""
         pieces: list[pa.RecordBatch] = []
         files: list[str] = []
@@ -247,8 +260,10 @@ def _smoothed(epochs: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
 
 
 def _without_twins(rows: Table) -> Table:
-    """Sorted by offset, with each batch once: of copies of one batch, that of the highest epoch, then of the first copy."""
-    rows = rows[np.lexsort((rows[:, COPY], -rows[:, EPOCH], rows[:, rb.CRC], rows[:, rb.LAST_OFFSET], rows[:, rb.BASE_OFFSET]))]
+    """Sorted by offset, each batch once: of several, that of the highest epoch, then of the first copy."""
+    rows = rows[
+        np.lexsort((rows[:, COPY], -rows[:, EPOCH], rows[:, rb.CRC], rows[:, rb.LAST_OFFSET], rows[:, rb.BASE_OFFSET]))
+    ]
     if len(rows) < 2:
         return rows
     identity = rows[:, [rb.BASE_OFFSET, rb.LAST_OFFSET, rb.CRC, rb.SIZE]]
@@ -262,7 +277,7 @@ def _intersections(piece: tuple[int, int], holes: list[tuple[int, int]]) -> list
 
 
 def _joined(partition: LogPartition, pieces: list[pa.RecordBatch], files: list[str]) -> pa.RecordBatch:
-    """Overlapping batches record by record, each offset once. Raises CopyConflictError when records of one offset differ."""
+    """Overlapping batches record by record, each offset once. Raises CopyConflictError when they differ."""
     table = pa.Table.from_batches(pieces).combine_chunks()
     order = pc.sort_indices(table, sort_keys=[("offset", "ascending"), ("leader_epoch", "descending")])
     table = table.take(order)
@@ -288,6 +303,6 @@ def _refuse(
             offset = left["offset"][row].as_py()
             epoch = left["leader_epoch"][row].as_py()
             raise CopyConflictError(
-                f"{partition.topic}-{partition.partition} @ {offset}: {files[place]} and {files[place + 1]} hold different "
-                f"records under leader epoch {epoch}: two clusters share an id; read them into separate lakes"
+                f"{partition.topic}-{partition.partition} @ {offset}: {files[place]} and {files[place + 1]} hold "
+                f"different records under leader epoch {epoch}: two clusters share an id; read them into separate lakes"
             )

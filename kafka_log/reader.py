@@ -1,7 +1,7 @@
 """Reading a partition: how far it can be read, how to split it, its records, its batch headers.
 
-Everything takes offsets, never file positions: files are rolled, compacted, deleted and copied while we look. Ranges are
-half open. A partition may have several copies; they are read as one log (see `merge`).
+Everything takes offsets, never file positions: files are rolled, compacted, deleted and copied while we look. Ranges
+are half open. A partition may have several copies; they are read as one log (see `merge`).
 """
 
 from collections.abc import Iterator
@@ -25,7 +25,7 @@ _UNBOUNDED = (1 << 63) - 1
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Split:
-    """A range of offsets of a partition, for one task: plain values only. `start` is where copy 0 of `partition` begins."""
+    """A range of offsets of a partition, for one task: plain values only. `start`: where its first copy begins."""
 
     partition: LogPartition
     from_offset: int
@@ -45,7 +45,8 @@ def readable_end(partition: LogPartition, *, include_uncommitted: bool) -> int:
     """The offset up to which (exclusive) the partition can be read now: the last complete batch, or the committed end.
 
     Bytes at the end that can't be read but lie below the committed end are damage and count as read, so that they are
-    reported once. Of several copies those of the highest leader epoch decide: what others hold beyond is not in the log.
+    reported once. Of several copies those of the highest leader epoch decide: what others hold beyond is not in the
+    log.
     """
     ends = [_copy_end(copy, partition.committed_end or 0) for copy in partition.copies]
     epoch = max((epoch for epoch, _ in ends), default=-1)
@@ -167,8 +168,9 @@ def _split(partition: LogPartition, from_offset: int, to_offset: int, start: Sta
 def read_split(split: Split, *, include_uncommitted: bool = False, batch_bytes: int = 8 << 20) -> Iterator[Chunk]:
     """The records of a split in offset order, each offset once, in chunks of about `batch_bytes` of log.
 
-    Ends at the committed end unless `include_uncommitted`. Raises SourceMissingError when this machine does not see a log
-    directory, CopyConflictError when copies contradict each other; everything else that can't be read is a problem row.
+    Ends at the committed end unless `include_uncommitted`. Raises SourceMissingError when this machine does not see
+    a log directory, CopyConflictError when copies contradict each other; everything else that can't be read is a
+    problem row.
     """
     partition, to_offset = split.partition, split.to_offset
     for copy in partition.copies:
@@ -196,7 +198,9 @@ def read_split(split: Split, *, include_uncommitted: bool = False, batch_bytes: 
         copy, reader = readers[0]
         for block in reader.blocks():
             for records, damages in parser.parse(block):
-                yield Chunk(records=records, problems=problems(partition, [(copy.source_id, damage) for damage in damages]))
+                yield Chunk(
+                    records=records, problems=problems(partition, [(copy.source_id, damage) for damage in damages])
+                )
         return
     for records, losses in Merge(partition, readers, parser, split.from_offset).chunks():
         yield Chunk(records=records, problems=problems(partition, losses))
@@ -215,8 +219,8 @@ def log_time_end(
 ) -> tuple[int, int]:
     """Where the prefix with log time < `until_ms` ends (exclusive offset), and the running maximum at its end.
 
-    Log time is the running maximum of record timestamps, `running_max_ms` what it was before `from_offset`. Batches whose
-    maximum stays below are taken by their header; the one that reaches it is read record by record.
+    Log time is the running maximum of record timestamps, `running_max_ms` what it was before `from_offset`. Batches
+    whose maximum stays below are taken by their header; the one that reaches it is read record by record.
     """
     if running_max_ms >= until_ms:
         return from_offset, running_max_ms

@@ -1,17 +1,24 @@
-"""Record batches (magic 2) as numbers: compiled walks over their headers and records. No I/O, no Python object a record.
+"""Record batches (magic 2) as numbers: compiled walks over their headers and records. No I/O, no Python object a
+record.
 
-Layout (org.apache.kafka.common.record.DefaultRecordBatch, big endian): base offset int64 · length int32 (bytes after it) ·
-leader epoch int32 · magic int8 · CRC-32C uint32 of everything after it · attributes int16 · last offset delta int32 · base
-timestamp int64 · max timestamp int64 · producer id int64 · producer epoch int16 · base sequence int32 · record count int32 ·
-records. Offset, length, epoch and magic lie outside the CRC. Older message sets (magic 0, 1) share offset, length and the
-place of the magic byte.
+Layout (org.apache.kafka.common.record.DefaultRecordBatch, big endian): base offset int64 · length int32 (bytes after
+it) · leader epoch int32 · magic int8 · CRC-32C uint32 of everything after it · attributes int16 · last offset delta
+int32 · base timestamp int64 · max timestamp int64 · producer id int64 · producer epoch int16 · base sequence int32 ·
+record count int32 · records. Offset, length, epoch and magic lie outside the CRC. Older message sets (magic 0, 1)
+share offset, length and the place of the magic byte.
 
-A header table is an int64 array with one row a batch and the columns below; positions are relative to the buffer walked.
+A header table is an int64 array with one row a batch and the columns below; positions are relative to the buffer
+walked.
 """
 
 import numpy as np
+import numpy.typing as npt
 
 from state_model.columnar.kernels import kernel
+
+Bytes = npt.NDArray[np.uint8]
+Table = npt.NDArray[np.int64]
+Offsets = npt.NDArray[np.int32]
 
 HEADER_BYTES = 61
 LENGTH_PREFIX_BYTES = 12
@@ -36,26 +43,26 @@ FINE, BAD_COUNT, BAD_RECORD = 0, 1, 2
 
 
 @kernel
-def _int32(data, at):
+def _int32(data: Bytes, at: int) -> int:
     value = (np.int64(data[at]) << 24) | (np.int64(data[at + 1]) << 16) | (np.int64(data[at + 2]) << 8) | data[at + 3]
-    return value - ((value & 0x80000000) << 1)
+    return int(value - ((value & 0x80000000) << 1))
 
 
 @kernel
-def _int64(data, at):
+def _int64(data: Bytes, at: int) -> int:
     high = _int32(data, at)
     low = _int32(data, at + 4) & 0xFFFFFFFF
     return (high << 32) | low
 
 
 @kernel
-def _int16(data, at):
+def _int16(data: Bytes, at: int) -> int:
     value = (np.int64(data[at]) << 8) | np.int64(data[at + 1])
-    return value - ((value & 0x8000) << 1)
+    return int(value - ((value & 0x8000) << 1))
 
 
 @kernel
-def _plausible(data, at, end, max_size):
+def _plausible(data: Bytes, at: int, end: int, max_size: int) -> int:
     """The size of the batch at `at` when its header can be one, else 0, or -1 when the header is cut short."""
     if end - at < MINIMUM_HEADER_BYTES:
         return -1
@@ -78,7 +85,7 @@ def _plausible(data, at, end, max_size):
 
 
 @kernel
-def _read_header(data, at, size, row):
+def _read_header(data: Bytes, at: int, size: int, row: Table) -> None:
     row[POSITION] = at
     row[BASE_OFFSET] = _int64(data, at)
     row[SIZE] = size
@@ -101,11 +108,12 @@ def _read_header(data, at, size, row):
 
 
 @kernel
-def walk_headers(data, start, max_size, whole, table):
+def walk_headers(data: Bytes, start: int, max_size: int, whole: bool, table: Table) -> tuple[int, int, int]:
     """Fill `table` with the headers from `start` on; (rows, where it stopped, why).
 
     With `whole` a batch counts only when all its bytes are in `data`; without, its header is enough and the place where
-    it stopped may lie beyond the buffer. END: the batch there is cut by the end of the buffer. BAD: no plausible header.
+    it stopped may lie beyond the buffer. END: the batch there is cut by the end of the buffer. BAD: no plausible
+    header.
     """
     end = len(data)
     at = start
@@ -125,7 +133,7 @@ def walk_headers(data, start, max_size, whole, table):
 
 
 @kernel
-def find_header(data, start, max_size, first_offset, last_offset):
+def find_header(data: Bytes, start: int, max_size: int, first_offset: int, last_offset: int) -> int:
     """The next position from `start` on where a magic 2 header for an offset in the range could stand; -1 if none."""
     for at in range(start, len(data) - HEADER_BYTES + 1):
         if data[at + 16] != 2:
@@ -139,7 +147,7 @@ def find_header(data, start, max_size, first_offset, last_offset):
 
 
 @kernel
-def _varint(data, at, end):
+def _varint(data: Bytes, at: int, end: int) -> tuple[int, int]:
     """(zigzag value, next position); the position is -1 when the number is cut or longer than ten bytes."""
     result = np.uint64(0)
     shift = np.uint64(0)
@@ -148,13 +156,13 @@ def _varint(data, at, end):
         at += 1
         result |= (byte & np.uint64(0x7F)) << shift
         if byte < 0x80:
-            return np.int64(result >> np.uint64(1)) ^ -np.int64(result & np.uint64(1)), at
+            return int(np.int64(result >> np.uint64(1)) ^ -np.int64(result & np.uint64(1))), at
         shift += np.uint64(7)
-    return np.int64(0), np.int64(-1)
+    return 0, -1
 
 
 @kernel
-def _skip_headers(data, at, end, count):
+def _skip_headers(data: Bytes, at: int, end: int, count: int) -> int:
     """The position after `count` record headers; -1 when they don't fit."""
     for _ in range(count):
         length, at = _varint(data, at, end)
@@ -168,7 +176,7 @@ def _skip_headers(data, at, end, count):
 
 
 @kernel
-def _read_record(data, at, end, out, row):
+def _read_record(data: Bytes, at: int, end: int, out: Table, row: int) -> int:
     """Fill column `row` of `out` with one record and return where it ends, -1 when it is malformed.
 
     The rows of out: offset delta, timestamp delta, key position, key length (-1 null), value position, value length
@@ -202,13 +210,13 @@ def _read_record(data, at, end, out, row):
 
 
 @kernel
-def read_records(data, bodies, headers, records, row_of, faults):
+def read_records(data: Bytes, bodies: Table, headers: Table, records: Table, row_of: Table, faults: Table) -> int:
     """Parse the records of many batches; the number of records read.
 
-    bodies: start and end of each batch's (uncompressed) records in `data`. headers: their header table. Out: `records`, one
-    column a record (absolute offset, absolute timestamp, then the positions of `_read_record`), `row_of` its batch,
-    `faults` one code a batch. A batch with a fault gives no record: offsets must ascend inside the batch's range and the
-    records must fill the body exactly, as the broker demands.
+    bodies: start and end of each batch's (uncompressed) records in `data`. headers: their header table. Out:
+    `records`, one column a record (absolute offset, absolute timestamp, then the positions of `_read_record`),
+    `row_of` its batch, `faults` one code a batch. A batch with a fault gives no record: offsets must ascend inside
+    the batch's range and the records must fill the body exactly, as the broker demands.
     """
     filled = 0
     for row in range(len(headers)):
@@ -242,8 +250,8 @@ def read_records(data, bodies, headers, records, row_of, faults):
 
 
 @kernel
-def gather(data, positions, lengths, offsets, out):
-    """Copy one byte range a row side by side into `out`; `offsets` (rows + 1) gets where each starts, null (-1) is empty."""
+def gather(data: Bytes, positions: Table, lengths: Table, offsets: Offsets, out: Bytes) -> None:
+    """Copy one byte range a row side by side into `out`; `offsets` (rows + 1) gets the starts, null (-1) is empty."""
     at = 0
     for row in range(len(lengths)):
         offsets[row] = at
@@ -255,7 +263,7 @@ def gather(data, positions, lengths, offsets, out):
 
 
 @kernel
-def read_record_headers(data, positions, counts, out):
+def read_record_headers(data: Bytes, positions: Table, counts: Table, out: Table) -> None:
     """Key position, key length, value position and value length (-1 null) of every record header, in order.
 
     The positions and counts come from `read_records`, which has checked that they fit.

@@ -11,7 +11,8 @@ from kafka_log import record_batch as rb
 from kafka_log.codecs import DEFAULT_LIMIT_BYTES, CodecError, Decompressor
 from kafka_log.filesystem import Bytes
 from kafka_log.schemas import HEADER, LOG_RECORD, PROBLEM
-from kafka_log.segments import KEPT_BYTES, Block, Damage, Table
+from kafka_log.segment_file import Table
+from kafka_log.segments import KEPT_BYTES, Block, Damage
 from kafka_log.union import LogPartition
 
 _ARENA_BYTES = 64 << 20
@@ -37,7 +38,9 @@ class _Bodies:
 class RecordParser:
     """Parses blocks of one partition into record batches with the offsets in [from_offset, to_offset)."""
 
-    def __init__(self, partition: LogPartition, *, from_offset: int, to_offset: int, limit_bytes: int = DEFAULT_LIMIT_BYTES) -> None:
+    def __init__(
+        self, partition: LogPartition, *, from_offset: int, to_offset: int, limit_bytes: int = DEFAULT_LIMIT_BYTES
+    ) -> None:
         self._partition = partition
         self._from = from_offset
         self._to = to_offset
@@ -212,7 +215,8 @@ def _kept_bytes(damage: Damage, *, internal: bool) -> bytes:
 def problems(partition: LogPartition, damages: Iterable[tuple[str, Damage]]) -> pa.RecordBatch:
     """PROBLEM rows of (source id, damage); offsets are null when none is missing.
 
-    Of topics that are not Kafka's own only a batch header is kept, and only where one stands: payloads stay where they are.
+    Of topics that are not Kafka's own only a batch header is kept, and only where one stands: payloads stay where
+    they are.
     """
     internal = partition.topic in _INTERNAL_TOPICS
     rows = [
@@ -232,4 +236,3 @@ def problems(partition: LogPartition, damages: Iterable[tuple[str, Damage]]) -> 
         for source_id, damage in damages
     ]
     return pa.RecordBatch.from_pylist(rows, schema=PROBLEM)
-

@@ -16,7 +16,12 @@ LOG_RECORD = pa.schema(
         column("topic_id", pa.string(), "id of the log's topic, 22 characters; zero uuid when unknown", nullable=False),
         column("partition", pa.int32(), "partition of the log's topic", nullable=False),
         column("offset", pa.int64(), "offset of the record in its partition", nullable=False),
-        column("timestamp_ms", pa.int64(), "record timestamp, epoch milliseconds (LogAppendTime: the batch's)", nullable=False),
+        column(
+            "timestamp_ms",
+            pa.int64(),
+            "record timestamp, epoch milliseconds (LogAppendTime: the batch's)",
+            nullable=False,
+        ),
         column("timestamp_type", pa.string(), "CreateTime or LogAppendTime", nullable=False),
         column("key", pa.binary(), "key bytes, untouched; null as in the log"),
         column("value", pa.binary(), "value bytes, untouched; null = tombstone"),
@@ -25,9 +30,19 @@ LOG_RECORD = pa.schema(
         column("leader_epoch", pa.int32(), "partition leader epoch of the batch", nullable=False),
         column("producer_id", pa.int64(), "producer id of the batch, -1 = none", nullable=False),
         column("producer_epoch", pa.int16(), "producer epoch of the batch, -1 = none", nullable=False),
-        column("attributes", pa.int16(), "batch attributes: codec 0-2, timestamp type 3, transactional 4, control 5", nullable=False),
+        column(
+            "attributes",
+            pa.int16(),
+            "batch attributes: codec 0-2, timestamp type 3, transactional 4, control 5",
+            nullable=False,
+        ),
         column("is_control", pa.bool_(), "record of a control batch (transaction marker)", nullable=False),
-        column("below_log_start", pa.bool_(), "lies below the log start offset: evidence that Kafka no longer serves", nullable=False),
+        column(
+            "below_log_start",
+            pa.bool_(),
+            "lies below the log start offset: evidence that Kafka no longer serves",
+            nullable=False,
+        ),
         column("uncommitted", pa.bool_(), "lay at or above the high watermark when it was read", nullable=False),
     ]
 )

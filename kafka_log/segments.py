@@ -1,34 +1,25 @@
 """One copy of one partition, read batch by batch: headers walked, checksums checked, damage stepped over and named.
 
-A copy is a chain of segments. Blocks come out in offset order; inside a copy their batches never overlap. Whatever could
-not be read is a `Damage`, whose offset range is what is missing between the good batches around it.
+A copy is a chain of segments. Blocks come out in offset order; inside a copy their batches never overlap. Whatever
+could not be read is a `Damage`, whose offset range is what is missing between the good batches around it.
 """
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Literal
 
-import crc32c
 import numpy as np
-import numpy.typing as npt
 
 from kafka_log import filesystem, layout
 from kafka_log import record_batch as rb
 from kafka_log.errors import SourceMissingError
-from kafka_log.filesystem import Bytes, RandomAccess
+from kafka_log.filesystem import Bytes
 from kafka_log.layout import PartitionDirectory, SegmentFile
+from kafka_log.segment_file import MAXIMUM_BATCH_BYTES, RELATIVE_LIMIT, Mask, OpenSegment, Table, crc_ok, inside
 
-Table = npt.NDArray[np.int64]
-Mask = npt.NDArray[np.bool_]
-
-MAXIMUM_BATCH_BYTES = 256 << 20
 KEPT_BYTES = 64 << 10
-_SEARCH_WINDOW_BYTES = 1 << 20
-_SEARCH_BUDGET_BYTES = 256 << 20
-_CHAIN_HOPS = 64
 _HEADER_WINDOW_BYTES = 256 << 10
 _SMALL_WINDOW_BYTES = 4 << 10
-_RELATIVE_LIMIT = (1 << 31) - 1
 
 Reason = Literal[
     "bad_header",
@@ -89,92 +80,12 @@ class Start:
     position: int
 
 
-def crc_ok(data: Bytes, headers: Table) -> Mask:
-    """Whether the checksum of each batch fits; older message sets carry none that we check."""
-    view = memoryview(data)
-    starts = headers[:, rb.POSITION]
-    ranges = zip((starts + rb.CRC_START).tolist(), (starts + headers[:, rb.SIZE]).tolist(), strict=True)
-    sums = np.fromiter((crc32c.crc32c(view[start:end]) for start, end in ranges), dtype=np.int64, count=len(headers))
-    return (sums == headers[:, rb.CRC]) | (headers[:, rb.MAGIC] < 2)
-
-
-def _inside(headers: Table, size: int) -> Mask:
-    """Whether each batch ends inside the file."""
-    return headers[:, rb.POSITION] + headers[:, rb.SIZE] <= size
-
-
-class _Segment:
-    """An open segment and what its batches may be: base offsets from `lowest` up to and including `highest`."""
-
-    def __init__(self, file: RandomAccess, segment: SegmentFile, *, highest: int, is_last: bool) -> None:
-        self.file = file
-        self.uri = segment.uri
-        self.base_offset = segment.base_offset
-        self.highest = min(highest, segment.base_offset + _RELATIVE_LIMIT)
-        self.is_last = is_last
-        self.size = file.size()
-
-    def header_at(self, position: int) -> Table | None:
-        """The header at a position when it is plausible and its batch fits in the file, else None."""
-        if position + rb.MINIMUM_HEADER_BYTES > self.size:
-            return None
-        table = np.zeros((1, rb.COLUMNS), dtype=np.int64)
-        rows, _, _ = rb.walk_headers(
-            self.file.read_at(position, rb.HEADER_BYTES), 0, MAXIMUM_BATCH_BYTES, False, table
-        )
-        if rows == 0 or position + table[0, rb.SIZE] > self.size:
-            return None
-        return table
-
-    def is_good(self, position: int) -> bool:
-        """Whether a batch with a fitting checksum lies at a position."""
-        header = self.header_at(position)
-        if header is None or not self.base_offset <= header[0, rb.BASE_OFFSET] <= self.highest:
-            return False
-        return bool(crc_ok(self.file.read_at(position, int(header[0, rb.SIZE])), header)[0])
-
-    def next_good(self, position: int, first_offset: int) -> int | None:
-        """Where reading can go on after the damage at `position`: the next good batch; None when there is none.
-
-        The chain of lengths is followed as long as it holds, so that batches inside a record's value are never
-        taken for the log's own; else the bytes are searched, with a bound on the bytes that are checksummed.
-        """
-        at = position
-        for _ in range(_CHAIN_HOPS):
-            header = self.header_at(at)
-            if header is None:
-                break
-            at += int(header[0, rb.SIZE])
-            if at == self.size:
-                return None
-            if self.is_good(at):
-                return at
-        return self._search(position + 1, first_offset)
-
-    def _search(self, position: int, first_offset: int) -> int | None:
-        budget = _SEARCH_BUDGET_BYTES
-        while position + rb.HEADER_BYTES <= self.size and budget > 0:
-            window = self.file.read_at(position, _SEARCH_WINDOW_BYTES + rb.HEADER_BYTES)
-            at = rb.find_header(window, 0, MAXIMUM_BATCH_BYTES, first_offset, self.highest)
-            while at >= 0:
-                header = self.header_at(position + at)
-                if header is not None:
-                    budget -= int(header[0, rb.SIZE])
-                    if self.is_good(position + at):
-                        return position + int(at)
-                    if budget <= 0:
-                        return None
-                at = rb.find_header(window, at + 1, MAXIMUM_BATCH_BYTES, first_offset, self.highest)
-            position += _SEARCH_WINDOW_BYTES
-        return None
-
-
 class CopyReader:
     """Reads one copy from `from_offset` up to `to_offset` (exclusive), whole batches.
 
     `lost_below`: bytes that can't be read at the end of the last segment count as lost below this offset, the committed
-    end; above it they are an append in progress and nothing is said. Without `bodies` only headers are read, records are
-    seeked over and checksums not checked; the data of the blocks is then of no use.
+    end; above it they are an append in progress and nothing is said. Without `bodies` only headers are read, records
+    are seeked over and checksums not checked; the data of the blocks is then of no use.
     """
 
     def __init__(
@@ -213,7 +124,7 @@ class CopyReader:
             position = self._start.position if self._start and number == first else 0
             try:
                 with self._files.open(segment.uri) as file:
-                    opened = _Segment(file, segment, highest=limit, is_last=is_last)
+                    opened = OpenSegment(file, segment, highest=limit, is_last=is_last)
                     yield from self._segment_blocks(opened, position)
             except OSError as error:
                 self._report_unreadable(segment, limit, error)
@@ -236,7 +147,7 @@ class CopyReader:
     def _report_unreadable(self, segment: SegmentFile, limit: int, error: OSError) -> None:
         """A segment that can't be read: gone by a fresh listing, or an error of the file itself."""
         gone = is_gone(self._copy, segment)
-        last = min(limit, self._to - 1, segment.base_offset + _RELATIVE_LIMIT)
+        last = min(limit, self._to - 1, segment.base_offset + RELATIVE_LIMIT)
         detail = "deleted while it was read" if gone else f"{error.strerror or error} (host {filesystem.host()})"
         self._pending.append(
             Damage(
@@ -251,7 +162,7 @@ class CopyReader:
         )
         self._next_offset = max(self._next_offset, last + 1)
 
-    def _segment_blocks(self, segment: _Segment, position: int) -> Iterator[Block]:
+    def _segment_blocks(self, segment: OpenSegment, position: int) -> Iterator[Block]:
         window = self._window
         table = np.empty((window // rb.HEADER_BYTES + 1, rb.COLUMNS), dtype=np.int64)
         while position < segment.size and self._next_offset < self._to:
@@ -263,7 +174,7 @@ class CopyReader:
                     window = int(header[0, rb.SIZE])
                     continue
             headers = table[:rows].copy()
-            good = crc_ok(data, headers) if self._bodies else _inside(headers, segment.size - position)
+            good = crc_ok(data, headers) if self._bodies else inside(headers, segment.size - position)
             reason: Reason = "bad_header"
             if not good.all():
                 reason = "crc_mismatch" if self._bodies else "truncated"
@@ -284,7 +195,7 @@ class CopyReader:
             return self._window
         return _SMALL_WINDOW_BYTES
 
-    def _step_over(self, segment: _Segment, position: int, reason: Reason) -> int | None:
+    def _step_over(self, segment: OpenSegment, position: int, reason: Reason) -> int | None:
         """Note the damage at `position`; where the next good batch lies, None when the segment has no more.
 
         At the end of the last segment this is an append in progress: it counts only below the committed end.
@@ -312,7 +223,7 @@ class CopyReader:
             self._next_offset = segment.highest + 1
         return following
 
-    def _accept(self, segment: _Segment, data: Bytes, position: int, headers: Table) -> Iterator[Block]:
+    def _accept(self, segment: OpenSegment, data: Bytes, position: int, headers: Table) -> Iterator[Block]:
         """The block of batches in range and in order; what does not fit in is set aside."""
         headers = headers[headers[:, rb.LAST_OFFSET] >= self._from]
         headers, damages = self._in_order(segment, position, headers)
@@ -336,7 +247,7 @@ class CopyReader:
             damages=tuple(damages),
         )
 
-    def _old_batches(self, segment: _Segment, position: int, headers: Table, old: Mask) -> list[Damage]:
+    def _old_batches(self, segment: OpenSegment, position: int, headers: Table, old: Mask) -> list[Damage]:
         """Message sets of before Kafka 0.11, one damage for each unbroken run of them.
 
         A compressed set names its last offset only, so a run starts where the batch before it ended.
@@ -358,8 +269,8 @@ class CopyReader:
             )
         return damages
 
-    def _in_order(self, segment: _Segment, position: int, headers: Table) -> tuple[Table, list[Damage]]:
-        """The batches whose offsets ascend and lie in the segment; offsets are outside the CRC, so a good sum proves nothing."""
+    def _in_order(self, segment: OpenSegment, position: int, headers: Table) -> tuple[Table, list[Damage]]:
+        """The batches whose offsets ascend and lie in the segment: they are outside the CRC, which proves nothing."""
         if len(headers) == 0:
             return headers, []
         base, last = headers[:, rb.BASE_OFFSET], headers[:, rb.LAST_OFFSET]
@@ -373,7 +284,7 @@ class CopyReader:
         """The last offset that is behind us; batches before the range may reach below it."""
         return self._next_offset - 1 if self._next_offset > self._from else -1
 
-    def _jumps(self, segment: _Segment, position: int, headers: Table) -> bool:
+    def _jumps(self, segment: OpenSegment, position: int, headers: Table) -> bool:
         """Whether the last batch of the block leaps ahead of what follows it."""
         before = headers[-2, rb.LAST_OFFSET] if len(headers) > 1 else self._next_offset - 1
         if headers[-1, rb.BASE_OFFSET] == before + 1:
@@ -381,8 +292,8 @@ class CopyReader:
         following = segment.header_at(position + int(headers[-1, rb.POSITION] + headers[-1, rb.SIZE]))
         return following is not None and before < following[0, rb.BASE_OFFSET] <= headers[-1, rb.LAST_OFFSET]
 
-    def _choose(self, segment: _Segment, position: int, headers: Table, inside: Mask) -> tuple[Table, list[Damage]]:
-        """What to keep where offsets don't ascend: one that its follower contradicts goes, and one that goes backwards."""
+    def _choose(self, segment: OpenSegment, position: int, headers: Table, inside: Mask) -> tuple[Table, list[Damage]]:
+        """What to keep where offsets don't ascend: what its follower contradicts goes, and what goes backwards."""
         kept = inside.copy()
         floor = self._floor()
         following = segment.header_at(position + int(headers[-1, rb.POSITION] + headers[-1, rb.SIZE]))

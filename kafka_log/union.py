@@ -1,4 +1,4 @@
-"""One partition from all its copies: disks of one broker, replicas on several, directories copied at different times."""
+"""One partition from all its copies: disks of one broker, replicas on several, copies of different times."""
 
 from collections import defaultdict
 from collections.abc import Iterable
@@ -13,8 +13,8 @@ from state_model.uuids import ZERO_UUID
 class LogPartition:
     """A partition and its copies.
 
-    `log_start_offset` and `committed_end` (exclusive) are the maximum over the copies; `committed_end` is None when no copy
-    comes from a directory with a high watermark file.
+    `log_start_offset` and `committed_end` (exclusive) are the maximum over the copies; `committed_end` is None when
+    no copy comes from a directory with a high watermark file.
     """
 
     topic: str
@@ -26,7 +26,8 @@ class LogPartition:
 
 
 def unite(directories: Iterable[LogDirectory]) -> tuple[LogPartition, ...]:
-    """The partitions of several log directories, by topic, topic id and partition; the order of the directories is of no account.
+    """The partitions of several log directories, by topic, topic id and partition; the order of the directories is
+    of no account.
 
     A copy without partition.metadata counts to the topic of its name when that name has one id only. Raises
     MixedClustersError when the directories name more than one cluster.
@@ -44,7 +45,9 @@ def _check_one_cluster(directories: list[LogDirectory]) -> None:
     clusters = {directory.cluster_id: directory.uri for directory in directories if directory.cluster_id is not None}
     if len(clusters) > 1:
         named = ", ".join(f"{uri} belongs to {cluster}" for cluster, uri in sorted(clusters.items()))
-        raise MixedClustersError(f"log directories of different clusters in one run: {named}; run once for each cluster")
+        raise MixedClustersError(
+            f"log directories of different clusters in one run: {named}; run once for each cluster"
+        )
 
 
 def _with_topic_ids(copies: list[PartitionDirectory]) -> list[PartitionDirectory]:

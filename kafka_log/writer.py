@@ -13,7 +13,7 @@ import pyarrow as pa
 from kafka_log import checkpoints
 from kafka_log import record_batch as rb
 from kafka_log.encoding import Encoded, encode, plan
-from kafka_log.segments import Table
+from kafka_log.segment_file import Table
 
 INDEX_INTERVAL_BYTES = 4096
 SEGMENT_BYTES = 1 << 30
@@ -70,7 +70,7 @@ def encode_control_batch(
     leader_epoch: int = 0,
     coordinator_epoch: int = 0,
 ) -> bytes:
-    """A transaction marker (EndTransactionMarker): key int16 version, int16 type; value int16 version, int32 coordinator epoch."""
+    """A transaction marker: key int16 version and type; value int16 version, int32 coordinator epoch."""
     key = (0).to_bytes(2, "big") + control_type.to_bytes(2, "big")
     value = (0).to_bytes(2, "big") + coordinator_epoch.to_bytes(4, "big")
     records = record_columns([key], [value], [timestamp_ms])
@@ -116,8 +116,9 @@ def encode_log(
 def build_indexes(headers: Table, base_offset: int, *, interval_bytes: int = INDEX_INTERVAL_BYTES) -> Indexes:
     """The indexes that LogSegment.append and a clean close leave behind.
 
-    headers: positions from the start of the segment. An entry is due at the first batch after more than `interval_bytes`;
-    the time index has, with each of them and once at the end, the largest timestamp so far when it grew.
+    headers: positions from the start of the segment. An entry is due at the first batch after more than
+    `interval_bytes`; the time index has, with each of them and once at the end, the largest timestamp so far when it
+    grew.
     """
     offset_entries: list[tuple[int, int]] = []
     time_entries: list[tuple[int, int]] = []
@@ -150,7 +151,7 @@ def build_segment(directory: Path, encoded: Encoded, *, base_offset: int | None 
     directory.mkdir(parents=True, exist_ok=True)
     indexes = build_indexes(encoded.headers, first)
     path = directory / f"{first:020d}.log"
-    path.write_bytes(memoryview(encoded.data))  # type: ignore[arg-type]
+    path.write_bytes(encoded.data.data)
     path.with_suffix(".index").write_bytes(indexes.offset_index)
     path.with_suffix(".timeindex").write_bytes(indexes.time_index)
     return path

@@ -1,0 +1,97 @@
+"""One open segment file: is there a batch at a position, does its checksum fit, where does it go on after damage."""
+
+import crc32c
+import numpy as np
+import numpy.typing as npt
+
+from kafka_log import record_batch as rb
+from kafka_log.filesystem import Bytes, RandomAccess
+from kafka_log.layout import SegmentFile
+
+Table = npt.NDArray[np.int64]
+Mask = npt.NDArray[np.bool_]
+
+MAXIMUM_BATCH_BYTES = 256 << 20
+RELATIVE_LIMIT = (1 << 31) - 1
+_SEARCH_WINDOW_BYTES = 1 << 20
+_SEARCH_BUDGET_BYTES = 256 << 20
+_CHAIN_HOPS = 64
+
+
+def crc_ok(data: Bytes, headers: Table) -> Mask:
+    """Whether the checksum of each batch fits; older message sets carry none that we check."""
+    view = data.data
+    starts = headers[:, rb.POSITION]
+    ranges = zip((starts + rb.CRC_START).tolist(), (starts + headers[:, rb.SIZE]).tolist(), strict=True)
+    sums = np.fromiter((crc32c.crc32c(view[start:end]) for start, end in ranges), dtype=np.int64, count=len(headers))
+    fits: Mask = (sums == headers[:, rb.CRC]) | (headers[:, rb.MAGIC] < 2)
+    return fits
+
+
+def inside(headers: Table, size: int) -> Mask:
+    """Whether each batch ends inside the file."""
+    return headers[:, rb.POSITION] + headers[:, rb.SIZE] <= size
+
+
+class OpenSegment:
+    """An open segment and what its batches may be: base offsets from `lowest` up to and including `highest`."""
+
+    def __init__(self, file: RandomAccess, segment: SegmentFile, *, highest: int, is_last: bool) -> None:
+        self.file = file
+        self.uri = segment.uri
+        self.base_offset = segment.base_offset
+        self.highest = min(highest, segment.base_offset + RELATIVE_LIMIT)
+        self.is_last = is_last
+        self.size = file.size()
+
+    def header_at(self, position: int) -> Table | None:
+        """The header at a position when it is plausible and its batch fits in the file, else None."""
+        if position + rb.MINIMUM_HEADER_BYTES > self.size:
+            return None
+        table = np.zeros((1, rb.COLUMNS), dtype=np.int64)
+        rows, _, _ = rb.walk_headers(self.file.read_at(position, rb.HEADER_BYTES), 0, MAXIMUM_BATCH_BYTES, False, table)
+        if rows == 0 or position + table[0, rb.SIZE] > self.size:
+            return None
+        return table
+
+    def is_good(self, position: int) -> bool:
+        """Whether a batch with a fitting checksum lies at a position."""
+        header = self.header_at(position)
+        if header is None or not self.base_offset <= header[0, rb.BASE_OFFSET] <= self.highest:
+            return False
+        return bool(crc_ok(self.file.read_at(position, int(header[0, rb.SIZE])), header)[0])
+
+    def next_good(self, position: int, first_offset: int) -> int | None:
+        """Where reading can go on after the damage at `position`: the next good batch; None when there is none.
+
+        The chain of lengths is followed as long as it holds, so that batches inside a record's value are never
+        taken for the log's own; else the bytes are searched, with a bound on the bytes that are checksummed.
+        """
+        at = position
+        for _ in range(_CHAIN_HOPS):
+            header = self.header_at(at)
+            if header is None:
+                break
+            at += int(header[0, rb.SIZE])
+            if at == self.size:
+                return None
+            if self.is_good(at):
+                return at
+        return self._search(position + 1, first_offset)
+
+    def _search(self, position: int, first_offset: int) -> int | None:
+        budget = _SEARCH_BUDGET_BYTES
+        while position + rb.HEADER_BYTES <= self.size and budget > 0:
+            window = self.file.read_at(position, _SEARCH_WINDOW_BYTES + rb.HEADER_BYTES)
+            at = rb.find_header(window, 0, MAXIMUM_BATCH_BYTES, first_offset, self.highest)
+            while at >= 0:
+                header = self.header_at(position + at)
+                if header is not None:
+                    budget -= int(header[0, rb.SIZE])
+                    if self.is_good(position + at):
+                        return position + int(at)
+                    if budget <= 0:
+                        return None
+                at = rb.find_header(window, at + 1, MAXIMUM_BATCH_BYTES, first_offset, self.highest)
+            position += _SEARCH_WINDOW_BYTES
+        return None
