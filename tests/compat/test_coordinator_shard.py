@@ -1,0 +1,262 @@
+"""What Kafka's own ShareCoordinatorShard appended under random operations, with its state after each record.
+
+Our machine, fed its records, must hold its state; our write side, asked for the same, must append its records. An
+update of the 4.3.1 shard carries the request as it came. Both versions were given the same operations, so the 4.3.1
+log tells the requests of the 4.4.0 one too. What a write snapshot was asked for is lost in part: its batches are
+taken for the request's (they contain them, and everything else in them the state holds already), and where its start
+offset is the state's, the request may have said -1; then both must be tried.
+"""
+
+import dataclasses
+import functools
+import gzip
+import itertools
+
+import pytest
+
+from state_model import coordinator
+from state_model.answers import ErrorCode
+from state_model.batches import coalesce, content_equal
+from state_model.coordinator import WriteRequest
+from state_model.machine import PartitionState, SharePartitionState, apply
+from state_model.rule_sets import KAFKA_4_3, KAFKA_4_4
+from state_model.share_records import (
+    SharePartitionKey,
+    ShareRecord,
+    ShareSnapshot,
+    ShareUpdate,
+    StateBatch,
+    Tombstone,
+)
+from tests.datasets import dataset
+
+RECORDS = 78_290
+RULES = {"4.3.1": KAFKA_4_3, "4.4.0": KAFKA_4_4}
+BOTH = pytest.mark.parametrize("version", RULES)
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Step:
+    run: int
+    update_limit: int
+    log_offset: int
+    operation: str
+    record: ShareRecord
+    after: ShareSnapshot | None  # the shard's state, in the fields of a snapshot
+
+
+def batches(text):
+    rows = (part.split(":") for part in text.split(";") if part)
+    return tuple(
+        StateBatch(first_offset=int(first), last_offset=int(last), delivery_state=int(state), delivery_count=int(count))
+        for first, last, state, count in rows
+    )
+
+
+def whole(text):
+    *scalars, listed = text.split(",")
+    epoch, state_epoch, leader_epoch, start, count, created, written = map(int, scalars)
+    return ShareSnapshot(
+        snapshot_epoch=epoch,
+        state_epoch=state_epoch,
+        leader_epoch=leader_epoch,
+        start_offset=start,
+        delivery_complete_count=count,
+        create_timestamp_ms=created,
+        write_timestamp_ms=written,
+        state_batches=batches(listed),
+    )
+
+
+def value(kind, text):
+    if kind == "tomb":
+        return Tombstone()
+    if kind == "snap":
+        return whole(text)
+    epoch, _, leader_epoch, start, count, _, _, listed = text.split(",")
+    return ShareUpdate(
+        snapshot_epoch=int(epoch),
+        leader_epoch=int(leader_epoch),
+        start_offset=int(start),
+        delivery_complete_count=int(count),
+        state_batches=batches(listed),
+    )
+
+
+def step(line):
+    run, limit, offset, partition, operation, kind, record, after = line.rstrip("\n").split("|")
+    key = SharePartitionKey(group_id="g", topic_id="A" * 22, partition=int(partition))
+    return Step(
+        run=int(run),
+        update_limit=int(limit),
+        log_offset=int(offset),
+        operation=operation,
+        record=ShareRecord(key=key, value=value(kind, record)),
+        after=whole(after) if after else None,
+    )
+
+
+@functools.cache
+def runs(version):
+    """The steps of each run; 300 runs, each from an empty log."""
+    with gzip.open(dataset("coordinator") / f"shardlog-{version}.txt.gz", "rt", encoding="ascii") as lines:
+        steps = [step(line) for line in lines]
+    assert len(steps) == RECORDS
+    return [list(run) for _, run in itertools.groupby(steps, key=lambda one: one.run)]
+
+
+def started(run, version):
+    return PartitionState(update_limit=run[0].update_limit, rules=RULES[version])
+
+
+def applied(state, one):
+    return apply(state, one.log_offset, 0, one.record)
+
+
+def as_snapshot(held: SharePartitionState | None):
+    if held is None:
+        return None
+    return ShareSnapshot(
+        snapshot_epoch=held.snapshot_epoch,
+        state_epoch=held.state_epoch,
+        leader_epoch=held.leader_epoch,
+        start_offset=held.start_offset,
+        delivery_complete_count=held.delivery_complete_count,
+        create_timestamp_ms=held.create_timestamp_ms,
+        write_timestamp_ms=held.write_timestamp_ms,
+        state_batches=held.state_batches,
+    )
+
+
+@BOTH
+def test_the_state_after_every_record_is_the_shards_own_batch_lists_included(version):
+    wrong, checked = [], 0
+    for run in runs(version):
+        state = started(run, version)
+        for one in run:
+            state = applied(state, one)
+            checked += 1
+            if as_snapshot(state.share_partitions.get(one.record.key)) != one.after:
+                wrong.append((one, state.share_partitions.get(one.record.key)))
+    assert (checked, wrong) == (RECORDS, [])
+
+
+@BOTH
+def test_the_other_rules_change_the_lists_and_nothing_of_their_content(version):
+    other = {"4.3.1": "4.4.0", "4.4.0": "4.3.1"}[version]
+    checked = 0
+    for run in runs(version)[::10]:
+        state = started(run, other)
+        for one in run:
+            state = applied(state, one)
+            if one.after is not None:
+                held = state.share_partitions[one.record.key]
+                assert content_equal(held.state_batches, one.after.state_batches)
+                checked += 1
+    assert checked > RECORDS // 20
+
+
+def cold_ends(run):
+    """Number of steps that the cold job of each step appended; its records share one write timestamp."""
+    ends, start = {}, 0
+    while start < len(run):
+        end = start + 1
+        if run[start].operation == "cold":
+            written = run[start].record.value.write_timestamp_ms
+            while (
+                end < len(run)
+                and run[end].operation == "cold"
+                and (run[end].record.value.write_timestamp_ms == written)
+            ):
+                end += 1
+            ends[start] = end
+        start = end
+    return ends
+
+
+@BOTH
+def test_the_cold_job_appends_the_same_snapshots(version):
+    jobs = 0
+    for run in runs(version):
+        state, ends, due = started(run, version), cold_ends(run), {}
+        for index, one in enumerate(run):
+            if index in ends:
+                now_ms = one.record.value.write_timestamp_ms
+                due = {record.key: record for record in coordinator.snapshot_cold(state, now_ms=now_ms)}
+                assert due == {told.record.key: told.record for told in run[index : ends[index]]}
+                jobs += 1
+            state = applied(state, one)
+    assert jobs > 500
+
+
+def requested(told, raw_start):
+    """The write that made the 4.3.1 record `told`, with the epochs that pass."""
+    return WriteRequest(
+        state_epoch=1 << 30,
+        leader_epoch=1 << 30,
+        start_offset=raw_start,
+        delivery_complete_count=told.delivery_complete_count,
+        state_batches=told.state_batches,
+    )
+
+
+def candidates(told, older_state, key):
+    """Requests that may have made `told`: the start offset of a snapshot may have been the request's or left out."""
+    if isinstance(told, ShareUpdate):
+        return [requested(told, told.start_offset)]
+    starts = [told.start_offset]
+    if older_state.share_partitions[key].start_offset == told.start_offset:
+        starts.append(-1)
+    return [requested(told, start) for start in starts]
+
+
+def canonical(record):
+    """The 4.3.1 shard combined the batches of the request once, we what came of it: equal neighbours may get joined."""
+    if isinstance(record.value, Tombstone):
+        return record
+    joined = dataclasses.replace(record.value, state_batches=coalesce(record.value.state_batches))
+    return dataclasses.replace(record, value=joined)
+
+
+def canonicals(records):
+    return [canonical(record) for record in records]
+
+
+def asked(state, one, request_from, older_state):
+    """Record lists that our write side appends for the operation behind `one`."""
+    key, told = one.record.key, one.record.value
+    now_ms = getattr(told, "create_timestamp_ms", 0)
+    if one.operation == "init":
+        outcome = coordinator.initialize(
+            state, key, state_epoch=told.state_epoch, start_offset=told.start_offset, now_ms=now_ms
+        )
+        return [(outcome.error_code, canonicals(outcome.records))]
+    if one.operation == "read":
+        read = coordinator.read(state, key, leader_epoch=told.leader_epoch, now_ms=now_ms)
+        return [(read.answer.error_code, canonicals(read.records))]
+    if one.operation == "del":
+        outcome = coordinator.delete(state, key)
+        return [(outcome.error_code, canonicals(outcome.records))]
+    outcomes = [
+        coordinator.write(state, key, request, now_ms=now_ms) for request in candidates(request_from, older_state, key)
+    ]
+    return [(outcome.error_code, canonicals(outcome.records)) for outcome in outcomes]
+
+
+@BOTH
+def test_the_write_side_appends_the_same_records(version):
+    asked_for = {"init": 0, "read": 0, "write": 0, "del": 0}
+    for run, older_run in zip(runs(version), runs("4.3.1"), strict=True):
+        state, older_state = started(run, version), started(run, "4.3.1")
+        for one, older in zip(run, older_run, strict=True):
+            assert (one.log_offset, one.operation, one.record.key) == (
+                older.log_offset,
+                older.operation,
+                older.record.key,
+            )
+            if one.operation != "cold":
+                ours = asked(state, one, older.record.value, older_state)
+                assert (ErrorCode.NONE, [canonical(one.record)]) in ours, (one, ours)
+                asked_for[one.operation] += 1
+            state, older_state = applied(state, one), applied(older_state, older)
+    assert min(asked_for.values()) > 1000
