@@ -1,6 +1,7 @@
 """What there is: status, tables, sql."""
 
 from pathlib import Path
+from typing import TextIO
 
 import click
 
@@ -63,11 +64,11 @@ def tables(name: str | None, lake: str | None, shown: Shown) -> None:
     "--engine", type=click.Choice(["duckdb", "spark"]), default="duckdb", show_default=True, help="Whose SQL it is."
 )
 @output_options
-def sql(query: str | None, lake: str, file: click.utils.LazyFile | None, engine: str, shown: Shown) -> None:
+def sql(query: str | None, lake: str, file: TextIO | None, engine: str, shown: Shown) -> None:
     """One SELECT over the tables at the published cut, as bronze.x, silver.x, gold.x; no file or network access."""
     if (query is None) == (file is None):
         raise UsageError("sql: give either the query or --file FILE")
-    text = query if query is not None else str(file.read()) if file is not None else ""
+    text = query if file is None else file.read()
     from lake.scan import open_lake
 
     opened = open_lake(Path(lake))

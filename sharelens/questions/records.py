@@ -7,6 +7,7 @@ from sharelens.output import Answer, Column, name_column, number_column, time_co
 from sharelens.questions.completeness import evidence_line
 from sharelens.questions.evidence import Evidence, Span
 from sharelens.questions.naming import ensure_known, resolve
+from sharelens.questions.shape import all_ranges_cell, named_batches, ranges_cell
 from sharelens.questions.state import topic_cell
 
 FIELDS = (
