@@ -3,10 +3,12 @@
 from collections.abc import Iterator
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
 from kafka_log import filesystem, segments
 from kafka_log import record_batch as rb
+from kafka_log.arrow import booleans, constant, integers
 from kafka_log.index_file import locate
 from kafka_log.layout import PartitionDirectory
 from kafka_log.merge import known_epochs, superseded_from
@@ -18,6 +20,10 @@ from kafka_log.union import LogPartition
 
 _CONTROL_TYPES = {0: "ABORT", 1: "COMMIT"}
 _CONTROL_BODY_BYTES = 256
+_ROWS_AT_ONCE = 4096
+
+Kinds = npt.NDArray[np.object_]
+"""The control type of each batch, None where it is no control batch."""
 
 
 def scan(partition: LogPartition, from_offset: int, to_offset: int) -> Iterator[pa.RecordBatch]:
@@ -25,7 +31,7 @@ def scan(partition: LogPartition, from_offset: int, to_offset: int) -> Iterator[
     for copy in partition.copies:
         segments.check_visible(copy)
     if len(partition.copies) == 1:
-        for table, kinds in _scan_copy(partition.copies[0], from_offset, to_offset):
+        for table, kinds in _gathered(_scan_copy(partition.copies[0], from_offset, to_offset)):
             yield _arrow(partition, table, kinds)
         return
     emitted = from_offset
@@ -37,6 +43,22 @@ def scan(partition: LogPartition, from_offset: int, to_offset: int) -> Iterator[
             emitted = int(table[-1, rb.LAST_OFFSET]) + 1
 
 
+def _gathered(found: Iterator[tuple[Table, Kinds]]) -> Iterator[tuple[Table, Kinds]]:
+    """Tables of some length, because a window on large batches holds one header."""
+    tables: list[Table] = []
+    kinds: list[Kinds] = []
+    rows = 0
+    for table, kind in found:
+        tables.append(table)
+        kinds.append(kind)
+        rows += len(table)
+        if rows >= _ROWS_AT_ONCE:
+            yield np.concatenate(tables), np.concatenate(kinds)
+            tables, kinds, rows = [], [], 0
+    if tables:
+        yield np.concatenate(tables), np.concatenate(kinds)
+
+
 def _slices(partition: LogPartition, from_offset: int, to_offset: int) -> list[tuple[int, int]]:
     """Ranges that each touch few segments, so that the headers of a slice fit in memory."""
     bases = {segment.base_offset for copy in partition.copies for segment in copy.segments}
@@ -44,9 +66,7 @@ def _slices(partition: LogPartition, from_offset: int, to_offset: int) -> list[t
     return list(zip([from_offset, *inner], [*inner, to_offset], strict=True))
 
 
-def _scan_copy(
-    copy: PartitionDirectory, from_offset: int, to_offset: int
-) -> Iterator[tuple[Table, np.ndarray[tuple[int], np.dtype[np.object_]]]]:
+def _scan_copy(copy: PartitionDirectory, from_offset: int, to_offset: int) -> Iterator[tuple[Table, Kinds]]:
     """Header tables of one copy and the control type of each batch (None where it is no control batch)."""
     reader = CopyReader(
         copy,
@@ -73,7 +93,7 @@ def _scan_copy(
         yield block.headers, kinds
 
 
-def _control_type(body: filesystem.Bytes, header: np.ndarray[tuple[int], np.dtype[np.int64]]) -> str:
+def _control_type(body: filesystem.Bytes, header: Table) -> str:
     """What a control batch says: its record's key is int16 version, int16 type (ControlRecordType)."""
     one = header.reshape(1, -1).copy()
     records = np.empty((8, 2), dtype=np.int64)
@@ -87,9 +107,7 @@ def _control_type(body: filesystem.Bytes, header: np.ndarray[tuple[int], np.dtyp
     return _CONTROL_TYPES.get(int.from_bytes(body[at + 2 : at + 4].tobytes(), "big", signed=True), "OTHER")
 
 
-def _merged(
-    partition: LogPartition, from_offset: int, to_offset: int
-) -> tuple[Table, np.ndarray[tuple[int], np.dtype[np.object_]]]:
+def _merged(partition: LogPartition, from_offset: int, to_offset: int) -> tuple[Table, Kinds]:
     """The headers of all copies in a range: no batch of a replaced leader epoch, no batch that another one overlaps."""
     scanned = [found for copy in partition.copies for found in _scan_copy(copy, from_offset, to_offset)]
     if not scanned:
@@ -109,25 +127,23 @@ def _merged(
     return table[alone], kinds[alone]
 
 
-def _arrow(
-    partition: LogPartition, table: Table, kinds: np.ndarray[tuple[int], np.dtype[np.object_]]
-) -> pa.RecordBatch:
+def _arrow(partition: LogPartition, table: Table, kinds: Kinds) -> pa.RecordBatch:
     count = len(table)
     attributes = table[:, rb.ATTRIBUTES]
     committed = partition.committed_end
     last = table[:, rb.LAST_OFFSET]
-    wide = {name: pa.array(np.ascontiguousarray(table[:, column])) for name, column in _INT64.items()}
-    narrow = {name: pa.array(table[:, column].astype(np.int32)) for name, column in _INT32.items()}
+    wide = {name: integers(table[:, column]) for name, column in _INT64.items()}
+    narrow = {name: integers(table[:, column].astype(np.int32)) for name, column in _INT32.items()}
     columns = {
-        "topic": pa.repeat(pa.scalar(partition.topic, pa.string()), count),
-        "topic_id": pa.repeat(pa.scalar(partition.topic_id, pa.string()), count),
-        "partition": pa.repeat(pa.scalar(partition.partition, pa.int32()), count),
+        "topic": constant(partition.topic, pa.string(), count),
+        "topic_id": constant(partition.topic_id, pa.string(), count),
+        "partition": constant(partition.partition, pa.int32(), count),
         "timestamp_type": timestamp_types(attributes),
-        "producer_epoch": pa.array(table[:, rb.PRODUCER_EPOCH].astype(np.int16)),
-        "transactional": pa.array((attributes & rb.TRANSACTIONAL) != 0),
+        "producer_epoch": integers(table[:, rb.PRODUCER_EPOCH].astype(np.int16)),
+        "transactional": booleans((attributes & rb.TRANSACTIONAL) != 0),
         "control_type": pa.array(kinds.tolist(), pa.string()),
-        "below_log_start": pa.array(last < partition.log_start_offset),
-        "uncommitted": pa.array(np.zeros(count, dtype=np.bool_) if committed is None else last >= committed),
+        "below_log_start": booleans(last < partition.log_start_offset),
+        "uncommitted": booleans(np.zeros(count, dtype=np.bool_) if committed is None else last >= committed),
         **wide,
         **narrow,
     }

@@ -18,6 +18,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from kafka_log import record_batch as rb
+from kafka_log.arrow import booleans, integers
 from kafka_log.errors import CopyConflictError
 from kafka_log.layout import PartitionDirectory
 from kafka_log.records import RecordParser, empty_records
@@ -285,13 +286,13 @@ def _joined(partition: LogPartition, pieces: list[pa.RecordBatch], files: list[s
     twins = np.flatnonzero(offsets[1:] == offsets[:-1])
     if len(twins) == 0:
         return table.to_batches()[0]
-    left, right = table.take(pa.array(twins)), table.take(pa.array(twins + 1))
+    left, right = table.take(integers(twins)), table.take(integers(twins + 1))
     for name in _COMPARED:
         if left[name].combine_chunks().equals(right[name].combine_chunks()):
             continue
         _refuse(partition, left, right, twins, [files[index] for index in order.to_pylist()])
     fresh = np.concatenate([[True], offsets[1:] != offsets[:-1]])
-    return table.filter(pa.array(fresh)).combine_chunks().to_batches()[0]
+    return table.filter(booleans(fresh)).combine_chunks().to_batches()[0]
 
 
 def _refuse(

@@ -8,6 +8,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from kafka_log import record_batch as rb
+from kafka_log.arrow import booleans, constant, integers
 from kafka_log.codecs import DEFAULT_LIMIT_BYTES, CodecError, Decompressor
 from kafka_log.filesystem import Bytes
 from kafka_log.schemas import HEADER, LOG_RECORD, PROBLEM
@@ -115,23 +116,23 @@ class RecordParser:
         committed = partition.committed_end
         above = np.zeros(count, dtype=np.bool_) if committed is None else offsets >= committed
         columns = [
-            pa.repeat(pa.scalar(partition.topic, pa.string()), count),
-            pa.repeat(pa.scalar(partition.topic_id, pa.string()), count),
-            pa.repeat(pa.scalar(partition.partition, pa.int32()), count),
-            pa.array(offsets),
-            pa.array(records[1]),
+            constant(partition.topic, pa.string(), count),
+            constant(partition.topic_id, pa.string(), count),
+            constant(partition.partition, pa.int32(), count),
+            integers(offsets),
+            integers(records[1]),
             timestamp_types(attributes),
             _binary(data, records[2], records[3]),
             _binary(data, records[4], records[5]),
             _headers(data, records[6], records[7]),
-            pa.array(headers[row_of, rb.BASE_OFFSET]),
-            pa.array(headers[row_of, rb.LEADER_EPOCH].astype(np.int32)),
-            pa.array(headers[row_of, rb.PRODUCER_ID]),
-            pa.array(headers[row_of, rb.PRODUCER_EPOCH].astype(np.int16)),
-            pa.array(attributes.astype(np.int16)),
-            pa.array((attributes & rb.CONTROL) != 0),
-            pa.array(offsets < partition.log_start_offset),
-            pa.array(above),
+            integers(headers[row_of, rb.BASE_OFFSET]),
+            integers(headers[row_of, rb.LEADER_EPOCH].astype(np.int32)),
+            integers(headers[row_of, rb.PRODUCER_ID]),
+            integers(headers[row_of, rb.PRODUCER_EPOCH].astype(np.int16)),
+            integers(attributes.astype(np.int16)),
+            booleans((attributes & rb.CONTROL) != 0),
+            booleans(offsets < partition.log_start_offset),
+            booleans(above),
         ]
         return pa.RecordBatch.from_arrays(columns, schema=LOG_RECORD)
 
@@ -147,7 +148,7 @@ def timestamp_types(attributes: npt.NDArray[np.int64]) -> pa.Array:
     names = pa.array(["CreateTime", "LogAppendTime"], pa.string())
     if append_time.all() or not append_time.any():
         return pa.repeat(names[int(append_time.any())], len(attributes))
-    return names.take(pa.array(append_time.astype(np.int8)))
+    return names.take(integers(append_time.astype(np.int32)))
 
 
 def _join(pieces: list[Bytes], headers: Table) -> _Bodies:
@@ -195,7 +196,7 @@ def _headers(data: Bytes, positions: npt.NDArray[np.int64], counts: npt.NDArray[
     keys = _text(_binary(data, found[:, 0], found[:, 1]))
     values = _binary(data, found[:, 2], found[:, 3])
     entries = pa.StructArray.from_arrays([keys, values], fields=list(HEADER))
-    return pa.ListArray.from_arrays(pa.array(offsets), entries, type=pa.list_(HEADER))
+    return pa.ListArray.from_arrays(integers(offsets), entries, type=pa.list_(HEADER))
 
 
 def _text(keys: pa.Array) -> pa.Array:
