@@ -7,7 +7,7 @@ DEFAULT_MAX_BYTES = 2 << 30
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Source:
-    """Where the answer comes from: a lake, or log directories read in this process (at most `max_bytes` of state log)."""
+    """Where the answer comes from: a lake, or log directories (at most `max_bytes` of state log)."""
 
     lake: str | None = None
     log_dirs: tuple[str, ...] = ()

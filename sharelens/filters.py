@@ -67,7 +67,7 @@ def parse_at_offset(text: str) -> dict[int, int]:
         found = re.fullmatch(r"\s*(\d{1,10}):(-1|\d{1,19})\s*", part)
         if found is None or int(found[1]) > LAST_PARTITION or int(found[2]) >= 2**63:
             raise UsageError(
-                f"--at-offset: {part!r} is not STATE-PARTITION:OFFSET; type --at-offset 0:1234 (or 0:1234,3:77; -1 = none)"
+                f"--at-offset: {part!r} is not STATE-PARTITION:OFFSET; type --at-offset 0:1234,3:77 (-1 = none)"
             )
         if int(found[1]) in cuts:
             raise UsageError(f"--at-offset: state partition {found[1]} is named twice; name it once")

@@ -1,4 +1,4 @@
-"""The only place that prints: one document on stdout as text, JSON, JSON lines, CSV or YAML; everything else on stderr."""
+"""The only place that prints: one document on stdout (text, JSON, JSON lines, CSV, YAML), all else on stderr."""
 
 import csv
 import itertools
@@ -83,12 +83,12 @@ class Shown:
 
 def say(line: str) -> None:
     """One line on stderr, whatever names it quotes."""
-    print("".join(letter if letter.isprintable() else _escaped(letter) for letter in line), file=sys.stderr)
+    sys.stderr.write("".join(letter if letter.isprintable() else _escaped(letter) for letter in line) + "\n")
 
 
 def tell(text: str) -> None:
     """One line on stdout."""
-    print(text)
+    sys.stdout.write(f"{text}\n")
 
 
 def visible(text: str) -> str:
@@ -229,7 +229,9 @@ def _show_report(report: Report, shown: Shown) -> None:
         case Form.CSV:
             _show_rows(next(iter(report.parts.values())), shown)
         case form:
-            document = {title: list(map(plain, rows_of(part.table, shown.most))) for title, part in report.parts.items()}
+            document = {
+                title: list(map(plain, rows_of(part.table, shown.most))) for title, part in report.parts.items()
+            }
             if form is Form.YAML:
                 out.write(yaml_text(document))
             else:

@@ -85,7 +85,7 @@ def _failed(error: Exception) -> int:
         case click.ClickException():
             say(f"sharelens: {_one_line(error.format_message())}")
         case MemoryError():
-            say("sharelens: out of memory; narrow the question (--group, --topic, --limit) or ask a lake instead of --log-dir")
+            say("sharelens: out of memory; narrow the question (--group, --topic) or ask a lake, not --log-dir")
         case OSError():
             place = f"{error.filename}: " if error.filename else ""
             say(f"sharelens: {place}{_one_line(error.strerror or str(error))}")

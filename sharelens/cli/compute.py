@@ -26,7 +26,9 @@ if TYPE_CHECKING:
     from jobs.options import RunOptions
 
 LAKE = click.option("--lake", metavar="DIR", required=True, help="The lake to write; made when it is not there.")
-LOG_DIR = click.option("--log-dir", metavar="DIR", multiple=True, help="A broker's log directory, or a copy. Repeatable.")
+LOG_DIR = click.option(
+    "--log-dir", metavar="DIR", multiple=True, help="A broker's log directory, or a copy. Repeatable."
+)
 UNTIL = click.option(
     "--until", "until_ms", type=Time(Rounding.UP), metavar="TIME", help="Only the prefix with log times before TIME."
 )
@@ -135,11 +137,12 @@ def _command(name: str, body: Command, options: list[Callable[[Command], Command
     return click.command(name, epilog=examples(example))(stacked(body, options))
 
 
-run = _command(
-    "run", _run, [LAKE, *READING, REBUILD, *ENGINE], "sharelens run --log-dir /var/kafka-copy --lake ./lake"
-)
+run = _command("run", _run, [LAKE, *READING, REBUILD, *ENGINE], "sharelens run --log-dir /var/kafka-copy --lake ./lake")
 ingest = _command(
-    "ingest", _ingest, [LAKE, *READING, *ENGINE], "sharelens ingest --log-dir /disk1/kafka --log-dir /disk2/kafka --lake ./lake"
+    "ingest",
+    _ingest,
+    [LAKE, *READING, *ENGINE],
+    "sharelens ingest --log-dir /disk1/kafka --log-dir /disk2/kafka --lake ./lake",
 )
 decode = _command("decode", _decode, [LAKE, *ENGINE], "sharelens decode --lake ./lake")
 replay = _command("replay", _replay, [LAKE, *ENGINE], "sharelens replay --lake ./lake")

@@ -52,13 +52,15 @@ def _stages() -> tuple[str, ...]:
 
 
 def _run_asked(logs: Path, lake: Path) -> dict[str, Any]:
-    nothing = dict.fromkeys(("until_ms", "cluster_id", "topic_names", "rebuild", "lock_timeout", "offline", "jars_dir", "master"))
+    nothing = dict.fromkeys(
+        ("until_ms", "cluster_id", "topic_names", "rebuild", "lock_timeout", "offline", "jars_dir", "master")
+    )
     flags = {"include_uncommitted": False, "include_deleted": False, "require_rows": False}
     return {"lake": str(lake), "log_dir": (str(logs),), "conf": (), **nothing, **flags}
 
 
 def busiest_record(states: pa.Table) -> tuple[str, str, int, int] | None:
-    """(group, topic or its id, partition, record offset) of the record that was delivered most often; None without any."""
+    """(group, topic or its id, partition, record offset) of the record delivered most often; None without any."""
     best: tuple[int, tuple[str, str, int, int]] | None = None
     for row in states.select(["group_id", "topic", "topic_id", "partition", "state_batches"]).to_pylist():
         for batch in row["state_batches"]:

@@ -45,7 +45,9 @@ def tables(name: str | None, lake: str | None, shown: Shown) -> None:
         show(tables.table_columns(name), shown)
         return
     if lake is None:
-        raise UsageError("tables: give --lake DIR, or the name of a table to see its columns, as in `sharelens tables silver.name`")
+        raise UsageError(
+            "tables: give --lake DIR, or the name of a table to see its columns, as in `sharelens tables silver.name`"
+        )
     from lake.scan import open_lake
 
     show(tables.tables(open_lake(Path(lake))), shown)
@@ -54,7 +56,7 @@ def tables(name: str | None, lake: str | None, shown: Shown) -> None:
 @click.command(
     epilog=examples(
         'sharelens sql --lake ./lake "SELECT group_id, count(*) FROM gold.share_partition_state GROUP BY ALL"',
-        'sharelens sql --lake ./lake --file slow.sql --output csv',
+        "sharelens sql --lake ./lake --file slow.sql --output csv",
     )
 )
 @click.argument("query", required=False)
@@ -68,7 +70,9 @@ def sql(query: str | None, lake: str, file: TextIO | None, engine: str, shown: S
     """One SELECT over the tables at the published cut, as bronze.x, silver.x, gold.x; no file or network access."""
     if (query is None) == (file is None):
         raise UsageError("sql: give either the query or --file FILE")
-    text = query if file is None else file.read()
+    text = query or ""
+    if file is not None:
+        text = file.read()
     from lake.scan import open_lake
 
     opened = open_lake(Path(lake))

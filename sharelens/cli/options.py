@@ -7,7 +7,7 @@ from typing import Any
 import click
 
 from sharelens.asked import DEFAULT_MAX_BYTES, CutAsked, Source
-from sharelens.filters import Wanted, parse_at_offset, parse_wanted
+from sharelens.filters import parse_at_offset, parse_wanted
 from sharelens.output import Form, Shown
 from sharelens.times import Rounding, parse_time
 from state_model.errors import UsageError
@@ -58,17 +58,21 @@ def stacked(command: Command, options: Sequence[Callable[[Command], Command]]) -
 BOOTSTRAP = click.option("--bootstrap-server", metavar="HOST:PORT", help="A live cluster; comes in a later version.")
 CLUSTER = click.option("--cluster-id", metavar="ID", help="Needed when the lake holds several clusters.")
 UNCOMMITTED = click.option(
-    "--include-uncommitted", is_flag=True, help="Take records at or above the high watermark too (a dead broker's copy)."
+    "--include-uncommitted",
+    is_flag=True,
+    help="Take records at or above the high watermark too (a dead broker's copy).",
 )
 DELETED = click.option("--include-deleted", is_flag=True, help="Read *-delete and *-stray partition folders too.")
-TOPIC_NAMES = click.option("--topic-names", metavar="FILE", help="Lines of TOPIC-ID NAME for topics that left no folder.")
+TOPIC_NAMES = click.option(
+    "--topic-names", metavar="FILE", help="Lines of TOPIC-ID NAME for topics that left no folder."
+)
 
 
 def refuse_bootstrap(bootstrap_server: str | None) -> None:
     """A live cluster can't be read yet: one line, and what to type instead."""
     if bootstrap_server is not None:
         raise UsageError(
-            "--bootstrap-server comes in a later version; copy the broker's log directories and give them with --log-dir"
+            "--bootstrap-server comes in a later version; copy the broker's log directory and give it with --log-dir"
         )
 
 
@@ -93,7 +97,7 @@ def evidence_options(command: Command) -> Command:
             raise UsageError("give either --lake DIR (the tables) or --log-dir DIR (a broker's log directory)")
         if lake is not None and (include_uncommitted or include_deleted or topic_names):
             raise UsageError(
-                "--include-uncommitted, --include-deleted and --topic-names go with --log-dir; for a lake give them to `run`"
+                "--include-uncommitted, --include-deleted and --topic-names go with --log-dir; for a lake, with `run`"
             )
         source = Source(
             lake=lake,
@@ -110,7 +114,9 @@ def evidence_options(command: Command) -> Command:
         gathered,
         [
             click.option("--lake", metavar="DIR", help="The lake that `sharelens run` wrote."),
-            click.option("--log-dir", metavar="DIR", multiple=True, help="A broker's log directory, or a copy. Repeatable."),
+            click.option(
+                "--log-dir", metavar="DIR", multiple=True, help="A broker's log directory, or a copy. Repeatable."
+            ),
             BOOTSTRAP,
             CLUSTER,
             UNCOMMITTED,
@@ -136,7 +142,9 @@ def filter_options(command: Command) -> Command:
         gathered,
         [
             click.option("--group", metavar="GROUP", multiple=True, help="Only this share group. Repeatable."),
-            click.option("--topic", metavar="TOPIC", multiple=True, help="Only this topic: NAME, ID or NAME:0,1. Repeatable."),
+            click.option(
+                "--topic", metavar="TOPIC", multiple=True, help="Only this topic: NAME, ID or NAME:0,1. Repeatable."
+            ),
             click.option(
                 "--partition",
                 type=click.IntRange(min=0, max=2**31 - 1),
@@ -161,7 +169,9 @@ def cut_options(command: Command) -> Command:
     return stacked(
         gathered,
         [
-            click.option("--as-of", type=Time(), metavar="TIME", help="All records with a log time up to and including TIME."),
+            click.option(
+                "--as-of", type=Time(), metavar="TIME", help="All records with a log time up to and including TIME."
+            ),
             click.option(
                 "--at-offset",
                 metavar="P:O[,P:O]",
@@ -183,11 +193,18 @@ def output_options(command: Command) -> Command:
         gathered,
         [
             click.option(
-                "--output", "-o", type=click.Choice([form.value for form in Form]), default="text", show_default=True,
+                "--output",
+                "-o",
+                type=click.Choice([form.value for form in Form]),
+                default="text",
+                show_default=True,
                 help="Form of the answer on stdout.",
             ),
             click.option(
-                "--limit", type=click.IntRange(min=1), metavar="N", help="Rows at most  [default: 1000 in text, else all]"
+                "--limit",
+                type=click.IntRange(min=1),
+                metavar="N",
+                help="Rows at most  [default: 1000 in text, else all]",
             ),
         ],
     )

@@ -18,7 +18,9 @@ from sharelens.times import Rounding
 from state_model.errors import UsageError
 
 INCOMPLETE = 1
-VERBOSE = click.option("--verbose", is_flag=True, help="In text, every range of record offsets instead of the first four.")
+VERBOSE = click.option(
+    "--verbose", is_flag=True, help="In text, every range of record offsets instead of the first four."
+)
 
 
 def answer(answered: Answer, shown: Shown, require_complete: bool) -> None:
@@ -46,9 +48,7 @@ def answer(answered: Answer, shown: Shown, require_complete: bool) -> None:
 @VERBOSE
 @REQUIRE_COMPLETE
 @output_options
-def state(
-    source: Source, wanted: Wanted, cut: CutAsked, verbose: bool, require_complete: bool, shown: Shown
-) -> None:
+def state(source: Source, wanted: Wanted, cut: CutAsked, verbose: bool, require_complete: bool, shown: Shown) -> None:
     """The state of share partitions: now, as of a time, or at offsets of the state log."""
     from sharelens.questions import opening, state
 
@@ -113,8 +113,12 @@ def records(
 @evidence_options
 @click.option("--group", metavar="GROUP", required=True, help="The share group.")
 @click.option("--topic", metavar="TOPIC", required=True, help="The topic: NAME or ID.")
-@click.option("--partition", type=click.IntRange(min=0, max=2**31 - 1), required=True, metavar="N", help="The partition.")
-@click.option("--offset", type=click.IntRange(min=0, max=2**63 - 1), required=True, metavar="O", help="The record's offset.")
+@click.option(
+    "--partition", type=click.IntRange(min=0, max=2**31 - 1), required=True, metavar="N", help="The partition."
+)
+@click.option(
+    "--offset", type=click.IntRange(min=0, max=2**63 - 1), required=True, metavar="O", help="The record's offset."
+)
 @REQUIRE_COMPLETE
 @output_options
 def trace(
@@ -131,11 +135,15 @@ def trace(
 
 
 @click.command(
-    epilog=examples("sharelens diff --lake ./lake --from 2026-11-21T05:00:00Z --to 2026-11-21T05:10:00Z --group orders-workers")
+    epilog=examples(
+        "sharelens diff --lake ./lake --from 2026-11-21T05:00:00Z --to 2026-11-21T05:10:00Z --group orders-workers"
+    )
 )
 @evidence_options
 @filter_options
-@click.option("--from", "from_ms", type=Time(), metavar="TIME", required=True, help="The earlier moment (state as of TIME).")
+@click.option(
+    "--from", "from_ms", type=Time(), metavar="TIME", required=True, help="The earlier moment (state as of TIME)."
+)
 @click.option("--to", "to_ms", type=Time(), metavar="TIME", required=True, help="The later moment (state as of TIME).")
 @VERBOSE
 @REQUIRE_COMPLETE

@@ -22,14 +22,19 @@ def doctor(lake: str | None, log_dir: tuple[str, ...], shown: Shown) -> None:
     from sharelens.doctor import run_checks
 
     checks = run_checks(lake=lake, log_dirs=log_dir)
-    rows = [{"check": check.name, "ok": check.ok, "detail": check.detail, "what_to_do": check.what_to_do} for check in checks]
+    rows = [
+        {"check": check.name, "ok": check.ok, "detail": check.detail, "what_to_do": check.what_to_do}
+        for check in checks
+    ]
     columns = (
         Column(heading="CHECK", cell=lambda row: name_cell(row["check"])),
         Column(heading="OK", cell=lambda row: "yes" if row["ok"] else "NO"),
         Column(heading="DETAIL", cell=lambda row: str(row["detail"])),
         Column(heading="WHAT-TO-DO", cell=lambda row: str(row["what_to_do"] or "-")),
     )
-    schema = pa.schema([("check", pa.string()), ("ok", pa.bool_()), ("detail", pa.string()), ("what_to_do", pa.string())])
+    schema = pa.schema(
+        [("check", pa.string()), ("ok", pa.bool_()), ("detail", pa.string()), ("what_to_do", pa.string())]
+    )
     show(Answer(table=pa.Table.from_pylist(rows, schema=schema), columns=columns), shown)
     failed = [check.name for check in checks if not check.ok]
     if failed:
@@ -39,8 +44,14 @@ def doctor(lake: str | None, log_dir: tuple[str, ...], shown: Shown) -> None:
 
 @click.command(epilog=examples("sharelens demo", "sharelens demo --lake ./demo-lake"))
 @click.option("--lake", metavar="DIR", help="Keep the lake here (a new or empty folder)  [default: a temporary one]")
-@click.option("--set", "data_set", type=click.Choice(["basic", "dlq"]), default="basic", show_default=True,
-              help="Which recorded broker log to take.")
+@click.option(
+    "--set",
+    "data_set",
+    type=click.Choice(["basic", "dlq"]),
+    default="basic",
+    show_default=True,
+    help="Which recorded broker log to take.",
+)
 def demo(lake: str | None, data_set: str) -> None:
     """The whole story on a log that a real Kafka wrote: into a lake, then state, status and the life of one record."""
     from sharelens.cli.demonstration import demonstrate

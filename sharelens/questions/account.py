@@ -51,16 +51,16 @@ class Account:
         """Notes a chunk (LOG_RECORD and PROBLEM rows); the log time of each of its records."""
         self.reasons.update(problems.column("reason").to_pylist())
         self._problems += problems.select(["offset", "last_offset", "reason"]).to_pylist()
-        own = records.column("timestamp_ms").to_numpy().astype(np.int64)
+        own: Ints = records.column("timestamp_ms").to_numpy().astype(np.int64)
         if len(own) == 0:
             return own
-        offsets = records.column("offset").to_numpy()
+        offsets: Ints = records.column("offset").to_numpy()
         before = np.concatenate([[self._next - 1], offsets[:-1]])
         for at in np.flatnonzero(offsets - before > 1):
             self._missing.append((int(before[at]) + 1, int(offsets[at])))
         self._next = int(offsets[-1]) + 1
         floor = own[0] if self.last_ms is None else max(own[0], self.last_ms)
-        times = np.maximum(np.maximum.accumulate(own), floor)
+        times: Ints = np.maximum(np.maximum.accumulate(own), floor)
         self._note_times(offsets, own, times)
         return times
 

@@ -72,7 +72,7 @@ def _flat(column: pa.ChunkedArray) -> pa.Array:
 
 
 def with_losses(found: pa.Table, losses: Mapping[int, Sequence[Loss]]) -> pa.Table:
-    """Marks rows (SHARE_PARTITION_STATE) whose last record lies before a loss of their state partition as incomplete."""
+    """Marks SHARE_PARTITION_STATE rows whose last record lies before a loss of their state partition as incomplete."""
     marks = found.column("completeness").to_pylist()
     reasons = found.column("completeness_reason").to_pylist()
     partitions = found.column("state_partition").to_pylist()
@@ -86,7 +86,9 @@ def with_losses(found: pa.Table, losses: Mapping[int, Sequence[Loss]]) -> pa.Tab
             if named and loss.first_offset > offsets[row]:
                 marks[row], reasons[row] = "incomplete", loss.reason
                 break
-    return _replaced(found, {"completeness": pa.array(marks, pa.string()), "completeness_reason": pa.array(reasons, pa.string())})
+    return _replaced(
+        found, {"completeness": pa.array(marks, pa.string()), "completeness_reason": pa.array(reasons, pa.string())}
+    )
 
 
 def below_log_start(found: pa.Table, log_starts: Mapping[int, int]) -> pa.Table:
@@ -97,7 +99,7 @@ def below_log_start(found: pa.Table, log_starts: Mapping[int, int]) -> pa.Table:
 
 
 def without_misplaced(found: pa.Table) -> pa.Table:
-    """One row a share partition: where two state partitions hold it (their number was changed), the one written last."""
+    """One row a share partition: where two state partitions hold it (their number changed), the one written last."""
     (number,), _ = number_keys(found)
     if len(np.unique(number)) == len(number):
         return found

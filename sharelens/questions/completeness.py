@@ -33,18 +33,22 @@ def check_cut(evidence: Evidence, cut: Cut) -> list[str]:
 def _check_time(evidence: Evidence, moment_ms: int) -> list[str]:
     first, last = times(evidence.cover())
     if first is None or last is None:
-        raise SharelensError(f"{evidence.place} holds no share-group state, so nothing can be said about {time_text(moment_ms)}")
+        raise SharelensError(
+            f"{evidence.place} holds no share-group state, so nothing can be said about {time_text(moment_ms)}"
+        )
     if moment_ms < first:
         raise SharelensError(
             f"{time_text(moment_ms)} lies before the evidence in {evidence.place}, which begins at {time_text(first)}"
         )
     warnings = []
     if moment_ms > last:
-        warnings.append(f"the evidence ends at {time_text(last)}; answered as of there, not as of {time_text(moment_ms)}")
+        warnings.append(
+            f"the evidence ends at {time_text(last)}; answered as of there, not as of {time_text(moment_ms)}"
+        )
     for step in evidence.clock_steps(moment_ms):
         warnings.append(
-            f"state partition {step.state_partition}: a clock had run {step.ahead_ms / 1000:.0f} s ahead of records that were "
-            f"written by {time_text(moment_ms)}; to count them too: --at-offset {step.state_partition}:{step.last_offset}"
+            f"state partition {step.state_partition}: a clock had run {step.ahead_ms / 1000:.0f} s ahead of records "
+            f"stamped by {time_text(moment_ms)}; to count them: --at-offset {step.state_partition}:{step.last_offset}"
         )
     return warnings
 

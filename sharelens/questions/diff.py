@@ -1,5 +1,6 @@
 """What changed between two moments: scalars before and after, and the record offsets whose delivery state differs."""
 
+import itertools
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
@@ -22,9 +23,20 @@ SCALARS = (
     ("delivery_complete_count", pa.int32()),
     ("log_offset", pa.int64()),
 )
-SIDE = pa.struct([pa.field("delivery_state", pa.int8()), pa.field("delivery_state_name", pa.string()), pa.field("delivery_count", pa.int16())])
+SIDE = pa.struct(
+    [
+        pa.field("delivery_state", pa.int8()),
+        pa.field("delivery_state_name", pa.string()),
+        pa.field("delivery_count", pa.int16()),
+    ]
+)
 CHANGED_RANGE = pa.struct(
-    [pa.field("first_offset", pa.int64()), pa.field("last_offset", pa.int64()), pa.field("before", SIDE), pa.field("after", SIDE)]
+    [
+        pa.field("first_offset", pa.int64()),
+        pa.field("last_offset", pa.int64()),
+        pa.field("before", SIDE),
+        pa.field("after", SIDE),
+    ]
 )
 SCHEMA = pa.schema(
     [
@@ -83,7 +95,11 @@ def compared(before: dict[str, Any] | None, after: dict[str, Any] | None) -> dic
     if before is not None and after is not None and before["log_offset"] == after["log_offset"]:
         return None
     change = "appeared" if before is None else "deleted" if after is None else "changed"
-    return {name: some[name] for name in SCHEMA.names if name in some} | scalars | {"change": change, "changed_ranges": ranges}
+    return (
+        {name: some[name] for name in SCHEMA.names if name in some}
+        | scalars
+        | {"change": change, "changed_ranges": ranges}
+    )
 
 
 def _batches(row: Mapping[str, Any] | None) -> Sequence[Batch]:
@@ -91,15 +107,21 @@ def _batches(row: Mapping[str, Any] | None) -> Sequence[Batch]:
 
 
 def changed_ranges(before: Sequence[Batch], after: Sequence[Batch]) -> Iterator[dict[str, Any]]:
-    """Offset ranges whose delivery state or count differs; a side without state is null. Both lists ascend, disjoint."""
-    bounds = sorted({bound for batch in (*before, *after) for bound in (batch["first_offset"], batch["last_offset"] + 1)})
+    """Offset ranges whose state or count differs; a side without state is null. Both lists ascend, disjoint."""
+    bounds = sorted(
+        {bound for batch in (*before, *after) for bound in (batch["first_offset"], batch["last_offset"] + 1)}
+    )
     open_range: dict[str, Any] | None = None
     old, new = _Cursor(before), _Cursor(after)
-    for first, end in zip(bounds, bounds[1:], strict=False):
+    for first, end in itertools.pairwise(bounds):
         was, now = old.at(first), new.at(first)
         if was == now:
             continue
-        if open_range and open_range["last_offset"] + 1 == first and (open_range["before"], open_range["after"]) == (was, now):
+        if (
+            open_range
+            and open_range["last_offset"] + 1 == first
+            and (open_range["before"], open_range["after"]) == (was, now)
+        ):
             open_range["last_offset"] = end - 1
             continue
         if open_range:

@@ -17,7 +17,7 @@ LOG_ORDER = [("state_partition", "ascending"), ("log_offset", "ascending")]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Keys:
-    """The share partitions that a question is about; None puts no condition. Topics are ids, each with its partitions."""
+    """The share partitions that a question is about; None puts no condition. Topics are ids with their partitions."""
 
     groups: frozenset[str] | None = None
     topics: Mapping[str, frozenset[int] | None] | None = None
@@ -56,7 +56,7 @@ class Keys:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cut:
-    """A prefix of the log: up to and including a log time, or log offsets of state partitions; neither means all of it."""
+    """A prefix of the log: up to and including a log time, or log offsets of state partitions; neither means all."""
 
     as_of_ms: int | None = None
     at_offsets: Mapping[int, int] = field(default_factory=dict)
@@ -139,7 +139,7 @@ class StatePartitionCover:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClockStep:
-    """Records whose own time lies at or before a moment although the log's running time had passed it by over a minute."""
+    """Records stamped at or before a moment although the log's running time had passed it by over a minute."""
 
     state_partition: int
     last_offset: int
@@ -183,4 +183,6 @@ class Evidence(Protocol):
 
     def __enter__(self) -> Self: ...
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None: ...
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None: ...

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
 from types import TracebackType
-from typing import Self
+from typing import Any, Self, cast
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -151,9 +151,9 @@ class LakeEvidence:
         return tuple(sorted(parts, key=lambda part: part.state_partition))
 
     @cached_property
-    def _evidence(self) -> list[dict[str, "object"]]:
+    def _evidence(self) -> list[dict[str, Any]]:
         """Rows of the publication's evidence: this cluster, newest incarnation of the state topic."""
-        rows = [row for row in self.lake.publication["evidence"] if row["cluster_id"] == self.cluster]
+        rows = [row for row in evidence_rows(self.lake) if row["cluster_id"] == self.cluster]
         newest = max(rows, key=lambda row: row["log_time_ms"] or -1, default=None)
         return [row for row in rows if newest is not None and row["log_topic_id"] == newest["log_topic_id"]]
 
@@ -191,7 +191,9 @@ class LakeEvidence:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
         return None
 
 
@@ -205,18 +207,27 @@ def choose_cluster(lake: Lake, asked: str | None) -> str:
     there = clusters(lake)
     if asked is not None:
         if asked not in there:
-            raise UsageError(f"no cluster {name_cell(asked)} in lake {lake.path}; clusters there: {', '.join(there) or 'none'}")
+            raise UsageError(
+                f"no cluster {name_cell(asked)} in lake {lake.path}; clusters there: {', '.join(there) or 'none'}"
+            )
         return asked
     if len(there) > 1:
         raise UsageError(f"lake {lake.path} holds several clusters, give --cluster-id with one of: {', '.join(there)}")
     if not there:
-        raise LakeError(f"lake {lake.path} holds no share-group state yet; give `sharelens run` a log directory that has some")
+        raise LakeError(
+            f"lake {lake.path} holds no share-group state yet; give `sharelens run` a log directory that has some"
+        )
     return there[0]
+
+
+def evidence_rows(lake: Lake) -> list[dict[str, Any]]:
+    """One row a state partition of the published cut (`lake.tables.EVIDENCE`)."""
+    return cast("list[dict[str, Any]]", lake.publication["evidence"])
 
 
 def clusters(lake: Lake) -> list[str]:
     """The clusters of the published cut."""
-    return sorted({row["cluster_id"] for row in lake.publication["evidence"]})
+    return sorted({row["cluster_id"] for row in evidence_rows(lake)})
 
 
 def open_lake_evidence(path: str, cluster_id: str | None) -> LakeEvidence:

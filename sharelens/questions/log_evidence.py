@@ -148,14 +148,16 @@ class LogEvidence:
         return sorted(counts.items())
 
     def _chosen(self, keys: Keys) -> list[StateLog]:
-        """The state logs to read: one where the share partition's hash can tell, else all. Refuses more than --max-bytes."""
+        """The state logs to read: one where the hash can tell, else all. Refuses more than --max-bytes."""
         logs = self.logs
         if keys.only is not None and sum(log.size_bytes for log in logs) > PROBE_ABOVE_BYTES:
             numbers = partitions_of_key(logs, keys.only)
             logs = [log for log in logs if numbers is None or log.number in numbers]
         size = sum(log.size_bytes for log in logs)
         if size > self.source.max_bytes:
-            raise too_much(f"{size >> 20} MiB of state log would have to be read, --max-bytes allows {self.source.max_bytes >> 20}")
+            raise too_much(
+                f"{size >> 20} MiB of state log would have to be read, --max-bytes allows {self.source.max_bytes >> 20}"
+            )
         return logs
 
     @staticmethod
@@ -169,7 +171,9 @@ class LogEvidence:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
         return None
 
 
@@ -202,9 +206,7 @@ def _state_logs(source: Source, directories: Sequence[LogDirectory]) -> list[Sta
     partitions = [partition for partition in unite(directories) if partition.topic == STATE_TOPIC]
     if not partitions:
         places = ", ".join(directory.uri for directory in directories)
-        raise SharelensError(
-            f"no {STATE_TOPIC} partition in {places}; copy the __share_group_state-N folders of the brokers that lead or follow them"
-        )
+        raise SharelensError(f"no {STATE_TOPIC} partition in {places}; copy the brokers' {STATE_TOPIC}-N folders too")
     incarnations: dict[str, list[LogPartition]] = {}
     for partition in partitions:
         incarnations.setdefault(partition.topic_id, []).append(partition)
@@ -212,7 +214,11 @@ def _state_logs(source: Source, directories: Sequence[LogDirectory]) -> list[Sta
         topic_id: [StateLog(partition, include_uncommitted=source.include_uncommitted) for partition in parts]
         for topic_id, parts in incarnations.items()
     }
-    newest = next(iter(logs)) if len(logs) == 1 else max(logs, key=lambda topic_id: max(log.newest_ms() for log in logs[topic_id]))
+    newest = (
+        next(iter(logs))
+        if len(logs) == 1
+        else max(logs, key=lambda topic_id: max(log.newest_ms() for log in logs[topic_id]))
+    )
     return sorted(logs[newest], key=lambda log: log.number)
 
 

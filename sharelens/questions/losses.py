@@ -46,20 +46,26 @@ def of_extents(extents: pa.Table) -> tuple[Loss, ...]:
 
     Offsets taken above the high watermark (`committed_end`) do not fill a gap: the next run reads them again.
     """
-    rows = extents.select(["from_offset", "end_offset_exclusive", "committed_end", "gaps", "status", "content"]).to_pylist()
+    rows = extents.select(
+        ["from_offset", "end_offset_exclusive", "committed_end", "gaps", "status", "content"]
+    ).to_pylist()
     taken = [row for row in rows if row["status"] == "taken" and row["content"] == "log_record"]
     held: list[Interval] = []
     for row in taken:
         committed = row["committed_end"]
         end = row["end_offset_exclusive"] if committed is None else min(committed, row["end_offset_exclusive"])
-        held += without([(row["from_offset"], end)], [(gap["first_offset"], gap["last_offset"] + 1) for gap in row["gaps"]])
+        held += without(
+            [(row["from_offset"], end)], [(gap["first_offset"], gap["last_offset"] + 1) for gap in row["gaps"]]
+        )
     found = {
         interval: gap["reason"]
         for row in taken
         for gap in row["gaps"]
         for interval in without([(gap["first_offset"], gap["last_offset"] + 1)], held)
     }
-    return tuple(Loss(first_offset=first, last_offset=end - 1, reason=reason) for (first, end), reason in sorted(found.items()))
+    return tuple(
+        Loss(first_offset=first, last_offset=end - 1, reason=reason) for (first, end), reason in sorted(found.items())
+    )
 
 
 def reason_of(missing: Interval, problems: Sequence[dict[str, Any]], partition: LogPartition) -> str:

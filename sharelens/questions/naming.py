@@ -72,7 +72,9 @@ def ensure_known(evidence: Evidence, wanted: Wanted, keys: Keys) -> None:
     there = evidence.share_partitions()
     groups = set(there.column("group_id").to_pylist())
     for group in sorted(wanted.groups - groups):
-        raise UsageError(f"no share group {name_cell(group)} in {evidence.place}; groups there: {listed(sorted(groups))}")
+        raise UsageError(
+            f"no share group {name_cell(group)} in {evidence.place}; groups there: {listed(sorted(groups))}"
+        )
     _ensure_topics(evidence, there, keys)
     if kept(there, keys.expression()).num_rows == 0:
         near = kept(there, Keys(groups=keys.groups).expression())
@@ -96,5 +98,9 @@ def _ensure_topics(evidence: Evidence, there: pa.Table, keys: Keys) -> None:
 def labels(evidence: Evidence, share_partitions: pa.Table) -> list[str]:
     """`topic:partition` for each topic partition of the share partitions, sorted."""
     names = evidence.names()
-    pairs = {(row["topic_id"], row["partition"]) for row in share_partitions.select(["topic_id", "partition"]).to_pylist()}
-    return [f"{topic}:{number}" for topic, number in sorted((names.get(topic, topic), number) for topic, number in pairs)]
+    pairs = {
+        (row["topic_id"], row["partition"]) for row in share_partitions.select(["topic_id", "partition"]).to_pylist()
+    }
+    return [
+        f"{topic}:{number}" for topic, number in sorted((names.get(topic, topic), number) for topic, number in pairs)
+    ]

@@ -32,10 +32,18 @@ def named_batches(column: pa.ChunkedArray) -> pa.ListArray:
     lists = lists.combine_chunks() if isinstance(lists, pa.ChunkedArray) else lists
     lengths = pc.fill_null(pc.list_value_length(lists), 0)
     ends = pc.cumulative_sum(pc.cast(lengths, pa.int32()))
-    offsets = pa.concat_arrays([pa.array([0], pa.int32()), ends.combine_chunks() if isinstance(ends, pa.ChunkedArray) else ends])
+    offsets = pa.concat_arrays(
+        [pa.array([0], pa.int32()), ends.combine_chunks() if isinstance(ends, pa.ChunkedArray) else ends]
+    )
     flat = pc.list_flatten(lists)
     state = flat.field("delivery_state")
-    parts = [flat.field("first_offset"), flat.field("last_offset"), state, state_names(state), flat.field("delivery_count")]
+    parts = [
+        flat.field("first_offset"),
+        flat.field("last_offset"),
+        state,
+        state_names(state),
+        flat.field("delivery_count"),
+    ]
     values = pa.StructArray.from_arrays(parts, fields=list(NAMED_BATCH))
     return pa.ListArray.from_arrays(offsets, values, mask=pc.is_null(lists))
 

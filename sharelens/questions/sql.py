@@ -35,7 +35,12 @@ def sql(lake: Lake, query: str) -> Answer:
             connection.execute(lock)
         try:
             return Answer(table=connection.sql(query).to_arrow_table(), none="no rows")
-        except (duckdb.ParserException, duckdb.CatalogException, duckdb.BinderException, duckdb.PermissionException) as error:
+        except (
+            duckdb.ParserException,
+            duckdb.CatalogException,
+            duckdb.BinderException,
+            duckdb.PermissionException,
+        ) as error:
             raise UsageError(f"sql: {_first_line(error)}") from error
         except duckdb.Error as error:
             raise SharelensError(f"sql: {_first_line(error)}") from error
@@ -66,7 +71,7 @@ def _offer_tables(connection: duckdb.DuckDBPyConnection, lake: Lake, query: str)
         dataset = lake.dataset(name)
         held = TABLES[name].schema.empty_table() if dataset is None else dataset
         connection.register(f"_{layer}_{short}", held)
-        connection.execute(f"CREATE VIEW {layer}.{short} AS SELECT * FROM _{layer}_{short}")
+        connection.execute(f"CREATE VIEW {layer}.{short} AS FROM _{layer}_{short}")  # our own names, not the user's
 
 
 def _first_line(error: Exception) -> str:

@@ -37,7 +37,9 @@ class StateLog:
         bases = [segment.base_offset for copy in partition.copies for segment in copy.segments]
         self.first_offset = min(bases, default=0)
         self.size_bytes = max(sum(segment.size_bytes for segment in copy.segments) for copy in partition.copies)
-        self.end_offset = max(self.first_offset, reader.readable_end(partition, include_uncommitted=include_uncommitted))
+        self.end_offset = max(
+            self.first_offset, reader.readable_end(partition, include_uncommitted=include_uncommitted)
+        )
         self.account: Account | None = None
 
     def read(self, keys: Keys = EVERY_KEY, cut: Cut = NO_CUT) -> Iterator[pa.Table]:
@@ -60,9 +62,7 @@ class StateLog:
         account.close()
         self.account = account
 
-    def _decoded(
-        self, records: pa.RecordBatch, times: npt.NDArray[np.int64], keys: Keys, account: Account
-    ) -> pa.Table:
+    def _decoded(self, records: pa.RecordBatch, times: npt.NDArray[np.int64], keys: Keys, account: Account) -> pa.Table:
         if (only := keys.only) is not None:
             mask = key_mask(records, group_id=only[0], topic_id=only[1], partition=only[2])
             records, times = records.filter(mask), times[mask.to_numpy(zero_copy_only=False)]
@@ -89,7 +89,10 @@ class StateLog:
     def newest_ms(self) -> int:
         """The largest timestamp by the batch headers; the smallest integer for an empty log."""
         batches = reader.scan_batches(self.partition, self.first_offset, self.end_offset)
-        return max((pc.max(batch.column("max_timestamp_ms")).as_py() or NOTHING_BEFORE for batch in batches), default=NOTHING_BEFORE)
+        return max(
+            (pc.max(batch.column("max_timestamp_ms")).as_py() or NOTHING_BEFORE for batch in batches),
+            default=NOTHING_BEFORE,
+        )
 
     def cover(self) -> StatePartitionCover:
         """What the last reading found."""

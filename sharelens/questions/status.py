@@ -71,7 +71,9 @@ def partitions_part(evidence: Evidence, cover: Sequence[StatePartitionCover]) ->
             "last_log_time_ms": part.last_ms,
             "held_back": part.held_back,
             "quarantined": part.quarantined,
-            "gap_offsets": sum(loss.last_offset - loss.first_offset + 1 for loss in part.losses if loss.group_id is None),
+            "gap_offsets": sum(
+                loss.last_offset - loss.first_offset + 1 for loss in part.losses if loss.group_id is None
+            ),
         }
         for part in cover
     ]
@@ -130,7 +132,10 @@ def log_status(evidence: LogEvidence) -> Report:
             "sources": Answer(table=pa.Table.from_pylist(sources, schema=SOURCE)),
             "gaps": gaps_part(cover),
             "quarantine": _quarantine_part(
-                [{"topic": "__share_group_state", "reason": reason, "rows": rows} for reason, rows in evidence.problem_counts()]
+                [
+                    {"topic": "__share_group_state", "reason": reason, "rows": rows}
+                    for reason, rows in evidence.problem_counts()
+                ]
             ),
         },
         summary=evidence_line(cover),
@@ -192,7 +197,9 @@ def _runs_part(lake: Lake) -> Answer:
             "run_id": row["run_id"],
             "published_at_ms": row["published_at_ms"],
             "sharelens_version": row["sharelens_version"],
-            "state_log_offsets": sum(one["end_log_offset_exclusive"] - one["first_log_offset"] for one in row["evidence"]),
+            "state_log_offsets": sum(
+                one["end_log_offset_exclusive"] - one["first_log_offset"] for one in row["evidence"]
+            ),
         }
         for row in sorted(found, key=lambda row: row["run_id"], reverse=True)[:RUNS_SHOWN]
     ]

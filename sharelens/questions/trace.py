@@ -77,10 +77,11 @@ def trace(evidence: Evidence, wanted: Wanted, offset: int) -> Answer:
     shared = {"cluster_id": evidence.cluster_id, "record_offset": offset}
     rows = [shared | {"topic": names.get(event["topic_id"])} | event for event in sorted(events, key=_order)]
     table = pa.Table.from_pylist(rows, schema=SCHEMA)
+    closing = evidence_line(evidence.cover(), incomplete_rows(table.column("completeness")))
     return Answer(
         table=table,
         columns=TEXT_COLUMNS,
-        summary=f"{verdict(rows, offset)}\n{evidence_line(evidence.cover(), incomplete_rows(table.column('completeness')))}",
+        summary=f"{verdict(rows, offset)}\n{closing}",
         none="no record of the state log speaks of this share partition",
     )
 
@@ -177,13 +178,19 @@ def delivery_events(ranges: pa.Table) -> Iterator[Event]:
         if current is not None:
             yield current
         current = _where(row) | _end(row) | {name: row[name] for name in (*STATE, "life_log_offset")}
-        current |= {"log_offset": row["valid_from_log_offset"], "log_time_ms": row["valid_from_ms"], "event": "delivery_state"}
+        current |= {
+            "log_offset": row["valid_from_log_offset"],
+            "log_time_ms": row["valid_from_ms"],
+            "event": "delivery_state",
+        }
     if current is not None:
         yield current
 
 
 def _continues(current: Mapping[str, Any], row: Mapping[str, Any]) -> bool:
-    return current["until_log_offset"] == row["valid_from_log_offset"] and all(current[name] == row[name] for name in STATE)
+    return current["until_log_offset"] == row["valid_from_log_offset"] and all(
+        current[name] == row[name] for name in STATE
+    )
 
 
 def _end(row: Mapping[str, Any]) -> Event:
