@@ -67,22 +67,30 @@ def extents(lake: Path, filter: pc.Expression | None = None) -> list[dict[str, A
     return scan.dataset_at(lake, EXTENT).to_table(filter=filter).to_pylist()  # type: ignore[no-any-return]
 
 
-def rewritten_without(lake: Path, name: str, drop: pc.Expression) -> tuple[list[DataFile], list[str]]:
-    """The files that hold rows matching `drop`, and new files with the rows that stay.
+def rewritten_without(
+    lake: Path, name: str, drop: pc.Expression, partition_values: dict[str, str] | None = None
+) -> tuple[list[DataFile], list[str]]:
+    """New files with the rows that stay, and the paths of the files that hold rows matching `drop`.
 
-    Files whose statistics exclude a match are not touched.
+    Files whose statistics exclude a match are not touched. Of a partitioned table only files of the partition
+    `partition_values` are looked at.
     """
     table = TABLES[name]
+    values = partition_values or {}
     root = delta.table_path(lake, name)
+    schema = pa.schema([field for field in table.schema if field.name not in values])
+    folder = "".join(f"{key}={value}/" for key, value in values.items())
     adds: list[DataFile] = []
     removes: list[str] = []
     for fragment in scan.dataset_at(lake, name).get_fragments(filter=drop):
-        if fragment.count_rows(filter=drop) == 0:
+        path = delta.relative_path(root, fragment.path)
+        if not path.startswith(folder):
             continue
-        path = Path(fragment.path)
-        removes.append(path.relative_to(root).as_posix() if path.is_absolute() else fragment.path)
-        kept = fragment.to_table(schema=table.schema, filter=~drop)
-        values = {name: str(kept.column(name)[0].as_py()).lower() for name in table.partition_by} if kept.num_rows else {}
+        rows = fragment.to_table(schema=schema)
+        kept = rows.filter(~drop)
+        if kept.num_rows == rows.num_rows:
+            continue
+        removes.append(path)
         with parquet.ParquetSink(lake, table, constants={}, partition_values=values) as sink:
             sink.write(kept)
         adds += sink.files
@@ -106,14 +114,29 @@ class Coverage:
         """What a source offers that it was not asked for before and that the lake lacks."""
         return difference([available], self.held + self.asked.get(source_id, []))
 
+    def before(self, offset: int) -> "Coverage":
+        """What is left when everything from `offset` on is set aside."""
+        return Coverage(
+            held=_below(self.held, offset),
+            asked={source: _below(intervals, offset) for source, intervals in self.asked.items()},
+            log_time_ms=self.log_time_ms,
+            end=min(self.end, offset),
+        )
+
+
+def _below(intervals: Sequence[Interval], offset: int) -> list[Interval]:
+    return union((first, min(end, offset)) for first, end in intervals)
+
 
 def coverage(rows: Sequence[dict[str, Any]]) -> Coverage:
     """Coverage from the taken extents of one log partition; offsets taken while uncommitted are read again."""
     held: list[Interval] = []
     asked: dict[str, list[Interval]] = {}
-    gaps: list[Interval] = []
     times: list[int] = []
     for row in sorted(rows, key=lambda r: r["run_id"]):
+        if row["superseded_from"] is not None:
+            held = _below(held, row["superseded_from"])
+            asked = {source: _below(intervals, row["superseded_from"]) for source, intervals in asked.items()}
         end = row["end_offset_exclusive"]
         if row["committed_end"] is not None:
             end = min(end, row["committed_end"])
@@ -121,7 +144,6 @@ def coverage(rows: Sequence[dict[str, Any]]) -> Coverage:
         asked.setdefault(row["source_id"], []).append(here)
         own = [(g["first_offset"], g["last_offset"] + 1) for g in row["gaps"]]
         held = union([*held, *difference([here], own)])
-        gaps += own
         if row["log_time_ms"] is not None:
             times.append(row["log_time_ms"])
     end = max((interval[1] for intervals in asked.values() for interval in intervals), default=0)

@@ -1,17 +1,18 @@
 """Decode: bronze.log_record -> silver.share_record, silver.group_record and silver.name."""
 
-import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from jobs import books, executors
-from jobs.ingest import QUARANTINE, new_problems
+from jobs.executors import Session
+from jobs.groups import decode_groups
+from jobs.ingest import KEPT_BYTES, QUARANTINE, new_problems
 from jobs.plan import DAWN, OFFSETS_TOPIC, STATE_TOPIC
 from jobs.progress import Progress
 from kafka_log.schemas import LOG_RECORD, PROBLEM
@@ -20,19 +21,13 @@ from lake import scan
 from lake.delta import DataFile
 from lake.parquet import ParquetSink, write_rows
 from lake.slices import BRONZE, PartitionKey, Slice, read_unit, slices, units
-from lake.tables import GROUP_RECORD, NAME, TABLES
-from state_model import group_records
+from lake.tables import NAME, TABLES
 from state_model.columnar.decode import decode_share_records
 from state_model.uuids import ZERO_UUID
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
 
 SHARE_RECORD, GROUP, NAMES = "silver.share_record", "silver.group_record", "silver.name"
 DECODED_FROM = "bronze.log_record"
 TASK_BYTES = 32 << 20
-KEPT_BYTES = 4096
-"""Bytes of an undecodable record that its quarantine row keeps; bronze keeps them all."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -79,10 +74,12 @@ def decode_task(task: Task) -> Outcome:
             if unit.topic == STATE_TOPIC:
                 problems.append(_decode_shares(rows, unit, shares))
             else:
-                table, seen, troubles = decode_groups(rows, counts)
-                groups.write(table)
-                names.append(seen)
-                problems.append(troubles)
+                decoded = decode_groups(rows)
+                groups.write(decoded.records)
+                names.append(decoded.names)
+                problems.append(decoded.problems)
+                for name, number in decoded.counts.items():
+                    counts[name] = counts.get(name, 0) + number
     return Outcome(
         files={SHARE_RECORD: tuple(shares.files), GROUP: tuple(groups.files)},
         problems=pa.concat_tables(problems),
@@ -122,83 +119,6 @@ def share_problems(problems: pa.RecordBatch, topic: str) -> pa.Table:
     return pa.table(columns).cast(PROBLEM)
 
 
-def decode_groups(rows: pa.Table, counts: dict[str, int]) -> tuple[pa.Table, pa.Table, pa.Table]:
-    """GROUP_RECORD, NAME and PROBLEM rows of __consumer_offsets records; other record types are counted in `counts`.
-
-    Group records are few beside offset commits, so those are set aside by their key bytes and the rest goes through
-    the reference decoder.
-    """
-    data = rows.filter(pc.and_(pc.invert(rows.column("is_control")), pc.is_valid(rows.column("key"))))
-    kinds = _record_types(data.column("key").combine_chunks())
-    for kind, number in zip(*np.unique(kinds, return_counts=True), strict=True):
-        name = group_records.record_type_name(int(kind))
-        counts[name] = counts.get(name, 0) + int(number)
-    wanted = data.filter(pa.array(np.isin(kinds, group_records.DECODED_TYPES)))
-    records: list[dict[str, Any]] = []
-    names: dict[tuple[str, str], int] = {}
-    problems: list[dict[str, Any]] = []
-    for row in wanted.to_pylist():
-        decoded = group_records.decode(row["key"], row["value"])
-        if isinstance(decoded, group_records.Undecodable):
-            problems.append(_group_problem(row, decoded))
-            continue
-        records.append(_group_row(row, decoded))
-        for topic_id, topic in group_records.topic_names(decoded):
-            names[topic_id, topic] = min(row["timestamp_ms"], names.get((topic_id, topic), row["timestamp_ms"]))
-    seen = [
-        {"topic_id": topic_id, "topic": topic, "source": "group_record", "valid_from_ms": at}
-        for (topic_id, topic), at in sorted(names.items())
-    ]
-    return (
-        pa.Table.from_pylist(records, schema=GROUP_RECORD),
-        pa.Table.from_pylist(seen, schema=NAME),
-        pa.Table.from_pylist(problems, schema=PROBLEM),
-    )
-
-
-def _record_types(keys: pa.Array) -> np.ndarray:
-    """The int16 record type that a key begins with; -1 for a key that is too short."""
-    lengths = pc.binary_length(keys).to_numpy()
-    padded = pc.binary_join_element_wise(pc.binary_slice(keys, 0, 2), pa.scalar(b"\0\0"), b"")
-    head = pc.binary_slice(padded, 0, 2).cast(pa.binary(2)) if len(keys) else pa.array([], pa.binary(2))
-    kinds = np.frombuffer(b"".join(head.to_pylist()), ">i2").astype(np.int32)
-    return np.where(lengths >= 2, kinds, -1)
-
-
-def _group_row(row: dict[str, Any], decoded: "group_records.GroupRecord") -> dict[str, Any]:
-    return {
-        "log_topic_id": row["topic_id"],
-        "partition": row["partition"],
-        "log_offset": row["offset"],
-        "timestamp_ms": row["timestamp_ms"],
-        "record_type": decoded.record_type,
-        "record_name": decoded.name,
-        "group_id": decoded.group_id,
-        "member_id": decoded.member_id,
-        "value_version": decoded.version,
-        "is_tombstone": decoded.value is None,
-        "value_json": None if decoded.value is None else json.dumps(decoded.value, sort_keys=True),
-        "below_log_start": row["below_log_start"],
-        "uncommitted": row["uncommitted"],
-    }
-
-
-def _group_problem(row: dict[str, Any], decoded: "group_records.Undecodable") -> dict[str, Any]:
-    return {
-        "source_id": "",
-        "topic": row["topic"],
-        "topic_id": row["topic_id"],
-        "partition": row["partition"],
-        "file": DECODED_FROM,
-        "position": row["offset"],
-        "offset": row["offset"],
-        "last_offset": row["offset"],
-        "reason": decoded.reason,
-        "detail": decoded.detail,
-        "bytes": (row["key"] + (row["value"] or b""))[: 2 * KEPT_BYTES],
-    }
-
-
 def changed(lake: Path, after: int, contents: Sequence[str]) -> dict[PartitionKey, dict[str, Any]]:
     """Log partitions with extents of runs after `after`: the newest row of each, `rebuild` if any of them says so."""
     rows = books.extents(
@@ -211,7 +131,7 @@ def changed(lake: Path, after: int, contents: Sequence[str]) -> dict[PartitionKe
     return result
 
 
-def run_decode(spark: "SparkSession", lake: Path, run: int, progress: Progress) -> dict[str, int]:
+def run_decode(spark: Session, lake: Path, run: int, progress: Progress) -> dict[str, int]:
     """Decodes what was taken since the last decode; rows by table and group record type."""
     before = books.done(lake, "decode")
     partitions = {k: r for k, r in changed(lake, before, ["log_record"]).items() if r["topic"] in (STATE_TOPIC, OFFSETS_TOPIC)}

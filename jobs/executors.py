@@ -20,18 +20,21 @@ if TYPE_CHECKING:
 Spec = TypeVar("Spec")
 Result = TypeVar("Result")
 
+Session = Callable[[], "SparkSession"]
+"""Returns the Spark session, starting it when it is first needed."""
 RESULT = pa.schema([("task", pa.int64()), ("result", pa.binary())])
 
 
 def run_tasks(
-    spark: "SparkSession", name: str, function: Callable[[Spec], Result], specs: Sequence[Spec], progress: Progress
+    session: Session, name: str, function: Callable[[Spec], Result], specs: Sequence[Spec], progress: Progress
 ) -> list[Result]:
-    """`function` of every spec, computed on the executors; results in the order of the specs.
+    """`function` of every spec, computed on the executors; results in the order of the specs; the session starts when there is one.
 
     A task that fails fails the call; files that other tasks wrote meanwhile are not part of any table.
     """
     if not specs:
         return []
+    spark = session()
     payload = [pickle.dumps(spec) for spec in specs]
     armed = crash_points.armed()
 

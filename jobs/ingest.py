@@ -8,13 +8,14 @@ import hashlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from jobs import books, executors
+from jobs.executors import Session
 from jobs.intervals import Interval, difference, union
 from jobs.plan import STATE_TOPIC, Extent, weight
 from jobs.progress import Progress
@@ -25,12 +26,11 @@ from lake.delta import DataFile
 from lake.parquet import ParquetSink, write_rows
 from lake.tables import TABLES
 
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
-
 LOG_RECORD, TOPIC_BATCH, QUARANTINE = "bronze.log_record", "bronze.topic_batch", "bronze.quarantine"
 TABLE_OF = {"ingest": LOG_RECORD, "topics": TOPIC_BATCH}
 """The table that a reading stage fills."""
+KEPT_BYTES = 4096
+"""Bytes of a record that its quarantine row keeps."""
 PartitionKey = tuple[str, int]
 """(topic id, partition) of a log partition."""
 
@@ -186,7 +186,7 @@ def pieces_of(extents: Sequence[Extent], split_bytes: int) -> list[tuple[Piece, 
 
 
 def read_extents(
-    spark: "SparkSession",
+    spark: Session,
     lake: Path,
     extents: Sequence[Extent],
     *,
@@ -319,31 +319,56 @@ def commit_taken(
 ) -> None:
     """Commits bronze: rows, quarantine and, as the mark that the stage is done, the taken extents (`rows`)."""
     table = TABLE_OF[stage]
-    if not books.is_committed(lake, table, stage, run):
-        adds = [file for outcome in outcomes for file in outcome.files]
-        kept, removes = _replaced_uncommitted(lake, table, extents)
-        books.commit(lake, table, stage, run, [*adds, *kept], removes)
     if not books.is_committed(lake, QUARANTINE, stage, run):
-        problems = new_problems(lake, pa.concat_tables([PROBLEM.empty_table(), *(o.problems for o in outcomes)]))
+        found = [superseded_problems(lake, extents), *(outcome.problems for outcome in outcomes)]
+        problems = new_problems(lake, pa.concat_tables(found))
         constants = {"cluster_id": rows[0]["cluster_id"], "run_id": run} if rows else {}
         books.commit(lake, QUARANTINE, stage, run, write_rows(lake, TABLES[QUARANTINE], problems, constants))
+    if not books.is_committed(lake, table, stage, run):
+        adds = [file for outcome in outcomes for file in outcome.files]
+        drop = set_aside(lake, table, extents)
+        kept, removes = ([], []) if drop is None else books.rewritten_without(lake, table, drop)
+        books.commit(lake, table, stage, run, [*adds, *kept], removes)
     mine = (pc.field("run_id") == run) & (pc.field("status") == "planned")
     kept, removes = books.rewritten_without(lake, books.EXTENT, mine)
     taken = write_rows(lake, TABLES[books.EXTENT], books.rows_table(books.EXTENT, rows), {})
     books.commit(lake, books.EXTENT, stage, run, [*taken, *kept], removes)
 
 
-def _replaced_uncommitted(lake: Path, table: str, extents: Sequence[Extent]) -> tuple[list[DataFile], list[str]]:
-    """Rows that were taken while uncommitted and are read again by this run, taken out."""
+def set_aside(lake: Path, table: str, extents: Sequence[Extent]) -> pc.Expression | None:
+    """Rows that this run replaces: taken while uncommitted and read again, or superseded by a copy that won."""
     offset = "offset" if table == LOG_RECORD else "base_offset"
     drop: pc.Expression | None = None
     for extent in extents:
-        if extent.late and extent.ranges:
-            this = (
-                (pc.field("topic_id") == extent.partition.topic_id)
-                & (pc.field("partition") == extent.partition.partition)
-                & (pc.field(offset) >= extent.ranges[0][0])
-                & pc.field("uncommitted")
-            )
-            drop = this if drop is None else drop | this
-    return ([], []) if drop is None else books.rewritten_without(lake, table, drop)
+        if not extent.late:
+            continue
+        this = (pc.field("topic_id") == extent.partition.topic_id) & (pc.field("partition") == extent.partition.partition)
+        if extent.superseded_from is not None:
+            this = this & (pc.field(offset) >= extent.superseded_from)
+        elif extent.ranges:
+            this = this & (pc.field(offset) >= extent.ranges[0][0]) & pc.field("uncommitted")
+        else:
+            continue
+        drop = this if drop is None else drop | this
+    return drop
+
+
+def superseded_problems(lake: Path, extents: Sequence[Extent]) -> pa.Table:
+    """PROBLEM rows of the records that a winning copy set aside."""
+    tables = [PROBLEM.empty_table()]
+    for extent in extents:
+        if extent.superseded_from is None:
+            continue
+        drop = set_aside(lake, LOG_RECORD, [extent])
+        for row in scan.dataset_at(lake, LOG_RECORD).to_table(filter=drop).to_pylist():
+            problem = {name: row[name] for name in ("topic", "topic_id", "partition", "offset")} | {
+                "source_id": "",
+                "file": LOG_RECORD,
+                "position": row["offset"],
+                "last_offset": row["offset"],
+                "reason": "superseded",
+                "detail": f"a copy with a higher leader epoch than {row['leader_epoch']} holds another record",
+                "bytes": ((row["key"] or b"") + (row["value"] or b""))[:KEPT_BYTES],
+            }
+            tables.append(pa.Table.from_pylist([problem], schema=PROBLEM))
+    return pa.concat_tables(tables)

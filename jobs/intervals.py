@@ -32,6 +32,7 @@ def difference(left: Iterable[Interval], right: Iterable[Interval]) -> list[Inte
     return result
 
 
-def size(intervals: Iterable[Interval]) -> int:
-    """Offsets covered."""
-    return sum(end - first for first, end in union(intervals))
+def intersection(left: Iterable[Interval], right: Iterable[Interval]) -> list[Interval]:
+    """What both cover."""
+    whole = union(left)
+    return difference(whole, difference(whole, right))

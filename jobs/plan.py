@@ -3,13 +3,14 @@
 Offsets are the measure, never file positions, so that rolled, compacted, copied and late files mean nothing special.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 from jobs import books
+from jobs.copies import Divergence
 from jobs.errors import ClusterMismatchError
-from jobs.intervals import Interval, size, union
+from jobs.intervals import Interval, intersection, union
 from kafka_log import reader
 from kafka_log.layout import LogDirectory, PartitionDirectory, scan_log_directory
 from kafka_log.union import LogPartition, unite
@@ -20,6 +21,8 @@ RECORD_TOPICS = (STATE_TOPIC, OFFSETS_TOPIC)
 UNKNOWN_CLUSTER = "unknown"
 DAWN = -(1 << 63)
 """Log time before the first record."""
+Compare = Callable[[LogPartition, PartitionDirectory, Sequence[Interval]], Divergence | None]
+"""Holds a copy against the lake over the given offsets."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -28,7 +31,7 @@ class Extent:
 
     `late`: a range lies below what was taken before, or replaces uncommitted rows, so derived tables start over for
     the partition. `log_time_ms`: running maximum of record timestamps before the first range. `held`: what the lake
-    held before.
+    held before. `superseded_from`: rows taken earlier from that offset on are set aside for this run's.
     """
 
     partition: LogPartition
@@ -40,6 +43,7 @@ class Extent:
     late: bool
     log_time_ms: int | None
     held: tuple[Interval, ...]
+    superseded_from: int | None = None
 
 
 def scan_directories(uris: Sequence[str], *, include_deleted: bool) -> list[LogDirectory]:
@@ -78,18 +82,19 @@ def plan(
     include_uncommitted: bool,
     until_ms: int | None = None,
     lowest: dict[tuple[str, int], int] | None = None,
+    compare: Compare | None = None,
 ) -> list[Extent]:
     """The extents of a run, one a partition that has something new.
 
     `taken`: rows of bronze.ingest_extent with the same content and cluster; `lowest`: offset per (topic id, partition)
-    below which nothing is wanted.
+    below which nothing is wanted; `compare` holds a copy that was not read before against the lake.
     """
     groups = books.by_partition(taken)
     result = []
     for partition in partitions:
         rows = groups.get((partition.topic_id, partition.partition), [])
         floor = (lowest or {}).get((partition.topic_id, partition.partition), 0)
-        extent = plan_partition(partition, rows, content, include_uncommitted, until_ms, floor)
+        extent = plan_partition(partition, rows, content, include_uncommitted, until_ms, floor, compare)
         if extent is not None:
             result.append(extent)
     return result
@@ -102,6 +107,7 @@ def plan_partition(
     include_uncommitted: bool,
     until_ms: int | None,
     floor: int,
+    compare: Compare | None,
 ) -> Extent | None:
     """What is new of one partition; None when nothing is."""
     held = books.coverage(rows)
@@ -114,24 +120,37 @@ def plan_partition(
         begin = max(held.end, min((i[0] for i in offered.values() if i[0] < i[1]), default=0))
         before = DAWN if held.log_time_ms is None else held.log_time_ms
         end, _ = reader.log_time_end(partition, begin, end, before, until_ms)
+    unread = [copy for copy in partition.copies if copy.source_id not in held.asked] if rows else []
+    superseded_from = None
+    for copy in unread if compare is not None else []:
+        first, last = offered[copy.uri]
+        found = compare(partition, copy, intersection([(first, min(last, end))], held.held))
+        if found is not None and found.copy_wins:
+            superseded_from = min(found.offset, superseded_from or found.offset)
+        elif found is not None:
+            offered[copy.uri] = (first, min(last, found.offset))
+    if superseded_from is not None:
+        held = held.before(superseded_from)
     wanted: list[Interval] = []
     for copy in partition.copies:
         first, last = offered[copy.uri]
         wanted += held.wanted(copy.source_id, (first, min(last, end)))
     ranges = union(wanted)
-    if not ranges:
+    if not ranges and not unread:
         return None
+    begin = ranges[0][0] if ranges else held.end
     whole = reader.readable_end(partition, include_uncommitted=True) if not include_uncommitted else end
     return Extent(
         partition=partition,
         content=content,
         ranges=tuple(ranges),
-        from_offset=min(ranges[0][0], max(held.end, floor)),
-        end=ranges[-1][1],
+        from_offset=min(begin, max(held.end, floor)),
+        end=ranges[-1][1] if ranges else begin,
         held_back=max(0, whole - end) if until_ms is None else 0,
-        late=ranges[0][0] < seen_end,
+        late=begin < seen_end,
         log_time_ms=held.log_time_ms,
         held=tuple(held.held),
+        superseded_from=superseded_from,
     )
 
 
@@ -176,6 +195,7 @@ def extent_rows(extents: Sequence[Extent], *, cluster_id: str, run: int, stamp: 
                 "held_back": extent.held_back,
                 "gaps": [],
                 "rebuild": extent.late,
+                "superseded_from": extent.superseded_from,
                 "record_count": 0,
                 "size_bytes": 0,
                 "sha256": None,
@@ -214,6 +234,8 @@ def _extent_of(
 ) -> Extent:
     """An extent as it was planned: what it asks for, less what was held before."""
     held = books.coverage(before)
+    if row["superseded_from"] is not None:
+        held = held.before(row["superseded_from"])
     whole = (row["from_offset"], row["end_offset_exclusive"])
     ranges = union(interval for source in sources for interval in held.wanted(source, whole))
     return Extent(
@@ -226,6 +248,7 @@ def _extent_of(
         late=row["rebuild"],
         log_time_ms=held.log_time_ms,
         held=tuple(held.held),
+        superseded_from=row["superseded_from"],
     )
 
 
@@ -239,11 +262,6 @@ def _vanished(row: dict[str, Any]) -> LogPartition:
         log_start_offset=row["log_start_offset"],
         committed_end=row["committed_end"],
     )
-
-
-def offsets_wanted(extents: Sequence[Extent]) -> int:
-    """Offsets that the extents read."""
-    return sum(size(extent.ranges) for extent in extents)
 
 
 def rebuild_rows(taken: Sequence[dict[str, Any]], what: str, *, run: int, stamp: dict[str, Any]) -> list[dict[str, Any]]:
@@ -262,6 +280,7 @@ def rebuild_rows(taken: Sequence[dict[str, Any]], what: str, *, run: int, stamp:
             "held_back": 0,
             "gaps": [],
             "rebuild": True,
+            "superseded_from": None,
             "record_count": 0,
             "size_bytes": 0,
             "sha256": None,

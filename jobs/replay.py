@@ -6,13 +6,14 @@ Seeds come from gold.share_partition_state, which is committed last: a replay th
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from jobs import books, executors
+from jobs.executors import Session
 from jobs.decode import DECODED_FROM, SHARE_RECORD, changed
 from jobs.ingest import QUARANTINE
 from jobs.plan import STATE_TOPIC
@@ -28,12 +29,11 @@ from state_model.columnar.decode import NOT_A_LOSS, decode_share_records
 from state_model.columnar.keys import number_keys
 from state_model.columnar.replay import Loss, Replayed
 
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
-
 STATE, HISTORY, DELIVERY = "gold.share_partition_state", "gold.share_partition_history", "gold.delivery_history"
 TASK_BYTES = 16 << 20
 CHUNK_BYTES = 24 << 20
+BUSY_JOBS = 16
+"""State partitions with something new from which on each is folded in one go."""
 SORTED_ROWS = 1 << 19
 """Rows that are sorted by share partition before they are written together."""
 THIN_COLUMNS = [
@@ -208,7 +208,7 @@ def _thin(rows: pa.Table) -> pa.Table:
 
 
 def run_replay(
-    spark: "SparkSession", lake: Path, run: int, progress: Progress, *, update_limit: int
+    spark: Session, lake: Path, run: int, progress: Progress, *, update_limit: int
 ) -> dict[str, int]:
     """Replays what was decoded since the last replay; counts of rows written."""
     before = books.done(lake, "replay")
@@ -217,8 +217,7 @@ def run_replay(
     held = scan.dataset_at(lake, STATE).to_table()
     jobs = plan_jobs(lake, rows, late, held, (before + 1, run))
     cluster_id = next((row["cluster_id"] for row in rows.values()), "")
-    cores = spark.sparkContext.defaultParallelism
-    chunks = _with_scalars(spark, [cut(job, cores, len(jobs)) for job in jobs], lake, run, update_limit, progress)
+    chunks = _with_scalars(spark, [cut(job, len(jobs)) for job in jobs], lake, run, update_limit, progress)
     tasks = [
         Task(lake=lake, cluster_id=cluster_id, run=run, update_limit=update_limit, chunks=tuple(group))
         for group in executors.binned([(c, _weight(c)) for group in chunks for c in group], TASK_BYTES)
@@ -258,18 +257,18 @@ def plan_jobs(
     return jobs
 
 
-def cut(job: Job, cores: int, jobs: int) -> list[Chunk]:
-    """A job as chunks: several when there are too few jobs to keep all cores busy and the job is large."""
+def cut(job: Job, jobs: int) -> list[Chunk]:
+    """A job as chunks: several when the job is large and there are too few jobs to keep a cluster busy."""
     whole = list(units(job.slices))
     sizes = [sum(piece.size_bytes for piece in unit) for unit in whole]
-    if jobs >= 2 * cores or sum(sizes) < 2 * CHUNK_BYTES:
+    if jobs >= BUSY_JOBS or sum(sizes) < 2 * CHUNK_BYTES:
         return [Chunk(job=job, first=0, end=len(whole), scalars=None)]
     groups = executors.binned(list(zip(range(len(whole)), sizes, strict=True)), CHUNK_BYTES)
     return [Chunk(job=job, first=group[0], end=group[-1] + 1, scalars=None) for group in groups]
 
 
 def _with_scalars(
-    spark: "SparkSession", jobs: Sequence[list[Chunk]], lake: Path, run: int, update_limit: int, progress: Progress
+    spark: Session, jobs: Sequence[list[Chunk]], lake: Path, run: int, update_limit: int, progress: Progress
 ) -> list[list[Chunk]]:
     """The chunks with the scalars at their beginnings, found by a thin pass over the jobs that have several."""
     long = [chunks for chunks in jobs if len(chunks) > 1]
@@ -384,7 +383,7 @@ def _commit_delivery(
     adds = [file for outcome in outcomes for file in outcome.files[DELIVERY]]
     removes = [str(f["path"]) for f in delta.live_files(delta.table_path(lake, DELIVERY)) if _is_open(f)]
     if drop is not None:
-        kept, gone = books.rewritten_without(lake, DELIVERY, drop & ~pc.field("is_open"))
+        kept, gone = books.rewritten_without(lake, DELIVERY, drop, {"is_open": "false"})
         adds += kept
         removes += gone
     order = ["first_offset", "valid_from_log_offset"]

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow.compute as pc
 
 from jobs import books, decode, ingest, plan, publish, replay
+from jobs.copies import divergence
 from jobs.errors import JobError
 from jobs.options import RunOptions
 from jobs.plan import RECORD_TOPICS, STATE_TOPIC, Extent
@@ -134,6 +135,7 @@ class Pipeline:
             content="log_record",
             include_uncommitted=options.include_uncommitted,
             until_ms=options.until_ms,
+            compare=lambda partition, copy, overlaps: divergence(self._lake, partition, copy, overlaps),
         )
         run = self._next_run("ingest")
         rows = plan.extent_rows(extents, cluster_id=cluster_id, run=run, stamp=self._stamp())
@@ -182,22 +184,18 @@ class Pipeline:
 
     def _read(self, stage: str, run: int, rows: Sequence[dict[str, Any]], extents: Sequence[Extent]) -> None:
         """Reads the extents of a planned stage and commits what was taken."""
-        needed = any(extent.ranges and extent.partition.copies for extent in extents)
-        spark = self.spark() if needed else None
         with self._timed(stage):
-            outcomes: list[ingest.Outcome] = []
-            if spark is not None:
-                outcomes = ingest.read_extents(
-                    spark,
-                    self._lake,
-                    extents,
-                    table=ingest.TABLE_OF[stage],
-                    cluster_id=rows[0]["cluster_id"],
-                    run=run,
-                    include_uncommitted=self._options.include_uncommitted,
-                    split_bytes=self._options.split_bytes,
-                    progress=self._progress,
-                )
+            outcomes = ingest.read_extents(
+                self.spark,
+                self._lake,
+                extents,
+                table=ingest.TABLE_OF[stage],
+                cluster_id=rows[0]["cluster_id"] if rows else "",
+                run=run,
+                include_uncommitted=self._options.include_uncommitted,
+                split_bytes=self._options.split_bytes,
+                progress=self._progress,
+            )
             taken = ingest.taken_rows(rows, extents, outcomes)
             ingest.commit_taken(self._lake, stage, run, outcomes, extents, taken)
         self._count(stage, run, outcomes, taken)
@@ -214,20 +212,18 @@ class Pipeline:
             summary.gaps += len(group[0]["gaps"])
 
     def _decode(self) -> None:
-        spark = self.spark()
         with self._timed("decode"):
             run = books.done(self._lake, "ingest")
-            counts = decode.run_decode(spark, self._lake, run, self._progress)
+            counts = decode.run_decode(self.spark, self._lake, run, self._progress)
         self.summary.run_id = run
         self.summary.quarantined += counts.pop("problems", 0)
         self.summary.counts |= counts
 
     def _replay(self) -> None:
-        spark = self.spark()
         with self._timed("replay"):
             run = books.done(self._lake, "decode")
             limit = self._options.update_limit
-            counts = replay.run_replay(spark, self._lake, run, self._progress, update_limit=limit)
+            counts = replay.run_replay(self.spark, self._lake, run, self._progress, update_limit=limit)
         self.summary.run_id = run
         self.summary.counts |= counts
 
@@ -242,9 +238,12 @@ class Pipeline:
 
     @contextmanager
     def _timed(self, name: str) -> "Iterator[None]":
-        begun = time.monotonic()
+        """Adds the block's time to a stage; the start of the session counts as a stage of its own."""
+        seconds = self.summary.seconds
+        begun, session_before = time.monotonic(), seconds.get("session", 0.0)
         yield
-        self.summary.seconds[name] = self.summary.seconds.get(name, 0.0) + time.monotonic() - begun
+        started = 0.0 if name == "session" else seconds.get("session", 0.0) - session_before
+        seconds[name] = seconds.get(name, 0.0) + time.monotonic() - begun - started
 
 
 def lowest_offsets(lake: Path, cluster_id: str) -> dict[tuple[str, int], int]:

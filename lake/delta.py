@@ -48,6 +48,12 @@ def table_path(lake: Path, name: str) -> Path:
     return lake / layer / short
 
 
+def relative_path(table: Path, path: str) -> str:
+    """A data file's path as its commit names it, from the path an Arrow dataset gives."""
+    found = Path(path)
+    return found.relative_to(table.resolve()).as_posix() if found.is_absolute() else found.as_posix()
+
+
 def exists(path: Path) -> bool:
     """Whether `path` holds a Delta table."""
     return (path / "_delta_log" / f"{0:020d}.json").exists() or (path / "_delta_log" / "_last_checkpoint").exists()

@@ -68,7 +68,7 @@ GROUP_RECORD = pa.schema(
         column("member_id", pa.string(), "member, where the key names one"),
         column("value_version", pa.int16(), "version of the value schema; null for a tombstone"),
         column("is_tombstone", pa.bool_(), "null value", nullable=False),
-        column("value_json", pa.string(), "the value as JSON with Kafka's field names in snake_case; null for a tombstone"),
+        column("value_json", pa.string(), "the value as Kafka's own formatter prints it (JSON); null for a tombstone"),
         column("below_log_start", pa.bool_(), "lies below the log start offset", nullable=False),
         column("uncommitted", pa.bool_(), "lay at or above the high watermark when it was read", nullable=False),
     ]
@@ -91,6 +91,7 @@ INGEST_EXTENT = pa.schema(
         column("held_back", pa.int64(), "offsets at or above the high watermark left for the next run", nullable=False),
         column("gaps", pa.list_(GAP), "offset ranges of the extent that the evidence lacks", nullable=False),
         column("rebuild", pa.bool_(), "fills in older offsets: what was derived from the partition is derived again", nullable=False),
+        column("superseded_from", pa.int64(), "rows taken earlier from this offset on were set aside; null = none"),
         column("record_count", pa.int64(), "rows taken", nullable=False),
         column("size_bytes", pa.int64(), "bytes of keys and values (records) or of the batches (headers)", nullable=False),
         column("sha256", pa.string(), "SHA-256 over the splits' SHA-256 of what was taken; null while planned"),

@@ -1,0 +1,89 @@
+"""A copy that was not read before, held against what the lake has of the same partition.
+
+Same offset, other bytes: the higher leader epoch wins, and what followed the loser in its copy goes with it (Kafka's
+log truncation after an unclean or a fenced leader). With equal leader epochs two clusters share an id.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from jobs.intervals import Interval
+from kafka_log import reader
+from kafka_log.errors import CopyConflictError
+from kafka_log.layout import PartitionDirectory
+from kafka_log.union import LogPartition
+from lake import scan
+
+COMPARED = ["offset", "leader_epoch", "timestamp_ms", "key", "value"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Divergence:
+    """From `offset` on, a copy and the lake hold different logs; `copy_wins` by its higher leader epoch."""
+
+    offset: int
+    copy_wins: bool
+
+
+def divergence(
+    lake: Path, partition: LogPartition, copy: PartitionDirectory, overlaps: Iterable[Interval]
+) -> Divergence | None:
+    """The first offset at which a copy contradicts bronze.log_record; None when it doesn't.
+
+    Raises:
+        CopyConflictError: different bytes under one leader epoch.
+    """
+    alone = replace(partition, copies=(copy,), committed_end=None)
+    for first, end in overlaps:
+        for split in reader.splits(alone, first, end, 1 << 62):
+            for chunk in reader.read_split(split, include_uncommitted=True):
+                found = _first_difference(lake, partition, chunk.records)
+                if found is not None:
+                    return _judged(partition, copy, *found)
+    return None
+
+
+def _first_difference(lake: Path, partition: LogPartition, theirs: pa.RecordBatch) -> tuple[int, int, int] | None:
+    """(offset, their leader epoch, our leader epoch) of the first record that differs."""
+    if theirs.num_rows == 0:
+        return None
+    offsets = theirs.column("offset")
+    mine = (
+        (pc.field("topic_id") == partition.topic_id)
+        & (pc.field("partition") == partition.partition)
+        & (pc.field("offset") >= offsets[0].as_py())
+        & (pc.field("offset") <= offsets[-1].as_py())
+    )
+    ours = scan.dataset_at(lake, "bronze.log_record").to_table(columns=COMPARED, filter=mine).sort_by("offset")
+    place = np.searchsorted(ours.column("offset").to_numpy(), offsets.to_numpy())
+    place = np.minimum(place, max(0, ours.num_rows - 1))
+    if ours.num_rows == 0:
+        return None
+    ours = ours.take(pa.array(place))
+    both = pc.equal(ours.column("offset"), offsets)
+    same = pa.chunked_array([np.ones(theirs.num_rows, bool)])
+    for name in ("timestamp_ms", "key", "value"):
+        left, right = ours.column(name), pa.chunked_array([theirs.column(name)])
+        equal = pc.fill_null(pc.equal(left, right), False)
+        same = pc.and_(same, pc.or_(equal, pc.and_(pc.is_null(left), pc.is_null(right))))
+    wrong = np.flatnonzero(pc.and_(both, pc.invert(same)).to_numpy())
+    if not len(wrong):
+        return None
+    at = int(wrong[0])
+    return offsets[at].as_py(), theirs.column("leader_epoch")[at].as_py(), ours.column("leader_epoch")[at].as_py()
+
+
+def _judged(
+    partition: LogPartition, copy: PartitionDirectory, offset: int, their_epoch: int, our_epoch: int
+) -> Divergence:
+    if their_epoch == our_epoch:
+        raise CopyConflictError(
+            f"{partition.topic}-{partition.partition} @ {offset}: {copy.uri} and the lake hold different records under "
+            f"leader epoch {our_epoch}; two clusters share an id: give them lakes of their own, with --cluster-id"
+        )
+    return Divergence(offset=offset, copy_wins=their_epoch > our_epoch)

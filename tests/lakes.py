@@ -1,0 +1,45 @@
+"""Comparing lakes: what two lakes say, apart from which run wrote it."""
+
+from pathlib import Path
+
+import pyarrow as pa
+
+from lake.scan import open_lake
+from lake.tables import TABLES
+
+BOOKS = {"bronze.ingest_extent", "gold.publication", "bronze.quarantine"}
+"""Tables that say how the lake came to be; two ways to the same lake differ there."""
+
+
+def content(path: Path) -> dict[str, pa.Table]:
+    """Every table at the published cut, sorted by key, without the run numbers."""
+    lake = open_lake(path)
+    result = {}
+    for name, table in TABLES.items():
+        if name in BOOKS:
+            continue
+        rows = lake.scan(name)
+        order = [(column, "ascending") for column in table.key]
+        result[name] = rows.sort_by(order).drop_columns(["run_id"])
+    return result
+
+
+def differences(left: dict[str, pa.Table], right: dict[str, pa.Table]) -> list[str]:
+    """One line for each table that differs: how many rows, and the first rows that only one side has."""
+    lines = []
+    for name in sorted(left):
+        if left[name].equals(right[name]):
+            continue
+        ours = {repr(row) for row in left[name].to_pylist()}
+        theirs = {repr(row) for row in right[name].to_pylist()}
+        lines.append(
+            f"{name}: {left[name].num_rows} rows against {right[name].num_rows}; only left: "
+            f"{sorted(ours - theirs)[:2]}; only right: {sorted(theirs - ours)[:2]}"
+        )
+    return lines
+
+
+def assert_same(left: Path, right: Path) -> None:
+    """Fails with the differing tables."""
+    found = differences(content(left), content(right))
+    assert not found, "\n".join(found)
