@@ -116,7 +116,7 @@ def size_value(batches: int, tags: np.ndarray, slot: int, last_slot: int, dcc: i
 def size_values(
     kinds: np.ndarray, ints: np.ndarray, batch_at: np.ndarray, tags: np.ndarray, tag_at: np.ndarray, sizes: np.ndarray
 ) -> tuple[int, int]:
-    """Bytes of every value into `sizes` (tombstone: 0); (row, reason) of the first that does not fit, else (-1, FITS)."""
+    """Bytes of every value into `sizes` (tombstone: 0); the first row that does not fit and why, else -1, FITS."""
     for row in range(kinds.shape[0]):
         sizes[row] = 0
         if kinds[row] == TOMBSTONE:
