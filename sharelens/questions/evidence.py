@@ -1,6 +1,6 @@
 """What a question may ask its evidence for. A lake and a log directory both answer with the same Arrow schemas."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import TracebackType
 from typing import Protocol, Self
@@ -157,8 +157,11 @@ class Evidence(Protocol):
     def cluster_id(self) -> str | None:
         """Id of the cluster; None when nothing says it."""
 
-    def names(self) -> Mapping[str, str]:
-        """Topic ids and names, as far as known."""
+    def names(self, topic_ids: Iterable[str]) -> Mapping[str, str]:
+        """Names by topic id, of these ids at least, as far as known."""
+
+    def topic_ids(self, name: str) -> Sequence[str]:
+        """Every id that bore the name: a topic that was made anew has a new one."""
 
     def share_partitions(self) -> pa.Table:
         """Every share partition ever seen: group_id, topic_id, partition, without repetition."""

@@ -1,6 +1,6 @@
 """Evidence from a lake: the tables of the newest published cut, conditions pushed into the scan."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
 from types import TracebackType
@@ -39,9 +39,13 @@ class LakeEvidence:
         """The cluster that was chosen, or the only one."""
         return self.cluster
 
-    def names(self) -> Mapping[str, str]:
-        """The newest name of each topic id (silver.name)."""
+    def names(self, topic_ids: Iterable[str]) -> Mapping[str, str]:
+        """All names of silver.name."""
         return self._names
+
+    def topic_ids(self, name: str) -> Sequence[str]:
+        """Ids by silver.name."""
+        return [topic_id for topic_id, known in self._names.items() if known == name]
 
     @cached_property
     def _names(self) -> dict[str, str]:

@@ -1,7 +1,7 @@
 """Evidence straight from log directories: the columnar model in this process, nothing written, no Java."""
 
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import cached_property
 from types import TracebackType
@@ -16,7 +16,8 @@ from sharelens.asked import Source
 from sharelens.output import name_cell
 from sharelens.questions import assembly
 from sharelens.questions.evidence import KEY, LOG_ORDER, ClockStep, Cut, Keys, Span, StatePartitionCover, all_of, kept
-from sharelens.questions.state_log import STATE_TOPIC, StateLog, partitions_of_key
+from sharelens.questions.group_names import OFFSETS_TOPIC, read_group_names
+from sharelens.questions.state_log import STATE_TOPIC, StateLog, partitions_of_key, size_bytes
 from sharelens.topic_names import read_topic_names
 from state_model.columnar import schemas
 from state_model.columnar.replay import Replayed, open_ranges, replay_records
@@ -50,12 +51,28 @@ class LogEvidence:
         """The id that meta.properties or --cluster-id named."""
         return self.cluster
 
-    def names(self) -> Mapping[str, str]:
-        """From partition.metadata of the topics' folders, and from --topic-names."""
-        return self._names
+    def names(self, topic_ids: Iterable[str]) -> Mapping[str, str]:
+        """From --topic-names and the topics' folders; the group coordinator's log is read when that is not enough."""
+        if all(topic_id in self._folder_names for topic_id in topic_ids):
+            return self._folder_names
+        return self._group_names | self._folder_names
+
+    def topic_ids(self, name: str) -> Sequence[str]:
+        """Ids by folder, and by the group coordinator's log."""
+        return [topic_id for topic_id, known in (self._group_names | self._folder_names).items() if known == name]
 
     @cached_property
-    def _names(self) -> dict[str, str]:
+    def _group_names(self) -> dict[str, str]:
+        """Names of topics in __consumer_offsets; none when it is larger than --max-bytes."""
+        found: dict[str, str] = {}
+        partitions = [partition for partition in unite(self.directories) if partition.topic == OFFSETS_TOPIC]
+        if sum(size_bytes(partition) for partition in partitions) <= self.source.max_bytes:
+            for partition in partitions:
+                found |= read_group_names(partition, include_uncommitted=self.source.include_uncommitted)
+        return found
+
+    @cached_property
+    def _folder_names(self) -> dict[str, str]:
         found = {} if self.source.topic_names is None else read_topic_names(self.source.topic_names)
         partitions = (partition for directory in self.directories for partition in directory.partitions)
         return found | {part.topic_id: part.topic for part in partitions if part.topic_id != ZERO_UUID}

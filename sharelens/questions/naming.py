@@ -1,6 +1,6 @@
 """From what was typed to share partitions, and what to say when nothing is there under that name."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 
 import pyarrow as pa
 
@@ -23,9 +23,8 @@ def resolve(evidence: Evidence, wanted: Wanted) -> Keys:
     topics: dict[str, frozenset[int] | None] | None = None
     if wanted.topics:
         topics = {}
-        names = evidence.names()
         for choice in wanted.topics:
-            for topic_id in _ids(choice.text, names) or _unknown_topic(evidence, choice.text):
+            for topic_id in _ids(evidence, choice.text) or _unknown_topic(evidence, choice.text):
                 topics[topic_id] = _both(topics.get(topic_id, frozenset()), choice.partitions)
     return Keys(groups=wanted.groups or None, topics=topics, partitions=wanted.partitions or None)
 
@@ -34,11 +33,11 @@ def _both(one: frozenset[int] | None, other: frozenset[int] | None) -> frozenset
     return None if one is None or other is None else one | other
 
 
-def _ids(text: str, names: Mapping[str, str]) -> list[str]:
-    found = [topic_id for topic_id, name in names.items() if name == text]
-    if not found and TOPIC_ID.fullmatch(text):
+def _ids(evidence: Evidence, text: str) -> list[str]:
+    if TOPIC_ID.fullmatch(text) and text in evidence.names([]):
         return [text]
-    return found
+    found = list(evidence.topic_ids(text))
+    return [text] if not found and TOPIC_ID.fullmatch(text) else found
 
 
 def _unknown_topic(evidence: Evidence, text: str) -> list[str]:
@@ -48,7 +47,8 @@ def _unknown_topic(evidence: Evidence, text: str) -> list[str]:
 
 def topic_labels(evidence: Evidence, topic_ids: Iterable[str]) -> list[str]:
     """Names where known, else ids."""
-    names = evidence.names()
+    topic_ids = list(topic_ids)
+    names = evidence.names(topic_ids)
     return sorted(names.get(topic_id, topic_id) for topic_id in topic_ids)
 
 
@@ -97,7 +97,7 @@ def _ensure_topics(evidence: Evidence, there: pa.Table, keys: Keys) -> None:
 
 def labels(evidence: Evidence, share_partitions: pa.Table) -> list[str]:
     """`topic:partition` for each topic partition of the share partitions, sorted."""
-    names = evidence.names()
+    names = evidence.names(share_partitions.column("topic_id").unique().to_pylist())
     pairs = {
         (row["topic_id"], row["partition"]) for row in share_partitions.select(["topic_id", "partition"]).to_pylist()
     }

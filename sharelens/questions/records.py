@@ -3,12 +3,11 @@
 import pyarrow as pa
 
 from sharelens.filters import Wanted
-from sharelens.output import Answer, Column, name_column, number_column, time_column
+from sharelens.output import Answer, Column, Row, name_cell, name_column, number_column, time_column
 from sharelens.questions.completeness import evidence_line
 from sharelens.questions.evidence import Evidence, Span
 from sharelens.questions.naming import ensure_known, resolve
 from sharelens.questions.shape import all_ranges_cell, named_batches, ranges_cell
-from sharelens.questions.state import topic_cell
 
 FIELDS = (
     "state_partition",
@@ -48,10 +47,13 @@ def records(evidence: Evidence, wanted: Wanted, span: Span, *, verbose: bool = F
 
 
 def _text_columns(evidence: Evidence, *, verbose: bool) -> tuple[Column, ...]:
-    names = evidence.names()
+    def named(row: Row) -> str:
+        topic_id = str(row["topic_id"])
+        return name_cell(evidence.names([topic_id]).get(topic_id, topic_id))
+
     return (
         name_column("GROUP", "group_id"),
-        Column(heading="TOPIC", cell=lambda row: topic_cell({**row, "topic": names.get(str(row["topic_id"]))})),
+        Column(heading="TOPIC", cell=named),
         number_column("PARTITION", "partition"),
         number_column("LEADER-EPOCH", "leader_epoch"),
         number_column("START-OFFSET", "start_offset"),

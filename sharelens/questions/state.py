@@ -37,7 +37,8 @@ def state_table(evidence: Evidence, keys: Keys, cut: Cut) -> pa.Table:
     found = evidence.states(keys, cut).sort_by(KEY_ORDER)
     columns = {name: found.column(name) for name in FIELDS if name in found.column_names}
     columns["cluster_id"] = constant(evidence.cluster_id, found.num_rows, pa.string())
-    columns["topic"] = topic_column(found.column("topic_id"), evidence.names())
+    names = evidence.names(found.column("topic_id").unique().to_pylist())
+    columns["topic"] = topic_column(found.column("topic_id"), names)
     columns["state_batches"] = named_batches(found.column("state_batches"))
     return pa.table({name: columns[name] for name in FIELDS})
 

@@ -36,7 +36,7 @@ class StateLog:
         self.log_start_offset = partition.log_start_offset
         bases = [segment.base_offset for copy in partition.copies for segment in copy.segments]
         self.first_offset = min(bases, default=0)
-        self.size_bytes = max(sum(segment.size_bytes for segment in copy.segments) for copy in partition.copies)
+        self.size_bytes = size_bytes(partition)
         self.end_offset = max(
             self.first_offset, reader.readable_end(partition, include_uncommitted=include_uncommitted)
         )
@@ -121,6 +121,11 @@ class StateLog:
                 distinct = keys.group_by(keys.column_names).aggregate([]).to_pylist()
                 return [(row["group_id"], row["topic_id"], row["partition"]) for row in distinct]
         return []
+
+
+def size_bytes(partition: LogPartition) -> int:
+    """Bytes of the largest copy."""
+    return max((sum(segment.size_bytes for segment in copy.segments) for copy in partition.copies), default=0)
 
 
 def partitions_of_key(logs: Sequence[StateLog], key: tuple[str, str, int]) -> frozenset[int] | None:

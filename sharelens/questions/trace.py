@@ -73,7 +73,7 @@ def trace(evidence: Evidence, wanted: Wanted, offset: int) -> Answer:
         ranges = _of_same(scalars, evidence.delivery(keys, offset))
         events += [*life_events(scalars, offset), *delivery_events(ranges)]
         events = _with_completeness(events, scalars)
-    names = evidence.names()
+    names = evidence.names({event["topic_id"] for event in events})
     shared = {"cluster_id": evidence.cluster_id, "record_offset": offset}
     rows = [shared | {"topic": names.get(event["topic_id"])} | event for event in sorted(events, key=_order)]
     table = pa.Table.from_pylist(rows, schema=SCHEMA)
