@@ -1,0 +1,159 @@
+"""Records of `__consumer_offsets`: share and streams groups in full, all others classified (consumer-offsets-records).
+
+Values are plain trees with snake_case keys, because the model asks little of them; `to_formatter_json` gives them the
+names and omissions of what Kafka's own tools print.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TypeAlias, Union
+
+from state_model import schema
+from state_model.errors import BufferUnderflowError, InvalidKeyError, InvalidLengthError
+from state_model.group_schemas import RECORD_TYPES, GroupRecordType
+from state_model.schema import Field, Kind, NullableStruct, Struct, Tree, Value
+from state_model.share_records import UnknownTypeRecord
+
+Json: TypeAlias = Union[int, str, list["Json"], dict[str, "Json"], None]  # noqa: UP007 - forward references
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GroupRecord:
+    """One record of a known type.
+
+    Attributes:
+        record_type: its number, 0 to 23.
+        name: the name of the type.
+        key: all fields of the key.
+        version: version of the value; None for a tombstone.
+        value: the value's fields; None for a tombstone, and when type or version have no schema here.
+        undecoded: the bytes behind the version where `value` is None for want of a schema.
+        trailing_bytes: bytes behind the value, which the broker ignores.
+    """
+
+    record_type: int
+    name: str
+    key: Tree
+    version: int | None = None
+    value: Tree | None = None
+    undecoded: bytes | None = None
+    trailing_bytes: int = 0
+
+    @property
+    def group_id(self) -> str:
+        """The group; every known type has one."""
+        return str(self.key[RECORD_TYPES[self.record_type].key.fields[0].name])
+
+    @property
+    def member_id(self) -> str | None:
+        """The member, for types whose key names one."""
+        return str(self.key["member_id"]) if "member_id" in self.key else None
+
+    @property
+    def is_tombstone(self) -> bool:
+        """Whether the record removes what its key names."""
+        return self.version is None
+
+
+AnyGroupRecord = GroupRecord | UnknownTypeRecord
+
+
+def classify(key: bytes | None) -> GroupRecordType | int:
+    """The type of a record by the first two bytes of its key; the bare number when Kafka has not shipped it."""
+    if key is None or len(key) < 2:
+        raise InvalidKeyError("a record of __consumer_offsets needs a key of two bytes at least")
+    number = int.from_bytes(key[:2], "big", signed=True)
+    return RECORD_TYPES.get(number, number)
+
+
+def decode_record(key: bytes | None, value: bytes | None) -> AnyGroupRecord:
+    """The record that key and value hold. Bytes behind the key are ignored, as the broker does.
+
+    Raises:
+        InvalidKeyError: no key, or one that is cut short.
+        DecodeError: the value is cut short or malformed; `reason` says which.
+    """
+    known = classify(key)
+    assert key is not None
+    if isinstance(known, int):
+        return UnknownTypeRecord(record_type=known, key=key, value=value)
+    try:
+        key_tree = known.key.read(key, 2)[0]
+    except (BufferUnderflowError, InvalidLengthError) as error:
+        raise InvalidKeyError(f"the key of {len(key)} bytes of a {known.name} is cut short: {error}") from None
+    if value is None:
+        return GroupRecord(record_type=known.number, name=known.name, key=key_tree)
+    schema.need(value, 0, 2)
+    version = int.from_bytes(value[:2], "big", signed=True)
+    layout = known.values.get(version)
+    if layout is None:
+        return GroupRecord(
+            record_type=known.number, name=known.name, key=key_tree, version=version, undecoded=value[2:]
+        )
+    tree, end = layout.read(value, 2)
+    return GroupRecord(
+        record_type=known.number,
+        name=known.name,
+        key=key_tree,
+        version=version,
+        value=tree,
+        trailing_bytes=len(value) - end,
+    )
+
+
+def encode_record(record: AnyGroupRecord) -> tuple[bytes, bytes | None]:
+    """Key and value in bytes: what Kafka's writer wrote comes back byte for byte; ignored trailing bytes do not."""
+    if isinstance(record, UnknownTypeRecord):
+        return record.key, record.value
+    known = RECORD_TYPES[record.record_type]
+    key = schema.INT16.write(known.number) + known.key.write(record.key)
+    if record.version is None:
+        return key, None
+    body = record.undecoded
+    if record.value is not None:
+        body = known.values[record.version].write(record.value)
+    return key, schema.INT16.write(record.version) + (body or b"")
+
+
+def to_formatter_json(record: GroupRecord) -> dict[str, Json]:
+    """`{key: {type, data}, value: {version, data} | None}` as Kafka's formatter prints it.
+
+    Names are camelCase; a tagged field at its default and unknown tags are not printed. For types without a value
+    schema the data of the value is None.
+    """
+    known = RECORD_TYPES[record.record_type]
+    key: dict[str, Json] = {"type": known.number, "data": _struct_json(known.key, record.key)}
+    if record.version is None:
+        return {"key": key, "value": None}
+    data = None if record.value is None else _struct_json(known.values[record.version], record.value)
+    return {"key": key, "value": {"version": record.version, "data": data}}
+
+
+def _struct_json(layout: Struct, tree: Tree) -> dict[str, Json]:
+    return {
+        camel_case(field.name): _json(field.kind, tree[field.name])
+        for field in layout.fields
+        if not _is_omitted(field, tree)
+    }
+
+
+def _is_omitted(field: Field, tree: Tree) -> bool:
+    return field.tag is not None and tree.get(field.name, field.default) == field.default
+
+
+def _json(kind: Kind, value: Value) -> Json:
+    if isinstance(value, tuple):
+        item = kind.item if isinstance(kind, schema.CompactArray) else kind
+        return [_json(item, one) for one in value]
+    if isinstance(value, Mapping):
+        layout = kind.struct if isinstance(kind, NullableStruct) else kind
+        assert isinstance(layout, Struct)
+        return _struct_json(layout, value)
+    assert not isinstance(value, schema.UnknownTag)
+    return value
+
+
+def camel_case(name: str) -> str:
+    """snake_case to the camelCase of Kafka's JSON."""
+    first, *rest = name.split("_")
+    return first + "".join(part.capitalize() for part in rest)

@@ -1,0 +1,159 @@
+"""The coordinator machine, fed what Kafka's formatter printed, against what the broker answered at the time.
+
+Every checkpoint whose records are all there is asked: ReadShareGroupState and ReadShareGroupStateSummary, error codes
+included. Where the log was pruned while the broker ran, the record of everything ever written (formatter-all) is fed.
+"""
+
+import collections
+import gzip
+import json
+
+import pytest
+
+from state_model import answers
+from state_model.answers import ErrorCode, ReadAnswer, SummaryAnswer
+from state_model.batches import coalesce
+from state_model.machine import NO_EPOCH, PartitionState, apply
+from state_model.rule_sets import KAFKA_4_3, KAFKA_4_4
+from state_model.share_records import (
+    UNKNOWN_COUNT,
+    SharePartitionKey,
+    ShareRecord,
+    ShareSnapshot,
+    ShareUpdate,
+    StateBatch,
+    Tombstone,
+)
+from tests.datasets import dataset, scenarios
+
+
+def lines(path):
+    packed = path.with_name(path.name + ".gz")
+    text = gzip.decompress(packed.read_bytes()) if packed.is_file() else path.read_bytes()
+    return [json.loads(line) for line in text.splitlines()]
+
+
+def batches(rows):
+    return tuple(
+        StateBatch(
+            first_offset=row["firstOffset"],
+            last_offset=row["lastOffset"],
+            delivery_state=row["deliveryState"],
+            delivery_count=row["deliveryCount"],
+        )
+        for row in rows
+    )
+
+
+def value(printed):
+    if printed["value"] is None:
+        return Tombstone()
+    data = printed["value"]["data"]
+    fields = {
+        "snapshot_epoch": data["snapshotEpoch"],
+        "leader_epoch": data["leaderEpoch"],
+        "start_offset": data["startOffset"],
+        "delivery_complete_count": data.get("deliveryCompleteCount", UNKNOWN_COUNT),
+        "state_batches": batches(data["stateBatches"]),
+    }
+    if printed["key"]["type"] == 1:
+        return ShareUpdate(**fields)
+    return ShareSnapshot(
+        **fields,
+        state_epoch=data["stateEpoch"],
+        create_timestamp_ms=data["createTimestamp"],
+        write_timestamp_ms=data["writeTimestamp"],
+    )
+
+
+def records(name):
+    """By state partition: (log offset, timestamp, record) in order."""
+    folder = dataset(name)
+    everything = folder / "formatter-all.jsonl"
+    complete = everything.with_name("formatter-all.jsonl.gz").is_file()
+    found = {}
+    for printed in lines(everything if complete else folder / "formatter.jsonl"):
+        key = printed["key"]["data"]
+        share_partition = SharePartitionKey(
+            group_id=key["groupId"], topic_id=key["topicId"], partition=key["partition"]
+        )
+        record = ShareRecord(key=share_partition, value=value(printed))
+        found.setdefault(printed["partition"], []).append((printed["offset"], printed["timestamp"], record))
+    return {partition: sorted(rows, key=lambda row: row[0]) for partition, rows in found.items()}
+
+
+def advanced(made, waiting, ends):
+    """The states as of a checkpoint's log end offsets; takes what they need from the front of `waiting`."""
+    for partition, rows in waiting.items():
+        while rows and rows[0][0] < ends.get(str(partition), 0):
+            made[partition] = apply(made[partition], *rows.popleft())
+    return made
+
+
+def holder(made, key):
+    """The state partition that holds a share partition; any other one when none does."""
+    holders = [state for state in made.values() if key in state.share_partitions]
+    assert len(holders) <= 1
+    return holders[0] if holders else next(iter(made.values()))
+
+
+def expected_read(told):
+    return ReadAnswer(
+        error_code=ErrorCode(told["errorCode"]),
+        state_epoch=told["stateEpoch"],
+        start_offset=told["startOffset"],
+        state_batches=coalesce(batches(told["stateBatches"])),
+    )
+
+
+def expected_summary(told):
+    return SummaryAnswer(
+        error_code=ErrorCode(told["errorCode"]),
+        state_epoch=told["stateEpoch"],
+        leader_epoch=told["leaderEpoch"],
+        start_offset=told["startOffset"],
+        delivery_complete_count=told.get("deliveryCompleteCount", UNKNOWN_COUNT),
+    )
+
+
+def reading_epoch(state, key):
+    """A leader epoch that a read passes with and leaves no record: -1, or, where that is refused, the largest seen."""
+    if not state.rules.refuses_negative_epochs:
+        return NO_EPOCH
+    held = state.share_partitions.get(key)
+    return 0 if held is None else held.leader_epoch_max
+
+
+def check(made, told):
+    key = SharePartitionKey(group_id=told["group"], topic_id=told["topicId"], partition=told["partition"])
+    exists = told["summary"]["errorCode"] != ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    state = holder(made, key)
+    summary = answers.read_summary(state, key, topic_partition_exists=exists)
+    expected = expected_summary(told["summary"])
+    if "deliveryCompleteCount" not in told["summary"]:  # brokers of 4.1 don't know the field
+        assert summary.delivery_complete_count == UNKNOWN_COUNT
+    assert summary == expected, key
+    read = answers.read(state, key, leader_epoch=reading_epoch(state, key), topic_partition_exists=exists)
+    coalesced = ReadAnswer(
+        error_code=read.error_code,
+        state_epoch=read.state_epoch,
+        start_offset=read.start_offset,
+        state_batches=coalesce(read.state_batches),
+    )
+    assert coalesced == expected_read(told["read"]), key
+
+
+@pytest.mark.parametrize("name", scenarios())
+def test_every_checkpoint_is_what_the_broker_answered(name):
+    version = json.loads((dataset(name) / "meta.json").read_text(encoding="utf-8"))["kafkaVersion"]
+    rules = KAFKA_4_4 if version.startswith("4.4") else KAFKA_4_3
+    waiting = {partition: collections.deque(rows) for partition, rows in records(name).items()}
+    made = {partition: PartitionState(rules=rules) for partition in waiting}
+    checked = 0
+    for checkpoint in lines(dataset(name) / "checkpoints.jsonl"):
+        made = advanced(made, waiting, checkpoint["logEndOffsets"])
+        for told in checkpoint["states"]:
+            check(made, told)
+            checked += 1
+    assert checked > 0
+    assert not any(waiting.values())

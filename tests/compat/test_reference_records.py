@@ -1,0 +1,100 @@
+"""The reference decoders on every record of real brokers: they say what Kafka's formatters print, and writing a record
+back gives the same bytes."""
+
+import gzip
+import json
+
+import pytest
+
+from kafka_log.layout import scan_log_directory
+from kafka_log.reader import read_split, readable_end, splits
+from kafka_log.union import unite
+from state_model import group_records, share_records
+from state_model.share_records import ShareRecord, Tombstone
+from tests.datasets import dataset, scenarios
+
+STATE_TOPIC, OFFSETS_TOPIC = "__share_group_state", "__consumer_offsets"
+FORMATTER_NAMES = {"create_timestamp_ms": "createTimestamp", "write_timestamp_ms": "writeTimestamp"}
+SHARE_TYPES = {share_records.ShareSnapshot: 0, share_records.ShareUpdate: 1, Tombstone: 0}
+
+
+def told(name, stem):
+    """What Kafka's formatter printed, by partition and offset."""
+    plain = dataset(name) / f"{stem}.jsonl"
+    packed = plain.with_name(f"{stem}.jsonl.gz")
+    text = gzip.decompress(packed.read_bytes()) if packed.is_file() else plain.read_bytes()
+    records = [json.loads(line) for line in text.splitlines()]
+    return {(record["partition"], record["offset"]): record for record in records}
+
+
+def held(name, topic):
+    """Key and value of each data record in the segments, by partition and offset."""
+    found = {}
+    for partition in unite([scan_log_directory(str(dataset(name) / "logs"))]):
+        if partition.topic != topic:
+            continue
+        end = readable_end(partition, include_uncommitted=True)
+        first = min(segment.base_offset for copy in partition.copies for segment in copy.segments)
+        for split in splits(partition, first, end, 64 << 20):
+            for chunk in read_split(split, include_uncommitted=True):
+                assert chunk.problems.num_rows == 0
+                for row in chunk.records.select(["offset", "key", "value", "is_control"]).to_pylist():
+                    if not row["is_control"]:
+                        found[partition.partition, row["offset"]] = (row["key"], row["value"])
+    return found
+
+
+def in_words_of_the_formatter(record):
+    """`{key, value}` as the formatter of the state topic prints it."""
+    key = {
+        "groupId": record.key.group_id,
+        "topicId": record.key.topic_id,
+        "partition": record.key.partition,
+    }
+    printed = {"key": {"type": SHARE_TYPES[type(record.value)], "data": key}, "value": None}
+    if isinstance(record.value, Tombstone):
+        return printed
+    layout = share_records.SNAPSHOT_VALUE if printed["key"]["type"] == 0 else share_records.UPDATE_VALUE
+    data = {
+        FORMATTER_NAMES.get(field.name, group_records.camel_case(field.name)): getattr(record.value, field.name)
+        for field in layout.fields
+    }
+    data["stateBatches"] = [
+        {group_records.camel_case(field.name): getattr(batch, field.name) for field in share_records.STATE_BATCH.fields}
+        for batch in record.value.state_batches
+    ]
+    if data["deliveryCompleteCount"] == -1:
+        del data["deliveryCompleteCount"]
+    return printed | {"value": {"version": 0, "data": data}}
+
+
+@pytest.mark.parametrize("name", scenarios())
+def test_share_records_are_what_kafkas_formatter_prints(name):
+    raw, printed = held(name, STATE_TOPIC), told(name, "formatter")
+    assert raw.keys() == printed.keys()
+    assert len(raw) > 0
+    for place, (key, value) in raw.items():
+        record = share_records.decode_record(key, value)
+        assert isinstance(record, ShareRecord)
+        assert in_words_of_the_formatter(record) == {part: printed[place][part] for part in ("key", "value")}
+        assert (share_records.encode_record(record), record.trailing_bytes) == ((key, value), 0)
+
+
+@pytest.mark.parametrize("name", scenarios())
+def test_group_records_are_what_kafkas_classes_print(name):
+    raw = held(name, OFFSETS_TOPIC)
+    told_records = told(name, "formatter-offsets").items()
+    printed = {place: record for place, record in told_records if "control" not in record}
+    assert raw.keys() == printed.keys()
+    decoded = 0
+    for place, (key, value) in raw.items():
+        record = group_records.decode_record(key, value)
+        ours = group_records.to_formatter_json(record)
+        expected = {part: printed[place][part] for part in ("key", "value")}
+        if record.value is None and not record.is_tombstone:  # a type of other groups: version and key only
+            ours["value"]["data"] = expected["value"]["data"]
+        else:
+            decoded += 1
+        assert ours == expected
+        assert group_records.encode_record(record) == (key, value)
+    assert decoded > 0

@@ -1,0 +1,299 @@
+import dataclasses
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from state_model import group_records
+from state_model.errors import BufferUnderflowError, DecodeError, InvalidKeyError, InvalidTextError
+from state_model.group_records import GroupRecord, camel_case, decode_record, encode_record, to_formatter_json
+from state_model.group_schemas import RECORD_TYPES, GroupKind
+from state_model.schema import UnknownTag
+from state_model.share_records import UnknownTypeRecord
+
+TOPIC = "AAECAwQFBgcICQoLDA0ODw"
+ID = "000102030405060708090a0b0c0d0e0f"
+GROUP, MEMBER = "0002 6731", "0002 6731 0002 6d31"
+FIRST_MS = 0x18BCFE56800
+
+# Type, rest of the key, value in bytes, value in Kafka's JSON. The bytes are those of the 4.3.1 serde
+# (consumer-offsets-records §3 and §4); 20, 21 and 23 are put together from their schemas.
+VECTORS = [
+    (
+        10,
+        MEMBER,
+        "0000 00 0263 0b2f3132372e302e302e31 02 0274 00",
+        {"rackId": None, "clientId": "c", "clientHost": "/127.0.0.1", "subscribedTopicNames": ["t"]},
+    ),
+    (11, GROUP, "0000 00000004 1122334455667788 00", {"epoch": 4, "metadataHash": 0x1122334455667788}),
+    (
+        12,
+        GROUP,
+        "0000 00000004 01 00 08 0000018bcfe56800",
+        {"assignmentEpoch": 4, "assignmentTimestamp": FIRST_MS},
+    ),
+    (12, GROUP, "0000 00000004 00", {"assignmentEpoch": 4}),
+    (
+        13,
+        MEMBER,
+        f"0000 02 {ID} 02 00000000 00 00",
+        {"topicPartitions": [{"topicId": TOPIC, "partitions": [0]}]},
+    ),
+    (
+        14,
+        MEMBER,
+        f"0000 00000004 00000003 00 02 {ID} 03 00000000 00000001 00 00",
+        {
+            "memberEpoch": 4,
+            "previousMemberEpoch": 3,
+            "state": 0,
+            "assignedPartitions": [{"topicId": TOPIC, "partitions": [0, 1]}],
+        },
+    ),
+    (
+        15,
+        GROUP,
+        f"0000 01 02 {ID} 0274 02 00000000 00 01 00",
+        {
+            "initializingTopics": [],
+            "initializedTopics": [{"topicId": TOPIC, "topicName": "t", "partitions": [0]}],
+            "deletingTopics": [],
+        },
+    ),
+    (
+        17,
+        GROUP,
+        "0000 00000002 0000000000000001 01 00 04 00000001",
+        {"epoch": 2, "metadataHash": 1, "validatedTopologyEpoch": 1},
+    ),
+    (
+        17,
+        GROUP,
+        "0000 00000002 0000000000000001 02 00 04 00000001 01 06 02 026b 0276 00",
+        {
+            "epoch": 2,
+            "metadataHash": 1,
+            "validatedTopologyEpoch": 1,
+            "lastAssignmentConfigs": [{"key": "k", "value": "v"}],
+        },
+    ),
+    (
+        17,
+        GROUP,
+        "0000 00000002 0000000000000001 01 01 01 00",
+        {"epoch": 2, "metadataHash": 1, "lastAssignmentConfigs": None},
+    ),
+    (
+        19,
+        MEMBER,
+        "0000 00 00 0263 0268 000493e0 00000001 0270 01 02 78 1f90 00 01 00",
+        {
+            "instanceId": None,
+            "rackId": None,
+            "clientId": "c",
+            "clientHost": "h",
+            "rebalanceTimeoutMs": 300000,
+            "topologyEpoch": 1,
+            "processId": "p",
+            "userEndpoint": {"host": "x", "port": 8080},
+            "clientTags": [],
+        },
+    ),
+    (20, GROUP, "0000 00000002 00", {"assignmentEpoch": 2}),
+    (
+        21,
+        MEMBER,
+        "0000 02 0230 02 00000007 00 01 01 00",
+        {"activeTasks": [{"subtopologyId": "0", "partitions": [7]}], "standbyTasks": [], "warmupTasks": []},
+    ),
+    (
+        22,
+        MEMBER,
+        """0000 00000002 00000001 01 02 0230 02 00000000 01 00 05 02 00000002 02 0230 02 00000001 00 01 01 01 01 00""",
+        {
+            "memberEpoch": 2,
+            "previousMemberEpoch": 1,
+            "state": 1,
+            "activeTasks": [{"subtopologyId": "0", "partitions": [0], "assignmentEpochs": [2]}],
+            "standbyTasks": [{"subtopologyId": "0", "partitions": [1]}],
+            "warmupTasks": [],
+            "activeTasksPendingRevocation": [],
+            "standbyTasksPendingRevocation": [],
+            "warmupTasksPendingRevocation": [],
+        },
+    ),
+    (
+        23,
+        GROUP,
+        "0000 00000001 02 0230 02 0274 01 02 0263 00000003 0001 02 026b 0276 00 00 01 01 02 02 0005 01 01 00 00 00",
+        {
+            "epoch": 1,
+            "subtopologies": [
+                {
+                    "subtopologyId": "0",
+                    "sourceTopics": ["t"],
+                    "sourceTopicRegex": [],
+                    "stateChangelogTopics": [
+                        {
+                            "name": "c",
+                            "partitions": 3,
+                            "replicationFactor": 1,
+                            "topicConfigs": [{"key": "k", "value": "v"}],
+                        }
+                    ],
+                    "repartitionSinkTopics": [],
+                    "repartitionSourceTopics": [],
+                    "copartitionGroups": [{"sourceTopics": [5], "sourceTopicRegex": [], "repartitionSourceTopics": []}],
+                }
+            ],
+        },
+    ),
+]
+IDS = [f"{number}-{place}" for place, (number, *_) in enumerate(VECTORS)]
+
+
+def raw(number, rest_of_key, value):
+    return number.to_bytes(2, "big") + bytes.fromhex(rest_of_key), bytes.fromhex(value)
+
+
+@pytest.mark.parametrize(("number", "rest_of_key", "value", "data"), VECTORS, ids=IDS)
+def test_the_bytes_of_the_real_serde_are_read_and_written(number, rest_of_key, value, data):
+    record = decode_record(*raw(number, rest_of_key, value))
+    assert encode_record(record) == raw(number, rest_of_key, value)
+    key = {"groupId": "g1", "memberId": "m1"} if rest_of_key == MEMBER else {"groupId": "g1"}
+    assert to_formatter_json(record) == {
+        "key": {"type": number, "data": key},
+        "value": {"version": 0, "data": data},
+    }
+    assert (record.group_id, record.member_id) == ("g1", key.get("memberId"))
+    assert (record.is_tombstone, record.trailing_bytes, record.undecoded) == (False, 0, None)
+
+
+@pytest.mark.parametrize(("number", "rest_of_key", "value", "data"), VECTORS, ids=IDS)
+def test_every_cut_of_a_value_is_refused_and_more_bytes_are_counted(number, rest_of_key, value, data):
+    key, whole = raw(number, rest_of_key, value)
+    for cut in range(len(whole)):
+        with pytest.raises(BufferUnderflowError):
+            decode_record(key, whole[:cut])
+    assert len(whole) > 2
+    expected = dataclasses.replace(decode_record(key, whole), trailing_bytes=3)
+    assert decode_record(key, whole + b"abc") == expected
+
+
+def test_absent_configs_are_empty_and_null_ones_are_null():
+    absent, _, explicit = (decode_record(*raw(*vector[:3])).value for vector in VECTORS if vector[0] == 17)
+    assert absent["last_assignment_configs"] == ()
+    assert explicit["last_assignment_configs"] is None
+
+
+def test_unknown_tags_are_kept_and_written_back_and_not_printed():
+    key, value = raw(11, GROUP, "0000 00000004 1122334455667788 01 07 02 abcd")
+    record = decode_record(key, value)
+    assert record.value["unknown_tags"] == (UnknownTag(tag=7, data=b"\xab\xcd"),)
+    assert encode_record(record) == (key, value)
+    assert to_formatter_json(record)["value"]["data"] == {"epoch": 4, "metadataHash": 0x1122334455667788}
+
+
+@pytest.mark.parametrize("number", RECORD_TYPES)
+def test_every_type_has_tombstones_under_its_group(number):
+    rest = {
+        "group_id": "g1",
+        "group": "g1",
+        "member_id": "m1",
+        "topic": "t",
+        "partition": 3,
+        "regular_expression": "a.*",
+    }
+    known = RECORD_TYPES[number]
+    key = number.to_bytes(2, "big") + known.key.write(rest)
+    record = decode_record(key, None)
+    assert record == GroupRecord(
+        record_type=number, name=known.name, key={field.name: rest[field.name] for field in known.key.fields}
+    )
+    assert record.is_tombstone
+    assert record.group_id == "g1"
+    assert encode_record(record) == (key, None)
+    assert to_formatter_json(record)["value"] is None
+
+
+def test_types_of_other_groups_are_classified_and_their_values_kept():
+    key, value = b"\0\3" + bytes.fromhex(GROUP), b"\0\0\0\0\0\5\0"
+    record = decode_record(key, value)
+    assert (record.name, record.version, record.value) == ("ConsumerGroupMetadata", 0, None)
+    assert record.undecoded == value[2:]
+    assert encode_record(record) == (key, value)
+    assert to_formatter_json(record)["value"] == {"version": 0, "data": None}
+
+
+def test_unknown_versions_are_kept_as_they_are():
+    key, value = b"\0\x0b" + bytes.fromhex(GROUP), b"\0\1anything"
+    record = decode_record(key, value)
+    assert (record.version, record.value, record.undecoded) == (1, None, b"anything")
+    assert encode_record(record) == (key, value)
+
+
+@pytest.mark.parametrize("number", [-1, 9, 18, 24])
+def test_types_that_were_never_shipped_are_kept_as_they_are(number):
+    key = number.to_bytes(2, "big", signed=True) + b"whatever"
+    assert group_records.classify(key) == number
+    record = decode_record(key, b"x")
+    assert record == UnknownTypeRecord(record_type=number, key=key, value=b"x")
+    assert encode_record(record) == (key, b"x")
+
+
+def test_the_classification_is_that_of_the_shipped_broker():
+    assert sorted(RECORD_TYPES) == [*range(9), *range(10, 18), *range(19, 24)]
+    decoded = {number for number, known in RECORD_TYPES.items() if known.values}
+    assert decoded == {10, 11, 12, 13, 14, 15, 17, 19, 20, 21, 22, 23}
+    assert {known.group_kind for known in RECORD_TYPES.values() if known.values} == {GroupKind.SHARE, GroupKind.STREAMS}
+    assert all(
+        known.name.startswith("ShareGroup") for known in RECORD_TYPES.values() if known.group_kind is GroupKind.SHARE
+    )
+
+
+@pytest.mark.parametrize(
+    ("key", "error"),
+    [
+        (None, InvalidKeyError),
+        (b"\0", InvalidKeyError),
+        (b"\0\x0b", InvalidKeyError),
+        (b"\0\x0b\0\2g", InvalidKeyError),
+        (b"\0\x0a\0\2g1", InvalidKeyError),
+        (b"\0\x0b\xff\xff", InvalidKeyError),
+        (b"\0\x0b\0\1\xff", InvalidTextError),
+    ],
+)
+def test_keys_that_are_no_keys_are_refused(key, error):
+    with pytest.raises(error):
+        decode_record(key, None)
+
+
+@given(st.sampled_from(VECTORS), st.binary(max_size=60))
+def test_arbitrary_values_are_read_or_refused(vector, value):
+    key, _ = raw(*vector[:3])
+    try:
+        record = decode_record(key, b"\0\0" + value)
+    except DecodeError as error:
+        reason = error.reason
+    else:
+        reason = None
+        to_formatter_json(record)
+        assert decode_record(*encode_record(record)) == dataclasses.replace(record, trailing_bytes=0)
+    assert reason in {None, "invalid_utf8", "truncated_value", "malformed_value"}
+
+
+@given(st.sampled_from(VECTORS), st.data())
+def test_a_flipped_byte_is_read_or_refused(vector, data):
+    key, value = raw(*vector[:3])
+    place = data.draw(st.integers(2, len(value) - 1))
+    flipped = value[:place] + bytes([value[place] ^ data.draw(st.integers(1, 255))]) + value[place + 1 :]
+    try:
+        record = decode_record(key, flipped)
+    except DecodeError:
+        return
+    assert decode_record(*encode_record(record)) == dataclasses.replace(record, trailing_bytes=0)
+
+
+def test_names_are_kafkas():
+    assert camel_case("previous_member_epoch") == "previousMemberEpoch"
+    assert camel_case("epoch") == "epoch"
