@@ -1,6 +1,8 @@
 """What a reading of one state partition found: its times, what is missing, how many offsets the wanted cut reaches."""
 
 from collections import Counter
+from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -8,7 +10,7 @@ import pyarrow as pa
 
 from kafka_log.union import LogPartition
 from sharelens.questions import losses as loss_rules
-from state_model.columnar.replay import Loss
+from state_model.columnar.values import Loss
 
 MINUTE_MS = 60_000
 EVERYTHING = (1 << 63) - 1
@@ -40,7 +42,7 @@ class Account:
         self._next = 0
         self._end = end_offset
         self._missing: list[loss_rules.Interval] = []
-        self._problems: list[dict[str, object]] = []
+        self._problems: list[dict[str, Any]] = []
 
     @property
     def quarantined(self) -> int:
@@ -97,10 +99,25 @@ class Account:
         if self._next < self._end:
             self._missing.append((self._next, self._end))
         for missing in self._missing:
-            reason = loss_rules.reason_of(missing, self._problems, self._partition)
+            reason = reason_of(missing, self._problems, self._partition)
             self.losses.append(Loss(first_offset=missing[0], last_offset=missing[1] - 1, reason=reason))
         self.losses.sort(key=lambda loss: loss.first_offset)
 
     def within_cut(self) -> list[Loss]:
         """Losses that begin inside the cut."""
         return [loss for loss in self.losses if loss.first_offset <= self.cut_end]
+
+
+def reason_of(missing: loss_rules.Interval, problems: Sequence[dict[str, Any]], partition: LogPartition) -> str:
+    """Why a range of a log is missing: by the problem that it overlaps, else by where the log and its copies begin."""
+    first, end = missing
+    for problem in problems:
+        if problem["offset"] is None or problem["last_offset"] is None:
+            continue
+        if problem["offset"] < end and problem["last_offset"] >= first:
+            return str(problem["reason"]) if problem["reason"] in ("truncated", "vanished") else loss_rules.QUARANTINED
+    bases = [copy.segments[0].base_offset for copy in partition.copies if copy.segments]
+    below_all = bool(bases) and end <= min(bases)
+    if below_all and any(copy.remote_below for copy in partition.copies):
+        return "remote"
+    return "pruned" if below_all or end <= partition.log_start_offset else loss_rules.GAP

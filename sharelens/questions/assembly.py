@@ -10,7 +10,7 @@ import pyarrow.compute as pc
 from sharelens.questions.evidence import KEY, ClockStep
 from state_model.columnar import schemas
 from state_model.columnar.keys import number_keys
-from state_model.columnar.replay import Loss
+from state_model.columnar.values import Loss
 
 MINUTE_MS = 60_000
 TOMBSTONE = "tombstone"

@@ -8,7 +8,7 @@ from typing import Protocol, Self
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from state_model.columnar.replay import Loss
+from state_model.columnar.values import Loss
 
 KEY = ["group_id", "topic_id", "partition"]
 KEY_ORDER = [(name, "ascending") for name in KEY]

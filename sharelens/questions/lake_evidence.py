@@ -15,7 +15,7 @@ from sharelens.output import name_cell
 from sharelens.questions import assembly, losses
 from sharelens.questions.evidence import LOG_ORDER, ClockStep, Cut, Keys, Span, StatePartitionCover, all_of, kept
 from state_model.columnar import schemas
-from state_model.columnar.replay import Loss
+from state_model.columnar.values import Loss
 from state_model.errors import UsageError
 
 STATE_TOPIC = "__share_group_state"

@@ -1,12 +1,10 @@
 """Which log offsets the evidence lacks, from what was asked for and what came."""
 
-from collections.abc import Iterable, Sequence
-from typing import Any
+from collections.abc import Iterable
 
 import pyarrow as pa
 
-from kafka_log.union import LogPartition
-from state_model.columnar.replay import Loss
+from state_model.columnar.values import Loss
 
 GAP = "gap"
 QUARANTINED = "quarantined"
@@ -66,18 +64,3 @@ def of_extents(extents: pa.Table) -> tuple[Loss, ...]:
     return tuple(
         Loss(first_offset=first, last_offset=end - 1, reason=reason) for (first, end), reason in sorted(found.items())
     )
-
-
-def reason_of(missing: Interval, problems: Sequence[dict[str, Any]], partition: LogPartition) -> str:
-    """Why a range of a log is missing: by the problem that it overlaps, else by where the log and its copies begin."""
-    first, end = missing
-    for problem in problems:
-        if problem["offset"] is None or problem["last_offset"] is None:
-            continue
-        if problem["offset"] < end and problem["last_offset"] >= first:
-            return str(problem["reason"]) if problem["reason"] in ("truncated", "vanished") else QUARANTINED
-    bases = [copy.segments[0].base_offset for copy in partition.copies if copy.segments]
-    below_all = bool(bases) and end <= min(bases)
-    if below_all and any(copy.remote_below for copy in partition.copies):
-        return "remote"
-    return "pruned" if below_all or end <= partition.log_start_offset else GAP

@@ -6,7 +6,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from sharelens.output import UNKNOWN, Row
-from state_model.columnar.replay import state_names
+from state_model.columnar.values import state_names
 
 NAMED_BATCH = pa.struct(
     [

@@ -14,12 +14,12 @@ import pyarrow.compute as pc
 
 from state_model.columnar import fold, schemas
 from state_model.columnar.keys import KEY, ORDER, Ints, number_keys
+from state_model.columnar.values import Loss, state_names
 
 COMPLETENESS_NAMES = ("complete", "provisional", "incomplete", "uncommitted")
 REASON_NAMES = (None, "orphan", "uncommitted", "gap", "quarantined", "truncated", "vanished", "pruned", "remote", "superseded")
 END_REASONS = (None, "changed", "split_or_joined", "start_offset_passed", "reset", "deleted")
 RECORD_TYPES = ("snapshot", "update", "tombstone")
-STATE_NAMES = ("AVAILABLE", "ACQUIRED", "ACKNOWLEDGED", "ARCHIVING", "ARCHIVED")
 UPDATE_LIMIT = 500
 VALUE_COLUMNS = (
     "snapshot_epoch",
@@ -32,21 +32,6 @@ VALUE_COLUMNS = (
 )
 UNKNOWN_BEGIN = -2
 """valid_from of a range that a chunk found in its seed: its beginning lies in an earlier chunk."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Loss:
-    """A range of state-log offsets that the evidence lacks (both ends inclusive).
-
-    With a share partition named, only that one is touched; otherwise every share partition of the state partition.
-    """
-
-    first_offset: int
-    last_offset: int
-    reason: str
-    group_id: str | None = None
-    topic_id: str | None = None
-    partition: int | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -136,13 +121,6 @@ def open_ranges(state: pa.Table) -> pa.Table:
         "end_reason": pa.nulls(len(flat), pa.string()),
     }
     return pa.table(columns, schema=schemas.DELIVERY_HISTORY)
-
-
-def state_names(states: pa.Array) -> pa.Array:
-    """Names of delivery states; an id that Kafka does not know becomes UNKNOWN(id)."""
-    table = [STATE_NAMES[i] if 0 <= i < len(STATE_NAMES) else f"UNKNOWN({i})" for i in range(-128, 128)]
-    index = pc.add(pc.cast(states, pa.int32()), 128)
-    return pa.array(table).take(index)
 
 
 def _remember(records: pa.Table, seed: pa.Table) -> tuple[_Memory, Ints]:

@@ -18,7 +18,8 @@ import pyarrow.compute as pc
 
 from state_model.columnar import replay, schemas
 from state_model.columnar.keys import KEY, ORDER, number_keys, only_keys_of, without_keys_of
-from state_model.columnar.replay import Loss, Replayed
+from state_model.columnar.replay import Replayed
+from state_model.columnar.values import Loss
 
 
 def chunk_seed(earlier: pa.Table, seed: pa.Table | None, scalars: pa.Table) -> pa.Table:
