@@ -1,6 +1,7 @@
 """numpy arrays as Arrow arrays, without a copy where the layouts agree.
 
-`pa.array` on a numpy array imports pandas when it is installed, which costs a short command more than its answer does.
+`pa.array` and `pa.scalar` import pandas when it is installed, which costs a
+short command more than its answer does.
 """
 
 import numpy as np
@@ -12,8 +13,8 @@ _KINDS = {np.dtype(np.int16): pa.int16(), np.dtype(np.int32): pa.int32(), np.dty
 
 def integers(values: npt.NDArray[np.int16] | npt.NDArray[np.int32] | npt.NDArray[np.int64]) -> pa.Array:
     """An int16, int32 or int64 array without nulls."""
-    values = np.ascontiguousarray(values)
-    return pa.Array.from_buffers(_KINDS[values.dtype], len(values), [None, pa.py_buffer(values)], 0)
+    packed = np.ascontiguousarray(values)
+    return pa.Array.from_buffers(_KINDS[packed.dtype], len(packed), [None, pa.py_buffer(packed)], 0)
 
 
 def booleans(values: npt.NDArray[np.bool_]) -> pa.Array:
@@ -22,6 +23,16 @@ def booleans(values: npt.NDArray[np.bool_]) -> pa.Array:
     return pa.Array.from_buffers(pa.bool_(), len(values), [None, pa.py_buffer(bits)], 0)
 
 
-def constant(value: str | int, kind: pa.DataType, count: int) -> pa.Array:
-    """One value, `count` times."""
-    return pa.repeat(pa.scalar(value, kind), count)
+def repeated(text: str, count: int) -> pa.Array:
+    """One text, `count` times, as a string array."""
+    raw = np.frombuffer(text.encode(), dtype=np.uint8)
+    offsets = (np.arange(count + 1, dtype=np.int64) * len(raw)).astype(np.int32)
+    return pa.Array.from_buffers(
+        pa.string(), count, [None, pa.py_buffer(offsets), pa.py_buffer(np.tile(raw, count))], 0
+    )
+
+
+def no_rows(schema: pa.Schema) -> pa.RecordBatch:
+    """A record batch of length 0."""
+    nothing = [pa.nulls(0, field.type) for field in schema]
+    return pa.RecordBatch.from_arrays(nothing, schema=schema)

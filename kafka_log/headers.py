@@ -8,7 +8,7 @@ import pyarrow as pa
 
 from kafka_log import filesystem, segments
 from kafka_log import record_batch as rb
-from kafka_log.arrow import booleans, constant, integers
+from kafka_log.arrow import booleans, integers, repeated
 from kafka_log.index_file import locate
 from kafka_log.layout import PartitionDirectory
 from kafka_log.merge import known_epochs, superseded_from
@@ -132,16 +132,17 @@ def _arrow(partition: LogPartition, table: Table, kinds: Kinds) -> pa.RecordBatc
     attributes = table[:, rb.ATTRIBUTES]
     committed = partition.committed_end
     last = table[:, rb.LAST_OFFSET]
+    no_control = pa.nulls(count, pa.string())
     wide = {name: integers(table[:, column]) for name, column in _INT64.items()}
     narrow = {name: integers(table[:, column].astype(np.int32)) for name, column in _INT32.items()}
     columns = {
-        "topic": constant(partition.topic, pa.string(), count),
-        "topic_id": constant(partition.topic_id, pa.string(), count),
-        "partition": constant(partition.partition, pa.int32(), count),
+        "topic": repeated(partition.topic, count),
+        "topic_id": repeated(partition.topic_id, count),
+        "partition": integers(np.full(count, partition.partition, dtype=np.int32)),
         "timestamp_type": timestamp_types(attributes),
         "producer_epoch": integers(table[:, rb.PRODUCER_EPOCH].astype(np.int16)),
         "transactional": booleans((attributes & rb.TRANSACTIONAL) != 0),
-        "control_type": pa.array(kinds.tolist(), pa.string()),
+        "control_type": no_control if all(kind is None for kind in kinds) else pa.array(kinds.tolist(), pa.string()),
         "below_log_start": booleans(last < partition.log_start_offset),
         "uncommitted": booleans(np.zeros(count, dtype=np.bool_) if committed is None else last >= committed),
         **wide,

@@ -8,7 +8,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from kafka_log import record_batch as rb
-from kafka_log.arrow import booleans, constant, integers
+from kafka_log.arrow import booleans, integers, no_rows, repeated
 from kafka_log.codecs import DEFAULT_LIMIT_BYTES, CodecError, Decompressor
 from kafka_log.filesystem import Bytes
 from kafka_log.schemas import HEADER, LOG_RECORD, PROBLEM
@@ -116,9 +116,9 @@ class RecordParser:
         committed = partition.committed_end
         above = np.zeros(count, dtype=np.bool_) if committed is None else offsets >= committed
         columns = [
-            constant(partition.topic, pa.string(), count),
-            constant(partition.topic_id, pa.string(), count),
-            constant(partition.partition, pa.int32(), count),
+            repeated(partition.topic, count),
+            repeated(partition.topic_id, count),
+            integers(np.full(count, partition.partition, dtype=np.int32)),
             integers(offsets),
             integers(records[1]),
             timestamp_types(attributes),
@@ -139,15 +139,15 @@ class RecordParser:
 
 def empty_records() -> pa.RecordBatch:
     """No rows, in the LOG_RECORD schema."""
-    return pa.RecordBatch.from_pylist([], schema=LOG_RECORD)
+    return no_rows(LOG_RECORD)
 
 
 def timestamp_types(attributes: npt.NDArray[np.int64]) -> pa.Array:
     """CreateTime or LogAppendTime by the batch attributes."""
     append_time = (attributes & rb.LOG_APPEND_TIME) != 0
-    names = pa.array(["CreateTime", "LogAppendTime"], pa.string())
     if append_time.all() or not append_time.any():
-        return pa.repeat(names[int(append_time.any())], len(attributes))
+        return repeated("LogAppendTime" if append_time.any() else "CreateTime", len(attributes))
+    names = pa.array(["CreateTime", "LogAppendTime"], pa.string())
     return names.take(integers(append_time.astype(np.int32)))
 
 
@@ -236,4 +236,4 @@ def problems(partition: LogPartition, damages: Iterable[tuple[str, Damage]]) -> 
         }
         for source_id, damage in damages
     ]
-    return pa.RecordBatch.from_pylist(rows, schema=PROBLEM)
+    return pa.RecordBatch.from_pylist(rows, schema=PROBLEM) if rows else no_rows(PROBLEM)

@@ -233,11 +233,13 @@ class CopyReader:
         beyond = headers[:, rb.BASE_OFFSET] >= self._to
         headers = headers[~beyond]
         old = headers[:, rb.MAGIC] < 2
-        damages += self._old_batches(segment, position, headers, old)
+        old_sets = self._old_batches(segment, position, headers, old)
+        damages += old_sets
         if beyond.any():
             self._next_offset = self._to
         elif len(headers):
-            self._next_offset = max(self._next_offset, int(headers[-1, rb.LAST_OFFSET]) + 1)
+            reached = max([int(headers[-1, rb.LAST_OFFSET]), *(damage.last_offset for damage in old_sets)])
+            self._next_offset = max(self._next_offset, reached + 1)
         yield Block(
             file=segment.uri,
             data=data,
@@ -250,24 +252,35 @@ class CopyReader:
     def _old_batches(self, segment: OpenSegment, position: int, headers: Table, old: Mask) -> list[Damage]:
         """Message sets of before Kafka 0.11, one damage for each unbroken run of them.
 
-        A compressed set names its last offset only, so a run starts where the batch before it ended.
+        A compressed set names its last offset only, and of a batch with a broken magic byte we know the first
+        only: a run reaches from where the batch before it ended to where the next one starts.
         """
         damages = []
         rows = np.flatnonzero(old)
         for run in np.split(rows, np.flatnonzero(np.diff(rows) != 1) + 1) if len(rows) else []:
             before = headers[run[0] - 1, rb.LAST_OFFSET] + 1 if run[0] else self._next_offset
-            damages.append(
-                Damage(
-                    file=segment.uri,
-                    position=position + int(headers[run[0], rb.POSITION]),
-                    end_position=position + int(headers[run[-1], rb.POSITION] + headers[run[-1], rb.SIZE]),
-                    first_offset=int(before),
-                    last_offset=int(headers[run[-1], rb.LAST_OFFSET]),
-                    reason="unsupported_magic",
-                    detail=f"{len(run)} message sets of magic {int(headers[run[0], rb.MAGIC])}, older than Kafka 0.11",
-                )
+            end = int(headers[run[-1], rb.POSITION] + headers[run[-1], rb.SIZE])
+            damage = Damage(
+                file=segment.uri,
+                position=position + int(headers[run[0], rb.POSITION]),
+                end_position=position + end,
+                first_offset=int(before),
+                last_offset=self._before_next(
+                    segment, position + end, headers[run[-1] + 1 :], int(headers[run[-1], rb.LAST_OFFSET])
+                ),
+                reason="unsupported_magic",
+                detail=f"{len(run)} message sets of magic {int(headers[run[0], rb.MAGIC])}, older than Kafka 0.11",
             )
+            damages.append(self._clip(damage, damage.last_offset))
         return damages
+
+    def _before_next(self, segment: OpenSegment, position: int, rest: Table, at_least: int) -> int:
+        """The offset before the next batch, in `rest` or in the file at `position`; not less than `at_least`."""
+        following = rest[:1] if len(rest) else segment.header_at(position)
+        if following is not None and following[0, rb.BASE_OFFSET] <= segment.highest:
+            return max(at_least, int(following[0, rb.BASE_OFFSET]) - 1)
+        end = segment.highest if not segment.is_last else min(segment.highest, self._lost_below - 1)
+        return max(at_least, end)
 
     def _in_order(self, segment: OpenSegment, position: int, headers: Table) -> tuple[Table, list[Damage]]:
         """The batches whose offsets ascend and lie in the segment: they are outside the CRC, which proves nothing."""
@@ -286,25 +299,35 @@ class CopyReader:
 
     def _jumps(self, segment: OpenSegment, position: int, headers: Table) -> bool:
         """Whether the last batch of the block leaps ahead of what follows it."""
-        before = headers[-2, rb.LAST_OFFSET] if len(headers) > 1 else self._next_offset - 1
-        if headers[-1, rb.BASE_OFFSET] == before + 1:
+        before = int(headers[-2, rb.LAST_OFFSET]) if len(headers) > 1 else self._next_offset - 1
+        if headers[-1, rb.BASE_OFFSET] <= before + 1:
             return False
-        following = segment.header_at(position + int(headers[-1, rb.POSITION] + headers[-1, rb.SIZE]))
+        following = self._header_after(segment, position, headers, before)
         return following is not None and before < following[0, rb.BASE_OFFSET] <= headers[-1, rb.LAST_OFFSET]
+
+    def _header_after(self, segment: OpenSegment, position: int, headers: Table, floor: int) -> Table | None:
+        """The header of the batch that follows the last of a block, or of the next good one where damage follows."""
+        position += int(headers[-1, rb.POSITION] + headers[-1, rb.SIZE])
+        header = segment.header_at(position)
+        if header is not None and (not self._bodies or segment.is_good(position)):
+            return header
+        following = segment.next_good(position, floor + 1)
+        return None if following is None else segment.header_at(following)
 
     def _choose(self, segment: OpenSegment, position: int, headers: Table, inside: Mask) -> tuple[Table, list[Damage]]:
         """What to keep where offsets don't ascend: what its follower contradicts goes, and what goes backwards."""
         kept = inside.copy()
         floor = self._floor()
-        following = segment.header_at(position + int(headers[-1, rb.POSITION] + headers[-1, rb.SIZE]))
+        following = self._header_after(segment, position, headers, floor)
         bases = headers[:, rb.BASE_OFFSET].tolist() + ([] if following is None else [int(following[0, rb.BASE_OFFSET])])
         lasts = headers[:, rb.LAST_OFFSET].tolist()
+        expected = self._next_offset
         for row in np.flatnonzero(inside).tolist():
-            leaps = row + 1 < len(bases) and floor < bases[row + 1] <= lasts[row]
+            leaps = bases[row] > expected and row + 1 < len(bases) and floor < bases[row + 1] <= lasts[row]
             if bases[row] <= floor or leaps:
                 kept[row] = False
             else:
-                floor = lasts[row]
+                floor, expected = lasts[row], lasts[row] + 1
         damages = []
         for row in np.flatnonzero(~kept).tolist():
             before, after = np.flatnonzero(kept[:row]), np.flatnonzero(kept[row:])
