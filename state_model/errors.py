@@ -26,9 +26,13 @@ class BufferUnderflowError(DecodeError):
 class MalformedVarintError(DecodeError):
     """Raised when an unsigned varint does not end within five bytes or is wider than 32 bits."""
 
+    reason = "malformed_varint"
+
 
 class InvalidLengthError(DecodeError):
     """Raised when a length is negative, null where there is no null, or not that of the tagged field it stands for."""
+
+    reason = "invalid_length"
 
 
 class InvalidTextError(DecodeError):
