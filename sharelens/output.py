@@ -157,6 +157,25 @@ def rows_of(table: "pa.Table", most: int | None = None) -> Iterator[dict[str, ob
         yield from batch.to_pylist()
 
 
+def plain_rows(table: "pa.Table", most: int | None = None) -> Iterator[dict[str, object]]:
+    """Rows with values that JSON has; rows of such types alone are passed on as they are, which is most of the time."""
+    rows = rows_of(table, most)
+    if all(_is_plain(field.type) for field in table.schema):
+        return rows
+    return ({str(name): plain(value) for name, value in row.items()} for row in rows)
+
+
+def _is_plain(kind: "pa.DataType") -> bool:
+    """Whether the Python values of an Arrow type are values of JSON."""
+    import pyarrow.types as types
+
+    if types.is_list(kind):
+        return _is_plain(kind.value_type)
+    if types.is_struct(kind):
+        return all(_is_plain(kind.field(index).type) for index in range(kind.num_fields))
+    return bool(types.is_integer(kind) or types.is_string(kind) or types.is_boolean(kind) or types.is_null(kind))
+
+
 def plain(value: object) -> object:
     """A value of JSON: times in ISO-8601, bytes in hex, numbers that are none as null."""
     match value:
@@ -202,7 +221,7 @@ def _show_rows(answer: Answer, shown: Shown) -> None:
     if shown.form is Form.TEXT:
         _write_text(answer, shown.most, out)
         return
-    rows = rows_of(answer.table, shown.most)
+    rows = plain_rows(answer.table, shown.most)
     match shown.form:
         case Form.JSON:
             _write_json(rows, out)
@@ -229,9 +248,7 @@ def _show_report(report: Report, shown: Shown) -> None:
         case Form.CSV:
             _show_rows(next(iter(report.parts.values())), shown)
         case form:
-            document = {
-                title: list(map(plain, rows_of(part.table, shown.most))) for title, part in report.parts.items()
-            }
+            document = {title: list(plain_rows(part.table, shown.most)) for title, part in report.parts.items()}
             if form is Form.YAML:
                 out.write(yaml_text(document))
             else:
@@ -246,7 +263,7 @@ def _left_off(rows: int, most: int | None) -> str:
 
 def json_text(value: object) -> str:
     """One line of JSON in ASCII, so that no name in it can move a terminal's cursor."""
-    return json.dumps(plain(value), allow_nan=False)
+    return json.dumps(value, allow_nan=False)
 
 
 def yaml_text(value: object) -> str:
@@ -254,7 +271,7 @@ def yaml_text(value: object) -> str:
     import yaml
 
     dumper = getattr(yaml, "CSafeDumper", yaml.SafeDumper)
-    return str(yaml.dump(plain(value), Dumper=dumper, sort_keys=False, default_flow_style=False))
+    return str(yaml.dump(value, Dumper=dumper, sort_keys=False, default_flow_style=False))
 
 
 def _write_json(rows: Iterable[Row], out: TextIO) -> None:
@@ -279,7 +296,7 @@ def _write_csv(rows: Iterable[Row], names: Sequence[str], out: TextIO) -> None:
     writer = csv.writer(out, lineterminator="\n")
     writer.writerow(names)
     for row in rows:
-        writer.writerow([_csv_cell(plain(value)) for value in row.values()])
+        writer.writerow([_csv_cell(value) for value in row.values()])
 
 
 def _csv_cell(value: object) -> object:

@@ -21,6 +21,7 @@ CHUNK_BYTES = 16 << 20
 FOLD_BYTES = 64 << 20
 PARTITIONS_AT_MOST = 10_000
 PROBED_BYTES = 1 << 20
+PROBED_OFFSETS = 1000
 NOTHING_BEFORE = -(1 << 63)
 NO_CUT = Cut()
 EVERY_KEY = Keys()
@@ -113,7 +114,8 @@ class StateLog:
 
     def probe(self) -> list[tuple[str, str, int]]:
         """Some share partitions at the beginning of the log."""
-        for part in reader.splits(self.partition, self.first_offset, self.end_offset, PROBED_BYTES)[:1]:
+        probed = min(self.end_offset, self.first_offset + PROBED_OFFSETS)
+        for part in reader.splits(self.partition, self.first_offset, probed, PROBED_BYTES)[:1]:
             for chunk in reader.read_split(part, include_uncommitted=True, batch_bytes=PROBED_BYTES):
                 nothing = np.zeros(chunk.records.num_rows, np.int64)
                 found = pa.Table.from_batches([decode_share_records(chunk.records, log_time_ms=nothing).records])
