@@ -27,7 +27,6 @@ from state_model.uuids import ZERO_UUID
 
 SHARE_RECORD, GROUP, NAMES = "silver.share_record", "silver.group_record", "silver.name"
 DECODED_FROM = "bronze.log_record"
-TASK_BYTES = 32 << 20
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -146,7 +145,7 @@ def run_decode(spark: Session, lake: Path, run: int, progress: Progress) -> dict
     cluster_id = next((row["cluster_id"] for row in partitions.values()), "")
     tasks = [
         Task(lake=lake, cluster_id=cluster_id, run=run, units=tuple(group))
-        for group in executors.binned(planned, TASK_BYTES)
+        for group in executors.binned(planned)
     ]
     outcomes = executors.run_tasks(spark, "decode", decode_task, tasks, progress)
     return _commit(lake, run, outcomes, late, cluster_id)

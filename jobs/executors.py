@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 Spec = TypeVar("Spec")
 Result = TypeVar("Result")
 
+SMALLEST_TASK_BYTES, LARGEST_TASK_BYTES, TASKS_AIMED_AT = 4 << 20, 64 << 20, 8
 Session = Callable[[], "SparkSession"]
 """Returns the Spark session, starting it when it is first needed."""
 RESULT = pa.schema([("task", pa.int64()), ("result", pa.binary())])
@@ -52,12 +53,18 @@ def run_tasks(
     return [results[task] for task in range(len(specs))]
 
 
-def binned(items: Sequence[tuple[Spec, int]], target: int) -> list[list[Spec]]:
-    """Neighbouring items together until their sizes reach `target`."""
+def task_bytes(total: int) -> int:
+    """How much one task should take: enough tasks to keep some cores busy, files that are not too small."""
+    return max(SMALLEST_TASK_BYTES, min(LARGEST_TASK_BYTES, total // TASKS_AIMED_AT))
+
+
+def binned(items: Sequence[tuple[Spec, int]], target: int | None = None) -> list[list[Spec]]:
+    """Neighbouring items together until their sizes in bytes reach `target` (None: `task_bytes` of their sum)."""
+    target = task_bytes(sum(weight for _, weight in items)) if target is None else target
     bins: list[list[Spec]] = []
     filled = target
     for item, weight in items:
-        if filled >= target or filled + weight > 2 * target:
+        if filled >= target or (bins and filled + weight > 2 * target):
             bins.append([])
             filled = 0
         bins[-1].append(item)

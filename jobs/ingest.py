@@ -31,6 +31,8 @@ TABLE_OF = {"ingest": LOG_RECORD, "topics": TOPIC_BATCH}
 """The table that a reading stage fills."""
 KEPT_BYTES = 4096
 """Bytes of a record that its quarantine row keeps."""
+HEADER_WEIGHT_BYTES = 1 << 20
+"""What walking the batch headers of a user partition weighs beside reading records."""
 PartitionKey = tuple[str, int]
 """(topic id, partition) of a log partition."""
 
@@ -176,7 +178,7 @@ def pieces_of(extents: Sequence[Extent], split_bytes: int) -> list[tuple[Piece, 
             continue
         for first, end in extent.ranges:
             if extent.content == "topic_batch":
-                pieces.append((Piece(**key, work=extent.partition, from_offset=first, to_offset=end), split_bytes // 16))
+                pieces.append((Piece(**key, work=extent.partition, from_offset=first, to_offset=end), HEADER_WEIGHT_BYTES))
                 continue
             cuts = reader.splits(extent.partition, first, end, split_bytes)
             for split in cuts:
@@ -198,7 +200,7 @@ def read_extents(
     progress: Progress,
 ) -> list[Outcome]:
     """Reads extents on the executors."""
-    bins = executors.binned(pieces_of(extents, split_bytes), split_bytes)
+    bins = executors.binned(pieces_of(extents, split_bytes))
     tasks = [
         Task(
             lake=lake,

@@ -52,13 +52,15 @@ def evidence(lake: Path) -> list[dict[str, Any]]:
     known = {} if before is None else {_place(entry): entry["first_log_time_ms"] for entry in before["evidence"]}
     changed = {_place_of(row) for row in rows if before is None or row["run_id"] > before["run_id"]}
     late = {_place_of(row) for row in rows if row["rebuild"]}
+    groups = books.by_partition(rows)
+    fresh = {key for key, group in groups.items() if _is_fresh(_place_of(group[0]), known, late & changed)}
+    first_times = _first_times(lake, fresh)
     result = []
-    for (topic_id, partition), group in sorted(books.by_partition(rows).items()):
+    for (topic_id, partition), group in sorted(groups.items()):
         held = books.coverage(group)
         if not held.held:
             continue
         place = _place_of(group[0])
-        fresh = known.get(place) is None or (place in late and place in changed)
         result.append(
             {
                 "cluster_id": group[0]["cluster_id"],
@@ -66,12 +68,17 @@ def evidence(lake: Path) -> list[dict[str, Any]]:
                 "state_partition": partition,
                 "first_log_offset": held.held[0][0],
                 "end_log_offset_exclusive": held.held[-1][1],
-                "first_log_time_ms": _first_time(lake, topic_id, partition) if fresh else known[place],
+                "first_log_time_ms": first_times.get((topic_id, partition), known.get(place)),
                 "log_time_ms": held.log_time_ms,
                 "held_back": max(group, key=lambda row: row["run_id"])["held_back"],
             }
         )
     return result
+
+
+def _is_fresh(place: tuple[str, str, int], known: dict[tuple[str, str, int], Any], again: set[tuple[str, str, int]]) -> bool:
+    """Whether the first log time of a state partition has to be looked up."""
+    return known.get(place) is None or place in again
 
 
 def _place(entry: dict[str, Any]) -> tuple[str, str, int]:
@@ -82,8 +89,13 @@ def _place_of(row: dict[str, Any]) -> tuple[str, str, int]:
     return row["cluster_id"], row["topic_id"], row["partition"]
 
 
-def _first_time(lake: Path, topic_id: str, partition: int) -> int | None:
-    """Log time of the first record of a state partition."""
-    mine = (pc.field("log_topic_id") == topic_id) & (pc.field("state_partition") == partition)
-    column = scan.dataset_at(lake, "silver.share_record").to_table(columns=["log_time_ms"], filter=mine)
-    return pc.min(column.column("log_time_ms")).as_py()  # type: ignore[no-any-return]
+def _first_times(lake: Path, places: set[tuple[str, int]]) -> dict[tuple[str, int], int]:
+    """Log time of the first record of each of the given state partitions."""
+    if not places:
+        return {}
+    columns = ["log_topic_id", "state_partition", "log_time_ms"]
+    mine = pc.field("log_topic_id").isin(sorted({topic_id for topic_id, _ in places}))
+    mine = mine & pc.field("state_partition").isin(sorted({partition for _, partition in places}))
+    rows = scan.dataset_at(lake, "silver.share_record").to_table(columns=columns, filter=mine)
+    found = rows.group_by(columns[:2]).aggregate([("log_time_ms", "min")]).to_pylist()
+    return {(row["log_topic_id"], row["state_partition"]): row["log_time_ms_min"] for row in found}

@@ -27,15 +27,13 @@ from lake.tables import TABLES
 from state_model.columnar import replay, schemas, spans
 from state_model.columnar.decode import NOT_A_LOSS, decode_share_records
 from state_model.columnar.keys import number_keys
-from state_model.columnar.replay import Loss, Replayed
+from state_model.columnar.replay import Replayed
+from state_model.columnar.values import Loss
 
 STATE, HISTORY, DELIVERY = "gold.share_partition_state", "gold.share_partition_history", "gold.delivery_history"
-TASK_BYTES = 16 << 20
 CHUNK_BYTES = 24 << 20
 BUSY_JOBS = 16
 """State partitions with something new from which on each is folded in one go."""
-SORTED_ROWS = 1 << 19
-"""Rows that are sorted by share partition before they are written together."""
 THIN_COLUMNS = [
     *(n for n in schemas.SHARE_RECORD.names if n not in ("state_batches", "unknown_tags")),
     "state_batches.list.element.delivery_state",
@@ -93,28 +91,6 @@ class Outcome:
     parts: tuple[Part, ...]
 
 
-class _SortedSink:
-    """Collects rows and writes them sorted by share partition, so that questions about one read little."""
-
-    def __init__(self, sink: ParquetSink, columns: Sequence[str]) -> None:
-        self._sink = sink
-        self._columns = columns
-        self._tables: list[pa.Table] = []
-        self._rows = 0
-
-    def write(self, rows: pa.Table) -> None:
-        self._tables.append(rows)
-        self._rows += rows.num_rows
-        if self._rows >= SORTED_ROWS:
-            self.flush()
-
-    def flush(self) -> None:
-        if self._rows:
-            self._sink.write(sorted_by_key(pa.concat_tables(self._tables), self._columns))
-        self._tables = []
-        self._rows = 0
-
-
 def sorted_by_key(rows: pa.Table, columns: Sequence[str]) -> pa.Table:
     """Rows by (group_id, topic_id, partition), then by the given integer columns."""
     (number,), keys = number_keys(rows)
@@ -133,16 +109,12 @@ def replay_task(task: Task) -> Outcome:
         ParquetSink(task.lake, TABLES[HISTORY], constants=constants) as history,
         ParquetSink(task.lake, TABLES[DELIVERY], constants=constants, partition_values={"is_open": "false"}) as closed,
     ):
-        scalars = _SortedSink(history, ["log_offset"])
-        ranges = _SortedSink(closed, ["first_offset", "valid_from_log_offset"])
         for chunk in task.chunks:
-            parts.append(_replay_chunk(chunk, task.update_limit, scalars, ranges))
-        scalars.flush()
-        ranges.flush()
+            parts.append(_replay_chunk(chunk, task.update_limit, history, closed))
     return Outcome(files={HISTORY: tuple(history.files), DELIVERY: tuple(closed.files)}, parts=tuple(parts))
 
 
-def _replay_chunk(chunk: Chunk, update_limit: int, scalars: _SortedSink, ranges: _SortedSink) -> Part:
+def _replay_chunk(chunk: Chunk, update_limit: int, history: ParquetSink, closed: ParquetSink) -> Part:
     """Folds a chunk unit after unit; the memory it takes is that of a unit and of the state."""
     job = chunk.job
     whole = list(units(job.slices))
@@ -158,11 +130,12 @@ def _replay_chunk(chunk: Chunk, update_limit: int, scalars: _SortedSink, ranges:
             losses=spans.losses_until(job.losses, records, last=last),
             update_limit=update_limit,
             log_start_offset=job.log_start_offset,
+            by_key=True,
         )
         state = done.state
-        scalars.write(done.history)
+        history.write(done.history)
         open_begin = pc.equal(done.closed.column("valid_from_log_offset"), replay.UNKNOWN_BEGIN)
-        ranges.write(done.closed.filter(pc.invert(open_begin)))
+        closed.write(done.closed.filter(pc.invert(open_begin)))
         unfinished.append(done.closed.filter(open_begin))
         touched.append(records.select(spans.KEY).group_by(spans.KEY).aggregate([]).cast(touched[0].schema))
         count += records.num_rows
@@ -220,7 +193,7 @@ def run_replay(
     chunks = _with_scalars(spark, [cut(job, len(jobs)) for job in jobs], lake, run, update_limit, progress)
     tasks = [
         Task(lake=lake, cluster_id=cluster_id, run=run, update_limit=update_limit, chunks=tuple(group))
-        for group in executors.binned([(c, _weight(c)) for group in chunks for c in group], TASK_BYTES)
+        for group in executors.binned([(c, _weight(c)) for group in chunks for c in group])
     ]
     outcomes = executors.run_tasks(spark, "replay", replay_task, tasks, progress)
     parts = [part for outcome in outcomes for part in outcome.parts]

@@ -60,17 +60,25 @@ def replay_records(
     losses: Sequence[Loss] = (),
     update_limit: int = UPDATE_LIMIT,
     log_start_offset: int = 0,
+    by_key: bool = False,
 ) -> Replayed:
     """Folds `records` (SHARE_RECORD rows of one state partition, ascending log_offset) onto `seed`.
 
     `seed` holds SHARE_PARTITION_STATE rows of the same state partition; null starts from nothing. `losses` are the
     ranges that the evidence lacks. The returned state holds every live share partition, seeded ones included, sorted
-    by (group_id, topic_id, partition); closed ranges come in the order of their end.
+    by (group_id, topic_id, partition). History comes in log order and closed ranges in the order of their end; with
+    `by_key` both come by (group_id, topic_id, partition), then by log offset, or by first offset and beginning.
     """
     seed = schemas.SHARE_PARTITION_STATE.empty_table() if seed is None else seed
     memory, key_of_record = _remember(records, seed)
     after, closed = _fold(memory, records, key_of_record, losses, update_limit)
     position = _log_position(records, seed)
+    if by_key and records.num_rows:
+        rank = _rank(memory.keys)
+        order = np.lexsort((_ints(records, "log_offset"), rank[key_of_record]))
+        records, after = records.take(pa.array(order)), after[order]
+        firsts, begins = closed[:, fold.C_FIRST], closed[:, fold.C_FROM_AT]
+        closed = closed[np.lexsort((begins, firsts, rank[closed[:, fold.C_KEY]]))]
     return Replayed(
         history=_history(records, after),
         closed=_closed(memory, closed, position),
@@ -131,6 +139,14 @@ def _remember(records: pa.Table, seed: pa.Table) -> tuple[_Memory, Ints]:
     memory = _Memory(keys=keys, scalars=scalars, pool=pool, used=0)
     _load(memory, seed, seeded)
     return memory, recorded
+
+
+def _rank(keys: pa.Table) -> Ints:
+    """The place of each share partition in the order of (group_id, topic_id, partition)."""
+    order = pc.sort_indices(keys, sort_keys=ORDER).to_numpy()
+    rank = np.empty(len(order), np.int64)
+    rank[order] = np.arange(len(order))
+    return rank
 
 
 def _load(memory: _Memory, seed: pa.Table, key: Ints) -> None:
