@@ -1,1 +1,170 @@
-"""The Spark data source kafka_log."""
+"""`spark.read.format("kafka_log")`: the records of log directories as a DataFrame.
+
+Spark finds a data source by itself when a top-level module is named `pyspark_` and the format's name and holds a class
+`DefaultSource`. A read is planned again by every action: stage it when it is needed twice. Filters are not pushed down
+(Spark refuses a source that implements that unless a setting allows it): ranges are options.
+"""
+
+import json
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import pyarrow as pa
+from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
+from pyspark.sql.pandas.types import from_arrow_type
+from pyspark.sql.types import StructField, StructType
+
+from kafka_log import reader
+from kafka_log.layout import scan_log_directory
+from kafka_log.schemas import LOG_RECORD, PROBLEM
+from kafka_log.union import unite
+from state_model.errors import UsageError
+
+DEFAULT_SPLIT_BYTES = 64 << 20
+_ROWS = {"records": LOG_RECORD, "problems": PROBLEM}
+_OPTIONS = frozenset(
+    {
+        "path", "paths", "topic", "topics", "includeuncommitted", "includedeleted",
+        "startingoffset", "endingoffset", "splitbytes", "rows",
+    }
+)  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settings:
+    """What the options ask for; their names are not case-sensitive."""
+
+    paths: tuple[str, ...]
+    topics: frozenset[str] | None
+    include_uncommitted: bool
+    include_deleted: bool
+    starting_offset: int
+    ending_offset: int | None
+    split_bytes: int
+    rows: str
+
+
+def settings_of(options: dict[str, str]) -> Settings:
+    """Read the options. Raises UsageError naming the option that is missing, unknown or not understood.
+
+    path, or paths as a JSON list: log directories. topic or topics: names, separated by commas; all when absent.
+    includeUncommitted, includeDeleted: true or false. startingOffset (inclusive), endingOffset (exclusive): of every
+    partition. splitBytes: bytes of log a task. rows: `records`, or `problems` for what could not be read.
+    """
+    given = {name.lower(): value for name, value in options.items()}
+    unknown = sorted(name for name in options if name.lower() not in _OPTIONS)
+    if unknown:
+        raise UsageError(f"kafka_log has no option {', '.join(unknown)}; it has {', '.join(sorted(_OPTIONS))}")
+    rows = given.get("rows", "records").lower()
+    if rows not in _ROWS:
+        raise UsageError(f"option rows is {rows!r}: say records or problems")
+    topics = given.get("topics", given.get("topic"))
+    return Settings(
+        paths=_paths(given),
+        topics=None if topics is None else frozenset(name.strip() for name in topics.split(",")),
+        include_uncommitted=_flag(given, "includeUncommitted"),
+        include_deleted=_flag(given, "includeDeleted"),
+        starting_offset=_number(given, "startingOffset", 0),
+        ending_offset=_number(given, "endingOffset", 0) if "endingoffset" in given else None,
+        split_bytes=max(1, _number(given, "splitBytes", DEFAULT_SPLIT_BYTES)),
+        rows=rows,
+    )
+
+
+def _paths(given: dict[str, str]) -> tuple[str, ...]:
+    if "paths" in given:
+        try:
+            paths = json.loads(given["paths"])
+        except json.JSONDecodeError:
+            paths = None
+        if not isinstance(paths, list) or not paths or not all(isinstance(path, str) for path in paths):
+            raise UsageError("option paths is no JSON list of log directories")
+        return tuple(paths)
+    if "path" not in given:
+        raise UsageError('kafka_log needs a log directory: spark.read.format("kafka_log").load(DIR)')
+    return (given["path"],)
+
+
+def _flag(given: dict[str, str], name: str) -> bool:
+    value = given.get(name.lower(), "false").lower()
+    if value not in ("true", "false"):
+        raise UsageError(f"option {name} is {value!r}: say true or false")
+    return value == "true"
+
+
+def _number(given: dict[str, str], name: str, default: int) -> int:
+    value = given.get(name.lower(), str(default)).strip()
+    if not value.isdecimal():
+        raise UsageError(f"option {name} is {value!r}: say a number, 0 or larger")
+    return int(value)
+
+
+def spark_schema(schema: pa.Schema) -> StructType:
+    """An Arrow schema as Spark's, with its comments."""
+    return StructType(
+        [
+            StructField(
+                field.name,
+                from_arrow_type(field.type),
+                field.nullable,
+                {"comment": (field.metadata or {}).get(b"comment", b"").decode()},
+            )
+            for field in schema
+        ]
+    )
+
+
+class SplitPartition(InputPartition):
+    """One split of one partition of a log, for one task."""
+
+    def __init__(self, split: reader.Split) -> None:
+        super().__init__(split)
+        self.split = split
+
+
+class DefaultSource(DataSource):
+    """The data source; see `settings_of` for its options."""
+
+    @classmethod
+    def name(cls) -> str:
+        """The name after `format`."""
+        return "kafka_log"
+
+    def schema(self) -> StructType:
+        """LOG_RECORD, or PROBLEM."""
+        return spark_schema(_ROWS[settings_of(dict(self.options)).rows])
+
+    def reader(self, schema: StructType) -> "LogReader":
+        """A reader; the schema is always our own."""
+        return LogReader(settings_of(dict(self.options)))
+
+
+class LogReader(DataSourceReader):
+    """Plans the splits on the driver, reads them in tasks."""
+
+    def __init__(self, settings: Settings) -> None:
+        self.settings = settings
+
+    def partitions(self) -> Sequence[SplitPartition]:
+        """The splits of all partitions, by topic, partition and offset."""
+        settings = self.settings
+        directories = [
+            scan_log_directory(path, include_deleted=settings.include_deleted, topics=settings.topics)
+            for path in settings.paths
+        ]
+        found = []
+        for partition in unite(directories):
+            end = reader.readable_end(partition, include_uncommitted=settings.include_uncommitted)
+            if settings.ending_offset is not None:
+                end = min(end, settings.ending_offset)
+            found += reader.splits(partition, settings.starting_offset, end, settings.split_bytes)
+        return [SplitPartition(split) for split in found]
+
+    def read(self, partition: InputPartition | None) -> Iterator[pa.RecordBatch]:
+        """The rows of one split; Spark hands over None when there is no split at all."""
+        if not isinstance(partition, SplitPartition):
+            return
+        for chunk in reader.read_split(partition.split, include_uncommitted=self.settings.include_uncommitted):
+            batch = chunk.records if self.settings.rows == "records" else chunk.problems
+            if batch.num_rows:
+                yield batch
