@@ -77,9 +77,11 @@ def sql(query: str | None, lake: str, file: TextIO | None, engine: str, shown: S
 
     opened = open_lake(Path(lake))
     if engine == "spark":
-        from sharelens.cli.wiring import spark_sql
+        from jobs.session import spark_session
+        from jobs.settings import load_settings
+        from sharelens.questions.spark_sql import spark_sql
 
-        show(spark_sql(opened, text), shown)
+        show(spark_sql(spark_session("sql", load_settings()), opened, text), shown)
         return
     from sharelens.questions import sql
 

@@ -7,6 +7,7 @@ import duckdb
 from lake.scan import Lake
 from lake.tables import TABLES
 from sharelens.output import Answer
+from sharelens.questions.published import readable
 from state_model.errors import SharelensError, UsageError
 
 LAYERS = ("bronze", "silver", "gold")
@@ -68,8 +69,8 @@ def _offer_tables(connection: duckdb.DuckDBPyConnection, lake: Lake, query: str)
         layer, _, short = name.partition(".")
         if not about_all and short not in words:
             continue
-        dataset = lake.dataset(name)
-        held = TABLES[name].schema.empty_table() if dataset is None else dataset
+        found = readable(lake, name)
+        held = TABLES[name].schema.empty_table() if found is None else found
         connection.register(f"_{layer}_{short}", held)
         connection.execute(f"CREATE VIEW {layer}.{short} AS FROM _{layer}_{short}")  # our own names, not the user's
 

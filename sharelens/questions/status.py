@@ -11,6 +11,7 @@ from sharelens.questions.completeness import evidence_line
 from sharelens.questions.evidence import Evidence, StatePartitionCover
 from sharelens.questions.lake_evidence import LakeEvidence, clusters
 from sharelens.questions.log_evidence import LogEvidence
+from sharelens.questions.published import publications
 
 RUNS_SHOWN = 10
 STATE_PARTITION = pa.schema(
@@ -190,8 +191,7 @@ def _quarantine_part(rows: list[dict[str, Any]]) -> Answer:
 
 def _runs_part(lake: Lake) -> Answer:
     """The newest published runs, newest first."""
-    published = lake.scan("gold.publication") if "gold.publication" in lake.versions else None
-    found = [lake.publication] if published is None or published.num_rows == 0 else published.to_pylist()
+    found = publications(lake).to_pylist()
     rows = [
         {
             "run_id": row["run_id"],

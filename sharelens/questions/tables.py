@@ -2,7 +2,7 @@
 
 import pyarrow as pa
 
-from lake.scan import Lake, open_table
+from lake.scan import PUBLICATION, Lake, open_table
 from lake.tables import TABLES
 from sharelens.output import Answer, Column, known, name_cell, name_column, number_column
 from state_model.errors import UsageError
@@ -56,7 +56,7 @@ def tables(lake: Lake) -> Answer:
 def _size(lake: Lake, name: str) -> tuple[int | None, int | None]:
     """Rows and bytes of a table; None when the cut has no such table."""
     version = lake.versions.get(name)
-    if version is None:
+    if version is None and name != PUBLICATION:
         return None, None
     actions = pa.table(open_table(lake.path, name, version).get_add_actions(flatten=True))
     counts, sizes = (actions.column(column).to_pylist() for column in ("num_records", "size_bytes"))

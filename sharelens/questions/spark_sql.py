@@ -1,0 +1,72 @@
+"""Ad hoc SQL by Spark: the same tables and the same cut as with DuckDB, in Spark's dialect."""
+
+import logging
+import re
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+
+from lake import delta
+from lake.scan import Lake
+from lake.tables import TABLES
+from sharelens.output import Answer
+from state_model.errors import SharelensError, UsageError
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+QUOTED = r"'(?:[^'\\]|\\.)*'|\"(?:[^\"\\]|\\.)*\""
+"""String literals, which are left alone."""
+NAMED = re.compile(rf"({QUOTED})|\b(bronze|silver|gold)\s*\.\s*(\w+)\b", re.IGNORECASE)
+
+
+def spark_sql(spark: "SparkSession", lake: Lake, query: str) -> Answer:
+    """The result of one query; the tables it names become temporary views at the published versions.
+
+    Raises:
+        UsageError: not one query (a statement that is no subquery is refused by Spark's own parser).
+        SharelensError: the query failed while it ran.
+    """
+    from pyspark.errors import AnalysisException, ParseException, PySparkException
+
+    text = with_view_names(query)
+    logging.getLogger("SQLQueryContextLogger").setLevel(logging.CRITICAL)  # it prints what we say in one line
+    spark.conf.set("spark.sql.runSQLOnFiles", "false")
+    for name in sorted(named_tables(query)):
+        reader = spark.read.format("delta")
+        if name in lake.versions:
+            reader = reader.option("versionAsOf", lake.versions[name])
+        reader.load(str(delta.table_path(lake.path, name))).createOrReplaceTempView(view_name(name))
+    try:
+        found = spark.sql(f"SELECT * FROM (\n{text}\n)")  # noqa: S608  # the user's own query, as a subquery only
+        return Answer(table=pa.Table.from_batches(found.toArrow().to_batches()), none="no rows")
+    except (ParseException, AnalysisException) as error:
+        raise UsageError(f"sql: {_first_line(error)}") from error
+    except PySparkException as error:
+        raise SharelensError(f"sql: {_first_line(error)}") from error
+
+
+def view_name(table: str) -> str:
+    """Temporary views have no layer of their own."""
+    return table.replace(".", "_")
+
+
+def named_tables(query: str) -> set[str]:
+    """The tables that a query names, as layer.table outside of string literals."""
+    found = (f"{match[2]}.{match[3]}".lower() for match in NAMED.finditer(query) if match[2])
+    return {name for name in found if name in TABLES}
+
+
+def with_view_names(query: str) -> str:
+    """The query with views in the place of the tables of the lake."""
+
+    def replaced(match: re.Match[str]) -> str:
+        name = f"{match[2]}.{match[3]}".lower() if match[2] else ""
+        return view_name(name) if name in TABLES else match[0]
+
+    return NAMED.sub(replaced, query.strip().removesuffix(";"))
+
+
+def _first_line(error: Exception) -> str:
+    lines = str(error).strip().splitlines()
+    return lines[0] if lines else type(error).__name__
