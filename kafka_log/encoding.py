@@ -262,7 +262,7 @@ def encode(records: pa.RecordBatch | pa.Table, table: Table, *, base_offset: int
     put_batches(table, first_rows, offsets, times, keys, values, header_rows, header_keys, header_values, sizes, out)
     if (table[:, rb.ATTRIBUTES] & rb.CODEC_MASK).any():
         return _compressed(out, table)
-    _seal(out, table)
+    seal(out, table)
     return Encoded(data=out, headers=table)
 
 
@@ -278,11 +278,11 @@ def _compressed(data: Bytes, table: Table) -> Encoded:
         pieces += [head[:8], (len(body) + rb.HEADER_BYTES - rb.LENGTH_PREFIX_BYTES).to_bytes(4, "big"), head[12:], body]
         at += rb.HEADER_BYTES + len(body)
     out = np.frombuffer(bytearray(b"".join(pieces)), dtype=np.uint8)
-    _seal(out, table)
+    seal(out, table)
     return Encoded(data=out, headers=table)
 
 
-def _seal(data: Bytes, table: Table) -> None:
+def seal(data: Bytes, table: Table) -> None:
     """Put the checksums in."""
     view = data.data
     for row in table:

@@ -330,19 +330,36 @@ class CopyReader:
                 floor, expected = lasts[row], lasts[row] + 1
         damages = []
         for row in np.flatnonzero(~kept).tolist():
-            before, after = np.flatnonzero(kept[:row]), np.flatnonzero(kept[row:])
-            final = bases[row + int(after[0])] - 1 if len(after) else bases[-1] - 1 if following is not None else -1
+            first, final = self._lost_with(bases, lasts, kept, row)
             damage = Damage(
                 file=segment.uri,
                 position=position + int(headers[row, rb.POSITION]),
                 end_position=position + int(headers[row, rb.POSITION] + headers[row, rb.SIZE]),
-                first_offset=lasts[int(before[-1])] + 1 if len(before) else self._next_offset,
+                first_offset=first,
                 last_offset=final,
                 reason="out_of_order",
                 detail=f"a batch says offsets {bases[row]} to {lasts[row]}, its neighbours say otherwise",
             )
             damages.append(self._clip(damage, final))
         return headers[kept], damages
+
+    def _lost_with(self, bases: list[int], lasts: list[int], kept: Mask, row: int) -> tuple[int, int]:
+        """The offsets that go with a batch that is set aside: the gap where it lies, else what only it claims.
+
+        `bases` has one more entry than `lasts` when the batch after the block is known.
+        """
+        before, after = np.flatnonzero(kept[:row]), np.flatnonzero(kept[row:])
+        first = lasts[int(before[-1])] + 1 if len(before) else self._next_offset
+        follower = bases[row + int(after[0])] if len(after) else bases[-1] if len(bases) > len(lasts) else first
+        if first < follower:
+            return first, follower - 1
+        first, last = max(bases[row], self._next_offset), lasts[row]
+        for other in np.flatnonzero(kept).tolist():
+            if bases[other] <= first <= lasts[other]:
+                first = lasts[other] + 1
+            if bases[other] <= last <= lasts[other]:
+                last = bases[other] - 1
+        return first, min(last, bases[-1] - 1) if len(bases) > len(lasts) else last
 
     def _finish_damages(self, last_offset: int) -> list[Damage]:
         """The damages seen since the last good batch, now that the offset before the next good one is known."""
