@@ -6,6 +6,7 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.dataset as ds
+import pyarrow.fs as pafs
 from deltalake import DeltaTable
 from deltalake.exceptions import TableNotFoundError
 
@@ -41,7 +42,11 @@ class Lake:
 
 def dataset_at(lake: Path, table: str, version: int | None = None) -> ds.Dataset:
     """A table at a version (None: the newest) as an Arrow dataset."""
-    return open_table(lake, table, version).to_pyarrow_dataset(schema=TABLES[table].schema)
+    opened = open_table(lake, table, version)
+    # delta-rs's own file system is a Python object: Arrow's threads may still hold it when the interpreter ends, and
+    # the process would be aborted. Lakes are local or mounted paths, so Arrow's native one reads them.
+    files = pafs.SubTreeFileSystem(str(delta.table_path(lake, table).resolve()), pafs.LocalFileSystem())
+    return opened.to_pyarrow_dataset(schema=TABLES[table].schema, filesystem=files)
 
 
 def open_table(lake: Path, table: str, version: int | None = None) -> DeltaTable:
@@ -80,7 +85,7 @@ def open_lake(path: Path) -> Lake:
         published = open_table(path, PUBLICATION)
     except TableNotFoundError:
         raise LakeError(f"{path}: nothing was published yet; finish with `sharelens run --lake {path}`") from None
-    rows = published.to_pyarrow_dataset(schema=TABLES[PUBLICATION].schema).to_table()
+    rows = dataset_at(path, PUBLICATION, published.version()).to_table()
     if rows.num_rows == 0:
         raise LakeError(f"{path}: nothing was published yet; finish with `sharelens run --lake {path}`")
     newest = rows.sort_by([("run_id", "descending")]).slice(0, 1).to_pylist()[0]
