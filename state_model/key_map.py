@@ -14,12 +14,17 @@ class KeyMap(Mapping[K, V], Generic[K, V]):
     __slots__ = ("_branches", "_size")
 
     def __init__(self, items: Iterable[tuple[K, V]] = ()) -> None:
-        branches: list[list[dict[K, V]]] = [[{} for _ in range(WIDTH)] for _ in range(WIDTH)]
+        leaves: dict[tuple[int, int], dict[K, V]] = {}
         for key, value in items:
-            outer, inner = _path(key)
-            branches[outer][inner][key] = value
-        self._branches = tuple(map(tuple, branches))
-        self._size = sum(len(leaf) for leaves in branches for leaf in leaves)
+            leaves.setdefault(_path(key), {})[key] = value
+        nothing: dict[K, V] = {}  # shared by all empty branches: a leaf is never changed
+        touched = {outer for outer, _ in leaves}
+        bare = (nothing,) * WIDTH
+        self._branches = tuple(
+            tuple(leaves.get((outer, inner), nothing) for inner in range(WIDTH)) if outer in touched else bare
+            for outer in range(WIDTH)
+        )
+        self._size = sum(map(len, leaves.values()))
 
     def set(self, key: K, value: V) -> "KeyMap[K, V]":
         """The map in which `key` has `value`."""

@@ -1,0 +1,155 @@
+"""Replay over Arrow says of every record's state what the reference machine says."""
+
+import pyarrow as pa
+from hypothesis import given
+from hypothesis import strategies as st
+
+from state_model.batches import coalesce
+from state_model.columnar import schemas
+from state_model.columnar.replay import replay_records
+from state_model.machine import PartitionState, apply
+from state_model.share_records import (
+    SharePartitionKey,
+    ShareRecord,
+    ShareSnapshot,
+    ShareUpdate,
+    StateBatch,
+    Tombstone,
+)
+from state_model.uuids import ZERO_UUID
+
+KEYS = [SharePartitionKey(group_id="g", topic_id=ZERO_UUID, partition=partition) for partition in range(2)]
+TYPE_NAMES = {ShareSnapshot: "snapshot", ShareUpdate: "update", Tombstone: "tombstone"}
+STATE_FIELDS = [
+    "snapshot_epoch",
+    "state_epoch",
+    "leader_epoch",
+    "start_offset",
+    "delivery_complete_count",
+    "create_timestamp_ms",
+    "write_timestamp_ms",
+]
+FROM_LOG = {
+    "leader_epoch_max_from_log": "leader_epoch_max",
+    "state_epoch_max_from_log": "state_epoch_max",
+    "update_count_from_log": "update_count",
+    "snapshot_log_offset": "snapshot_log_offset",
+    "life_log_offset": "life_log_offset",
+    "log_offset": "log_offset",
+}
+
+EPOCHS = st.integers(-1, 3)
+STARTS = st.integers(-1, 15)
+BATCHES = st.lists(
+    st.builds(
+        lambda first, size, state, count: StateBatch(
+            first_offset=first, last_offset=first + size, delivery_state=state, delivery_count=count
+        ),
+        st.integers(0, 20) | st.sampled_from([1 << 62, (1 << 63) - 30]),
+        st.integers(0, 6),
+        st.integers(0, 4),
+        st.integers(0, 3) | st.just(32767),
+    ),
+    max_size=4,
+).map(tuple)
+SNAPSHOTS = st.builds(
+    ShareSnapshot,
+    snapshot_epoch=EPOCHS,
+    state_epoch=EPOCHS,
+    leader_epoch=EPOCHS,
+    start_offset=STARTS,
+    create_timestamp_ms=st.integers(0, 2),
+    write_timestamp_ms=st.integers(0, 2),
+    state_batches=BATCHES,
+    delivery_complete_count=EPOCHS,
+)
+UPDATES = st.builds(
+    ShareUpdate,
+    snapshot_epoch=EPOCHS,
+    leader_epoch=EPOCHS,
+    start_offset=STARTS,
+    state_batches=BATCHES,
+    delivery_complete_count=EPOCHS,
+)
+VALUES = st.one_of(UPDATES, UPDATES, SNAPSHOTS, st.just(Tombstone()))
+LOGS = st.lists(st.tuples(st.sampled_from(KEYS), VALUES), min_size=1, max_size=14)
+
+
+def row(log_offset, record):
+    value = record.value
+    batches = getattr(value, "state_batches", None)
+    return {
+        "log_topic_id": ZERO_UUID,
+        "state_partition": 0,
+        "log_offset": log_offset,
+        "timestamp_ms": log_offset,
+        "log_time_ms": log_offset,
+        "record_type": TYPE_NAMES[type(value)],
+        "group_id": record.key.group_id,
+        "topic_id": record.key.topic_id,
+        "partition": record.key.partition,
+        "value_version": None if batches is None else 0,
+        **{name: getattr(value, name, None) for name in STATE_FIELDS},
+        "state_batches": None
+        if batches is None
+        else [
+            {name: getattr(batch, name) for name in ("first_offset", "last_offset", "delivery_state", "delivery_count")}
+            for batch in batches
+        ],
+        "unknown_tags": [],
+        "trailing_bytes": 0,
+        "record_bytes": 0,
+        "log_leader_epoch": 0,
+        "below_log_start": False,
+        "uncommitted": False,
+    }
+
+
+def replayed(log, update_limit):
+    """The Arrow replay, and the reference's state after each record."""
+    records = [ShareRecord(key=key, value=value) for key, value in log]
+    table = pa.Table.from_pylist([row(offset, one) for offset, one in enumerate(records)], schema=schemas.SHARE_RECORD)
+    states = [PartitionState(update_limit=update_limit)]
+    for offset, record in enumerate(records):
+        states.append(apply(states[-1], offset, offset, record))
+    return replay_records(table, update_limit=update_limit), states
+
+
+def assert_scalars(told, held):
+    assert {name: told[name] for name in STATE_FIELDS} == {name: getattr(held, name) for name in STATE_FIELDS}
+    assert {name: told[name] for name in FROM_LOG} == {name: getattr(held, ours) for name, ours in FROM_LOG.items()}
+
+
+@given(LOGS, st.integers(0, 4))
+def test_the_state_at_the_end_is_the_references(log, update_limit):
+    ours, states = replayed(log, update_limit)
+    held = states[-1].share_partitions
+    told = {one["partition"]: one for one in ours.state.to_pylist()}
+    assert told.keys() == {key.partition for key in held}
+    for key, state in held.items():
+        assert_scalars(told[key.partition], state)
+        ranges = tuple(
+            StateBatch(
+                first_offset=one["first_offset"],
+                last_offset=one["last_offset"],
+                delivery_state=one["delivery_state"],
+                delivery_count=one["delivery_count"],
+            )
+            for one in told[key.partition]["state_batches"]
+        )
+        assert ranges == coalesce(state.state_batches)
+        assert (told[key.partition]["completeness"] == "provisional") is state.is_provisional
+
+
+@given(LOGS, st.integers(0, 4))
+def test_the_history_is_the_reference_after_each_record(log, update_limit):
+    ours, states = replayed(log, update_limit)
+    history = ours.history.to_pylist()
+    assert [one["log_offset"] for one in history] == list(range(len(log)))
+    for told, (key, value), state in zip(history, log, states[1:], strict=True):
+        held = state.share_partitions.get(key)
+        assert told["partition"] == key.partition
+        assert told["record_type"] == TYPE_NAMES[type(value)]
+        if held is not None:
+            assert_scalars(told, held)
+            assert told["state_batch_count"] == len(coalesce(held.state_batches))
