@@ -1,0 +1,177 @@
+"""The house rules that no linter knows: sizes, names, words, links, and that tests mirror the source."""
+
+import ast
+import re
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+PACKAGES = ("state_model", "kafka_log", "pyspark_kafka_log", "lake", "jobs", "sharelens", "bench", "tools")
+MAX_FUNCTION_LINES = 70
+MAX_MODULE_LINES = 500
+MAX_FILE_BYTES = 4 << 20
+# Written in pieces, so that this file may be looked at like any other.
+BANNED = {
+    "a note of unfinished work": r"\b(TO" + r"DO|FIX" + r"ME|X" + r"XX|HA" + r"CK)\b",
+    "talk about how the project was written": r"\b(chat"
+     r"gpt|cla"
+     r"ude|lang"
+     r"uage model|coding ag"
+     r"ent)\b",
+    "a path of one machine": r"(?<![\w.])/(wo" + r"rk|ro" + r"ot|home/\w+)/",
+    "a package registry's address": r"\b(py"
+     r"pi\.org|files\.python"
+     r"hosted\.org|repo1\.ma"
+     r"ven\.org|npm"
+     r"js\.(org|com))",
+}
+TEXT_SUFFIXES = {".py", ".md", ".toml", ".yaml", ".yml", ".txt", ".properties", ".sql", ".cfg", ""}
+# Tests of a property that several modules of the package keep together.
+TESTS_OF_A_WHOLE_PACKAGE = {"tests/unit/kafka_log/test_damage.py"}
+CHANGELOG_HEADING = re.compile(r"^## \[(Unreleased|\d+\.\d+\.\d+)\]( - \d{4}-\d{2}-\d{2})?$")
+CHANGELOG_SECTIONS = {"Added", "Changed", "Deprecated", "Removed", "Fixed", "Security"}
+
+
+def _files() -> list[Path]:
+    """Every file under version control or about to be."""
+    listed = subprocess.run(
+        ["git", "ls-files", "--cached", "--others", "--exclude-standard"],
+        cwd=ROOT, capture_output=True, text=True, check=True,
+    )  # fmt: skip
+    return [ROOT / name for name in listed.stdout.splitlines() if (ROOT / name).is_file()]
+
+
+def _modules() -> list[Path]:
+    return sorted(path for package in PACKAGES for path in (ROOT / package).rglob("*.py"))
+
+
+def _texts() -> list[Path]:
+    texts = [path for path in _files() if path.suffix in TEXT_SUFFIXES and path.name != "LICENSE"]
+    assert len(texts) > 50
+    return texts
+
+
+def _functions(path: Path) -> Iterator[ast.FunctionDef | ast.AsyncFunctionDef]:
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            yield node
+
+
+def test_functions_fit_on_a_page():
+    seen = 0
+    long = []
+    for path in _modules():
+        for function in _functions(path):
+            seen += 1
+            lines = (function.end_lineno or 0) - function.lineno + 1
+            if lines > MAX_FUNCTION_LINES:
+                long.append(f"{path.relative_to(ROOT)}:{function.lineno} {function.name}: {lines} lines")
+    assert seen > 100
+    assert long == []
+
+
+def test_modules_keep_to_their_budget():
+    sizes = {str(path.relative_to(ROOT)): len(path.read_text(encoding="utf-8").splitlines()) for path in _modules()}
+    assert len(sizes) > 20
+    assert {name: lines for name, lines in sizes.items() if lines > MAX_MODULE_LINES} == {}
+
+
+def test_error_classes_end_in_error_and_say_when_they_are_raised():
+    seen = 0
+    wrong = []
+    for path in _modules():
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if not isinstance(node, ast.ClassDef) or not any("Error" in ast.unparse(base) for base in node.bases):
+                continue
+            seen += 1
+            said = ast.get_docstring(node) or ""
+            if not node.name.endswith("Error") or not said.startswith("Raised when "):
+                wrong.append(f"{path.relative_to(ROOT)}:{node.lineno} {node.name}: {said[:40]!r}")
+    assert seen > 5
+    assert wrong == []
+
+
+def test_modules_and_public_functions_say_what_they_are():
+    seen = 0
+    silent = []
+    for path in _modules():
+        tree = ast.parse(path.read_text(encoding="utf-8"))
+        if not ast.get_docstring(tree):
+            silent.append(str(path.relative_to(ROOT)))
+        for node in tree.body:
+            public = isinstance(node, ast.FunctionDef | ast.ClassDef) and not node.name.startswith("_")
+            seen += public
+            if public and not ast.get_docstring(node):
+                silent.append(f"{path.relative_to(ROOT)}:{node.lineno} {node.name}")
+    assert seen > 100
+    assert silent == []
+
+
+@pytest.mark.parametrize("what", sorted(BANNED))
+def test_files_do_not_contain(what):
+    pattern = re.compile(BANNED[what], re.IGNORECASE if "talk" in what else 0)
+    found = []
+    for path in _texts():
+        for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1):
+            if pattern.search(line):
+                found.append(f"{path.relative_to(ROOT)}:{number}: {line.strip()[:80]}")
+    assert found == []
+
+
+def test_no_file_is_large():
+    sizes = {str(path.relative_to(ROOT)): path.stat().st_size for path in _files()}
+    assert {name: size for name, size in sizes.items() if size > MAX_FILE_BYTES} == {}
+
+
+def test_links_in_the_docs_lead_somewhere():
+    links = 0
+    dead = []
+    for page in [path for path in _files() if path.suffix == ".md"]:
+        for target in re.findall(r"\]\(([^)\s]+)\)", page.read_text(encoding="utf-8")):
+            if re.match(r"[a-z]+:", target) or target.startswith("#"):
+                continue
+            links += 1
+            if not (page.parent / target.partition("#")[0]).exists():
+                dead.append(f"{page.relative_to(ROOT)}: {target}")
+    assert links > 5
+    assert dead == []
+
+
+def test_changelog_keeps_its_shape():
+    lines = (ROOT / "CHANGELOG.md").read_text(encoding="utf-8").splitlines()
+    assert lines[0] == "# Changelog"
+    headings = [line for line in lines if line.startswith("## ")]
+    assert headings
+    assert all(CHANGELOG_HEADING.match(line) for line in headings)
+    sections = [line.removeprefix("### ") for line in lines if line.startswith("### ")]
+    assert sections
+    assert set(sections) <= CHANGELOG_SECTIONS
+
+
+def test_unit_test_files_mirror_the_source():
+    orphans = []
+    tests = [path for path in (ROOT / "tests" / "unit").rglob("test_*.py") if path.parent != ROOT / "tests" / "unit"]
+    assert len(tests) > 10
+    for path in tests:
+        folder = ROOT / path.parent.relative_to(ROOT / "tests" / "unit")
+        subject = path.stem.removeprefix("test_")
+        if str(path.relative_to(ROOT)) in TESTS_OF_A_WHOLE_PACKAGE:
+            continue
+        if not folder.is_dir() or not _names_a_part_of(folder, subject):
+            orphans.append(str(path.relative_to(ROOT)))
+    assert orphans == []
+
+
+def _names_a_part_of(folder: Path, subject: str) -> bool:
+    """Whether the subject is a module or package of the folder, or begins with one's name (test_x_properties)."""
+    parts = {path.stem for path in folder.iterdir() if path.suffix == ".py" or path.is_dir()}
+    return any(subject == part or subject.startswith(f"{part}_") for part in parts)
+
+
+def test_defaults_that_travel_with_the_wheel_are_the_ones_of_the_checkout():
+    text = (ROOT / "pyproject.toml").read_text(encoding="utf-8")
+    assert '"conf/base" = "jobs/conf/base"' in text
+    assert not (ROOT / "jobs" / "conf").exists()
