@@ -1,0 +1,133 @@
+"""Kafka's own tool on the same segments: DumpLogSegments prints every record of the state log as text.
+
+The tool is fetched from the public Maven repository by Spark's own resolver, once, and kept.
+"""
+
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import pyspark
+
+from bench.log_files import STATE_TOPIC
+from jobs.java import find_java, launcher_home
+from jobs.places import keep_folder
+from state_model.errors import SharelensError
+
+KAFKA_VERSION = "4.3.1"
+PACKAGE = f"org.apache.kafka:kafka-tools:{KAFKA_VERSION}"
+MAIN_CLASS = "org.apache.kafka.tools.DumpLogSegments"
+RESOLVE_TIMEOUT_S = 600
+DUMP_TIMEOUT_S = 3600
+RECORD_LINE = b"| offset: "
+READ_BYTES = 1 << 20
+
+
+class ToolUnavailableError(SharelensError):
+    """Raised when Kafka's tools are not there and could not be fetched."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Dumped:
+    """What the tool did: records and bytes that it printed, and the seconds of its process, JVM start included."""
+
+    records: int
+    printed_bytes: int
+    seconds: float
+
+
+def tools_folder() -> Path:
+    """Where the jars of Kafka's tools are kept."""
+    return keep_folder() / f"kafka-tools-{KAFKA_VERSION}"
+
+
+def fetch_tools() -> Path:
+    """The folder of the jars; fetched first when they are missing.
+
+    Raises:
+        ToolUnavailableError: without them and without a way to get them; the message is one line.
+    """
+    folder = tools_folder()
+    if not (folder / f"org.apache.kafka_kafka-tools-{KAFKA_VERSION}.jar").is_file():
+        with tempfile.TemporaryDirectory(prefix="sharelens-tools-") as scratch:
+            _resolve(Path(scratch))
+            folder.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            shutil.rmtree(folder, ignore_errors=True)
+            shutil.copytree(Path(scratch) / "jars", folder)
+    return folder
+
+
+def dump(log_directory: Path) -> Dumped:
+    """Print all records of the state log of a directory and count them.
+
+    Raises:
+        ToolUnavailableError: no Java, no tools, or the tool failed.
+    """
+    segments = sorted(log_directory.glob(f"{STATE_TOPIC}-*/*.log"))
+    files = ",".join(str(path) for path in segments if path.stat().st_size)
+    command = [
+        str(find_java().program),
+        *("-cp", str(fetch_tools() / "*"), MAIN_CLASS),
+        *("--share-group-state-decoder", "--print-data-log", "--files", files),
+    ]
+    started = time.perf_counter()
+    with (
+        tempfile.TemporaryFile() as problems,
+        subprocess.Popen(command, stdout=subprocess.PIPE, stderr=problems) as tool,
+    ):
+        assert tool.stdout is not None
+        records, printed = 0, 0
+        for line in tool.stdout:
+            printed += len(line)
+            records += line.startswith(RECORD_LINE)
+        code = tool.wait(DUMP_TIMEOUT_S)
+        seconds = time.perf_counter() - started
+        problems.seek(0)
+        told = problems.read(READ_BYTES).decode(errors="replace").splitlines()
+    if code != 0 or records == 0:
+        raise ToolUnavailableError(f"DumpLogSegments printed {records} records and ended with {code}: {told[-1:]}")
+    return Dumped(records=records, printed_bytes=printed, seconds=seconds)
+
+
+def _resolve(scratch: Path) -> None:
+    """Let spark-submit resolve the package for a script that does nothing; the jars come to `scratch/jars`."""
+    script = scratch / "nothing.py"
+    script.touch()
+    command = [
+        str(Path(pyspark.__file__).parent / "bin" / "spark-submit"),
+        *("--master", "local[1]", "--packages", PACKAGE, "--conf", f"spark.jars.ivy={scratch}", str(script)),
+    ]
+    environment = {
+        **os.environ,
+        "JAVA_HOME": str(launcher_home(find_java())),
+        "PYSPARK_PYTHON": sys.executable,
+        "PYSPARK_DRIVER_PYTHON": sys.executable,
+    }
+    try:
+        done = subprocess.run(command, env=environment, capture_output=True, timeout=RESOLVE_TIMEOUT_S, check=False)
+    except (OSError, subprocess.TimeoutExpired) as error:
+        raise ToolUnavailableError(f"{PACKAGE} could not be fetched: {error}") from None
+    if not any((scratch / "jars").glob("org.apache.kafka_kafka-tools-*.jar")):
+        raise ToolUnavailableError(f"{PACKAGE} could not be fetched (spark-submit ended with {done.returncode})")
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Dump the directory that is named and say what it took."""
+    (name,) = sys.argv[1:] if arguments is None else arguments
+    try:
+        dumped = dump(Path(name))
+    except SharelensError as error:
+        print(f"skipped: {error}", file=sys.stderr)
+        return 1
+    print(f"{dumped.records} records printed in {dumped.seconds:.1f} s ({dumped.printed_bytes} bytes)")
+    return 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())
