@@ -195,12 +195,13 @@ def new_names(lake: Path, names: pa.Table) -> pa.Table:
     return pa.Table.from_pylist(rows, schema=NAME)
 
 
-def directory_names(lake: Path, partitions: Sequence[LogPartition]) -> pa.Table:
-    """NAME rows that the partition directories tell and the lake doesn't know yet."""
-    found = {(p.topic_id, p.topic) for p in partitions if p.topic_id != ZERO_UUID}
+def told_names(lake: Path, partitions: Sequence[LogPartition], given: dict[str, str]) -> pa.Table:
+    """NAME rows that partition directories and --topic-names tell and the lake doesn't know yet."""
+    found = {(p.topic_id, p.topic): "partition.metadata" for p in partitions if p.topic_id != ZERO_UUID}
+    found |= {pair: "topic_names" for pair in given.items() if pair not in found}
     rows = [
-        {"topic_id": topic_id, "topic": topic, "source": "partition.metadata", "valid_from_ms": None}
-        for topic_id, topic in sorted(found)
+        {"topic_id": topic_id, "topic": topic, "source": source, "valid_from_ms": None}
+        for (topic_id, topic), source in sorted(found.items())
     ]
     return new_names(lake, pa.Table.from_pylist(rows, schema=NAME))
 

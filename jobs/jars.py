@@ -82,7 +82,9 @@ def _fetch(folder: Path) -> None:
         fetched = {path.name.partition("_")[2]: path for path in (Path(scratch) / "jars").glob("io.delta_*.jar")}
         lacking = [name for name in JARS if name not in fetched]
         if lacking:
-            raise JarsError(f"could not fetch {DELTA_PACKAGE}: {_reason(report)}; repeat with a network: {FETCH_COMMAND}")
+            raise JarsError(
+                f"could not fetch {DELTA_PACKAGE}: {_reason(report)}; repeat with a network: {FETCH_COMMAND}"
+            )
         for name in JARS:
             write_whole(folder / name, fetched[name].read_bytes(), mode=0o644)
 

@@ -11,7 +11,7 @@ class RunOptions:
     """Options of `run` and its stages.
 
     `until_ms`: only records whose log time lies below it; `rebuild`: "decode" or "replay" starts over from bronze or
-    silver; `stages`: which stages to run, a subset of STAGES in order.
+    silver; `topic_names`: names by topic id for topics that left no directory; `stages`: which stages to run, a subset of STAGES in order.
     """
 
     lake: Path
@@ -20,7 +20,7 @@ class RunOptions:
     cluster_id: str | None = None
     include_uncommitted: bool = False
     include_deleted: bool = False
-    topic_names: Path | None = None
+    topic_names: dict[str, str] = field(default_factory=dict)
     rebuild: str | None = None
     lock_timeout_s: float = 60.0
     require_rows: bool = False

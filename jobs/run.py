@@ -160,7 +160,7 @@ class Pipeline:
             lowest=lowest,
         )
         rows = plan.extent_rows(extents, cluster_id=cluster_id, run=self._next_run("topics"), stamp=self._stamp())
-        names = decode.directory_names(self._lake, partitions)
+        names = decode.told_names(self._lake, partitions, self._options.topic_names)
         if rows or names.num_rows:
             self._begin("topics", rows, extents)
             decode.commit_names(self._lake, "topics", books.done(self._lake, "topics"), cluster_id, names)

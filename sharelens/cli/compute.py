@@ -72,6 +72,8 @@ def _run_options(stages: tuple[str, ...], asked: dict[str, Any], settings: Any) 
     from jobs.options import RunOptions
 
     names = asked.get("topic_names")
+    from sharelens.topic_names import read_topic_names
+
     return RunOptions(
         lake=Path(asked["lake"]),
         log_dirs=tuple(asked.get("log_dir", ())),
@@ -79,7 +81,7 @@ def _run_options(stages: tuple[str, ...], asked: dict[str, Any], settings: Any) 
         cluster_id=asked.get("cluster_id"),
         include_uncommitted=asked.get("include_uncommitted", False),
         include_deleted=asked.get("include_deleted", False),
-        topic_names=None if names is None else Path(names),
+        topic_names={} if names is None else read_topic_names(names),
         rebuild=asked.get("rebuild"),
         lock_timeout_s=settings.lock_timeout_s,
         require_rows=asked["require_rows"],
