@@ -209,11 +209,11 @@ def show(answer: Answer | Report, shown: Shown) -> None:
         _show_rows(answer, shown)
     for warning in answer.warnings:
         say(f"warning: {warning}")
-    if answer.summary is not None:
+    for line in (answer.summary or "").splitlines():
         if shown.form is Form.TEXT:
-            tell(answer.summary)
+            tell(line)
         else:
-            say(answer.summary)
+            say(line)
 
 
 def _show_rows(answer: Answer, shown: Shown) -> None:

@@ -1,0 +1,108 @@
+"""Small log directories for tests: a few state records in, folders as a broker leaves them."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+from kafka_log.writer import encode_log, record_columns, write_checkpoints, write_meta, write_partition
+from state_model.columnar.encode import encode_share_records
+from state_model.columnar.schemas import SHARE_RECORD
+
+STATE_TOPIC = "__share_group_state"
+STATE_TOPIC_ID = "AAAAAAAAAAAAAAAAAAAAAQ"
+ORDERS_ID = "AAAAAAAAAAAAAAAAAAAABQ"
+START_MS = 1_790_000_000_000
+Batch = tuple[int, int, int, int]
+"""First offset, last offset, delivery state, delivery count."""
+
+
+def snapshot(group: str = "g", partition: int = 0, *, start: int = 0, epoch: int = 0, **more: Any) -> dict[str, Any]:
+    """A ShareSnapshot of the topic `orders`; `batches` as tuples; `at_ms` is the record's timestamp."""
+    stamps = {"state_epoch": 1, "create_timestamp_ms": START_MS, "write_timestamp_ms": START_MS}
+    return _record("snapshot", group, partition, start=start, epoch=epoch, **{**stamps, **more})
+
+
+def update(group: str = "g", partition: int = 0, *, start: int = -1, epoch: int = 0, **more: Any) -> dict[str, Any]:
+    """A ShareUpdate."""
+    return _record("update", group, partition, start=start, epoch=epoch, **more)
+
+
+def tombstone(
+    group: str = "g", partition: int = 0, *, topic_id: str = ORDERS_ID, at_ms: int = START_MS
+) -> dict[str, Any]:
+    """A tombstone."""
+    return {
+        "record_type": "tombstone",
+        "group_id": group,
+        "topic_id": topic_id,
+        "partition": partition,
+        "timestamp_ms": at_ms,
+    }
+
+
+def _record(kind: str, group: str, partition: int, *, start: int, epoch: int, **more: Any) -> dict[str, Any]:
+    at_ms = more.pop("at_ms", START_MS)
+    batches: Sequence[Batch] = more.pop("batches", ())
+    names = ("first_offset", "last_offset", "delivery_state", "delivery_count")
+    return {
+        "record_type": kind,
+        "group_id": group,
+        "topic_id": more.pop("topic_id", ORDERS_ID),
+        "partition": partition,
+        "timestamp_ms": at_ms,
+        "value_version": 0,
+        "snapshot_epoch": epoch,
+        "leader_epoch": more.pop("leader_epoch", 0),
+        "start_offset": start,
+        "delivery_complete_count": more.pop("delivery_complete_count", 0),
+        "state_batches": [dict(zip(names, batch, strict=True)) for batch in batches],
+        "unknown_tags": [],
+        **more,
+    }
+
+
+def write_state_partition(
+    directory: Path,
+    records: Sequence[dict[str, Any]],
+    *,
+    number: int = 0,
+    topic_id: str = STATE_TOPIC_ID,
+    base_offset: int = 0,
+) -> Path:
+    """The folder of one state partition that holds the records at ascending offsets, one a batch."""
+    described = {
+        "trailing_bytes": 0,
+        "record_bytes": 0,
+        "log_leader_epoch": 0,
+        "below_log_start": False,
+        "uncommitted": False,
+    }
+    position = {"log_topic_id": topic_id, "state_partition": number, "log_offset": 0, "log_time_ms": 0}
+    rows = pa.RecordBatch.from_pylist([position | described | record for record in records], schema=SHARE_RECORD)
+    encoded = encode_share_records(rows)
+    columns = record_columns(
+        [value.as_py() for value in encoded.column("key")],
+        [value.as_py() for value in encoded.column("value")],
+        [record["timestamp_ms"] for record in records],
+    )
+    log = encode_log(columns, records_per_batch=1, base_offset=base_offset)
+    return write_partition(directory, STATE_TOPIC, number, log, topic_id=topic_id)
+
+
+def write_log_directory(
+    directory: Path, records: Sequence[dict[str, Any]], *, cluster_id: str | None = None, committed: int | None = None
+) -> Path:
+    """A log directory with state partition 0 and a folder of the topic `orders`."""
+    directory.mkdir(parents=True, exist_ok=True)
+    write_state_partition(directory, records)
+    user = directory / "orders-0"
+    user.mkdir()
+    (user / "00000000000000000000.log").write_bytes(b"")
+    (user / "partition.metadata").write_text(f"version: 0\ntopic_id: {ORDERS_ID}", encoding="ascii")
+    if cluster_id is not None:
+        write_meta(directory, cluster_id=cluster_id, node_id=1)
+    if committed is not None:
+        write_checkpoints(directory, high_watermarks={(STATE_TOPIC, 0): committed})
+    return directory

@@ -1,0 +1,239 @@
+"""Answers straight from a log directory: cuts, what is missing, what is held back, what is refused."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from sharelens.asked import CutAsked, Source
+from sharelens.filters import parse_wanted
+from sharelens.output import Answer
+from sharelens.questions.evidence import Span
+from sharelens.questions.log_evidence import LogEvidence, open_log_evidence
+from sharelens.questions.records import records
+from sharelens.questions.state import state
+from sharelens.questions.status import log_status
+from state_model.errors import SharelensError, UsageError
+from tests.state_logs import (
+    ORDERS_ID,
+    START_MS,
+    STATE_TOPIC,
+    snapshot,
+    tombstone,
+    update,
+    write_log_directory,
+    write_state_partition,
+)
+
+EVERYTHING = parse_wanted([], [], [])
+NOW = CutAsked()
+STORY = [
+    snapshot(start=-1, delivery_complete_count=-1),
+    update(start=0, batches=[(0, 4, 2, 1), (5, 9, 0, 1)], at_ms=START_MS + 1000),
+    update(start=5, batches=[(5, 6, 2, 2)], at_ms=START_MS + 2000),
+    snapshot("h", 1, start=7, at_ms=START_MS + 3000),
+    tombstone("h", 1, at_ms=START_MS + 4000),
+]
+
+
+def evidence(directory: Path, **more: Any) -> LogEvidence:
+    return open_log_evidence(Source(log_dirs=(str(directory),), **more))
+
+
+def rows(answer: Answer) -> list[dict[str, Any]]:
+    return answer.table.to_pylist()
+
+
+def ranges(row: dict[str, Any]) -> list[tuple[int, ...]]:
+    names = ("first_offset", "last_offset", "delivery_state", "delivery_count")
+    return [tuple(batch[name] for name in names) for batch in row["state_batches"]]
+
+
+@pytest.fixture
+def story(tmp_path: Path) -> Path:
+    return write_log_directory(tmp_path / "logs", STORY)
+
+
+def test_the_state_now_leaves_out_deleted_share_partitions(story: Path) -> None:
+    (row,) = rows(state(evidence(story), EVERYTHING, NOW))
+    assert (row["group_id"], row["topic"], row["partition"], row["start_offset"]) == ("g", "orders", 0, 5)
+    assert ranges(row) == [(5, 6, 2, 2), (7, 9, 0, 1)]
+    assert (row["state_partition"], row["log_offset"], row["completeness"]) == (0, 2, "complete")
+    assert row["state_batches"][0]["delivery_state_name"] == "ACKNOWLEDGED"
+
+
+@pytest.mark.parametrize(
+    ("cut", "groups"),
+    [
+        (CutAsked(at_offsets={0: -1}), []),
+        (CutAsked(at_offsets={0: 0}), ["g"]),
+        (CutAsked(at_offsets={0: 3}), ["g", "h"]),
+        (CutAsked(as_of_ms=START_MS), ["g"]),
+        (CutAsked(as_of_ms=START_MS + 3999), ["g", "h"]),
+        (CutAsked(as_of_ms=START_MS + 4000), ["g"]),
+    ],
+)
+def test_a_cut_is_a_prefix_of_the_log(story: Path, cut: CutAsked, groups: list[str]) -> None:
+    assert [row["group_id"] for row in rows(state(evidence(story), EVERYTHING, cut))] == groups
+
+
+def test_a_cut_past_the_end_is_answered_as_of_there_and_says_so(story: Path) -> None:
+    late = state(evidence(story), EVERYTHING, CutAsked(as_of_ms=START_MS + 10_000))
+    assert len(rows(late)) == 1
+    assert "answered as of there" in late.warnings[0]
+    beyond = state(evidence(story), EVERYTHING, CutAsked(at_offsets={0: 99}))
+    assert beyond.warnings == ("state partition 0 ends at log offset 4; answered as of there, not of 99",)
+
+
+def test_a_time_before_the_evidence_is_refused(story: Path) -> None:
+    with pytest.raises(SharelensError, match="lies before the evidence in .*, which begins at"):
+        state(evidence(story), EVERYTHING, CutAsked(as_of_ms=START_MS - 1))
+
+
+def test_a_state_partition_that_is_not_there_is_refused_with_those_that_are(story: Path) -> None:
+    with pytest.raises(UsageError, match="no state partition 7 in .*; there: 0"):
+        state(evidence(story), EVERYTHING, CutAsked(at_offsets={7: 1}))
+
+
+@pytest.mark.parametrize(
+    ("groups", "topics", "partitions", "message"),
+    [
+        (["nobody"], [], [], "no share group nobody in .*; groups there: g, h"),
+        ([], ["shipping"], [], "no topic shipping in .*; topics with share state: orders"),
+        ([], ["AAAAAAAAAAAAAAAAAAAACQ"], [], "no share state for topic AAAAAAAAAAAAAAAAAAAACQ in .*: orders"),
+        (["g"], ["orders"], [9], "no such share partition in .*; share partitions there: orders:0"),
+    ],
+)
+def test_an_unknown_name_is_refused_with_the_names_that_are_there(
+    story: Path, groups: list[str], topics: list[str], partitions: list[int], message: str
+) -> None:
+    with pytest.raises(UsageError, match=message):
+        state(evidence(story), parse_wanted(groups, topics, partitions), NOW)
+
+
+def test_a_deleted_share_partition_is_known_and_has_no_state(story: Path) -> None:
+    assert rows(state(evidence(story), parse_wanted(["h"], [], []), NOW)) == []
+
+
+@pytest.mark.parametrize("topic", ["orders", ORDERS_ID, "orders:0", f"{ORDERS_ID}:0,3"])
+def test_a_topic_is_meant_by_name_or_id(story: Path, topic: str) -> None:
+    assert len(rows(state(evidence(story), parse_wanted([], [topic], []), NOW))) == 1
+
+
+def test_records_come_in_log_order_within_half_open_bounds(story: Path) -> None:
+    every = rows(records(evidence(story), EVERYTHING, Span()))
+    assert [row["type"] for row in every] == ["snapshot", "update", "update", "snapshot", "tombstone"]
+    assert every[4]["state_batches"] is None
+    some = rows(records(evidence(story), EVERYTHING, Span(from_offset=1, to_offset=3)))
+    assert [row["log_offset"] for row in some] == [1, 2]
+    timed = rows(records(evidence(story), EVERYTHING, Span(from_ms=START_MS + 1000, to_ms=START_MS + 3000)))
+    assert [row["log_offset"] for row in timed] == [1, 2]
+    assert rows(records(evidence(story), EVERYTHING, Span(state_partitions=frozenset({3})))) == []
+
+
+def test_records_above_the_high_watermark_are_held_back_unless_asked_for(tmp_path: Path) -> None:
+    logs = write_log_directory(tmp_path / "logs", STORY, committed=2)
+    held = evidence(logs)
+    (row,) = rows(state(held, EVERYTHING, NOW))
+    assert (row["log_offset"], row["completeness"]) == (1, "complete")
+    assert held.cover()[0].held_back == 3
+    (row,) = rows(state(evidence(logs, include_uncommitted=True), EVERYTHING, NOW))
+    assert (row["log_offset"], row["completeness"], row["completeness_reason"]) == (2, "uncommitted", "uncommitted")
+
+
+def test_a_lost_range_makes_the_state_incomplete_until_the_next_snapshot(tmp_path: Path) -> None:
+    story = [snapshot(), snapshot("h", 1), *(update(batches=[(n, n, 2, 1)]) for n in range(4)), snapshot(epoch=1)]
+    logs = write_log_directory(tmp_path / "logs", story)
+    segment = logs / f"{STATE_TOPIC}-0" / f"{0:020d}.log"
+    content = bytearray(segment.read_bytes())
+    third = sum(int.from_bytes(content[at + 8 : at + 12], "big") + 12 for at in _starts(content)[:3])
+    content[third + 70] ^= 0xFF
+    segment.write_bytes(content)
+    before = evidence(logs)
+    marks = {
+        row["group_id"]: row["completeness"] for row in rows(state(before, EVERYTHING, CutAsked(at_offsets={0: 5})))
+    }
+    assert marks == {"g": "incomplete", "h": "incomplete"}
+    assert {row["completeness"] for row in rows(state(before, EVERYTHING, CutAsked(at_offsets={0: 2})))} == {"complete"}
+    now = {row["group_id"]: row["completeness"] for row in rows(state(evidence(logs), EVERYTHING, NOW))}
+    assert now == {"g": "complete", "h": "incomplete"}
+    gaps = log_status(evidence(logs)).parts["gaps"].table.to_pylist()
+    assert gaps == [{"state_partition": 0, "first_log_offset": 3, "last_log_offset": 3, "reason": "quarantined"}]
+
+
+def _starts(content: bytearray) -> list[int]:
+    """Positions of the batches of a segment."""
+    found, at = [], 0
+    while at < len(content):
+        found.append(at)
+        at += int.from_bytes(content[at + 8 : at + 12], "big") + 12
+    return found
+
+
+def test_updates_without_their_snapshot_are_provisional_and_what_was_pruned_is_a_gap(tmp_path: Path) -> None:
+    logs = tmp_path / "logs"
+    write_state_partition(logs, [update(start=3, batches=[(3, 4, 2, 1)])], base_offset=10)
+    (row,) = rows(state(evidence(logs), EVERYTHING, NOW))
+    assert (row["completeness"], row["completeness_reason"]) == ("provisional", "orphan")
+    assert row["topic"] is None
+    gaps = log_status(evidence(logs)).parts["gaps"].table.to_pylist()
+    assert gaps == [{"state_partition": 0, "first_log_offset": 0, "last_log_offset": 9, "reason": "pruned"}]
+    with pytest.raises(SharelensError, match="log offset 5 of state partition 0 lies before the evidence"):
+        state(evidence(logs), EVERYTHING, CutAsked(at_offsets={0: 5}))
+
+
+def test_a_clock_that_ran_ahead_is_told_with_the_offset_to_ask_for(tmp_path: Path) -> None:
+    jumped = START_MS + 600_000
+    story = [
+        snapshot(),
+        snapshot("h", at_ms=jumped),
+        update(start=2, at_ms=START_MS + 1000),
+        update(start=3, at_ms=jumped),
+    ]
+    logs = write_log_directory(tmp_path / "logs", story)
+    answer = state(evidence(logs), EVERYTHING, CutAsked(as_of_ms=START_MS + 2000))
+    assert [row["log_offset"] for row in rows(answer)] == [0]
+    assert len(answer.warnings) == 1
+    assert answer.warnings[0].endswith("--at-offset 0:2")
+    assert state(evidence(logs), EVERYTHING, CutAsked(as_of_ms=jumped)).warnings == ()
+
+
+def test_names_of_topics_without_a_folder_may_be_given(tmp_path: Path) -> None:
+    names = tmp_path / "names"
+    names.write_text(f"{ORDERS_ID} bestellungen\n")
+    write_state_partition(tmp_path / "logs", STORY[:1])
+    (row,) = rows(state(evidence(tmp_path / "logs", topic_names=str(names)), EVERYTHING, NOW))
+    assert row["topic"] == "bestellungen"
+
+
+def test_directories_of_two_clusters_are_refused(tmp_path: Path) -> None:
+    one = write_log_directory(tmp_path / "one", STORY, cluster_id="first")
+    other = write_log_directory(tmp_path / "other", STORY, cluster_id="second")
+    with pytest.raises(UsageError, match="different clusters"):
+        open_log_evidence(Source(log_dirs=(str(one), str(other))))
+    with pytest.raises(UsageError, match="belongs to cluster first, not to second"):
+        evidence(one, cluster_id="second")
+    assert evidence(one).cluster_id == "first"
+    assert evidence(write_log_directory(tmp_path / "nameless", STORY), cluster_id="first").cluster_id == "first"
+
+
+def test_a_directory_without_the_state_topic_says_what_to_copy(tmp_path: Path) -> None:
+    (tmp_path / "orders-0").mkdir()
+    (tmp_path / "orders-0" / f"{0:020d}.log").write_bytes(b"")
+    with pytest.raises(SharelensError, match="no __share_group_state partition in"):
+        evidence(tmp_path)
+
+
+def test_more_log_than_allowed_is_refused_with_the_ways_on(story: Path) -> None:
+    with pytest.raises(SharelensError, match="--max-bytes allows .*sharelens run --log-dir"):
+        state(evidence(story, max_bytes=10), EVERYTHING, NOW)
+
+
+def test_nothing_is_written_beside_the_log(story: Path) -> None:
+    def listing() -> set[tuple[str, int]]:
+        return {(str(path), path.stat().st_mtime_ns) for path in story.rglob("*")}
+
+    before = listing()
+    state(evidence(story), EVERYTHING, NOW)
+    records(evidence(story), EVERYTHING, Span())
+    assert listing() == before
