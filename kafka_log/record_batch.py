@@ -24,6 +24,7 @@ HEADER_BYTES = 61
 LENGTH_PREFIX_BYTES = 12
 MINIMUM_HEADER_BYTES = 17
 CRC_START = 21
+OLD_CRC_START = 16
 SMALLEST_RECORD_BYTES = 7
 
 POSITION, BASE_OFFSET, LAST_OFFSET, SIZE, LEADER_EPOCH, MAGIC, CRC, ATTRIBUTES = range(8)
@@ -94,6 +95,7 @@ def _read_header(data: Bytes, at: int, size: int, row: Table) -> None:
         row[LAST_OFFSET] = row[BASE_OFFSET]
         row[LEADER_EPOCH] = -1
         row[CRC:] = 0
+        row[CRC] = _int32(data, at + 12) & 0xFFFFFFFF
         return
     row[LEADER_EPOCH] = _int32(data, at + 12)
     row[CRC] = _int32(data, at + 17) & 0xFFFFFFFF

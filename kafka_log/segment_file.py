@@ -1,5 +1,7 @@
 """One open segment file: is there a batch at a position, does its checksum fit, where does it go on after damage."""
 
+import zlib
+
 import crc32c
 import numpy as np
 import numpy.typing as npt
@@ -19,13 +21,16 @@ _CHAIN_HOPS = 64
 
 
 def crc_ok(data: Bytes, headers: Table) -> Mask:
-    """Whether the checksum of each batch fits; older message sets carry none that we check."""
+    """Whether the checksum of each batch fits: CRC-32C, and CRC-32 of messages older than magic 2."""
     view = data.data
     starts = headers[:, rb.POSITION]
     ranges = zip((starts + rb.CRC_START).tolist(), (starts + headers[:, rb.SIZE]).tolist(), strict=True)
     checksum = crc32c.crc32c
     sums = np.array([checksum(view[start:end]) for start, end in ranges], dtype=np.int64)
-    fits: Mask = (sums == headers[:, rb.CRC]) | (headers[:, rb.MAGIC] < 2)
+    for row in np.flatnonzero(headers[:, rb.MAGIC] < 2).tolist():
+        start, size = int(headers[row, rb.POSITION]), int(headers[row, rb.SIZE])
+        sums[row] = zlib.crc32(view[start + rb.OLD_CRC_START : start + size])
+    fits: Mask = sums == headers[:, rb.CRC]
     return fits
 
 
