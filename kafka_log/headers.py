@@ -11,7 +11,7 @@ from kafka_log import record_batch as rb
 from kafka_log.arrow import booleans, integers, repeated
 from kafka_log.index_file import locate
 from kafka_log.layout import PartitionDirectory
-from kafka_log.merge import known_epochs, superseded_from
+from kafka_log.merge import known_epochs, superseded_from, trusted_epochs
 from kafka_log.records import timestamp_types
 from kafka_log.schemas import TOPIC_BATCH
 from kafka_log.segment_file import Table
@@ -109,16 +109,22 @@ def _control_type(body: filesystem.Bytes, header: Table) -> str:
 
 def _merged(partition: LogPartition, from_offset: int, to_offset: int) -> tuple[Table, Kinds]:
     """The headers of all copies in a range: no batch of a replaced leader epoch, no batch that another one overlaps."""
-    scanned = [found for copy in partition.copies for found in _scan_copy(copy, from_offset, to_offset)]
+    scanned: list[tuple[Table, Kinds]] = []
+    epochs_found = []
+    for copy in partition.copies:
+        for table, kinds in _scan_copy(copy, from_offset, to_offset):
+            scanned.append((table, kinds))
+            epochs_found.append(trusted_epochs(copy, table))
     if not scanned:
         return np.zeros((0, rb.COLUMNS), dtype=np.int64), np.empty(0, dtype=np.object_)
     table = np.concatenate([headers for headers, _ in scanned])
     kinds = np.concatenate([kinds for _, kinds in scanned])
+    epochs = np.concatenate(epochs_found)
     starts = known_epochs(partition.copies)
-    for epoch in np.unique(table[:, rb.LEADER_EPOCH]).tolist():
-        first = int(table[table[:, rb.LEADER_EPOCH] == epoch, rb.BASE_OFFSET].min())
+    for epoch in np.unique(epochs).tolist():
+        first = int(table[epochs == epoch, rb.BASE_OFFSET].min())
         starts[epoch] = min(first, starts.get(epoch, first))
-    current = table[:, rb.LAST_OFFSET] < superseded_from(starts, table[:, rb.LEADER_EPOCH])
+    current = table[:, rb.LAST_OFFSET] < superseded_from(starts, epochs)
     table, kinds = table[current], kinds[current]
     order = np.lexsort((-table[:, rb.LAST_OFFSET], table[:, rb.BASE_OFFSET]))
     table, kinds = table[order], kinds[order]

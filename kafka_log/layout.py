@@ -40,8 +40,9 @@ class PartitionDirectory:
 
     `committed_end` is the checkpointed high watermark (exclusive): None when the directory has no such file and is
     taken whole, 0 when the file has no line for the partition and nothing is known to be committed. `remote_below`:
-    the log starts below the first local segment, the older part is in tiered storage. `leader_epochs`: (epoch, first
-    offset).
+    the log starts below the first local segment, the older part is in tiered storage. `log_start_known`: the
+    directory has a log-start-offset-checkpoint; without one, the first segment's base offset is a guess.
+    `leader_epochs`: (epoch, first offset).
     """
 
     topic: str
@@ -56,6 +57,7 @@ class PartitionDirectory:
     status: Status
     leader_epochs: tuple[tuple[int, int], ...] = ()
     cluster_id: str | None = None
+    log_start_known: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,7 +78,7 @@ class _Context:
     uri: str
     source_id: str
     cluster_id: str | None
-    log_starts: PartitionOffsets
+    log_starts: PartitionOffsets | None
     high_watermarks: PartitionOffsets | None
 
 
@@ -98,7 +100,7 @@ def scan_log_directory(
         uri=uri,
         source_id=f"{node}{uri}",
         cluster_id=meta.cluster_id,
-        log_starts=checkpoints.read_partition_offsets(files, uri, checkpoints.LOG_START_CHECKPOINT) or {},
+        log_starts=checkpoints.read_partition_offsets(files, uri, checkpoints.LOG_START_CHECKPOINT),
         high_watermarks=checkpoints.read_partition_offsets(files, uri, checkpoints.HIGH_WATERMARK_CHECKPOINT),
     )
     partitions, skipped = [], []
@@ -212,7 +214,7 @@ def _scan_partition(context: _Context, name: str, topic: str, partition: int, st
         raise LogDirectoryError(f"can't read {uri} (host {filesystem.host()}): {reason}") from error
     first = segments[0].base_offset if segments else 0
     key = (topic, partition)
-    log_start = context.log_starts.get(key, first) if status == "live" else first
+    log_start = (context.log_starts or {}).get(key, first) if status == "live" else first
     committed = context.high_watermarks.get(key, 0) if context.high_watermarks is not None else None
     return PartitionDirectory(
         topic=topic,
@@ -227,4 +229,5 @@ def _scan_partition(context: _Context, name: str, topic: str, partition: int, st
         status=status,
         leader_epochs=epochs,
         cluster_id=context.cluster_id,
+        log_start_known=context.log_starts is not None and status == "live",
     )

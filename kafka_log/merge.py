@@ -126,7 +126,7 @@ class Merge:
             return
         self._block_number += 1
         self._blocks[self._block_number] = block
-        epochs = _smoothed(block.headers[:, rb.LEADER_EPOCH])
+        epochs = trusted_epochs(state.copy, block.headers)
         for epoch in np.unique(epochs).tolist():
             first = int(block.headers[epochs == epoch, rb.BASE_OFFSET].min())
             self._epoch_starts[epoch] = min(first, self._epoch_starts.get(epoch, first))
@@ -250,14 +250,22 @@ def superseded_from(starts: dict[int, int], of: npt.NDArray[np.int64]) -> npt.ND
     return takeover[np.searchsorted(np.array(epochs, dtype=np.int64), of, side="right")]
 
 
-def _smoothed(epochs: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
-    """Leader epochs without single outliers: they only ascend, and the field lies outside the checksum."""
-    if len(epochs) < 3:
-        return epochs
-    triples = np.stack([epochs[:-2], epochs[1:-1], epochs[2:]])
-    smooth = epochs.copy()
-    smooth[1:-1] = np.median(triples, axis=0).astype(np.int64)
-    return smooth
+def trusted_epochs(copy: PartitionDirectory, headers: Table) -> npt.NDArray[np.int64]:
+    """The leader epochs that batches count under: the field lies outside the checksum, so an odd one is not believed.
+
+    Epochs only ascend, so a single outlier is smoothed away; one that the copy's own leader-epoch-checkpoint does not
+    know becomes the one which that file gives to the offset.
+    """
+    epochs = headers[:, rb.LEADER_EPOCH].copy()
+    if len(epochs) >= 3:
+        triples = np.stack([epochs[:-2], epochs[1:-1], epochs[2:]])
+        epochs[1:-1] = np.median(triples, axis=0).astype(np.int64)
+    known = np.array(copy.leader_epochs, dtype=np.int64).reshape(-1, 2)
+    unknown = ~np.isin(epochs, known[:, 0])
+    if len(known) and unknown.any():
+        place = np.searchsorted(known[:, 1], headers[unknown, rb.BASE_OFFSET], side="right") - 1
+        epochs[unknown] = known[np.maximum(place, 0), 0]
+    return epochs
 
 
 def _without_twins(rows: Table) -> Table:

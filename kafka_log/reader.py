@@ -15,7 +15,7 @@ from kafka_log import filesystem, headers, segments
 from kafka_log import record_batch as rb
 from kafka_log.index_file import header_at, locate, read_index
 from kafka_log.layout import PartitionDirectory, SegmentFile
-from kafka_log.merge import Merge
+from kafka_log.merge import Merge, trusted_epochs
 from kafka_log.records import RecordParser, problems
 from kafka_log.segments import CopyReader, Start
 from kafka_log.union import LogPartition
@@ -73,7 +73,7 @@ def _copy_end(copy: PartitionDirectory, committed_end: int) -> tuple[int, int]:
         )
         for block in reader.blocks():
             end = max(end, block.walked_to, *(damage.last_offset + 1 for damage in block.damages))
-            epoch = max(epoch, int(block.headers[-1, rb.LEADER_EPOCH])) if len(block.headers) else epoch
+            epoch = max(epoch, *trusted_epochs(copy, block.headers).tolist()[-1:], -1)
         if epoch >= 0:
             break
     return epoch, end

@@ -13,7 +13,8 @@ from state_model.uuids import ZERO_UUID
 class LogPartition:
     """A partition and its copies.
 
-    `log_start_offset` and `committed_end` (exclusive) are the maximum over the copies; `committed_end` is None when
+    `log_start_offset` and `committed_end` (exclusive) are the maximum over the copies that know theirs (of guessed
+    log starts the lowest counts: a copy may lack its first files); `committed_end` is None when
     no copy comes from a directory with a high watermark file.
     """
 
@@ -64,12 +65,14 @@ def _with_topic_ids(copies: list[PartitionDirectory]) -> list[PartitionDirectory
 
 
 def _unite_copies(copies: list[PartitionDirectory]) -> LogPartition:
+    starts = [copy.log_start_offset for copy in copies if copy.log_start_known]
+    guesses = [copy.log_start_offset for copy in copies if copy.segments] or [0]
     committed = [copy.committed_end for copy in copies if copy.committed_end is not None]
     return LogPartition(
         topic=copies[0].topic,
         topic_id=copies[0].topic_id,
         partition=copies[0].partition,
         copies=tuple(copies),
-        log_start_offset=max(copy.log_start_offset for copy in copies),
+        log_start_offset=max(starts) if starts else min(guesses),
         committed_end=max(committed) if committed else None,
     )
