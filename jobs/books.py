@@ -60,11 +60,11 @@ def is_committed(lake: Path, name: str, stage: str, run: int) -> bool:
     return (delta.committed_txn(delta.table_path(lake, name), stage) or 0) >= run
 
 
-def extents(lake: Path, filter: pc.Expression | None = None) -> list[dict[str, Any]]:
+def extents(lake: Path, where: pc.Expression | None = None) -> list[dict[str, Any]]:
     """Rows of bronze.ingest_extent as they are now, published or not."""
     if not scan.is_lake(lake):
         return []
-    return scan.dataset_at(lake, EXTENT).to_table(filter=filter).to_pylist()  # type: ignore[no-any-return]
+    return scan.dataset_at(lake, EXTENT).to_table(filter=where).to_pylist()  # type: ignore[no-any-return]
 
 
 def rewritten_without(

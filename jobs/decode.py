@@ -133,7 +133,9 @@ def changed(lake: Path, after: int, contents: Sequence[str]) -> dict[PartitionKe
 def run_decode(spark: Session, lake: Path, run: int, progress: Progress) -> dict[str, int]:
     """Decodes what was taken since the last decode; rows by table and group record type."""
     before = books.done(lake, "decode")
-    partitions = {k: r for k, r in changed(lake, before, ["log_record"]).items() if r["topic"] in (STATE_TOPIC, OFFSETS_TOPIC)}
+    partitions = {
+        k: r for k, r in changed(lake, before, ["log_record"]).items() if r["topic"] in (STATE_TOPIC, OFFSETS_TOPIC)
+    }
     late = {key for key, row in partitions.items() if row["rebuild"]}
     fresh = slices(lake, DECODED_FROM, BRONZE, runs=(before + 1, run), only=set(partitions) - late)
     whole = slices(lake, DECODED_FROM, BRONZE, runs=(0, run), only=late) if late else {}
@@ -143,10 +145,7 @@ def run_decode(spark: Session, lake: Path, run: int, progress: Progress) -> dict
         begun = max((r["log_time_ms"] for r in earlier.get(key, []) if r["log_time_ms"] is not None), default=DAWN)
         planned += units_of(partitions[key]["topic"], pieces, DAWN if key in late else begun)
     cluster_id = next((row["cluster_id"] for row in partitions.values()), "")
-    tasks = [
-        Task(lake=lake, cluster_id=cluster_id, run=run, units=tuple(group))
-        for group in executors.binned(planned)
-    ]
+    tasks = [Task(lake=lake, cluster_id=cluster_id, run=run, units=tuple(group)) for group in executors.binned(planned)]
     outcomes = executors.run_tasks(spark, "decode", decode_task, tasks, progress)
     return _commit(lake, run, outcomes, late, cluster_id)
 
@@ -160,7 +159,9 @@ def units_of(topic: str, pieces: Sequence[Slice], log_time_ms: int) -> list[tupl
     return result
 
 
-def _commit(lake: Path, run: int, outcomes: Sequence[Outcome], late: set[PartitionKey], cluster_id: str) -> dict[str, int]:
+def _commit(
+    lake: Path, run: int, outcomes: Sequence[Outcome], late: set[PartitionKey], cluster_id: str
+) -> dict[str, int]:
     constants = {"cluster_id": cluster_id, "run_id": run}
     place = {GROUP: ("log_topic_id", "partition"), SHARE_RECORD: ("log_topic_id", "state_partition")}
     found = pa.concat_tables([PROBLEM.empty_table(), *(o.problems for o in outcomes)])
@@ -174,7 +175,9 @@ def _commit(lake: Path, run: int, outcomes: Sequence[Outcome], late: set[Partiti
         if books.is_committed(lake, name, "decode", run):
             continue
         adds = [file for outcome in outcomes for file in outcome.files[name]]
-        kept, removes = books.rewritten_without(lake, name, books.of_partitions(late, *place[name])) if late else ([], [])
+        kept, removes = (
+            books.rewritten_without(lake, name, books.of_partitions(late, *place[name])) if late else ([], [])
+        )
         books.commit(lake, name, "decode", run, [*adds, *kept], removes)
     counts: dict[str, int] = {"problems": found.num_rows}
     for outcome in outcomes:

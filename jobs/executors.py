@@ -29,7 +29,9 @@ RESULT = pa.schema([("task", pa.int64()), ("result", pa.binary())])
 def run_tasks(
     session: Session, name: str, function: Callable[[Spec], Result], specs: Sequence[Spec], progress: Progress
 ) -> list[Result]:
-    """`function` of every spec, computed on the executors; results in the order of the specs; the session starts when there is one.
+    """`function` of every spec, computed on the executors; results in the order of the specs.
+
+    The session starts when there is a spec.
 
     A task that fails fails the call; files that other tasks wrote meanwhile are not part of any table.
     """

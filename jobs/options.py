@@ -11,7 +11,8 @@ class RunOptions:
     """Options of `run` and its stages.
 
     `until_ms`: only records whose log time lies below it; `rebuild`: "decode" or "replay" starts over from bronze or
-    silver; `topic_names`: names by topic id for topics that left no directory; `stages`: which stages to run, a subset of STAGES in order.
+    silver; `topic_names`: names by topic id for topics that left no directory; `stages`: which stages to run, a subset
+    of STAGES in order.
     """
 
     lake: Path

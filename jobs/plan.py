@@ -122,9 +122,11 @@ def plan_partition(
         end, _ = reader.log_time_end(partition, begin, end, before, until_ms)
     unread = [copy for copy in partition.copies if copy.source_id not in held.asked] if rows else []
     superseded_from = None
-    for copy in unread if compare is not None else []:
+    for copy in unread:
         first, last = offered[copy.uri]
-        found = compare(partition, copy, intersection([(first, min(last, end))], held.held))
+        found = (
+            None if compare is None else compare(partition, copy, intersection([(first, min(last, end))], held.held))
+        )
         if found is not None and found.copy_wins:
             superseded_from = min(found.offset, superseded_from or found.offset)
         elif found is not None:
@@ -156,11 +158,10 @@ def plan_partition(
 
 def _committed_end(partition: LogPartition, rows: Sequence[dict[str, Any]]) -> int | None:
     """The high watermark: the maximum over the copies at hand and those that were read before."""
-    known = [partition.committed_end, *(row["committed_end"] for row in rows)]
-    numbers = [value for value in known if value is not None]
     if partition.committed_end is None:
         return None
-    return max(numbers)
+    before = [int(row["committed_end"]) for row in rows if row["committed_end"] is not None]
+    return max([partition.committed_end, *before])
 
 
 def _offered(partition: LogPartition, copy: PartitionDirectory, include_uncommitted: bool, floor: int) -> Interval:
@@ -224,7 +225,9 @@ def resumed(planned: Sequence[dict[str, Any]], taken: Sequence[dict[str, Any]]) 
             log_start_offset=row["log_start_offset"],
             committed_end=row["committed_end"],
         )
-        before = [r for r in taken if (r["topic_id"], r["partition"], r["content"]) == (topic_id, number, row["content"])]
+        before = [
+            r for r in taken if (r["topic_id"], r["partition"], r["content"]) == (topic_id, number, row["content"])
+        ]
         result.append(_extent_of(row, partition, before, {r["source_id"] for r in rows}))
     return result
 
@@ -264,7 +267,9 @@ def _vanished(row: dict[str, Any]) -> LogPartition:
     )
 
 
-def rebuild_rows(taken: Sequence[dict[str, Any]], what: str, *, run: int, stamp: dict[str, Any]) -> list[dict[str, Any]]:
+def rebuild_rows(
+    taken: Sequence[dict[str, Any]], what: str, *, run: int, stamp: dict[str, Any]
+) -> list[dict[str, Any]]:
     """Planned rows that take nothing and make decode and replay (or, for "replay", replay alone) start over."""
     rows = []
     for group in books.by_partition(taken).values():
@@ -291,7 +296,9 @@ def rebuild_rows(taken: Sequence[dict[str, Any]], what: str, *, run: int, stamp:
 
 def weight(partition: LogPartition, first: int, end: int) -> int:
     """Bytes of log that the offsets [first, end) take, by the average of the copy that holds most."""
-    held = max((copy.segments for copy in partition.copies if copy.segments), key=lambda s: sum(x.size_bytes for x in s))
+    held = max(
+        (copy.segments for copy in partition.copies if copy.segments), key=lambda s: sum(x.size_bytes for x in s)
+    )
     total = sum(segment.size_bytes for segment in held)
     begin = held[0].base_offset
     whole = max(1, max(end, reader.readable_end(partition, include_uncommitted=True)) - begin)

@@ -76,7 +76,9 @@ def evidence(lake: Path) -> list[dict[str, Any]]:
     return result
 
 
-def _is_fresh(place: tuple[str, str, int], known: dict[tuple[str, str, int], Any], again: set[tuple[str, str, int]]) -> bool:
+def _is_fresh(
+    place: tuple[str, str, int], known: dict[tuple[str, str, int], Any], again: set[tuple[str, str, int]]
+) -> bool:
     """Whether the first log time of a state partition has to be looked up."""
     return known.get(place) is None or place in again
 

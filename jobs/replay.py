@@ -1,6 +1,6 @@
-"""Replay: silver.share_record -> the three gold state tables, incrementally, in parallel over state partitions and spans.
+"""Replay: silver.share_record -> the three gold state tables, incremental, parallel over state partitions and spans.
 
-Seeds come from gold.share_partition_state, which is committed last: a replay that was killed starts from the same seeds.
+Seeds come from gold.share_partition_state, which is committed last: a killed replay starts from the same seeds.
 """
 
 from collections.abc import Iterator, Sequence
@@ -13,9 +13,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from jobs import books, executors
-from jobs.executors import Session
 from jobs.decode import DECODED_FROM, SHARE_RECORD, changed
+from jobs.executors import Session
 from jobs.ingest import QUARANTINE
+from jobs.intervals import difference
 from jobs.plan import STATE_TOPIC
 from jobs.progress import Progress
 from kafka_log.schemas import LOG_RECORD
@@ -26,7 +27,7 @@ from lake.slices import SILVER, PartitionKey, Slice, read_unit, slices, units
 from lake.tables import TABLES
 from state_model.columnar import replay, schemas, spans
 from state_model.columnar.decode import NOT_A_LOSS, decode_share_records
-from state_model.columnar.keys import number_keys
+from state_model.columnar.keys import KEY, number_keys, only_keys_of
 from state_model.columnar.replay import Replayed
 from state_model.columnar.values import Loss
 
@@ -119,7 +120,7 @@ def _replay_chunk(chunk: Chunk, update_limit: int, history: ParquetSink, closed:
     job = chunk.job
     whole = list(units(job.slices))
     state = job.seed if chunk.scalars is None else _seed_inside(chunk, whole)
-    touched = [schemas.SHARE_PARTITION_STATE.empty_table().select(spans.KEY)]
+    touched = [schemas.SHARE_PARTITION_STATE.empty_table().select(KEY)]
     unfinished = [schemas.DELIVERY_HISTORY.empty_table()]
     count = 0
     for number, records in _units_read(whole, chunk.first, chunk.end):
@@ -137,9 +138,9 @@ def _replay_chunk(chunk: Chunk, update_limit: int, history: ParquetSink, closed:
         open_begin = pc.equal(done.closed.column("valid_from_log_offset"), replay.UNKNOWN_BEGIN)
         closed.write(done.closed.filter(pc.invert(open_begin)))
         unfinished.append(done.closed.filter(open_begin))
-        touched.append(records.select(spans.KEY).group_by(spans.KEY).aggregate([]).cast(touched[0].schema))
+        touched.append(records.select(KEY).group_by(KEY).aggregate([]).cast(touched[0].schema))
         count += records.num_rows
-    keys = pa.concat_tables(touched).group_by(spans.KEY).aggregate([])
+    keys = pa.concat_tables(touched).group_by(KEY).aggregate([])
     return Part(state=state, touched=keys, unfinished=pa.concat_tables(unfinished), record_count=count)
 
 
@@ -151,8 +152,8 @@ def _units_read(whole: Sequence[list[Slice]], first: int, end: int) -> Iterator[
 def _seed_inside(chunk: Chunk, whole: Sequence[list[Slice]]) -> pa.Table:
     """The state at a chunk's beginning: scalars from the thin pass, ranges from each latest snapshot on."""
     assert chunk.scalars is not None
-    here = [read_unit(unit, schemas.SHARE_RECORD, columns=list(spans.KEY)) for unit in whole[chunk.first : chunk.end]]
-    scalars = spans.only_keys_of(chunk.scalars, pa.concat_tables(here))
+    here = [read_unit(unit, schemas.SHARE_RECORD, columns=list(KEY)) for unit in whole[chunk.first : chunk.end]]
+    scalars = only_keys_of(chunk.scalars, pa.concat_tables(here))
     begin = spans.span_begin(scalars, chunk.job.slices[0].first_offset)
     needed = [n for n in range(chunk.first) if whole[n][-1].last_offset >= begin]
     earlier = [records for number in needed[:1] for _, records in _units_read(whole, number, chunk.first)]
@@ -180,9 +181,7 @@ def _thin(rows: pa.Table) -> pa.Table:
     return rows.append_column("unknown_tags", tags)
 
 
-def run_replay(
-    spark: Session, lake: Path, run: int, progress: Progress, *, update_limit: int
-) -> dict[str, int]:
+def run_replay(spark: Session, lake: Path, run: int, progress: Progress, *, update_limit: int) -> dict[str, int]:
     """Replays what was decoded since the last replay; counts of rows written."""
     before = books.done(lake, "replay")
     rows = {k: r for k, r in changed(lake, before, ["log_record", "replay"]).items() if r["topic"] == STATE_TOPIC}
@@ -316,12 +315,13 @@ def _commit(
     return {
         "replayed_records": sum(part.record_count for outcome in outcomes for part in outcome.parts),
         "share_partitions": state.num_rows,
+        "open_ranges": int(pc.sum(pc.list_value_length(state.column("state_batches"))).as_py() or 0),
         "closed_ranges": sum(f.record_count for o in outcomes for f in o.files[DELIVERY]) + stitched.closed.num_rows,
     }
 
 
 def whole_state(fresh: pa.Table, held: pa.Table, keys: set[PartitionKey], constants: dict[str, Any]) -> pa.Table:
-    """All rows of gold.share_partition_state: `fresh` ones of the replayed state partitions `keys`, the others of `held`.
+    """All rows of gold.share_partition_state: `fresh` ones of state partitions `keys`, those of `held` for the others.
 
     A share partition that lies in several state partitions, or incarnations of the state topic, keeps its newest row.
     """
@@ -400,7 +400,7 @@ def find_losses(
         seen = set()
         for row in mine:
             for gap in row["gaps"]:
-                for first, end in books.difference([(gap["first_offset"], gap["last_offset"] + 1)], held):
+                for first, end in difference([(gap["first_offset"], gap["last_offset"] + 1)], held):
                     if (first, end) not in seen:
                         seen.add((first, end))
                         result[key].append(Loss(first_offset=first, last_offset=end - 1, reason=gap["reason"]))
@@ -428,7 +428,9 @@ def _undecodable(
         if rows.num_rows == 0:
             continue
         batch = rows.combine_chunks().to_batches()[0]
-        result[key] = losses_of(decode_share_records(batch, log_time_ms=rows.column("timestamp_ms").to_numpy()).problems)
+        result[key] = losses_of(
+            decode_share_records(batch, log_time_ms=rows.column("timestamp_ms").to_numpy()).problems
+        )
     return result
 
 

@@ -25,6 +25,8 @@ from jobs.progress import Progress
 from kafka_log.layout import LogDirectory
 from kafka_log.union import LogPartition, unite
 from lake import delta, lock, scan
+from lake.parquet import write_rows
+from lake.tables import TABLES
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -74,7 +76,7 @@ class Pipeline:
         self._session = session
         self._progress = progress
         self._lock = held
-        self._spark: "SparkSession | None" = None
+        self._spark: SparkSession | None = None
         self.summary = Summary()
 
     def spark(self) -> "SparkSession":
@@ -177,8 +179,8 @@ class Pipeline:
     def _begin(self, stage: str, rows: list[dict[str, Any]], extents: Sequence[Extent]) -> None:
         """Commits the plan and carries it out."""
         run = rows[0]["run_id"] if rows else self._next_run(stage)
-        table = books.TABLES[books.EXTENT]
-        files = ingest.write_rows(self._lake, table, books.rows_table(books.EXTENT, rows), {})
+        table = TABLES[books.EXTENT]
+        files = write_rows(self._lake, table, books.rows_table(books.EXTENT, rows), {})
         books.commit(self._lake, books.EXTENT, f"{stage}-plan", run, files)
         self._read(stage, run, rows, extents)
 
@@ -200,9 +202,7 @@ class Pipeline:
             ingest.commit_taken(self._lake, stage, run, outcomes, extents, taken)
         self._count(stage, run, outcomes, taken)
 
-    def _count(
-        self, stage: str, run: int, outcomes: Sequence[ingest.Outcome], taken: Sequence[dict[str, Any]]
-    ) -> None:
+    def _count(self, stage: str, run: int, outcomes: Sequence[ingest.Outcome], taken: Sequence[dict[str, Any]]) -> None:
         summary = self.summary
         summary.run_id = run
         summary.counts[ingest.TABLE_OF[stage]] = sum(t.record_count for o in outcomes for t in o.taken)
@@ -258,9 +258,7 @@ def lowest_offsets(lake: Path, cluster_id: str) -> dict[tuple[str, int], int]:
     return result
 
 
-def run(
-    options: RunOptions, session: Callable[[], "SparkSession"], progress: Progress | None = None
-) -> Summary:
+def run(options: RunOptions, session: Callable[[], "SparkSession"], progress: Progress | None = None) -> Summary:
     """Runs the pipeline, or the stages of it that `options` names.
 
     `session` makes or returns the Spark session; it is called only when there is something to compute.
@@ -297,7 +295,9 @@ def check_lake(options: RunOptions) -> None:
     if lake.is_dir() and not scan.is_lake(lake):
         strange = [entry.name for entry in lake.iterdir() if entry.name not in (".lock", "bronze", "silver", "gold")]
         if strange:
-            raise JobError(f"{options.lake} holds other things ({sorted(strange)[0]}) and no lake; give an empty or new folder")
+            raise JobError(
+                f"{options.lake} holds other things ({sorted(strange)[0]}) and no lake; give an empty or new folder"
+            )
     if scan.is_lake(lake):
         for name in (books.EXTENT, replay.STATE):
             if delta.exists(delta.table_path(lake, name)):

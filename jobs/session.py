@@ -3,12 +3,13 @@
 import os
 import sys
 import sysconfig
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 import state_model
+from jobs.class_archive import archive_options
 from jobs.jars import delta_jars
 from jobs.java import find_java, launcher_home
 from jobs.places import keep_folder
@@ -85,6 +86,8 @@ def started_conf(settings: Settings) -> dict[str, str]:
     """Spark's settings for a session that we start: ours, over them the settings', over both what we rely on."""
     chosen = dict(settings.spark_conf)
     logging = f"-Dlog4j2.configurationFile={conf_file('log4j2.properties').as_uri()}"
+    jars = delta_jars(settings)
+    archived = archive_options(find_java(), jars) if is_local(settings.master) else ()
     conf = {
         "spark.master": settings.master,
         "spark.ui.enabled": "false",
@@ -93,10 +96,10 @@ def started_conf(settings: Settings) -> dict[str, str]:
         # Our tables have paths; the folder for others is made all the same, and not where the caller stands.
         "spark.sql.warehouse.dir": (keep_folder() / "warehouse").as_uri(),
         "spark.executorEnv.PYTHONPATH": os.pathsep.join(_import_roots()),
-        **_where_conf(settings),
+        **_where_conf(settings.master, jars),
         **chosen,
         **REQUIRED_CONF,
-        JVM_OPTIONS: f"{logging} {chosen.get(JVM_OPTIONS, '')}".strip(),
+        JVM_OPTIONS: " ".join(option for option in (logging, *archived, chosen.get(JVM_OPTIONS, "")) if option),
     }
     extensions = chosen.get("spark.sql.extensions", "")
     if extensions and DELTA_EXTENSION not in extensions.split(","):
@@ -109,10 +112,9 @@ def is_local(master: str) -> bool:
     return master == "local" or master.startswith("local[")
 
 
-def _where_conf(settings: Settings) -> dict[str, str]:
+def _where_conf(master: str, jars: Sequence[Path]) -> dict[str, str]:
     """How the jars travel and which interface is used: all at home in local mode, Spark's own ways on a cluster."""
-    jars = delta_jars(settings)
-    if not is_local(settings.master):
+    if not is_local(master):
         return {"spark.jars": ",".join(str(jar) for jar in jars)}
     return {
         "spark.driver.bindAddress": "127.0.0.1",

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 from pyspark.sql import Column, Window
-from pyspark.sql import functions as F
+from pyspark.sql import functions as F  # noqa: N812 - the name everybody uses
 from pyspark.sql.pandas.types import from_arrow_schema
 
 from jobs.plan import STATE_TOPIC

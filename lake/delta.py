@@ -78,7 +78,13 @@ def create(path: Path, table: Table) -> None:
         configuration["delta.appendOnly"] = "true"
     features = [f for f in WRITER_FEATURES if table.partition_by == () or f not in ("clustering", "domainMetadata")]
     actions: list[dict[str, Any]] = [
-        {"protocol": {"minReaderVersion": READER_VERSION, "minWriterVersion": WRITER_VERSION, "writerFeatures": features}},
+        {
+            "protocol": {
+                "minReaderVersion": READER_VERSION,
+                "minWriterVersion": WRITER_VERSION,
+                "writerFeatures": features,
+            }
+        },
         {
             "metaData": {
                 "id": str(uuid.uuid4()),
@@ -94,7 +100,15 @@ def create(path: Path, table: Table) -> None:
     ]
     if not table.partition_by:
         clustering = {"clusteringColumns": [[name] for name in table.clustering], "domainName": "delta.clustering"}
-        actions.append({"domainMetadata": {"domain": "delta.clustering", "configuration": json.dumps(clustering), "removed": False}})
+        actions.append(
+            {
+                "domainMetadata": {
+                    "domain": "delta.clustering",
+                    "configuration": json.dumps(clustering),
+                    "removed": False,
+                }
+            }
+        )
     _write(path, 0, "CREATE TABLE", actions, previous_ms=0)
 
 
@@ -164,7 +178,13 @@ def _write(path: Path, version: int, operation: str, actions: list[dict[str, Any
     log = path / "_delta_log"
     log.mkdir(mode=0o700, parents=True, exist_ok=True)
     now = max(_now_ms(), previous_ms + 1)
-    info = {"inCommitTimestamp": now, "timestamp": now, "operation": operation, "operationParameters": {}, "engineInfo": "sharelens"}
+    info = {
+        "inCommitTimestamp": now,
+        "timestamp": now,
+        "operation": operation,
+        "operationParameters": {},
+        "engineInfo": "sharelens",
+    }
     lines = [json.dumps({"commitInfo": info})] + [json.dumps(action) for action in actions]
     target = log / f"{version:020d}.json"
     handle, scratch = tempfile.mkstemp(dir=log, prefix=".commit-")

@@ -49,7 +49,9 @@ def _acquire(handle: int, lake: Path, deadline: float) -> None:
             break
         except BlockingIOError:
             if time.monotonic() >= deadline:
-                raise LakeLockedError(f"{lake} is held by {_holder(handle)}; wait for it, or raise --lock-timeout") from None
+                raise LakeLockedError(
+                    f"{lake} is held by {_holder(handle)}; wait for it, or raise --lock-timeout"
+                ) from None
             time.sleep(POLL_S)
     jvm = _read(handle).get("jvm")
     while isinstance(jvm, int) and _is_java(jvm):
@@ -67,7 +69,9 @@ def _is_java(pid: int) -> bool:
 
 
 def _describe(handle: int, jvm: int | None) -> None:
-    text = json.dumps({"pid": os.getpid(), "host": socket.gethostname(), "jvm": jvm, "since_ms": time.time_ns() // 1_000_000})
+    text = json.dumps(
+        {"pid": os.getpid(), "host": socket.gethostname(), "jvm": jvm, "since_ms": time.time_ns() // 1_000_000}
+    )
     os.ftruncate(handle, 0)
     os.pwrite(handle, text.encode(), 0)
 

@@ -79,7 +79,9 @@ class ParquetSink:
     def __enter__(self) -> "ParquetSink":
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
         if kind is None:
             self._finish()
         elif self._writer is not None and self._path is not None:
@@ -98,7 +100,8 @@ class ParquetSink:
         rows = conform(rows, self._schema, self._constants)
         if self._writer is None:
             self._begin()
-        assert self._writer is not None and self._path is not None
+        assert self._writer is not None
+        assert self._path is not None
         self._writer.write_table(rows, row_group_size=ROW_GROUP_ROWS)
         self.record_count += rows.num_rows
         if self._path.stat().st_size >= self._file_bytes:

@@ -30,14 +30,14 @@ class Lake:
         version = self.versions.get(table)
         return None if version is None else dataset_at(self.path, table, version)
 
-    def scan(self, table: str, columns: list[str] | None = None, filter: pc.Expression | None = None) -> pa.Table:
+    def scan(self, table: str, columns: list[str] | None = None, where: pc.Expression | None = None) -> pa.Table:
         """Rows of a table at the cut, with the types of `lake.tables`; empty when the cut has no such table."""
         schema = TABLES[table].schema
         wanted = schema if columns is None else pa.schema([schema.field(name) for name in columns])
         found = self.dataset(table)
         if found is None:
             return wanted.empty_table()
-        return found.to_table(columns=wanted.names, filter=filter).cast(wanted)
+        return found.to_table(columns=wanted.names, filter=where).cast(wanted)
 
 
 def dataset_at(lake: Path, table: str, version: int | None = None) -> ds.Dataset:
@@ -80,7 +80,9 @@ def open_lake(path: Path) -> Lake:
     if not path.is_dir():
         raise LakeError(f"{path} is not a directory; give the folder that `sharelens run --lake` wrote")
     if not is_lake(path):
-        raise LakeError(f"{path} holds no lake (no bronze/ingest_extent); give the folder that `sharelens run --lake` wrote")
+        raise LakeError(
+            f"{path} holds no lake (no bronze/ingest_extent); give the folder that `sharelens run --lake` wrote"
+        )
     try:
         published = open_table(path, PUBLICATION)
     except TableNotFoundError:

@@ -36,7 +36,7 @@ SILVER = Columns(topic_id="log_topic_id", partition="state_partition", offset="l
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Slice:
-    """The rows of one log partition in one row group. Offsets are inclusive; `runs` bounds run_id, both ends included."""
+    """The rows of one log partition in one row group. Offsets, and the run ids of `runs`, are inclusive."""
 
     path: str
     row_group: int
@@ -130,7 +130,13 @@ def _slices_of(path: Path, columns: Columns, runs: tuple[int, int]) -> Iterator[
         for number in range(metadata.num_row_groups):
             group = metadata.row_group(number)
             bounds = _bounds(group)
-            common = {"path": str(path), "row_group": number, "columns": columns, "runs": runs, "size_bytes": group.total_byte_size}
+            common = {
+                "path": str(path),
+                "row_group": number,
+                "columns": columns,
+                "runs": runs,
+                "size_bytes": group.total_byte_size,
+            }
             names = (columns.topic_id, columns.partition, "run_id")
             single = all(name in bounds and bounds[name][0] == bounds[name][1] for name in names)
             if single:
@@ -164,7 +170,9 @@ def _mixed(
     """Slices of a row group that holds several log partitions or runs."""
     names = [columns.topic_id, columns.partition, columns.offset, columns.timestamp, "run_id"]
     thin = file.read_row_group(number, columns=names)
-    thin = thin.filter(pc.and_(pc.greater_equal(thin.column("run_id"), runs[0]), pc.less_equal(thin.column("run_id"), runs[1])))
+    thin = thin.filter(
+        pc.and_(pc.greater_equal(thin.column("run_id"), runs[0]), pc.less_equal(thin.column("run_id"), runs[1]))
+    )
     grouped = thin.group_by(names[:2]).aggregate(
         [(columns.offset, "min"), (columns.offset, "max"), (columns.offset, "count"), (columns.timestamp, "max")]
     )

@@ -17,7 +17,9 @@ TIME = pa.timestamp("us", tz="UTC")
 
 CLUSTER = column("cluster_id", pa.string(), "Kafka cluster id; `unknown` when no directory named one", nullable=False)
 RUN = column("run_id", pa.int64(), "run that wrote the row", nullable=False)
-GAP = pa.struct([pa.field("first_offset", pa.int64()), pa.field("last_offset", pa.int64()), pa.field("reason", pa.string())])
+GAP = pa.struct(
+    [pa.field("first_offset", pa.int64()), pa.field("last_offset", pa.int64()), pa.field("reason", pa.string())]
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -87,15 +89,26 @@ INGEST_EXTENT = pa.schema(
         column("from_offset", pa.int64(), "first offset asked for", nullable=False),
         column("end_offset_exclusive", pa.int64(), "first offset not asked for", nullable=False),
         column("log_start_offset", pa.int64(), "log start offset, the maximum over the copies", nullable=False),
-        column("committed_end", pa.int64(), "high watermark by the checkpoint, the maximum over the copies; null = no file"),
+        column(
+            "committed_end", pa.int64(), "high watermark by the checkpoint, the maximum over the copies; null = no file"
+        ),
         column("held_back", pa.int64(), "offsets at or above the high watermark left for the next run", nullable=False),
         column("gaps", pa.list_(GAP), "offset ranges of the extent that the evidence lacks", nullable=False),
-        column("rebuild", pa.bool_(), "fills in older offsets: what was derived from the partition is derived again", nullable=False),
+        column(
+            "rebuild",
+            pa.bool_(),
+            "fills in older offsets: what was derived from the partition is derived again",
+            nullable=False,
+        ),
         column("superseded_from", pa.int64(), "rows taken earlier from this offset on were set aside; null = none"),
         column("record_count", pa.int64(), "rows taken", nullable=False),
-        column("size_bytes", pa.int64(), "bytes of keys and values (records) or of the batches (headers)", nullable=False),
+        column(
+            "size_bytes", pa.int64(), "bytes of keys and values (records) or of the batches (headers)", nullable=False
+        ),
         column("sha256", pa.string(), "SHA-256 over the splits' SHA-256 of what was taken; null while planned"),
-        column("log_time_ms", pa.int64(), "running maximum of record timestamps at the end; null when nothing was taken"),
+        column(
+            "log_time_ms", pa.int64(), "running maximum of record timestamps at the end; null when nothing was taken"
+        ),
         column("until_ms", pa.int64(), "--until of the run; null without"),
         column("written_at_ms", pa.int64(), "wall clock of the writer", nullable=False),
         column("sharelens_version", pa.string(), "version of sharelens", nullable=False),

@@ -13,8 +13,10 @@ from state_model.columnar.kernels import kernel
 SNAPSHOT, UPDATE, TOMBSTONE = 0, 1, 2
 CHANGED, SPLIT_OR_JOINED, START_OFFSET_PASSED, RESET, DELETED = 1, 2, 3, 4, 5
 COMPLETE, PROVISIONAL, INCOMPLETE, UNCOMMITTED = 0, 1, 2, 3
+GONE, NEW, KEPT, REPLACED = 0, 1, 2, 3
 NONE = -1
-MAX_OFFSET = np.int64(np.iinfo(np.int64).max)
+MAX_OFFSET = (1 << 63) - 1
+MIN_OFFSET = -(1 << 63)
 
 # Columns of the scalar state of a share partition (int64 matrix: one row a key).
 (
@@ -50,7 +52,7 @@ FIRST, LAST, PRIORITY, FROM_AT, FROM_TIME = range(5)
 @kernel
 def priority(count: int, state: int) -> int:
     """(delivery count, delivery state) as one integer of the same order."""
-    return np.int64(count) * 256 + np.int64(state)
+    return count * 256 + state
 
 
 @kernel
@@ -88,7 +90,7 @@ def paint(batches: np.ndarray, count: int, out: np.ndarray) -> int:
             bounds += 1
     starts = np.unique(starts[:bounds])
     cells = starts.shape[0]
-    ranks = np.full(cells, np.iinfo(np.int64).min, np.int64)
+    ranks = np.full(cells, MIN_OFFSET, np.int64)
     onward = np.arange(cells + 1)
     order = np.argsort(batches[:count, PRIORITY])
     for n in range(count - 1, -1, -1):
@@ -104,7 +106,7 @@ def paint(batches: np.ndarray, count: int, out: np.ndarray) -> int:
             onward[cell] = cell + 1
     length = 0
     for cell in range(cells):
-        if ranks[cell] != np.iinfo(np.int64).min:
+        if ranks[cell] != MIN_OFFSET:
             last = starts[cell + 1] - 1 if cell + 1 < cells else MAX_OFFSET
             length = push(out, length, starts[cell], last, ranks[cell])
     return length
@@ -133,59 +135,59 @@ def canonical(batches: np.ndarray, count: int, out: np.ndarray) -> int:
 
 
 @kernel
+def reaching(ranges: np.ndarray, i: int, count: int, at: int) -> int:
+    """The first range from `i` on that does not end below `at`."""
+    while i < count and ranges[i, LAST] < at:
+        i += 1
+    return i
+
+
+@kernel
+def begin_of(ranges: np.ndarray, i: int, count: int) -> int:
+    """Where range `i` begins; the last offset there is when the list is used up."""
+    return int(ranges[i, FIRST]) if i < count else MAX_OFFSET
+
+
+@kernel
+def piece_end(ranges: np.ndarray, i: int, count: int, first: int) -> int:
+    """The last offset up to which nothing changes in the list from `first` on."""
+    if i >= count:
+        return MAX_OFFSET
+    return int(ranges[i, LAST]) if ranges[i, FIRST] <= first else int(ranges[i, FIRST]) - 1
+
+
+@kernel
+def rank_at(ranges: np.ndarray, i: int, count: int, first: int) -> int:
+    """The priority of the list at `first`; the lowest number where nothing covers it."""
+    return int(ranges[i, PRIORITY]) if i < count and ranges[i, FIRST] <= first else MIN_OFFSET
+
+
+@kernel
 def merged(old: np.ndarray, old_count: int, new: np.ndarray, new_count: int, start: int, out: np.ndarray) -> int:
-    """Pointwise maximum of two canonical lists, without what lies below `start` (-1: nothing is cut)."""
+    """Pointwise maximum of two canonical lists, without what lies below `start` (-1: nothing is cut).
+
+    Walks from one change of either list to the next:
+
+        old   |---2---|     |--1--|
+        new       |----3------|
+        out   |-2-|----3------|-1-|
+    """
     length = 0
     i = 0
     j = 0
-    old_first = np.int64(0)
-    new_first = np.int64(0)
-    if old_count > 0:
-        old_first = old[0, FIRST]
-    if new_count > 0:
-        new_first = new[0, FIRST]
-    while i < old_count or j < new_count:
-        if i < old_count and start != NONE and old[i, LAST] < start:
-            i += 1
-            old_first = old[i, FIRST] if i < old_count else old_first
-            continue
-        if j < new_count and start != NONE and new[j, LAST] < start:
-            j += 1
-            new_first = new[j, FIRST] if j < new_count else new_first
-            continue
-        if start != NONE:
-            old_first = max(old_first, start)
-            new_first = max(new_first, start)
-        take_old = i < old_count and (j >= new_count or old_first < new_first)
-        take_new = j < new_count and (i >= old_count or new_first < old_first)
-        if take_old:
-            last = old[i, LAST]
-            if j < new_count and new_first <= last:
-                last = new_first - 1
-            length = push(out, length, old_first, last, old[i, PRIORITY])
-        elif take_new:
-            last = new[j, LAST]
-            if i < old_count and old_first <= last:
-                last = old_first - 1
-            length = push(out, length, new_first, last, new[j, PRIORITY])
-        else:
-            last = min(old[i, LAST], new[j, LAST])
-            length = push(out, length, old_first, last, max(old[i, PRIORITY], new[j, PRIORITY]))
-            take_old = True
-            take_new = True
-        if take_old:
-            if old[i, LAST] == last:
-                i += 1
-                old_first = old[i, FIRST] if i < old_count else old_first
-            else:
-                old_first = last + 1
-        if take_new:
-            if new[j, LAST] == last:
-                j += 1
-                new_first = new[j, FIRST] if j < new_count else new_first
-            else:
-                new_first = last + 1
-    return length
+    at = MIN_OFFSET if start == NONE else start
+    while True:
+        i = reaching(old, i, old_count, at)
+        j = reaching(new, j, new_count, at)
+        if i >= old_count and j >= new_count:
+            return length
+        first = max(at, min(begin_of(old, i, old_count), begin_of(new, j, new_count)))
+        last = min(piece_end(old, i, old_count, first), piece_end(new, j, new_count, first))
+        rank = max(rank_at(old, i, old_count, first), rank_at(new, j, new_count, first))
+        length = push(out, length, first, last, rank)
+        if last == MAX_OFFSET:
+            return length
+        at = last + 1
 
 
 @kernel
@@ -206,10 +208,32 @@ def end_reason(gone: np.ndarray, now: np.ndarray, count: int, start: int, ending
             low = middle + 1
         else:
             high = middle
-    if low < count and now[low, FIRST] <= first and now[low, LAST] >= gone[LAST]:
-        if now[low, PRIORITY] == gone[PRIORITY]:
-            return SPLIT_OR_JOINED
-    return CHANGED
+    covered = low < count and now[low, FIRST] <= first and now[low, LAST] >= gone[LAST]
+    return SPLIT_OR_JOINED if covered and now[low, PRIORITY] == gone[PRIORITY] else CHANGED
+
+
+@kernel
+def fate_of(held: np.ndarray, i: int, had: int, now: np.ndarray, j: int, count: int) -> int:
+    """Which comes first of a held and a new range: GONE (held alone), NEW (new alone), KEPT (identical), REPLACED."""
+    if j >= count or (i < had and held[i, FIRST] < now[j, FIRST]):
+        return GONE
+    if i >= had or now[j, FIRST] < held[i, FIRST]:
+        return NEW
+    same = held[i, LAST] == now[j, LAST] and held[i, PRIORITY] == now[j, PRIORITY]
+    return KEPT if same else REPLACED
+
+
+@kernel
+def close_range(
+    row: np.ndarray, key: int, held: np.ndarray, state: np.ndarray, now: np.ndarray, count: int, end: np.ndarray
+) -> None:
+    """Fills `row` with a held range that ends. `end`: log offset and time of the record, RESET or DELETED or 0."""
+    row[C_KEY] = key
+    row[C_FIRST : C_FROM_TIME + 1] = held[FIRST : FROM_TIME + 1]
+    row[C_TO_AT] = end[0]
+    row[C_TO_TIME] = end[1]
+    row[C_REASON] = end_reason(held, now, count, state[START], end[2])
+    row[C_LIFE] = state[LIFE]
 
 
 @kernel
@@ -220,49 +244,33 @@ def replace_ranges(
     used: int,
     now: np.ndarray,
     count: int,
-    at: int,
-    time: int,
-    ending: int,
+    end: np.ndarray,
     closed: np.ndarray,
     closed_count: int,
 ) -> tuple[np.ndarray, int, np.ndarray, int]:
     """Puts the canonical list `now` in the place of a key's ranges; what is gone is appended to `closed`.
 
-    A range that is identical before and after keeps its beginning; every other one of `now` begins at record `at`.
+    A range that is identical before and after keeps its beginning, unless a life ends; every other one of `now`
+    begins at this record. `end`: see `close_range`.
     """
     begin = scalars[key, RANGE_AT]
     had = scalars[key, RANGE_COUNT]
+    held = pool[begin : begin + had]
     closed = grown(closed, closed_count + had)
     i = 0
     j = 0
     while i < had or j < count:
-        if i < had and (j >= count or pool[begin + i, FIRST] < now[j, FIRST]):
-            fate = 0
-        elif i >= had or now[j, FIRST] < pool[begin + i, FIRST]:
-            fate = 1
-        elif pool[begin + i, LAST] == now[j, LAST] and pool[begin + i, PRIORITY] == now[j, PRIORITY] and ending == 0:
-            fate = 2
-        else:
-            fate = 3
-        if fate == 0 or fate == 3:
-            row = closed[closed_count]
-            row[C_KEY] = key
-            row[C_FIRST : C_FROM_TIME + 1] = pool[begin + i, FIRST : FROM_TIME + 1]
-            row[C_TO_AT] = at
-            row[C_TO_TIME] = time
-            row[C_REASON] = end_reason(pool[begin + i], now, count, scalars[key, START], ending)
-            row[C_LIFE] = scalars[key, LIFE]
+        fate = fate_of(held, i, had, now, j, count)
+        if fate == KEPT and end[2] == 0:
+            now[j, FROM_AT : FROM_TIME + 1] = held[i, FROM_AT : FROM_TIME + 1]
+        elif fate != GONE:
+            now[j, FROM_AT] = end[0]
+            now[j, FROM_TIME] = end[1]
+        if fate in (GONE, REPLACED) or (fate == KEPT and end[2] != 0):
+            close_range(closed[closed_count], key, held[i], scalars[key], now, count, end)
             closed_count += 1
-        if fate == 2:
-            now[j, FROM_AT] = pool[begin + i, FROM_AT]
-            now[j, FROM_TIME] = pool[begin + i, FROM_TIME]
-        elif fate == 1 or fate == 3:
-            now[j, FROM_AT] = at
-            now[j, FROM_TIME] = time
-        if fate != 1:
-            i += 1
-        if fate != 0:
-            j += 1
+        i += fate != NEW
+        j += fate != GONE
     if count > scalars[key, RANGE_ROOM]:
         room = max(4, 2 * count)
         pool = grown(pool, used + room)
@@ -382,9 +390,9 @@ def fold(
     """Folds n records (ascending `ats`) of one state partition into `scalars` and `pool` (both changed in place).
 
     `values`: n rows of snapshot epoch, state epoch, leader epoch, start offset, delivery complete count, create and
-    write timestamp. `bare`: no state batches logged. `batch_at`: n + 1 positions into the batch columns. `losses`: rows of (first, last, reason, key),
-    ascending by first; key -1 touches all keys. Returns the scalar state after each record, the closed ranges with
-    their number, and the pool with its length.
+    write timestamp. `bare`: no state batches logged. `batch_at`: n + 1 positions into the batch columns. `losses`:
+    rows of (first, last, reason, key), ascending by first; key -1 touches all keys. Returns the scalar state after
+    each record, the closed ranges with their number, and the pool with its length.
     """
     n = kinds.shape[0]
     after = np.empty((n, SCALAR_COUNT), np.int64)
@@ -393,9 +401,10 @@ def fold(
     given = np.empty((16, 5), np.int64)
     fresh = np.empty((32, 5), np.int64)
     now = np.empty((64, 5), np.int64)
+    end = np.empty(3, np.int64)
     next_loss = 0
-    lost = np.int64(NONE)
-    lost_reason = np.int64(0)
+    lost = NONE
+    lost_reason = 0
     for n_record in range(n):
         key = keys[n_record]
         at = ats[n_record]
@@ -420,6 +429,9 @@ def fold(
         if ending != DELETED and uncommitted[n_record] and scalars[key, COMPLETENESS] == COMPLETE:
             scalars[key, COMPLETENESS] = UNCOMMITTED
             scalars[key, REASON] = 2
+        end[0] = at
+        end[1] = time
+        end[2] = ending
         count = 0
         if combines:
             count = canonical(given, size, fresh)
@@ -428,7 +440,7 @@ def fold(
         elif kind != TOMBSTONE:
             count = canonical(given, size, now)
         pool, used, closed, closed_count = replace_ranges(
-            scalars, key, pool, used, now, count, at, time, ending, closed, closed_count
+            scalars, key, pool, used, now, count, end, closed, closed_count
         )
         if ending == RESET:
             scalars[key, LIFE] = at

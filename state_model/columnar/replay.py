@@ -6,6 +6,7 @@ is the same: the merge is order-free per offset (share-group-state-log §8-9) an
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -17,7 +18,18 @@ from state_model.columnar.keys import KEY, ORDER, Ints, number_keys
 from state_model.columnar.values import Loss, state_names
 
 COMPLETENESS_NAMES = ("complete", "provisional", "incomplete", "uncommitted")
-REASON_NAMES = (None, "orphan", "uncommitted", "gap", "quarantined", "truncated", "vanished", "pruned", "remote", "superseded")
+REASON_NAMES = (
+    None,
+    "orphan",
+    "uncommitted",
+    "gap",
+    "quarantined",
+    "truncated",
+    "vanished",
+    "pruned",
+    "remote",
+    "superseded",
+)
 END_REASONS = (None, "changed", "split_or_joined", "start_offset_passed", "reset", "deleted")
 RECORD_TYPES = ("snapshot", "update", "tombstone")
 UPDATE_LIMIT = 500
@@ -221,7 +233,7 @@ def _fold(
 
 
 def _loss_rows(keys: pa.Table, losses: Sequence[Loss]) -> Ints:
-    """Losses as rows of (first, last, reason code, key or -1), ascending; those of unseen share partitions are left out."""
+    """Losses as rows of (first, last, reason code, key or -1), ascending; unseen share partitions are left out."""
     rows = []
     number: dict[tuple[object, ...], int] = {}
     if any(loss.group_id is not None for loss in losses):
@@ -330,8 +342,18 @@ def _dated_batches(memory: _Memory, rows: Ints) -> pa.Array:
     ranges = memory.pool[index] if total else np.zeros((0, 5), np.int64)
     rank = ranges[:, fold.PRIORITY]
     state = _state_of(rank)
-    columns = (ranges[:, fold.FIRST], ranges[:, fold.LAST], state, (rank - state) >> 8, ranges[:, fold.FROM_AT], ranges[:, fold.FROM_TIME])
-    arrays = [pa.array(np.ascontiguousarray(column)).cast(field.type) for column, field in zip(columns, schemas.DATED_BATCH, strict=True)]
+    columns = (
+        ranges[:, fold.FIRST],
+        ranges[:, fold.LAST],
+        state,
+        (rank - state) >> 8,
+        ranges[:, fold.FROM_AT],
+        ranges[:, fold.FROM_TIME],
+    )
+    arrays = [
+        pa.array(np.ascontiguousarray(column)).cast(field.type)
+        for column, field in zip(columns, schemas.DATED_BATCH, strict=True)
+    ]
     flat = pa.StructArray.from_arrays(arrays, fields=list(schemas.DATED_BATCH))
     offsets = np.concatenate([np.zeros(1, np.int64), ends]).astype(np.int32)
     return pa.ListArray.from_arrays(pa.array(offsets), flat, type=pa.list_(schemas.DATED_BATCH))
@@ -361,10 +383,10 @@ def _codes(column: pa.ChunkedArray, names: Sequence[str | None]) -> Ints:
     return np.ascontiguousarray(index.to_numpy().astype(np.int64))
 
 
-def _table(columns: dict[str, object], schema: pa.Schema) -> pa.Table:
+def _table(columns: dict[str, Any], schema: pa.Schema) -> pa.Table:
     arrays = []
     for field in schema:
         value = columns[field.name]
         array = pa.array(np.ascontiguousarray(value)) if isinstance(value, np.ndarray) else value
-        arrays.append(array.cast(field.type))  # type: ignore[attr-defined]
+        arrays.append(array.cast(field.type))
     return pa.Table.from_arrays(arrays, schema=schema)

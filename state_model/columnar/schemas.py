@@ -46,7 +46,9 @@ SHARE_RECORD = pa.schema(
     [
         *LOG_POSITION,
         column("timestamp_ms", pa.int64(), "record timestamp, epoch milliseconds", nullable=False),
-        column("log_time_ms", pa.int64(), "running maximum of record timestamps in the state partition", nullable=False),
+        column(
+            "log_time_ms", pa.int64(), "running maximum of record timestamps in the state partition", nullable=False
+        ),
         column("record_type", pa.string(), "snapshot, update or tombstone", nullable=False),
         *SHARE_PARTITION,
         column("value_version", pa.int16(), "version of the value schema; null for a tombstone"),
@@ -54,12 +56,16 @@ SHARE_RECORD = pa.schema(
         column("state_epoch", pa.int32(), "state epoch; snapshots only"),
         column("leader_epoch", pa.int32(), "leader epoch of the value"),
         column("start_offset", pa.int64(), "start offset (SPSO); -1 = not determined (snapshot) or unchanged (update)"),
-        column("delivery_complete_count", pa.int32(), "as logged; -1 = not in the bytes (KIP-1226); null for a tombstone"),
+        column(
+            "delivery_complete_count", pa.int32(), "as logged; -1 = not in the bytes (KIP-1226); null for a tombstone"
+        ),
         column("create_timestamp_ms", pa.int64(), "snapshots only, epoch milliseconds"),
         column("write_timestamp_ms", pa.int64(), "snapshots only, epoch milliseconds"),
         column("state_batches", pa.list_(STATE_BATCH), "state batches exactly as logged; null for a tombstone"),
         column("unknown_tags", pa.list_(UNKNOWN_TAG), "tagged fields that this version does not know; empty when none"),
-        column("trailing_bytes", pa.int32(), "bytes after the value that the broker ignores; 0 normally", nullable=False),
+        column(
+            "trailing_bytes", pa.int32(), "bytes after the value that the broker ignores; 0 normally", nullable=False
+        ),
         column("record_bytes", pa.int32(), "bytes of key and value", nullable=False),
         column("log_leader_epoch", pa.int32(), "leader epoch of the state topic's batch", nullable=False),
         column("below_log_start", pa.bool_(), "lies below the log start offset", nullable=False),
@@ -73,8 +79,14 @@ SCALARS = [
     column("leader_epoch", pa.int32(), "leader epoch of the state"),
     column("start_offset", pa.int64(), "start offset (SPSO); -1 = not determined"),
     column("delivery_complete_count", pa.int32(), "delivery complete count (KIP-1226); -1 = unknown"),
-    column("create_timestamp_ms", pa.int64(), "createTimestamp of the snapshot the state rests on; 0 for a provisional state"),
-    column("write_timestamp_ms", pa.int64(), "writeTimestamp of the snapshot the state rests on; 0 for a provisional state"),
+    column(
+        "create_timestamp_ms",
+        pa.int64(),
+        "createTimestamp of the snapshot the state rests on; 0 for a provisional state",
+    ),
+    column(
+        "write_timestamp_ms", pa.int64(), "writeTimestamp of the snapshot the state rests on; 0 for a provisional state"
+    ),
 ]
 FROM_LOG = [
     column("leader_epoch_max_from_log", pa.int32(), "largest leader epoch replayed since the last tombstone"),
@@ -107,10 +119,20 @@ DELIVERY_HISTORY = pa.schema(
         column("log_topic_id", pa.string(), "id of the state topic", nullable=False),
         column("state_partition", pa.int32(), "partition of __share_group_state", nullable=False),
         *SHARE_PARTITION,
-        column("life_log_offset", pa.int64(), "the life it belongs to: log offset of the creating or resetting record", nullable=False),
+        column(
+            "life_log_offset",
+            pa.int64(),
+            "the life it belongs to: log offset of the creating or resetting record",
+            nullable=False,
+        ),
         column("first_offset", pa.int64(), "first record offset of the range", nullable=False),
         column("last_offset", pa.int64(), "last record offset of the range (inclusive)", nullable=False),
-        column("delivery_state", pa.int8(), "0 AVAILABLE, 1 ACQUIRED, 2 ACKNOWLEDGED, 3 ARCHIVING, 4 ARCHIVED", nullable=False),
+        column(
+            "delivery_state",
+            pa.int8(),
+            "0 AVAILABLE, 1 ACQUIRED, 2 ACKNOWLEDGED, 3 ARCHIVING, 4 ARCHIVED",
+            nullable=False,
+        ),
         column("delivery_state_name", pa.string(), "name of the delivery state", nullable=False),
         column("delivery_count", pa.int16(), "delivery count", nullable=False),
         column("valid_from_log_offset", pa.int64(), "record that made the range", nullable=False),
@@ -118,7 +140,9 @@ DELIVERY_HISTORY = pa.schema(
         column("valid_to_log_offset", pa.int64(), "record after which the range is no longer there; null = still"),
         column("valid_to_ms", pa.int64(), "log_time_ms of that record; null = still"),
         column("is_open", pa.bool_(), "still part of the state", nullable=False),
-        column("end_reason", pa.string(), "changed, split_or_joined, start_offset_passed, reset or deleted; null = open"),
+        column(
+            "end_reason", pa.string(), "changed, split_or_joined, start_offset_passed, reset or deleted; null = open"
+        ),
     ]
 )
 
@@ -129,8 +153,18 @@ SHARE_PARTITION_STATE = pa.schema(
         column("log_time_ms", pa.int64(), "log_time_ms of the last record applied", nullable=False),
         *SCALARS,
         *FROM_LOG,
-        column("state_batches", pa.list_(DATED_BATCH), "coalesced state: ascending, disjoint, equal neighbours joined", nullable=False),
-        column("below_log_start", pa.bool_(), "the snapshot the state rests on lies below the log start offset", nullable=False),
+        column(
+            "state_batches",
+            pa.list_(DATED_BATCH),
+            "coalesced state: ascending, disjoint, equal neighbours joined",
+            nullable=False,
+        ),
+        column(
+            "below_log_start",
+            pa.bool_(),
+            "the snapshot the state rests on lies below the log start offset",
+            nullable=False,
+        ),
         *COMPLETENESS,
     ]
 )

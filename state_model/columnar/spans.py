@@ -93,8 +93,10 @@ def replay_chunks(
 
 def losses_until(losses: Sequence[Loss], chunk: pa.Table, *, last: bool) -> list[Loss]:
     """The losses that a chunk has to know: those that begin before its end."""
-    if last or chunk.num_rows == 0:
+    if last:
         return list(losses)
+    if chunk.num_rows == 0:
+        return []
     end = pc.max(chunk.column("log_offset")).as_py()
     return [loss for loss in losses if loss.first_offset < end]
 

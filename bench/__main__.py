@@ -1,0 +1,243 @@
+"""Measures speed and memory and prints one table: python -m bench [--records N] [--only SECTION].
+
+Everything is run side by side in this one call, as processes that a user would start; figures are of this machine.
+"""
+
+import argparse
+import shutil
+import statistics
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+from rich.console import Console
+from rich.table import Table
+
+from bench import dump_log_segments, generate
+from bench.measure import Measured, sharelens
+from kafka_log import reader
+from kafka_log.layout import scan_log_directory
+from kafka_log.union import unite
+from state_model.columnar import replay
+from state_model.columnar.decode import decode_share_records
+
+SECTIONS = ("kernels", "pipeline", "increment", "questions")
+SHAPES = ("hot", "cool")
+REPEATS = 3
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Figure:
+    """A line of the table."""
+
+    section: str
+    what: str
+    value: str
+    note: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Bench:
+    """Where the bench works, and with how many records."""
+
+    folder: Path
+    records: int
+
+    def log(self, shape: str) -> Path:
+        """The generated log directory of a shape; made on first use."""
+        directory = self.folder / f"log-{shape}"
+        if not directory.exists():
+            generate.main(["--shape", shape, "--records", str(self.records), "--out", str(directory)])
+        return directory
+
+    def lake(self, name: str) -> Path:
+        """The folder of a lake."""
+        return self.folder / f"lake-{name}"
+
+
+def kernels(bench: Bench) -> Iterator[Figure]:
+    """One core, in this process, warm: reading, decoding, replaying."""
+    directory = bench.log("hot")
+    partitions = [p for p in unite([scan_log_directory(str(directory))]) if p.topic == "__share_group_state"]
+
+    def read() -> list[pa.RecordBatch]:
+        splits = [s for p in partitions for s in reader.splits(p, 0, 1 << 62, 1 << 40)]
+        return [chunk.records for split in splits for chunk in reader.read_split(split) if chunk.records.num_rows]
+
+    batches = read()
+    count = sum(batch.num_rows for batch in batches)
+    yield _rate("kernels", "segments -> Arrow, 1 core", count, _best(read))
+
+    def decode() -> list[pa.RecordBatch]:
+        found = []
+        for batch in batches:
+            times = np.maximum.accumulate(batch.column("timestamp_ms").to_numpy())
+            found.append(decode_share_records(batch, log_time_ms=times).records)
+        return found
+
+    decoded = decode()
+    yield _rate("kernels", "Arrow -> typed columns, 1 core", count, _best(decode))
+
+    def fold() -> None:
+        state = None
+        for batch in decoded:
+            table = pa.Table.from_batches([batch])
+            same = (
+                state is not None
+                and state.num_rows
+                and state.column("state_partition")[0] == table.column("state_partition")[0]
+            )
+            state = replay.replay_records(table, seed=state if same else None).state
+
+    fold()
+    yield _rate("kernels", "typed columns -> states and histories, 1 core", count, _best(fold))
+
+
+def pipeline(bench: Bench) -> Iterator[Figure]:
+    """Segments to silver and to gold, beside a row-at-a-time UDF and Kafka's own DumpLogSegments."""
+    directory = bench.log("hot")
+    dumped_s: float | None = None
+    try:
+        dumped = dump_log_segments.dump(directory)
+        dumped_s = dumped.seconds
+        yield _rate("pipeline", "DumpLogSegments prints the same segments", dumped.records, dumped.seconds)
+    except dump_log_segments.ToolUnavailableError as error:
+        yield Figure(section="pipeline", what="DumpLogSegments", value="skipped", note=str(error))
+    shutil.rmtree(bench.lake("hot"), ignore_errors=True)
+    run = sharelens("run", "--log-dir", str(directory), "--lake", str(bench.lake("hot")))
+    seconds = run.summary["seconds"]
+    silver_s = seconds["ingest"] + seconds["decode"]
+    whole_s = sum(value for name, value in seconds.items() if name != "session")
+    yield _rate(
+        "pipeline", "segments -> bronze -> silver on Delta", bench.records, silver_s, _times(dumped_s, silver_s)
+    )
+    yield _rate("pipeline", "the whole run (bronze, silver, gold)", bench.records, whole_s, _times(dumped_s, whole_s))
+    yield _rate("pipeline", "replay stage alone", bench.records, seconds["replay"])
+    yield Figure(section="pipeline", what="session start", value=f"{seconds['session']:.1f} s")
+    yield from _memory("pipeline", run)
+    yield _udf(bench, directory, silver_s)
+
+
+def _udf(bench: Bench, directory: Path, ours_s: float) -> Figure:
+    from bench import udf_baseline
+    from jobs.session import spark_session
+    from jobs.settings import load_settings
+
+    session = spark_session("bench", load_settings())
+    decoded = udf_baseline.write_silver(session, directory, bench.folder / "udf-silver")
+    session.stop()
+    return _rate(
+        "pipeline",
+        "segments -> silver with a Python UDF",
+        decoded.records,
+        decoded.seconds,
+        f"ours: {decoded.seconds / ours_s:.1f} x as fast",
+    )
+
+
+def increment(bench: Bench) -> Iterator[Figure]:
+    """A second run over 1 % new records, and one over nothing new, in both shapes."""
+    for shape in SHAPES:
+        directory, lake = bench.log(shape), bench.lake(shape)
+        shutil.rmtree(lake, ignore_errors=True)
+        first = sharelens("run", "--log-dir", str(directory), "--lake", str(lake))
+        appended = generate.append(directory, fraction=0.01)
+        second = sharelens("run", "--log-dir", str(directory), "--lake", str(lake))
+        nothing = sharelens("run", "--log-dir", str(directory), "--lake", str(lake))
+        share = f"{100 * second.seconds / first.seconds:.0f} % of the first run's {first.seconds:.1f} s"
+        yield Figure(
+            section="increment",
+            what=f"{shape}: run over {appended.records} new records",
+            value=f"{second.seconds:.1f} s",
+            note=share,
+        )
+        rows = second.summary["rows"]
+        yield Figure(
+            section="increment",
+            what=f"{shape}: rewritten by it",
+            value=_rewritten(rows),
+            note="the states of all share partitions and their open ranges",
+        )
+        yield Figure(section="increment", what=f"{shape}: nothing new, no JVM", value=f"{nothing.seconds:.2f} s")
+        yield from _memory(f"increment {shape}", first)
+
+
+def questions(bench: Bench) -> Iterator[Figure]:
+    """One share partition asked from a cold process, from the lake and from the log directory."""
+    directory, lake = bench.log("hot"), bench.lake("hot")
+    if not lake.exists():
+        sharelens("run", "--log-dir", str(directory), "--lake", str(lake))
+    import json
+
+    one = json.loads(sharelens("state", "--lake", str(lake), "--output", "json").output)[0]
+    key = ["--group", one["group_id"], "--topic", one["topic_id"], "--partition", str(one["partition"])]
+    offset = ["--offset", str(one["start_offset"])]
+    for name, arguments in (("state", key), ("trace", [*key, *offset]), ("records", [*key, "--limit", "20"])):
+        for source, where in (("lake", ["--lake", str(lake)]), ("log-dir", ["--log-dir", str(directory)])):
+            runs = [sharelens(name, *where, *arguments).seconds for _ in range(REPEATS)]
+            yield Figure(
+                section="questions",
+                what=f"{name} --{source}",
+                value=f"{statistics.median(runs):.2f} s",
+                note="cold process, median of 3",
+            )
+
+
+def _rewritten(rows: dict[str, int]) -> str:
+    return f"{rows.get('share_partitions', 0)} states, {rows.get('open_ranges', 0)} open ranges"
+
+
+def _memory(section: str, run: Measured) -> Iterator[Figure]:
+    shown = ", ".join(f"{role} {size / 2**20:.0f} MiB" for role, size in run.peak_bytes.items())
+    yield Figure(section=section, what="peak memory of one process", value=shown)
+
+
+def _rate(section: str, what: str, records: int, seconds: float, note: str = "") -> Figure:
+    return Figure(
+        section=section, what=what, value=f"{seconds:.2f} s, {records / seconds / 1e6:.2f} M records/s", note=note
+    )
+
+
+def _times(dumped_s: float | None, ours_s: float) -> str:
+    return "" if dumped_s is None else f"{dumped_s / ours_s:.1f} x DumpLogSegments' speed"
+
+
+def _best(work: Callable[[], object]) -> float:
+    times = []
+    for _ in range(REPEATS):
+        begun = time.perf_counter()
+        work()
+        times.append(time.perf_counter() - begun)
+    return min(times)
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Runs the sections asked for."""
+    parser = argparse.ArgumentParser(prog="python -m bench", description=__doc__)
+    parser.add_argument("--records", type=int, default=1_000_000)
+    parser.add_argument("--only", choices=SECTIONS, action="append")
+    parser.add_argument("--folder", type=Path, help="where logs and lakes are kept  [default: a temporary folder]")
+    asked = parser.parse_args(arguments)
+    sections = {"kernels": kernels, "pipeline": pipeline, "increment": increment, "questions": questions}
+    with tempfile.TemporaryDirectory(prefix="sharelens-bench-") as scratch:
+        bench = Bench(folder=asked.folder or Path(scratch), records=asked.records)
+        figures = []
+        for name in asked.only or SECTIONS:
+            print(f"measuring: {name}", file=sys.stderr)
+            figures += list(sections[name](bench))
+    table = Table(title=f"{asked.records:,} records", title_justify="left")
+    for heading in ("section", "what", "figure", "note"):
+        table.add_column(heading)
+    for figure in figures:
+        table.add_row(figure.section, figure.what, figure.value, figure.note)
+    Console(width=None if sys.stdout.isatty() else 160).print(table)
+    return 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

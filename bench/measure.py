@@ -1,0 +1,83 @@
+"""Running a command as a user would, with its time and the memory of its processes."""
+
+import json
+import os
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+SAMPLE_S = 0.1
+PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
+COMMAND = Path(sys.executable).parent / "sharelens"
+ROLES = ("driver", "worker", "jvm")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Measured:
+    """A finished command: wall clock in seconds, standard output, and the highest memory of one process by role."""
+
+    seconds: float
+    output: str
+    peak_bytes: dict[str, int]
+
+    @property
+    def summary(self) -> dict[str, Any]:
+        """The JSON line that a job prints."""
+        return dict(json.loads(self.output.splitlines()[-1]))
+
+
+def sharelens(*arguments: str) -> Measured:
+    """Runs the installed command; raises RuntimeError with its last words when it fails."""
+    return measured([str(COMMAND), *arguments])
+
+
+def measured(command: Sequence[str]) -> Measured:
+    """Runs a command to its end."""
+    peaks = dict.fromkeys(ROLES, 0)
+    ended = threading.Event()
+    begun = time.perf_counter()
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        sampler = threading.Thread(target=_sample, args=(process.pid, peaks, ended), daemon=True)
+        sampler.start()
+        output, problems = process.communicate()
+        seconds = time.perf_counter() - begun
+        ended.set()
+        sampler.join()
+    if process.returncode != 0:
+        raise RuntimeError(f"{' '.join(command)} ended with {process.returncode}: {problems.strip()[-500:]}")
+    return Measured(seconds=seconds, output=output, peak_bytes=peaks)
+
+
+def _sample(root: int, peaks: dict[str, int], ended: threading.Event) -> None:
+    while not ended.wait(SAMPLE_S):
+        for pid, name in _tree(root):
+            role = "driver" if pid == root else "jvm" if "java" in name else "worker"
+            peaks[role] = max(peaks[role], _resident_bytes(pid))
+
+
+def _tree(root: int) -> list[tuple[int, str]]:
+    """(pid, command) of a process and all below it."""
+    children: dict[int, list[tuple[int, str]]] = {}
+    found = [(root, "")]
+    for folder in Path("/proc").iterdir():
+        if folder.name.isdigit():
+            try:
+                head, _, tail = (folder / "stat").read_text().rpartition(")")
+            except OSError:
+                continue
+            children.setdefault(int(tail.split()[1]), []).append((int(folder.name), head.partition("(")[2]))
+    for pid, _ in found:
+        found += children.get(pid, [])
+    return found
+
+
+def _resident_bytes(pid: int) -> int:
+    try:
+        return int(Path(f"/proc/{pid}/statm").read_text().split()[1]) * PAGE_BYTES
+    except (OSError, IndexError, ValueError):
+        return 0
