@@ -20,11 +20,21 @@ from deltalake import DeltaTable, Schema
 
 from lake import crash_points
 from lake.errors import LakeError
-from lake.tables import Table
+from lake.tables import TIME, Table
 
 READER_VERSION, WRITER_VERSION = 1, 7
 WRITER_FEATURES = ("appendOnly", "invariants", "inCommitTimestamp", "domainMetadata", "clustering")
 CHECKPOINT_EVERY = 20
+SPARK_TYPES = {
+    pa.string(): "string",
+    pa.binary(): "binary",
+    pa.bool_(): "boolean",
+    pa.int8(): "tinyint",
+    pa.int16(): "smallint",
+    pa.int32(): "int",
+    pa.int64(): "bigint",
+    TIME: "timestamp",
+}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -115,6 +125,15 @@ def create(path: Path, table: Table) -> None:
 def delta_schema(schema: pa.Schema) -> pa.Schema:
     """`schema` as Delta stores it: top-level nullability kept, everything inside lists nullable."""
     return pa.schema([pa.field(f.name, f.type, f.nullable, f.metadata) for f in schema])
+
+
+def spark_type(kind: pa.DataType) -> str:
+    """A column type as Spark SQL writes it."""
+    if pa.types.is_list(kind):
+        return f"array<{spark_type(kind.value_type)}>"
+    if pa.types.is_struct(kind):
+        return f"struct<{', '.join(f'{field.name}: {spark_type(field.type)}' for field in kind)}>"
+    return SPARK_TYPES[kind]
 
 
 def commit(

@@ -1,0 +1,54 @@
+"""Writes docs/reference/tables.md from the table definitions: python -m tools.write_reference [--check]."""
+
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+import pyarrow as pa
+
+from lake.delta import spark_type
+from lake.tables import TABLES, Table
+
+TARGET = Path(__file__).parent.parent / "docs" / "reference" / "tables.md"
+HEAD = """# Tables
+
+Written by `python -m tools.write_reference` from `lake/tables.py`. Keys come after `cluster_id` in meaning; rows are sorted by the
+clustering columns in every file. Times are epoch milliseconds; a gold `…_time` column shows the same as a timestamp.
+"""
+
+
+def reference() -> str:
+    """The page."""
+    return "\n".join([HEAD, *(_section(table) for table in TABLES.values())])
+
+
+def _section(table: Table) -> str:
+    facts = [f"key: {_names(table.key)}", f"sorted by: {_names(table.clustering)}"]
+    if table.partition_by:
+        facts.append(f"partitioned by: {_names(table.partition_by)}")
+    lines = [f"## {table.name}", "", f"{table.comment[0].upper()}{table.comment[1:]}. {'; '.join(facts)}.", ""]
+    lines += ["| column | type | null | meaning |", "|---|---|---|---|"]
+    lines += [_row(field) for field in table.schema]
+    return "\n".join([*lines, ""])
+
+
+def _row(field: pa.Field) -> str:
+    comment = (field.metadata or {}).get(b"comment", b"").decode()
+    return f"| `{field.name}` | {spark_type(field.type)} | {'yes' if field.nullable else 'no'} | {comment} |"
+
+
+def _names(names: Sequence[str]) -> str:
+    return ", ".join(f"`{name}`" for name in names)
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Writes the page, or with --check says whether it is as it should be."""
+    asked = sys.argv[1:] if arguments is None else arguments
+    if "--check" in asked:
+        return 0 if TARGET.read_text(encoding="utf-8") == reference() else 1
+    TARGET.write_text(reference(), encoding="utf-8")
+    return 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())
