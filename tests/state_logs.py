@@ -92,11 +92,16 @@ def write_state_partition(
 
 
 def write_log_directory(
-    directory: Path, records: Sequence[dict[str, Any]], *, cluster_id: str | None = None, committed: int | None = None
+    directory: Path,
+    records: Sequence[dict[str, Any]],
+    *,
+    cluster_id: str | None = None,
+    committed: int | None = None,
+    state_topic_id: str = STATE_TOPIC_ID,
 ) -> Path:
     """A log directory with state partition 0 and a folder of the topic `orders`."""
     directory.mkdir(parents=True, exist_ok=True)
-    write_state_partition(directory, records)
+    write_state_partition(directory, records, topic_id=state_topic_id)
     user = directory / "orders-0"
     user.mkdir()
     (user / "00000000000000000000.log").write_bytes(b"")

@@ -63,6 +63,10 @@ def main(argv: Sequence[str] | None = None) -> int:
         return INTERRUPTED
     except BrokenPipeError:
         return _reader_left()
+    except SystemExit as stopped:  # click's way to leave when it meets a broken pipe itself
+        if isinstance(stopped.__context__, BrokenPipeError):
+            return _reader_left()
+        raise
     except Exception as error:
         return _failed(error)
     return outcome if isinstance(outcome, int) else OK

@@ -1,0 +1,186 @@
+"""Command lines: help, exit codes, and one clear line for everything that can't be meant."""
+
+import json
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from sharelens import cli
+from sharelens.cli import app, main
+from tests.state_logs import START_MS, snapshot, update, write_log_directory
+
+COMMANDS = tuple(app.cli.commands)
+QUESTIONS = ("state", "records", "trace", "diff", "status")
+Said = tuple[int, str, str]
+Ask = Callable[..., Said]
+
+
+@pytest.fixture
+def ask(capsys: pytest.CaptureFixture[str]) -> Ask:
+    """Runs a command line: exit code, stdout, stderr."""
+
+    def asked(*words: str) -> Said:
+        code = main(list(words))
+        return code, *capsys.readouterr()
+
+    return asked
+
+
+@pytest.fixture
+def logs(tmp_path: Path) -> str:
+    story = [snapshot(), update(batches=[(0, 3, 0, 1)], at_ms=START_MS + 1000)]
+    return str(write_log_directory(tmp_path / "logs", story))
+
+
+def test_the_commands_of_the_design_are_there() -> None:
+    expected = "run ingest decode replay state records trace diff status tables sql doctor demo"
+    assert set(expected.split()) <= set(COMMANDS)
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_every_help_page_has_an_example_and_a_purpose(ask: Ask, command: str) -> None:
+    code, out, _ = ask(command, "--help")
+    assert code == 0
+    assert f"sharelens {command}" in out.partition("Example:")[2]
+    assert app.cli.commands[command].help
+
+
+def test_help_starts_without_the_heavy_libraries() -> None:
+    heavy = ("pyarrow", "numpy", "numba", "duckdb", "deltalake", "pyspark", "rich", "pandas", "yaml")
+    imported = f"[name for name in {heavy} if name in sys.modules]"
+    code = f"import sys; from sharelens.cli import main; main(['--help']); print({imported})"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.splitlines()[-1] == "[]"
+
+
+def test_the_version_is_the_packages(ask: Ask) -> None:
+    from sharelens import __version__
+
+    assert ask("--version")[:2] == (0, f"sharelens, version {__version__}\n")
+
+
+def test_python_m_sharelens_is_the_command(logs: str) -> None:
+    words = [sys.executable, "-m", "sharelens", "state", "--log-dir", logs, "--output", "json"]
+    done = subprocess.run(words, capture_output=True, text=True, check=True)
+    assert [row["group_id"] for row in json.loads(done.stdout)] == ["g"]
+
+
+def test_a_reader_that_leaves_early_is_no_failure(logs: str) -> None:
+    line = f"'{sys.executable}' -m sharelens records --log-dir '{logs}' --output jsonl"
+    done = subprocess.run(
+        ["bash", "-c", f"set -o pipefail; {line} | head -c 1"], capture_output=True, text=True, check=False
+    )
+    assert (done.returncode, done.stderr.count("Traceback")) == (0, 0)
+
+
+SOURCE = "give either --lake DIR (the tables) or --log-dir DIR"
+BAD_LINES = {
+    "nothing to ask": (["state"], 2, SOURCE),
+    "two sources": (["state", "--lake", "L", "--log-dir", "D"], 2, SOURCE),
+    "a live cluster": (["state", "--bootstrap-server", "h:9092"], 2, "--bootstrap-server comes in a later version"),
+    "a live cluster to run": (["run", "--lake", "L", "--bootstrap-server", "h:9092"], 2, "comes in a later version"),
+    "an unknown command": (["stat"], 2, "No such command 'stat'"),
+    "an unknown option": (["state", "--lak", "x"], 2, "No such option"),
+    "a log option for a lake": (["state", "--lake", "L", "--include-deleted"], 2, "go with --log-dir"),
+    "two cuts": (["state", "--log-dir", "D", "--as-of", "0", "--at-offset", "0:1"], 2, "two different cuts"),
+    "no zone": (
+        ["state", "--log-dir", "D", "--as-of", "2026-11-21T05:00:00"],
+        2,
+        "names no zone; for UTC type --as-of 2026-11-21T05:00:00Z",
+    ),
+    "no zone in diff": (
+        ["diff", "--log-dir", "D", "--from", "2026-11-21", "--to", "0"],
+        2,
+        "for UTC type --from 2026-11-21T00:00:00Z",
+    ),
+    "no zone in run": (["run", "--lake", "L", "--log-dir", "D", "--until", "2026-11-21"], 2, "--until 2026-11-21T00:00:00Z"),
+    "no time": (["records", "--log-dir", "D", "--to", "soon"], 2, "'soon' is no time"),
+    "bounds exchanged": (["records", "--log-dir", "D", "--from", "5", "--to", "4"], 2, "exchange them"),
+    "no cut": (["state", "--log-dir", "D", "--at-offset", "x"], 2, "is not STATE-PARTITION:OFFSET"),
+    "no partition": (["state", "--log-dir", "D", "--partition", "-1"], 2, "--partition"),
+    "no topic": (["state", "--log-dir", "D", "--topic", ":1"], 2, "names no topic"),
+    "no size": (["state", "--log-dir", "D", "--max-bytes", "many"], 2, "is no size"),
+    "no form": (["state", "--log-dir", "D", "--output", "xml"], 2, "'xml' is not one of"),
+    "no record named": (["trace", "--log-dir", "D", "--group", "g"], 2, "Missing option"),
+    "no log to run on": (["run", "--lake", "L"], 2, "give --log-dir DIR"),
+    "no setting of Spark": (["run", "--lake", "L", "--log-dir", "D", "--conf", "x"], 2, "is not K=V"),
+    "no query": (["sql", "--lake", "L"], 2, "either the query or --file"),
+    "no table": (["tables", "gold.nothing"], 2, "no table gold.nothing; tables: "),
+    "no lake for tables": (["tables"], 2, "give --lake DIR"),
+    "a missing directory": (["state", "--log-dir", "missing"], 1, "no such directory"),
+    "a missing lake": (["state", "--lake", "missing"], 1, "is not a directory"),
+    "an empty directory": (["records", "--log-dir", "empty"], 1, "it is empty"),
+    "an empty lake": (["status", "--lake", "empty"], 1, "holds no lake"),
+    "a file": (["state", "--log-dir", "file"], 1, "not a directory"),
+    "one partition's folder": (["state", "--log-dir", "logs/orders-0"], 1, "give its parent"),
+    "a folder of log directories": (["state", "--log-dir", "."], 1, "give them one by one"),
+    "another folder": (["state", "--log-dir", "other"], 1, "not a log directory"),
+    "an unknown group": (["state", "--log-dir", "logs", "--group", "x\x1b[2J"], 2, "groups there: g"),
+    "a time before the log": (["state", "--log-dir", "logs", "--as-of", "5"], 1, "lies before the evidence"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", sorted(BAD_LINES))
+def test_what_cannot_be_answered_is_one_clear_line(
+    ask: Ask, logs: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, case: str
+) -> None:
+    words, exit_code, message = BAD_LINES[case]
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "empty").mkdir()
+    (tmp_path / "other").mkdir()
+    (tmp_path / "other" / "file.txt").write_text("x")
+    (tmp_path / "file").write_text("x")
+    before = sorted(tmp_path.rglob("*"))
+    code, out, err = ask(*words)
+    assert (code, out) == (exit_code, "")
+    assert message in err
+    assert err.count("\n") == 1
+    assert err.startswith("sharelens: ")
+    assert err[:-1].isprintable()
+    assert sorted(tmp_path.rglob("*")) == before, "nothing was written"
+
+
+@pytest.mark.parametrize("command", QUESTIONS)
+def test_every_question_takes_both_sources(command: str) -> None:
+    names = {option for parameter in app.cli.commands[command].params for option in parameter.opts}
+    assert {"--lake", "--log-dir", "--bootstrap-server", "--cluster-id", "--output", "--limit"} <= names
+
+
+def test_incomplete_rows_exit_with_one_when_complete_ones_are_required(ask: Ask, tmp_path: Path) -> None:
+    logs = str(write_log_directory(tmp_path / "logs", [update(start=0)]))
+    assert ask("state", "--log-dir", logs)[0] == 0
+    code, out, err = ask("state", "--log-dir", logs, "--require-complete", "--output", "json")
+    assert (code, len(json.loads(out))) == (1, 1)
+    assert "1 of 1 rows are not complete" in err
+
+
+def test_complete_rows_meet_the_requirement(ask: Ask, logs: str) -> None:
+    assert ask("state", "--log-dir", logs, "--require-complete")[0] == 0
+
+
+@pytest.mark.parametrize(
+    ("text", "size"), [("1024", 1024), ("1k", 1 << 10), ("2G", 2 << 30), ("3MiB", 3 << 20), ("1TB", 1 << 40)]
+)
+def test_sizes_may_carry_a_unit(text: str, size: int) -> None:
+    assert cli.options.Size().convert(text, None, None) == size
+
+
+def test_what_nobody_thought_of_is_one_line_too(ask: Ask, monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken(**_: object) -> None:
+        raise RuntimeError("first\nsecond")
+
+    monkeypatch.setattr(app.cli.commands["tables"], "callback", broken)
+    code, out, err = ask("tables")
+    assert (code, out) == (1, "")
+    assert err == "sharelens: RuntimeError: first second (set SHARELENS_TRACEBACK=1 to see where)\n"
+
+
+def test_an_interruption_has_its_own_exit_code(ask: Ask, monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupted(**_: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(app.cli.commands["tables"], "callback", interrupted)
+    assert ask("tables")[0] == 130

@@ -1,0 +1,108 @@
+"""What changed between two moments."""
+
+import itertools
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from sharelens.asked import Source
+from sharelens.filters import parse_wanted
+from sharelens.questions.diff import changed_ranges, diff
+from sharelens.questions.log_evidence import open_log_evidence
+from state_model.errors import UsageError
+from tests.state_logs import START_MS, snapshot, tombstone, update, write_log_directory
+
+LAST = 30
+FIELDS = ("delivery_state", "delivery_state_name", "delivery_count")
+
+
+def as_batches(states: list[int]) -> list[dict[str, Any]]:
+    """Disjoint ascending batches of a state for each offset; 0 means that no batch covers the offset."""
+    batches: list[dict[str, Any]] = []
+    for offset, state in enumerate(states):
+        if state and batches and batches[-1]["last_offset"] == offset - 1 and batches[-1]["delivery_state"] == state:
+            batches[-1]["last_offset"] = offset
+        elif state:
+            batches.append({"first_offset": offset, "last_offset": offset, **side(state)})  # type: ignore[dict-item]
+    return batches
+
+
+def side(state: int) -> dict[str, Any] | None:
+    return dict(zip(FIELDS, (state, f"S{state}", 1), strict=True)) if state else None
+
+
+per_offset = st.lists(st.integers(0, 2), min_size=LAST, max_size=LAST)
+
+
+@given(per_offset, per_offset)
+def test_changed_ranges_are_exactly_the_offsets_that_differ(before: list[int], after: list[int]) -> None:
+    found = list(changed_ranges(as_batches(before), as_batches(after)))
+    told = {
+        offset: (changed["before"], changed["after"])
+        for changed in found
+        for offset in range(changed["first_offset"], changed["last_offset"] + 1)
+    }
+    pairs = enumerate(zip(before, after, strict=True))
+    assert told == {offset: (side(was), side(now)) for offset, (was, now) in pairs if was != now}
+
+
+@given(per_offset, per_offset)
+def test_changed_ranges_are_as_few_as_can_be(before: list[int], after: list[int]) -> None:
+    found = list(changed_ranges(as_batches(before), as_batches(after)))
+    for one, next_one in itertools.pairwise(found):
+        touching = one["last_offset"] + 1 == next_one["first_offset"]
+        assert not touching or (one["before"], one["after"]) != (next_one["before"], next_one["after"])
+
+
+def test_a_range_of_all_offsets_there_are_is_not_enumerated() -> None:
+    whole = [{"first_offset": 0, "last_offset": 2**63 - 1, **side(2)}]  # type: ignore[dict-item]
+    assert list(changed_ranges([], whole)) == [
+        {"first_offset": 0, "last_offset": 2**63 - 1, "before": None, "after": side(2)}
+    ]
+
+
+STORY = [
+    snapshot(start=0),
+    snapshot("same", start=0),
+    snapshot("gone", start=0),
+    update(start=0, batches=[(0, 4, 0, 1)], at_ms=START_MS + 1000),
+    update(start=2, batches=[(2, 3, 2, 2)], at_ms=START_MS + 2000, delivery_complete_count=2),
+    tombstone("gone", at_ms=START_MS + 2000),
+    snapshot("new", start=0, at_ms=START_MS + 2000),
+]
+
+
+@pytest.fixture
+def logs(tmp_path: Path) -> str:
+    return str(write_log_directory(tmp_path / "logs", STORY))
+
+
+def differences(logs: str, from_ms: int, to_ms: int) -> list[dict[str, Any]]:
+    with open_log_evidence(Source(log_dirs=(logs,))) as evidence:
+        return diff(evidence, parse_wanted([], [], []), from_ms, to_ms).table.to_pylist()
+
+
+def test_only_share_partitions_that_changed_are_told(logs: str) -> None:
+    found = differences(logs, START_MS + 1000, START_MS + 2000)
+    assert {row["group_id"]: row["change"] for row in found} == {"g": "changed", "gone": "deleted", "new": "appeared"}
+    grown = next(row for row in found if row["group_id"] == "g")
+    assert (grown["start_offset_before"], grown["start_offset_after"]) == (0, 2)
+    assert (grown["delivery_complete_count_before"], grown["delivery_complete_count_after"]) == (0, 2)
+    available = {"delivery_state": 0, "delivery_state_name": "AVAILABLE", "delivery_count": 1}
+    acknowledged = {"delivery_state": 2, "delivery_state_name": "ACKNOWLEDGED", "delivery_count": 2}
+    assert grown["changed_ranges"] == [
+        {"first_offset": 0, "last_offset": 1, "before": available, "after": None},
+        {"first_offset": 2, "last_offset": 3, "before": available, "after": acknowledged},
+    ]
+
+
+def test_the_same_moment_twice_has_no_difference(logs: str) -> None:
+    assert differences(logs, START_MS + 1500, START_MS + 1500) == []
+
+
+def test_moments_in_the_wrong_order_are_refused(logs: str) -> None:
+    with pytest.raises(UsageError, match="--to lies before --from"):
+        differences(logs, START_MS + 2000, START_MS)

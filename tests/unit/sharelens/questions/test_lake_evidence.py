@@ -1,0 +1,55 @@
+"""Which cluster and which cut of a lake answer; that a lake and its log answer alike is held in tests/compat."""
+
+from pathlib import Path
+
+import pytest
+
+from lake.errors import LakeError
+from sharelens.asked import CutAsked
+from sharelens.filters import Wanted, parse_wanted
+from sharelens.questions.evidence import Span
+from sharelens.questions.lake_evidence import open_lake_evidence
+from sharelens.questions.records import records
+from sharelens.questions.state import state
+from state_model.errors import UsageError
+from tests.in_process import make_lake
+from tests.state_logs import snapshot, write_log_directory
+
+STATE_TOPIC_IDS = {"first": "AAAAAAAAAAAAAAAAAAAAAQ", "second": "AAAAAAAAAAAAAAAAAAAAAg"}
+
+
+@pytest.fixture(scope="module")
+def two_clusters(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A lake with two clusters."""
+    folder = tmp_path_factory.mktemp("two")
+    for name, topic_id in STATE_TOPIC_IDS.items():
+        logs = write_log_directory(folder / name, [snapshot(name)], cluster_id=name, state_topic_id=topic_id)
+        make_lake(folder / "lake", logs)
+    return folder / "lake"
+
+
+def test_with_several_clusters_one_has_to_be_named(two_clusters: Path) -> None:
+    with pytest.raises(UsageError, match="several clusters, give --cluster-id with one of: first, second"):
+        open_lake_evidence(str(two_clusters), None)
+    with pytest.raises(UsageError, match="no cluster third in .*; clusters there: first, second"):
+        open_lake_evidence(str(two_clusters), "third")
+
+
+@pytest.mark.parametrize("cluster", ["first", "second"])
+def test_the_named_cluster_alone_answers(two_clusters: Path, cluster: str) -> None:
+    evidence = open_lake_evidence(str(two_clusters), cluster)
+    (row,) = state(evidence, Wanted(), CutAsked()).table.to_pylist()
+    assert (row["cluster_id"], row["group_id"]) == (cluster, cluster)
+    assert len(records(evidence, Wanted(), Span()).table) == 1
+
+
+def test_an_unknown_group_is_refused_with_those_of_the_cluster(two_clusters: Path) -> None:
+    with pytest.raises(UsageError, match="no share group second in lake .*; groups there: first"):
+        state(open_lake_evidence(str(two_clusters), "first"), parse_wanted(["second"], [], []), CutAsked())
+
+
+def test_what_was_not_published_is_not_answered_from(tmp_path: Path) -> None:
+    logs = write_log_directory(tmp_path / "logs", [snapshot()])
+    make_lake(tmp_path / "lake", logs, stages=("ingest", "decode"))
+    with pytest.raises(LakeError, match="nothing was published yet"):
+        open_lake_evidence(str(tmp_path / "lake"), None)

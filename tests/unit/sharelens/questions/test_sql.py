@@ -1,0 +1,95 @@
+"""SQL over the published cut: what is offered and what is refused."""
+
+from pathlib import Path
+
+import pytest
+
+from lake.scan import Lake, open_lake
+from lake.tables import TABLES
+from sharelens.questions.sql import sql
+from sharelens.questions.tables import table_columns, tables
+from state_model.errors import SharelensError, UsageError
+from tests.in_process import make_lake
+from tests.state_logs import snapshot, update, write_log_directory
+
+HOSTILE = "x'; DROP TABLE gold.share_partition_state; --\x1b[2J"
+
+
+@pytest.fixture(scope="module")
+def lake(tmp_path_factory: pytest.TempPathFactory) -> Lake:
+    folder = tmp_path_factory.mktemp("sql")
+    logs = write_log_directory(
+        folder / "logs", [snapshot(), snapshot(HOSTILE), update(start=2, batches=[(2, 5, 0, 1)])]
+    )
+    make_lake(folder / "lake", logs)
+    return open_lake(folder / "lake")
+
+
+@pytest.mark.parametrize(
+    ("query", "rows"),
+    [
+        ("SELECT count(*) AS n FROM silver.share_record", [{"n": 3}]),
+        ("FROM gold.share_partition_state SELECT group_id g ORDER BY 1", [{"g": "g"}, {"g": HOSTILE}]),
+        ("WITH a AS (SELECT 1 AS n) SELECT * FROM a", [{"n": 1}]),
+        ("SELECT count(*) AS n FROM GOLD.\"delivery_history\"", [{"n": 1}]),
+        ("SELECT count(*) AS n FROM gold.publication", [{"n": 1}]),
+        ("SELECT count(*) AS n FROM bronze.quarantine", [{"n": 0}]),
+        ("SELECT current_setting('TimeZone') AS zone", [{"zone": "UTC"}]),
+    ],
+)  # fmt: skip
+def test_a_select_sees_the_tables_of_the_cut(lake: Lake, query: str, rows: list[dict[str, object]]) -> None:
+    assert sql(lake, query).table.to_pylist() == rows
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "",
+        "SELEC 1",
+        "SELECT 1; SELECT 2",
+        "DROP VIEW gold.share_partition_state",
+        "CREATE TABLE x AS SELECT 1",
+        "INSERT INTO silver.name VALUES (1)",
+        "COPY (SELECT 1) TO 'out.csv'",
+        "ATTACH 'other.db'",
+        "INSTALL httpfs",
+        "SET enable_external_access = true",
+        "PRAGMA database_list",
+        "SELECT * FROM read_csv('{file}')",
+        "SELECT * FROM '{file}'",
+        "SELECT * FROM read_text('{file}')",
+        "SELECT * FROM glob('/*')",
+        "SELECT * FROM gold.nothing",
+        "SELECT * FROM query_table(['x'])",
+        "SELECT nothing FROM silver.name",
+        "SELECT * FROM lake",
+    ],
+)
+def test_anything_but_one_select_over_tables_is_refused(lake: Lake, tmp_path: Path, query: str) -> None:
+    file = tmp_path / "secret.csv"
+    file.write_text("a\n1\n")
+    before = sorted(Path().iterdir())
+    with pytest.raises(UsageError, match=r"^sql: [^\n]+$"):
+        sql(lake, query.replace("{file}", str(file)))
+    assert sorted(Path().iterdir()) == before
+
+
+def test_a_query_that_fails_on_the_way_is_a_failure(lake: Lake) -> None:
+    with pytest.raises(SharelensError, match="^sql: .*Conversion"):
+        sql(lake, "SELECT CAST(group_id AS INT) FROM gold.share_partition_state")
+
+
+def test_tables_lists_every_table_with_rows_and_bytes(lake: Lake) -> None:
+    rows = {row["table"]: row for row in tables(lake).table.to_pylist()}
+    assert list(rows) == list(TABLES)
+    assert rows["silver.share_record"]["rows"] == 3
+    assert rows["gold.publication"]["rows"] == 1
+    assert all(row["bytes"] > 0 for row in rows.values() if row["rows"])
+
+
+@pytest.mark.parametrize("name", sorted(TABLES))
+def test_every_column_has_its_comment(name: str) -> None:
+    rows = table_columns(name).table.to_pylist()
+    assert [row["column"] for row in rows] == TABLES[name].schema.names
+    assert [row["column"] for row in rows if not row["comment"]] == []
+    assert [row["column"] for row in rows if row["in_key"]] != []
