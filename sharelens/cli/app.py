@@ -24,6 +24,13 @@ class InOrder(click.Group):
         """The commands in the order in which they were added."""
         return list(self.commands)
 
+    def invoke(self, ctx: click.Context) -> object:
+        """Runs the command; a reader that left is dealt with here, because click would make a failure of it."""
+        try:
+            return super().invoke(ctx)
+        except BrokenPipeError:
+            return _reader_left()
+
 
 @click.group(
     cls=InOrder,
@@ -63,10 +70,6 @@ def main(argv: Sequence[str] | None = None) -> int:
         return INTERRUPTED
     except BrokenPipeError:
         return _reader_left()
-    except SystemExit as stopped:  # click's way to leave when it meets a broken pipe itself
-        if isinstance(stopped.__context__, BrokenPipeError):
-            return _reader_left()
-        raise
     except Exception as error:
         return _failed(error)
     return outcome if isinstance(outcome, int) else OK

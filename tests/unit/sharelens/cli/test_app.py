@@ -96,7 +96,11 @@ BAD_LINES = {
         2,
         "for UTC type --from 2026-11-21T00:00:00Z",
     ),
-    "no zone in run": (["run", "--lake", "L", "--log-dir", "D", "--until", "2026-11-21"], 2, "--until 2026-11-21T00:00:00Z"),
+    "no zone in run": (
+        ["run", "--lake", "L", "--log-dir", "D", "--until", "2026-11-21"],
+        2,
+        "for UTC type --until 2026-11-21T00:00:00Z",
+    ),
     "no time": (["records", "--log-dir", "D", "--to", "soon"], 2, "'soon' is no time"),
     "bounds exchanged": (["records", "--log-dir", "D", "--from", "5", "--to", "4"], 2, "exchange them"),
     "no cut": (["state", "--log-dir", "D", "--at-offset", "x"], 2, "is not STATE-PARTITION:OFFSET"),
