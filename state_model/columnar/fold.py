@@ -304,6 +304,10 @@ def begins_new_life(
 def fold_scalars(state: np.ndarray, kind: int, row: np.ndarray, at: int, bare: bool, limit: int) -> int:
     """Applies a record's scalars to one key's state; 0, RESET or DELETED when a life ends. `row`: see `fold`."""
     if kind == TOMBSTONE:
+        if state[PRESENT] == 0:  # it deletes what is not there: nothing of an earlier life is said again
+            state[LIFE] = NONE
+            state[COMPLETENESS] = COMPLETE
+            state[REASON] = 0
         state[PRESENT] = 0
         state[UPDATES] = 0
         return DELETED
@@ -313,7 +317,7 @@ def fold_scalars(state: np.ndarray, kind: int, row: np.ndarray, at: int, bare: b
         if live and begins_new_life(state, row[0], row[1], row[2], row[3], row[4], bare):
             ending = RESET
         state[LEADER_MAX] = max(state[LEADER_MAX], row[2]) if live else row[2]
-        state[STATE_MAX] = max(state[STATE_MAX], row[1]) if live else row[1]
+        state[STATE_MAX] = max(state[STATE_MAX], row[1]) if live and state[SNAPSHOT_AT] != NONE else row[1]
         if not live:
             state[UPDATES] = 0
             state[LIFE] = at
@@ -348,23 +352,41 @@ def fold_scalars(state: np.ndarray, kind: int, row: np.ndarray, at: int, bare: b
 
 
 @kernel
-def mark_incomplete(state: np.ndarray, lost: int, reason: int) -> None:
-    """Marks a state that rests on a snapshot older than the loss that ends at log offset `lost`."""
-    sure = state[COMPLETENESS] == COMPLETE or state[COMPLETENESS] == UNCOMMITTED
-    if state[PRESENT] == 1 and sure and state[SNAPSHOT_AT] < lost:
+def reaches(losses: np.ndarray) -> np.ndarray:
+    """For each loss the last offset that it, or one before it, takes from all share partitions; NONE while none does."""
+    reach = np.empty(losses.shape[0], np.int64)
+    furthest = np.int64(NONE)
+    for n in range(losses.shape[0]):
+        if losses[n, 3] == NONE:
+            furthest = max(furthest, losses[n, 1])
+        reach[n] = furthest
+    return reach
+
+
+@kernel
+def mark(state: np.ndarray, reason: int) -> None:
+    """Marks a state as incomplete, unless it is known to be less than complete already."""
+    if state[PRESENT] == 1 and (state[COMPLETENESS] == COMPLETE or state[COMPLETENESS] == UNCOMMITTED):
         state[COMPLETENESS] = INCOMPLETE
         state[REASON] = reason
 
 
 @kernel
-def note_loss(loss: np.ndarray, scalars: np.ndarray, lost: int, reason: int) -> tuple[int, int]:
-    """Takes in a lost range: of one key at once, of all keys by the returned (last lost offset, reason)."""
-    if loss[3] != NONE:
-        mark_incomplete(scalars[loss[3]], loss[1], loss[2])
-    elif loss[1] > lost:
-        lost = loss[1]
-        reason = loss[2]
-    return lost, reason
+def mark_incomplete(state: np.ndarray, losses: np.ndarray, reach: np.ndarray, seen: int) -> None:
+    """Marks a state that rests on a snapshot older than one of the first `seen` losses, with the first one's reason."""
+    if seen == 0 or reach[seen - 1] <= state[SNAPSHOT_AT]:
+        return
+    mark(state, losses[np.searchsorted(reach[:seen], state[SNAPSHOT_AT], side="right"), 2])
+
+
+@kernel
+def note_loss(losses: np.ndarray, reach: np.ndarray, number: int, scalars: np.ndarray) -> None:
+    """Takes in a loss: one of a single share partition at once, after what was lost of all before it."""
+    key = losses[number, 3]
+    if key != NONE:
+        mark_incomplete(scalars[key], losses, reach, number)
+        if scalars[key, SNAPSHOT_AT] < losses[number, 1]:
+            mark(scalars[key], losses[number, 2])
 
 
 @kernel
@@ -402,18 +424,17 @@ def fold(
     fresh = np.empty((32, 5), np.int64)
     now = np.empty((64, 5), np.int64)
     end = np.empty(3, np.int64)
-    next_loss = 0
-    lost = NONE
-    lost_reason = 0
+    seen = 0
+    reach = reaches(losses)
     for n_record in range(n):
         key = keys[n_record]
         at = ats[n_record]
         time = times[n_record]
         kind = kinds[n_record]
-        while next_loss < losses.shape[0] and losses[next_loss, 0] < at:
-            lost, lost_reason = note_loss(losses[next_loss], scalars, lost, lost_reason)
-            next_loss += 1
-        mark_incomplete(scalars[key], lost, lost_reason)
+        while seen < losses.shape[0] and losses[seen, 0] < at:
+            note_loss(losses, reach, seen, scalars)
+            seen += 1
+        mark_incomplete(scalars[key], losses, reach, seen)
         size = batch_at[n_record + 1] - batch_at[n_record]
         had = scalars[key, RANGE_COUNT] if scalars[key, PRESENT] == 1 else 0
         given = grown(given, size)
@@ -447,9 +468,9 @@ def fold(
         scalars[key, LAST_AT] = at
         scalars[key, LAST_TIME] = time
         after[n_record] = scalars[key]
-    while next_loss < losses.shape[0]:
-        lost, lost_reason = note_loss(losses[next_loss], scalars, lost, lost_reason)
-        next_loss += 1
+    while seen < losses.shape[0]:
+        note_loss(losses, reach, seen, scalars)
+        seen += 1
     for key in range(scalars.shape[0]):
-        mark_incomplete(scalars[key], lost, lost_reason)
+        mark_incomplete(scalars[key], losses, reach, seen)
     return after, closed, closed_count, pool, used

@@ -276,7 +276,7 @@ def _scalar_columns(rows: Ints, gone: npt.NDArray[np.bool_]) -> dict[str, pa.Arr
     columns["state_epoch_max_from_log"] = pa.array(state_max, mask=gone | (provisional & (state_max == fold.NONE)))
     columns["update_count_from_log"] = pa.array(rows[:, fold.UPDATES], mask=gone)
     columns["snapshot_log_offset"] = pa.array(rows[:, fold.SNAPSHOT_AT], mask=gone | provisional)
-    columns["life_log_offset"] = pa.array(rows[:, fold.LIFE])
+    columns["life_log_offset"] = pa.array(rows[:, fold.LIFE], mask=rows[:, fold.LIFE] == fold.NONE)
     return columns
 
 

@@ -1,0 +1,82 @@
+"""The range kernels against the reference's interval algebra."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from state_model.batches import coalesce, pointwise_maximum, prune
+from state_model.columnar import fold
+from state_model.share_records import NOT_DETERMINED, StateBatch
+
+MOST = (1 << 63) - 1
+EDGES = st.integers(0, 24) | st.sampled_from([-(1 << 63), -1, MOST - 1, MOST])
+BATCHES = st.lists(
+    st.builds(
+        StateBatch,
+        first_offset=EDGES,
+        last_offset=EDGES,
+        delivery_state=st.sampled_from([0, 2, 4]) | st.integers(-128, 127),
+        delivery_count=st.integers(0, 2) | st.sampled_from([-(1 << 15), (1 << 15) - 1]),
+    ),
+    max_size=8,
+)
+
+
+def rows(batches):
+    matrix = np.zeros((max(1, len(batches)), 5), np.int64)
+    for row, batch in zip(matrix, batches, strict=False):
+        rank = fold.priority(batch.delivery_count, batch.delivery_state)
+        row[:3] = batch.first_offset, batch.last_offset, rank
+    return matrix
+
+
+def canonical(batches):
+    out = np.zeros((2 * len(batches) + 2, 5), np.int64)
+    return out, fold.canonical(rows(batches), len(batches), out)
+
+
+def ranges(matrix, count):
+    return [tuple(int(value) for value in row[:3]) for row in matrix[:count]]
+
+
+def expected(batches):
+    return [
+        (batch.first_offset, batch.last_offset, batch.delivery_count * 256 + batch.delivery_state) for batch in batches
+    ]
+
+
+@given(BATCHES)
+def test_the_canonical_form_is_the_pointwise_maximum(batches):
+    assert ranges(*canonical(batches)) == expected(coalesce(batches))
+
+
+@given(BATCHES, BATCHES, st.integers(-1, 26) | st.sampled_from([NOT_DETERMINED, -2, MOST]))
+def test_merging_is_the_pointwise_maximum_above_the_start_offset(old, new, start):
+    (left, left_count), (right, right_count) = canonical(old), canonical(new)
+    out = np.zeros((2 * (left_count + right_count) + 4, 5), np.int64)
+    count = fold.merged(left, left_count, right, right_count, start, out)
+    assert ranges(out, count) == expected(pointwise_maximum(prune((*old, *new), start)))
+
+
+@given(BATCHES, BATCHES)
+def test_merging_knows_no_order(one, other):
+    (left, left_count), (right, right_count) = canonical(one), canonical(other)
+    there, back = (np.zeros((2 * (left_count + right_count) + 4, 5), np.int64) for _ in range(2))
+    count = fold.merged(left, left_count, right, right_count, NOT_DETERMINED, there)
+    assert count == fold.merged(right, right_count, left, left_count, NOT_DETERMINED, back)
+    assert ranges(there, count) == ranges(back, count)
+
+
+@given(st.lists(st.tuples(st.integers(-(1 << 15), (1 << 15) - 1), st.integers(-128, 127)), min_size=2, max_size=6))
+def test_priorities_sort_as_count_then_state(pairs):
+    # Kafka writes states 0 to 4; a state below 0 would have to borrow from the count.
+    assert sorted(pairs) == sorted(pairs, key=lambda pair: (fold.priority(*pair), 0)) or any(s < 0 for _, s in pairs)
+
+
+@pytest.mark.parametrize("rows_there", [0, 1, 3, 16])
+def test_growing_keeps_what_is_there(rows_there):
+    before = np.arange(rows_there * 5, dtype=np.int64).reshape(rows_there, 5)
+    after = fold.grown(before, 9)
+    assert len(after) >= 9
+    assert np.array_equal(after[:rows_there][:9], before[:9])

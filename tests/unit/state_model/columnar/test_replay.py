@@ -1,0 +1,314 @@
+"""Replay in pieces, at any moment, over gaps and as a history tells what one pass over the whole log tells."""
+
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from state_model.batches import coalesce
+from state_model.columnar import replay, schemas
+from state_model.columnar.replay import open_ranges, replay_records, replay_scalars
+from state_model.columnar.values import Loss
+from state_model.machine import PartitionState, apply
+from state_model.share_records import ShareRecord
+from tests.replay_logs import BATCH, HOSTILE_LOGS, LOGS, SCALARS, parsed, table, told
+
+CUTS = st.lists(st.integers(0, 20), max_size=3).map(sorted)
+LIMITS = st.integers(0, 4)
+
+
+def pieces(rows, cuts):
+    bounds = [0, *(min(cut, rows.num_rows) for cut in cuts), rows.num_rows]
+    return [rows.slice(first, end - first) for first, end in zip(bounds, bounds[1:], strict=False)]
+
+
+def delivery(done):
+    """All rows of the delivery history after a replay: closed and open ones."""
+    return pa.concat_tables([done.closed, open_ranges(done.state)])
+
+
+@given(HOSTILE_LOGS, LIMITS)
+def test_any_content_that_fits_the_bytes_gives_the_references_state(log, limit):
+    state = PartitionState(update_limit=limit)
+    for offset, (key, value, _) in enumerate(log):
+        state = apply(state, offset, 10 * offset, ShareRecord(key=key, value=value))
+    ours = {row["partition"]: row for row in replay_records(table(log), update_limit=limit).state.to_pylist()}
+    assert ours.keys() == {key.partition for key in state.share_partitions}
+    for key, held in state.share_partitions.items():
+        row = ours[key.partition]
+        assert {name: row[name] for name in SCALARS} == {name: getattr(held, name) for name in SCALARS}
+        assert row["leader_epoch_max_from_log"] == held.leader_epoch_max
+        assert row["state_epoch_max_from_log"] == held.state_epoch_max
+        ranges = [tuple(batch[name] for name in BATCH) for batch in row["state_batches"]]
+        assert ranges == [tuple(getattr(b, name) for name in BATCH) for b in coalesce(held.state_batches)]
+
+
+@given(LOGS | HOSTILE_LOGS, CUTS, LIMITS)
+def test_a_replay_that_goes_on_from_its_own_state_is_one_replay(log, cuts, limit):
+    whole = replay_records(table(log), update_limit=limit)
+    history, closed, state = [], [], None
+    for piece in pieces(table(log), cuts):
+        done = replay_records(piece, seed=state, update_limit=limit)
+        history.append(done.history)
+        closed.append(done.closed)
+        state = done.state
+    assert pa.concat_tables(history).equals(whole.history)
+    assert pa.concat_tables(closed).equals(whole.closed)
+    assert state.equals(whole.state)
+
+
+@given(LOGS)
+def test_the_histories_tell_the_state_after_every_prefix(log):
+    whole = replay_records(table(log))
+    rows = delivery(whole).to_pylist()
+    history = whole.history.to_pylist()
+    for offset in range(len(log)):
+        prefix = replay_records(table(log[: offset + 1])).state.to_pylist()
+        newest = {row["partition"]: row for row in history[: offset + 1]}
+        alive = {partition: row for partition, row in newest.items() if row["record_type"] != "tombstone"}
+        assert alive.keys() == {row["partition"] for row in prefix}
+        for state in prefix:
+            scalars = {name: value for name, value in alive[state["partition"]].items() if name in state}
+            assert scalars == {name: state[name] for name in scalars}
+            there = [
+                {name: row[name] for name in state["state_batches"][0]} if state["state_batches"] else row
+                for row in rows
+                if row["partition"] == state["partition"]
+                and row["valid_from_log_offset"] <= offset
+                and (row["valid_to_log_offset"] is None or row["valid_to_log_offset"] > offset)
+            ]
+            assert sorted(there, key=lambda row: row["first_offset"]) == state["state_batches"]
+
+
+@given(LOGS)
+def test_a_range_stands_in_the_history_once_and_never_for_no_time(log):
+    rows = delivery(replay_records(table(log))).to_pylist()
+    keys = [(row["partition"], row["first_offset"], row["valid_from_log_offset"]) for row in rows]
+    assert len(set(keys)) == len(keys)
+    assert all(row["is_open"] or row["valid_from_log_offset"] < row["valid_to_log_offset"] for row in rows)
+    assert all(row["life_log_offset"] <= row["valid_from_log_offset"] for row in rows)
+
+
+@given(LOGS)
+def test_by_key_changes_the_order_alone(log):
+    plain, sorted_ = replay_records(table(log)), replay_records(table(log), by_key=True)
+    by_record = [("partition", "ascending"), ("log_offset", "ascending")]
+    by_range = [("partition", "ascending"), ("first_offset", "ascending"), ("valid_from_log_offset", "ascending")]
+    assert sorted_.history.equals(plain.history.sort_by(by_record))
+    assert sorted_.closed.equals(plain.closed.sort_by(by_range))
+    assert sorted_.state.equals(plain.state)
+
+
+@given(LOGS, LIMITS)
+def test_scalars_alone_are_those_of_the_whole_replay(log, limit):
+    whole = replay_records(table(log), update_limit=limit).state
+    assert replay_scalars(table(log), update_limit=limit).equals(replay.without_ranges(whole))
+
+
+def test_no_records_and_no_seed_give_empty_tables():
+    done = replay_records(schemas.SHARE_RECORD.empty_table())
+    assert (done.history.schema, done.closed.schema, done.state.schema) == (
+        schemas.SHARE_PARTITION_HISTORY,
+        schemas.DELIVERY_HISTORY,
+        schemas.SHARE_PARTITION_STATE,
+    )
+    assert done.history.num_rows + done.closed.num_rows + done.state.num_rows == 0
+
+
+DELIVERY_CASES = {
+    "an acknowledged part splits the range around it": (
+        """
+        0 snapshot start=0 0-9 available 1
+        0 update 3-5 acknowledged 1
+        """,
+        """
+        0 0-2 available 1 | 1 > open | life 0
+        0 0-9 available 1 | 0 > 1 changed | life 0
+        0 3-5 acknowledged 1 | 1 > open | life 0
+        0 6-9 available 1 | 1 > open | life 0
+        """,
+    ),
+    "an update that says nothing new ends nothing": (
+        """
+        0 snapshot start=0 0-9 available 1
+        0 update 2-3 available 1
+        0 update 0-9 available 0      # a smaller delivery count never prevails
+        """,
+        """
+        0 0-9 available 1 | 0 > open | life 0
+        """,
+    ),
+    "neighbours that become equal are joined": (
+        """
+        0 snapshot start=0 0-4 acknowledged 1, 5-9 available 1
+        0 update 5-9 acknowledged 1
+        """,
+        """
+        0 0-4 acknowledged 1 | 0 > 1 split_or_joined | life 0
+        0 0-9 acknowledged 1 | 1 > open | life 0
+        0 5-9 available 1 | 0 > 1 changed | life 0
+        """,
+    ),
+    "the start offset passes one range and cuts the next": (
+        """
+        0 snapshot start=0 0-4 acknowledged 1, 5-9 available 1
+        0 update start=7
+        """,
+        """
+        0 0-4 acknowledged 1 | 0 > 1 start_offset_passed | life 0
+        0 5-9 available 1 | 0 > 1 split_or_joined | life 0
+        0 7-9 available 1 | 1 > open | life 0
+        """,
+    ),
+    "a snapshot that repeats the state ends nothing": (
+        """
+        0 snapshot start=0 snapshot=1 0-4 acknowledged 1
+        0 update 5-6 archived 2
+        0 snapshot start=0 snapshot=2 0-4 acknowledged 1, 5-6 archived 2
+        """,
+        """
+        0 0-4 acknowledged 1 | 0 > open | life 0
+        0 5-6 archived 2 | 1 > open | life 0
+        """,
+    ),
+    "a snapshot holds the write that triggered it": (
+        """
+        0 snapshot start=0 snapshot=1 0-4 available 1
+        0 snapshot start=3 snapshot=2 3-4 acknowledged 1
+        """,
+        """
+        0 0-4 available 1 | 0 > 1 changed | life 0
+        0 3-4 acknowledged 1 | 1 > open | life 0
+        """,
+    ),
+    "a tombstone deletes, and what comes after is another life": (
+        """
+        0 snapshot start=0 0-4 available 1
+        0 tombstone
+        0 snapshot start=0 snapshot=0 0-4 available 1
+        """,
+        """
+        0 0-4 available 1 | 0 > 1 deleted | life 0
+        0 0-4 available 1 | 2 > open | life 2
+        """,
+    ),
+    "a re-initialization resets, equal ranges included": (
+        """
+        0 snapshot start=0 epoch=1 0-4 available 1
+        0 update 5-6 archived 1
+        0 snapshot start=0 epoch=2 0-4 available 1
+        """,
+        """
+        0 0-4 available 1 | 0 > 2 reset | life 0
+        0 0-4 available 1 | 2 > open | life 2
+        0 5-6 archived 1 | 1 > 2 reset | life 0
+        """,
+    ),
+    "share partitions do not touch each other": (
+        """
+        0 snapshot start=0 0-4 available 1
+        1 snapshot start=0 0-4 available 1
+        1 tombstone
+        """,
+        """
+        0 0-4 available 1 | 0 > open | life 0
+        1 0-4 available 1 | 1 > 2 deleted | life 1
+        """,
+    ),
+    "updates without a snapshot begin a life of their own": (
+        """
+        0 update 3-4 acknowledged 1
+        0 update 5 acknowledged 1
+        """,
+        """
+        0 3-4 acknowledged 1 | 0 > 1 split_or_joined | life 0
+        0 3-5 acknowledged 1 | 1 > open | life 0
+        """,
+    ),
+}
+
+
+@pytest.mark.parametrize("case", DELIVERY_CASES)
+def test_delivery_history(case):
+    log, expected = DELIVERY_CASES[case]
+    done = replay_records(table(parsed(log)))
+    assert sorted(told(delivery(done))) == sorted(line.strip() for line in expected.strip().splitlines())
+
+
+LOSS_LOG = """
+    0 snapshot start=0 0-4 available 1
+    1 snapshot start=0 0-4 available 1
+    0 update 0-4 acknowledged 1
+    1 snapshot start=0 snapshot=2 0-4 available 1
+    2 update 7 archived 1
+    """
+ALL_COMPLETE = {0: ("complete", None), 1: ("complete", None), 2: ("provisional", "orphan")}
+
+
+def loss(first, last=None, reason="gap", **key):
+    return Loss(first_offset=first, last_offset=first if last is None else last, reason=reason, **key)
+
+
+@pytest.mark.parametrize(
+    ("losses", "changed"),
+    [
+        pytest.param([], {}, id="nothing lost"),
+        pytest.param([loss(9)], {}, id="before the log: all snapshots come later"),
+        pytest.param([loss(11, 12)], {0: "gap"}, id="1 is made whole by its next snapshot"),
+        pytest.param([loss(16, reason="truncated")], {0: "truncated", 1: "truncated"}, id="after the last snapshot"),
+        pytest.param([loss(99, reason="quarantined")], {0: "quarantined", 1: "quarantined"}, id="at the end"),
+        pytest.param(
+            [loss(12, reason="gap"), loss(99, reason="vanished")],
+            {0: "gap", 1: "vanished"},
+            id="the first loss since the snapshot is named",
+        ),
+        pytest.param(
+            [loss(99, reason="quarantined", group_id="g", topic_id="A" * 22, partition=1)],
+            {1: "quarantined"},
+            id="a record of 1 that could not be decoded touches 1 alone",
+        ),
+        pytest.param(
+            [loss(99, group_id="elsewhere", topic_id="A" * 22, partition=1)], {}, id="a share partition never seen"
+        ),
+    ],
+)
+def test_a_state_is_incomplete_when_something_is_lost_since_its_snapshot(losses, changed):
+    offsets = [10, 11, 13, 15, 17]
+    rows = table(parsed(LOSS_LOG)).set_column(2, schemas.SHARE_RECORD.field("log_offset"), pa.array(offsets))
+    state = replay_records(rows, losses=losses).state.to_pylist()
+    expected = ALL_COMPLETE | {partition: ("incomplete", reason) for partition, reason in changed.items()}
+    assert {row["partition"]: (row["completeness"], row["completeness_reason"]) for row in state} == expected
+
+
+def test_an_uncommitted_record_marks_the_state_until_the_next_snapshot():
+    log = parsed("0 snapshot start=0 0-4 available 1\n0 update 0 acknowledged 1 uncommitted=1\n0 snapshot start=0")
+    history = replay_records(table(log)).history.to_pylist()
+    assert [row["completeness"] for row in history] == ["complete", "uncommitted", "complete"]
+
+
+def test_a_state_whose_snapshot_lies_below_the_log_start_says_so():
+    log = parsed("0 snapshot start=0\n1 snapshot start=0")
+    state = replay_records(table(log), log_start_offset=1).state.to_pylist()
+    assert [row["below_log_start"] for row in state] == [True, False]
+
+
+def test_a_tombstone_of_what_is_not_there_says_nothing_of_an_earlier_life():
+    log = parsed("0 update 0 acknowledged 1\n0 tombstone\n0 tombstone")
+    first, ends, repeats = replay_records(table(log)).history.to_pylist()
+    assert (first["life_log_offset"], ends["life_log_offset"], repeats["life_log_offset"]) == (0, 0, None)
+    assert (repeats["completeness"], repeats["completeness_reason"]) == ("complete", None)
+
+
+def test_the_state_epoch_of_a_snapshot_over_a_provisional_state_is_the_maximum_whatever_its_sign():
+    log = parsed("0 update 0 acknowledged 1\n0 snapshot epoch=-5")
+    (state,) = replay_records(table(log)).state.to_pylist()
+    assert state["state_epoch_max_from_log"] == -5
+
+
+def test_the_reason_is_the_first_loss_however_the_log_is_taken_in_pieces():
+    rows = table(parsed("0 snapshot start=0\n1 snapshot start=0\n1 update 0 acknowledged 1"))
+    losses = [loss(5, reason="gap"), loss(7, reason="vanished")]
+    first = replay_records(rows, losses=losses[:1]).state
+    in_pieces = replay_records(rows.slice(0, 0), seed=first, losses=losses[1:]).state
+    assert in_pieces.equals(replay_records(rows, losses=losses).state)
+    assert in_pieces.column("completeness_reason").to_pylist() == ["gap", "gap"]
