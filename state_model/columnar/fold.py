@@ -353,7 +353,7 @@ def fold_scalars(state: np.ndarray, kind: int, row: np.ndarray, at: int, bare: b
 
 @kernel
 def reaches(losses: np.ndarray) -> np.ndarray:
-    """For each loss the last offset that it, or one before it, takes from all share partitions; NONE while none does."""
+    """For each loss the last offset that it, or one before it, takes from all share partitions; NONE if none does."""
     reach = np.empty(losses.shape[0], np.int64)
     furthest = np.int64(NONE)
     for n in range(losses.shape[0]):

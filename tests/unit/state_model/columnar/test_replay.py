@@ -1,5 +1,7 @@
 """Replay in pieces, at any moment, over gaps and as a history tells what one pass over the whole log tells."""
 
+from itertools import pairwise
+
 import pyarrow as pa
 import pytest
 from hypothesis import given
@@ -19,7 +21,7 @@ LIMITS = st.integers(0, 4)
 
 def pieces(rows, cuts):
     bounds = [0, *(min(cut, rows.num_rows) for cut in cuts), rows.num_rows]
-    return [rows.slice(first, end - first) for first, end in zip(bounds, bounds[1:], strict=False)]
+    return [rows.slice(first, end - first) for first, end in pairwise(bounds)]
 
 
 def delivery(done):

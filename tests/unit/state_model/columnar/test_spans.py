@@ -1,5 +1,7 @@
 """Chunks of a state partition that fold on their own, stitched, are one replay."""
 
+from itertools import pairwise
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -22,7 +24,7 @@ LOSSES = st.lists(
 
 def chunked(rows, cuts):
     bounds = [0, *(min(cut, rows.num_rows) for cut in cuts), rows.num_rows]
-    return [rows.slice(first, end - first) for first, end in zip(bounds, bounds[1:], strict=False)]
+    return [rows.slice(first, end - first) for first, end in pairwise(bounds)]
 
 
 def assert_equal(ours, whole):
