@@ -10,6 +10,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 ENV_STAMP := $(VENV)/.stamp-environment
 JAR_STAMP := $(VENV)/.stamp-jars
+ARCHIVE_STAMP := $(VENV)/.stamp-classes
 KERNEL_STAMP := $(VENV)/.stamp-kernels
 SOURCES := state_model kafka_log pyspark_kafka_log lake jobs sharelens
 KERNEL_SOURCES := $(wildcard state_model/columnar/*.py kafka_log/*.py)
@@ -25,7 +26,7 @@ help: ## Show this list
 	  /^[a-z-]+:.*##/ {printf "  make %-12s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
 
 .PHONY: setup
-setup: $(ENV_STAMP) $(JAR_STAMP) $(KERNEL_STAMP) ## Make .venv with the command .venv/bin/sharelens and all it needs
+setup: $(ENV_STAMP) $(JAR_STAMP) $(ARCHIVE_STAMP) $(KERNEL_STAMP) ## Make .venv with the command .venv/bin/sharelens and all it needs
 	@echo "ready: $(BIN)/sharelens --help"
 
 .PHONY: demo
@@ -95,6 +96,11 @@ $(ENV_STAMP): pyproject.toml constraints.txt | $(VENV)/bin/uv
 # Resolved once by Spark's own resolver, then kept; no later start needs the network.
 $(JAR_STAMP): jobs/jars.py $(ENV_STAMP)
 	@$(BIN)/python -m jobs.jars
+	@touch $@
+
+# A session maps Spark's classes from an archive instead of reading and verifying them: some seconds each start.
+$(ARCHIVE_STAMP): jobs/class_archive.py jobs/java.py $(JAR_STAMP)
+	@$(BIN)/python -m jobs.class_archive
 	@touch $@
 
 # Compiled kernels are kept beside their modules, so that no first question waits for a compiler.

@@ -1,15 +1,15 @@
 """An archive of the classes that Spark loads, so that a session starts some seconds sooner.
 
-Half of a session's start is the JVM reading and verifying 18,000 classes. It can map them from an archive that one training
-session leaves behind. The archive only fits one Java, one Spark and one set of jars, which its name says; a JVM that
-finds it unfit goes on without it. `python -m jobs.class_archive` makes it; `make setup` calls that.
+Half of a session's start is the JVM reading and verifying 18,000 classes. It can map them from an archive that one
+training session leaves behind. The archive only fits one Java, one Spark and one set of jars, as its name says; a JVM
+that finds it unfit goes on without it. `python -m jobs.class_archive` makes it; `make setup` calls that.
 """
 
 import hashlib
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -67,7 +67,7 @@ def _base_options(java: Java) -> tuple[str, ...]:
         return ()
     base = keep_folder() / f"base-{launcher_home(java).name}.jsa"
     if not base.is_file():
-        command = [java.program, "-Xshare:dump", f"-XX:SharedArchiveFile={base}"]
+        command = [str(java.program), "-Xshare:dump", f"-XX:SharedArchiveFile={base}"]
         subprocess.run(command, check=False, capture_output=True, timeout=EXIT_TIMEOUT_S)
     return (f"-XX:SharedArchiveFile={base}",) if base.is_file() else ()
 
@@ -75,7 +75,7 @@ def _base_options(java: Java) -> tuple[str, ...]:
 def _train(session: "SparkSession") -> None:
     """Do what every run does, stop, and wait for the JVM to go."""
 
-    def unchanged(batches: "Iterator[pa.RecordBatch]") -> "Iterator[pa.RecordBatch]":
+    def unchanged(batches: "Iterable[pa.RecordBatch]") -> "Iterable[pa.RecordBatch]":
         yield from batches
 
     gateway = session.sparkContext._gateway

