@@ -6,10 +6,12 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from jobs import books, executors
+from jobs.errors import JobError
 from jobs.executors import Session
 from jobs.groups import decode_groups
 from jobs.ingest import KEPT_BYTES, QUARANTINE, new_problems
@@ -21,11 +23,13 @@ from lake import scan
 from lake.delta import DataFile
 from lake.parquet import ParquetSink, write_rows
 from lake.slices import BRONZE, PartitionKey, Slice, read_unit, slices, units
-from lake.tables import NAME, TABLES
+from lake.tables import CLOCK_STEP, NAME, TABLES
+from state_model.columnar.clock import clock_steps
 from state_model.columnar.decode import decode_share_records
 from state_model.uuids import ZERO_UUID
 
 SHARE_RECORD, GROUP, NAMES = "silver.share_record", "silver.group_record", "silver.name"
+CLOCK_STEPS = "silver.clock_step"
 DECODED_FROM = "bronze.log_record"
 
 
@@ -56,6 +60,7 @@ class Outcome:
     problems: pa.Table
     counts: dict[str, int]
     names: pa.Table
+    clock_steps: pa.Table
 
 
 def decode_task(task: Task) -> Outcome:
@@ -63,6 +68,7 @@ def decode_task(task: Task) -> Outcome:
     constants = {"cluster_id": task.cluster_id, "run_id": task.run}
     problems = [PROBLEM.empty_table()]
     names = [NAME.empty_table()]
+    steps = [CLOCK_STEP.empty_table()]
     counts: dict[str, int] = {}
     with (
         ParquetSink(task.lake, TABLES[SHARE_RECORD], constants=constants) as shares,
@@ -71,7 +77,9 @@ def decode_task(task: Task) -> Outcome:
         for unit in task.units:
             rows = read_unit(unit.slices, LOG_RECORD)
             if unit.topic == STATE_TOPIC:
-                problems.append(_decode_shares(rows, unit, shares))
+                running = log_times(rows, unit)
+                steps.append(clock_steps(rows, running).cast(CLOCK_STEP))
+                problems.append(_decode_shares(rows, running, unit, shares))
             else:
                 decoded = decode_groups(rows)
                 groups.write(decoded.records)
@@ -84,12 +92,24 @@ def decode_task(task: Task) -> Outcome:
         problems=pa.concat_tables(problems),
         counts={**counts, SHARE_RECORD: shares.record_count, GROUP: groups.record_count},
         names=pa.concat_tables(names),
+        clock_steps=pa.concat_tables(steps),
     )
 
 
-def _decode_shares(rows: pa.Table, unit: Unit, sink: ParquetSink) -> pa.Table:
+def log_times(rows: pa.Table, unit: Unit) -> npt.NDArray[np.int64]:
+    """Running maximum of the record timestamps of a unit.
+
+    Raises:
+        JobError: an offset occurs twice, which bronze must not hold.
+    """
+    if (np.diff(rows.column("offset").to_numpy()) <= 0).any():
+        piece = unit.slices[0]
+        raise JobError(f"{unit.topic}-{piece.partition}: bronze holds an offset twice near {piece.first_offset}")
+    return np.maximum.accumulate(np.maximum(rows.column("timestamp_ms").to_numpy(), unit.log_time_ms))
+
+
+def _decode_shares(rows: pa.Table, running: npt.NDArray[np.int64], unit: Unit, sink: ParquetSink) -> pa.Table:
     """Writes the decoded records of a unit; the problems."""
-    running = np.maximum.accumulate(np.maximum(rows.column("timestamp_ms").to_numpy(), unit.log_time_ms))
     batch = rows.combine_chunks().to_batches()[0]
     decoded = decode_share_records(batch, log_time_ms=running)
     sink.write(pa.Table.from_batches([decoded.records]))
@@ -171,6 +191,12 @@ def _commit(
     if not books.is_committed(lake, NAMES, "decode", run):
         names = new_names(lake, pa.concat_tables([NAME.empty_table(), *(o.names for o in outcomes)]))
         books.commit(lake, NAMES, "decode", run, write_rows(lake, TABLES[NAMES], names, constants))
+    if not books.is_committed(lake, CLOCK_STEPS, "decode", run):
+        steps = pa.concat_tables([CLOCK_STEP.empty_table(), *(o.clock_steps for o in outcomes)])
+        drop = books.of_partitions(late, *place[SHARE_RECORD]) if late else None
+        kept, removes = ([], []) if drop is None else books.rewritten_without(lake, CLOCK_STEPS, drop)
+        files = write_rows(lake, TABLES[CLOCK_STEPS], steps, constants)
+        books.commit(lake, CLOCK_STEPS, "decode", run, [*files, *kept], removes)
     for name in (GROUP, SHARE_RECORD):
         if books.is_committed(lake, name, "decode", run):
             continue

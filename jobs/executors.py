@@ -55,6 +55,12 @@ def run_tasks(
     return [results[task] for task in range(len(specs))]
 
 
+def jvm_pid(spark: "SparkSession") -> int | None:
+    """Process id of the JVM that this process started; None when it runs elsewhere."""
+    process = getattr(getattr(spark.sparkContext, "_gateway", None), "proc", None)
+    return getattr(process, "pid", None)
+
+
 def task_bytes(total: int) -> int:
     """How much one task should take: enough tasks to keep some cores busy, files that are not too small."""
     return max(SMALLEST_TASK_BYTES, min(LARGEST_TASK_BYTES, total // TASKS_AIMED_AT))

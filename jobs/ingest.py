@@ -15,6 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from jobs import books, executors
+from jobs.errors import JobError
 from jobs.executors import Session
 from jobs.intervals import Interval, difference, union
 from jobs.plan import STATE_TOPIC, Extent, weight
@@ -122,12 +123,15 @@ def _take(
             problems.append(pa.Table.from_batches([troubles]))
         if rows.num_rows == 0:
             continue
+        here = _intervals(rows)
+        if intervals and here[0][0] < intervals[-1][1]:
+            raise JobError(f"{piece.topic_id}-{piece.partition}: offset {here[0][0]} was read twice")
         sink.write(pa.Table.from_batches([rows]))
         count += rows.num_rows
         size += _weigh(rows, digest)
         stamps = rows.column("timestamp_ms" if "timestamp_ms" in rows.schema.names else "max_timestamp_ms")
         newest = max(pc.max(stamps).as_py(), newest if newest is not None else -(1 << 63))
-        intervals = union([*intervals, *_intervals(rows)])
+        intervals = union([*intervals, *here])
     return Taken(
         topic_id=piece.topic_id,
         partition=piece.partition,

@@ -6,6 +6,7 @@
 Nothing new is found without a JVM: the session starts when the first stage has work.
 """
 
+import os
 import time
 from collections.abc import Callable, Sequence
 from contextlib import contextmanager
@@ -16,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow.compute as pc
 
-from jobs import books, decode, ingest, plan, publish, replay
+from jobs import books, decode, executors, ingest, plan, publish, replay
 from jobs.copies import divergence
 from jobs.errors import JobError
 from jobs.options import RunOptions
@@ -46,6 +47,7 @@ class Summary:
     seconds: dict[str, float] = field(default_factory=dict)
     held_back: int = 0
     gaps: int = 0
+    lost_offsets: int = 0
     quarantined: int = 0
     skipped: list[str] = field(default_factory=list)
     files_written: int = 0
@@ -59,6 +61,7 @@ class Summary:
             "quarantined": self.quarantined,
             "held_back": self.held_back,
             "gaps": self.gaps,
+            "lost_offsets": self.lost_offsets,
             "skipped": self.skipped,
             "seconds": {name: round(value, 3) for name, value in self.seconds.items()},
             "sharelens_version": version("sharelens"),
@@ -84,6 +87,9 @@ class Pipeline:
         if self._spark is None:
             with self._timed("session"):
                 self._spark = self._session()
+            jvm = executors.jvm_pid(self._spark)
+            if jvm is not None:
+                self._lock.note_jvm(jvm)
         return self._spark
 
     def go(self) -> Summary:
@@ -210,6 +216,7 @@ class Pipeline:
         for group in books.by_partition(taken).values():
             summary.held_back += group[0]["held_back"]
             summary.gaps += len(group[0]["gaps"])
+            summary.lost_offsets += sum(gap["last_offset"] + 1 - gap["first_offset"] for gap in group[0]["gaps"])
 
     def _decode(self) -> None:
         with self._timed("decode"):
@@ -268,6 +275,7 @@ def run(options: RunOptions, session: Callable[[], "SparkSession"], progress: Pr
             `require_rows`.
     """
     check_lake(options)
+    os.umask(0o077)  # what a lake holds is for its owner alone
     options.lake.mkdir(mode=0o700, parents=True, exist_ok=True)
     with lock.hold(options.lake, options.lock_timeout_s) as held:
         summary = Pipeline(options, session, progress or Progress(), held).go()

@@ -126,6 +126,16 @@ NAME = pa.schema(
     ]
 )
 
+CLOCK_STEP = pa.schema(
+    [
+        *state_schemas.LOG_POSITION,
+        column(
+            "timestamp_ms", pa.int64(), "timestamp of the first record that lies over a minute back", nullable=False
+        ),
+        column("log_time_ms", pa.int64(), "log time before it: the largest timestamp so far", nullable=False),
+    ]
+)
+
 PUBLISHED_TABLE = pa.struct([pa.field("table", pa.string()), pa.field("version", pa.int64())])
 EVIDENCE = pa.struct(
     [
@@ -199,6 +209,13 @@ TABLES: dict[str, Table] = {
             schema=_schema(NAME),
             key=("cluster_id", "topic_id", "topic"),
             clustering=("topic_id",),
+        ),
+        Table(
+            name="silver.clock_step",
+            comment="one place where a broker's clock went back by over a minute",
+            schema=_schema(CLOCK_STEP),
+            key=_POSITION,
+            clustering=("log_topic_id", "state_partition", "log_offset"),
         ),
         Table(
             name="gold.share_partition_state",
