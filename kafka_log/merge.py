@@ -23,7 +23,7 @@ from kafka_log.errors import CopyConflictError
 from kafka_log.layout import PartitionDirectory
 from kafka_log.records import RecordParser, empty_records
 from kafka_log.segment_file import Mask, Table
-from kafka_log.segments import Block, CopyReader, Damage
+from kafka_log.segments import KEPT_BYTES, Block, CopyReader, Damage
 from kafka_log.union import LogPartition
 
 _UNBOUNDED = (1 << 63) - 1
@@ -155,7 +155,7 @@ class Merge:
             last_offset=int(row[rb.LAST_OFFSET]),
             reason="superseded",
             detail=f"written under leader epoch {row[rb.LEADER_EPOCH]}; a later epoch begins at {start}",
-            raw=block.data[position : position + size].tobytes(),
+            raw=block.data[position : position + min(size, KEPT_BYTES)].tobytes(),
         )
 
     def _read(

@@ -227,27 +227,30 @@ def log_time_end(
     for batch in scan_batches(partition, from_offset, to_offset):
         batch = batch.filter(pc.greater(batch["record_count"], 0))
         maxima = batch["max_timestamp_ms"].to_numpy()
-        for row in np.flatnonzero(maxima >= until_ms).tolist():
-            first = max(from_offset, batch["base_offset"][row].as_py())
-            last = min(to_offset, batch["last_offset"][row].as_py() + 1)
-            before = int(max(running_max_ms, maxima[:row][maxima[:row] < until_ms].max(initial=running_max_ms)))
-            found = _record_reaching(partition, first, last, before, until_ms)
-            if found is not None:
-                return found
-        running_max_ms = int(maxima[maxima < until_ms].max(initial=running_max_ms))
+        firsts, lasts = batch["base_offset"].to_numpy(), batch["last_offset"].to_numpy()
+        by_record = (maxima >= until_ms) | (firsts < from_offset) | (lasts >= to_offset)
+        seen = 0
+        for row in np.flatnonzero(by_record).tolist():
+            running_max_ms = int(maxima[seen:row].max(initial=running_max_ms))
+            first, last = max(from_offset, int(firsts[row])), min(to_offset, int(lasts[row]) + 1)
+            reached, running_max_ms = _record_reaching(partition, first, last, running_max_ms, until_ms)
+            if reached is not None:
+                return reached, running_max_ms
+            seen = row + 1
+        running_max_ms = int(maxima[seen:].max(initial=running_max_ms))
     return to_offset, running_max_ms
 
 
 def _record_reaching(
     partition: LogPartition, from_offset: int, to_offset: int, running_max_ms: int, until_ms: int
-) -> tuple[int, int] | None:
-    """The first record of a range at or after `until_ms`, with the maximum before it; None when there is none."""
+) -> tuple[int | None, int]:
+    """The first record of a range at or after `until_ms` (None: there is none), and the running maximum before it."""
     split = Split(partition=partition, from_offset=from_offset, to_offset=to_offset)
     for chunk in read_split(split, include_uncommitted=True):
         times = chunk.records["timestamp_ms"].to_numpy()
         reached = np.flatnonzero(times >= until_ms)
         if len(reached):
-            before = int(times[: reached[0]].max(initial=running_max_ms))
-            return chunk.records["offset"][int(reached[0])].as_py(), before
+            running_max_ms = int(times[: reached[0]].max(initial=running_max_ms))
+            return chunk.records["offset"][int(reached[0])].as_py(), running_max_ms
         running_max_ms = int(times.max(initial=running_max_ms))
-    return None
+    return None, running_max_ms

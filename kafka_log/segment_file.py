@@ -49,6 +49,7 @@ class OpenSegment:
         self.highest = min(highest, segment.base_offset + RELATIVE_LIMIT)
         self.is_last = is_last
         self.size = file.size()
+        self._budget = _SEARCH_BUDGET_BYTES + 2 * self.size
 
     def header_at(self, position: int) -> Table | None:
         """The header at a position when it is plausible and its batch fits in the file, else None."""
@@ -71,7 +72,8 @@ class OpenSegment:
         """Where reading can go on after the damage at `position`: the next good batch; None when there is none.
 
         The chain of lengths is followed as long as it holds, so that batches inside a record's value are never
-        taken for the log's own; else the bytes are searched, with a bound on the bytes that are checksummed.
+        taken for the log's own; else the bytes are searched. How many bytes a
+        search may checksum is bounded for the whole segment.
         """
         at = position
         for _ in range(_CHAIN_HOPS):
@@ -86,17 +88,16 @@ class OpenSegment:
         return self._search(position + 1, first_offset)
 
     def _search(self, position: int, first_offset: int) -> int | None:
-        budget = _SEARCH_BUDGET_BYTES
-        while position + rb.HEADER_BYTES <= self.size and budget > 0:
+        while position + rb.HEADER_BYTES <= self.size and self._budget > 0:
             window = self.file.read_at(position, _SEARCH_WINDOW_BYTES + rb.HEADER_BYTES)
             at = rb.find_header(window, 0, MAXIMUM_BATCH_BYTES, first_offset, self.highest)
             while at >= 0:
                 header = self.header_at(position + at)
                 if header is not None:
-                    budget -= int(header[0, rb.SIZE])
+                    self._budget -= int(header[0, rb.SIZE])
                     if self.is_good(position + at):
                         return position + int(at)
-                    if budget <= 0:
+                    if self._budget <= 0:
                         return None
                 at = rb.find_header(window, at + 1, MAXIMUM_BATCH_BYTES, first_offset, self.highest)
             position += _SEARCH_WINDOW_BYTES

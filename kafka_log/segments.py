@@ -6,36 +6,19 @@ could not be read is a `Damage`, whose offset range is what is missing between t
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from typing import Literal
 
 import numpy as np
 
 from kafka_log import filesystem, layout
 from kafka_log import record_batch as rb
 from kafka_log.errors import SourceMissingError
-from kafka_log.filesystem import Bytes
+from kafka_log.filesystem import Bytes, RandomAccess
 from kafka_log.layout import PartitionDirectory, SegmentFile
 from kafka_log.segment_file import MAXIMUM_BATCH_BYTES, RELATIVE_LIMIT, Mask, OpenSegment, Table, crc_ok, inside
 
 KEPT_BYTES = 64 << 10
 _HEADER_WINDOW_BYTES = 256 << 10
 _SMALL_WINDOW_BYTES = 4 << 10
-
-Reason = Literal[
-    "bad_header",
-    "crc_mismatch",
-    "truncated",
-    "unsupported_magic",
-    "out_of_order",
-    "vanished",
-    "unreadable",
-    "superseded",
-    "bad_compression",
-    "oversized",
-    "unsupported_codec",
-    "bad_record_count",
-    "malformed_records",
-]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -123,7 +106,7 @@ class CopyReader:
             self._next_offset = max(self._next_offset, min(segment.base_offset, self._to))
             position = self._start.position if self._start and number == first else 0
             try:
-                with self._files.open(segment.uri) as file:
+                with self._open(segment) as file:
                     opened = OpenSegment(file, segment, highest=limit, is_last=is_last)
                     yield from self._segment_blocks(opened, position)
             except OSError as error:
@@ -131,6 +114,15 @@ class CopyReader:
             if self._next_offset >= self._to:
                 break
         yield self._closing_block()
+
+    def _open(self, segment: SegmentFile) -> RandomAccess:
+        """Open a segment; again when it is missing though listed: for a moment it is, when the cleaner swaps it."""
+        try:
+            return self._files.open(segment.uri)
+        except FileNotFoundError:
+            if is_gone(self._copy, segment):
+                raise
+            return self._files.open(segment.uri)
 
     def _closing_block(self) -> Block:
         damages = tuple(self._finish_damages(self._to - 1))
@@ -175,7 +167,7 @@ class CopyReader:
                     continue
             headers = table[:rows].copy()
             good = crc_ok(data, headers) if self._bodies else inside(headers, segment.size - position)
-            reason: Reason = "bad_header"
+            reason: str = "bad_header"
             if not good.all():
                 reason = "crc_mismatch" if self._bodies else "truncated"
                 rows = int(np.argmin(good))
@@ -195,7 +187,7 @@ class CopyReader:
             return self._window
         return _SMALL_WINDOW_BYTES
 
-    def _step_over(self, segment: OpenSegment, position: int, reason: Reason) -> int | None:
+    def _step_over(self, segment: OpenSegment, position: int, reason: str) -> int | None:
         """Note the damage at `position`; where the next good batch lies, None when the segment has no more.
 
         At the end of the last segment this is an append in progress: it counts only below the committed end.
@@ -376,11 +368,7 @@ class CopyReader:
 
 
 def is_gone(copy: PartitionDirectory, segment: SegmentFile) -> bool:
-    """Whether a fresh listing lacks the segment too.
-
-    Raises SourceMissingError when the log directory itself is not visible here, or is empty: then it is this
-    machine that lacks it.
-    """
+    """Whether a fresh listing lacks the segment. Raises SourceMissingError when this machine lacks the directory."""
     files = filesystem.filesystem_of(copy.uri)
     try:
         return all(found.base_offset != segment.base_offset for found in layout.list_segments(files, copy.uri))

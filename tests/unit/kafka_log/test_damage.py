@@ -14,6 +14,7 @@ import pytest
 from kafka_log import encoding, reader, writer
 from kafka_log import record_batch as rb
 from kafka_log.layout import scan_log_directory
+from kafka_log.reasons import REASONS
 from kafka_log.union import LogPartition, unite
 
 TOPIC = "__share_group_state"
@@ -71,6 +72,7 @@ def read_all(place: Path, *, split_bytes: int = 1 << 20) -> Read:
                 before = offset
                 keys[offset] = key
             problems += chunk.problems.to_pylist()
+    assert {row["reason"] for row in problems} <= REASONS.keys()
     missing = {offset for row in problems if row["offset"] is not None for offset in _range(row)}
     return Read(keys=keys, problems=problems, missing=missing, end=end)
 
