@@ -33,7 +33,6 @@ class Settings:
     jars_dir: Path | None
     lock_timeout_s: float
     split_bytes: int
-    file_bytes: int
     spark_conf: tuple[tuple[str, str], ...]
     """Spark's own settings as sorted pairs: a tuple, so that settings stay hashable."""
 
@@ -231,7 +230,6 @@ _READERS: Final[dict[str, Callable[[object], object]]] = {
     "jars_dir": _path,
     "lock_timeout_s": _seconds,
     "split_bytes": _byte_count,
-    "file_bytes": _byte_count,
     "spark_conf": _spark_conf,
 }
 assert set(_READERS) == {field.name for field in fields(Settings)} - {"environment"}

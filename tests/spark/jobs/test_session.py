@@ -66,7 +66,8 @@ def test_settings_go_over_ours_but_not_over_what_answers_rely_on():
     assert conf["spark.ui.enabled"] == "true"
     assert conf["spark.sql.ansi.enabled"] == "true"
     assert conf["spark.sql.extensions"] == "com.example.Other,io.delta.sql.DeltaSparkSessionExtension"
-    assert conf["spark.driver.extraJavaOptions"].endswith("log4j2.properties -Dx=y")
+    assert conf["spark.driver.extraJavaOptions"].startswith("-Dlog4j2.configurationFile=file:")
+    assert conf["spark.driver.extraJavaOptions"].endswith(" -Dx=y")
 
 
 def test_jars_travel_to_a_cluster():

@@ -14,7 +14,6 @@ offline: false
 jars_dir: null
 lock_timeout_s: 60
 split_bytes: 1000
-file_bytes: 2000
 spark_conf:
   spark.a: 1
   spark.b: base
@@ -54,7 +53,7 @@ def test_later_layers_go_over_earlier_ones(conf):
     )
     assert settings.environment == "prod"
     assert (settings.lock_timeout_s, settings.split_bytes, settings.master) == (1.0, 2, "spark://c:3")
-    assert (settings.file_bytes, settings.offline) == (2000, False)
+    assert not settings.offline
 
 
 def test_spark_settings_are_merged_key_by_key(conf):
