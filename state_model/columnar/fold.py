@@ -6,9 +6,14 @@ count and state so that integer order is the combiner's order. Ranges are compar
 boundaries, never enumerated, so the work is bounded by the bytes of the log whatever offsets it claims.
 """
 
+from typing import TypeVar
+
 import numpy as np
+import numpy.typing as npt
 
 from state_model.columnar.kernels import kernel
+
+Number = TypeVar("Number", int, npt.NDArray[np.int64])
 
 SNAPSHOT, UPDATE, TOMBSTONE = 0, 1, 2
 CHANGED, SPLIT_OR_JOINED, START_OFFSET_PASSED, RESET, DELETED = 1, 2, 3, 4, 5
@@ -49,9 +54,8 @@ FIRST, LAST, PRIORITY, FROM_AT, FROM_TIME = range(5)
 (C_KEY, C_FIRST, C_LAST, C_PRIORITY, C_FROM_AT, C_FROM_TIME, C_TO_AT, C_TO_TIME, C_REASON, C_LIFE) = range(10)
 
 
-@kernel
-def priority(count: int, state: int) -> int:
-    """(delivery count, delivery state) as one integer of the same order."""
+def priority(count: Number, state: Number) -> Number:
+    """(delivery count, delivery state) as one integer of the same order; numbers or arrays of them (int64)."""
     return count * 256 + state
 
 
@@ -372,6 +376,14 @@ def mark(state: np.ndarray, reason: int) -> None:
 
 
 @kernel
+def mark_uncommitted(state: np.ndarray) -> None:
+    """Marks a state that rests on a record above the high watermark, unless it is less than complete already."""
+    if state[COMPLETENESS] == COMPLETE:
+        state[COMPLETENESS] = UNCOMMITTED
+        state[REASON] = 2
+
+
+@kernel
 def mark_incomplete(state: np.ndarray, losses: np.ndarray, reach: np.ndarray, seen: int) -> None:
     """Marks a state that rests on a snapshot older than one of the first `seen` losses, with the first one's reason."""
     if seen == 0 or reach[seen - 1] <= state[SNAPSHOT_AT]:
@@ -380,13 +392,19 @@ def mark_incomplete(state: np.ndarray, losses: np.ndarray, reach: np.ndarray, se
 
 
 @kernel
-def note_loss(losses: np.ndarray, reach: np.ndarray, number: int, scalars: np.ndarray) -> None:
-    """Takes in a loss: one of a single share partition at once, after what was lost of all before it."""
-    key = losses[number, 3]
-    if key != NONE:
-        mark_incomplete(scalars[key], losses, reach, number)
-        if scalars[key, SNAPSHOT_AT] < losses[number, 1]:
-            mark(scalars[key], losses[number, 2])
+def note_losses(losses: np.ndarray, reach: np.ndarray, seen: int, before: int, scalars: np.ndarray) -> int:
+    """Takes in the losses that begin below `before`; how many have been taken in.
+
+    One of a single share partition marks it at once, after what was lost of all before it.
+    """
+    while seen < losses.shape[0] and losses[seen, 0] < before:
+        key = losses[seen, 3]
+        if key != NONE:
+            mark_incomplete(scalars[key], losses, reach, seen)
+            if scalars[key, SNAPSHOT_AT] < losses[seen, 1]:
+                mark(scalars[key], losses[seen, 2])
+        seen += 1
+    return seen
 
 
 @kernel
@@ -399,10 +417,7 @@ def fold(
     uncommitted: np.ndarray,
     bare: np.ndarray,
     batch_at: np.ndarray,
-    batch_first: np.ndarray,
-    batch_last: np.ndarray,
-    batch_state: np.ndarray,
-    batch_count: np.ndarray,
+    batches: np.ndarray,
     losses: np.ndarray,
     limit: int,
     scalars: np.ndarray,
@@ -412,15 +427,14 @@ def fold(
     """Folds n records (ascending `ats`) of one state partition into `scalars` and `pool` (both changed in place).
 
     `values`: n rows of snapshot epoch, state epoch, leader epoch, start offset, delivery complete count, create and
-    write timestamp. `bare`: no state batches logged. `batch_at`: n + 1 positions into the batch columns. `losses`:
-    rows of (first, last, reason, key), ascending by first; key -1 touches all keys. Returns the scalar state after
-    each record, the closed ranges with their number, and the pool with its length.
+    write timestamp. `bare`: no state batches logged. `batch_at`: n + 1 positions into `batches`, whose rows are used
+    up. `losses`: rows of (first, last, reason, key), ascending by first; key -1 touches all keys. Returns the scalar
+    state after each record, the closed ranges with their number, and the pool with its length.
     """
     n = kinds.shape[0]
     after = np.empty((n, SCALAR_COUNT), np.int64)
     closed = np.empty((max(16, n), 10), np.int64)
     closed_count = 0
-    given = np.empty((16, 5), np.int64)
     fresh = np.empty((32, 5), np.int64)
     now = np.empty((64, 5), np.int64)
     end = np.empty(3, np.int64)
@@ -431,25 +445,17 @@ def fold(
         at = ats[n_record]
         time = times[n_record]
         kind = kinds[n_record]
-        while seen < losses.shape[0] and losses[seen, 0] < at:
-            note_loss(losses, reach, seen, scalars)
-            seen += 1
+        seen = note_losses(losses, reach, seen, at, scalars)
         mark_incomplete(scalars[key], losses, reach, seen)
         size = batch_at[n_record + 1] - batch_at[n_record]
         had = scalars[key, RANGE_COUNT] if scalars[key, PRESENT] == 1 else 0
-        given = grown(given, size)
         fresh = grown(fresh, 2 * size + 2)
         now = grown(now, 2 * (had + 2 * size) + 4)
-        for i in range(size):
-            source = batch_at[n_record] + i
-            given[i, FIRST] = batch_first[source]
-            given[i, LAST] = batch_last[source]
-            given[i, PRIORITY] = priority(batch_count[source], batch_state[source])
+        given = batches[batch_at[n_record] : batch_at[n_record + 1]]
         combines = kind == UPDATE and scalars[key, PRESENT] == 1
         ending = fold_scalars(scalars[key], kind, values[n_record], at, bare[n_record], limit)
-        if ending != DELETED and uncommitted[n_record] and scalars[key, COMPLETENESS] == COMPLETE:
-            scalars[key, COMPLETENESS] = UNCOMMITTED
-            scalars[key, REASON] = 2
+        if ending != DELETED and uncommitted[n_record]:
+            mark_uncommitted(scalars[key])
         end[0] = at
         end[1] = time
         end[2] = ending
@@ -468,9 +474,7 @@ def fold(
         scalars[key, LAST_AT] = at
         scalars[key, LAST_TIME] = time
         after[n_record] = scalars[key]
-    while seen < losses.shape[0]:
-        note_loss(losses, reach, seen, scalars)
-        seen += 1
+    seen = note_losses(losses, reach, seen, MAX_OFFSET, scalars)
     for key in range(scalars.shape[0]):
         mark_incomplete(scalars[key], losses, reach, seen)
     return after, closed, closed_count, pool, used

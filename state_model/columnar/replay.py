@@ -188,10 +188,7 @@ def _load(memory: _Memory, seed: pa.Table, key: Ints) -> None:
     at = np.concatenate([[0], np.cumsum(count)])[:-1]
     memory.used = len(flat)
     memory.pool = np.zeros((max(16, len(flat)), 5), np.int64)
-    memory.pool[: len(flat), fold.FIRST] = flat.field("first_offset").to_numpy()
-    memory.pool[: len(flat), fold.LAST] = flat.field("last_offset").to_numpy()
-    rank = flat.field("delivery_count").to_numpy().astype(np.int64) * 256 + flat.field("delivery_state").to_numpy()
-    memory.pool[: len(flat), fold.PRIORITY] = rank
+    memory.pool[: len(flat)] = _ranges(flat)
     memory.pool[: len(flat), fold.FROM_AT] = flat.field("valid_from_log_offset").to_numpy()
     memory.pool[: len(flat), fold.FROM_TIME] = flat.field("valid_from_ms").to_numpy()
     scalars[key, fold.RANGE_AT] = at
@@ -219,10 +216,7 @@ def _fold(
         records.column("uncommitted").to_numpy().astype(np.bool_),
         lengths == 0,
         np.concatenate([np.zeros(1, np.int64), np.cumsum(held)]),
-        flat.field("first_offset").to_numpy(),
-        flat.field("last_offset").to_numpy(),
-        flat.field("delivery_state").to_numpy(),
-        flat.field("delivery_count").to_numpy(),
+        _ranges(flat),
         _loss_rows(memory.keys, losses),
         update_limit,
         memory.scalars,
@@ -230,6 +224,16 @@ def _fold(
         memory.used,
     )
     return after, closed[:count]
+
+
+def _ranges(flat: pa.StructArray) -> Ints:
+    """State batches as rows of the kernel: first and last offset and (count, state) as one integer of that order."""
+    rows = np.zeros((len(flat), 5), np.int64)
+    rows[:, fold.FIRST] = flat.field("first_offset").to_numpy()
+    rows[:, fold.LAST] = flat.field("last_offset").to_numpy()
+    count = flat.field("delivery_count").to_numpy().astype(np.int64)
+    rows[:, fold.PRIORITY] = fold.priority(count, flat.field("delivery_state").to_numpy().astype(np.int64))
+    return rows
 
 
 def _loss_rows(keys: pa.Table, losses: Sequence[Loss]) -> Ints:
