@@ -91,14 +91,20 @@ class OpenSegment:
         while position + rb.HEADER_BYTES <= self.size and self._budget > 0:
             window = self.file.read_at(position, _SEARCH_WINDOW_BYTES + rb.HEADER_BYTES)
             at = rb.find_header(window, 0, MAXIMUM_BATCH_BYTES, first_offset, self.highest)
-            while at >= 0:
-                header = self.header_at(position + at)
-                if header is not None:
-                    self._budget -= int(header[0, rb.SIZE])
-                    if self.is_good(position + at):
-                        return position + int(at)
-                    if self._budget <= 0:
-                        return None
+            while at >= 0 and self._budget > 0:
+                if self._fits(window, position, at):
+                    return position + at
                 at = rb.find_header(window, at + 1, MAXIMUM_BATCH_BYTES, first_offset, self.highest)
             position += _SEARCH_WINDOW_BYTES
         return None
+
+    def _fits(self, window: Bytes, position: int, at: int) -> bool:
+        """Whether the checksum fits of a candidate found at `at` in a window that was read from `position`."""
+        size = int.from_bytes(window[at + 8 : at + 12].tobytes(), "big") + rb.LENGTH_PREFIX_BYTES
+        if position + at + size > self.size:
+            return False
+        self._budget -= size
+        if at + size > len(window):
+            return self.is_good(position + at)
+        stored = int.from_bytes(window[at + 17 : at + 21].tobytes(), "big")
+        return bool(crc32c.crc32c(window.data[at + rb.CRC_START : at + size]) == stored)
