@@ -76,7 +76,7 @@ class Task:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Part:
-    """What a chunk leaves for the driver: the state after it, the keys it touched, closed rows that lack a beginning."""
+    """What a chunk leaves to the driver: the state after it, the keys it touched, closed rows without a beginning."""
 
     state: pa.Table
     touched: pa.Table

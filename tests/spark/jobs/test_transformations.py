@@ -48,9 +48,7 @@ def assert_same(found: "DataFrame", wanted: pa.Table, spark: "SparkSession", *ke
     """Rows and columns are equal; Arrow's nullability is not Spark's concern."""
     expected = spark.createDataFrame(wanted)
     assert expected.count() > 0
-    assert_df_equality(
-        found.orderBy(*keys), expected.orderBy(*keys), ignore_nullable=True, ignore_row_order=False
-    )
+    assert_df_equality(found.orderBy(*keys), expected.orderBy(*keys), ignore_nullable=True, ignore_row_order=False)
 
 
 def test_share_records_from_the_data_source_equal_the_decoder_in_process(
@@ -73,7 +71,10 @@ def test_states_and_histories_equal_the_replay_in_process(spark: "SparkSession",
     assert_same(t.delivery_history(records), ranges, spark, *key, "first_offset", "valid_from_log_offset")
 
 
-HISTORY = "log_topic_id string, group_id string, topic_id string, partition int, log_offset long, log_time_ms long, record_type string"
+HISTORY = (
+    "log_topic_id string, group_id string, topic_id string, partition int, "
+    "log_offset long, log_time_ms long, record_type string"
+)
 FIRST = ("L", "g", "T", 0)
 ROWS = [
     (*FIRST, 0, 100, "snapshot"),
