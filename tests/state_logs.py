@@ -13,6 +13,7 @@ from state_model.columnar.schemas import SHARE_RECORD
 STATE_TOPIC = "__share_group_state"
 STATE_TOPIC_ID = "AAAAAAAAAAAAAAAAAAAAAQ"
 ORDERS_ID = "AAAAAAAAAAAAAAAAAAAABQ"
+UNKNOWN_VERSION = (9).to_bytes(2, "big")
 START_MS = 1_790_000_000_000
 Batch = tuple[int, int, int, int]
 """First offset, last offset, delivery state, delivery count."""
@@ -63,6 +64,31 @@ def _record(kind: str, group: str, partition: int, *, start: int, epoch: int, **
     }
 
 
+def encoded_records(records: Sequence[dict[str, Any]]) -> list[tuple[bytes, bytes | None, int]]:
+    """Key, value and timestamp of each record; one with `damage="value_version"` has a version that nobody knows."""
+    damaged = [record.get("damage") == "value_version" for record in records]
+    records = [{name: value for name, value in record.items() if name != "damage"} for record in records]
+    described = {
+        "log_topic_id": STATE_TOPIC_ID,
+        "state_partition": 0,
+        "log_offset": 0,
+        "log_time_ms": 0,
+        "trailing_bytes": 0,
+        "record_bytes": 0,
+        "log_leader_epoch": 0,
+        "below_log_start": False,
+        "uncommitted": False,
+    }
+    rows = pa.RecordBatch.from_pylist([described | record for record in records], schema=SHARE_RECORD)
+    encoded = encode_share_records(rows)
+    stamps = [record["timestamp_ms"] for record in records]
+    values = [
+        UNKNOWN_VERSION + value[2:] if bad else value
+        for value, bad in zip(encoded.column("value").to_pylist(), damaged, strict=True)
+    ]
+    return list(zip(encoded.column("key").to_pylist(), values, stamps, strict=True))
+
+
 def write_state_partition(
     directory: Path,
     records: Sequence[dict[str, Any]],
@@ -72,21 +98,8 @@ def write_state_partition(
     base_offset: int = 0,
 ) -> Path:
     """The folder of one state partition that holds the records at ascending offsets, one a batch."""
-    described = {
-        "trailing_bytes": 0,
-        "record_bytes": 0,
-        "log_leader_epoch": 0,
-        "below_log_start": False,
-        "uncommitted": False,
-    }
-    position = {"log_topic_id": topic_id, "state_partition": number, "log_offset": 0, "log_time_ms": 0}
-    rows = pa.RecordBatch.from_pylist([position | described | record for record in records], schema=SHARE_RECORD)
-    encoded = encode_share_records(rows)
-    columns = record_columns(
-        [value.as_py() for value in encoded.column("key")],
-        [value.as_py() for value in encoded.column("value")],
-        [record["timestamp_ms"] for record in records],
-    )
+    keys, values, stamps = zip(*encoded_records(records), strict=True)
+    columns = record_columns(keys, values, stamps)
     log = encode_log(columns, records_per_batch=1, base_offset=base_offset)
     return write_partition(directory, STATE_TOPIC, number, log, topic_id=topic_id)
 

@@ -81,18 +81,7 @@ class Account:
     def undecoded(self, problems: pa.RecordBatch) -> None:
         """Notes records that could not be decoded (DECODE_PROBLEM); those that the broker skips as well are no loss."""
         self.reasons.update(problems.column("reason").to_pylist())
-        for row in problems.select(["log_offset", "is_loss", "group_id", "topic_id", "partition"]).to_pylist():
-            if row["is_loss"]:
-                self.losses.append(
-                    Loss(
-                        first_offset=row["log_offset"],
-                        last_offset=row["log_offset"],
-                        reason=loss_rules.QUARANTINED,
-                        group_id=row["group_id"],
-                        topic_id=row["topic_id"],
-                        partition=row["partition"],
-                    )
-                )
+        self.losses += loss_rules.of_problems(problems)
 
     def close(self) -> None:
         """Notes what is missing at the end, and names why each range is."""

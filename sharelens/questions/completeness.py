@@ -11,6 +11,8 @@ from sharelens.times import time_text
 from state_model.errors import SharelensError, UsageError
 
 COMPLETE = "complete"
+NO_RECORD = -1
+"""--at-offset P:-1: none of the partition's records count, so it does not matter what is held of it."""
 
 
 def cut_of(asked: CutAsked) -> Cut:
@@ -57,11 +59,13 @@ def _check_offsets(evidence: Evidence, at_offsets: Mapping[int, int]) -> list[st
     held = {part.state_partition: part for part in evidence.cover()}
     warnings = []
     for number, last in sorted(at_offsets.items()):
+        if last == NO_RECORD:
+            continue
         part = held.get(number)
         if part is None:
             there = ", ".join(map(str, held)) or "none"
             raise UsageError(f"--at-offset: no state partition {number} in {evidence.place}; there: {there}")
-        if last != -1 and last < part.first_offset:
+        if last < part.first_offset:
             raise SharelensError(
                 f"log offset {last} of state partition {number} lies before the evidence in {evidence.place}, "
                 f"which begins at {part.first_offset}"

@@ -9,6 +9,7 @@ from typing import Any, Self, cast
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from kafka_log.schemas import LOG_RECORD
 from lake.errors import LakeError
 from lake.scan import Lake, open_lake
 from sharelens.output import name_cell
@@ -19,7 +20,8 @@ from state_model.columnar.values import Loss
 from state_model.errors import UsageError
 
 STATE_TOPIC = "__share_group_state"
-MINUTE_MS = 60_000
+DECODED_FROM = "bronze.log_record"
+"""What stands for the file in the quarantine row of a record that could not be decoded."""
 
 
 class LakeEvidence:
@@ -149,10 +151,30 @@ class LakeEvidence:
                     last_ms=row["log_time_ms"],
                     held_back=row["held_back"] or 0,
                     quarantined=broken.num_rows,
-                    losses=losses.of_extents(mine),
+                    losses=tuple(sorted((*losses.of_extents(mine), *self._undecodable(broken)), key=_first_offset)),
                 )
             )
         return tuple(sorted(parts, key=lambda part: part.state_partition))
+
+    def _undecodable(self, broken: pa.Table) -> list[Loss]:
+        """Losses by records that could not be decoded, each of its own share partition where the key could be read."""
+        rows = kept(broken, pc.field("file") == DECODED_FROM)
+        if rows.num_rows == 0:
+            return []
+        from state_model.columnar.decode import decode_share_records
+
+        place = (pc.field("topic_id") == self._log_topic_id) & pc.field("partition").isin(
+            rows.column("partition").unique()
+        )
+        wanted = place & pc.field("offset").isin(rows.column("offset").unique())
+        records = self._scan(DECODED_FROM, LOG_RECORD.names, wanted).cast(LOG_RECORD).combine_chunks()
+        return [
+            loss
+            for batch in records.to_batches()
+            for loss in losses.of_problems(
+                decode_share_records(batch, log_time_ms=batch.column("timestamp_ms").to_numpy()).problems
+            )
+        ]
 
     @cached_property
     def _evidence(self) -> list[dict[str, Any]]:
@@ -199,6 +221,10 @@ class LakeEvidence:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         return None
+
+
+def _first_offset(loss: Loss) -> int:
+    return loss.first_offset
 
 
 def choose_cluster(lake: Lake, asked: str | None) -> str:

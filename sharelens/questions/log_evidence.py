@@ -146,12 +146,12 @@ class LogEvidence:
         return replay_records(records, losses=log.read_account().losses, log_start_offset=log.log_start_offset)
 
     def cover(self) -> Sequence[StatePartitionCover]:
-        """What was read of each state partition; what was not read for the question is read for this."""
+        """What was read of each state partition that holds a record; all are read when the question read none."""
         read = [log for log in self.logs if log.account is not None]
         if not read:
             read = self.logs
             self._each(StateLog.read_account, read)
-        return [log.cover() for log in read]
+        return [log.cover() for log in read if log.read_account().first_ms is not None]
 
     def clock_steps(self, moment_ms: int) -> Sequence[ClockStep]:
         """From the records whose own time lies over a minute behind the log's."""
