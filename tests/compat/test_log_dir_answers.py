@@ -162,19 +162,24 @@ def formatted(line: Json) -> Json:
     }
 
 
+def in_log_order(rows: Iterator[Json]) -> list[Json]:
+    return sorted(rows, key=lambda row: (row["state_partition"], row["log_offset"]))
+
+
+def plain_batches(row: Json) -> Json:
+    """A record of ours with its state batches as tuples, without the names of delivery states."""
+    fields = ("first_offset", "last_offset", "delivery_state", "delivery_count")
+    batches = row["state_batches"]
+    return row | {"state_batches": batches and [tuple(batch[name] for name in fields) for batch in batches]}
+
+
 @pytest.mark.parametrize("name", scenarios())
 def test_records_are_what_kafkas_formatter_prints(name: str, ask: Ask) -> None:
     rows = ask("records", "--log-dir", str(dataset(name) / "logs"))
-    expected = sorted(
-        map(formatted, lines(dataset(name) / "formatter.jsonl")),
-        key=lambda row: (row["state_partition"], row["log_offset"]),
-    )
+    expected = in_log_order(map(formatted, lines(dataset(name) / "formatter.jsonl")))
     assert len(rows) == len(expected) > 0
-    batch_fields = ("first_offset", "last_offset", "delivery_state", "delivery_count")
     for row, wanted in zip(rows, expected, strict=True):
-        if row["state_batches"] is not None:
-            row["state_batches"] = [tuple(batch[name] for name in batch_fields) for batch in row["state_batches"]]
-        assert row == wanted
+        assert plain_batches(row) == wanted
 
 
 def test_the_recorded_sets_cover_deletion_resets_and_pruning() -> None:
@@ -184,3 +189,33 @@ def test_the_recorded_sets_cover_deletion_resets_and_pruning() -> None:
     ]
     assert sum(brokers_answer(entry) is None for entry in entries) >= 20
     assert any(first_offsets(dataset(name) / "logs").get(0, 0) > 0 for name in scenarios())
+
+
+COPIES = [("logs-live", "live"), ("logs-crashed", "crashed"), ("logs", ".")]
+
+
+@pytest.mark.parametrize(("copy", "dump"), COPIES)
+def test_a_copy_taken_at_any_moment_holds_a_prefix(copy: str, dump: str, ask: Ask) -> None:
+    """Copies of a broker's directory while it wrote, after it was killed, and after it came back."""
+    folder = dataset("crash")
+    whole = [plain_batches(row) for row in ask("records", "--log-dir", str(folder / copy), "--include-uncommitted")]
+    assert whole == in_log_order(map(formatted, lines(folder / dump / "formatter.jsonl")))
+    held = [plain_batches(row) for row in ask("records", "--log-dir", str(folder / copy))]
+    for partition in {row["state_partition"] for row in whole}:
+        mine = [row for row in held if row["state_partition"] == partition]
+        assert mine == [row for row in whole if row["state_partition"] == partition][: len(mine)]
+    if copy == "logs":
+        assert held == whole, "a broker that stopped cleanly has committed everything"
+    else:
+        assert len(held) < len(whole)
+
+
+def test_copies_in_any_order_are_one_log(ask: Ask) -> None:
+    folder = dataset("crash")
+    directories = [str(folder / copy) for copy, _ in COPIES]
+    told = {}
+    for order in ((0, 1, 2), (2, 1, 0), (1, 2, 0)):
+        words = [word for number in order for word in ("--log-dir", directories[number])]
+        told[order] = (ask("records", *words), ask("state", *words))
+    assert len({json.dumps(answer) for answer in told.values()}) == 1
+    assert told[0, 1, 2] == (ask("records", "--log-dir", directories[2]), ask("state", "--log-dir", directories[2]))
