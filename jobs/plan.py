@@ -128,7 +128,7 @@ def plan_partition(
             None if compare is None else compare(partition, copy, intersection([(first, min(last, end))], held.held))
         )
         if found is not None and found.copy_wins:
-            superseded_from = min(found.offset, superseded_from or found.offset)
+            superseded_from = min(found.offset, found.offset if superseded_from is None else superseded_from)
         elif found is not None:
             offered[copy.uri] = (first, min(last, found.offset))
     if superseded_from is not None:
@@ -154,6 +154,21 @@ def plan_partition(
         held=tuple(held.held),
         superseded_from=superseded_from,
     )
+
+
+def held_back(partitions: Sequence[LogPartition], taken: Sequence[dict[str, Any]], extents: Sequence[Extent]) -> int:
+    """How many offsets at or above the high watermark wait in the partitions that no extent speaks of."""
+    spoken_of = {(extent.partition.topic_id, extent.partition.partition) for extent in extents}
+    groups = books.by_partition(taken)
+    count = 0
+    for partition in partitions:
+        rows = groups.get((partition.topic_id, partition.partition), [])
+        committed_end = _committed_end(partition, rows)
+        if committed_end is None or (partition.topic_id, partition.partition) in spoken_of:
+            continue
+        known = max((row["end_offset_exclusive"] for row in rows), default=0)
+        count += max(0, reader.readable_end(partition, include_uncommitted=True) - max(committed_end, known))
+    return count
 
 
 def _committed_end(partition: LogPartition, rows: Sequence[dict[str, Any]]) -> int | None:

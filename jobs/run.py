@@ -137,8 +137,9 @@ class Pipeline:
         cluster_id = self._cluster(directories, taken)
         options = self._options
         mine = [row for row in taken if row["cluster_id"] == cluster_id and row["content"] == "log_record"]
+        asked = [p for p in partitions if p.topic in RECORD_TOPICS]
         extents = plan.plan(
-            [p for p in partitions if p.topic in RECORD_TOPICS],
+            asked,
             mine,
             content="log_record",
             include_uncommitted=options.include_uncommitted,
@@ -150,6 +151,8 @@ class Pipeline:
         if options.rebuild is not None:
             rows += plan.rebuild_rows(mine, options.rebuild, run=run, stamp=self._stamp())
         self.summary.cluster_id = cluster_id
+        if not options.include_uncommitted and options.until_ms is None:
+            self.summary.held_back = plan.held_back(asked, mine, extents)
         if rows:
             self._begin("ingest", rows, extents)
 

@@ -1,0 +1,181 @@
+"""A run over log directories: incremental, by intervals, rebuilt, counted. Tasks run in this process, without Spark."""
+
+from pathlib import Path
+
+import pyarrow.compute as pc
+import pytest
+
+from jobs.errors import JobError
+from jobs.options import RunOptions
+from jobs.publish import current_versions, published_versions
+from jobs.run import run
+from kafka_log.writer import write_checkpoints
+from lake.delta import live_files, table_path
+from lake.scan import open_lake
+from tests.batch_files import broken, state_batches, state_directory
+from tests.datasets import dataset
+from tests.in_process import make_lake
+from tests.lakes import assert_same, content, differences
+from tests.state_logs import ORDERS_ID, START_MS, STATE_TOPIC, snapshot, tombstone, update, write_log_directory
+
+HISTORY = "gold.share_partition_history"
+STORY = [
+    snapshot("g", start=0),
+    update("g", batches=[(0, 4, 2, 1)], start=0, at_ms=START_MS + 1000),
+    snapshot("h", start=5, at_ms=START_MS + 2000),
+    update("g", start=5, at_ms=START_MS + 3000),
+    tombstone("h", at_ms=START_MS + 4000),
+    update("g", batches=[(7, 9, 4, 2)], at_ms=START_MS + 5000),
+]
+
+
+@pytest.fixture
+def logs(tmp_path: Path) -> Path:
+    return write_log_directory(tmp_path / "logs", STORY, cluster_id="a-cluster")
+
+
+@pytest.fixture
+def whole(tmp_path: Path, logs: Path) -> Path:
+    """The lake of one run over everything."""
+    make_lake(tmp_path / "whole", logs)
+    return tmp_path / "whole"
+
+
+def files(lake: Path, name: str) -> set[str]:
+    """The data files of a table as it is now."""
+    return {str(file["path"]) for file in live_files(table_path(lake, name))}
+
+
+def no_session() -> object:
+    raise AssertionError("there is nothing to compute")
+
+
+def test_a_second_run_finds_nothing_starts_no_session_and_writes_nothing(logs: Path, whole: Path) -> None:
+    before = current_versions(whole)
+    summary = run(RunOptions(lake=whole, log_dirs=(str(logs),)), no_session)
+    assert (summary.run_id, summary.counts) == (None, {})
+    assert current_versions(whole) == published_versions(whole) == before
+
+
+def test_nothing_new_fails_only_when_rows_are_required(logs: Path, whole: Path) -> None:
+    options = RunOptions(lake=whole, log_dirs=(str(logs),), require_rows=True)
+    with pytest.raises(JobError, match="nothing new"):
+        run(options, no_session)
+
+
+def test_a_log_that_grew_in_every_way_it_can_is_taken_from_where_the_last_run_ended(
+    tmp_path: Path, logs: Path, whole: Path
+) -> None:
+    growing = tmp_path / "growing"
+    for count in (1, 2, 5, 6):
+        write_log_directory(tmp_path / str(count), STORY[:count], cluster_id="a-cluster").rename(tmp_path / "now")
+        summary = make_lake(growing, tmp_path / "now")
+        (tmp_path / "now").rename(tmp_path / f"was-{count}")
+    assert summary.counts["bronze.log_record"] == 1
+    assert_same(growing, whole)
+
+
+@pytest.mark.parametrize("name", ["basic", pytest.param("edge", marks=pytest.mark.slow)])
+def test_three_intervals_are_one_run(name: str, tmp_path: Path) -> None:
+    logs = dataset(name) / "logs"
+    make_lake(tmp_path / "whole", logs)
+    (evidence,) = [open_lake(tmp_path / "whole").publication["evidence"]]
+    assert isinstance(evidence, list)
+    begin = min(entry["first_log_time_ms"] for entry in evidence)
+    end = max(entry["log_time_ms"] for entry in evidence)
+    taken = 0
+    for until_ms in (begin + (end - begin) // 3, begin + 2 * (end - begin) // 3, None):
+        taken += make_lake(tmp_path / "parts", logs, until_ms=until_ms).counts.get("bronze.log_record", 0) > 0
+    assert taken == 3
+    parts, whole = content(tmp_path / "parts"), content(tmp_path / "whole")
+    # Start offsets move on between intervals: the first ones saw more of the user topics than one late run does.
+    early, late = (lake.pop("bronze.topic_batch").to_pylist() for lake in (parts, whole))
+    assert not differences(parts, whole)
+    assert len(late) > 0
+    assert all(row in early for row in late)
+
+
+def test_an_interval_ends_before_its_time_and_is_covered_afterwards(tmp_path: Path, logs: Path) -> None:
+    lake = tmp_path / "lake"
+    make_lake(lake, logs, until_ms=START_MS + 3000)
+    assert open_lake(lake).scan("silver.share_record").column("log_offset").to_pylist() == [0, 1, 2]
+    options = RunOptions(lake=lake, log_dirs=(str(logs),), until_ms=START_MS + 3000)
+    assert run(options, no_session).counts.get("bronze.log_record", 0) == 0
+    assert run(RunOptions(lake=lake, log_dirs=(str(logs),), until_ms=START_MS), no_session).run_id is None
+
+
+@pytest.mark.parametrize("what", ["decode", "replay"])
+def test_a_rebuild_gives_the_same_tables_without_the_log(what: str, tmp_path: Path, logs: Path, whole: Path) -> None:
+    again = tmp_path / "again"
+    make_lake(again, logs, until_ms=START_MS + 2500)
+    make_lake(again, logs)
+    before = {name: files(again, name) for name in ("bronze.log_record", "silver.share_record", HISTORY)}
+    make_lake(again, rebuild=what)
+    assert_same(again, whole)
+    assert {name for name in before if files(again, name) != before[name]} == {
+        "decode": {"silver.share_record", HISTORY},
+        "replay": {HISTORY},
+    }[what]
+    assert run(RunOptions(lake=again, log_dirs=(str(logs),)), no_session).counts == {}
+
+
+@pytest.mark.parametrize("committed", [0, 2, 4])
+def test_what_is_not_committed_is_held_back_and_taken_once_it_is(committed: int, tmp_path: Path, whole: Path) -> None:
+    logs = write_log_directory(tmp_path / "held", STORY, cluster_id="a-cluster", committed=committed)
+    lake = tmp_path / "lake"
+    assert make_lake(lake, logs).held_back == len(STORY) - committed
+    assert open_lake(lake).scan("bronze.log_record").num_rows == committed
+    write_checkpoints(logs, high_watermarks={(STATE_TOPIC, 0): len(STORY)})
+    assert make_lake(lake, logs).held_back == 0
+    assert_same(lake, whole)
+
+
+def test_what_was_taken_while_uncommitted_is_replaced_once_it_is_committed(tmp_path: Path, whole: Path) -> None:
+    logs = write_log_directory(tmp_path / "dead", STORY, cluster_id="a-cluster", committed=3)
+    lake = tmp_path / "lake"
+    make_lake(lake, logs, include_uncommitted=True)
+    rows = open_lake(lake).scan("bronze.log_record").sort_by("offset")
+    assert rows.column("uncommitted").to_pylist() == [False, False, False, True, True, True]
+    (state,) = open_lake(lake).scan("gold.share_partition_state").to_pylist()
+    assert (state["group_id"], state["completeness"]) == ("g", "uncommitted")
+    write_checkpoints(logs, high_watermarks={(STATE_TOPIC, 0): len(STORY)})
+    make_lake(lake, logs)
+    assert_same(lake, whole)
+
+
+def test_a_broken_batch_is_quarantined_counted_and_leaves_its_share_partitions_incomplete(tmp_path: Path) -> None:
+    batches = state_batches(STORY)
+    batches[3] = broken(batches[3])
+    logs = state_directory(tmp_path / "logs", batches)
+    summary = make_lake(tmp_path / "lake", logs)
+    assert (summary.quarantined, summary.gaps) == (1, 1)
+    lake = open_lake(tmp_path / "lake")
+    (problem,) = lake.scan("bronze.quarantine").to_pylist()
+    assert (problem["offset"], problem["last_offset"], problem["bytes"]) == (3, 3, batches[3])
+    (state,) = lake.scan("gold.share_partition_state").to_pylist()
+    assert (state["completeness"], state["completeness_reason"]) == ("incomplete", "quarantined")
+    assert run(RunOptions(lake=tmp_path / "lake", log_dirs=(str(logs),)), no_session).counts == {}
+
+
+def test_names_come_from_the_folders(whole: Path) -> None:
+    rows = open_lake(whole).scan("silver.name").to_pylist()
+    assert (ORDERS_ID, "orders", "partition.metadata") in {(r["topic_id"], r["topic"], r["source"]) for r in rows}
+
+
+def test_batch_headers_are_read_of_topics_that_share_state_speaks_of_and_of_no_other(tmp_path: Path) -> None:
+    make_lake(tmp_path / "lake", dataset("basic") / "logs")
+    lake = open_lake(tmp_path / "lake")
+    spoken_of = set(lake.scan("gold.share_partition_state").column("topic_id").to_pylist())
+    headers = lake.scan("bronze.topic_batch")
+    assert headers.num_rows > 0
+    assert set(headers.column("topic_id").to_pylist()) <= spoken_of
+    assert not pc.any(pc.starts_with(headers.column("topic"), "__")).as_py()
+
+
+def test_every_row_of_a_run_carries_its_number_and_its_cluster(whole: Path) -> None:
+    lake = open_lake(whole)
+    for name in ("bronze.log_record", "silver.share_record", "gold.share_partition_history", "gold.delivery_history"):
+        rows = lake.scan(name)
+        assert rows.num_rows > 0
+        assert set(rows.column("cluster_id").to_pylist()) == {"a-cluster"}
+        assert set(rows.column("run_id").to_pylist()) == {1}
