@@ -135,17 +135,30 @@ def _replay(**asked: Any) -> None:
     start("replay", ("replay", "publish"), asked)
 
 
-def _command(name: str, body: Command, options: list[Callable[[Command], Command]], example: str) -> click.Command:
-    return click.command(name, epilog=examples(example))(stacked(body, options))
+def _command(
+    name: str, body: Command, short: str, options: list[Callable[[Command], Command]], example: str
+) -> click.Command:
+    return click.command(name, short_help=short, epilog=examples(example))(stacked(body, options))
 
 
-run = _command("run", _run, [LAKE, *READING, REBUILD, *ENGINE], "sharelens run --log-dir /var/kafka-copy --lake ./lake")
+run = _command(
+    "run",
+    _run,
+    "The whole pipeline: logs in, delivery state out.",
+    [LAKE, *READING, REBUILD, *ENGINE],
+    "sharelens run --log-dir /var/kafka-copy --lake ./lake",
+)
 ingest = _command(
     "ingest",
     _ingest,
+    "Only the first stage: logs into bronze.",
     [LAKE, *READING, *ENGINE],
     "sharelens ingest --log-dir /disk1/kafka --log-dir /disk2/kafka --lake ./lake",
 )
-decode = _command("decode", _decode, [LAKE, *ENGINE], "sharelens decode --lake ./lake")
-replay = _command("replay", _replay, [LAKE, *ENGINE], "sharelens replay --lake ./lake")
+decode = _command(
+    "decode", _decode, "Only the second stage: bronze into silver.", [LAKE, *ENGINE], "sharelens decode --lake ./lake"
+)
+replay = _command(
+    "replay", _replay, "Only the third stage: silver into gold.", [LAKE, *ENGINE], "sharelens replay --lake ./lake"
+)
 COMMANDS = (run, ingest, decode, replay)

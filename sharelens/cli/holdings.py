@@ -14,7 +14,8 @@ LAKE = click.option("--lake", metavar="DIR", required=True, help="The lake that 
 
 
 @click.command(
-    epilog=examples("sharelens status --lake ./lake", "sharelens status --log-dir /var/kafka-copy --output json")
+    short_help="What the evidence holds and lacks.",
+    epilog=examples("sharelens status --lake ./lake", "sharelens status --log-dir /var/kafka-copy --output json"),
 )
 @evidence_options
 @output_options
@@ -33,7 +34,10 @@ def status(source: Source, shown: Shown) -> None:
         show(status.log_status(evidence), shown)
 
 
-@click.command(epilog=examples("sharelens tables --lake ./lake", "sharelens tables silver.share_record"))
+@click.command(
+    short_help="The tables of a lake and their columns.",
+    epilog=examples("sharelens tables --lake ./lake", "sharelens tables silver.share_record"),
+)
 @click.argument("name", required=False)
 @click.option("--lake", metavar="DIR", help="The lake; not needed to list one table's columns.")
 @output_options
@@ -54,10 +58,11 @@ def tables(name: str | None, lake: str | None, shown: Shown) -> None:
 
 
 @click.command(
+    short_help="One SELECT over the tables.",
     epilog=examples(
         'sharelens sql --lake ./lake "SELECT group_id, count(*) FROM gold.share_partition_state GROUP BY ALL"',
         "sharelens sql --lake ./lake --file slow.sql --output csv",
-    )
+    ),
 )
 @click.argument("query", required=False)
 @LAKE

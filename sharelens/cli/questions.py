@@ -37,10 +37,11 @@ def answer(answered: Answer, shown: Shown, require_complete: bool) -> None:
 
 
 @click.command(
+    short_help="The state of share partitions, now or at a cut.",
     epilog=examples(
         "sharelens state --lake ./lake --group orders-workers --output json",
         "sharelens state --log-dir /var/kafka-copy --at-offset 3:1200",
-    )
+    ),
 )
 @evidence_options
 @filter_options
@@ -58,10 +59,11 @@ def state(source: Source, wanted: Wanted, cut: CutAsked, verbose: bool, require_
 
 
 @click.command(
+    short_help="Decoded records of the state log.",
     epilog=examples(
         "sharelens records --log-dir /var/kafka-copy --topic orders:0 --output jsonl",
         "sharelens records --lake ./lake --state-partition 3 --from-offset 1000 --to-offset 1100",
-    )
+    ),
 )
 @evidence_options
 @filter_options
@@ -108,7 +110,8 @@ def records(
 
 
 @click.command(
-    epilog=examples("sharelens trace --lake ./lake --group orders-workers --topic orders --partition 0 --offset 4711")
+    short_help="The life of one record.",
+    epilog=examples("sharelens trace --lake ./lake --group orders-workers --topic orders --partition 0 --offset 4711"),
 )
 @evidence_options
 @click.option("--group", metavar="GROUP", required=True, help="The share group.")
@@ -135,9 +138,10 @@ def trace(
 
 
 @click.command(
+    short_help="What changed between two moments.",
     epilog=examples(
         "sharelens diff --lake ./lake --from 2026-11-21T05:00:00Z --to 2026-11-21T05:10:00Z --group orders-workers"
-    )
+    ),
 )
 @evidence_options
 @filter_options

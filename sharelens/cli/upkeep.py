@@ -11,7 +11,10 @@ from sharelens.output import Answer, Column, Shown, name_cell, say, show
 UNHEALTHY = 1
 
 
-@click.command(epilog=examples("sharelens doctor --lake ./lake --log-dir /var/kafka-copy"))
+@click.command(
+    short_help="Checks what a run needs, and says what to do.",
+    epilog=examples("sharelens doctor --lake ./lake --log-dir /var/kafka-copy"),
+)
 @click.option("--lake", metavar="DIR", help="Check the rights on this lake too.")
 @click.option("--log-dir", metavar="DIR", multiple=True, help="Check that this log directory can be read. Repeatable.")
 @output_options
@@ -42,7 +45,9 @@ def doctor(lake: str | None, log_dir: tuple[str, ...], shown: Shown) -> None:
         raise click.exceptions.Exit(UNHEALTHY)
 
 
-@click.command(epilog=examples("sharelens demo", "sharelens demo --lake ./demo-lake"))
+@click.command(
+    short_help="The whole story in one command.", epilog=examples("sharelens demo", "sharelens demo --lake ./demo-lake")
+)
 @click.option("--lake", metavar="DIR", help="Keep the lake here (a new or empty folder)  [default: a temporary one]")
 @click.option(
     "--set",

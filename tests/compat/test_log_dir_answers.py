@@ -10,6 +10,7 @@ import pytest
 
 from kafka_log.layout import scan_log_directory
 from sharelens.cli import main
+from sharelens.output import name_cell
 from tests.datasets import dataset, scenarios
 
 STATE_TOPIC = "__share_group_state"
@@ -219,3 +220,22 @@ def test_copies_in_any_order_are_one_log(ask: Ask) -> None:
         told[order] = (ask("records", *words), ask("state", *words))
     assert len({json.dumps(answer) for answer in told.values()}) == 1
     assert told[0, 1, 2] == (ask("records", "--log-dir", directories[2]), ask("state", "--log-dir", directories[2]))
+
+
+@pytest.mark.parametrize("name", ["edge", "edge44"])
+def test_hostile_names_that_a_broker_accepted_stay_one_word_of_one_line(
+    name: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    logs = str(dataset(name) / "logs")
+    assert main(["state", "--log-dir", logs, "--output", "json"]) == 0
+    groups = {row["group_id"] for row in json.loads(capsys.readouterr().out)}
+    assert any(not group.isprintable() for group in groups)
+    assert any(" " in group for group in groups)
+    assert main(["state", "--log-dir", logs]) == 0
+    _, *rows, _ = capsys.readouterr().out.splitlines()
+    assert all(line.isprintable() for line in rows)
+    for group in groups:
+        assert any(line.startswith(name_cell(group) + " ") for line in rows), group
+    for group in groups:
+        assert main(["state", "--log-dir", logs, "--group", group, "--output", "json"]) == 0
+        assert {row["group_id"] for row in json.loads(capsys.readouterr().out)} == {group}
