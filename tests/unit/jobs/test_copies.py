@@ -1,0 +1,181 @@
+"""Copies of one log, in any order and together, give the lake of one clean read; contradictions are judged by epoch."""
+
+import functools
+import itertools
+from pathlib import Path
+
+import pytest
+
+from jobs.errors import ClusterMismatchError
+from kafka_log.errors import CopyConflictError
+from kafka_log.writer import write_checkpoints, write_meta
+from lake.scan import open_lake
+from state_model.errors import SharelensError
+from tests.batch_files import base_offset, batches_of, broken, copy_changed, state_batches, state_directory
+from tests.datasets import dataset
+from tests.in_process import make_lake
+from tests.lakes import assert_same
+from tests.state_logs import START_MS, STATE_TOPIC, snapshot, tombstone, update, write_log_directory
+
+COPIES = ("logs-live", "logs-crashed", "logs")
+STORY = [
+    snapshot("g", start=0),
+    snapshot("h", start=0),
+    *(update("g", batches=[(n, n, 2, 1)], at_ms=START_MS + n) for n in range(6)),
+    update("h", batches=[(0, 3, 4, 2)], at_ms=START_MS + 7),
+    tombstone("h", at_ms=START_MS + 8),
+    update("g", start=4, at_ms=START_MS + 9),
+]
+OTHER_END = [update("g", batches=[(n, n, 4, 3)], at_ms=START_MS + 50 + n) for n in range(4)]
+
+
+def clean_lake(tmp_path: Path, logs: Path) -> Path:
+    make_lake(tmp_path / "clean", logs, include_uncommitted=True)
+    return tmp_path / "clean"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("order", list(itertools.permutations(COPIES)), ids=lambda order: " then ".join(order))
+def test_copies_of_a_broker_that_was_killed_come_in_any_order(order: tuple[str, ...], tmp_path: Path) -> None:
+    folder = dataset("crash")
+    for name in order:
+        make_lake(tmp_path / "lake", folder / name, include_uncommitted=True)
+    assert_same(tmp_path / "lake", clean_lake(tmp_path, folder / "logs"))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("include_uncommitted", [False, True])
+def test_copies_of_a_broker_that_was_killed_come_together(include_uncommitted: bool, tmp_path: Path) -> None:
+    folder = dataset("crash")
+    make_lake(tmp_path / "lake", *(folder / name for name in COPIES), include_uncommitted=include_uncommitted)
+    assert_same(tmp_path / "lake", clean_lake(tmp_path, folder / "logs"))
+
+
+def replicas(tmp_path: Path, source: Path) -> list[Path]:
+    """Three copies that overlap: each begins or ends elsewhere and has a broken batch that another one has whole."""
+
+    def cut(number: int, folder: str, batches: list[bytes]) -> list[bytes]:
+        if not folder.startswith(STATE_TOPIC) or len(batches) < 12:
+            return batches
+        count = len(batches)
+        first, end = [(0, count - 3), (0, count - 1), (count // 3, count)][number]
+        bad = [count // 2, count // 2 + 1, count - 2][number]
+        return [broken(b) if n == bad else b for n, b in enumerate(batches)][first:end]
+
+    found = []
+    for number in range(3):
+        change = functools.partial(cut, number)
+        found.append(copy_changed(source, tmp_path / f"replica-{number}", change))
+        # Without this line the first segment that is there would be taken for the start of the log.
+        write_checkpoints(found[-1], log_starts={(STATE_TOPIC, n): 0 for n in range(len(list(source.iterdir())))})
+    return found
+
+
+@pytest.mark.parametrize("name", ["basic", pytest.param("edge", marks=pytest.mark.slow)])
+def test_overlapping_replicas_with_short_tails_and_a_broken_batch_each_are_one_clean_log(
+    name: str, tmp_path: Path
+) -> None:
+    logs = dataset(name) / "logs"
+    summary = make_lake(tmp_path / "lake", *replicas(tmp_path, logs), include_uncommitted=True)
+    assert (summary.quarantined, summary.gaps) == (0, 0)
+    assert_same(tmp_path / "lake", clean_lake(tmp_path, logs))
+
+
+@pytest.mark.parametrize("order", list(itertools.permutations(range(3))))
+def test_replicas_that_come_one_after_the_other_fill_each_others_gaps(order: tuple[int, ...], tmp_path: Path) -> None:
+    logs = state_directory(tmp_path / "logs", state_batches([*STORY, *OTHER_END]))
+    found = replicas(tmp_path, logs)
+    for number in order:
+        make_lake(tmp_path / "lake", found[number])
+    assert_same(tmp_path / "lake", clean_lake(tmp_path, logs))
+
+
+def test_a_first_segment_delivered_last_is_replayed_under_what_is_there(tmp_path: Path) -> None:
+    batches = state_batches(STORY)
+    whole = state_directory(tmp_path / "whole", batches)
+    late = state_directory(tmp_path / "late", batches[4:])
+    make_lake(tmp_path / "lake", late)
+    before = {
+        row["completeness"] for row in open_lake(tmp_path / "lake").scan("gold.share_partition_state").to_pylist()
+    }
+    assert before == {"provisional"}
+    make_lake(tmp_path / "lake", state_directory(tmp_path / "first", batches[:4]))
+    assert_same(tmp_path / "lake", clean_lake(tmp_path, whole))
+
+
+@pytest.mark.parametrize("winner_last", [True, False])
+def test_of_two_ends_of_a_log_the_one_under_the_higher_leader_epoch_is_the_log(
+    winner_last: bool, tmp_path: Path
+) -> None:
+    common = state_batches(STORY)
+    loser = state_directory(tmp_path / "loser", [*common, *state_batches(OTHER_END[:3], len(STORY), 0)])
+    winner = state_directory(tmp_path / "winner", [*common, *state_batches(OTHER_END[1:], len(STORY), 1)])
+    for directory in (loser, winner) if winner_last else (winner, loser):
+        make_lake(tmp_path / "lake", directory)
+    assert_same(tmp_path / "lake", clean_lake(tmp_path, winner))
+    problems = open_lake(tmp_path / "lake").scan("bronze.quarantine").to_pylist()
+    aside = [row["offset"] for row in problems if row["reason"] == "superseded"]
+    assert aside == ([len(STORY) + n for n in range(3)] if winner_last else [])
+
+
+def test_two_ends_side_by_side_are_judged_the_same(tmp_path: Path) -> None:
+    common = state_batches(STORY)
+    loser = state_directory(tmp_path / "loser", [*common, *state_batches(OTHER_END[:3], len(STORY), 0)])
+    winner = state_directory(tmp_path / "winner", [*common, *state_batches(OTHER_END[1:], len(STORY), 1)])
+    make_lake(tmp_path / "lake", loser, winner)
+    assert_same(tmp_path / "lake", clean_lake(tmp_path, winner))
+
+
+@pytest.mark.parametrize("together", [True, False])
+def test_other_records_under_one_leader_epoch_stop_the_run_and_name_both(together: bool, tmp_path: Path) -> None:
+    one = state_directory(tmp_path / "one", state_batches([*STORY, OTHER_END[0]]))
+    other = state_directory(tmp_path / "other", state_batches([*STORY, OTHER_END[1]]))
+    lake = tmp_path / "lake"
+    if not together:
+        make_lake(lake, one)
+    with pytest.raises(CopyConflictError, match="two clusters share an id") as caught:
+        make_lake(lake, *([one, other] if together else [other]))
+    assert f"@ {len(STORY)}" in str(caught.value)
+    assert str(other) in str(caught.value)
+    assert str(one if together else "lake") in str(caught.value)
+    if not together:
+        assert_same(lake, clean_lake(tmp_path, one))
+
+
+def test_directories_of_two_clusters_are_refused_in_one_run_and_one_lake_keeps_them_apart(tmp_path: Path) -> None:
+    one = write_log_directory(tmp_path / "one", STORY, cluster_id="one")
+    two = write_log_directory(tmp_path / "two", STORY[:3], cluster_id="two")
+    with pytest.raises(SharelensError, match="different clusters"):
+        make_lake(tmp_path / "lake", one, two)
+    make_lake(tmp_path / "lake", one)
+    make_lake(tmp_path / "lake", two)
+    rows = open_lake(tmp_path / "lake").scan("silver.share_record").column("cluster_id").value_counts().to_pylist()
+    assert {row["values"]: row["counts"] for row in rows} == {"one": len(STORY), "two": 3}
+
+
+def test_a_directory_without_an_id_needs_one_once_the_lake_has_one(tmp_path: Path) -> None:
+    named = write_log_directory(tmp_path / "named", STORY, cluster_id="one")
+    bare = write_log_directory(tmp_path / "bare", [*STORY, *OTHER_END])
+    make_lake(tmp_path / "lake", named)
+    with pytest.raises(ClusterMismatchError, match="--cluster-id"):
+        make_lake(tmp_path / "lake", bare)
+    with pytest.raises(ClusterMismatchError, match="is of cluster one"):
+        make_lake(tmp_path / "lake", named, cluster_id="two")
+    make_lake(tmp_path / "lake", bare, cluster_id="one")
+    write_meta(bare, cluster_id="one", node_id=1)
+    assert_same(tmp_path / "lake", clean_lake(tmp_path, bare))
+
+
+def test_a_lake_without_an_id_takes_more_directories_without_one(tmp_path: Path) -> None:
+    make_lake(tmp_path / "lake", write_log_directory(tmp_path / "first", STORY[:4]))
+    make_lake(tmp_path / "lake", write_log_directory(tmp_path / "second", STORY))
+    assert_same(tmp_path / "lake", clean_lake(tmp_path, tmp_path / "second"))
+
+
+def test_the_replicas_of_these_tests_are_as_short_and_broken_as_they_say(tmp_path: Path) -> None:
+    logs = state_directory(tmp_path / "logs", state_batches([*STORY, *OTHER_END]))
+    found = [batches_of(next(copy.glob("*/*.log"))) for copy in replicas(tmp_path, logs)]
+    whole = batches_of(next(logs.glob("*/*.log")))
+    assert [len(batches) for batches in found] == [12, 14, 10]
+    assert [sum(batch not in whole for batch in batches) for batches in found] == [1, 1, 1]
+    assert base_offset(found[2][0]) == 5
