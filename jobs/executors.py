@@ -21,6 +21,8 @@ Spec = TypeVar("Spec")
 Result = TypeVar("Result")
 
 SMALLEST_TASK_BYTES, LARGEST_TASK_BYTES, TASKS_AIMED_AT = 4 << 20, 64 << 20, 8
+WAVES = 2
+"""Spark tasks a core: starting one costs more than a small spec does."""
 Session = Callable[[], "SparkSession"]
 """Returns the Spark session, starting it when it is first needed."""
 RESULT = pa.schema([("task", pa.int64()), ("result", pa.binary())])
@@ -49,10 +51,23 @@ def run_tasks(
                     result = function(pickle.loads(payload[task]))
                 yield pa.RecordBatch.from_pydict({"task": [task], "result": [pickle.dumps(result)]}, schema=RESULT)
 
-    with progress.stage(name, len(specs), spark):
-        rows = spark.range(0, len(specs), 1, len(specs)).mapInArrow(work, "task bigint, result binary").collect()
+    partitions = min(len(specs), WAVES * spark.sparkContext.defaultParallelism)
+    with progress.stage(name, partitions, spark):
+        rows = spark.range(0, len(specs), 1, partitions).mapInArrow(work, "task bigint, result binary").collect()
     results: dict[int, Any] = {row.task: pickle.loads(row.result) for row in rows}
     return [results[task] for task in range(len(specs))]
+
+
+def warm_up(spark: "SparkSession") -> None:
+    """Starts a Python worker on every core and loads the kernels there, so that no stage waits for it."""
+    cores = spark.sparkContext.defaultParallelism
+    run_tasks(lambda: spark, "session", _load_kernels, list(range(cores)), Progress())
+
+
+def _load_kernels(_: int) -> int:
+    from jobs import decode, ingest, replay
+
+    return len({decode.decode_task, ingest.read_task, replay.replay_task})
 
 
 def jvm_pid(spark: "SparkSession") -> int | None:

@@ -87,9 +87,10 @@ class Pipeline:
         if self._spark is None:
             with self._timed("session"):
                 self._spark = self._session()
-            jvm = executors.jvm_pid(self._spark)
-            if jvm is not None:
-                self._lock.note_jvm(jvm)
+                jvm = executors.jvm_pid(self._spark)
+                if jvm is not None:
+                    self._lock.note_jvm(jvm)
+                executors.warm_up(self._spark)
         return self._spark
 
     def go(self) -> Summary:
