@@ -18,6 +18,7 @@ from tests.state_logs import (
     ORDERS_ID,
     START_MS,
     STATE_TOPIC,
+    STATE_TOPIC_ID,
     snapshot,
     tombstone,
     update,
@@ -237,3 +238,35 @@ def test_nothing_is_written_beside_the_log(story: Path) -> None:
     state(evidence(story), EVERYTHING, NOW)
     records(evidence(story), EVERYTHING, Span())
     assert listing() == before
+
+
+def test_the_newest_incarnation_of_the_state_topic_answers(tmp_path: Path) -> None:
+    """A state topic that was deleted and made again starts at offset 0 under another id."""
+    logs = tmp_path / "logs"
+    old = write_state_partition(logs, [snapshot("old"), update("old", start=4)], topic_id="AAAAAAAAAAAAAAAAAAAAAg")
+    old.rename(logs / f"{STATE_TOPIC}-0.0123456789abcdef0123456789abcdef-delete")
+    write_state_partition(logs, [snapshot("new", at_ms=START_MS + 5000)])
+    assert [row["group_id"] for row in rows(state(evidence(logs), EVERYTHING, NOW))] == ["new"]
+    both = evidence(logs, include_deleted=True)
+    assert [row["group_id"] for row in rows(state(both, EVERYTHING, NOW))] == ["new"]
+    assert [part.log_topic_id for part in both.cover()] == [STATE_TOPIC_ID]
+
+
+def test_empty_state_partitions_are_no_evidence_and_may_be_named_with_none_of_their_records(story: Path) -> None:
+    empty = story / f"{STATE_TOPIC}-1"
+    empty.mkdir()
+    (empty / f"{0:020d}.log").write_bytes(b"")
+    (empty / "partition.metadata").write_text(f"version: 0\ntopic_id: {STATE_TOPIC_ID}", encoding="ascii")
+    assert [part.state_partition for part in evidence(story).cover()] == [0]
+    cut = CutAsked(at_offsets={0: 2, 1: -1})
+    assert [row["group_id"] for row in rows(state(evidence(story), EVERYTHING, cut))] == ["g"]
+
+
+def test_a_log_without_any_record_has_no_state_and_no_moment(tmp_path: Path) -> None:
+    empty = tmp_path / "logs" / f"{STATE_TOPIC}-0"
+    empty.mkdir(parents=True)
+    (empty / f"{0:020d}.log").write_bytes(b"")
+    assert rows(state(evidence(tmp_path / "logs"), EVERYTHING, NOW)) == []
+    assert rows(records(evidence(tmp_path / "logs"), EVERYTHING, Span())) == []
+    with pytest.raises(SharelensError, match="holds no share-group state"):
+        state(evidence(tmp_path / "logs"), EVERYTHING, CutAsked(as_of_ms=START_MS))
