@@ -13,6 +13,7 @@ import pyarrow as pa
 
 from jobs.progress import Progress
 from lake import crash_points
+from state_model.errors import SharelensError
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -35,6 +36,9 @@ def run_tasks(
 
     The session starts when there is a spec.
 
+    Raises:
+        SharelensError: what a task raised.
+
     A task that fails fails the call; files that other tasks wrote meanwhile are not part of any table.
     """
     if not specs:
@@ -48,14 +52,25 @@ def run_tasks(
         for batch in batches:
             for task in batch.column(0).to_pylist():
                 with crash_points.arm(armed):
-                    result = function(pickle.loads(payload[task]))
+                    result = _outcome(function, pickle.loads(payload[task]))
                 yield pa.RecordBatch.from_pydict({"task": [task], "result": [pickle.dumps(result)]}, schema=RESULT)
 
     partitions = min(len(specs), WAVES * spark.sparkContext.defaultParallelism)
     with progress.stage(name, partitions, spark):
         rows = spark.range(0, len(specs), 1, partitions).mapInArrow(work, "task bigint, result binary").collect()
     results: dict[int, Any] = {row.task: pickle.loads(row.result) for row in rows}
+    for result in results.values():
+        if isinstance(result, SharelensError):
+            raise result
     return [results[task] for task in range(len(specs))]
+
+
+def _outcome(function: Callable[[Spec], Result], spec: Spec) -> Result | SharelensError:
+    """The result of a task; an error that says what to do comes back as it is, without Spark's stack of calls."""
+    try:
+        return function(spec)
+    except SharelensError as error:
+        return error
 
 
 def warm_up(spark: "SparkSession") -> None:

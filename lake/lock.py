@@ -36,8 +36,10 @@ def hold(lake: Path, timeout_s: float) -> Iterator[LakeLock]:
     try:
         _acquire(handle, lake, time.monotonic() + timeout_s)
         _describe(handle, None)
-        yield LakeLock(handle)
-        os.ftruncate(handle, 0)
+        try:
+            yield LakeLock(handle)
+        finally:  # whoever lives to see the end of a run commits nothing more: only a killed one leaves its JVM's name
+            os.ftruncate(handle, 0)
     finally:
         os.close(handle)
 

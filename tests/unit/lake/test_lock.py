@@ -1,0 +1,117 @@
+"""One writer a lake."""
+
+import json
+import os
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from lake import lock
+from lake.errors import LakeLockedError
+
+HOLD = """
+import sys, time, pathlib
+from lake import lock
+with lock.hold(pathlib.Path(sys.argv[1]), 5):
+    print("held", flush=True)
+    time.sleep(60)
+"""
+
+
+def holder(lake: Path) -> "subprocess.Popen[str]":
+    """Another process that holds the lake."""
+    process = subprocess.Popen([sys.executable, "-c", HOLD, str(lake)], stdout=subprocess.PIPE, text=True)
+    assert process.stdout is not None
+    assert process.stdout.readline() == "held\n"
+    return process
+
+
+def test_a_second_writer_waits_then_says_who_holds_the_lake(tmp_path: Path) -> None:
+    process = holder(tmp_path)
+    try:
+        begun = time.monotonic()
+        with pytest.raises(LakeLockedError, match=f"held by process {process.pid} on .*--lock-timeout"):
+            with lock.hold(tmp_path, 0.3):
+                raise AssertionError("two writers")
+        assert time.monotonic() - begun >= 0.3
+    finally:
+        process.kill()
+        process.communicate()
+
+
+def test_the_lake_is_free_when_its_holder_is_killed(tmp_path: Path) -> None:
+    process = holder(tmp_path)
+    process.kill()
+    process.communicate()
+    with lock.hold(tmp_path, 5):
+        assert json.loads((tmp_path / ".lock").read_text(encoding="utf-8"))["pid"] == os.getpid()
+
+
+def test_a_waiting_writer_goes_on_as_soon_as_the_lake_is_free(tmp_path: Path) -> None:
+    entered = threading.Event()
+
+    def first() -> None:
+        with lock.hold(tmp_path, 5):
+            entered.set()
+            time.sleep(0.3)
+
+    thread = threading.Thread(target=first)
+    thread.start()
+    assert entered.wait(5)
+    begun, freed = time.monotonic() - 0.01, []
+    with lock.hold(tmp_path, 5):
+        freed.append(time.monotonic())
+    thread.join()
+    assert freed[0] - begun >= 0.3
+
+
+@pytest.fixture
+def java() -> Iterator["subprocess.Popen[bytes]"]:
+    """A process that looks like a JVM."""
+    process = subprocess.Popen(["java", "-c", "read line"], executable="/bin/sh", stdin=subprocess.PIPE)
+    yield process
+    process.kill()
+    process.communicate()
+
+
+def leave_behind(lake: Path, jvm: int) -> None:
+    """What a killed driver leaves in the lock file."""
+    (lake / ".lock").write_text(json.dumps({"pid": 1, "host": "h", "jvm": jvm}), encoding="utf-8")
+
+
+def test_a_java_process_that_a_killed_run_left_behind_is_waited_for(
+    tmp_path: Path, java: "subprocess.Popen[bytes]"
+) -> None:
+    leave_behind(tmp_path, java.pid)
+    with pytest.raises(LakeLockedError, match=f"Java process {java.pid} of a run that was killed"):
+        with lock.hold(tmp_path, 0.2):
+            raise AssertionError("it may still write")
+    threading.Timer(0.3, java.communicate).start()  # ends what it reads, and waits for it
+    with lock.hold(tmp_path, 10):
+        assert java.poll() == 1
+
+
+def test_a_process_that_only_got_the_number_of_a_java_process_is_no_reason_to_wait(tmp_path: Path) -> None:
+    leave_behind(tmp_path, os.getpid())
+    with lock.hold(tmp_path, 0):
+        pass
+
+
+@pytest.mark.parametrize("content", ["", "{", "[]", '{"jvm": "x"}'])
+def test_whatever_stands_in_the_lock_file_the_lake_can_be_taken(content: str, tmp_path: Path) -> None:
+    (tmp_path / ".lock").write_text(content, encoding="utf-8")
+    with lock.hold(tmp_path, 0):
+        pass
+
+
+def test_a_run_that_failed_leaves_no_java_process_to_wait_for(tmp_path: Path, java: "subprocess.Popen[bytes]") -> None:
+    with pytest.raises(ZeroDivisionError), lock.hold(tmp_path, 0) as held:
+        held.note_jvm(java.pid)
+        raise ZeroDivisionError
+    with lock.hold(tmp_path, 0):
+        assert java.poll() is None
