@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 _armed: str | None = None
+_passes_left = 0
 _passed: list[str] | None = None
 
 
@@ -24,18 +25,26 @@ def passing(point: str) -> None:
     if _passed is not None:
         _passed.append(point)
     if point == _armed:
+        _count_pass(point)
+
+
+def _count_pass(point: str) -> None:
+    global _passes_left
+    _passes_left -= 1
+    if _passes_left <= 0:
         raise CrashPointReached(point)
 
 
 @contextmanager
-def arm(point: str | None) -> Iterator[None]:
-    """Arms a point inside the block."""
-    global _armed
-    before, _armed = _armed, point
+def arm(point: str | None, occurrence: int = 1) -> Iterator[None]:
+    """Arms a point inside the block: its first pass, or a later one, raises."""
+    global _armed, _passes_left
+    before = _armed, _passes_left
+    _armed, _passes_left = point, occurrence
     try:
         yield
     finally:
-        _armed = before
+        _armed, _passes_left = before
 
 
 @contextmanager

@@ -1,0 +1,158 @@
+"""A run that stops at any named point and is run again leaves the lake of an undisturbed run, and readers see a cut.
+
+Every point around every file and commit is tried, each time it is passed. tests/spark/test_kill.py kills real processes.
+"""
+
+import random
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from jobs.publish import current_versions, published_versions
+from lake import crash_points
+from lake.errors import LakeError
+from lake.scan import open_lake
+from tests.batch_files import broken, copy_changed, state_batches, state_directory
+from tests.datasets import dataset
+from tests.in_process import make_lake
+from tests.lakes import BOOKS, content, differences
+from tests.state_logs import START_MS, STATE_TOPIC, snapshot, tombstone, update, write_log_directory
+
+pytestmark = pytest.mark.slow
+
+STORY = [
+    snapshot("g", start=0),
+    snapshot("h", start=0),
+    *(update("g", batches=[(n, n, 2, 1)], at_ms=START_MS + n) for n in range(4)),
+    tombstone("h", at_ms=START_MS + 8),
+    update("g", start=2, at_ms=START_MS + 9),
+]
+OTHER_END = [update("g", batches=[(n, n, 4, 3)], at_ms=START_MS + 50 + n) for n in range(3)]
+Run = Callable[[Path], object]
+Point = tuple[str, int]
+"""A name, and which pass of it."""
+
+
+def fresh_run(tmp_path: Path) -> tuple[Path | None, Run]:
+    """The first run of a lake, over a broker's log (group records and user topics included) with a broken batch."""
+
+    def damaged(folder: str, batches: list[bytes]) -> list[bytes]:
+        return [broken(batches[0]), *batches[1:]] if folder.startswith(STATE_TOPIC) else batches
+
+    logs = copy_changed(dataset("streams") / "logs", tmp_path / "logs", damaged)
+    return None, lambda lake: make_lake(lake, logs)
+
+
+def next_run(tmp_path: Path) -> tuple[Path | None, Run]:
+    """A run that goes on from the one before."""
+    make_lake(tmp_path / "before", write_log_directory(tmp_path / "first", STORY[:5]))
+    logs = write_log_directory(tmp_path / "logs", STORY)
+    return tmp_path / "before", lambda lake: make_lake(lake, logs)
+
+
+def late_evidence(tmp_path: Path) -> tuple[Path | None, Run]:
+    """A run that fills in a first segment and sets aside the end of what was there."""
+    batches = [*state_batches(STORY), *state_batches(OTHER_END[:2], len(STORY))]
+    make_lake(tmp_path / "before", state_directory(tmp_path / "late", batches[3:]))
+    winner = [*state_batches(STORY), *state_batches(OTHER_END[1:], len(STORY), leader_epoch=1)]
+    logs = state_directory(tmp_path / "logs", winner)
+    return tmp_path / "before", lambda lake: make_lake(lake, logs)
+
+
+def start_over(tmp_path: Path) -> tuple[Path | None, Run]:
+    """A rebuild from bronze."""
+    make_lake(tmp_path / "before", write_log_directory(tmp_path / "logs", STORY))
+    return tmp_path / "before", lambda lake: make_lake(lake, rebuild="decode")
+
+
+SITUATIONS = {made.__name__: made for made in (fresh_run, next_run, late_evidence, start_over)}
+
+
+class Case:
+    """A run to be killed: lakes to kill it in, what readers may see, what has to come out."""
+
+    def __init__(self, tmp_path: Path, situation: str) -> None:
+        self.folder = tmp_path
+        self.before, self.run = SITUATIONS[situation](tmp_path)
+        self.old = None if self.before is None else seen(self.before)
+        undisturbed = self.lake("undisturbed")
+        with crash_points.record() as passed:
+            self.run(undisturbed)
+        self.points: list[Point] = [(name, passed[: at + 1].count(name)) for at, name in enumerate(passed)]
+        self.new = seen(undisturbed)
+        self.books = {name: len(rows) for name, rows in books(undisturbed).items()}
+
+    def lake(self, name: str) -> Path:
+        """A lake as it is before the run."""
+        lake = self.folder / name
+        if self.before is not None:
+            shutil.copytree(self.before, lake)
+        return lake
+
+    def kill(self, lake: Path, point: Point) -> None:
+        """Runs into a point; what readers see afterwards is the old cut, or the new one, whole."""
+        with crash_points.arm(*point), pytest.raises(crash_points.CrashPointReached):
+            self.run(lake)
+        now = seen(lake)
+        expected = self.new if point[0] == "commit:gold.publication:publish:after" else self.old
+        assert same(now, expected), f"a reader after {point} sees something else"
+
+    def finish(self, lake: Path, why: object) -> None:
+        """Runs again and compares with the undisturbed lake; one more run finds nothing."""
+        self.run(lake)
+        assert self.new is not None
+        assert not differences(seen(lake) or {}, self.new), f"killed at {why}"
+        assert {name: len(rows) for name, rows in books(lake).items()} == self.books, f"killed at {why}"
+        assert current_versions(lake) == published_versions(lake)
+        shutil.rmtree(lake)
+
+
+def seen(lake: Path) -> dict[str, object] | None:
+    """What a reader sees; None while nothing is published."""
+    try:
+        return content(lake)
+    except LakeError:
+        return None
+
+
+def same(left: dict[str, object] | None, right: dict[str, object] | None) -> bool:
+    return left is right if left is None or right is None else not differences(left, right)
+
+
+def books(lake: Path) -> dict[str, list[dict[str, object]]]:
+    """The rows of the books, but those of rebuilds: who asks for one again gets another one."""
+    opened = open_lake(lake)
+    rows = {name: opened.scan(name).to_pylist() for name in BOOKS - {"gold.publication"}}
+    return {name: [row for row in found if not row["source_id"].startswith("rebuild")] for name, found in rows.items()}
+
+
+@pytest.mark.parametrize("situation", ["fresh_run", "late_evidence", "start_over"])
+def test_a_run_killed_at_any_point_is_finished_by_the_next_one(situation: str, tmp_path: Path) -> None:
+    case = Case(tmp_path, situation)
+    assert len(case.points) >= 30
+    for number, point in enumerate(case.points):
+        lake = case.lake(f"killed-{number}")
+        case.kill(lake, point)
+        case.finish(lake, point)
+
+
+@pytest.mark.parametrize("situation", ["next_run", "late_evidence"])
+def test_a_run_killed_again_and_again_is_finished_in_the_end(situation: str, tmp_path: Path) -> None:
+    case = Case(tmp_path, situation)
+    chosen = random.Random(20261121)
+    for number in range(6):
+        lake = case.lake(f"killed-{number}")
+        stops = sorted(chosen.sample(range(len(case.points)), 4))
+        reached = []
+        for stop in stops:
+            point = (case.points[stop][0], 1)
+            try:
+                with crash_points.arm(*point):
+                    case.run(lake)
+            except crash_points.CrashPointReached:
+                reached.append(point)
+            assert same(seen(lake), case.old) or same(seen(lake), case.new), f"a reader after {point}"
+        assert reached
+        case.finish(lake, reached)
