@@ -1,6 +1,6 @@
 """A run that stops at any named point and is run again leaves the lake of an undisturbed run, and readers see a cut.
 
-Every point around every file and commit is tried, each time it is passed. tests/spark/test_kill.py kills real processes.
+Every point around every file and commit is tried, each time it is passed; tests/spark/test_kill.py kills processes.
 """
 
 import random

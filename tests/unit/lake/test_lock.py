@@ -31,13 +31,25 @@ def holder(lake: Path) -> "subprocess.Popen[str]":
     return process
 
 
+def take(lake: Path, timeout_s: float) -> None:
+    """Takes the lake and lets it go."""
+    with lock.hold(lake, timeout_s):
+        pass
+
+
+def fail(lake: Path, jvm: int) -> None:
+    """A run that noted its JVM and failed."""
+    with lock.hold(lake, 0) as held:
+        held.note_jvm(jvm)
+        raise ZeroDivisionError
+
+
 def test_a_second_writer_waits_then_says_who_holds_the_lake(tmp_path: Path) -> None:
     process = holder(tmp_path)
     try:
         begun = time.monotonic()
         with pytest.raises(LakeLockedError, match=f"held by process {process.pid} on .*--lock-timeout"):
-            with lock.hold(tmp_path, 0.3):
-                raise AssertionError("two writers")
+            take(tmp_path, 0.3)
         assert time.monotonic() - begun >= 0.3
     finally:
         process.kill()
@@ -89,8 +101,7 @@ def test_a_java_process_that_a_killed_run_left_behind_is_waited_for(
 ) -> None:
     leave_behind(tmp_path, java.pid)
     with pytest.raises(LakeLockedError, match=f"Java process {java.pid} of a run that was killed"):
-        with lock.hold(tmp_path, 0.2):
-            raise AssertionError("it may still write")
+        take(tmp_path, 0.2)
     threading.Timer(0.3, java.communicate).start()  # ends what it reads, and waits for it
     with lock.hold(tmp_path, 10):
         assert java.poll() == 1
@@ -110,8 +121,7 @@ def test_whatever_stands_in_the_lock_file_the_lake_can_be_taken(content: str, tm
 
 
 def test_a_run_that_failed_leaves_no_java_process_to_wait_for(tmp_path: Path, java: "subprocess.Popen[bytes]") -> None:
-    with pytest.raises(ZeroDivisionError), lock.hold(tmp_path, 0) as held:
-        held.note_jvm(java.pid)
-        raise ZeroDivisionError
+    with pytest.raises(ZeroDivisionError):
+        fail(tmp_path, java.pid)
     with lock.hold(tmp_path, 0):
         assert java.poll() is None

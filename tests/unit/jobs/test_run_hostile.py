@@ -1,0 +1,176 @@
+"""Damaged and hostile segments: a run always ends, and every offset it was to read is a row, a gap or not there yet."""
+
+import random
+import struct
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from jobs.intervals import Interval, difference, intersection, union
+from jobs.options import RunOptions
+from jobs.run import run
+from kafka_log.writer import write_checkpoints
+from lake.scan import open_lake
+from state_model.errors import SharelensError
+from tests.batch_files import state_batches, state_directory
+from tests.in_process import make_lake, tasks_in_process
+from tests.state_logs import START_MS, STATE_TOPIC, snapshot, tombstone, update
+
+pytestmark = pytest.mark.slow
+
+WIDE = [(0, (1 << 63) - 1, 2, 1), (1 << 62, (1 << 62) + 5, 4, 32767), (5, 4, 0, -1), (-7, -1, 100, 2)]
+STORY = [
+    snapshot("g", start=0),
+    snapshot("h", start=(1 << 63) - 1),
+    *(update("g", batches=[(n, n + 3, 2, 1)], at_ms=START_MS + n) for n in range(20)),
+    update("h", batches=WIDE, at_ms=(1 << 63) - 1),
+    snapshot("h", start=-(1 << 63), epoch=3, at_ms=-1),
+    tombstone("never seen", at_ms=START_MS + 30),
+    *(update("g", start=n, batches=[(n, n + 9, 4, 2)], at_ms=START_MS + 40 + n) for n in range(8)),
+]
+Change = Callable[[list[bytes], random.Random], list[bytes]]
+
+
+def flipped_bits(batches: list[bytes], chosen: random.Random) -> list[bytes]:
+    data = bytearray(b"".join(batches))
+    for _ in range(chosen.randint(1, 12)):
+        data[chosen.randrange(len(data))] ^= 1 << chosen.randrange(8)
+    return [bytes(data)]
+
+
+def cut_short(batches: list[bytes], chosen: random.Random) -> list[bytes]:
+    data = b"".join(batches)
+    return [data[: chosen.randrange(20, len(data))]]
+
+
+def piece_cut_out(batches: list[bytes], chosen: random.Random) -> list[bytes]:
+    data = b"".join(batches)
+    at = chosen.randrange(20, len(data) - 20)
+    return [data[:at], data[at + chosen.randrange(1, 300) :]]
+
+
+def duplicated(batches: list[bytes], chosen: random.Random) -> list[bytes]:
+    at = chosen.randrange(1, len(batches))
+    return [*batches[:at], *batches[max(0, at - chosen.randint(1, 5)) : at], *batches[at:]]
+
+
+def reordered(batches: list[bytes], chosen: random.Random) -> list[bytes]:
+    mixed = batches[1:]
+    chosen.shuffle(mixed)
+    return [batches[0], *mixed]
+
+
+def absurd_length(batches: list[bytes], chosen: random.Random) -> list[bytes]:
+    at = chosen.randrange(1, len(batches))
+    length = chosen.choice([-1, 0, 13, (1 << 31) - 1, -(1 << 31)])
+    return [*batches[:at], batches[at][:8] + struct.pack(">i", length) + batches[at][12:], *batches[at + 1 :]]
+
+
+def absurd_count(batches: list[bytes], chosen: random.Random) -> list[bytes]:
+    at = chosen.randrange(1, len(batches))
+    count = struct.pack(">i", chosen.choice([-1, 2, (1 << 31) - 1]))
+    return [*batches[:at], batches[at][:57] + count + batches[at][61:], *batches[at + 1 :]]
+
+
+def absurd_offset(batches: list[bytes], chosen: random.Random) -> list[bytes]:
+    at = chosen.randrange(1, len(batches))
+    offset = struct.pack(">q", chosen.choice([-1, 1 << 40, (1 << 63) - 1]))
+    return [*batches[:at], offset + batches[at][8:], *batches[at + 1 :]]
+
+
+def noise_between(batches: list[bytes], chosen: random.Random) -> list[bytes]:
+    at = chosen.randrange(1, len(batches))
+    return [*batches[:at], chosen.randbytes(chosen.randint(1, 200)), *batches[at:]]
+
+
+CHANGES = (
+    flipped_bits,
+    cut_short,
+    piece_cut_out,
+    duplicated,
+    reordered,
+    absurd_length,
+    absurd_count,
+    absurd_offset,
+    noise_between,
+)
+ROUNDS = 6
+
+
+def accounted(lake: Path) -> tuple[list[Interval], list[Interval], list[Interval]]:
+    """Of the state topic: offsets asked for, offsets with a row in bronze, offsets in gaps."""
+    opened = open_lake(lake)
+    extents = [row for row in opened.scan("bronze.ingest_extent").to_pylist() if row["topic"] == STATE_TOPIC]
+    asked = union((row["from_offset"], row["end_offset_exclusive"]) for row in extents)
+    offsets = opened.scan("bronze.log_record").column("offset").to_pylist()
+    assert len(offsets) == len(set(offsets)), "no row twice"
+    gaps = union((gap["first_offset"], gap["last_offset"] + 1) for row in extents for gap in row["gaps"])
+    return asked, union((offset, offset + 1) for offset in offsets), gaps
+
+
+@pytest.mark.parametrize("change", CHANGES, ids=lambda change: change.__name__)
+def test_every_offset_of_a_damaged_log_is_a_row_or_a_gap(change: Change, tmp_path: Path) -> None:
+    whole = state_batches(STORY)
+    lost = 0
+    for number in range(ROUNDS):
+        chosen = random.Random(f"{change.__name__} {number}")
+        folder = tmp_path / str(number)
+        logs = state_directory(folder / "logs", change(whole, chosen))
+        if number % 2:  # what lies below the high watermark was there
+            write_checkpoints(logs, high_watermarks={(STATE_TOPIC, 0): len(STORY)})
+        summary = make_lake(folder / "lake", logs)
+        asked, rows, gaps = accounted(folder / "lake")
+        assert difference(asked, [*rows, *gaps]) == [], f"round {number}"
+        assert number % 2 == 0 or difference([(0, len(STORY))], asked) == [], f"round {number}"
+        assert intersection(rows, gaps) == [], f"round {number}"
+        opened = open_lake(folder / "lake")
+        undecoded = opened.scan("bronze.quarantine").num_rows
+        assert opened.scan("silver.share_record").num_rows + undecoded >= opened.scan("bronze.log_record").num_rows
+        assert summary.quarantined >= undecoded - summary.gaps
+        lost += undecoded + summary.gaps
+        run(RunOptions(lake=folder / "lake", log_dirs=(str(logs),)), no_session)
+    assert lost > 0 or change in (cut_short, duplicated)
+
+
+def no_session() -> object:
+    raise AssertionError("there is nothing new")
+
+
+def test_hostile_content_that_decodes_goes_through_whole(tmp_path: Path) -> None:
+    make_lake(tmp_path / "lake", state_directory(tmp_path / "logs", state_batches(STORY)))
+    lake = open_lake(tmp_path / "lake")
+    assert lake.scan("silver.share_record").num_rows == len(STORY)
+    assert lake.scan("bronze.quarantine").num_rows == 0
+    (wide,) = [row for row in lake.scan("gold.share_partition_state").to_pylist() if row["group_id"] == "h"]
+    assert wide["start_offset"] == -(1 << 63)
+    closed = lake.scan("gold.delivery_history").to_pylist()
+    assert max(row["last_offset"] for row in closed) == (1 << 63) - 1
+
+
+@pytest.mark.parametrize(
+    "group", ["", "a\nb", "'; DROP TABLE x; --", "</script>", "-rf", "../../up", "\x1b[31m", "ü" * 5000]
+)
+def test_hostile_names_are_data_and_nothing_else(group: str, tmp_path: Path) -> None:
+    story = [snapshot(group, start=0), update(group, batches=[(0, 3, 2, 1)])]
+    make_lake(tmp_path / "lake", state_directory(tmp_path / "logs", state_batches(story)))
+    (state,) = open_lake(tmp_path / "lake").scan("gold.share_partition_state").to_pylist()
+    assert state["group_id"] == group
+    folders = {path.name for path in (tmp_path / "lake").rglob("*") if path.is_dir()}
+    assert folders <= {"bronze", "silver", "gold", "_delta_log", "is_open=true", "is_open=false"} | {
+        name for layer in ("bronze", "silver", "gold") for name in folder_names(tmp_path / "lake" / layer)
+    }
+
+
+def folder_names(layer: Path) -> set[str]:
+    return {path.name for path in layer.iterdir()}
+
+
+def test_an_empty_log_directory_gives_an_empty_lake(tmp_path: Path) -> None:
+    (tmp_path / "logs" / f"{STATE_TOPIC}-0").mkdir(parents=True)
+    (tmp_path / "logs" / f"{STATE_TOPIC}-0" / f"{0:020d}.log").touch()
+    with tasks_in_process() as session:
+        summary = run(RunOptions(lake=tmp_path / "lake", log_dirs=(str(tmp_path / "logs"),)), session)
+    assert summary.counts.get("bronze.log_record", 0) == 0
+    with pytest.raises(SharelensError), tasks_in_process() as session:
+        run(RunOptions(lake=tmp_path / "lake", log_dirs=(str(tmp_path / "nowhere"),)), session)
