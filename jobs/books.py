@@ -18,6 +18,7 @@ import pyarrow.compute as pc
 from jobs.intervals import Interval, difference, union
 from lake import delta, parquet, scan
 from lake.delta import DataFile
+from lake.slices import PartitionKey
 from lake.tables import TABLES
 
 EXTENT = "bronze.ingest_extent"
@@ -68,13 +69,15 @@ def extents(lake: Path, where: pc.Expression | None = None) -> list[dict[str, An
 
 
 def rewritten_without(
-    lake: Path, name: str, drop: pc.Expression, partition_values: dict[str, str] | None = None
+    lake: Path, name: str, drop: pc.Expression | None, partition_values: dict[str, str] | None = None
 ) -> tuple[list[DataFile], list[str]]:
     """New files with the rows that stay, and the paths of the files that hold rows matching `drop`.
 
     Files whose statistics exclude a match are not touched. Of a partitioned table only files of the partition
-    `partition_values` are looked at.
+    `partition_values` are looked at. Nothing happens when `drop` is None.
     """
+    if drop is None:
+        return [], []
     table = TABLES[name]
     values = partition_values or {}
     root = delta.table_path(lake, name)
@@ -150,11 +153,11 @@ def coverage(rows: Sequence[dict[str, Any]]) -> Coverage:
     return Coverage(held=held, asked=asked, log_time_ms=max(times, default=None), end=end)
 
 
-def by_partition(rows: Sequence[dict[str, Any]]) -> dict[tuple[str, int], list[dict[str, Any]]]:
-    """Extents grouped by (topic id, partition)."""
-    groups: dict[tuple[str, int], list[dict[str, Any]]] = {}
+def by_partition(rows: Sequence[dict[str, Any]]) -> dict[PartitionKey, list[dict[str, Any]]]:
+    """Extents grouped by log partition."""
+    groups: dict[PartitionKey, list[dict[str, Any]]] = {}
     for row in rows:
-        groups.setdefault((row["topic_id"], row["partition"]), []).append(row)
+        groups.setdefault((row["cluster_id"], row["topic_id"], row["partition"]), []).append(row)
     return groups
 
 
@@ -172,11 +175,15 @@ def rows_table(name: str, rows: Sequence[dict[str, Any]]) -> pa.Table:
     return pa.Table.from_pylist(list(rows), schema=TABLES[name].schema)
 
 
-def of_partitions(keys: set[tuple[str, int]], topic_id: str, partition: str) -> pc.Expression:
-    """Rows of the given log partitions (at least one), by the names of their columns."""
+def of_partitions(keys: set[PartitionKey], topic_id: str, partition: str) -> pc.Expression | None:
+    """Rows of the given log partitions, by the names of their columns; None for no partition."""
     expression: pc.Expression | None = None
     for key in sorted(keys):
-        this = (pc.field(topic_id) == key[0]) & (pc.field(partition) == key[1])
+        this = (pc.field("cluster_id") == key[0]) & (pc.field(topic_id) == key[1]) & (pc.field(partition) == key[2])
         expression = this if expression is None else expression | this
-    assert expression is not None
     return expression
+
+
+def of_cluster(rows: pa.Table, cluster_id: str) -> pa.Table:
+    """`rows` with the cluster they belong to as a column."""
+    return rows.append_column("cluster_id", pa.repeat(cluster_id, rows.num_rows))

@@ -31,7 +31,7 @@ class Divergence:
 
 
 def divergence(
-    lake: Path, partition: LogPartition, copy: PartitionDirectory, overlaps: Iterable[Interval]
+    lake: Path, cluster_id: str, partition: LogPartition, copy: PartitionDirectory, overlaps: Iterable[Interval]
 ) -> Divergence | None:
     """The first offset at which a copy contradicts bronze.log_record; None when it doesn't.
 
@@ -42,19 +42,22 @@ def divergence(
     for first, end in overlaps:
         for split in reader.splits(alone, first, end, 1 << 62):
             for chunk in reader.read_split(split, include_uncommitted=True):
-                found = _first_difference(lake, partition, chunk.records)
+                found = _first_difference(lake, cluster_id, partition, chunk.records)
                 if found is not None:
                     return _judged(partition, copy, *found)
     return None
 
 
-def _first_difference(lake: Path, partition: LogPartition, theirs: pa.RecordBatch) -> tuple[int, int, int] | None:
+def _first_difference(
+    lake: Path, cluster_id: str, partition: LogPartition, theirs: pa.RecordBatch
+) -> tuple[int, int, int] | None:
     """(offset, their leader epoch, our leader epoch) of the first record that differs."""
     if theirs.num_rows == 0:
         return None
     offsets = theirs.column("offset")
     mine = (
-        (pc.field("topic_id") == partition.topic_id)
+        (pc.field("cluster_id") == cluster_id)
+        & (pc.field("topic_id") == partition.topic_id)
         & (pc.field("partition") == partition.partition)
         & (pc.field("offset") >= offsets[0].as_py())
         & (pc.field("offset") <= offsets[-1].as_py())

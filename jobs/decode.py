@@ -15,20 +15,18 @@ from jobs.errors import JobError
 from jobs.executors import Session
 from jobs.groups import decode_groups
 from jobs.ingest import KEPT_BYTES, QUARANTINE, new_problems
+from jobs.names import NAMES, new_names
 from jobs.plan import DAWN, OFFSETS_TOPIC, STATE_TOPIC
 from jobs.progress import Progress
 from kafka_log.schemas import LOG_RECORD, PROBLEM
-from kafka_log.union import LogPartition
-from lake import scan
 from lake.delta import DataFile
 from lake.parquet import ParquetSink, write_rows
 from lake.slices import BRONZE, PartitionKey, Slice, read_unit, slices, units
 from lake.tables import CLOCK_STEP, NAME, TABLES
 from state_model.columnar.clock import clock_steps
 from state_model.columnar.decode import decode_share_records
-from state_model.uuids import ZERO_UUID
 
-SHARE_RECORD, GROUP, NAMES = "silver.share_record", "silver.group_record", "silver.name"
+SHARE_RECORD, GROUP = "silver.share_record", "silver.group_record"
 CLOCK_STEPS = "silver.clock_step"
 DECODED_FROM = "bronze.log_record"
 
@@ -37,6 +35,7 @@ DECODED_FROM = "bronze.log_record"
 class Unit:
     """Slices of one log partition that are decoded together; `log_time_ms`: running maximum before them."""
 
+    cluster_id: str
     topic: str
     slices: tuple[Slice, ...]
     log_time_ms: int
@@ -47,28 +46,32 @@ class Task:
     """What one executor task decodes."""
 
     lake: Path
-    cluster_id: str
     run: int
     units: tuple[Unit, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outcome:
-    """Result of a task: files by table, PROBLEM rows, rows decoded, group records by type name, topic names seen."""
+    """Result of a task: files by table, rows for the driver to write by table (with cluster_id), counts by name."""
 
     files: dict[str, tuple[DataFile, ...]]
-    problems: pa.Table
+    rows: dict[str, pa.Table]
     counts: dict[str, int]
-    names: pa.Table
-    clock_steps: pa.Table
+
+
+SMALL_TABLES = {QUARANTINE: PROBLEM, NAMES: NAME, CLOCK_STEPS: CLOCK_STEP}
+"""Tables of which a task yields few rows; the driver writes them."""
+
+
+def no_rows(table: str) -> pa.Table:
+    """An empty table of SMALL_TABLES with the cluster column."""
+    return books.of_cluster(SMALL_TABLES[table].empty_table(), "")
 
 
 def decode_task(task: Task) -> Outcome:
     """Decodes the units of a task and writes their rows; runs on an executor."""
-    constants = {"cluster_id": task.cluster_id, "run_id": task.run}
-    problems = [PROBLEM.empty_table()]
-    names = [NAME.empty_table()]
-    steps = [CLOCK_STEP.empty_table()]
+    constants = {"run_id": task.run}
+    small = {table: [no_rows(table)] for table in SMALL_TABLES}
     counts: dict[str, int] = {}
     with (
         ParquetSink(task.lake, TABLES[SHARE_RECORD], constants=constants) as shares,
@@ -77,22 +80,19 @@ def decode_task(task: Task) -> Outcome:
         for unit in task.units:
             rows = read_unit(unit.slices, LOG_RECORD)
             if unit.topic == STATE_TOPIC:
-                running = log_times(rows, unit)
-                steps.append(clock_steps(rows, running).cast(CLOCK_STEP))
-                problems.append(_decode_shares(rows, running, unit, shares))
+                found = _decode_shares(rows, unit, shares)
             else:
                 decoded = decode_groups(rows)
-                groups.write(decoded.records)
-                names.append(decoded.names)
-                problems.append(decoded.problems)
+                groups.write(books.of_cluster(decoded.records, unit.cluster_id))
+                found = {NAMES: decoded.names, QUARANTINE: decoded.problems}
                 for name, number in decoded.counts.items():
                     counts[name] = counts.get(name, 0) + number
+            for table, few in found.items():
+                small[table].append(books.of_cluster(few, unit.cluster_id))
     return Outcome(
         files={SHARE_RECORD: tuple(shares.files), GROUP: tuple(groups.files)},
-        problems=pa.concat_tables(problems),
+        rows={table: pa.concat_tables(tables) for table, tables in small.items()},
         counts={**counts, SHARE_RECORD: shares.record_count, GROUP: groups.record_count},
-        names=pa.concat_tables(names),
-        clock_steps=pa.concat_tables(steps),
     )
 
 
@@ -108,12 +108,16 @@ def log_times(rows: pa.Table, unit: Unit) -> npt.NDArray[np.int64]:
     return np.maximum.accumulate(np.maximum(rows.column("timestamp_ms").to_numpy(), unit.log_time_ms))
 
 
-def _decode_shares(rows: pa.Table, running: npt.NDArray[np.int64], unit: Unit, sink: ParquetSink) -> pa.Table:
-    """Writes the decoded records of a unit; the problems."""
+def _decode_shares(rows: pa.Table, unit: Unit, sink: ParquetSink) -> dict[str, pa.Table]:
+    """Writes the decoded records of a unit; the rows for other tables."""
+    running = log_times(rows, unit)
     batch = rows.combine_chunks().to_batches()[0]
     decoded = decode_share_records(batch, log_time_ms=running)
-    sink.write(pa.Table.from_batches([decoded.records]))
-    return share_problems(decoded.problems, unit.topic)
+    sink.write(books.of_cluster(pa.Table.from_batches([decoded.records]), unit.cluster_id))
+    return {
+        QUARANTINE: share_problems(decoded.problems, unit.topic),
+        CLOCK_STEPS: clock_steps(rows, running).cast(CLOCK_STEP),
+    }
 
 
 def share_problems(problems: pa.RecordBatch, topic: str) -> pa.Table:
@@ -163,79 +167,45 @@ def run_decode(spark: Session, lake: Path, run: int, progress: Progress) -> dict
     planned: list[tuple[Unit, int]] = []
     for key, pieces in sorted({**fresh, **whole}.items()):
         begun = max((r["log_time_ms"] for r in earlier.get(key, []) if r["log_time_ms"] is not None), default=DAWN)
-        planned += units_of(partitions[key]["topic"], pieces, DAWN if key in late else begun)
-    cluster_id = next((row["cluster_id"] for row in partitions.values()), "")
-    tasks = [Task(lake=lake, cluster_id=cluster_id, run=run, units=tuple(group)) for group in executors.binned(planned)]
+        planned += units_of(partitions[key]["topic"], key[0], pieces, DAWN if key in late else begun)
+    tasks = [Task(lake=lake, run=run, units=tuple(group)) for group in executors.binned(planned)]
     outcomes = executors.run_tasks(spark, "decode", decode_task, tasks, progress)
-    return _commit(lake, run, outcomes, late, cluster_id)
+    return _commit(lake, run, outcomes, late)
 
 
-def units_of(topic: str, pieces: Sequence[Slice], log_time_ms: int) -> list[tuple[Unit, int]]:
+def units_of(topic: str, cluster_id: str, pieces: Sequence[Slice], log_time_ms: int) -> list[tuple[Unit, int]]:
     """Slices of one log partition as units with their size in bytes, log time running on."""
     result = []
     for unit in units(pieces):
-        result.append((Unit(topic=topic, slices=tuple(unit), log_time_ms=log_time_ms), sum(s.size_bytes for s in unit)))
+        size = sum(piece.size_bytes for piece in unit)
+        planned = Unit(cluster_id=cluster_id, topic=topic, slices=tuple(unit), log_time_ms=log_time_ms)
+        result.append((planned, size))
         log_time_ms = max(log_time_ms, *(piece.newest_ms for piece in unit))
     return result
 
 
-def _commit(
-    lake: Path, run: int, outcomes: Sequence[Outcome], late: set[PartitionKey], cluster_id: str
-) -> dict[str, int]:
-    constants = {"cluster_id": cluster_id, "run_id": run}
-    place = {GROUP: ("log_topic_id", "partition"), SHARE_RECORD: ("log_topic_id", "state_partition")}
-    found = pa.concat_tables([PROBLEM.empty_table(), *(o.problems for o in outcomes)])
-    if not books.is_committed(lake, QUARANTINE, "decode", run):
-        files = write_rows(lake, TABLES[QUARANTINE], new_problems(lake, found), constants)
-        books.commit(lake, QUARANTINE, "decode", run, files)
-    if not books.is_committed(lake, NAMES, "decode", run):
-        names = new_names(lake, pa.concat_tables([NAME.empty_table(), *(o.names for o in outcomes)]))
-        books.commit(lake, NAMES, "decode", run, write_rows(lake, TABLES[NAMES], names, constants))
-    if not books.is_committed(lake, CLOCK_STEPS, "decode", run):
-        steps = pa.concat_tables([CLOCK_STEP.empty_table(), *(o.clock_steps for o in outcomes)])
-        drop = books.of_partitions(late, *place[SHARE_RECORD]) if late else None
-        kept, removes = ([], []) if drop is None else books.rewritten_without(lake, CLOCK_STEPS, drop)
-        files = write_rows(lake, TABLES[CLOCK_STEPS], steps, constants)
-        books.commit(lake, CLOCK_STEPS, "decode", run, [*files, *kept], removes)
-    for name in (GROUP, SHARE_RECORD):
+def _commit(lake: Path, run: int, outcomes: Sequence[Outcome], late: set[PartitionKey]) -> dict[str, int]:
+    """Commits what the tasks decoded; silver.share_record last, as the mark that decode is done."""
+    small = {table: pa.concat_tables([no_rows(table), *(o.rows[table] for o in outcomes)]) for table in SMALL_TABLES}
+    fresh = {
+        QUARANTINE: new_problems(lake, small[QUARANTINE]),
+        NAMES: new_names(lake, small[NAMES]),
+        CLOCK_STEPS: small[CLOCK_STEPS],
+    }
+    place = ("log_topic_id", "state_partition")
+    replaced = {CLOCK_STEPS: place, GROUP: ("log_topic_id", "partition"), SHARE_RECORD: place}
+    for name in (QUARANTINE, NAMES, CLOCK_STEPS, GROUP, SHARE_RECORD):
         if books.is_committed(lake, name, "decode", run):
             continue
-        adds = [file for outcome in outcomes for file in outcome.files[name]]
-        kept, removes = (
-            books.rewritten_without(lake, name, books.of_partitions(late, *place[name])) if late else ([], [])
-        )
+        if name in fresh:
+            adds = write_rows(lake, TABLES[name], fresh[name], {"run_id": run})
+        else:
+            adds = [file for outcome in outcomes for file in outcome.files[name]]
+        drop = books.of_partitions(late, *replaced[name]) if name in replaced else None
+        kept, removes = books.rewritten_without(lake, name, drop)
         books.commit(lake, name, "decode", run, [*adds, *kept], removes)
-    counts: dict[str, int] = {"problems": found.num_rows}
+    counts: dict[str, int] = {"problems": small[QUARANTINE].num_rows}
     for outcome in outcomes:
         for name, number in outcome.counts.items():
             counts[name] = counts.get(name, 0) + number
     return counts
-
-
-def new_names(lake: Path, names: pa.Table) -> pa.Table:
-    """`names` (NAME rows) without those that the lake knows; one row a (topic id, topic)."""
-    held = scan.dataset_at(lake, NAMES).to_table(columns=["topic_id", "topic"]).to_pylist()
-    known = {(row["topic_id"], row["topic"]) for row in held}
-    rows = []
-    for row in names.to_pylist():
-        if (row["topic_id"], row["topic"]) not in known:
-            known.add((row["topic_id"], row["topic"]))
-            rows.append(row)
-    return pa.Table.from_pylist(rows, schema=NAME)
-
-
-def told_names(lake: Path, partitions: Sequence[LogPartition], given: dict[str, str]) -> pa.Table:
-    """NAME rows that partition directories and --topic-names tell and the lake doesn't know yet."""
-    found = {(p.topic_id, p.topic): "partition.metadata" for p in partitions if p.topic_id != ZERO_UUID}
-    found |= {pair: "topic_names" for pair in given.items() if pair not in found}
-    rows = [
-        {"topic_id": topic_id, "topic": topic, "source": source, "valid_from_ms": None}
-        for (topic_id, topic), source in sorted(found.items())
-    ]
-    return new_names(lake, pa.Table.from_pylist(rows, schema=NAME))
-
-
-def commit_names(lake: Path, stage: str, run: int, cluster_id: str, names: pa.Table) -> None:
-    """Commits names to silver.name for a stage of a run."""
-    files = write_rows(lake, TABLES[NAMES], names, {"cluster_id": cluster_id, "run_id": run})
-    books.commit(lake, NAMES, stage, run, files)

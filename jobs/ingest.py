@@ -34,6 +34,8 @@ KEPT_BYTES = 4096
 """Bytes of a record that its quarantine row keeps."""
 HEADER_WEIGHT_BYTES = 1 << 20
 """What walking the batch headers of a user partition weighs beside reading records."""
+Damage = tuple[int, int, str]
+"""First offset, end (exclusive) and reason of what could not be read."""
 PartitionKey = tuple[str, int]
 """(topic id, partition) of a log partition."""
 
@@ -242,7 +244,11 @@ def taken_rows(
     for outcome in outcomes:
         for taken in outcome.taken:
             found.setdefault((taken.topic_id, taken.partition), []).append(taken)
-    problems = pa.concat_tables([PROBLEM.empty_table(), *(outcome.problems for outcome in outcomes)])
+    damage: dict[PartitionKey, list[Damage]] = {}
+    for problem in (row for outcome in outcomes for row in outcome.problems.to_pylist()):
+        if problem["offset"] is not None and problem["last_offset"] is not None:
+            place = (problem["offset"], problem["last_offset"] + 1, problem["reason"])
+            damage.setdefault((problem["topic_id"], problem["partition"]), []).append(place)
     result = []
     extent_of = {(e.partition.topic_id, e.partition.partition, e.content): e for e in extents}
     counted: set[tuple[str, int, str]] = set()
@@ -258,7 +264,7 @@ def taken_rows(
         filled = {
             **row,
             "status": "taken",
-            "gaps": gaps_of(extent, pieces, problems),
+            "gaps": gaps_of(extent, pieces, damage.get(key[:2], [])),
             "sha256": hashlib.sha256(b"".join(t.sha256 for t in pieces)).hexdigest(),
             "log_time_ms": max(times, default=None),
         }
@@ -275,35 +281,28 @@ def is_rebuild(row: dict[str, Any]) -> bool:
     return str(row["source_id"]).startswith("rebuild ")
 
 
-def gaps_of(extent: Extent, pieces: Sequence[Taken], problems: pa.Table) -> list[dict[str, Any]]:
+def gaps_of(extent: Extent, pieces: Sequence[Taken], damage: Sequence[Damage]) -> list[dict[str, Any]]:
     """The offset ranges of an extent that the evidence lacks, with the reason.
 
     __share_group_state is neither compacted nor transactional, so there every missing offset is lost. In other topics
     holes are ordinary (compaction, transaction markers), so only what a problem names is.
     """
     whole = (extent.from_offset, extent.end)
-    own = [
-        (p["offset"], p["last_offset"] + 1, p["reason"])
-        for p in problems.to_pylist()
-        if (p["topic_id"], p["partition"]) == (extent.partition.topic_id, extent.partition.partition)
-        and p["offset"] is not None
-        and p["last_offset"] is not None
-    ]
     read = [interval for piece in pieces for interval in piece.intervals]
     if extent.partition.topic == STATE_TOPIC or not extent.partition.copies:
         missing = difference([whole], [*extent.held, *read])
     else:
-        missing = difference([(max(a, whole[0]), min(b, whole[1])) for a, b, _ in own], [*extent.held, *read])
+        missing = difference([(max(a, whole[0]), min(b, whole[1])) for a, b, _ in damage], [*extent.held, *read])
     return [
-        {"first_offset": first, "last_offset": end - 1, "reason": _gap_reason(extent, first, end, own)}
+        {"first_offset": first, "last_offset": end - 1, "reason": _gap_reason(extent, first, end, damage)}
         for first, end in missing
     ]
 
 
-def _gap_reason(extent: Extent, first: int, end: int, problems: Sequence[tuple[int, int, str]]) -> str:
+def _gap_reason(extent: Extent, first: int, end: int, damage: Sequence[Damage]) -> str:
     if not extent.partition.copies:
         return "vanished"
-    for problem_first, problem_end, reason in problems:
+    for problem_first, problem_end, reason in damage:
         if problem_first < end and problem_end > first:
             return reason if reason in ("truncated", "vanished") else "quarantined"
     if any(copy.remote_below for copy in extent.partition.copies) and end <= min(
@@ -320,8 +319,8 @@ def _below_all(extent: Extent, end: int) -> bool:
 
 
 def new_problems(lake: Path, problems: pa.Table) -> pa.Table:
-    """`problems` without those that the lake's quarantine holds already (same source, place and reason)."""
-    place = ["source_id", "topic_id", "partition", "file", "position", "reason"]
+    """PROBLEM rows with a cluster_id, less those that quarantine holds already (same source, place and reason)."""
+    place = ["cluster_id", "source_id", "topic_id", "partition", "file", "position", "reason"]
     held = scan.dataset_at(lake, QUARANTINE).to_table(columns=place).to_pylist()
     known = {tuple(row.values()) for row in held}
     keep = []
@@ -342,15 +341,14 @@ def commit_taken(
 ) -> None:
     """Commits bronze: rows, quarantine and, as the mark that the stage is done, the taken extents (`rows`)."""
     table = TABLE_OF[stage]
+    cluster_id = rows[0]["cluster_id"] if rows else ""
     if not books.is_committed(lake, QUARANTINE, stage, run):
-        found = [superseded_problems(lake, extents), *(outcome.problems for outcome in outcomes)]
-        problems = new_problems(lake, pa.concat_tables(found))
-        constants = {"cluster_id": rows[0]["cluster_id"], "run_id": run} if rows else {}
-        books.commit(lake, QUARANTINE, stage, run, write_rows(lake, TABLES[QUARANTINE], problems, constants))
+        found = [superseded_problems(lake, cluster_id, extents), *(outcome.problems for outcome in outcomes)]
+        problems = new_problems(lake, books.of_cluster(pa.concat_tables(found), cluster_id))
+        books.commit(lake, QUARANTINE, stage, run, write_rows(lake, TABLES[QUARANTINE], problems, {"run_id": run}))
     if not books.is_committed(lake, table, stage, run):
         adds = [file for outcome in outcomes for file in outcome.files]
-        drop = set_aside(lake, table, extents)
-        kept, removes = ([], []) if drop is None else books.rewritten_without(lake, table, drop)
+        kept, removes = books.rewritten_without(lake, table, set_aside(cluster_id, table, extents))
         books.commit(lake, table, stage, run, [*adds, *kept], removes)
     mine = (pc.field("run_id") == run) & (pc.field("status") == "planned")
     kept, removes = books.rewritten_without(lake, books.EXTENT, mine)
@@ -358,15 +356,17 @@ def commit_taken(
     books.commit(lake, books.EXTENT, stage, run, [*taken, *kept], removes)
 
 
-def set_aside(lake: Path, table: str, extents: Sequence[Extent]) -> pc.Expression | None:
+def set_aside(cluster_id: str, table: str, extents: Sequence[Extent]) -> pc.Expression | None:
     """Rows that this run replaces: taken while uncommitted and read again, or superseded by a copy that won."""
     offset = "offset" if table == LOG_RECORD else "base_offset"
     drop: pc.Expression | None = None
     for extent in extents:
         if not extent.late:
             continue
-        this = (pc.field("topic_id") == extent.partition.topic_id) & (
-            pc.field("partition") == extent.partition.partition
+        this = (
+            (pc.field("cluster_id") == cluster_id)
+            & (pc.field("topic_id") == extent.partition.topic_id)
+            & (pc.field("partition") == extent.partition.partition)
         )
         if extent.superseded_from is not None:
             this = this & (pc.field(offset) >= extent.superseded_from)
@@ -378,13 +378,13 @@ def set_aside(lake: Path, table: str, extents: Sequence[Extent]) -> pc.Expressio
     return drop
 
 
-def superseded_problems(lake: Path, extents: Sequence[Extent]) -> pa.Table:
+def superseded_problems(lake: Path, cluster_id: str, extents: Sequence[Extent]) -> pa.Table:
     """PROBLEM rows of the records that a winning copy set aside."""
     tables = [PROBLEM.empty_table()]
     for extent in extents:
         if extent.superseded_from is None:
             continue
-        drop = set_aside(lake, LOG_RECORD, [extent])
+        drop = set_aside(cluster_id, LOG_RECORD, [extent])
         for row in scan.dataset_at(lake, LOG_RECORD).to_table(filter=drop).to_pylist():
             problem = {name: row[name] for name in ("topic", "topic_id", "partition", "offset")} | {
                 "source_id": "",

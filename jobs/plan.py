@@ -89,7 +89,7 @@ def plan(
     `taken`: rows of bronze.ingest_extent with the same content and cluster; `lowest`: offset per (topic id, partition)
     below which nothing is wanted; `compare` holds a copy that was not read before against the lake.
     """
-    groups = books.by_partition(taken)
+    groups = {key[1:]: rows for key, rows in books.by_partition(taken).items()}
     result = []
     for partition in partitions:
         rows = groups.get((partition.topic_id, partition.partition), [])
@@ -159,7 +159,7 @@ def plan_partition(
 def held_back(partitions: Sequence[LogPartition], taken: Sequence[dict[str, Any]], extents: Sequence[Extent]) -> int:
     """How many offsets at or above the high watermark wait in the partitions that no extent speaks of."""
     spoken_of = {(extent.partition.topic_id, extent.partition.partition) for extent in extents}
-    groups = books.by_partition(taken)
+    groups = {key[1:]: rows for key, rows in books.by_partition(taken).items()}
     count = 0
     for partition in partitions:
         rows = groups.get((partition.topic_id, partition.partition), [])
@@ -230,7 +230,7 @@ def resumed(planned: Sequence[dict[str, Any]], taken: Sequence[dict[str, Any]]) 
         (p.topic_id, p.partition): p for p in unite([scan_log_directory(uri, include_deleted=True) for uri in parents])
     }
     result = []
-    for (topic_id, number), rows in books.by_partition(planned).items():
+    for (_, topic_id, number), rows in books.by_partition(planned).items():
         row = rows[0]
         uris = {r["source_uri"] for r in rows}
         partition = found.get((topic_id, number)) or _vanished(row)

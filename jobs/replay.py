@@ -45,6 +45,7 @@ THIN_COLUMNS = [
 class Job:
     """One state partition to replay: its new slices (all of them when it starts over), seeds and losses."""
 
+    cluster_id: str
     topic_id: str
     partition: int
     slices: tuple[Slice, ...]
@@ -68,7 +69,6 @@ class Task:
     """What one executor task replays."""
 
     lake: Path
-    cluster_id: str
     run: int
     update_limit: int
     chunks: tuple[Chunk, ...]
@@ -104,7 +104,7 @@ def sorted_by_key(rows: pa.Table, columns: Sequence[str]) -> pa.Table:
 
 def replay_task(task: Task) -> Outcome:
     """Replays the chunks of a task and writes their history; runs on an executor."""
-    constants = {"cluster_id": task.cluster_id, "run_id": task.run}
+    constants = {"run_id": task.run}
     parts = []
     with (
         ParquetSink(task.lake, TABLES[HISTORY], constants=constants) as history,
@@ -134,9 +134,9 @@ def _replay_chunk(chunk: Chunk, update_limit: int, history: ParquetSink, closed:
             by_key=True,
         )
         state = done.state
-        history.write(done.history)
+        history.write(books.of_cluster(done.history, job.cluster_id))
         open_begin = pc.equal(done.closed.column("valid_from_log_offset"), replay.UNKNOWN_BEGIN)
-        closed.write(done.closed.filter(pc.invert(open_begin)))
+        closed.write(books.of_cluster(done.closed.filter(pc.invert(open_begin)), job.cluster_id))
         unfinished.append(done.closed.filter(open_begin))
         touched.append(records.select(KEY).group_by(KEY).aggregate([]).cast(touched[0].schema))
         count += records.num_rows
@@ -188,17 +188,15 @@ def run_replay(spark: Session, lake: Path, run: int, progress: Progress, *, upda
     late = {key for key, row in rows.items() if row["rebuild"]}
     held = scan.dataset_at(lake, STATE).to_table()
     jobs = plan_jobs(lake, rows, late, held, (before + 1, run))
-    cluster_id = next((row["cluster_id"] for row in rows.values()), "")
     chunks = _with_scalars(spark, [cut(job, len(jobs)) for job in jobs], lake, run, update_limit, progress)
     tasks = [
-        Task(lake=lake, cluster_id=cluster_id, run=run, update_limit=update_limit, chunks=tuple(group))
+        Task(lake=lake, run=run, update_limit=update_limit, chunks=tuple(group))
         for group in executors.binned([(c, _weight(c)) for group in chunks for c in group])
     ]
     outcomes = executors.run_tasks(spark, "replay", replay_task, tasks, progress)
     parts = [part for outcome in outcomes for part in outcome.parts]
     stitched = _stitch(chunks, parts)
-    keys = {(job.topic_id, job.partition) for job in jobs}
-    return _commit(lake, run, outcomes, stitched, keys, late, held, cluster_id)
+    return _commit(lake, run, outcomes, stitched, set(rows), late, held)
 
 
 def _weight(chunk: Chunk) -> int:
@@ -214,12 +212,16 @@ def plan_jobs(
     losses = find_losses(lake, set(rows), late, runs)
     jobs = []
     for key in sorted(rows):
-        mine = pc.and_(pc.equal(held.column("log_topic_id"), key[0]), pc.equal(held.column("state_partition"), key[1]))
+        mine = pc.and_(
+            pc.equal(held.column("cluster_id"), key[0]),
+            pc.and_(pc.equal(held.column("log_topic_id"), key[1]), pc.equal(held.column("state_partition"), key[2])),
+        )
         seed = held.filter(mine).select(schemas.SHARE_PARTITION_STATE.names).cast(schemas.SHARE_PARTITION_STATE)
         jobs.append(
             Job(
-                topic_id=key[0],
-                partition=key[1],
+                cluster_id=key[0],
+                topic_id=key[1],
+                partition=key[2],
                 slices=tuple({**fresh, **whole}.get(key, [])),
                 seed=seed.slice(0, 0) if key in late else seed,
                 losses=tuple(losses.get(key, [])),
@@ -244,7 +246,7 @@ def _with_scalars(
 ) -> list[list[Chunk]]:
     """The chunks with the scalars at their beginnings, found by a thin pass over the jobs that have several."""
     long = [chunks for chunks in jobs if len(chunks) > 1]
-    tasks = [Task(lake=lake, cluster_id="", run=run, update_limit=update_limit, chunks=tuple(c)) for c in long]
+    tasks = [Task(lake=lake, run=run, update_limit=update_limit, chunks=tuple(c)) for c in long]
     found = iter(executors.run_tasks(spark, "replay scalars", scalar_task, tasks, progress))
     result = []
     for chunks in jobs:
@@ -270,22 +272,22 @@ class _Stitched:
 
 
 def _stitch(jobs: Sequence[list[Chunk]], parts: Sequence[Part]) -> _Stitched:
-    closed = [schemas.DELIVERY_HISTORY.empty_table()]
-    states = [schemas.SHARE_PARTITION_STATE.empty_table()]
+    closed = [books.of_cluster(schemas.DELIVERY_HISTORY.empty_table(), "")]
+    states = [books.of_cluster(schemas.SHARE_PARTITION_STATE.empty_table(), "")]
     at = 0
     for chunks in jobs:
         own = parts[at : at + len(chunks)]
         at += len(chunks)
         if len(own) == 1:
-            states.append(own[0].state)
+            states.append(books.of_cluster(own[0].state, chunks[0].job.cluster_id))
             continue
         replayed = [Replayed(history=part.touched, closed=part.unfinished, state=part.state) for part in own]
         finished, state = spans.stitch(chunks[0].job.seed, replayed)
         none = schemas.SHARE_RECORD.empty_table()
         job = chunks[0].job
         settled = replay.replay_records(none, seed=state, losses=job.losses, log_start_offset=job.log_start_offset)
-        closed += finished
-        states.append(settled.state)
+        closed += [books.of_cluster(rows, job.cluster_id) for rows in finished]
+        states.append(books.of_cluster(settled.state, job.cluster_id))
     return _Stitched(closed=pa.concat_tables(closed), state=pa.concat_tables(states))
 
 
@@ -297,16 +299,14 @@ def _commit(
     keys: set[PartitionKey],
     late: set[PartitionKey],
     held: pa.Table,
-    cluster_id: str,
 ) -> dict[str, int]:
-    constants = {"cluster_id": cluster_id, "run_id": run}
-    drop = books.of_partitions(late, "log_topic_id", "state_partition") if late else None
+    drop = books.of_partitions(late, "log_topic_id", "state_partition")
     if not books.is_committed(lake, HISTORY, "replay", run):
-        kept, removes = books.rewritten_without(lake, HISTORY, drop) if drop is not None else ([], [])
+        kept, removes = books.rewritten_without(lake, HISTORY, drop)
         books.commit(lake, HISTORY, "replay", run, [*(f for o in outcomes for f in o.files[HISTORY]), *kept], removes)
-    state = whole_state(stitched.state, held, keys, constants)
+    state = whole_state(stitched.state, held, keys, run)
     if not books.is_committed(lake, DELIVERY, "replay", run):
-        _commit_delivery(lake, run, outcomes, stitched.closed, state, drop, cluster_id)
+        _commit_delivery(lake, run, outcomes, stitched.closed, state, drop)
     if not books.is_committed(lake, STATE, "replay", run):
         gone = [str(file["path"]) for file in delta.live_files(delta.table_path(lake, STATE))]
         with ParquetSink(lake, TABLES[STATE], constants={}) as sink:
@@ -320,13 +320,14 @@ def _commit(
     }
 
 
-def whole_state(fresh: pa.Table, held: pa.Table, keys: set[PartitionKey], constants: dict[str, Any]) -> pa.Table:
+def whole_state(fresh: pa.Table, held: pa.Table, keys: set[PartitionKey], run: int) -> pa.Table:
     """All rows of gold.share_partition_state: `fresh` ones of state partitions `keys`, those of `held` for the others.
 
     A share partition that lies in several state partitions, or incarnations of the state topic, keeps its newest row.
     """
-    rows = conform(fresh, TABLES[STATE].schema, constants)
-    place = zip(held.column("log_topic_id").to_pylist(), held.column("state_partition").to_pylist(), strict=True)
+    rows = conform(fresh, TABLES[STATE].schema, {"run_id": run})
+    columns = [held.column(name).to_pylist() for name in ("cluster_id", "log_topic_id", "state_partition")]
+    place = zip(*columns, strict=True)
     kept = held.filter(pa.array([key not in keys for key in place], pa.bool_()))
     both = pa.concat_tables([rows, kept])
     clusters = pc.unique(both.column("cluster_id")).sort()
@@ -349,19 +350,16 @@ def _commit_delivery(
     stitched: pa.Table,
     state: pa.Table,
     drop: pc.Expression | None,
-    cluster_id: str,
 ) -> None:
     """Appends closed ranges and puts the open ones, which follow from the state, in the place of the former."""
     table = TABLES[DELIVERY]
     adds = [file for outcome in outcomes for file in outcome.files[DELIVERY]]
     removes = [str(f["path"]) for f in delta.live_files(delta.table_path(lake, DELIVERY)) if _is_open(f)]
-    if drop is not None:
-        kept, gone = books.rewritten_without(lake, DELIVERY, drop, {"is_open": "false"})
-        adds += kept
-        removes += gone
+    kept, gone = books.rewritten_without(lake, DELIVERY, drop, {"is_open": "false"})
+    adds += kept
+    removes += gone
     order = ["first_offset", "valid_from_log_offset"]
-    closed = sorted_by_key(stitched, order).append_column("cluster_id", pa.repeat(cluster_id, stitched.num_rows))
-    for rows, is_open in ((closed, "false"), (_open_rows(state, order), "true")):
+    for rows, is_open in ((sorted_by_key(stitched, order), "false"), (_open_rows(state, order), "true")):
         values = {"is_open": is_open}
         with ParquetSink(lake, table, constants={"run_id": run}, partition_values=values) as sink:
             sink.write(rows)
@@ -415,15 +413,16 @@ def _undecodable(
     """Losses by records that could not be decoded; only their own share partition's when the key could be read."""
     result: dict[PartitionKey, list[Loss]] = {}
     quarantined = scan.dataset_at(lake, QUARANTINE).to_table(
-        columns=["topic_id", "partition", "offset", "reason", "run_id"], filter=pc.field("file") == DECODED_FROM
+        columns=["cluster_id", "topic_id", "partition", "offset", "reason", "run_id"],
+        filter=pc.field("file") == DECODED_FROM,
     )
     offsets: dict[PartitionKey, list[int]] = {}
     for row in quarantined.to_pylist():
-        key = (row["topic_id"], row["partition"])
+        key = (row["cluster_id"], row["topic_id"], row["partition"])
         if key in keys and row["reason"] not in NOT_A_LOSS and (key in late or row["run_id"] >= runs[0]):
             offsets.setdefault(key, []).append(row["offset"])
     for key, places in offsets.items():
-        mine = (pc.field("topic_id") == key[0]) & (pc.field("partition") == key[1]) & pc.field("offset").isin(places)
+        mine = books.of_partitions({key}, "topic_id", "partition") & pc.field("offset").isin(places)
         rows = scan.dataset_at(lake, DECODED_FROM).to_table(columns=LOG_RECORD.names, filter=mine).cast(LOG_RECORD)
         if rows.num_rows == 0:
             continue

@@ -20,6 +20,7 @@ import pyarrow.compute as pc
 from jobs import books, decode, executors, ingest, plan, publish, replay
 from jobs.copies import divergence
 from jobs.errors import JobError
+from jobs.names import commit_names, told_names
 from jobs.options import RunOptions
 from jobs.plan import RECORD_TOPICS, STATE_TOPIC, Extent
 from jobs.progress import Progress
@@ -145,7 +146,7 @@ class Pipeline:
             content="log_record",
             include_uncommitted=options.include_uncommitted,
             until_ms=options.until_ms,
-            compare=lambda partition, copy, overlaps: divergence(self._lake, partition, copy, overlaps),
+            compare=lambda partition, copy, overlaps: divergence(self._lake, cluster_id, partition, copy, overlaps),
         )
         run = self._next_run("ingest")
         rows = plan.extent_rows(extents, cluster_id=cluster_id, run=run, stamp=self._stamp())
@@ -172,10 +173,10 @@ class Pipeline:
             lowest=lowest,
         )
         rows = plan.extent_rows(extents, cluster_id=cluster_id, run=self._next_run("topics"), stamp=self._stamp())
-        names = decode.told_names(self._lake, partitions, self._options.topic_names)
+        names = told_names(self._lake, cluster_id, partitions, self._options.topic_names)
         if rows or names.num_rows:
             self._begin("topics", rows, extents)
-            decode.commit_names(self._lake, "topics", books.done(self._lake, "topics"), cluster_id, names)
+            commit_names(self._lake, "topics", books.done(self._lake, "topics"), names)
 
     def _cluster(self, directories: Sequence[LogDirectory], taken: Sequence[dict[str, Any]]) -> str:
         held = {row["cluster_id"] for row in taken}

@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 
 from lake import crash_points
 from lake.delta import DataFile, table_path
-from lake.tables import TIME, Table
+from lake.tables import TIME, Table, time_name
 
 FILE_BYTES = 128 << 20
 ROW_GROUP_ROWS = 1 << 17
@@ -31,12 +31,13 @@ def conform(rows: pa.Table, schema: pa.Schema, constants: dict[str, Any] | None 
         pa.ArrowInvalid: a value doesn't fit its column.
     """
     constants = constants or {}
+    millis = {time_name(field.name): field.name for field in schema if field.name.endswith("_ms")}
     columns = []
     for field in schema:
         if field.name in constants:
             columns.append(pa.repeat(pa.scalar(constants[field.name], field.type), rows.num_rows))
         elif field.type == TIME and field.name not in rows.column_names:
-            columns.append(guarded_time(rows.column(field.name.removesuffix("_time") + "_ms")))
+            columns.append(guarded_time(rows.column(millis[field.name])))
         else:
             columns.append(rows.column(field.name).cast(field.type))
     return pa.Table.from_arrays(columns, schema=schema)

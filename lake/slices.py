@@ -17,7 +17,8 @@ import pyarrow.parquet as pq
 from lake import delta
 from lake.delta import live_files, table_path
 
-PartitionKey = tuple[str, int]
+PartitionKey = tuple[str, str, int]
+"""(cluster id, topic id, partition) of a log partition."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,6 +43,7 @@ class Slice:
     row_group: int
     mixed: bool
     columns: Columns
+    cluster_id: str
     topic_id: str
     partition: int
     first_offset: int
@@ -70,8 +72,9 @@ def slices(
         if low is not None and high is not None and (high < runs[0] or low > runs[1]):
             continue
         for piece in _slices_of(root / str(file["path"]), columns, runs):
-            if wanted is None or (piece.topic_id, piece.partition) in wanted:
-                found.setdefault((piece.topic_id, piece.partition), []).append(piece)
+            key = (piece.cluster_id, piece.topic_id, piece.partition)
+            if wanted is None or key in wanted:
+                found.setdefault(key, []).append(piece)
     for pieces in found.values():
         pieces.sort(key=lambda piece: (piece.first_offset, piece.last_offset))
     return found
@@ -104,14 +107,17 @@ def read_unit(unit: Sequence[Slice], schema: pa.Schema, columns: list[str] | Non
 def _read(piece: Slice, schema: pa.Schema, columns: list[str] | None) -> pa.Table:
     names = piece.columns
     needed = schema.names if columns is None else columns
-    extra = [names.topic_id, names.partition, names.offset, "run_id"] if piece.mixed else []
+    extra = ["cluster_id", names.topic_id, names.partition, names.offset, "run_id"] if piece.mixed else []
     with pq.ParquetFile(piece.path) as file:
         table = file.read_row_group(piece.row_group, columns=[*dict.fromkeys([*needed, *extra])], use_threads=False)
     if piece.mixed:
         here = pc.and_(
             pc.and_(
                 pc.equal(table.column(names.topic_id), piece.topic_id),
-                pc.equal(table.column(names.partition), piece.partition),
+                pc.and_(
+                    pc.equal(table.column(names.partition), piece.partition),
+                    pc.equal(table.column("cluster_id"), piece.cluster_id),
+                ),
             ),
             pc.and_(
                 pc.greater_equal(table.column("run_id"), piece.runs[0]),
@@ -137,13 +143,14 @@ def _slices_of(path: Path, columns: Columns, runs: tuple[int, int]) -> Iterator[
                 "runs": runs,
                 "size_bytes": group.total_byte_size,
             }
-            names = (columns.topic_id, columns.partition, "run_id")
+            names = ("cluster_id", columns.topic_id, columns.partition, "run_id")
             single = all(name in bounds and bounds[name][0] == bounds[name][1] for name in names)
             if single:
                 if runs[0] <= bounds["run_id"][0] <= runs[1]:
                     yield Slice(
                         **common,
                         mixed=False,
+                        cluster_id=bounds["cluster_id"][0],
                         topic_id=bounds[columns.topic_id][0],
                         partition=bounds[columns.partition][0],
                         first_offset=bounds[columns.offset][0],
@@ -168,18 +175,19 @@ def _mixed(
     file: pq.ParquetFile, number: int, columns: Columns, runs: tuple[int, int], common: dict[str, Any]
 ) -> Iterator[Slice]:
     """Slices of a row group that holds several log partitions or runs."""
-    names = [columns.topic_id, columns.partition, columns.offset, columns.timestamp, "run_id"]
+    names = ["cluster_id", columns.topic_id, columns.partition, columns.offset, columns.timestamp, "run_id"]
     thin = file.read_row_group(number, columns=names)
     thin = thin.filter(
         pc.and_(pc.greater_equal(thin.column("run_id"), runs[0]), pc.less_equal(thin.column("run_id"), runs[1]))
     )
-    grouped = thin.group_by(names[:2]).aggregate(
+    grouped = thin.group_by(names[:3]).aggregate(
         [(columns.offset, "min"), (columns.offset, "max"), (columns.offset, "count"), (columns.timestamp, "max")]
     )
     for row in grouped.to_pylist():
         yield Slice(
             **common,
             mixed=True,
+            cluster_id=row["cluster_id"],
             topic_id=row[columns.topic_id],
             partition=row[columns.partition],
             first_offset=row[f"{columns.offset}_min"],

@@ -36,14 +36,20 @@ class Table:
     version: int = SCHEMA_VERSION
 
 
+def time_name(name: str) -> str:
+    """Name of the TIMESTAMP beside a `…_ms` column: log_time_ms has log_time, valid_from_ms has valid_from_time."""
+    return name.removesuffix("_ms").removesuffix("_time") + "_time"
+
+
 def with_times(fields: list[pa.Field]) -> list[pa.Field]:
     """`fields` with a TIMESTAMP beside each `…_ms`."""
     result = []
     for field in fields:
         result.append(field)
         if field.name.endswith("_ms"):
-            name = field.name.removesuffix("_ms") + "_time"
-            result.append(column(name, TIME, f"{field.name} as a timestamp; null outside years 1-9999"))
+            result.append(
+                column(time_name(field.name), TIME, f"{field.name} as a timestamp; null outside years 1-9999")
+            )
     return result
 
 

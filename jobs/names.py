@@ -1,0 +1,43 @@
+"""Topic ids and names: from partition directories, group records and --topic-names into silver.name."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import pyarrow as pa
+
+from jobs import books
+from kafka_log.union import LogPartition
+from lake import scan
+from lake.parquet import write_rows
+from lake.tables import NAME, TABLES
+from state_model.uuids import ZERO_UUID
+
+NAMES = "silver.name"
+KEY = ["cluster_id", "topic_id", "topic"]
+
+
+def new_names(lake: Path, names: pa.Table) -> pa.Table:
+    """`names` (NAME rows with cluster_id) without those that the lake knows; one row a (cluster, topic id, topic)."""
+    known = {tuple(row.values()) for row in scan.dataset_at(lake, NAMES).to_table(columns=KEY).to_pylist()}
+    keep = []
+    for row in names.select(KEY).to_pylist():
+        key = tuple(row.values())
+        keep.append(key not in known)
+        known.add(key)
+    return names.filter(pa.array(keep, pa.bool_()))
+
+
+def told_names(lake: Path, cluster_id: str, partitions: Sequence[LogPartition], given: dict[str, str]) -> pa.Table:
+    """NAME rows that partition directories and --topic-names tell and the lake doesn't know yet."""
+    found = {(p.topic_id, p.topic): "partition.metadata" for p in partitions if p.topic_id != ZERO_UUID}
+    found |= {pair: "topic_names" for pair in given.items() if pair not in found}
+    rows = [
+        {"topic_id": topic_id, "topic": topic, "source": source, "valid_from_ms": None}
+        for (topic_id, topic), source in sorted(found.items())
+    ]
+    return new_names(lake, books.of_cluster(pa.Table.from_pylist(rows, schema=NAME), cluster_id))
+
+
+def commit_names(lake: Path, stage: str, run: int, names: pa.Table) -> None:
+    """Commits names to silver.name for a stage of a run."""
+    books.commit(lake, NAMES, stage, run, write_rows(lake, TABLES[NAMES], names, {"run_id": run}))
