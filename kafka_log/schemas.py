@@ -2,10 +2,7 @@
 
 import pyarrow as pa
 
-
-def column(name: str, kind: pa.DataType, comment: str, *, nullable: bool = True) -> pa.Field:
-    """A field whose comment travels with it into Parquet, Delta and the reference pages."""
-    return pa.field(name, kind, nullable=nullable, metadata={"comment": comment})
+from state_model.columnar.schemas import column
 
 
 HEADER = pa.struct([pa.field("key", pa.string()), pa.field("value", pa.binary())])
