@@ -1,0 +1,120 @@
+"""Spark reads what we commit, and may compact it: runs and questions go on as if nothing had happened."""
+
+import json
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+from pyspark.sql import SparkSession
+
+from jobs.publish import published_versions
+from lake import delta
+from lake.scan import open_lake
+from lake.tables import TABLES
+from sharelens.cli import main
+from tests.datasets import dataset
+from tests.in_process import make_lake
+from tests.lakes import content, differences
+
+MIDDLE_MS = 1_795_230_763_000
+"""A moment in the middle of the data set `basic`."""
+
+
+COMPACTED = [
+    "bronze.log_record",
+    "bronze.ingest_extent",
+    "silver.share_record",
+    "gold.share_partition_state",
+    "gold.share_partition_history",
+    "gold.delivery_history",
+]
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A lake of two runs."""
+    lake = tmp_path_factory.mktemp("whole") / "lake"
+    logs = dataset("basic") / "logs"
+    assert make_lake(lake, logs, until_ms=MIDDLE_MS).counts["bronze.log_record"] > 0
+    assert make_lake(lake, logs).counts["bronze.log_record"] > 0
+    return lake
+
+
+def path_of(lake: Path, name: str) -> str:
+    """A table as Spark's SQL names it."""
+    return f"delta.`{delta.table_path(lake, name)}`"
+
+
+@pytest.mark.parametrize("name", TABLES)
+def test_spark_reads_a_table_with_its_types_and_comments(name: str, whole: Path, spark: SparkSession) -> None:
+    frame = spark.table(path_of(whole, name))
+    ours = open_lake(whole).scan(name) if name != "gold.publication" else None
+    fields = TABLES[name].schema
+    assert frame.columns == fields.names
+    comments = {field.name: field.metadata.get("comment") for field in frame.schema}
+    assert comments == {field.name: field.metadata[b"comment"].decode() for field in fields}
+    assert frame.count() == (2 if ours is None else ours.num_rows)
+    if ours is not None:
+        assert sorted(map(repr, frame.toArrow().to_pylist())) == sorted(map(repr, without_zone(ours).to_pylist()))
+
+
+def without_zone(rows: pa.Table) -> pa.Table:
+    """The times under the name of the zone that Spark gives them."""
+    fields = [f.with_type(pa.timestamp("us", tz="UTC")) if pa.types.is_timestamp(f.type) else f for f in rows.schema]
+    return rows.cast(pa.schema(fields))
+
+
+def test_every_delta_reader_may_open_the_tables(whole: Path, spark: SparkSession) -> None:
+    for name in TABLES:
+        detail = spark.sql(f"DESCRIBE DETAIL {path_of(whole, name)}").first()
+        assert detail is not None
+        assert (detail.minReaderVersion, detail.minWriterVersion) == (1, 7)
+        assert detail.properties["delta.enableInCommitTimestamps"] == "true"
+        assert detail.partitionColumns == list(TABLES[name].partition_by)
+
+
+def test_spark_goes_back_to_earlier_versions_and_tells_their_history(whole: Path, spark: SparkSession) -> None:
+    name = "silver.share_record"
+    history = spark.sql(f"DESCRIBE HISTORY {path_of(whole, name)}").collect()
+    assert [row.operation for row in history] == ["decode", "decode", "CREATE TABLE"]
+    stamps = [row.timestamp for row in reversed(history)]
+    assert stamps == sorted(set(stamps))
+    versions = [f"SELECT * FROM {path_of(whole, name)} VERSION AS OF {version}" for version in range(3)]
+    counts = [spark.sql(query).count() for query in versions]
+    assert counts[0] == 0 < counts[1] < counts[2] == open_lake(whole).scan(name).num_rows
+
+
+def answers(lake: Path, capsys: pytest.CaptureFixture[str]) -> list[object]:
+    """What a reader is told about the lake."""
+    told = []
+    for words in (["state"], ["records"], ["state", "--as-of", str(MIDDLE_MS)]):
+        assert main([*words, "--lake", str(lake), "--output", "json"]) == 0
+        told.append(json.loads(capsys.readouterr().out))
+    return told
+
+
+def test_runs_and_questions_go_on_over_tables_that_spark_compacted(
+    spark: SparkSession, whole: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    logs, lake = dataset("basic") / "logs", tmp_path / "lake"
+    make_lake(lake, logs, until_ms=MIDDLE_MS - 1500)
+    make_lake(lake, logs, until_ms=MIDDLE_MS)
+    published, before, told = published_versions(lake), content(lake), answers(lake, capsys)
+    files = {name: len(delta.live_files(delta.table_path(lake, name))) for name in TABLES}
+    for name in COMPACTED:
+        spark.sql(f"OPTIMIZE {path_of(lake, name)}")
+    compacted = {name: len(delta.live_files(delta.table_path(lake, name))) for name in TABLES}
+    assert compacted["bronze.log_record"] == compacted["silver.share_record"] == 1 < files["bronze.log_record"]
+    assert published_versions(lake) == published
+    assert answers(lake, capsys) == told
+    make_lake(lake, logs)
+    assert not differences(
+        {name: rows for name, rows in content(lake).items() if name != "bronze.topic_batch"},
+        {name: rows for name, rows in content(whole).items() if name != "bronze.topic_batch"},
+    )
+    assert before["silver.share_record"].num_rows < content(lake)["silver.share_record"].num_rows
+    for name in COMPACTED:
+        spark.sql(f"OPTIMIZE {path_of(lake, name)}")
+    now = content(lake)
+    make_lake(lake, rebuild="decode")
+    assert not differences(content(lake), now)
