@@ -132,7 +132,10 @@ def _below(intervals: Sequence[Interval], offset: int) -> list[Interval]:
 
 
 def coverage(rows: Sequence[dict[str, Any]]) -> Coverage:
-    """Coverage from the taken extents of one log partition; offsets taken while uncommitted are read again."""
+    """Coverage from the taken extents of one log partition.
+
+    Offsets taken while uncommitted are read again, and a source that had vanished is asked again.
+    """
     held: list[Interval] = []
     asked: dict[str, list[Interval]] = {}
     times: list[int] = []
@@ -144,13 +147,18 @@ def coverage(rows: Sequence[dict[str, Any]]) -> Coverage:
         if row["committed_end"] is not None:
             end = min(end, row["committed_end"])
         here = (row["from_offset"], end)
-        asked.setdefault(row["source_id"], []).append(here)
-        own = [(g["first_offset"], g["last_offset"] + 1) for g in row["gaps"]]
-        held = union([*held, *difference([here], own)])
+        asked.setdefault(row["source_id"], []).extend(difference([here], _gaps(row, "vanished")))
+        held = union([*held, *difference([here], _gaps(row))])
         if row["log_time_ms"] is not None:
             times.append(row["log_time_ms"])
     end = max((interval[1] for intervals in asked.values() for interval in intervals), default=0)
     return Coverage(held=held, asked=asked, log_time_ms=max(times, default=None), end=end)
+
+
+def _gaps(row: dict[str, Any], reason: str | None = None) -> list[Interval]:
+    """The gaps of an extent; those of one reason, if it is named."""
+    gaps = [gap for gap in row["gaps"] if reason in (None, gap["reason"])]
+    return [(gap["first_offset"], gap["last_offset"] + 1) for gap in gaps]
 
 
 def by_partition(rows: Sequence[dict[str, Any]]) -> dict[PartitionKey, list[dict[str, Any]]]:

@@ -12,6 +12,7 @@ from jobs.copies import Divergence
 from jobs.errors import ClusterMismatchError
 from jobs.intervals import Interval, intersection, union
 from kafka_log import reader
+from kafka_log.errors import LogDirectoryError
 from kafka_log.layout import LogDirectory, PartitionDirectory, scan_log_directory
 from kafka_log.union import LogPartition, unite
 
@@ -224,10 +225,13 @@ def extent_rows(extents: Sequence[Extent], *, cluster_id: str, run: int, stamp: 
 
 
 def resumed(planned: Sequence[dict[str, Any]], taken: Sequence[dict[str, Any]]) -> list[Extent]:
-    """The extents of a run that was killed, from its planned rows; directories are listed again."""
+    """The extents of a run that was killed, from its planned rows; directories are listed again.
+
+    One that is gone meanwhile has vanished: what it was to give is a gap, until it or another copy comes back.
+    """
     parents = sorted({row["source_uri"].rsplit("/", 1)[0] for row in planned})
     found = {
-        (p.topic_id, p.partition): p for p in unite([scan_log_directory(uri, include_deleted=True) for uri in parents])
+        (p.topic_id, p.partition): p for p in unite([there for uri in parents for there in _if_there(uri)])
     }
     result = []
     for (_, topic_id, number), rows in books.by_partition(planned).items():
@@ -245,6 +249,13 @@ def resumed(planned: Sequence[dict[str, Any]], taken: Sequence[dict[str, Any]]) 
         ]
         result.append(_extent_of(row, partition, before, {r["source_id"] for r in rows}))
     return result
+
+
+def _if_there(uri: str) -> list[LogDirectory]:
+    try:
+        return [scan_log_directory(uri, include_deleted=True)]
+    except LogDirectoryError:  # those that this run names were listed before
+        return []
 
 
 def _extent_of(

@@ -4,7 +4,6 @@ import pyarrow as pa
 
 from state_model.columnar.schemas import column
 
-
 HEADER = pa.struct([pa.field("key", pa.string()), pa.field("value", pa.binary())])
 
 LOG_RECORD = pa.schema(

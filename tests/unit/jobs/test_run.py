@@ -10,6 +10,7 @@ from jobs.options import RunOptions
 from jobs.publish import current_versions, published_versions
 from jobs.run import run
 from kafka_log.writer import write_checkpoints
+from lake import crash_points
 from lake.delta import live_files, table_path
 from lake.scan import open_lake
 from tests.batch_files import broken, state_batches, state_directory
@@ -179,3 +180,19 @@ def test_every_row_of_a_run_carries_its_number_and_its_cluster(whole: Path) -> N
         assert rows.num_rows > 0
         assert set(rows.column("cluster_id").to_pylist()) == {"a-cluster"}
         assert set(rows.column("run_id").to_pylist()) == {1}
+
+
+def test_a_directory_that_went_away_after_a_kill_stops_nobody_and_may_come_back(
+    tmp_path: Path, logs: Path, whole: Path
+) -> None:
+    lake = tmp_path / "lake"
+    point = "commit:bronze.ingest_extent:ingest-plan:after"
+    with crash_points.arm(point), pytest.raises(crash_points.CrashPointReached):
+        make_lake(lake, logs)
+    logs.rename(tmp_path / "gone")
+    short = write_log_directory(tmp_path / "short", STORY[:2], cluster_id="a-cluster")
+    assert make_lake(lake, short).counts["silver.share_record"] == 2
+    assert make_lake(lake, short).run_id is None
+    (tmp_path / "gone").rename(logs)
+    make_lake(lake, logs)
+    assert_same(lake, whole)
