@@ -12,7 +12,8 @@ from lake.tables import TABLES, Table
 TARGET = Path(__file__).parent.parent / "docs" / "reference" / "tables.md"
 HEAD = """# Tables
 
-Written by `python -m tools.write_reference` from `lake/tables.py`. Rows are sorted by the clustering columns in every file. Times are epoch milliseconds; a gold `…_time` column shows the same as a timestamp.
+Written by `python -m tools.write_reference` from `lake/tables.py`. Rows are sorted by the clustering columns in every
+file. Times are epoch milliseconds; a gold `…_time` column shows the same as a timestamp.
 """
 
 
