@@ -230,9 +230,7 @@ def resumed(planned: Sequence[dict[str, Any]], taken: Sequence[dict[str, Any]]) 
     One that is gone meanwhile has vanished: what it was to give is a gap, until it or another copy comes back.
     """
     parents = sorted({row["source_uri"].rsplit("/", 1)[0] for row in planned})
-    found = {
-        (p.topic_id, p.partition): p for p in unite([there for uri in parents for there in _if_there(uri)])
-    }
+    found = {(p.topic_id, p.partition): p for p in unite([there for uri in parents for there in _if_there(uri)])}
     result = []
     for (_, topic_id, number), rows in books.by_partition(planned).items():
         row = rows[0]

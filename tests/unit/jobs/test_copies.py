@@ -17,6 +17,8 @@ from tests.in_process import make_lake
 from tests.lakes import assert_same
 from tests.state_logs import START_MS, STATE_TOPIC, snapshot, tombstone, update, write_log_directory
 
+pytestmark = pytest.mark.slow
+
 COPIES = ("logs-live", "logs-crashed", "logs")
 STORY = [
     snapshot("g", start=0),
@@ -34,7 +36,6 @@ def clean_lake(tmp_path: Path, logs: Path) -> Path:
     return tmp_path / "clean"
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("order", list(itertools.permutations(COPIES)), ids=lambda order: " then ".join(order))
 def test_copies_of_a_broker_that_was_killed_come_in_any_order(order: tuple[str, ...], tmp_path: Path) -> None:
     folder = dataset("crash")
@@ -43,7 +44,6 @@ def test_copies_of_a_broker_that_was_killed_come_in_any_order(order: tuple[str, 
     assert_same(tmp_path / "lake", clean_lake(tmp_path, folder / "logs"))
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("include_uncommitted", [False, True])
 def test_copies_of_a_broker_that_was_killed_come_together(include_uncommitted: bool, tmp_path: Path) -> None:
     folder = dataset("crash")
@@ -71,7 +71,7 @@ def replicas(tmp_path: Path, source: Path) -> list[Path]:
     return found
 
 
-@pytest.mark.parametrize("name", ["basic", pytest.param("edge", marks=pytest.mark.slow)])
+@pytest.mark.parametrize("name", ["basic", "edge"])
 def test_overlapping_replicas_with_short_tails_and_a_broken_batch_each_are_one_clean_log(
     name: str, tmp_path: Path
 ) -> None:

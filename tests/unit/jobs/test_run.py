@@ -19,6 +19,8 @@ from tests.in_process import make_lake
 from tests.lakes import assert_same, content, differences
 from tests.state_logs import ORDERS_ID, START_MS, STATE_TOPIC, snapshot, tombstone, update, write_log_directory
 
+pytestmark = pytest.mark.slow
+
 HISTORY = "gold.share_partition_history"
 STORY = [
     snapshot("g", start=0),
@@ -76,7 +78,7 @@ def test_a_log_that_grew_in_every_way_it_can_is_taken_from_where_the_last_run_en
     assert_same(growing, whole)
 
 
-@pytest.mark.parametrize("name", ["basic", pytest.param("edge", marks=pytest.mark.slow)])
+@pytest.mark.parametrize("name", ["basic", "edge"])
 def test_three_intervals_are_one_run(name: str, tmp_path: Path) -> None:
     logs = dataset(name) / "logs"
     make_lake(tmp_path / "whole", logs)
