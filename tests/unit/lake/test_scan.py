@@ -1,0 +1,85 @@
+"""Reading a lake: the published cut and nothing beyond it, with the conditions pushed into the scan."""
+
+from pathlib import Path
+
+import pyarrow.compute as pc
+import pytest
+
+from jobs import books
+from lake import delta, scan
+from lake.errors import LakeError, LakeVersionError
+from lake.tables import TABLES
+from tests.in_process import make_lake
+from tests.state_logs import START_MS, snapshot, update, write_log_directory
+
+STORY = [snapshot(), *(update(batches=[(n, n, 2, 1)], at_ms=START_MS + n) for n in range(5))]
+
+
+@pytest.fixture
+def lake(tmp_path: Path) -> Path:
+    make_lake(tmp_path / "lake", write_log_directory(tmp_path / "logs", STORY))
+    return tmp_path / "lake"
+
+
+def test_what_is_not_published_is_not_seen(lake: Path) -> None:
+    before = scan.open_lake(lake).scan("silver.share_record")
+    adds, removes = books.rewritten_without(lake, "silver.share_record", pc.field("log_offset") > 1)
+    books.commit(lake, "silver.share_record", "decode", 99, adds, removes)
+    assert scan.dataset_at(lake, "silver.share_record").count_rows() == 2
+    assert scan.open_lake(lake).scan("silver.share_record").equals(before)
+    assert before.num_rows == len(STORY)
+
+
+def test_a_lake_that_is_open_stays_at_its_cut(lake: Path, tmp_path: Path) -> None:
+    opened = scan.open_lake(lake)
+    make_lake(lake, write_log_directory(tmp_path / "more", [*STORY, update(batches=[(9, 9, 4, 1)])]))
+    assert opened.scan("silver.share_record").num_rows == len(STORY)
+    assert scan.open_lake(lake).scan("silver.share_record").num_rows == len(STORY) + 1
+
+
+def test_columns_and_conditions(lake: Path) -> None:
+    opened = scan.open_lake(lake)
+    rows = opened.scan("silver.share_record", ["log_offset"], pc.field("record_type") == "snapshot")
+    assert rows.to_pylist() == [{"log_offset": 0}]
+    nobody = opened.scan("silver.share_record", None, pc.field("group_id") == "' OR 1=1 --")
+    assert (nobody.num_rows, nobody.schema) == (0, TABLES["silver.share_record"].schema)
+
+
+def test_a_table_that_the_cut_does_not_know_is_empty(lake: Path) -> None:
+    opened = scan.open_lake(lake)
+    bare = scan.Lake(path=lake, versions={}, publication=opened.publication)
+    assert bare.scan("gold.delivery_history").schema == TABLES["gold.delivery_history"].schema
+    assert bare.dataset("gold.delivery_history") is None
+
+
+def test_what_is_no_lake_is_refused_in_one_line(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    (tmp_path / "empty").mkdir()
+    for place, message in (
+        ("nowhere", "not a directory"),
+        ("file", "not a directory"),
+        ("empty", "holds no lake"),
+    ):
+        with pytest.raises(LakeError, match=message) as caught:
+            scan.open_lake(tmp_path / place)
+        assert str(tmp_path / place) in str(caught.value)
+        assert "\n" not in str(caught.value)
+
+
+def test_a_lake_without_a_publication_says_how_to_finish_it(tmp_path: Path) -> None:
+    books.create_tables(tmp_path)
+    with pytest.raises(LakeError, match="nothing was published yet; finish with"):
+        scan.open_lake(tmp_path)
+
+
+def test_a_lake_of_another_version_is_refused(lake: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(scan, "SCHEMA_VERSION", 99)
+    with pytest.raises(LakeVersionError, match="has schema version 1, this sharelens reads 99"):
+        scan.open_lake(lake)
+
+
+def test_all_tables_are_made_at_once(tmp_path: Path) -> None:
+    assert not scan.is_lake(tmp_path)
+    books.create_tables(tmp_path)
+    assert scan.is_lake(tmp_path)
+    assert {delta.latest_version(delta.table_path(tmp_path, name)) for name in TABLES} == {0}
