@@ -1,5 +1,7 @@
 """A run over log directories: incremental, by intervals, rebuilt, counted. Tasks run in this process, without Spark."""
 
+import os
+import threading
 from pathlib import Path
 
 import pyarrow.compute as pc
@@ -12,6 +14,8 @@ from jobs.run import run
 from kafka_log.writer import write_checkpoints
 from lake import crash_points
 from lake.delta import live_files, table_path
+from lake.errors import LakeLockedError
+from lake.lock import hold
 from lake.scan import open_lake
 from tests.batch_files import broken, state_batches, state_directory
 from tests.datasets import dataset
@@ -158,6 +162,19 @@ def test_a_broken_batch_is_quarantined_counted_and_leaves_its_share_partitions_i
     (state,) = lake.scan("gold.share_partition_state").to_pylist()
     assert (state["completeness"], state["completeness_reason"]) == ("incomplete", "quarantined")
     assert run(RunOptions(lake=tmp_path / "lake", log_dirs=(str(logs),)), no_session).counts == {}
+
+
+def test_two_runs_at_once_take_turns(tmp_path: Path, logs: Path, whole: Path) -> None:
+    versions = current_versions(whole)
+    with hold(whole, 0), pytest.raises(LakeLockedError, match=f"held by process {os.getpid()}"):
+        make_lake(whole, logs, lock_timeout_s=0.1)
+    assert current_versions(whole) == versions
+    runs = [threading.Thread(target=make_lake, args=(tmp_path / "lake", logs)) for _ in range(3)]
+    for one in runs:
+        one.start()
+    for one in runs:
+        one.join()
+    assert_same(tmp_path / "lake", whole)
 
 
 def test_names_come_from_the_folders(whole: Path) -> None:

@@ -1,6 +1,6 @@
 """Files of a table: exact columns, guarded times, honest statistics, nothing left behind by a failure."""
 
-import datetime
+import datetime as dt
 from pathlib import Path
 from typing import Any
 
@@ -42,8 +42,8 @@ def test_a_missing_column_and_a_value_that_does_not_fit_are_refused() -> None:
 def test_times_are_null_outside_the_years_that_can_be_shown(millis: int) -> None:
     (shown,) = guarded_time(pa.chunked_array([[millis]], pa.int64())).to_pylist()
     if FIRST_MS <= millis <= LAST_MS:
-        epoch = datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC)
-        assert (shown - epoch) // datetime.timedelta(milliseconds=1) == millis
+        epoch = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
+        assert (shown - epoch) // dt.timedelta(milliseconds=1) == millis
     else:
         assert shown is None
 

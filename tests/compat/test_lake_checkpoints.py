@@ -1,0 +1,125 @@
+"""Answers from a lake against what the real brokers said, checkpoint by checkpoint.
+
+Checkpoints whose records Kafka pruned are asked of a lake made from segments that our writer made of every record that
+a consumer had seen.
+"""
+
+import gzip
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from kafka_log.writer import encode_log, record_columns, write_partition
+from lake.scan import open_lake
+from sharelens.cli import main
+from tests.compat.test_log_dir_answers import (
+    Ask,
+    answerable,
+    at_offsets,
+    compare_states,
+    first_offsets,
+    formatted,
+    lines,
+)
+from tests.datasets import dataset, scenarios
+from tests.in_process import make_lake
+from tests.state_logs import STATE_TOPIC, encoded_records
+
+PRUNED = "pruned"
+
+
+@pytest.fixture
+def told(capsys: pytest.CaptureFixture[str]) -> Ask:
+    """Asks with --output json; any exit code but 0 fails."""
+
+    def asked(*words: str) -> list[dict[str, Any]]:
+        code = main([*words, "--output", "json"])
+        out, err = capsys.readouterr()
+        assert code == 0, err
+        document: list[dict[str, Any]] = json.loads(out)
+        return document
+
+    return asked
+
+
+@pytest.mark.parametrize("name", scenarios())
+def test_a_lake_answers_every_checkpoint_as_the_broker_did(name: str, told: Ask, tmp_path: Path) -> None:
+    logs, lake = dataset(name) / "logs", str(tmp_path / "lake")
+    make_lake(tmp_path / "lake", logs)
+    first = first_offsets(logs)
+    compared = 0
+    for checkpoint in lines(dataset(name) / "checkpoints.jsonl"):
+        if answerable(checkpoint, first):
+            rows = told("state", "--lake", lake, "--at-offset", at_offsets(checkpoint, first))
+            compared += compare_states(checkpoint, rows)
+    assert compared > 0
+    assert compare_states(checkpoint, told("state", "--lake", lake)) > 0
+
+
+def record(printed: dict[str, Any]) -> dict[str, Any]:
+    """What a formatter printed, as a record to be encoded."""
+    ours = formatted(printed)
+    names = ("first_offset", "last_offset", "delivery_state", "delivery_count")
+    batches = ours["state_batches"]
+    described = {name: value for name, value in ours.items() if name not in ("type", "log_offset", "state_partition")}
+    return described | {
+        "record_type": ours["type"],
+        "value_version": None if batches is None else 0,
+        "state_batches": None if batches is None else [dict(zip(names, batch, strict=True)) for batch in batches],
+        "unknown_tags": [],
+    }
+
+
+@pytest.fixture(scope="module")
+def unpruned(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A log directory with every record of the state topic that was ever written."""
+    logs = tmp_path_factory.mktemp("unpruned") / "logs"
+    found: dict[int, list[dict[str, Any]]] = {}
+    with gzip.open(dataset(PRUNED) / "formatter-all.jsonl.gz", "rt", encoding="utf-8") as file:
+        for line in file:
+            printed = json.loads(line)
+            rows = found.setdefault(printed["partition"], [])
+            assert printed["offset"] == len(rows), "nothing is missing"
+            rows.append(record(printed))
+    (topic_id,) = {row["topic_id"] for row in state_rows(make(tmp_path_factory.mktemp("left") / "lake"))}
+    for partition, rows in found.items():
+        columns = record_columns(*zip(*encoded_records(rows), strict=True))
+        encoded = encode_log(columns, records_per_batch=7)
+        write_partition(logs, STATE_TOPIC, partition, encoded, topic_id=topic_id, segment_bytes=200_000)
+    return logs
+
+
+def make(lake: Path) -> Path:
+    make_lake(lake, dataset(PRUNED) / "logs")
+    return lake
+
+
+def state_rows(lake: Path) -> list[dict[str, Any]]:
+    """Rows of the state topic in bronze."""
+    rows = open_lake(lake).scan("bronze.log_record").to_pylist()
+    return [row for row in rows if row["topic"] == STATE_TOPIC]
+
+
+def test_pruned_checkpoints_are_answered_from_all_that_was_ever_written(
+    told: Ask, unpruned: Path, tmp_path: Path
+) -> None:
+    summary = make_lake(tmp_path / "lake", unpruned)
+    assert summary.quarantined == 0
+    left = first_offsets(dataset(PRUNED) / "logs")
+    early = compared = 0
+    for checkpoint in lines(dataset(PRUNED) / "checkpoints.jsonl"):
+        early += not answerable(checkpoint, left)
+        offsets = at_offsets(checkpoint, first_offsets(unpruned))
+        compared += compare_states(checkpoint, told("state", "--lake", str(tmp_path / "lake"), "--at-offset", offsets))
+    assert early >= 4
+    assert compared > 0
+
+
+def test_our_writers_bytes_are_those_that_kafka_left(unpruned: Path, tmp_path: Path) -> None:
+    make_lake(tmp_path / "ours", unpruned)
+    ours = {(row["partition"], row["offset"]): (row["key"], row["value"]) for row in state_rows(tmp_path / "ours")}
+    theirs = state_rows(make(tmp_path / "left"))
+    assert len(theirs) > 5000
+    assert all(ours[row["partition"], row["offset"]] == (row["key"], row["value"]) for row in theirs)
