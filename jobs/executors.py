@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 Spec = TypeVar("Spec")
 Result = TypeVar("Result")
 
-SMALLEST_TASK_BYTES, LARGEST_TASK_BYTES, TASKS_AIMED_AT = 4 << 20, 64 << 20, 8
+SMALLEST_TASK_BYTES, LARGEST_TASK_BYTES, TASKS_AIMED_AT = 2 << 20, 64 << 20, 8
 WAVES = 2
 """Spark tasks a core: starting one costs more than a small spec does."""
 Session = Callable[[], "SparkSession"]
