@@ -6,11 +6,13 @@ what the driver has to commit. DataFrame API only (`mapInArrow`).
 
 import os
 import pickle
+import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import pyarrow as pa
 
+from jobs.errors import JobError
 from jobs.progress import Progress
 from lake import crash_points
 from state_model.errors import SharelensError
@@ -57,12 +59,23 @@ def run_tasks(
 
     partitions = min(len(specs), WAVES * spark.sparkContext.defaultParallelism)
     with progress.stage(name, partitions, spark):
-        rows = spark.range(0, len(specs), 1, partitions).mapInArrow(work, "task bigint, result binary").collect()
+        tasks = spark.range(0, len(specs), 1, partitions).mapInArrow(work, "task bigint, result binary")
+        try:
+            rows = tasks.collect()
+        except Exception as error:  # Spark's classes, with the traces of two languages in them: one line for the reader
+            raise JobError(f"{name}: a task failed: {last_words(str(error))}; run again to go on from here") from error
     results: dict[int, Any] = {row.task: pickle.loads(row.result) for row in rows}
     for result in results.values():
         if isinstance(result, SharelensError):
             raise result
     return [results[task] for task in range(len(specs))]
+
+
+def last_words(trace: str) -> str:
+    """The line of a trace that names the error: the last one of Python's part, else the first of all."""
+    lines = [line.strip() for line in trace.splitlines() if line.strip()]
+    named = [line for line in lines if re.match(r"[A-Za-z_.]+(Error|Exception|Reached|Exit|Interrupt)\b", line)]
+    return (named or lines or ["no reason given"])[-1 if named else 0][:300]
 
 
 def _outcome(function: Callable[[Spec], Result], spec: Spec) -> Result | SharelensError:

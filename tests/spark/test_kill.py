@@ -10,9 +10,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from pyspark.errors import PythonException
 from pyspark.sql import SparkSession
 
+from jobs.errors import JobError
 from jobs.options import RunOptions
 from jobs.run import run
 from lake import crash_points
@@ -60,7 +60,7 @@ def test_a_task_that_dies_fails_the_run_and_the_next_run_finishes_it(
     point: str, spark: SparkSession, logs: str, undisturbed: Path, tmp_path: Path
 ) -> None:
     options = RunOptions(lake=tmp_path / "lake", log_dirs=(logs,))
-    with crash_points.arm(point), pytest.raises(PythonException, match="CrashPointReached"):
+    with crash_points.arm(point), pytest.raises(JobError, match="CrashPointReached"):
         run(options, lambda: spark)
     assert not readers_see_a_cut(tmp_path / "lake", undisturbed)
     run(options, lambda: spark)
