@@ -9,7 +9,7 @@ from jobs import books
 from jobs.plan import STATE_TOPIC
 from lake import delta, scan
 from lake.parquet import write_rows
-from lake.slices import PartitionKey
+from lake.slices import EVERY_RUN, SILVER, PartitionKey, slices
 from lake.tables import TABLES
 
 PUBLICATION = scan.PUBLICATION
@@ -85,8 +85,5 @@ def _first_times(lake: Path, places: set[PartitionKey]) -> dict[PartitionKey, in
     """Log time of the first record of each of the given state partitions."""
     if not places:
         return {}
-    columns = ["cluster_id", "log_topic_id", "state_partition"]
-    mine = books.of_partitions(places, "log_topic_id", "state_partition")
-    rows = scan.dataset_at(lake, "silver.share_record").to_table(columns=[*columns, "log_time_ms"], filter=mine)
-    found = rows.group_by(columns).aggregate([("log_time_ms", "min")]).to_pylist()
-    return {_place(row): row["log_time_ms_min"] for row in found}
+    found = slices(lake, "silver.share_record", SILVER, runs=EVERY_RUN, only=places)
+    return {key: min(piece.oldest_ms for piece in pieces) for key, pieces in found.items()}

@@ -31,6 +31,7 @@ class Columns:
     timestamp: str
 
 
+EVERY_RUN = (0, (1 << 63) - 1)
 BRONZE = Columns(topic_id="topic_id", partition="partition", offset="offset", timestamp="timestamp_ms")
 SILVER = Columns(topic_id="log_topic_id", partition="state_partition", offset="log_offset", timestamp="log_time_ms")
 
@@ -49,6 +50,7 @@ class Slice:
     first_offset: int
     last_offset: int
     record_count: int
+    oldest_ms: int
     newest_ms: int
     size_bytes: int
     runs: tuple[int, int]
@@ -156,6 +158,7 @@ def _slices_of(path: Path, columns: Columns, runs: tuple[int, int]) -> Iterator[
                         first_offset=bounds[columns.offset][0],
                         last_offset=bounds[columns.offset][1],
                         record_count=group.num_rows,
+                        oldest_ms=bounds[columns.timestamp][0],
                         newest_ms=bounds[columns.timestamp][1],
                     )
             else:
@@ -181,7 +184,13 @@ def _mixed(
         pc.and_(pc.greater_equal(thin.column("run_id"), runs[0]), pc.less_equal(thin.column("run_id"), runs[1]))
     )
     grouped = thin.group_by(names[:3]).aggregate(
-        [(columns.offset, "min"), (columns.offset, "max"), (columns.offset, "count"), (columns.timestamp, "max")]
+        [
+            (columns.offset, "min"),
+            (columns.offset, "max"),
+            (columns.offset, "count"),
+            (columns.timestamp, "min"),
+            (columns.timestamp, "max"),
+        ]
     )
     for row in grouped.to_pylist():
         yield Slice(
@@ -193,6 +202,7 @@ def _mixed(
             first_offset=row[f"{columns.offset}_min"],
             last_offset=row[f"{columns.offset}_max"],
             record_count=row[f"{columns.offset}_count"],
+            oldest_ms=row[f"{columns.timestamp}_min"],
             newest_ms=row[f"{columns.timestamp}_max"],
         )
 
