@@ -3,7 +3,6 @@
 The tool is fetched from the public Maven repository by Spark's own resolver, once, and kept.
 """
 
-import os
 import shutil
 import subprocess
 import sys
@@ -13,17 +12,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-import pyspark
-
 from bench.log_files import STATE_TOPIC
-from jobs.java import find_java, launcher_home
+from jobs.jars import reason, resolve
+from jobs.java import find_java
 from jobs.places import keep_folder
 from state_model.errors import SharelensError
 
 KAFKA_VERSION = "4.3.1"
 PACKAGE = f"org.apache.kafka:kafka-tools:{KAFKA_VERSION}"
 MAIN_CLASS = "org.apache.kafka.tools.DumpLogSegments"
-RESOLVE_TIMEOUT_S = 600
 DUMP_TIMEOUT_S = 3600
 RECORD_LINE = b"| offset: "
 READ_BYTES = 1 << 20
@@ -56,7 +53,9 @@ def fetch_tools() -> Path:
     folder = tools_folder()
     if not (folder / f"org.apache.kafka_kafka-tools-{KAFKA_VERSION}.jar").is_file():
         with tempfile.TemporaryDirectory(prefix="sharelens-tools-") as scratch:
-            _resolve(Path(scratch))
+            report = resolve(PACKAGE, Path(scratch))
+            if not any((Path(scratch) / "jars").glob("org.apache.kafka_kafka-tools-*.jar")):
+                raise ToolUnavailableError(f"{PACKAGE} could not be fetched: {reason(report)}")
             folder.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
             shutil.rmtree(folder, ignore_errors=True)
             shutil.copytree(Path(scratch) / "jars", folder)
@@ -93,28 +92,6 @@ def dump(log_directory: Path) -> Dumped:
     if code != 0 or records == 0:
         raise ToolUnavailableError(f"DumpLogSegments printed {records} records and ended with {code}: {told[-1:]}")
     return Dumped(records=records, printed_bytes=printed, seconds=seconds)
-
-
-def _resolve(scratch: Path) -> None:
-    """Let spark-submit resolve the package for a script that does nothing; the jars come to `scratch/jars`."""
-    script = scratch / "nothing.py"
-    script.touch()
-    command = [
-        str(Path(pyspark.__file__).parent / "bin" / "spark-submit"),
-        *("--master", "local[1]", "--packages", PACKAGE, "--conf", f"spark.jars.ivy={scratch}", str(script)),
-    ]
-    environment = {
-        **os.environ,
-        "JAVA_HOME": str(launcher_home(find_java())),
-        "PYSPARK_PYTHON": sys.executable,
-        "PYSPARK_DRIVER_PYTHON": sys.executable,
-    }
-    try:
-        done = subprocess.run(command, env=environment, capture_output=True, timeout=RESOLVE_TIMEOUT_S, check=False)
-    except (OSError, subprocess.TimeoutExpired) as error:
-        raise ToolUnavailableError(f"{PACKAGE} could not be fetched: {error}") from None
-    if not any((scratch / "jars").glob("org.apache.kafka_kafka-tools-*.jar")):
-        raise ToolUnavailableError(f"{PACKAGE} could not be fetched (spark-submit ended with {done.returncode})")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

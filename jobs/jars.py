@@ -7,12 +7,14 @@ import os
 import subprocess
 import sys
 import tempfile
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
-from jobs.java import find_java, launcher_home
+from jobs.java import BUNDLED, find_java, launcher_home
 from jobs.places import keep_folder, write_whole
 from jobs.settings import Settings, load_settings
+from jobs.trust import trust_options
 from state_model.errors import SharelensError
 
 DELTA_VERSION: Final = "4.4.0"
@@ -78,36 +80,42 @@ def _is_jar(path: Path) -> bool:
 def _fetch(folder: Path) -> None:
     """Let Spark's resolver fetch the package into a scratch folder, and keep the five jars."""
     with tempfile.TemporaryDirectory(prefix="sharelens-ivy-") as scratch:
-        report = _resolve(Path(scratch))
+        report = resolve(DELTA_PACKAGE, Path(scratch), [f"{group}:*" for group in EXCLUDED])
         fetched = {path.name.partition("_")[2]: path for path in (Path(scratch) / "jars").glob("io.delta_*.jar")}
         lacking = [name for name in JARS if name not in fetched]
         if lacking:
             raise JarsError(
-                f"could not fetch {DELTA_PACKAGE}: {_reason(report)}; repeat with a network: {FETCH_COMMAND}"
+                f"could not fetch {DELTA_PACKAGE}: {reason(report)}; repeat with a network: {FETCH_COMMAND}"
             )
         for name in JARS:
             write_whole(folder / name, fetched[name].read_bytes(), mode=0o644)
 
 
-def _resolve(scratch: Path) -> str:
-    """Run spark-submit on a script that does nothing; before that it resolves the package. Returns what it printed."""
+def resolve(package: str, scratch: Path, excluded: Sequence[str] = ()) -> str:
+    """Let Spark's own resolver put the jars of a package into `scratch/jars`; what it printed.
+
+    spark-submit runs a script that does nothing; before that it resolves.
+    """
     import pyspark
 
     script = scratch / "nothing.py"
     script.touch()
     submit = Path(pyspark.__file__).parent / "bin" / "spark-submit"
+    left_out = ["--exclude-packages", ",".join(excluded)] if excluded else []
     command = [
-        str(submit),
-        *("--master", "local[1]", "--packages", DELTA_PACKAGE),
-        *("--exclude-packages", ",".join(f"{group}:*" for group in EXCLUDED)),
-        *("--conf", f"spark.jars.ivy={scratch}"),
-        str(script),
+        *(str(submit), "--master", "local[1]", "--packages", package, *left_out),
+        *("--conf", f"spark.jars.ivy={scratch}", str(script)),
     ]
+    java = find_java()
+    options = [os.environ.get("SPARK_SUBMIT_OPTS", "")]
+    if java.origin == BUNDLED:
+        options += trust_options(scratch)
     environment = {
         **os.environ,
-        "JAVA_HOME": str(launcher_home(find_java())),
+        "JAVA_HOME": str(launcher_home(java)),
         "PYSPARK_PYTHON": sys.executable,
         "PYSPARK_DRIVER_PYTHON": sys.executable,
+        "SPARK_SUBMIT_OPTS": " ".join(filter(None, options)),
     }
     try:
         done = subprocess.run(
@@ -118,10 +126,12 @@ def _resolve(scratch: Path) -> str:
     return done.stderr
 
 
-def _reason(report: str) -> str:
+def reason(report: str) -> str:
     """The first line of the resolver's report that names what went wrong."""
     lines = [line.strip(" :\t") for line in report.splitlines()]
-    telling = [line for line in lines if "not found" in line or "Exception" in line or "unresolved" in line]
+    telling = [
+        line for line in lines if "PKIX" in line or "not found" in line or "Exception" in line or "unresolved" in line
+    ]
     return (telling or lines[-1:] or ["no reason given"])[0]
 
 

