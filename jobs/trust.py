@@ -19,11 +19,9 @@ PASSWORD = "changeit"  # noqa: S105 - no secret
 
 def trust_options(folder: Path) -> list[str]:
     """JVM options for a trust store in `folder` with the certificates of the system; none when there is no bundle."""
-    bundle = ssl.get_default_verify_paths().cafile
-    if bundle is None:
-        return []
+    bundle = Path(ssl.get_default_verify_paths().cafile or "")
     store = folder / "trust.p12"
-    if not write_store(Path(bundle), store):
+    if not bundle.is_file() or not write_store(bundle, store):
         return []
     settings = {"trustStore": str(store), "trustStoreType": "PKCS12", "trustStorePassword": PASSWORD}
     return [f"-Djavax.net.ssl.{name}={value}" for name, value in settings.items()]
