@@ -86,6 +86,12 @@ def test_a_waiting_writer_goes_on_as_soon_as_the_lake_is_free(tmp_path: Path) ->
 def java() -> Iterator["subprocess.Popen[bytes]"]:
     """A process that looks like a JVM."""
     process = subprocess.Popen(["java", "-c", "read line"], executable="/bin/sh", stdin=subprocess.PIPE)
+    command = Path(f"/proc/{process.pid}/cmdline")
+    until = time.monotonic() + 10
+    while (
+        not command.read_bytes() and time.monotonic() < until
+    ):  # a program shows its arguments a moment after it began
+        time.sleep(0.001)
     yield process
     process.kill()
     process.communicate()
