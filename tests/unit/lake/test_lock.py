@@ -88,9 +88,7 @@ def java() -> Iterator["subprocess.Popen[bytes]"]:
     process = subprocess.Popen(["java", "-c", "read line"], executable="/bin/sh", stdin=subprocess.PIPE)
     command = Path(f"/proc/{process.pid}/cmdline")
     until = time.monotonic() + 10
-    while (
-        not command.read_bytes() and time.monotonic() < until
-    ):  # a program shows its arguments a moment after it began
+    while not command.read_bytes() and time.monotonic() < until:  # arguments show a moment after a program began
         time.sleep(0.001)
     yield process
     process.kill()
