@@ -26,7 +26,5 @@ class RunOptions:
     lock_timeout_s: float = 60.0
     require_rows: bool = False
     stages: tuple[str, ...] = STAGES
-    spark_conf: dict[str, str] = field(default_factory=dict)
     split_bytes: int = 32 << 20
-    chunk_records: int = 400_000
     update_limit: int = 500

@@ -35,8 +35,6 @@ if TYPE_CHECKING:
 
     from pyspark.sql import SparkSession
 
-DEFAULT_SESSION_APP = "run"
-
 
 @dataclass(slots=True, kw_only=True)
 class Summary:
@@ -51,7 +49,6 @@ class Summary:
     lost_offsets: int = 0
     quarantined: int = 0
     skipped: list[str] = field(default_factory=list)
-    files_written: int = 0
 
     def as_dict(self) -> dict[str, Any]:
         """The summary as one JSON document."""

@@ -14,7 +14,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from lake import delta
 from lake.delta import live_files, table_path
 
 PartitionKey = tuple[str, str, int]
@@ -205,8 +204,3 @@ def _mixed(
             oldest_ms=row[f"{columns.timestamp}_min"],
             newest_ms=row[f"{columns.timestamp}_max"],
         )
-
-
-def newest_version(lake: Path, table: str) -> int:
-    """The newest Delta version of a table, published or not."""
-    return delta.latest_version(table_path(lake, table))

@@ -86,7 +86,6 @@ def _run_options(stages: tuple[str, ...], asked: dict[str, Any], settings: Any) 
         lock_timeout_s=settings.lock_timeout_s,
         require_rows=asked["require_rows"],
         stages=stages,
-        spark_conf=dict(settings.spark_conf),
         split_bytes=settings.split_bytes,
     )
 
