@@ -12,10 +12,10 @@ ENV_STAMP := $(VENV)/.stamp-environment
 JAR_STAMP := $(VENV)/.stamp-jars
 ARCHIVE_STAMP := $(VENV)/.stamp-classes
 KERNEL_STAMP := $(VENV)/.stamp-kernels
-SOURCES := state_model kafka_log pyspark_kafka_log lake jobs sharelens
+SOURCES := state_model kafka_log pyspark_kafka_log lake jobs broker sharelens
 KERNEL_SOURCES := $(wildcard state_model/columnar/*.py kafka_log/*.py)
 PYTEST := $(BIN)/python -m pytest
-FAST := not spark and not compat and not slow and not soak
+FAST := not spark and not compat and not broker and not slow and not soak
 PARALLEL ?= 2
 
 ##@ Using it

@@ -1,0 +1,20 @@
+"""The clock and the timers of a running broker."""
+
+import asyncio
+import time
+from collections.abc import Callable
+
+
+class LoopTimers:
+    """Timers on the running asyncio loop, wall-clock time from the system (broker.ports.Timers)."""
+
+    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+        self._loop = loop
+
+    def now_ms(self) -> int:
+        """Wall-clock time in milliseconds since the epoch."""
+        return time.time_ns() // 1_000_000
+
+    def after_ms(self, delay_ms: int, callback: Callable[[], None]) -> asyncio.TimerHandle:
+        """Call `callback` once, not before `delay_ms` have passed."""
+        return self._loop.call_later(max(0, delay_ms) / 1000, callback)
