@@ -10,13 +10,13 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from kafka_log import record_batch as rb
-from kafka_log.checkpoints import (
+from kafka_log.encoding import encode, plan
+from kafka_log.text_files import (
     HIGH_WATERMARK_CHECKPOINT,
     META_PROPERTIES,
     PARTITION_METADATA,
     parse_partition_offsets,
 )
-from kafka_log.encoding import encode, plan
 from kafka_log.writer import build_indexes, write_checkpoints, write_meta
 from state_model.uuids import uuid_text
 

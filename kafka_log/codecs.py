@@ -5,13 +5,14 @@ decompresses into a buffer of ours whose size is the bound, so that a small host
 memory; the buffer is virtual until it is written to.
 """
 
-from typing import ClassVar, Final
+from typing import TYPE_CHECKING, ClassVar, Final
 
 import cramjam
-import numpy as np
 
-from kafka_log.filesystem import Bytes
 from state_model.errors import SharelensError
+
+if TYPE_CHECKING:
+    from kafka_log.filesystem import Bytes
 
 NONE, GZIP, SNAPPY, LZ4, ZSTD = range(5)
 NAMES: Final = ("none", "gzip", "snappy", "lz4", "zstd")
@@ -46,52 +47,65 @@ class Decompressor:
 
     def __init__(self, limit_bytes: int = DEFAULT_LIMIT_BYTES) -> None:
         self._limit = limit_bytes
-        self._buffer: Bytes = np.empty(0, dtype=np.uint8)
+        self._buffer: Bytes | None = None
 
-    def decompress(self, codec: int, body: Bytes) -> Bytes:
+    def decompress(self, codec: int, body: "Bytes") -> "Bytes":
         """The records section of a batch, valid until the next call. Raises CodecError or a subclass."""
         if codec == NONE:
             return body
-        if codec >= len(NAMES):
-            raise UnsupportedCodecError(f"codec {codec} is none of {', '.join(NAMES)}")
-        if len(self._buffer) == 0:
+        if self._buffer is None:
+            import numpy as np  # the broker decompresses too, and starts without it
+
             self._buffer = np.empty(self._limit, dtype=np.uint8)
-        try:
-            return self._buffer[: self._fill(codec, body)]
-        except cramjam.DecompressionError as error:
-            if str(error) == _FULL:
-                raise OversizedError(f"{NAMES[codec]} batch grows beyond {self._limit} bytes") from error
-            raise CodecError(f"{NAMES[codec]} batch does not decompress: {error}") from error
+        return self._buffer[: decompress_into(codec, body.data, self._buffer.data)]
 
-    def _fill(self, codec: int, body: Bytes) -> int:
-        if codec == GZIP:
-            return int(cramjam.gzip.decompress_into(body.data, self._buffer.data))
-        if codec == LZ4:
-            return int(cramjam.lz4.decompress_into(body.data, self._buffer.data))
-        if codec == ZSTD:
-            return int(cramjam.zstd.decompress_into(body.data, self._buffer.data))
-        if body[: len(_JAVA_SNAPPY_MAGIC)].tobytes() == _JAVA_SNAPPY_MAGIC:
-            return self._fill_java_snappy(body)
-        return self._fill_snappy(body, 0)
 
-    def _fill_snappy(self, block: Bytes, start: int) -> int:
-        """One raw snappy block, which names its length before its data."""
-        length = int(cramjam.snappy.decompress_raw_len(block.data))
-        if length > self._limit - start:
-            raise OversizedError(f"snappy batch grows beyond {self._limit} bytes")
-        return int(cramjam.snappy.decompress_raw_into(block.data, self._buffer[start : start + length].data))
+def decompress_into(codec: int, body: memoryview, buffer: memoryview) -> int:
+    """Fill `buffer`, whose size is the bound, with the records section of a batch; the bytes that it has.
 
-    def _fill_java_snappy(self, body: Bytes) -> int:
-        """snappy-java's stream: a 16 byte header, then blocks behind their int32 lengths."""
-        at, filled = _JAVA_SNAPPY_HEADER_BYTES, 0
-        while at < len(body):
-            length = int.from_bytes(body[at : at + 4].tobytes(), "big")
-            at += 4
-            if length == 0 or length > len(body) - at:
-                raise CodecError(f"snappy block of {length} bytes where {max(len(body) - at, 0)} are left")
-            filled += self._fill_snappy(body[at : at + length], filled)
-            at += length
-        return filled
+    Raises CodecError or a subclass.
+    """
+    if not NONE < codec < len(NAMES):
+        raise UnsupportedCodecError(f"codec {codec} is none of {', '.join(NAMES[1:])}")
+    try:
+        return _fill(codec, body, buffer)
+    except cramjam.DecompressionError as error:
+        if str(error) == _FULL:
+            raise OversizedError(f"{NAMES[codec]} batch grows beyond {len(buffer)} bytes") from error
+        raise CodecError(f"{NAMES[codec]} batch does not decompress: {error}") from error
+
+
+def _fill(codec: int, body: memoryview, buffer: memoryview) -> int:
+    if codec == GZIP:
+        return int(cramjam.gzip.decompress_into(body, buffer))
+    if codec == LZ4:
+        return int(cramjam.lz4.decompress_into(body, buffer))
+    if codec == ZSTD:
+        return int(cramjam.zstd.decompress_into(body, buffer))
+    if body[: len(_JAVA_SNAPPY_MAGIC)].tobytes() == _JAVA_SNAPPY_MAGIC:
+        return _fill_java_snappy(body, buffer)
+    return _fill_snappy(body, buffer, 0)
+
+
+def _fill_snappy(block: memoryview, buffer: memoryview, start: int) -> int:
+    """One raw snappy block, which names its length before its data."""
+    length = int(cramjam.snappy.decompress_raw_len(block))
+    if length > len(buffer) - start:
+        raise OversizedError(f"snappy batch grows beyond {len(buffer)} bytes")
+    return int(cramjam.snappy.decompress_raw_into(block, buffer[start : start + length]))
+
+
+def _fill_java_snappy(body: memoryview, buffer: memoryview) -> int:
+    """snappy-java's stream: a 16 byte header, then blocks behind their int32 lengths."""
+    at, filled = _JAVA_SNAPPY_HEADER_BYTES, 0
+    while at < len(body):
+        length = int.from_bytes(body[at : at + 4], "big")
+        at += 4
+        if length == 0 or length > len(body) - at:
+            raise CodecError(f"snappy block of {length} bytes where {max(len(body) - at, 0)} are left")
+        filled += _fill_snappy(body[at : at + length], buffer, filled)
+        at += length
+    return filled
 
 
 def compress(codec: int, body: bytes) -> bytes:

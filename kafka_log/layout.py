@@ -10,10 +10,10 @@ from collections.abc import Container
 from dataclasses import dataclass
 from typing import Literal
 
-from kafka_log import checkpoints, filesystem
-from kafka_log.checkpoints import PartitionOffsets
+from kafka_log import checkpoints, filesystem, text_files
 from kafka_log.errors import LogDirectoryError
 from kafka_log.filesystem import Entry, Filesystem, join
+from kafka_log.text_files import PartitionOffsets
 
 Status = Literal["live", "deleted", "stray"]
 
@@ -100,8 +100,8 @@ def scan_log_directory(
         uri=uri,
         source_id=f"{node}{uri}",
         cluster_id=meta.cluster_id,
-        log_starts=checkpoints.read_partition_offsets(files, uri, checkpoints.LOG_START_CHECKPOINT),
-        high_watermarks=checkpoints.read_partition_offsets(files, uri, checkpoints.HIGH_WATERMARK_CHECKPOINT),
+        log_starts=checkpoints.read_partition_offsets(files, uri, text_files.LOG_START_CHECKPOINT),
+        high_watermarks=checkpoints.read_partition_offsets(files, uri, text_files.HIGH_WATERMARK_CHECKPOINT),
     )
     partitions, skipped = [], []
     for entry in entries:
@@ -153,7 +153,7 @@ def _list_root(files: Filesystem, uri: str) -> list[Entry]:
         return entries
     if any(_SEGMENT.fullmatch(entry.name) for entry in entries):
         raise LogDirectoryError(f"{uri} is the folder of one partition: give its parent, {filesystem.parent(uri)}")
-    if any(entry.name == checkpoints.HIGH_WATERMARK_CHECKPOINT for entry in entries):
+    if any(entry.name == text_files.HIGH_WATERMARK_CHECKPOINT for entry in entries):
         return entries
     below = [join(uri, entry.name) for entry in entries if entry.is_directory and _holds_partitions(files, uri, entry)]
     if below:
@@ -179,7 +179,7 @@ def _is_partition(files: Filesystem, uri: str) -> bool:
         return False
     except OSError:
         return True
-    return any(_SEGMENT.fullmatch(name) or name == checkpoints.PARTITION_METADATA for name in names)
+    return any(_SEGMENT.fullmatch(name) or name == text_files.PARTITION_METADATA for name in names)
 
 
 def list_segments(files: Filesystem, uri: str) -> tuple[SegmentFile, ...]:

@@ -10,8 +10,8 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 
-from kafka_log import checkpoints
 from kafka_log import record_batch as rb
+from kafka_log import text_files
 from kafka_log.encoding import Encoded, encode, plan
 from kafka_log.segment_file import Table
 
@@ -177,10 +177,14 @@ def write_partition(
         build_segment(directory, Encoded(data=encoded.data[start:end], headers=headers))
     epochs = encoded.headers[:, rb.LEADER_EPOCH]
     changes = np.flatnonzero(np.diff(epochs, prepend=-1) != 0)
-    lines = [f"{epochs[row]} {encoded.headers[row, rb.BASE_OFFSET]}" for row in changes]
-    _write_checkpoint(directory / checkpoints.LEADER_EPOCH_CHECKPOINT, lines)
+    entries = [(int(epochs[row]), int(encoded.headers[row, rb.BASE_OFFSET])) for row in changes]
+    (directory / text_files.LEADER_EPOCH_CHECKPOINT).write_text(
+        text_files.format_leader_epochs(entries), encoding="utf-8"
+    )
     if topic_id is not None:
-        (directory / checkpoints.PARTITION_METADATA).write_text(f"version: 0\ntopic_id: {topic_id}", encoding="ascii")
+        (directory / text_files.PARTITION_METADATA).write_text(
+            text_files.format_partition_metadata(topic_id), encoding="ascii"
+        )
     return directory
 
 
@@ -204,20 +208,15 @@ def write_checkpoints(
     """Write the checkpoints of a log directory; None writes no such file."""
     log_directory.mkdir(parents=True, exist_ok=True)
     for name, offsets in (
-        (checkpoints.HIGH_WATERMARK_CHECKPOINT, high_watermarks),
-        (checkpoints.LOG_START_CHECKPOINT, log_starts),
+        (text_files.HIGH_WATERMARK_CHECKPOINT, high_watermarks),
+        (text_files.LOG_START_CHECKPOINT, log_starts),
     ):
         if offsets is not None:
-            lines = [f"{topic} {partition} {offset}" for (topic, partition), offset in offsets.items()]
-            _write_checkpoint(log_directory / name, lines)
+            (log_directory / name).write_text(text_files.format_partition_offsets(offsets), encoding="utf-8")
 
 
 def write_meta(log_directory: Path, *, cluster_id: str, node_id: int) -> None:
     """Write meta.properties."""
     log_directory.mkdir(parents=True, exist_ok=True)
     text = f"node.id={node_id}\nversion=1\ncluster.id={cluster_id}\n"
-    (log_directory / checkpoints.META_PROPERTIES).write_text(text, encoding="ascii")
-
-
-def _write_checkpoint(path: Path, lines: list[str]) -> None:
-    path.write_text("\n".join(["0", str(len(lines)), *lines, ""]), encoding="utf-8")
+    (log_directory / text_files.META_PROPERTIES).write_text(text, encoding="ascii")
