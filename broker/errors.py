@@ -23,6 +23,18 @@ class CorruptBatchError(BrokerError):
     """Raised for record batches that a client sent and that don't hold together (CORRUPT_MESSAGE)."""
 
 
+class InvalidRecordError(CorruptBatchError):
+    """Raised for batches that are whole and that a client must not send (INVALID_RECORD)."""
+
+
+class InvalidTimestampError(BrokerError):
+    """Raised for timestamps that the topic does not take (INVALID_TIMESTAMP)."""
+
+
+class RecordListTooLargeError(BrokerError):
+    """Raised for a batch larger than a whole segment of the topic (RECORD_LIST_TOO_LARGE)."""
+
+
 class RecordTooLargeError(BrokerError):
     """Raised for a batch above max.message.bytes (MESSAGE_TOO_LARGE)."""
 
@@ -37,6 +49,14 @@ class OutOfOrderSequenceError(BrokerError):
 
 class ProducerFencedError(BrokerError):
     """Raised for a producer epoch older than one seen before (INVALID_PRODUCER_EPOCH)."""
+
+
+class InvalidTransactionStateError(BrokerError):
+    """Raised for a write that does not fit the transaction that its producer has open (INVALID_TXN_STATE)."""
+
+
+class CoordinatorFencedError(BrokerError):
+    """Raised for a marker of an earlier transaction coordinator (TRANSACTION_COORDINATOR_FENCED)."""
 
 
 class FrameError(BrokerError):
