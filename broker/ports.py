@@ -150,6 +150,26 @@ class Log(Protocol):
         """Call `listener` after each append; returns what ends that."""
 
 
+class TransactionalLog(Log, Protocol):
+    """A log as the coordinators of groups and transactions write it (broker/storage/partition_log.py is one)."""
+
+    def append_transactional(
+        self, records: Sequence[Record], *, producer_id: int, producer_epoch: int, codec: int = 0
+    ) -> int:
+        """Append one batch of the broker's own that is part of a producer's transaction, without a check of sequences
+        (the group coordinator's offset commits; base sequence 0). Opens the transaction in this partition if need be.
+
+        Returns the first record's offset. Raises as `append_records`, and broker.errors.ProducerFencedError for an
+        epoch older than the producer's.
+        """
+
+    def append_marker(self, producer_id: int, producer_epoch: int, commit: bool, coordinator_epoch: int) -> object:
+        """End the producer's transaction in this partition, if one is open; the marker is written in any case.
+
+        Raises broker.errors.StorageError, and ProducerFencedError for an epoch older than the producer's.
+        """
+
+
 class Logs(Protocol):
     """The logs of this broker."""
 
