@@ -18,6 +18,7 @@ Batches: TypeAlias = tuple[StateBatch, ...]
 Priority: TypeAlias = tuple[int, int]
 Range: TypeAlias = tuple[int, int, int, int]
 """(first offset, last offset, delivery count, delivery state): sorts as Kafka sorts batches."""
+LOWEST_OFFSET = -(1 << 63)
 
 
 def priority(batch: StateBatch) -> Priority:
@@ -32,10 +33,36 @@ def combine(old: Sequence[StateBatch], new: Sequence[StateBatch], start_offset: 
     as it is; otherwise the result is ascending and disjoint, and coalesced if the rules say so. Lists of both rule
     sets differ, their content never does.
     """
+    in_order = _combined_in_order((*old, *new), start_offset)
+    if in_order is not None:
+        return in_order
     kept = prune((*old, *new), start_offset)
     if len(kept) < 2:
         return kept
     return pointwise_maximum(kept) if rules.coalesces_batches else combine_pairwise(kept)
+
+
+def _combined_in_order(batches: Batches, start_offset: int) -> Batches | None:
+    """The common case in one pass: batches that ascend without overlap, as new ones behind the old do.
+
+    Both rule sets then only join equal neighbours. None when the batches are of another kind.
+    """
+    start = LOWEST_OFFSET if start_offset == NOT_DETERMINED else start_offset
+    out: list[StateBatch] = []
+    end, count, state = LOWEST_OFFSET - 1, 0, 0
+    for batch in batches:
+        first, last = batch.first_offset, batch.last_offset
+        if last < start:
+            continue
+        if first <= end or last < first or batch.unknown_tags:
+            return None
+        if first == end + 1 and batch.delivery_count == count and batch.delivery_state == state and out:
+            out[-1] = _batch((out[-1].first_offset, last, count, state))
+        else:
+            count, state = batch.delivery_count, batch.delivery_state
+            out.append(batch if first >= start else _batch((start, last, count, state)))
+        end = last
+    return tuple(out)
 
 
 def prune(batches: Iterable[StateBatch], start_offset: int) -> Batches:

@@ -1,10 +1,11 @@
 """A persistent map: a change gives a new map that shares nearly everything with the old one, which stays as it was."""
 
 from collections.abc import Hashable, Iterable, Iterator, Mapping
-from typing import Generic, TypeVar
+from typing import Generic, TypeVar, overload
 
 K = TypeVar("K", bound=Hashable)
 V = TypeVar("V")
+T = TypeVar("T")
 WIDTH = 64
 
 
@@ -51,6 +52,15 @@ class KeyMap(Mapping[K, V], Generic[K, V]):
     def __getitem__(self, key: K) -> V:
         outer, inner = _path(key)
         return self._branches[outer][inner][key]
+
+    @overload
+    def get(self, key: K, /) -> V | None: ...
+    @overload
+    def get(self, key: K, /, default: V | T) -> V | T: ...
+    def get(self, key: K, /, default: V | T | None = None) -> V | T | None:
+        """The value of `key`, or the default; without the exception that Mapping's own would cost."""
+        outer, inner = _path(key)
+        return self._branches[outer][inner].get(key, default)
 
     def __iter__(self) -> Iterator[K]:
         for leaves in self._branches:

@@ -182,16 +182,23 @@ def after_update(
     The update's snapshot epoch is not compared with the state's.
     """
     start_offset = held.start_offset if update.start_offset == NOT_DETERMINED else update.start_offset
-    return replace(
-        held,
+    return SharePartitionState(
+        snapshot_epoch=held.snapshot_epoch,
+        state_epoch=held.state_epoch,
         leader_epoch=held.leader_epoch if update.leader_epoch == NO_EPOCH else update.leader_epoch,
         start_offset=start_offset,
         delivery_complete_count=update.delivery_complete_count,
+        create_timestamp_ms=held.create_timestamp_ms,
+        write_timestamp_ms=held.write_timestamp_ms,
         state_batches=combine(held.state_batches, _without_tags(update.state_batches), start_offset, rules=rules),
         leader_epoch_max=max(held.leader_epoch_max, update.leader_epoch),
+        state_epoch_max=held.state_epoch_max,
         update_count=held.update_count + 1,
+        snapshot_log_offset=held.snapshot_log_offset,
+        life_log_offset=held.life_log_offset,
         log_offset=log_offset,
         timestamp_ms=timestamp_ms,
+        skipped_log_offset=held.skipped_log_offset,
     )
 
 
@@ -242,7 +249,7 @@ def begins_new_life(held: SharePartitionState, snapshot: ShareSnapshot) -> bool:
 
 def _without_tags(batches: Batches) -> Batches:
     """The coordinator's state has no room for tagged fields of a batch."""
-    if not any(batch.unknown_tags for batch in batches):
+    if not any([batch.unknown_tags for batch in batches]):  # noqa: C419 - a list is faster here
         return batches
     return tuple(replace(batch, unknown_tags=()) for batch in batches)
 

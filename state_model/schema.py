@@ -6,6 +6,8 @@ Encodings are those of Kafka's generated messages (share-group-state-log §3, co
 is checked against the bytes that are left before anything is read or allocated, so a claimed count costs nothing.
 """
 
+import itertools
+import operator
 import struct
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -88,6 +90,7 @@ class Int:
 
     def __init__(self, name: str, code: str) -> None:
         self.name = name
+        self.code = code
         self._struct = struct.Struct(">" + code)
         self.min_bytes = self._struct.size
 
@@ -292,6 +295,22 @@ class Struct:
         for tag, data in payloads:
             parts += (write_uvarint(tag), write_uvarint(len(data)), data)
         return b"".join(parts)
+
+
+class IntegerRun:
+    """The integers that a struct begins with, as one format: the short way to write many structs of one kind.
+
+    Made from the struct's table, so that the layout is written down once. `before` and `after` are the formats of
+    integers around the run.
+    """
+
+    def __init__(self, layout: Struct, *, before: str = "", after: str = "") -> None:
+        run = list(itertools.takewhile(lambda field: isinstance(field.kind, Int), layout.plain))
+        codes = "".join(field.kind.code for field in run if isinstance(field.kind, Int))
+        self.values_of = operator.attrgetter(*(field.name for field in run))
+        """The tuple of the run's values, from the attributes of an object that has their names."""
+        self.pack = struct.Struct(f">{before}{codes}{after}").pack
+        """The bytes of all integers in order; raises struct.error when one doesn't fit."""
 
 
 class NullableStruct:

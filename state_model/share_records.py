@@ -4,13 +4,15 @@ What this version does not know is a value too: a record type beyond 0 and 1 (th
 value version beyond 0 (the broker's load of the partition fails), tagged fields (kept and written back).
 """
 
+import functools
+import struct
 from dataclasses import dataclass
 from enum import IntEnum
 from typing import Any
 
 from state_model import schema
 from state_model.errors import BufferUnderflowError, InvalidKeyError, InvalidLengthError, MissingValueError
-from state_model.schema import Field, Struct, UnknownTag
+from state_model.schema import Field, Struct, UnknownTag, write_uvarint
 
 NOT_DETERMINED = -1
 """Start offset of a state whose `share.auto.offset.reset` is still pending; in an update: leave unchanged."""
@@ -66,6 +68,14 @@ UPDATE_VALUE = Struct(
     Field(name="state_batches", kind=schema.CompactArray(item=STATE_BATCH)),
     DELIVERY_COMPLETE_COUNT,
 )
+# What a running coordinator writes, in one go: version and integers of a value, integers of a batch and no tags behind
+# them, the one tagged field with its tag and size.
+_SNAPSHOT_HEAD = schema.IntegerRun(SNAPSHOT_VALUE, before="h")
+_UPDATE_HEAD = schema.IntegerRun(UPDATE_VALUE, before="h")
+_BATCH = schema.IntegerRun(STATE_BATCH, after="B")
+_SNAPSHOT_TYPE, _UPDATE_TYPE = (schema.INT16.write(record_type.value) for record_type in RecordType)
+_NO_TAGS = b"\x00"
+_COUNT_TAG = struct.Struct(">BBBi")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, order=True)
@@ -224,22 +234,43 @@ def encode_record(record: AnyRecord) -> tuple[bytes, bytes | None]:
     if isinstance(record, UnknownTypeRecord):
         return record.key, record.value
     match record.value:
-        case UnknownVersionValue() as unknown:
-            return encode_key(record.key, unknown.record_type), schema.INT16.write(unknown.version) + unknown.data
+        case ShareUpdate() as update:
+            return encode_key(record.key, RecordType.SHARE_UPDATE), _encode_value(UPDATE_VALUE, _UPDATE_HEAD, update)
+        case ShareSnapshot() as snapshot:
+            key = encode_key(record.key, RecordType.SHARE_SNAPSHOT)
+            return key, _encode_value(SNAPSHOT_VALUE, _SNAPSHOT_HEAD, snapshot)
         case Tombstone():
             return encode_key(record.key, RecordType.SHARE_SNAPSHOT), None
-        case ShareSnapshot() as snapshot:
-            return encode_key(record.key, RecordType.SHARE_SNAPSHOT), _encode_value(SNAPSHOT_VALUE, snapshot)
-        case ShareUpdate() as update:
-            return encode_key(record.key, RecordType.SHARE_UPDATE), _encode_value(UPDATE_VALUE, update)
+        case UnknownVersionValue() as unknown:
+            return encode_key(record.key, unknown.record_type), schema.INT16.write(unknown.version) + unknown.data
 
 
 def encode_key(key: SharePartitionKey, record_type: RecordType) -> bytes:
     """The key of a share partition, under the type of a snapshot or an update."""
-    return schema.INT16.write(record_type.value) + KEY.write(_tree(KEY, key))
+    return (_SNAPSHOT_TYPE if record_type is RecordType.SHARE_SNAPSHOT else _UPDATE_TYPE) + _encode_key_fields(key)
 
 
-def _encode_value(layout: Struct, value: ShareSnapshot | ShareUpdate) -> bytes:
+@functools.lru_cache(maxsize=8192)
+def _encode_key_fields(key: SharePartitionKey) -> bytes:
+    return KEY.write(_tree(KEY, key))
+
+
+def _encode_value(layout: Struct, head: schema.IntegerRun, value: ShareSnapshot | ShareUpdate) -> bytes:
+    """As the table says. What a coordinator writes has no unknown tags, and integers that fit: the short way."""
+    batches = value.state_batches
+    if value.unknown_tags or any([batch.unknown_tags for batch in batches]):  # noqa: C419 - a list is faster here
+        return _encode_tree(layout, value)
+    try:
+        parts = [head.pack(VALUE_VERSION, *head.values_of(value)), write_uvarint(len(batches) + 1)]
+        parts += [_BATCH.pack(*_BATCH.values_of(batch), 0) for batch in batches]
+        count = value.delivery_complete_count
+        parts.append(_NO_TAGS if count == UNKNOWN_COUNT else _COUNT_TAG.pack(1, 0, 4, count))
+    except struct.error:
+        return _encode_tree(layout, value)  # says which field it is
+    return b"".join(parts)
+
+
+def _encode_tree(layout: Struct, value: ShareSnapshot | ShareUpdate) -> bytes:
     tree = _tree(layout, value)
     tree["state_batches"] = tuple(_tree(STATE_BATCH, batch) for batch in value.state_batches)
     return schema.INT16.write(VALUE_VERSION) + layout.write(tree)

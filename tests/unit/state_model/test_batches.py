@@ -1,3 +1,4 @@
+import dataclasses
 import itertools
 
 import pytest
@@ -6,6 +7,7 @@ from hypothesis import strategies as st
 
 from state_model.batches import coalesce, combine, combine_pairwise, content_equal, pointwise_maximum, prune
 from state_model.rule_sets import KAFKA_4_3, KAFKA_4_4, RULE_SETS
+from state_model.schema import UnknownTag
 from state_model.share_records import StateBatch
 
 BOTH = pytest.mark.parametrize("rules", RULE_SETS.values(), ids=RULE_SETS)
@@ -151,3 +153,32 @@ def test_offsets_are_never_enumerated(way):
     assert way(claimed) == batches(
         f"0-{WIDEST // 2 - 1} 0/1, {WIDEST // 2} 2/1, {WIDEST // 2 + 1}-{WIDEST - 1} 0/1, {WIDEST}-{(1 << 63) - 1} 4/3"
     )
+
+
+@st.composite
+def ascending_lists(draw):
+    """Batches that ascend without overlap, with and without gaps between them."""
+    made, first = [], draw(st.integers(0, 5))
+    for _ in range(draw(st.integers(2, 8))):
+        last = first + draw(st.integers(0, 4))
+        state, count = draw(st.sampled_from([(0, 1), (2, 1), (0, 2)]))
+        made.append(StateBatch(first_offset=first, last_offset=last, delivery_state=state, delivery_count=count))
+        first = last + draw(st.integers(1, 3))
+    return tuple(made)
+
+
+@given(ascending_lists(), STARTS, st.integers(0, 8))
+def test_batches_in_order_combine_as_any_others_do(given_batches, start_offset, cut):
+    kept = prune(given_batches, start_offset)
+    old, new = given_batches[:cut], given_batches[cut:]
+    for rules, general in ((KAFKA_4_3, combine_pairwise), (KAFKA_4_4, pointwise_maximum)):
+        expected = kept if len(kept) < 2 else general(kept)
+        assert combine(old, new, start_offset, rules=rules) == expected
+
+
+@BOTH
+def test_batches_in_order_that_carry_unknown_tags_lose_them_when_combined(rules):
+    first, second = batches("0-4 2/1, 5-9 0/1")
+    tagged = dataclasses.replace(first, unknown_tags=(UnknownTag(tag=9, data=b"x"),))
+    assert combine((tagged,), (second,), -1, rules=rules) == (first, second)
+    assert combine((tagged,), (), -1, rules=rules) == (tagged,)

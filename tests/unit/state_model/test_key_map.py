@@ -42,3 +42,8 @@ def test_a_missing_key_is_missing():
     empty = KeyMap()
     assert empty.remove("nothing") is empty
     assert repr(KeyMap([("a", 1)])) == "KeyMap({'a': 1})"
+
+
+def test_get_answers_a_default_for_what_is_missing():
+    held = KeyMap([("a", 1)])
+    assert (held.get("a"), held.get("a", 2), held.get("b"), held.get("b", 2)) == (1, 1, None, 2)

@@ -4,7 +4,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from state_model.errors import BufferUnderflowError, DecodeError, InvalidKeyError, InvalidTextError, MissingValueError
+from state_model.errors import (
+    BufferUnderflowError,
+    DecodeError,
+    EncodeError,
+    InvalidKeyError,
+    InvalidTextError,
+    MissingValueError,
+)
 from state_model.schema import UnknownTag
 from state_model.share_records import (
     DeliveryState,
@@ -238,3 +245,11 @@ def test_delivery_states_have_kafkas_names():
     names = [delivery_state_name(state) for state in range(-1, 6)]
     assert names == ["UNKNOWN", "AVAILABLE", "ACQUIRED", "ACKNOWLEDGED", "ARCHIVING", "ARCHIVED", "UNKNOWN"]
     assert DeliveryState(3) is DeliveryState.ARCHIVING
+
+
+@pytest.mark.parametrize("field", ["leader_epoch", "delivery_complete_count"])
+def test_an_integer_that_is_too_wide_is_refused_by_its_type(field):
+    update = ShareUpdate(snapshot_epoch=0, leader_epoch=0, start_offset=0, state_batches=())
+    key = SharePartitionKey(group_id="g", topic_id="A" * 22, partition=0)
+    with pytest.raises(EncodeError, match="2147483648 is no int32"):
+        encode_record(ShareRecord(key=key, value=dataclasses.replace(update, **{field: 1 << 31})))
