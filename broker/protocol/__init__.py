@@ -1,0 +1,1 @@
+"""The wire: frames, requests and answers, who answers what, connections."""
