@@ -2,12 +2,15 @@
 
 A group lies in one partition, abs(hash of its id) modulo their number (consumer-offsets-records §1). The records of one
 operation are one batch. At start the whole log is replayed once, each record handed to the kind that owns its type.
+Committed offsets of a transaction wait for the marker that ends it.
 """
 
 import logging
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import groupby
+from typing import Protocol, cast
 
-from broker.ports import Log, Logs, Record, Topics
+from broker.ports import BatchSpan, Log, Logs, Record, Topics, TransactionalLog
 from state_model.errors import DecodeError
 from state_model.group_records import GroupRecord, decode_record
 from state_model.group_schemas import RECORD_TYPES, GroupKind
@@ -15,14 +18,24 @@ from state_model.java import partition_for_group
 from state_model.share_records import UnknownTypeRecord
 
 GROUP_TOPIC = "__consumer_offsets"
-LOAD_CHUNK_OFFSETS = 10_000
-"""Offsets that a load reads at a time, so that its memory has a bound."""
+LOAD_CHUNK_BYTES = 1 << 20
+"""What a load reads at a time, so that its memory has a bound."""
 
 KeyValue = tuple[bytes, bytes | None]
 Replay = Callable[[GroupRecord], None]
 """Takes one record of the log into a coordinator's state; a null value is a tombstone."""
 
 _log = logging.getLogger(__name__)
+
+
+class TransactionReplay(Protocol):
+    """Takes in what a load finds of transactions."""
+
+    def replay_pending(self, record: GroupRecord, *, partition: int, producer_id: int) -> None:
+        """A record that waits for the end of the producer's transaction in this partition."""
+
+    def end_transaction(self, partition: int, producer_id: int, *, is_commit: bool) -> None:
+        """The marker that ends it."""
 
 
 class GroupIds:
@@ -74,19 +87,48 @@ class GroupLog:
             entries = [Record(key=key, value=value) for key, value in records]
             self.log_for(group_id).append_records(entries, codec=self._codec)
 
-    def load(self, handlers: Mapping[GroupKind, Replay]) -> None:
+    def append_transactional(
+        self, group_id: str, records: Sequence[KeyValue], *, producer_id: int, producer_epoch: int
+    ) -> None:
+        """The records of one operation that count when the producer's transaction commits; no records, no batch.
+
+        Raises broker.errors.StorageError, RecordTooLargeError or ProducerFencedError; nothing is in the log then.
+        """
+        if records:
+            log = cast(TransactionalLog, self.log_for(group_id))
+            entries = [Record(key=key, value=value) for key, value in records]
+            log.append_transactional(entries, producer_id=producer_id, producer_epoch=producer_epoch, codec=self._codec)
+
+    def load(self, handlers: Mapping[GroupKind, Replay], transactions: TransactionReplay | None = None) -> None:
         """Replay everything, partition by partition in the order of offsets.
 
         A record goes to the handler of its type's kind and claims the group id for it. Types without a handler stay
         in the log, unread. A record that can't be decoded, or speaks for an id that another kind has, is skipped with
-        a warning. Handlers of groups that end release their ids.
+        a warning. Handlers of groups that end release their ids. Records of transactions, and what ends those, go to
+        `transactions`.
         """
         topic = self._topics.by_name(GROUP_TOPIC)
         for partition in range(0 if topic is None else topic.partitions):
             log = self._logs.get(GROUP_TOPIC, partition)
             if log is not None:
-                for record in _records_of(log):
-                    self._replay(log, record, handlers)
+                self._load(log, handlers, transactions)
+
+    def _load(self, log: Log, handlers: Mapping[GroupKind, Replay], transactions: TransactionReplay | None) -> None:
+        partition = log.topic_partition.partition
+        for span in _runs_of(log):
+            if span.is_control:
+                aborted = log.aborted_transactions(span.first_offset, span.last_offset)
+                is_commit = not any(
+                    one.producer_id == span.producer_id and one.last_offset == span.last_offset for one in aborted
+                )
+                if transactions is not None:
+                    transactions.end_transaction(partition, span.producer_id, is_commit=is_commit)
+                continue
+            run_handlers = handlers
+            if span.is_transactional:
+                run_handlers = _pending_handlers(transactions, partition, span.producer_id)
+            for record in log.records(span.first_offset, span.last_offset):
+                self._replay(log, record, run_handlers)
 
     def _replay(self, log: Log, record: Record, handlers: Mapping[GroupKind, Replay]) -> None:
         try:
@@ -107,9 +149,29 @@ class GroupLog:
         handler(decoded)
 
 
-def _records_of(log: Log) -> Iterator[Record]:
-    first, end = log.log_start_offset, log.high_watermark
-    while first < end:
-        last = min(first + LOAD_CHUNK_OFFSETS, end) - 1
-        yield from log.records(first, last)
-        first = last + 1
+def _pending_handlers(
+    transactions: TransactionReplay | None, partition: int, producer_id: int
+) -> dict[GroupKind, Replay]:
+    """Only classic groups have records in transactions."""
+    if transactions is None:
+        return {}
+    replay = transactions.replay_pending
+    return {GroupKind.CLASSIC: lambda record: replay(record, partition=partition, producer_id=producer_id)}
+
+
+def _runs_of(log: Log) -> Iterator[BatchSpan]:
+    """The batches of a log in order, those outside of transactions joined as far as they were read at once."""
+    first = log.log_start_offset
+    while first < log.high_watermark:
+        spans = log.read(first, max_bytes=LOAD_CHUNK_BYTES).spans
+        if not spans:
+            return
+        for is_special, run in groupby(spans, key=lambda span: span.is_control or span.is_transactional):
+            batches = list(run)
+            if is_special:
+                yield from batches
+            else:
+                start, end = max(first, batches[0].first_offset), batches[-1].last_offset
+                size = sum(batch.size_bytes for batch in batches)
+                yield BatchSpan(first_offset=start, last_offset=end, size_bytes=size)
+        first = spans[-1].last_offset + 1

@@ -1,0 +1,170 @@
+"""The offsets that groups committed, and those that wait for the end of a transaction (Kafka's OffsetMetadataManager).
+
+An offset committed within a transaction counts when the marker of its partition of `__consumer_offsets` says commit,
+unless the group committed a newer one meanwhile; until then a fetch that asks for stable offsets is told to wait.
+"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import cast
+
+from broker.coordinators.classic_records import (
+    OFFSET_COMMIT,
+    CommittedOffset,
+    offset_key,
+    offset_value,
+    read_offset,
+)
+from broker.coordinators.group_log import GroupLog, KeyValue
+from broker.ports import TopicPartition
+from state_model.group_records import GroupRecord
+
+Offsets = Mapping[TopicPartition, CommittedOffset]
+
+
+@dataclass(frozen=True, slots=True)
+class _Kept:
+    """An offset and when it was committed, as a number that grows within a partition of the log."""
+
+    committed: CommittedOffset
+    number: int
+
+
+class GroupOffsets:
+    """All committed offsets, by group."""
+
+    def __init__(self, log: GroupLog) -> None:
+        self._log = log
+        self._offsets: dict[str, dict[TopicPartition, _Kept]] = {}
+        self._pending: dict[tuple[int, int], dict[str, dict[TopicPartition, _Kept]]] = {}
+        self._count = 0
+
+    def commit(self, group_id: str, offsets: Offsets) -> None:
+        """Commit offsets of a group.
+
+        Raises broker.errors.StorageError or RecordTooLargeError; none is committed then.
+        """
+        self._log.append(group_id, _records(group_id, offsets))
+        for topic_partition, committed in offsets.items():
+            self._keep(group_id, topic_partition, committed)
+
+    def commit_in_transaction(self, group_id: str, offsets: Offsets, *, producer_id: int, producer_epoch: int) -> None:
+        """Commit offsets of a group when the producer's transaction commits.
+
+        Raises broker.errors.StorageError, RecordTooLargeError or ProducerFencedError; none waits then.
+        """
+        records = _records(group_id, offsets)
+        self._log.append_transactional(group_id, records, producer_id=producer_id, producer_epoch=producer_epoch)
+        partition = self._log.partition_for(group_id)
+        for topic_partition, committed in offsets.items():
+            self._wait(partition, producer_id, group_id, topic_partition, committed)
+
+    def end_transaction(self, partition: int, producer_id: int, *, is_commit: bool) -> None:
+        """The marker of a transaction lies in a partition of the log: what waited there counts, or does not."""
+        groups = self._pending.pop((partition, producer_id), {})
+        if not is_commit:
+            return
+        for group_id, offsets in groups.items():
+            held = self._offsets.setdefault(group_id, {})
+            for topic_partition, kept in offsets.items():
+                known = held.get(topic_partition)
+                if known is None or known.number < kept.number:
+                    held[topic_partition] = kept
+
+    def get(self, group_id: str, topic_partition: TopicPartition) -> CommittedOffset | None:
+        """What a group committed for a partition."""
+        kept = self._offsets.get(group_id, {}).get(topic_partition)
+        return None if kept is None else kept.committed
+
+    def of_group(self, group_id: str) -> dict[TopicPartition, CommittedOffset]:
+        """All that a group committed."""
+        return {at: kept.committed for at, kept in self._offsets.get(group_id, {}).items()}
+
+    def groups(self) -> set[str]:
+        """The groups that have offsets, or wait for some."""
+        return {group_id for group_id, held in self._offsets.items() if held} | {
+            group_id for groups in self._pending.values() for group_id in groups
+        }
+
+    def waiting(self, group_id: str) -> set[TopicPartition]:
+        """The partitions for which the end of a transaction may bring another offset."""
+        partition = self._log.partition_for(group_id) if self._pending else -1
+        return {
+            at
+            for (held_in, _), groups in self._pending.items()
+            if held_in == partition
+            for at in groups.get(group_id, ())
+        }
+
+    def tombstones(self, group_id: str, topic_partitions: set[TopicPartition] | None = None) -> list[KeyValue]:
+        """The records that remove a group's offsets, those that wait included; None: all of them."""
+        known = set(self._offsets.get(group_id, {})) | self.waiting(group_id)
+        chosen = sorted(known if topic_partitions is None else known & topic_partitions)
+        return [(offset_key(group_id, at.topic, at.partition), None) for at in chosen]
+
+    def forget(self, group_id: str, topic_partitions: set[TopicPartition] | None = None) -> None:
+        """Forget a group's offsets, whose tombstones are written; None: all of them."""
+        for at in list(self._offsets.get(group_id, ())) + list(self.waiting(group_id)):
+            if topic_partitions is None or at in topic_partitions:
+                self._drop(group_id, at)
+
+    def of_topic(self, topic: str) -> dict[str, set[TopicPartition]]:
+        """Whose offsets of a topic there are, by group."""
+        found: dict[str, set[TopicPartition]] = {}
+        for group_id in self.groups():
+            known = set(self._offsets.get(group_id, {})) | self.waiting(group_id)
+            of_topic = {at for at in known if at.topic == topic}
+            if of_topic:
+                found[group_id] = of_topic
+        return found
+
+    def replay(self, record: GroupRecord) -> None:
+        """Take a record of the log in."""
+        if record.is_tombstone and record.record_type == OFFSET_COMMIT:
+            self._drop(record.group_id, _place(record))
+            return
+        committed = read_offset(record)
+        if committed is not None:
+            self._keep(record.group_id, _place(record), committed)
+
+    def replay_pending(self, record: GroupRecord, *, partition: int, producer_id: int) -> None:
+        """Take a record of the log in that waits for the end of a transaction."""
+        committed = read_offset(record)
+        if committed is not None:
+            self._wait(partition, producer_id, record.group_id, _place(record), committed)
+
+    def _keep(self, group_id: str, at: TopicPartition, committed: CommittedOffset) -> None:
+        self._offsets.setdefault(group_id, {})[at] = self._numbered(committed)
+
+    def _wait(
+        self, partition: int, producer_id: int, group_id: str, at: TopicPartition, committed: CommittedOffset
+    ) -> None:
+        groups = self._pending.setdefault((partition, producer_id), {})
+        groups.setdefault(group_id, {})[at] = self._numbered(committed)
+
+    def _numbered(self, committed: CommittedOffset) -> _Kept:
+        self._count += 1
+        return _Kept(committed, self._count)
+
+    def _drop(self, group_id: str, at: TopicPartition) -> None:
+        for held in self._held(group_id):
+            held.pop(at, None)
+        if not self._offsets.get(group_id, True):
+            del self._offsets[group_id]
+
+    def _held(self, group_id: str) -> Iterator[dict[TopicPartition, _Kept]]:
+        if group_id in self._offsets:
+            yield self._offsets[group_id]
+        for groups in self._pending.values():
+            if group_id in groups:
+                yield groups[group_id]
+
+
+def _records(group_id: str, offsets: Offsets) -> list[KeyValue]:
+    return [
+        (offset_key(group_id, at.topic, at.partition), offset_value(committed)) for at, committed in offsets.items()
+    ]
+
+
+def _place(record: GroupRecord) -> TopicPartition:
+    return TopicPartition(str(record.key["topic"]), cast(int, record.key["partition"]))

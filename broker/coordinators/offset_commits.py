@@ -1,0 +1,166 @@
+"""Who may commit which offsets, and how long they are kept (Kafka's OffsetMetadataManager).
+
+A group's members commit in their generation; whoever names neither member nor generation commits for a group without
+members, which need not exist before.
+"""
+
+import logging
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from kio.schema.errors import ErrorCode
+
+from broker.coordinators.classic_group import ClassicGroup, GroupState
+from broker.coordinators.classic_groups import ClassicGroups, MemberCall, member_error
+from broker.coordinators.group_log import GroupLog
+from broker.coordinators.group_offsets import Offsets
+from broker.errors import ProducerFencedError, RecordTooLargeError, StorageError
+from broker.ports import Timers, TopicPartition
+from state_model.group_schemas import GroupKind
+
+_log = logging.getLogger(__name__)
+
+Codes = dict[TopicPartition, ErrorCode]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OffsetSettings:
+    """The broker's configuration for committed offsets: offset.metadata.max.bytes, offsets.retention.minutes and
+    offsets.retention.check.interval.ms.
+    """
+
+    metadata_max_bytes: int = 4_096
+    retention_ms: int = 604_800_000
+    retention_check_interval_ms: int = 600_000
+
+
+class OffsetCommits:
+    """Commits of offsets to `groups.offsets`, and their end."""
+
+    def __init__(
+        self, log: GroupLog, groups: ClassicGroups, timers: Timers, settings: OffsetSettings | None = None
+    ) -> None:
+        self._log = log
+        self._groups = groups
+        self._offsets = groups.offsets
+        self._timers = timers
+        self._settings = settings or OffsetSettings()
+
+    def start(self) -> None:
+        """After the replay: begin to look after offsets that expire, again and again."""
+        self._timers.after_ms(self._settings.retention_check_interval_ms, self._look_after_expiry)
+
+    def commit(self, call: MemberCall, offsets: Offsets, *, version: int = 9) -> Codes:
+        """OffsetCommit in a version of the API, of existing partitions; a code for each."""
+        error = self._commit_error(call, version)
+        if error is ErrorCode.none:
+            group = self._groups.ensure(call.group_id)
+            if call.member_id in group.members:
+                self._groups.touch(group, call.member_id)
+        return self._store(offsets, error, lambda fitting: self._offsets.commit(call.group_id, fitting))
+
+    def commit_in_transaction(
+        self, call: MemberCall, offsets: Offsets, *, producer_id: int, producer_epoch: int
+    ) -> Codes:
+        """TxnOffsetCommit: the offsets count when the producer's transaction commits; a code for each partition."""
+        error = self._transactional_error(call)
+        if error is ErrorCode.none:
+            self._groups.ensure(call.group_id)
+        return self._store(
+            offsets,
+            error,
+            lambda fitting: self._offsets.commit_in_transaction(
+                call.group_id, fitting, producer_id=producer_id, producer_epoch=producer_epoch
+            ),
+        )
+
+    def _store(self, offsets: Offsets, error: ErrorCode, store: Callable[[Offsets], None]) -> Codes:
+        if error is not ErrorCode.none:
+            return dict.fromkeys(offsets, error)
+        limit = self._settings.metadata_max_bytes
+        fitting = {at: committed for at, committed in offsets.items() if len(committed.metadata) <= limit}
+        codes = dict.fromkeys(offsets, ErrorCode.offset_metadata_too_large)
+        try:
+            store(fitting)
+        except ProducerFencedError:
+            error = ErrorCode.invalid_producer_epoch
+        except RecordTooLargeError:
+            error = ErrorCode.invalid_commit_offset_size
+        except StorageError as refused:
+            _log.warning("offsets could not be committed: %s", refused)
+            error = ErrorCode.coordinator_not_available
+        codes.update(dict.fromkeys(fitting, error))
+        return codes
+
+    def _commit_error(self, call: MemberCall, version: int) -> ErrorCode:
+        if self._is_foreign(call.group_id):
+            return ErrorCode.group_id_not_found
+        group = self._groups.get(call.group_id)
+        if group is None:
+            if call.generation_id < 0:
+                return ErrorCode.none
+            return ErrorCode.group_id_not_found if version >= 9 else ErrorCode.illegal_generation
+        if _is_nobody(call) and group.state is not GroupState.EMPTY:
+            return ErrorCode.unknown_member_id
+        error = _committer_error(group, call)
+        if error is ErrorCode.none and group.state is GroupState.COMPLETING_REBALANCE:
+            return ErrorCode.rebalance_in_progress
+        return error
+
+    def _transactional_error(self, call: MemberCall) -> ErrorCode:
+        if self._is_foreign(call.group_id):
+            return ErrorCode.group_id_not_found
+        group = self._groups.get(call.group_id)
+        if group is None:
+            return ErrorCode.none if call.generation_id < 0 else ErrorCode.illegal_generation
+        return _committer_error(group, call)
+
+    def _is_foreign(self, group_id: str) -> bool:
+        return self._log.ids.kind(group_id) not in (None, GroupKind.CLASSIC)
+
+    def topic_deleted(self, topic: str) -> None:
+        """Forget what groups committed for a topic that is gone."""
+        for group_id, topic_partitions in self._offsets.of_topic(topic).items():
+            self._forget(group_id, topic_partitions)
+
+    def _forget(self, group_id: str, topic_partitions: set[TopicPartition]) -> None:
+        try:
+            self._log.append(group_id, self._offsets.tombstones(group_id, topic_partitions))
+        except (StorageError, RecordTooLargeError) as error:
+            _log.warning("offsets of group %s could not be removed: %s", group_id, error)
+            return
+        self._offsets.forget(group_id, topic_partitions)
+
+    def _look_after_expiry(self) -> None:
+        for group in self._groups:
+            if group.state is GroupState.EMPTY and not group.pending_joins:
+                self._expire(group)
+        self._timers.after_ms(self._settings.retention_check_interval_ms, self._look_after_expiry)
+
+    def _expire(self, group: ClassicGroup) -> None:
+        """Remove what an empty group has kept too long since it became empty, and the group when it keeps nothing."""
+        expired_ms = self._timers.now_ms() - self._settings.retention_ms
+        waiting = self._offsets.waiting(group.group_id)
+        old = {
+            at
+            for at, committed in self._offsets.of_group(group.group_id).items()
+            if at not in waiting and max(committed.commit_timestamp_ms, group.state_since_ms) <= expired_ms
+        }
+        if old:
+            self._forget(group.group_id, old)
+        if not waiting and not self._offsets.of_group(group.group_id):
+            self._groups.delete(group.group_id)
+
+
+def _is_nobody(call: MemberCall) -> bool:
+    return call.generation_id < 0 and not call.member_id and call.group_instance_id is None
+
+
+def _committer_error(group: ClassicGroup, call: MemberCall) -> ErrorCode:
+    """Whoever names a generation, a member or an instance must be a member of this generation."""
+    if _is_nobody(call) or (call.generation_id < 0 and group.state is GroupState.EMPTY):
+        return ErrorCode.none
+    error = member_error(group, call.member_id, call.group_instance_id)
+    if error is ErrorCode.none and call.generation_id != group.generation:
+        return ErrorCode.illegal_generation
+    return error
