@@ -16,6 +16,7 @@ from state_model.share_records import NOT_DETERMINED, UNKNOWN_COUNT, SharePartit
 class ErrorCode(IntEnum):
     """Kafka's error codes (org.apache.kafka.common.protocol.Errors), as far as the share coordinator answers them."""
 
+    UNKNOWN_SERVER_ERROR = -1
     NONE = 0
     UNKNOWN_TOPIC_OR_PARTITION = 3
     COORDINATOR_LOAD_IN_PROGRESS = 14

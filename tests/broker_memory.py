@@ -5,7 +5,8 @@ import itertools
 from dataclasses import replace
 
 from broker.errors import OffsetOutOfRangeError, StorageError
-from broker.ports import Record, Topic, TopicPartition
+from broker.ports import BatchSpan, Fetched, Topic, TopicPartition
+from broker.storage import record_batch
 from state_model.uuids import uuid_text
 
 
@@ -47,7 +48,7 @@ class ManualTimer:
 
 
 class MemoryLog:
-    """A log of single records. `batches` holds the appended batches; `refuses` makes the next appends fail."""
+    """A log of single records. `batches` holds the appended batches; what `refuses` holds is raised by appends."""
 
     def __init__(self, topic, partition, topic_id, timers):
         self.topic_partition = TopicPartition(topic, partition)
@@ -56,6 +57,7 @@ class MemoryLog:
         self.log_start_offset = 0
         self.batches = []
         self.refuses = None
+        self.codecs = set()
         self._timers = timers
         self._records = []
 
@@ -70,6 +72,8 @@ class MemoryLog:
     def append_records(self, records, *, codec=0):
         if self.refuses is not None:
             raise self.refuses
+        if codec:
+            self.codecs.add(codec)
         first = len(self._records)
         now_ms = self._timers.now_ms()
         for offset, record in enumerate(records, first):
@@ -84,14 +88,27 @@ class MemoryLog:
             raise OffsetOutOfRangeError(f"{first_offset} is outside of {self.topic_partition}")
         return self._records[first_offset : last_offset + 1]
 
+    def read(self, offset, *, max_bytes, end_offset=None):
+        """Whole batches in real bytes; one at least."""
+        data, spans = b"", []
+        for batch in self.batches:
+            first, last = batch[0].offset, batch[-1].offset
+            if last >= offset:
+                built = record_batch.build(batch, base_offset=first, leader_epoch=self.leader_epoch)
+                if data and len(data) + len(built) > max_bytes:
+                    break
+                data += built
+                spans.append(BatchSpan(first_offset=first, last_offset=last, size_bytes=len(built)))
+        return Fetched(data=data, spans=tuple(spans))
+
     def delete_records(self, before_offset):
         self.log_start_offset = max(self.log_start_offset, min(before_offset, self.high_watermark))
         return self.log_start_offset
 
     def cut_to(self, offset):
-        """Forget the records from `offset` on: what a crash before their append would have left."""
-        del self._records[offset:]
+        """Forget the batches that end at `offset` or beyond: what a crash before their append would have left."""
         self.batches = [batch for batch in self.batches if batch[-1].offset < offset]
+        self._records = [record for batch in self.batches for record in batch]
 
     def subscribe(self, listener):
         return lambda: None
