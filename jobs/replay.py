@@ -28,6 +28,7 @@ from lake.tables import TABLES
 from state_model.columnar import replay, schemas, spans
 from state_model.columnar.decode import NOT_A_LOSS, decode_share_records
 from state_model.columnar.keys import KEY, number_keys, only_keys_of
+from state_model.columnar.placement import placed
 from state_model.columnar.replay import Replayed
 from state_model.columnar.values import Loss
 
@@ -312,9 +313,11 @@ def _commit(
         with ParquetSink(lake, TABLES[STATE], constants={}) as sink:
             sink.write(state)
         books.commit(lake, STATE, "replay", run, sink.files, gone)
+    misplaced = int(pc.sum(state.column("misplaced")).as_py() or 0)
     return {
         "replayed_records": sum(part.record_count for outcome in outcomes for part in outcome.parts),
-        "share_partitions": state.num_rows,
+        "share_partitions": state.num_rows - misplaced,
+        "misplaced": misplaced,
         "open_ranges": int(pc.sum(pc.list_value_length(state.column("state_batches"))).as_py() or 0),
         "closed_ranges": sum(f.record_count for o in outcomes for f in o.files[DELIVERY]) + stitched.closed.num_rows,
     }
@@ -323,24 +326,24 @@ def _commit(
 def whole_state(fresh: pa.Table, held: pa.Table, keys: set[PartitionKey], run: int) -> pa.Table:
     """All rows of gold.share_partition_state: `fresh` ones of state partitions `keys`, those of `held` for the others.
 
-    A share partition that lies in several state partitions, or incarnations of the state topic, keeps its newest row.
+    Of a share partition that lies in several state partitions, or incarnations of the state topic, all rows but one are
+    marked as misplaced; each is what the next run folds on there.
     """
-    rows = conform(fresh, TABLES[STATE].schema, {"run_id": run})
+    rows = conform(fresh, TABLES[STATE].schema, {"run_id": run, "misplaced": False})
     columns = [held.column(name).to_pylist() for name in ("cluster_id", "log_topic_id", "state_partition")]
     place = zip(*columns, strict=True)
     kept = held.filter(pa.array([key not in keys for key in place], pa.bool_()))
     both = pa.concat_tables([rows, kept])
     clusters = pc.unique(both.column("cluster_id")).sort()
-    return pa.concat_tables([both.slice(0, 0), *(_newest(both, cluster) for cluster in clusters)])
+    return pa.concat_tables([both.slice(0, 0), *(_placed(both, cluster) for cluster in clusters)])
 
 
-def _newest(state: pa.Table, cluster_id: pa.Scalar) -> pa.Table:
-    """The rows of a cluster, one a share partition, sorted by key."""
+def _placed(state: pa.Table, cluster_id: pa.Scalar) -> pa.Table:
+    """The rows of a cluster with their marks, sorted by key."""
     mine = state.filter(pc.equal(state.column("cluster_id"), cluster_id))
-    mine = mine.sort_by([("log_time_ms", "descending"), ("log_offset", "descending")])
-    (number,), _ = number_keys(mine)
-    _, newest = np.unique(number, return_index=True)
-    return sorted_by_key(mine.take(pa.array(np.sort(newest))), [])
+    marks = placed(mine.select(schemas.SHARE_PARTITION_STATE.names)).column("misplaced")
+    index = mine.schema.get_field_index("misplaced")
+    return sorted_by_key(mine.set_column(index, mine.schema.field(index), marks), ["state_partition"])
 
 
 def _commit_delivery(

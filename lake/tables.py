@@ -63,6 +63,7 @@ def _gold(fields: list[pa.Field] | pa.Schema) -> pa.Schema:
 
 _POSITION = ("cluster_id", "log_topic_id", "state_partition", "log_offset")
 _SHARE_PARTITION = ("cluster_id", "group_id", "topic_id", "partition")
+_LOG = ("log_topic_id", "state_partition")
 
 GROUP_RECORD = pa.schema(
     [
@@ -226,22 +227,22 @@ TABLES: dict[str, Table] = {
         Table(
             name="gold.share_partition_state",
             comment="the state now: what ReadShareGroupState would answer, and all that the next run folds on",
-            schema=_gold(state_schemas.SHARE_PARTITION_STATE),
-            key=_SHARE_PARTITION,
+            schema=_gold(state_schemas.PLACED_STATE),
+            key=(*_SHARE_PARTITION, *_LOG),
             clustering=("group_id", "topic_id", "partition"),
         ),
         Table(
             name="gold.share_partition_history",
             comment="the coordinator's scalars after each record",
             schema=_gold(state_schemas.SHARE_PARTITION_HISTORY),
-            key=(*_SHARE_PARTITION, "log_topic_id", "log_offset"),
+            key=(*_SHARE_PARTITION, *_LOG, "log_offset"),
             clustering=("group_id", "topic_id", "partition", "log_offset"),
         ),
         Table(
             name="gold.delivery_history",
             comment="one range of the coalesced state that stays identical in consecutive states",
             schema=_gold(state_schemas.DELIVERY_HISTORY),
-            key=(*_SHARE_PARTITION, "log_topic_id", "first_offset", "valid_from_log_offset"),
+            key=(*_SHARE_PARTITION, *_LOG, "first_offset", "valid_from_log_offset"),
             clustering=("group_id", "topic_id", "partition", "first_offset", "valid_from_log_offset"),
             partition_by=("is_open",),
         ),

@@ -15,11 +15,16 @@ def string_hash(text: str) -> int:
     return hashed - (1 << 32) if hashed >= 1 << 31 else hashed
 
 
+def magnitude(hashed: int) -> int:
+    """Kafka's abs: the smallest integer, which has no positive twin, becomes 0."""
+    return 0 if hashed == INT32_MIN else abs(hashed)
+
+
 def partition_of_hash(hashed: int, count: int) -> int:
-    """Kafka's abs (the smallest integer becomes 0) modulo the number of partitions."""
+    """The magnitude modulo the number of partitions."""
     if count < 1:
         raise ValueError(f"a topic has at least one partition, not {count}")
-    return (0 if hashed == INT32_MIN else abs(hashed)) % count
+    return magnitude(hashed) % count
 
 
 def coordinator_key(group_id: str, topic_id: str, partition: int) -> str:

@@ -1,15 +1,16 @@
 """States at a cut from the two histories, and marks that depend on more than one record."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from sharelens.questions.evidence import KEY, ClockStep
+from sharelens.questions.evidence import KEY, ClockStep, Keys, kept
 from state_model.columnar import schemas
 from state_model.columnar.keys import number_keys
+from state_model.columnar.placement import is_ambiguous, placed
 from state_model.columnar.values import Loss
 
 MINUTE_MS = 60_000
@@ -98,12 +99,15 @@ def below_log_start(found: pa.Table, log_starts: Mapping[int, int]) -> pa.Table:
     return _replaced(found, {"below_log_start": below})
 
 
-def without_misplaced(found: pa.Table) -> pa.Table:
-    """One row a share partition: where two state partitions hold it (their number changed), the one written last."""
-    (number,), _ = number_keys(found)
-    if len(np.unique(number)) == len(number):
-        return found
-    return found.take(pa.array(last_rows(number, found.column("log_time_ms").to_numpy())))
+def placed_states(states_of: Callable[[Keys], pa.Table], keys: Keys) -> pa.Table:
+    """PLACED_STATE rows of `keys`; `states_of` gives SHARE_PARTITION_STATE rows.
+
+    Where a share partition has several rows, those of all others are looked at to learn which one is its state.
+    """
+    found = states_of(keys)
+    if keys == Keys() or not is_ambiguous(found):
+        return placed(found)
+    return kept(placed(states_of(Keys())), keys.expression())
 
 
 def clock_steps(rows: pa.Table) -> list[ClockStep]:

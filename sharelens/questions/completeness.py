@@ -6,11 +6,14 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from sharelens.asked import CutAsked
+from sharelens.output import name_cell
 from sharelens.questions.evidence import Cut, Evidence, StatePartitionCover
 from sharelens.times import time_text
 from state_model.errors import SharelensError, UsageError
 
 COMPLETE = "complete"
+INCOMPLETE, MISPLACED = "incomplete", "misplaced"
+LISTED = 10
 NO_RECORD = -1
 """--at-offset P:-1: none of the partition's records count, so it does not matter what is held of it."""
 
@@ -94,6 +97,27 @@ def evidence_line(cover: Sequence[StatePartitionCover], incomplete: int = 0) -> 
         f"evidence: {len(cover)} state partitions, {time_text(first)} to {time_text(last)}; "
         f"gaps {gaps}, quarantined {quarantined}, held back {held_back}{rows}"
     )
+
+
+def misplaced_warnings(rows: pa.Table, names: Mapping[str, str]) -> list[str]:
+    """At most one line, about misplaced rows (the share partition's columns and state_partition); `names` of topics."""
+    places = sorted(
+        (row["group_id"], names.get(row["topic_id"], row["topic_id"]), row["partition"], row["state_partition"])
+        for row in rows.select(["group_id", "topic_id", "partition", "state_partition"]).to_pylist()
+    )
+    if not places:
+        return []
+    told = [
+        f"{name_cell(group)} {name_cell(topic)}:{number} in state partition {place}"
+        for group, topic, number, place in places
+    ]
+    more = f" and {len(told) - LISTED} more" if len(told) > LISTED else ""
+    warning = (
+        "no number of state partitions explains where every share partition lies (was it changed, or were copies of "
+        f"two logs mixed?); the state is taken from where the newest records hash to; misplaced: "
+        f"{', '.join(told[:LISTED])}{more}"
+    )
+    return [warning]
 
 
 def incomplete_rows(completeness: pa.ChunkedArray) -> int:

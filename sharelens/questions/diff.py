@@ -16,6 +16,7 @@ from sharelens.questions.state import completeness_cell, state_table, topic_cell
 from state_model.errors import UsageError
 
 SCALARS = (
+    ("state_partition", pa.int32()),
     ("snapshot_epoch", pa.int32()),
     ("state_epoch", pa.int32()),
     ("leader_epoch", pa.int32()),
@@ -63,8 +64,10 @@ def diff(evidence: Evidence, wanted: Wanted, from_ms: int, to_ms: int, *, verbos
         raise UsageError("diff: --to lies before --from; exchange them")
     keys = resolve(evidence, wanted)
     cuts = (Cut(as_of_ms=from_ms), Cut(as_of_ms=to_ms))
-    before, after = (_by_key(state_table(evidence, keys, cut)) for cut in cuts)
+    tables, misplaced = zip(*(state_table(evidence, keys, cut) for cut in cuts), strict=True)
+    before, after = map(_by_key, tables)
     warnings = [warning for cut in cuts for warning in check_cut(evidence, cut)]
+    warnings += itertools.chain.from_iterable(misplaced)
     if not before and not after:
         ensure_known(evidence, wanted, keys)
     rows = [row for key in sorted(before.keys() | after.keys()) if (row := compared(before.get(key), after.get(key)))]
@@ -92,14 +95,23 @@ def compared(before: dict[str, Any] | None, after: dict[str, Any] | None) -> dic
     for name, _ in SCALARS:
         scalars[f"{name}_before"] = before and before[name]
         scalars[f"{name}_after"] = after and after[name]
-    if before is not None and after is not None and before["log_offset"] == after["log_offset"]:
+    if before is not None and after is not None and _place(before) == _place(after):
         return None
-    change = "appeared" if before is None else "deleted" if after is None else "changed"
     return (
         {name: some[name] for name in SCHEMA.names if name in some}
         | scalars
-        | {"change": change, "changed_ranges": ranges}
+        | {"change": _change(before, after), "changed_ranges": ranges}
     )
+
+
+def _place(row: Mapping[str, Any]) -> tuple[int, int]:
+    return row["state_partition"], row["log_offset"]
+
+
+def _change(before: Mapping[str, Any] | None, after: Mapping[str, Any] | None) -> str:
+    if before is None or after is None:
+        return "appeared" if before is None else "deleted"
+    return "changed" if before["state_partition"] == after["state_partition"] else "moved"
 
 
 def _batches(row: Mapping[str, Any] | None) -> Sequence[Batch]:
@@ -167,7 +179,7 @@ def _text_columns(most: int | None) -> tuple[Column, ...]:
         pair("delivery_complete_count"),
         pair("state_epoch"),
         pair("snapshot_epoch"),
-        number_column("STATE-PARTITION", "state_partition"),
+        pair("state_partition"),
         pair("log_offset"),
         Column(heading="COMPLETENESS", cell=completeness_cell),
         Column(heading="RECORD-OFFSETS", cell=lambda row: _ranges_cell(row, most)),

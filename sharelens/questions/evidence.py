@@ -170,7 +170,10 @@ class Evidence(Protocol):
         """SHARE_RECORD rows in (state_partition, log_offset) order."""
 
     def states(self, keys: Keys, cut: Cut) -> pa.Table:
-        """SHARE_PARTITION_STATE rows of the live share partitions after the records of the cut, in any order."""
+        """PLACED_STATE rows of the live share partitions after the records of the cut, in any order.
+
+        Each share partition has one row that is not misplaced.
+        """
 
     def history(self, keys: Keys) -> pa.Table:
         """SHARE_PARTITION_HISTORY rows in (state_partition, log_offset) order."""

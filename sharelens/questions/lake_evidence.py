@@ -67,6 +67,9 @@ class LakeEvidence:
 
     def states(self, keys: Keys, cut: Cut) -> pa.Table:
         """gold.share_partition_state, or at a cut what the two histories held there."""
+        return assembly.placed_states(lambda wanted: self._states(wanted, cut), keys)
+
+    def _states(self, keys: Keys, cut: Cut) -> pa.Table:
         if cut.whole:
             found = self._newest(self._scan("gold.share_partition_state", self._names_of("state"), keys.expression()))
             found = found.cast(schemas.SHARE_PARTITION_STATE)
@@ -77,7 +80,6 @@ class LakeEvidence:
             ranges = self._scan("gold.delivery_history", self._names_of("delivery"), self._open_at(keys, cut))
             found = assembly.states(self._newest(history), self._newest(ranges))
             found = assembly.with_losses(found, self._losses_before(cut))
-        found = assembly.without_misplaced(found)
         return assembly.below_log_start(found, {part.state_partition: part.log_start_offset for part in self.cover()})
 
     @staticmethod

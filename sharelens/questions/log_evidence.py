@@ -106,9 +106,11 @@ class LogEvidence:
 
     def states(self, keys: Keys, cut: Cut) -> pa.Table:
         """The state after the cut, folded chunk after chunk."""
+        return assembly.placed_states(lambda wanted: self._states(wanted, cut), keys)
+
+    def _states(self, keys: Keys, cut: Cut) -> pa.Table:
         tables = self._each(lambda log: self._folded(log, keys, cut), self._chosen(keys))
-        found = pa.concat_tables([schemas.SHARE_PARTITION_STATE.empty_table(), *tables])
-        return assembly.without_misplaced(found)
+        return pa.concat_tables([schemas.SHARE_PARTITION_STATE.empty_table(), *tables])
 
     @staticmethod
     def _folded(log: StateLog, keys: Keys, cut: Cut) -> pa.Table:

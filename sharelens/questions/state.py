@@ -1,11 +1,12 @@
 """The state of share partitions: now, as of a time, or at offsets of the state log."""
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from sharelens.asked import CutAsked
 from sharelens.filters import Wanted
 from sharelens.output import Answer, Column, Row, known, name_cell, name_column, number_column
-from sharelens.questions.completeness import check_cut, cut_of, evidence_line, incomplete_rows
+from sharelens.questions.completeness import check_cut, cut_of, evidence_line, incomplete_rows, misplaced_warnings
 from sharelens.questions.evidence import KEY_ORDER, Cut, Evidence, Keys
 from sharelens.questions.naming import ensure_known, resolve
 from sharelens.questions.shape import all_ranges_cell, constant, named_batches, ranges_cell, topic_column
@@ -32,23 +33,28 @@ FIELDS = (
 )
 
 
-def state_table(evidence: Evidence, keys: Keys, cut: Cut) -> pa.Table:
-    """The answer's rows (FIELDS), sorted by group_id, topic_id, partition; deleted share partitions are absent."""
-    found = evidence.states(keys, cut).sort_by(KEY_ORDER)
+def state_table(evidence: Evidence, keys: Keys, cut: Cut) -> tuple[pa.Table, list[str]]:
+    """The answer's rows (FIELDS), sorted by group_id, topic_id, partition, and warnings about misplaced ones.
+
+    Deleted share partitions are absent, misplaced rows left out.
+    """
+    placed = evidence.states(keys, cut).sort_by(KEY_ORDER)
+    found = placed.filter(pc.invert(placed.column("misplaced")))
     columns = {name: found.column(name) for name in FIELDS if name in found.column_names}
     columns["cluster_id"] = constant(evidence.cluster_id, found.num_rows, pa.string())
     names = evidence.names(found.column("topic_id").unique().to_pylist())
     columns["topic"] = topic_column(found.column("topic_id"), names)
     columns["state_batches"] = named_batches(found.column("state_batches"))
-    return pa.table({name: columns[name] for name in FIELDS})
+    table = pa.table({name: columns[name] for name in FIELDS})
+    return table, misplaced_warnings(placed.filter(placed.column("misplaced")), names)
 
 
 def state(evidence: Evidence, wanted: Wanted, asked: CutAsked, *, verbose: bool = False) -> Answer:
     """The answer to `sharelens state`."""
     keys = resolve(evidence, wanted)
     cut = cut_of(asked)
-    table = state_table(evidence, keys, cut)
-    warnings = check_cut(evidence, cut)
+    table, misplaced = state_table(evidence, keys, cut)
+    warnings = check_cut(evidence, cut) + misplaced
     if table.num_rows == 0:
         ensure_known(evidence, wanted, keys)
     summary = evidence_line(evidence.cover(), incomplete_rows(table.column("completeness")))

@@ -13,13 +13,13 @@ from sharelens.questions.account import LATE, Account
 from sharelens.questions.evidence import Cut, Keys, StatePartitionCover
 from state_model.columnar import schemas
 from state_model.columnar.decode import decode_share_records, key_mask
-from state_model.java import coordinator_key, partition_of_hash, string_hash
+from state_model.columnar.placement import fitting_counts, possible_counts
+from state_model.java import partition_for
 
 STATE_TOPIC = "__share_group_state"
 SPLIT_BYTES = 64 << 20
 CHUNK_BYTES = 16 << 20
 FOLD_BYTES = 64 << 20
-PARTITIONS_AT_MOST = 10_000
 PROBED_BYTES = 1 << 20
 PROBED_OFFSETS = 1000
 NOTHING_BEFORE = -(1 << 63)
@@ -135,13 +135,8 @@ def partitions_of_key(logs: Sequence[StateLog], key: tuple[str, str, int]) -> fr
 
     The number is any above the largest index that puts every key seen at the beginning of each log where it lies.
     """
-    lowest = max((log.number for log in logs), default=0) + 1
-    counts = np.arange(lowest, PARTITIONS_AT_MOST + 1)
+    counts = possible_counts(max((log.number for log in logs), default=0))
     for log in logs:
         for seen in log.probe():
-            hashed = abs(string_hash(coordinator_key(*seen)))
-            counts = counts[hashed % counts == log.number]
-    if len(counts) == 0:
-        return None
-    hashed = string_hash(coordinator_key(*key))
-    return frozenset(partition_of_hash(hashed, int(count)) for count in counts)
+            counts = fitting_counts(counts, seen, log.number)
+    return frozenset(partition_for(*key, count) for count in counts.tolist()) or None

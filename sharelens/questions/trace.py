@@ -14,10 +14,17 @@ import pyarrow.compute as pc
 
 from sharelens.filters import Wanted
 from sharelens.output import Answer, Column, Row, known, name_cell, name_column, number_column, time_column
-from sharelens.questions.completeness import evidence_line, incomplete_rows
-from sharelens.questions.evidence import Evidence
+from sharelens.questions.completeness import (
+    INCOMPLETE,
+    MISPLACED,
+    evidence_line,
+    incomplete_rows,
+    misplaced_warnings,
+)
+from sharelens.questions.evidence import KEY, Cut, Evidence, Keys
 from sharelens.questions.naming import ensure_known, resolve
 from sharelens.questions.state import completeness_cell, topic_cell
+from state_model.columnar.placement import is_ambiguous
 
 SCHEMA = pa.schema(
     [
@@ -44,6 +51,8 @@ SCHEMA = pa.schema(
     ]
 )
 UNDETERMINED, IN_RANGE, PASSED = -1, 0, 1
+WHERE = (*KEY, "state_partition")
+ELSEWHERE = {"completeness": INCOMPLETE, "completeness_reason": MISPLACED}
 STATE = ("delivery_state", "delivery_state_name", "delivery_count")
 ORDER_AT_ONE_OFFSET = (
     "deleted", "created", "reset", "first_seen", "start_offset_set", "below_start_offset", "start_offset_returned",
@@ -68,11 +77,14 @@ def trace(evidence: Evidence, wanted: Wanted, offset: int) -> Answer:
     history = evidence.history(keys)
     if history.num_rows == 0:
         ensure_known(evidence, wanted, keys)
+    misplaced = _misplaced(evidence, keys, history)
+    aside = set(map(_place, misplaced.to_pylist()))
     events = []
     for scalars in _share_partitions(history):
         ranges = _of_same(scalars, evidence.delivery(keys, offset))
         events += [*life_events(scalars, offset), *delivery_events(ranges)]
         events = _with_completeness(events, scalars)
+    events = [event | ELSEWHERE if _place(event) in aside else event for event in events]
     names = evidence.names({event["topic_id"] for event in events})
     shared = {"cluster_id": evidence.cluster_id, "record_offset": offset}
     rows = [shared | {"topic": names.get(event["topic_id"])} | event for event in sorted(events, key=_order)]
@@ -81,15 +93,36 @@ def trace(evidence: Evidence, wanted: Wanted, offset: int) -> Answer:
     return Answer(
         table=table,
         columns=TEXT_COLUMNS,
-        summary=f"{verdict(rows, offset)}\n{closing}",
+        summary=f"{verdict([row for row in rows if _place(row) not in aside], offset)}\n{closing}",
+        warnings=tuple(misplaced_warnings(misplaced, names)),
         none="no record of the state log speaks of this share partition",
     )
 
 
+def _misplaced(evidence: Evidence, keys: Keys, history: pa.Table) -> pa.Table:
+    """The places (WHERE) of `history` that do not hold their share partition's state: another state partition does.
+
+    That of a share partition without any state is where its newest record lies.
+    """
+    places = history.select([*WHERE, "log_time_ms"]).group_by(list(WHERE)).aggregate([("log_time_ms", "max")])
+    if not is_ambiguous(places):
+        return places.slice(0, 0)
+    found = evidence.states(keys, Cut())
+    shown = set(map(_place, found.filter(pc.invert(found.column("misplaced"))).to_pylist()))
+    newest_last = [("log_time_ms_max", "ascending"), ("state_partition", "ascending")]
+    holds = {_place(row)[:-1]: _place(row) for row in places.sort_by(newest_last).to_pylist()}
+    holds |= {place[:-1]: place for place in shown}
+    return places.filter(pa.array([_place(row) not in holds.values() for row in places.to_pylist()], pa.bool_()))
+
+
+def _place(row: Mapping[str, Any]) -> tuple[Any, ...]:
+    return tuple(row[name] for name in WHERE)
+
+
 def _share_partitions(history: pa.Table) -> Iterator[pa.Table]:
     """The history of each share partition apart: a topic's name may stand for several ids."""
-    where = ["state_partition", "group_id", "topic_id", "partition"]
-    for key in history.group_by(where).aggregate([]).sort_by([(name, "ascending") for name in where]).to_pylist():
+    order = [(name, "ascending") for name in ("state_partition", *KEY)]
+    for key in history.group_by(list(WHERE)).aggregate([]).sort_by(order).to_pylist():
         yield history.filter(pc.field("state_partition").isin([key["state_partition"]]) & _is(key))
 
 
@@ -161,7 +194,7 @@ def _life_event(record: Mapping[str, Any], event: str) -> Event:
 
 
 def _where(row: Mapping[str, Any]) -> Event:
-    return {name: row[name] for name in ("group_id", "topic_id", "partition", "state_partition")}
+    return {name: row[name] for name in WHERE}
 
 
 def delivery_events(ranges: pa.Table) -> Iterator[Event]:

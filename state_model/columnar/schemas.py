@@ -168,3 +168,12 @@ SHARE_PARTITION_STATE = pa.schema(
         *COMPLETENESS,
     ]
 )
+
+PLACED_STATE = SHARE_PARTITION_STATE.append(
+    column(
+        "misplaced",
+        pa.bool_(),
+        "another row of the share partition is its state: the newest records hash to that one's state partition",
+        nullable=False,
+    )
+)
