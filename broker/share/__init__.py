@@ -1,0 +1,1 @@
+"""Share partitions as their leader keeps them: acquisition, locks, acknowledgement, share sessions, dead letters."""

@@ -1,0 +1,145 @@
+"""What a client's acknowledgements change (§5): validation against the window, and the changes to write."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from enum import IntEnum
+
+from broker.share.codes import ShareErrorCode
+from broker.share.transitions import Changes, Ending
+from broker.share.window import CachedBatch, Run, Window
+from state_model.share_records import DeliveryState
+
+
+class AcknowledgeType(IntEnum):
+    """What a client says of a record. GAP: there is no record at that offset."""
+
+    GAP = 0
+    ACCEPT = 1
+    RELEASE = 2
+    REJECT = 3
+    RENEW = 4
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AcknowledgementBatch:
+    """A range of offsets, last inclusive, with one type for all or one for each."""
+
+    first_offset: int
+    last_offset: int
+    types: Sequence[int]
+
+
+@dataclass(slots=True)
+class Plan:
+    """What the acknowledgements of one request ask of one share partition.
+
+    After an error there are no changes. Rejected offsets are kept apart from those that were delivered too often,
+    because a dead letter tells its cause.
+    """
+
+    changes: Changes
+    error: ShareErrorCode = ShareErrorCode.NONE
+    renewed: list[Run] = field(default_factory=list)
+    rejected: set[int] = field(default_factory=set)
+
+
+def validate(batches: Sequence[AcknowledgementBatch], *, last_type: int, may_renew: bool) -> ShareErrorCode:
+    """The checks that need no state: INVALID_REQUEST, or NONE (ShareFetchRequest, ShareAcknowledgeRequest).
+
+    Args:
+        batches: of one partition, in the order of the request.
+        last_type: the largest type that the request's version knows.
+        may_renew: whether the request announced renewals and the group allows them.
+    """
+    previous_last = -1
+    for batch in batches:
+        types = batch.types
+        if batch.first_offset > batch.last_offset or batch.first_offset < previous_last:
+            return ShareErrorCode.INVALID_REQUEST
+        previous_last = batch.last_offset
+        if not types or (len(types) > 1 and len(types) != batch.last_offset - batch.first_offset + 1):
+            return ShareErrorCode.INVALID_REQUEST
+        kinds = set(types)
+        if min(kinds) < AcknowledgeType.GAP or max(kinds) > last_type:
+            return ShareErrorCode.INVALID_REQUEST
+        if AcknowledgeType.RENEW in kinds and not may_renew:
+            return ShareErrorCode.INVALID_REQUEST
+    return ShareErrorCode.NONE
+
+
+def plan(window: Window, member_id: str, batches: Sequence[AcknowledgementBatch], ending: Ending) -> Plan:
+    """Start all changes that validated acknowledgements ask for, or none of them."""
+    made = Plan(Changes(window))
+    for index, batch in enumerate(batches):
+        if batch.last_offset < window.start_offset:
+            continue
+        made.error = _find(window, batch, is_last=index == len(batches) - 1)
+        if made.error is ShareErrorCode.NONE:
+            made.error = _plan_batch(window, member_id, batch, ending, made)
+        if made.error is not ShareErrorCode.NONE:
+            made.changes.abandon()
+            made.changes.tidy()
+            return made
+    return made
+
+
+def _find(window: Window, batch: AcknowledgementBatch, *, is_last: bool) -> ShareErrorCode:
+    """Whether the range is one that was acquired; natural holes inside it don't matter."""
+    lower = window.floor(batch.first_offset)
+    if lower < 0 and batch.first_offset < window.start_offset:
+        lower = window.floor(window.start_offset)
+    if lower < 0:
+        return ShareErrorCode.INVALID_RECORD_STATE
+    touched = window.batches_between(lower, window.floor(batch.last_offset))
+    last_known = touched[-1].last
+    if last_known < batch.first_offset or (is_last and last_known < batch.last_offset):
+        return ShareErrorCode.INVALID_REQUEST
+    return ShareErrorCode.NONE
+
+
+def _plan_batch(
+    window: Window, member_id: str, batch: AcknowledgementBatch, ending: Ending, made: Plan
+) -> ShareErrorCode:
+    for first, last, kind in _segments(batch, window.start_offset):
+        for cached in window.overlapping(first, last):
+            if len(batch.types) > 1:
+                cached.by_offset = True
+            if not all(_is_held(run, member_id) for run in cached.runs if run.first <= last and run.last >= first):
+                return ShareErrorCode.INVALID_RECORD_STATE
+            for run in cached.cover(first, last):
+                _plan_run(cached, run, kind, ending, made)
+    return ShareErrorCode.NONE
+
+
+def _is_held(run: Run, member_id: str) -> bool:
+    return run.state is DeliveryState.ACQUIRED and run.target is None and run.member_id == member_id
+
+
+def _segments(batch: AcknowledgementBatch, start_offset: int) -> Iterator[tuple[int, int, int]]:
+    """(first offset, last offset, type) of neighbours with one type, from the start offset on."""
+    types = batch.types
+    if len(types) == 1:
+        yield max(batch.first_offset, start_offset), batch.last_offset, types[0]
+        return
+    begin = max(0, start_offset - batch.first_offset)
+    while begin < len(types):
+        end = begin + 1
+        while end < len(types) and types[end] == types[begin]:
+            end += 1
+        yield batch.first_offset + begin, batch.first_offset + end - 1, types[begin]
+        begin = end
+
+
+def _plan_run(cached: CachedBatch, run: Run, kind: int, ending: Ending, made: Plan) -> None:
+    match kind:
+        case AcknowledgeType.RENEW:
+            made.renewed.append(run)
+        case AcknowledgeType.ACCEPT:
+            made.changes.start(cached, run, DeliveryState.ACKNOWLEDGED)
+        case AcknowledgeType.RELEASE:
+            made.changes.start(cached, run, ending.released(run, run.first))
+        case AcknowledgeType.REJECT:
+            made.rejected.add(run.first)
+            made.changes.start(cached, run, ending.given_up)
+        case _:
+            made.changes.start(cached, run, DeliveryState.ARCHIVED)

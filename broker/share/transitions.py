@@ -1,0 +1,116 @@
+"""Changes of state that are written before they count (§5: persist before commit; §6; §8).
+
+A change is started: the run remembers its target, which blocks the start offset and every other change, and the
+delivery complete count counts it. Then it is written, and committed or rolled back.
+"""
+
+from dataclasses import dataclass
+
+from broker.share.window import TERMINAL, CachedBatch, Run, Window
+from state_model.batches import Batches
+from state_model.share_records import DeliveryState, StateBatch
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ending:
+    """What is in force for records that nobody takes any more: the delivery count limit, and dead letters or not."""
+
+    delivery_count_limit: int
+    has_dead_letters: bool
+
+    @property
+    def given_up(self) -> DeliveryState:
+        """The state of a record that is rejected, or was delivered too often."""
+        return DeliveryState.ARCHIVING if self.has_dead_letters else DeliveryState.ARCHIVED
+
+    def released(self, run: Run, start_offset: int) -> DeliveryState:
+        """The state of a run whose lock is given back or has ended; it lies wholly on one side of the start offset."""
+        if run.last < start_offset:
+            return DeliveryState.ARCHIVED
+        return DeliveryState.AVAILABLE if run.count < self.delivery_count_limit else self.given_up
+
+
+class Changes:
+    """The started changes of one write, in the order of offsets as they were started."""
+
+    __slots__ = ("_batches", "_window", "runs")
+
+    def __init__(self, window: Window) -> None:
+        self._window = window
+        self._batches: list[CachedBatch] = []
+        self.runs: list[Run] = []
+
+    def start(self, batch: CachedBatch, run: Run, target: DeliveryState) -> None:
+        """Begin the change of a run of a batch."""
+        run.target = target
+        if target in TERMINAL:
+            self._window.delivery_complete_count += self._window.counted(run)
+        self.runs.append(run)
+        if not self._batches or self._batches[-1] is not batch:
+            self._batches.append(batch)
+
+    def state_batches(self) -> Batches:
+        """What WriteShareGroupState carries of them."""
+        return tuple(
+            StateBatch(
+                first_offset=run.first,
+                last_offset=run.last,
+                delivery_state=run.state if run.target is None else run.target,
+                delivery_count=run.count,
+            )
+            for run in self.runs
+        )
+
+    def commit(self) -> None:
+        """They count; locks on them are gone."""
+        for run in self.runs:
+            assert run.target is not None
+            if run.target is DeliveryState.AVAILABLE:
+                self._window.may_have_available = True
+            run.settle(run.target)
+
+    def roll_back(self, now_ms: int, ending: Ending) -> bool:
+        """They never happened: records are acquired as before.
+
+        Where the lock ended while the write was under way, the record is released in memory alone. Returns whether
+        that happened.
+        """
+        ended = False
+        for run in self.runs:
+            self._undo(run)
+            if run.deadline_ms > now_ms:
+                continue
+            ended = True
+            target = ending.released(run, self._window.start_offset)
+            # Nothing would hand it on to the dead letters without a written state.
+            run.settle(DeliveryState.ARCHIVED if target is DeliveryState.ARCHIVING else target)
+            if run.state in TERMINAL:
+                self._window.delivery_complete_count += self._window.counted(run)
+            else:
+                self._window.may_have_available = True
+        return ended
+
+    def abandon(self) -> None:
+        """They were never written: a later part of the same request was refused."""
+        for run in self.runs:
+            self._undo(run)
+
+    def _undo(self, run: Run) -> None:
+        if run.target in TERMINAL:
+            self._window.delivery_complete_count -= self._window.counted(run)
+        run.target = None
+
+    def tidy(self) -> None:
+        """Join what is alike again in the batches that were touched; the runs here are of no use afterwards."""
+        for batch in self._batches:
+            batch.coalesce()
+
+
+def start_release(window: Window, batch: CachedBatch, run: Run, ending: Ending, changes: Changes) -> None:
+    """Start to give back an acquired run; one across the start offset is cut there."""
+    pieces = [run]
+    if run.first < window.start_offset <= run.last:
+        last = run.last
+        pieces = batch.cover(run.first, window.start_offset - 1) + batch.cover(window.start_offset, last)
+    for piece in pieces:
+        changes.start(batch, piece, ending.released(piece, window.start_offset))

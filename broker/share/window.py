@@ -1,0 +1,334 @@
+"""The in-flight window of a share partition: offsets from start offset (SPSO) to end offset (SPEO) and their state.
+
+    SPSO                                      SPEO
+     |--- cached batch ---|    |- cached batch -|--- next fetch offset
+     [ run ][ run ][ run  ]hole[      run       ]
+
+A cached batch is what was acquired at once, or what the share coordinator held. Its state is that of the whole batch
+until a part of it is touched; from then on it is kept by offset: what is written and timed is each offset (§4-§8).
+Either way the state lies in runs: neighbouring offsets of equal state, owner and deadline. Work is in the number of
+runs, never in that of offsets.
+
+The delivery complete count is the number of offsets in a terminal state from the start offset on (KIP-1226); offsets
+whose terminal state is still being written count already.
+"""
+
+from bisect import bisect_right
+from collections.abc import Iterator
+
+from state_model.share_records import DeliveryState
+
+TERMINAL = frozenset((DeliveryState.ACKNOWLEDGED, DeliveryState.ARCHIVED))
+_HELD = frozenset((DeliveryState.ACQUIRED, DeliveryState.ARCHIVING))
+
+
+class Run:
+    """Neighbouring offsets, both ends inclusive, of one state.
+
+    Attributes:
+        member_id: whose lock it is, empty unless acquired. deadline_ms: when the lock ends.
+        target: the state that is being written, None when nothing is; no one else may change it meanwhile.
+    """
+
+    __slots__ = ("count", "deadline_ms", "first", "last", "member_id", "state", "target")
+
+    def __init__(
+        self, first: int, last: int, state: DeliveryState, count: int, member_id: str = "", deadline_ms: int = 0
+    ) -> None:
+        self.first = first
+        self.last = last
+        self.state = state
+        self.count = count
+        self.member_id = member_id
+        self.deadline_ms = deadline_ms
+        self.target: DeliveryState | None = None
+
+    @property
+    def is_available(self) -> bool:
+        """Whether it may be acquired."""
+        return self.state is DeliveryState.AVAILABLE and self.target is None
+
+    @property
+    def is_terminal(self) -> bool:
+        """Whether nothing will change it any more."""
+        return self.state in TERMINAL and self.target is None
+
+    def cut_before(self, offset: int) -> "Run":
+        """Keep what lies below `offset`; returns the rest."""
+        rest = Run(offset, self.last, self.state, self.count, self.member_id, self.deadline_ms)
+        rest.target = self.target
+        self.last = offset - 1
+        return rest
+
+    def settle(self, state: DeliveryState) -> None:
+        """Take a state in which nobody owns it."""
+        self.state = state
+        self.target = None
+        self.member_id = ""
+        self.deadline_ms = 0
+
+    def is_like(self, other: "Run") -> bool:
+        """Whether both are in the same state in every respect."""
+        return (
+            self.state is other.state
+            and self.count == other.count
+            and self.target is other.target
+            and self.deadline_ms == other.deadline_ms
+            and self.member_id == other.member_id
+        )
+
+
+class CachedBatch:
+    """Offsets from `first` to `last`, both inclusive, without a gap between its runs; `by_offset` as told above."""
+
+    __slots__ = ("by_offset", "first", "last", "runs")
+
+    def __init__(self, runs: list[Run], *, by_offset: bool = False) -> None:
+        self.first = runs[0].first
+        self.last = runs[-1].last
+        self.runs = runs
+        self.by_offset = by_offset
+
+    def cover(self, first: int, last: int) -> list[Run]:
+        """The runs that make up the part of this batch between two offsets, cut at them; partial use is remembered."""
+        if first <= self.first and last >= self.last:
+            return list(self.runs)
+        self.by_offset = True
+        self._cut(first)
+        self._cut(last + 1)
+        return [run for run in self.runs if run.first >= first and run.last <= last]
+
+    def singles(self, first: int, last: int) -> list[Run]:
+        """The part of this batch between two offsets, each of them a run of its own."""
+        wanted = self.cover(first, last)
+        if not wanted:
+            return []
+        at = self.runs.index(wanted[0])
+        pieces: list[Run] = []
+        for run in wanted:
+            while run.first < run.last:
+                rest = run.cut_before(run.first + 1)
+                pieces.append(run)
+                run = rest
+            pieces.append(run)
+        self.runs[at : at + len(wanted)] = pieces
+        return pieces
+
+    def _cut(self, offset: int) -> None:
+        if not self.first < offset <= self.last:
+            return
+        for index, run in enumerate(self.runs):
+            if run.first == offset:
+                return
+            if run.first < offset <= run.last:
+                self.runs.insert(index + 1, run.cut_before(offset))
+                return
+
+    def coalesce(self) -> None:
+        """Join neighbouring runs of equal state."""
+        if len(self.runs) < 2:
+            return
+        joined = [self.runs[0]]
+        for run in self.runs[1:]:
+            if joined[-1].is_like(run):
+                joined[-1].last = run.last
+            else:
+                joined.append(run)
+        self.runs = joined
+
+
+class Window:
+    """Cached batches in ascending order without overlap, and the scalars around them.
+
+    Attributes:
+        holes: ranges between the batches that the share coordinator held, not known yet to be without records (§3);
+            the start offset doesn't pass them. may_have_available: whether the next fetch has to look for offsets
+            inside the window.
+    """
+
+    __slots__ = (
+        "_batches",
+        "_firsts",
+        "delivery_complete_count",
+        "end_offset",
+        "holes",
+        "may_have_available",
+        "start_offset",
+    )
+
+    def __init__(self, start_offset: int) -> None:
+        self.start_offset = start_offset
+        self.end_offset = start_offset
+        self.delivery_complete_count = 0
+        self.holes: list[tuple[int, int]] = []
+        self.may_have_available = False
+        self._batches: list[CachedBatch] = []
+        self._firsts: list[int] = []
+
+    def __iter__(self) -> Iterator[CachedBatch]:
+        return iter(self._batches)
+
+    @property
+    def is_beyond_cache(self) -> bool:
+        """Whether nothing is cached at or above the start offset; the end offset is then not part of the window."""
+        return not self._batches or self._batches[-1].last < self.start_offset
+
+    @property
+    def size(self) -> int:
+        """Offsets between start and end, terminal ones and holes among them: what the limit of locks is about."""
+        return 0 if self.is_beyond_cache else self.end_offset - self.start_offset + 1
+
+    @property
+    def new_offset(self) -> int:
+        """The first offset that was never in the window."""
+        return self.end_offset if self.is_beyond_cache else self.end_offset + 1
+
+    def next_offset(self) -> int:
+        """Where the next fetch begins: the first hole or available offset, else `new_offset`."""
+        if not self.may_have_available:
+            return self.new_offset
+        if not self.is_beyond_cache:
+            hole = self.holes[0][0] if self.holes else None
+            for batch in self._batches:
+                if hole is not None and hole < batch.first:
+                    return hole
+                for run in batch.runs:
+                    if run.is_available:
+                        return run.first
+        self.may_have_available = False
+        return self.new_offset
+
+    def load(self, batch: CachedBatch) -> None:
+        """Take the next batch that the share coordinator held; what lies before it, if anything, is a hole."""
+        expected = self._batches[-1].last + 1 if self._batches else self.start_offset
+        if batch.first > expected:
+            self.holes.append((expected, batch.first - 1))
+        self._batches.append(batch)
+        self._firsts.append(batch.first)
+        self.end_offset = batch.last
+        self.may_have_available = True
+        for run in batch.runs:
+            if run.is_terminal:
+                self.delivery_complete_count += self.counted(run)
+
+    def add(self, batch: CachedBatch) -> None:
+        """Take a batch that overlaps none; the end offset follows.
+
+        Where it becomes the first batch, the start offset is its first one: below it the log has nothing.
+        """
+        index = bisect_right(self._firsts, batch.first)
+        self._batches.insert(index, batch)
+        self._firsts.insert(index, batch.first)
+        if index == 0:
+            self.start_offset = batch.first
+        if index == len(self._batches) - 1:
+            self.end_offset = max(self.end_offset, batch.last)
+            self.holes.clear()
+        else:
+            self.close_holes(batch.first, batch.last)
+
+    def floor(self, offset: int) -> int:
+        """Index of the last batch that begins at or below an offset; -1 when there is none."""
+        return bisect_right(self._firsts, offset) - 1
+
+    def overlapping(self, first: int, last: int) -> list[CachedBatch]:
+        """The batches that hold any offset of a range."""
+        index = max(0, self.floor(first))
+        if index < len(self._batches) and self._batches[index].last < first:
+            index += 1
+        return self._batches[index : self.floor(last) + 1]
+
+    def batches_between(self, lower: int, upper: int) -> list[CachedBatch]:
+        """The batches of an inclusive range of indexes."""
+        return self._batches[lower : upper + 1]
+
+    def close_holes(self, first: int, last: int) -> None:
+        """A range that need not be looked at any more: acquired, or without records."""
+        left: list[tuple[int, int]] = []
+        for hole_first, hole_last in self.holes:
+            if hole_first < first:
+                left.append((hole_first, min(hole_last, first - 1)))
+            if hole_last > last:
+                left.append((max(hole_first, last + 1), hole_last))
+        self.holes = left
+
+    def archive_available(self, first: int, last: int) -> None:
+        """Available offsets of a range whose records are no longer there end here, in memory alone (§4.3, §4)."""
+        for batch in self.overlapping(first, last):
+            if not any(run.is_available for run in batch.runs):
+                continue
+            for run in batch.cover(first, last):
+                if run.is_available:
+                    run.settle(DeliveryState.ARCHIVED)
+                    self.delivery_complete_count += self.counted(run)
+            batch.coalesce()
+
+    def counted(self, run: Run) -> int:
+        """How many of a run's offsets the delivery complete count is about."""
+        return max(0, run.last - max(run.first, self.start_offset) + 1)
+
+    def raise_start(self, offset: int) -> bool:
+        """The log now begins at `offset`: what is available below it ends, what is acquired stays so (§4).
+
+        Returns whether the start offset moved.
+        """
+        if offset <= self.start_offset:
+            return False
+        self.archive_available(self.start_offset, offset - 1)
+        passed = 0
+        for batch in self.overlapping(self.start_offset, offset - 1):
+            for run in batch.runs:
+                if (run.target or run.state) in TERMINAL:
+                    passed += max(0, min(run.last, offset - 1) - max(run.first, self.start_offset) + 1)
+        self.delivery_complete_count -= passed
+        self.close_holes(self.start_offset, offset - 1)
+        self.start_offset = offset
+        self.end_offset = max(self.end_offset, offset)
+        self._drop_passed()
+        return True
+
+    def advance(self) -> None:
+        """Move the start offset over the terminal offsets at its head, as far as a hole or an open offset (§7)."""
+        passed = 0
+        stop: int | None = None
+        for batch in self._batches[max(0, self.floor(self.start_offset)) :]:
+            stop, terminal = self._terminal_prefix(batch)
+            passed += terminal
+            if stop is not None:
+                break
+        if passed == 0:
+            return
+        self.delivery_complete_count -= passed
+        if stop is None:
+            stop = self._batches[-1].last + 1
+            self.end_offset = stop
+        self.start_offset = stop
+        self._drop_passed()
+
+    def _terminal_prefix(self, batch: CachedBatch) -> tuple[int | None, int]:
+        """The offset in or before a batch at which the start offset has to stop, and the terminal ones before it."""
+        hole = self.holes[0][0] if self.holes else None
+        passed = 0
+        for run in batch.runs:
+            if run.last < self.start_offset:
+                continue
+            if hole is not None and hole < run.first:
+                return hole, passed
+            if not run.is_terminal:
+                return max(run.first, self.start_offset), passed
+            passed += self.counted(run)
+        return None, passed
+
+    def _drop_passed(self) -> None:
+        """Forget batches below the start offset, except where a lock or a dead letter is still open."""
+        count = self.floor(self.start_offset)
+        if 0 <= count < len(self._batches) and self._batches[count].last < self.start_offset:
+            count += 1
+        kept = [
+            batch
+            for batch in self._batches[: max(0, count)]
+            if any(run.state in _HELD or run.target is not None for run in batch.runs)
+        ]
+        if count > 0:
+            self._batches[:count] = kept
+            self._firsts[:count] = [batch.first for batch in kept]
