@@ -77,6 +77,7 @@ def test_the_summary_is_refused_for_no_partition_and_for_an_unknown_topic():
 
 def test_the_codes_are_kafkas():
     assert {code.name: code.value for code in ErrorCode} == {
+        "UNKNOWN_SERVER_ERROR": -1,
         "NONE": 0,
         "UNKNOWN_TOPIC_OR_PARTITION": 3,
         "COORDINATOR_LOAD_IN_PROGRESS": 14,
