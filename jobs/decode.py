@@ -1,4 +1,4 @@
-"""Decode: bronze.log_record -> silver.share_record, silver.group_record and silver.name."""
+"""Decode: bronze.log_record -> silver.share_record and silver.group_record, and the small tables that follow."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -15,14 +15,16 @@ from jobs.errors import JobError
 from jobs.executors import Session
 from jobs.groups import decode_groups
 from jobs.ingest import KEPT_BYTES, QUARANTINE, new_problems
-from jobs.names import NAMES, new_names
+from jobs.merged import LEAST, merged
+from jobs.names import NAMES
 from jobs.plan import DAWN, OFFSETS_TOPIC, STATE_TOPIC
 from jobs.progress import Progress
+from jobs.topic_starts import STARTS, named_starts
 from kafka_log.schemas import LOG_RECORD, PROBLEM
 from lake.delta import DataFile
 from lake.parquet import ParquetSink, write_rows
 from lake.slices import BRONZE, PartitionKey, Slice, read_unit, slices, units
-from lake.tables import CLOCK_STEP, NAME, TABLES
+from lake.tables import CLOCK_STEP, NAME, TABLES, TOPIC_START
 from state_model.columnar.clock import clock_steps
 from state_model.columnar.decode import decode_share_records
 
@@ -59,7 +61,7 @@ class Outcome:
     counts: dict[str, int]
 
 
-SMALL_TABLES = {QUARANTINE: PROBLEM, NAMES: NAME, CLOCK_STEPS: CLOCK_STEP}
+SMALL_TABLES = {QUARANTINE: PROBLEM, NAMES: NAME, CLOCK_STEPS: CLOCK_STEP, STARTS: TOPIC_START}
 """Tables of which a task yields few rows; the driver writes them."""
 
 
@@ -117,6 +119,7 @@ def _decode_shares(rows: pa.Table, unit: Unit, sink: ParquetSink) -> dict[str, p
     return {
         QUARANTINE: share_problems(decoded.problems, unit.topic),
         CLOCK_STEPS: clock_steps(rows, running).cast(CLOCK_STEP),
+        STARTS: named_starts(decoded.records),
     }
 
 
@@ -187,23 +190,21 @@ def units_of(topic: str, cluster_id: str, pieces: Sequence[Slice], log_time_ms: 
 def _commit(lake: Path, run: int, outcomes: Sequence[Outcome], late: set[PartitionKey]) -> dict[str, int]:
     """Commits what the tasks decoded; silver.share_record last, as the mark that decode is done."""
     small = {table: pa.concat_tables([no_rows(table), *(o.rows[table] for o in outcomes)]) for table in SMALL_TABLES}
-    fresh = {
-        QUARANTINE: new_problems(lake, small[QUARANTINE]),
-        NAMES: new_names(lake, small[NAMES]),
-        CLOCK_STEPS: small[CLOCK_STEPS],
-    }
+    fresh = {QUARANTINE: new_problems(lake, small[QUARANTINE]), CLOCK_STEPS: small[CLOCK_STEPS]}
     place = ("log_topic_id", "state_partition")
-    replaced = {CLOCK_STEPS: place, GROUP: ("log_topic_id", "partition"), SHARE_RECORD: place}
-    for name in (QUARANTINE, NAMES, CLOCK_STEPS, GROUP, SHARE_RECORD):
+    replaced = {CLOCK_STEPS: place, STARTS: place, GROUP: ("log_topic_id", "partition"), SHARE_RECORD: place}
+    for name in (QUARANTINE, NAMES, CLOCK_STEPS, STARTS, GROUP, SHARE_RECORD):
         if books.is_committed(lake, name, "decode", run):
             continue
-        if name in fresh:
-            adds = write_rows(lake, TABLES[name], fresh[name], {"run_id": run})
-        else:
-            adds = [file for outcome in outcomes for file in outcome.files[name]]
         drop = books.of_partitions(late, *replaced[name]) if name in replaced else None
-        kept, removes = books.rewritten_without(lake, name, drop)
-        books.commit(lake, name, "decode", run, [*adds, *kept], removes)
+        if name in LEAST:
+            adds, removes = merged(lake, name, small[name], run, drop)
+        else:
+            adds = [file for outcome in outcomes for file in outcome.files.get(name, ())]
+            adds += write_rows(lake, TABLES[name], fresh[name], {"run_id": run}) if name in fresh else []
+            kept, removes = books.rewritten_without(lake, name, drop)
+            adds += kept
+        books.commit(lake, name, "decode", run, adds, removes)
     counts: dict[str, int] = {"problems": small[QUARANTINE].num_rows}
     for outcome in outcomes:
         for name, number in outcome.counts.items():

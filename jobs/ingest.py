@@ -105,9 +105,11 @@ def _record_chunks(piece: Piece, task: Task) -> Iterator[tuple[pa.RecordBatch, p
 
 
 def _header_chunks(piece: Piece) -> Iterator[tuple[pa.RecordBatch, pa.RecordBatch]]:
-    none = PROBLEM.empty_table().to_batches()
+    """The headers of a piece; a batch that a border cuts belongs to the side that holds its last offset."""
+    none = pa.RecordBatch.from_pylist([], schema=PROBLEM)
+    last = pc.field("last_offset")
     for batch in reader.scan_batches(piece.work, piece.from_offset, piece.to_offset):
-        yield batch, none[0] if none else pa.RecordBatch.from_pylist([], schema=PROBLEM)
+        yield batch.filter((last >= piece.from_offset) & (last < piece.to_offset)), none
 
 
 def _take(

@@ -13,11 +13,11 @@ from lake.tables import NAME, TABLES
 from state_model.uuids import ZERO_UUID
 
 NAMES = "silver.name"
-KEY = ["cluster_id", "topic_id", "topic"]
+KEY = ["cluster_id", "topic_id", "topic", "source"]
 
 
 def new_names(lake: Path, names: pa.Table) -> pa.Table:
-    """`names` (NAME rows with cluster_id) without those that the lake knows; one row a (cluster, topic id, topic)."""
+    """`names` (NAME rows with cluster_id) without those that the lake knows; one row a KEY."""
     known = {tuple(row.values()) for row in scan.dataset_at(lake, NAMES).to_table(columns=KEY).to_pylist()}
     keep = []
     for row in names.select(KEY).to_pylist():
@@ -29,11 +29,11 @@ def new_names(lake: Path, names: pa.Table) -> pa.Table:
 
 def told_names(lake: Path, cluster_id: str, partitions: Sequence[LogPartition], given: dict[str, str]) -> pa.Table:
     """NAME rows that partition directories and --topic-names tell and the lake doesn't know yet."""
-    found = {(p.topic_id, p.topic): "partition.metadata" for p in partitions if p.topic_id != ZERO_UUID}
-    found |= {pair: "topic_names" for pair in given.items() if pair not in found}
+    found = {(p.topic_id, p.topic, "partition.metadata") for p in partitions if p.topic_id != ZERO_UUID}
+    found |= {(topic_id, topic, "topic_names") for topic_id, topic in given.items()}
     rows = [
         {"topic_id": topic_id, "topic": topic, "source": source, "valid_from_ms": None}
-        for (topic_id, topic), source in sorted(found.items())
+        for topic_id, topic, source in sorted(found)
     ]
     return new_names(lake, books.of_cluster(pa.Table.from_pylist(rows, schema=NAME), cluster_id))
 

@@ -24,6 +24,7 @@ from jobs.names import commit_names, told_names
 from jobs.options import RunOptions
 from jobs.plan import RECORD_TOPICS, STATE_TOPIC, Extent
 from jobs.progress import Progress
+from jobs.topic_starts import lowest_offsets
 from kafka_log.layout import LogDirectory
 from kafka_log.union import LogPartition, unite
 from lake import delta, lock, scan
@@ -253,18 +254,6 @@ class Pipeline:
         yield
         started = 0.0 if name == "session" else seconds.get("session", 0.0) - session_before
         seconds[name] = seconds.get(name, 0.0) + time.monotonic() - begun - started
-
-
-def lowest_offsets(lake: Path, cluster_id: str) -> dict[tuple[str, int], int]:
-    """Per user partition that share state speaks of, the smallest start offset of its live share partitions."""
-    columns = ["topic_id", "partition", "start_offset"]
-    state = scan.dataset_at(lake, replay.STATE).to_table(columns=columns, filter=pc.field("cluster_id") == cluster_id)
-    result: dict[tuple[str, int], int] = {}
-    for row in state.to_pylist():
-        key = (row["topic_id"], row["partition"])
-        start = max(0, row["start_offset"])
-        result[key] = min(start, result.get(key, start))
-    return result
 
 
 def run(options: RunOptions, session: Callable[[], "SparkSession"], progress: Progress | None = None) -> Summary:

@@ -143,6 +143,19 @@ CLOCK_STEP = pa.schema(
     ]
 )
 
+TOPIC_START = pa.schema(
+    [
+        *state_schemas.LOG_POSITION[:2],
+        *state_schemas.SHARE_PARTITION[1:],
+        column(
+            "start_offset",
+            pa.int64(),
+            "smallest start offset of all its records, of any group and life: below it no share group was served",
+            nullable=False,
+        ),
+    ]
+)
+
 PUBLISHED_TABLE = pa.struct([pa.field("table", pa.string()), pa.field("version", pa.int64())])
 EVIDENCE = pa.struct(
     [
@@ -212,9 +225,9 @@ TABLES: dict[str, Table] = {
         ),
         Table(
             name="silver.name",
-            comment="topic id and name",
+            comment="topic id and name, as one source tells them",
             schema=_schema(NAME),
-            key=("cluster_id", "topic_id", "topic"),
+            key=("cluster_id", "topic_id", "topic", "source"),
             clustering=("topic_id",),
         ),
         Table(
@@ -223,6 +236,13 @@ TABLES: dict[str, Table] = {
             schema=_schema(CLOCK_STEP),
             key=_POSITION,
             clustering=("log_topic_id", "state_partition", "log_offset"),
+        ),
+        Table(
+            name="silver.topic_start",
+            comment="a user partition that share state speaks of, as one state partition tells it",
+            schema=_schema(TOPIC_START),
+            key=("cluster_id", "log_topic_id", "state_partition", "topic_id", "partition"),
+            clustering=("topic_id", "partition"),
         ),
         Table(
             name="gold.share_partition_state",

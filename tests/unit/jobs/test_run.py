@@ -20,7 +20,7 @@ from lake.scan import open_lake
 from tests.batch_files import broken, state_batches, state_directory
 from tests.datasets import dataset
 from tests.in_process import make_lake, tasks_in_process
-from tests.lakes import assert_same, content, differences
+from tests.lakes import assert_same
 from tests.state_logs import ORDERS_ID, START_MS, STATE_TOPIC, snapshot, tombstone, update, write_log_directory
 
 pytestmark = pytest.mark.slow
@@ -80,26 +80,6 @@ def test_a_log_that_grew_in_every_way_it_can_is_taken_from_where_the_last_run_en
         (tmp_path / "now").rename(tmp_path / f"was-{count}")
     assert summary.counts["bronze.log_record"] == 1
     assert_same(growing, whole)
-
-
-@pytest.mark.parametrize("name", ["basic", "edge"])
-def test_three_intervals_are_one_run(name: str, tmp_path: Path) -> None:
-    logs = dataset(name) / "logs"
-    make_lake(tmp_path / "whole", logs)
-    (evidence,) = [open_lake(tmp_path / "whole").publication["evidence"]]
-    assert isinstance(evidence, list)
-    begin = min(entry["first_log_time_ms"] for entry in evidence)
-    end = max(entry["log_time_ms"] for entry in evidence)
-    taken = 0
-    for until_ms in (begin + (end - begin) // 3, begin + 2 * (end - begin) // 3, None):
-        taken += make_lake(tmp_path / "parts", logs, until_ms=until_ms).counts.get("bronze.log_record", 0) > 0
-    assert taken >= 2  # nothing was written for a third of the time that edge took
-    parts, whole = content(tmp_path / "parts"), content(tmp_path / "whole")
-    # Start offsets move on between intervals: the first ones saw more of the user topics than one late run does.
-    early, late = (lake.pop("bronze.topic_batch").to_pylist() for lake in (parts, whole))
-    assert not differences(parts, whole)
-    assert len(late) > 0
-    assert all(row in early for row in late)
 
 
 def test_an_interval_ends_before_its_time_and_is_covered_afterwards(tmp_path: Path, logs: Path) -> None:

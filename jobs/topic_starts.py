@@ -1,0 +1,37 @@
+"""Where each user partition begins to matter: the smallest start offset that share state ever named for it.
+
+A fact of all records held, whenever they were read, so that bronze.topic_batch is one too: batches below it were never
+served to a share group (start offsets only go up within a life, and each life of each group names its first one).
+"""
+
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from lake import scan
+from lake.tables import TOPIC_START
+
+STARTS = "silver.topic_start"
+START = "start_offset"
+
+
+def named_starts(records: pa.RecordBatch) -> pa.Table:
+    """TOPIC_START rows of decoded records (SHARE_RECORD) of one state partition.
+
+    -1 names none: the start offset is not determined yet (snapshot) or is what it was (update).
+    """
+    named = pa.Table.from_batches([records.select(TOPIC_START.names)]).filter(pc.field(START) >= 0)
+    found = named.group_by([name for name in TOPIC_START.names if name != START]).aggregate([(START, "min")])
+    return found.rename_columns({f"{START}_min": START}).select(TOPIC_START.names).cast(TOPIC_START)
+
+
+def lowest_offsets(lake: Path, cluster_id: str) -> dict[tuple[str, int], int]:
+    """Per user partition (topic id, partition) that share state speaks of, its smallest start offset."""
+    columns = ["topic_id", "partition", START]
+    rows = scan.dataset_at(lake, STARTS).to_table(columns=columns, filter=pc.field("cluster_id") == cluster_id)
+    result: dict[tuple[str, int], int] = {}
+    for row in rows.to_pylist():
+        key = (row["topic_id"], row["partition"])
+        result[key] = min(row[START], result.get(key, row[START]))
+    return result

@@ -1,0 +1,99 @@
+"""Runs up to one time after the other are one run to the last: every table is a function of the evidence alone."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from lake.scan import open_lake
+from tests.batch_files import state_batches, state_directory
+from tests.datasets import dataset
+from tests.in_process import make_lake
+from tests.lakes import assert_same
+from tests.state_logs import START_MS, snapshot, tombstone, update, write_state_partition
+from tests.user_topics import ORDERS_RECORDS, RECORDS_A_BATCH, headers, write_orders
+
+pytestmark = pytest.mark.slow
+
+
+@pytest.mark.parametrize("name", ["admin", "basic", "dlq", "edge", "streams", "timeouts", "transactions"])
+def test_three_intervals_of_a_recorded_log_are_one_run(name: str, tmp_path: Path) -> None:
+    logs = dataset(name) / "logs"
+    make_lake(tmp_path / "whole", logs)
+    times = sorted(open_lake(tmp_path / "whole").scan("silver.share_record").column("log_time_ms").to_pylist())
+    for until_ms in (times[len(times) // 3], times[2 * len(times) // 3], None):
+        assert make_lake(tmp_path / "parts", logs, until_ms=until_ms).counts["bronze.log_record"] > 0
+    assert headers(tmp_path / "whole")
+    assert_same(tmp_path / "parts", tmp_path / "whole")
+
+
+RECORDS = st.one_of(
+    st.builds(snapshot, st.sampled_from("gh"), st.integers(0, 1), start=st.integers(-1, ORDERS_RECORDS)),
+    st.builds(update, st.sampled_from("gh"), st.integers(0, 1), start=st.integers(-1, ORDERS_RECORDS)),
+    st.builds(tombstone, st.sampled_from("gh"), st.integers(0, 1)),
+)
+
+
+@settings(max_examples=8)
+@given(
+    stories=st.lists(st.lists(RECORDS, min_size=1, max_size=6), min_size=1, max_size=2),
+    steps_ms=st.lists(st.integers(-20, 40), min_size=12, max_size=12),
+    cuts=st.lists(st.integers(-5, 250), min_size=2, max_size=2).map(sorted),
+)
+def test_any_three_intervals_are_one_run(
+    stories: list[list[dict[str, Any]]],
+    steps_ms: list[int],
+    cuts: list[int],
+    tmp_path_factory: pytest.TempPathFactory,
+) -> None:
+    folder = tmp_path_factory.mktemp("intervals")
+    for number, story in enumerate(stories):
+        at_ms = START_MS
+        timed = []
+        for record, step_ms in zip(story, steps_ms[number:], strict=False):
+            at_ms += step_ms
+            timed.append(record | {"timestamp_ms": at_ms})
+        write_state_partition(folder / "logs", timed, number=number)
+    write_orders(folder / "logs", 0)
+    write_orders(folder / "logs", 1)
+    make_lake(folder / "whole", folder / "logs")
+    for until_ms in (START_MS + cuts[0], START_MS + cuts[1], None):
+        make_lake(folder / "parts", folder / "logs", until_ms=until_ms)
+    assert_same(folder / "parts", folder / "whole")
+
+
+def runs(tmp_path: Path, *stories: Sequence[dict[str, Any]]) -> Path:
+    """A lake of one run after the other, each over a longer state log and the topic `orders`."""
+    for number, story in enumerate(stories):
+        logs = state_directory(tmp_path / f"logs-{number}", state_batches(story))
+        write_orders(logs)
+        make_lake(tmp_path / "lake", logs)
+    return tmp_path / "lake"
+
+
+def test_a_group_that_begins_lower_later_fetches_the_older_headers_and_none_twice(tmp_path: Path) -> None:
+    story = [snapshot("g", start=12), update("g", start=38), snapshot("h", start=3)]
+    lake = runs(tmp_path, story[:1], story[:2], story)
+    assert headers(lake) == [(0, first, first + 4) for first in range(0, ORDERS_RECORDS, RECORDS_A_BATCH)]
+
+
+def test_headers_below_every_start_offset_are_not_taken(tmp_path: Path) -> None:
+    story = [snapshot("g", start=30), update("g", start=38), tombstone("g"), snapshot("g", start=33)]
+    lake = runs(tmp_path, story)
+    assert headers(lake) == [(0, 30, 34), (0, 35, 39)]
+
+
+def test_without_a_start_offset_nothing_is_wanted_of_a_topic(tmp_path: Path) -> None:
+    assert headers(runs(tmp_path, [snapshot("g", start=-1)])) == []
+
+
+def test_a_directory_that_comes_after_its_groups_were_deleted_is_read_all_the_same(tmp_path: Path) -> None:
+    story = [snapshot("g", start=21), tombstone("g")]
+    alone = state_directory(tmp_path / "alone", state_batches(story))
+    make_lake(tmp_path / "lake", alone)
+    write_orders(tmp_path / "other")
+    make_lake(tmp_path / "lake", tmp_path / "other")
+    assert headers(tmp_path / "lake") == [(0, first, first + 4) for first in (20, 25, 30, 35)]
