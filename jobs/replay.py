@@ -3,6 +3,7 @@
 Seeds come from gold.share_partition_state, which is committed last: a killed replay starts from the same seeds.
 """
 
+import dataclasses
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,21 +14,18 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from jobs import books, executors
-from jobs.decode import DECODED_FROM, SHARE_RECORD, changed
+from jobs.decode import SHARE_RECORD, changed
 from jobs.executors import Session
-from jobs.ingest import QUARANTINE
-from jobs.intervals import difference
+from jobs.losses import find_losses
 from jobs.plan import STATE_TOPIC
 from jobs.progress import Progress
-from kafka_log.schemas import LOG_RECORD
 from lake import delta, scan
 from lake.delta import DataFile
 from lake.parquet import ParquetSink, conform
 from lake.slices import SILVER, PartitionKey, Slice, read_unit, slices, units
 from lake.tables import TABLES
 from state_model.columnar import replay, schemas, spans
-from state_model.columnar.decode import NOT_A_LOSS, decode_share_records
-from state_model.columnar.keys import KEY, number_keys, only_keys_of
+from state_model.columnar.keys import KEY, number_keys, only_keys_of, place_of_keys
 from state_model.columnar.placement import placed
 from state_model.columnar.replay import Replayed
 from state_model.columnar.values import Loss
@@ -37,7 +35,7 @@ CHUNK_BYTES = 24 << 20
 BUSY_JOBS = 16
 """State partitions with something new from which on each is folded in one go."""
 THIN_COLUMNS = [
-    *(n for n in schemas.SHARE_RECORD.names if n not in ("state_batches", "unknown_tags")),
+    *(n for n in schemas.REPLAYED.names if n != "state_batches"),
     "state_batches.list.element.delivery_state",
 ]
 
@@ -96,11 +94,8 @@ class Outcome:
 def sorted_by_key(rows: pa.Table, columns: Sequence[str]) -> pa.Table:
     """Rows by (group_id, topic_id, partition), then by the given integer columns."""
     (number,), keys = number_keys(rows)
-    order = pc.sort_indices(keys, sort_keys=[(name, "ascending") for name in keys.column_names]).to_numpy()
-    rank = np.empty(len(order), np.int64)
-    rank[order] = np.arange(len(order))
     by = [rows.column(name).to_numpy() for name in reversed(columns)]
-    return rows.take(pa.array(np.lexsort([*by, rank[number]])))
+    return rows.take(pa.array(np.lexsort([*by, place_of_keys(keys)[number]])))
 
 
 def replay_task(task: Task) -> Outcome:
@@ -135,11 +130,13 @@ def _replay_chunk(chunk: Chunk, update_limit: int, history: ParquetSink, closed:
             by_key=True,
         )
         state = done.state
-        history.write(books.of_cluster(done.history, job.cluster_id))
-        open_begin = pc.equal(done.closed.column("valid_from_log_offset"), replay.UNKNOWN_BEGIN)
-        closed.write(books.of_cluster(done.closed.filter(pc.invert(open_begin)), job.cluster_id))
-        unfinished.append(done.closed.filter(open_begin))
-        touched.append(records.select(KEY).group_by(KEY).aggregate([]).cast(touched[0].schema))
+        history.write(done.history, cluster_id=job.cluster_id)
+        began_before = pc.equal(done.closed.column("valid_from_log_offset"), replay.UNKNOWN_BEGIN)
+        if pc.any(began_before).as_py():
+            unfinished.append(done.closed.filter(began_before).cast(schemas.DELIVERY_HISTORY))
+            done = dataclasses.replace(done, closed=done.closed.filter(pc.invert(began_before)))
+        closed.write(done.closed, cluster_id=job.cluster_id)
+        touched.append(number_keys(records)[1].cast(touched[0].schema))
         count += records.num_rows
     keys = pa.concat_tables(touched).group_by(KEY).aggregate([])
     return Part(state=state, touched=keys, unfinished=pa.concat_tables(unfinished), record_count=count)
@@ -147,7 +144,7 @@ def _replay_chunk(chunk: Chunk, update_limit: int, history: ParquetSink, closed:
 
 def _units_read(whole: Sequence[list[Slice]], first: int, end: int) -> Iterator[tuple[int, pa.Table]]:
     for number in range(first, end):
-        yield number, read_unit(whole[number], schemas.SHARE_RECORD)
+        yield number, read_unit(whole[number], schemas.REPLAYED)
 
 
 def _seed_inside(chunk: Chunk, whole: Sequence[list[Slice]]) -> pa.Table:
@@ -158,7 +155,7 @@ def _seed_inside(chunk: Chunk, whole: Sequence[list[Slice]]) -> pa.Table:
     begin = spans.span_begin(scalars, chunk.job.slices[0].first_offset)
     needed = [n for n in range(chunk.first) if whole[n][-1].last_offset >= begin]
     earlier = [records for number in needed[:1] for _, records in _units_read(whole, number, chunk.first)]
-    return spans.chunk_seed(pa.concat_tables([schemas.SHARE_RECORD.empty_table(), *earlier]), chunk.job.seed, scalars)
+    return spans.chunk_seed(pa.concat_tables([schemas.REPLAYED.empty_table(), *earlier]), chunk.job.seed, scalars)
 
 
 def scalar_task(task: Task) -> list[pa.Table]:
@@ -170,16 +167,10 @@ def scalar_task(task: Task) -> list[pa.Table]:
     for chunk in task.chunks:
         found.append(state)
         for unit in whole[chunk.first : chunk.end]:
-            records = _thin(read_unit(unit, schemas.SHARE_RECORD, columns=THIN_COLUMNS))
+            records = read_unit(unit, schemas.REPLAYED, columns=THIN_COLUMNS)
             losses = spans.losses_until(job.losses, records, last=False)
             state = replay.replay_scalars(records, seed=state, losses=losses, update_limit=task.update_limit)
     return found
-
-
-def _thin(rows: pa.Table) -> pa.Table:
-    """Rows without tags, whose state batches have the right number and nothing else, as SHARE_RECORD columns."""
-    tags = pa.nulls(rows.num_rows, schemas.SHARE_RECORD.field("unknown_tags").type)
-    return rows.append_column("unknown_tags", tags)
 
 
 def run_replay(spark: Session, lake: Path, run: int, progress: Progress, *, update_limit: int) -> dict[str, int]:
@@ -189,14 +180,15 @@ def run_replay(spark: Session, lake: Path, run: int, progress: Progress, *, upda
     late = {key for key, row in rows.items() if row["rebuild"]}
     held = scan.dataset_at(lake, STATE).to_table()
     jobs = plan_jobs(lake, rows, late, held, (before + 1, run))
-    chunks = _with_scalars(spark, [cut(job, len(jobs)) for job in jobs], lake, run, update_limit, progress)
+    busy = [job for job in jobs if job.slices]
+    chunks = _with_scalars(spark, [cut(job, len(busy)) for job in busy], lake, run, update_limit, progress)
     tasks = [
         Task(lake=lake, run=run, update_limit=update_limit, chunks=tuple(group))
         for group in executors.binned([(c, _weight(c)) for group in chunks for c in group])
     ]
     outcomes = executors.run_tasks(spark, "replay", replay_task, tasks, progress)
     parts = [part for outcome in outcomes for part in outcome.parts]
-    stitched = _stitch(chunks, parts)
+    stitched = _stitch(chunks, parts, [job for job in jobs if not job.slices])
     return _commit(lake, run, outcomes, stitched, set(rows), late, held)
 
 
@@ -210,7 +202,9 @@ def plan_jobs(
     """One job a state partition with something new."""
     fresh = slices(lake, SHARE_RECORD, SILVER, runs=runs, only=set(rows) - late)
     whole = slices(lake, SHARE_RECORD, SILVER, runs=(0, runs[1]), only=late) if late else {}
-    losses = find_losses(lake, set(rows), late, runs)
+    every = books.by_partition(books.extents(lake, pc.field("topic") == STATE_TOPIC))
+    extents = {key: every[key] for key in rows}
+    losses = find_losses(lake, extents, late, runs)
     jobs = []
     for key in sorted(rows):
         mine = pc.and_(
@@ -225,8 +219,8 @@ def plan_jobs(
                 partition=key[2],
                 slices=tuple({**fresh, **whole}.get(key, [])),
                 seed=seed.slice(0, 0) if key in late else seed,
-                losses=tuple(losses.get(key, [])),
-                log_start_offset=rows[key]["log_start_offset"],
+                losses=tuple(losses[key]),
+                log_start_offset=max(row["log_start_offset"] for row in extents[key]),
             )
         )
     return jobs
@@ -272,9 +266,11 @@ class _Stitched:
     state: pa.Table
 
 
-def _stitch(jobs: Sequence[list[Chunk]], parts: Sequence[Part]) -> _Stitched:
+def _stitch(jobs: Sequence[list[Chunk]], parts: Sequence[Part], quiet: Sequence[Job]) -> _Stitched:
+    """What the driver makes of the parts, and of jobs without a new record."""
     closed = [books.of_cluster(schemas.DELIVERY_HISTORY.empty_table(), "")]
     states = [books.of_cluster(schemas.SHARE_PARTITION_STATE.empty_table(), "")]
+    states += [_settled(job, job.seed) for job in quiet]
     at = 0
     for chunks in jobs:
         own = parts[at : at + len(chunks)]
@@ -284,12 +280,16 @@ def _stitch(jobs: Sequence[list[Chunk]], parts: Sequence[Part]) -> _Stitched:
             continue
         replayed = [Replayed(history=part.touched, closed=part.unfinished, state=part.state) for part in own]
         finished, state = spans.stitch(chunks[0].job.seed, replayed)
-        none = schemas.SHARE_RECORD.empty_table()
-        job = chunks[0].job
-        settled = replay.replay_records(none, seed=state, losses=job.losses, log_start_offset=job.log_start_offset)
-        closed += [books.of_cluster(rows, job.cluster_id) for rows in finished]
-        states.append(books.of_cluster(settled.state, job.cluster_id))
+        closed += [books.of_cluster(rows, chunks[0].job.cluster_id) for rows in finished]
+        states.append(_settled(chunks[0].job, state))
     return _Stitched(closed=pa.concat_tables(closed), state=pa.concat_tables(states))
+
+
+def _settled(job: Job, state: pa.Table) -> pa.Table:
+    """The state with the job's losses and log start applied to share partitions that no record touched."""
+    none = schemas.SHARE_RECORD.empty_table()
+    settled = replay.replay_records(none, seed=state, losses=job.losses, log_start_offset=job.log_start_offset)
+    return books.of_cluster(settled.state, job.cluster_id)
 
 
 def _commit(
@@ -382,71 +382,3 @@ def _open_rows(state: pa.Table, order: Sequence[str]) -> pa.Table:
 
 def _is_open(file: dict[str, Any]) -> bool:
     return "is_open=true" in str(file["path"])
-
-
-def find_losses(
-    lake: Path, keys: set[PartitionKey], late: set[PartitionKey], runs: tuple[int, int]
-) -> dict[PartitionKey, list[Loss]]:
-    """What the evidence of each state partition lacks: gaps of its extents, and records that could not be decoded.
-
-    For partitions that start over: of all runs, less what later runs filled in.
-    """
-    result: dict[PartitionKey, list[Loss]] = {key: [] for key in keys}
-    for key, rows in books.by_partition(books.extents(lake, pc.field("topic") == STATE_TOPIC)).items():
-        if key not in keys:
-            continue
-        taken = [r for r in rows if r["status"] == "taken" and r["content"] == "log_record" and r["run_id"] <= runs[1]]
-        mine = taken if key in late else [r for r in taken if r["run_id"] >= runs[0]]
-        held = books.coverage(taken).held
-        seen = set()
-        for row in mine:
-            for gap in row["gaps"]:
-                for first, end in difference([(gap["first_offset"], gap["last_offset"] + 1)], held):
-                    if (first, end) not in seen:
-                        seen.add((first, end))
-                        result[key].append(Loss(first_offset=first, last_offset=end - 1, reason=gap["reason"]))
-    for key, found in _undecodable(lake, keys, late, runs).items():
-        result[key] += found
-    return {key: sorted(found, key=lambda loss: loss.first_offset) for key, found in result.items()}
-
-
-def _undecodable(
-    lake: Path, keys: set[PartitionKey], late: set[PartitionKey], runs: tuple[int, int]
-) -> dict[PartitionKey, list[Loss]]:
-    """Losses by records that could not be decoded; only their own share partition's when the key could be read."""
-    result: dict[PartitionKey, list[Loss]] = {}
-    quarantined = scan.dataset_at(lake, QUARANTINE).to_table(
-        columns=["cluster_id", "topic_id", "partition", "offset", "reason", "run_id"],
-        filter=pc.field("file") == DECODED_FROM,
-    )
-    offsets: dict[PartitionKey, list[int]] = {}
-    for row in quarantined.to_pylist():
-        key = (row["cluster_id"], row["topic_id"], row["partition"])
-        if key in keys and row["reason"] not in NOT_A_LOSS and (key in late or row["run_id"] >= runs[0]):
-            offsets.setdefault(key, []).append(row["offset"])
-    for key, places in offsets.items():
-        mine = books.of_partitions({key}, "topic_id", "partition") & pc.field("offset").isin(places)
-        rows = scan.dataset_at(lake, DECODED_FROM).to_table(columns=LOG_RECORD.names, filter=mine).cast(LOG_RECORD)
-        if rows.num_rows == 0:
-            continue
-        batch = rows.combine_chunks().to_batches()[0]
-        result[key] = losses_of(
-            decode_share_records(batch, log_time_ms=rows.column("timestamp_ms").to_numpy()).problems
-        )
-    return result
-
-
-def losses_of(problems: pa.RecordBatch) -> list[Loss]:
-    """The losses among decode problems."""
-    return [
-        Loss(
-            first_offset=row["log_offset"],
-            last_offset=row["log_offset"],
-            reason="quarantined",
-            group_id=row["group_id"],
-            topic_id=row["topic_id"],
-            partition=row["partition"],
-        )
-        for row in problems.to_pylist()
-        if row["is_loss"]
-    ]

@@ -7,6 +7,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
@@ -17,12 +18,14 @@ from lake.tables import TIME, Table, time_name
 
 FILE_BYTES = 128 << 20
 ROW_GROUP_ROWS = 1 << 17
+TEXT = pa.dictionary(pa.int32(), pa.string())
+"""Text as it is written fastest: the writer takes the codes as they are."""
 LONGEST_STATISTIC = 32
 FIRST_MS, LAST_MS = -62_135_596_800_000, 253_402_300_799_999  # 0001-01-01 and 9999-12-31T23:59:59.999
 
 
 def conform(rows: pa.Table, schema: pa.Schema, constants: dict[str, Any] | None = None) -> pa.Table:
-    """`rows` with exactly the columns of `schema`.
+    """`rows` with exactly the columns of `schema`; text that comes dictionary-encoded stays so.
 
     `constants` fill columns that are the same in every row; a missing `…_time` is made from its `…_ms`.
 
@@ -33,21 +36,34 @@ def conform(rows: pa.Table, schema: pa.Schema, constants: dict[str, Any] | None 
     constants = constants or {}
     millis = {time_name(field.name): field.name for field in schema if field.name.endswith("_ms")}
     columns = []
+    fields = []
     for field in schema:
         if field.name in constants:
-            columns.append(pa.repeat(pa.scalar(constants[field.name], field.type), rows.num_rows))
+            column = _repeated(constants[field.name], field.type, rows.num_rows)
         elif field.type == TIME and field.name not in rows.column_names:
-            columns.append(guarded_time(rows.column(millis[field.name])))
+            column = guarded_time(rows.column(millis[field.name]))
         else:
-            columns.append(rows.column(field.name).cast(field.type))
-    return pa.Table.from_arrays(columns, schema=schema)
+            column = rows.column(field.name)
+        encoded = pa.types.is_string(field.type) and pa.types.is_dictionary(column.type)
+        fields.append(field.with_type(TEXT) if encoded else field)
+        columns.append(column.cast(fields[-1].type))
+    return pa.Table.from_arrays(columns, schema=pa.schema(fields))
+
+
+def _repeated(value: object, kind: pa.DataType, count: int) -> pa.Array:
+    """A column of one value; text dictionary-encoded."""
+    if not pa.types.is_string(kind):
+        return pa.repeat(pa.scalar(value, kind), count)
+    return pa.DictionaryArray.from_arrays(np.zeros(count, np.int32), pa.array([value], kind))
 
 
 def guarded_time(millis: pa.ChunkedArray) -> pa.ChunkedArray:
     """Epoch milliseconds as a UTC timestamp; null outside years 1-9999, which Spark can't show."""
-    inside = pc.and_(pc.greater_equal(millis, FIRST_MS), pc.less_equal(millis, LAST_MS))
-    kept = pc.if_else(inside, millis, pa.scalar(None, pa.int64()))
-    return pc.multiply(kept, 1000).cast(TIME)
+    bounds = pc.min_max(millis)
+    if bounds["min"].is_valid and (bounds["min"].as_py() < FIRST_MS or bounds["max"].as_py() > LAST_MS):
+        inside = pc.and_(pc.greater_equal(millis, FIRST_MS), pc.less_equal(millis, LAST_MS))
+        millis = pc.if_else(inside, millis, pa.scalar(None, pa.int64()))
+    return pc.multiply(millis, 1000).cast(TIME)
 
 
 class ParquetSink:
@@ -94,16 +110,16 @@ class ParquetSink:
         """The files written so far; complete after the `with` block."""
         return self._files
 
-    def write(self, rows: pa.Table) -> None:
-        """Appends rows; nothing happens for an empty table."""
+    def write(self, rows: pa.Table, **constants: object) -> None:
+        """Appends rows; nothing happens for an empty table. `constants`: columns that these rows share."""
         if rows.num_rows == 0:
             return
-        rows = conform(rows, self._schema, self._constants)
+        rows = conform(rows, self._schema, {**self._constants, **constants})
         if self._writer is None:
-            self._begin()
+            self._begin(rows.schema)
         assert self._writer is not None
         assert self._path is not None
-        self._writer.write_table(rows, row_group_size=ROW_GROUP_ROWS)
+        self._writer.write_table(rows.cast(self._writer.schema), row_group_size=ROW_GROUP_ROWS)
         self.record_count += rows.num_rows
         if self._path.stat().st_size >= self._file_bytes:
             self._finish()
@@ -113,7 +129,8 @@ class ParquetSink:
         for rows in tables:
             self.write(rows)
 
-    def _begin(self) -> None:
+    def _begin(self, schema: pa.Schema) -> None:
+        """Opens a file for rows of `schema`: the table's, with text as the rows have it."""
         folder = table_path(self._lake, self._table.name)
         for name, value in self._partition_values.items():
             folder = folder / f"{name}={value}"
@@ -122,7 +139,8 @@ class ParquetSink:
         crash_points.passing(f"file:{self._table.name}:before")
         handle = os.open(self._path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600)
         os.close(handle)
-        self._writer = pq.ParquetWriter(self._path, self._schema, **encoding(self._schema))
+        # Without Arrow's own schema in the file, text reads as text however it was handed over.
+        self._writer = pq.ParquetWriter(self._path, schema, store_schema=False, **encoding(self._schema))
 
     def _finish(self) -> None:
         if self._writer is None or self._path is None:

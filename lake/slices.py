@@ -96,7 +96,10 @@ def units(pieces: Sequence[Slice]) -> Iterator[list[Slice]]:
 
 
 def read_unit(unit: Sequence[Slice], schema: pa.Schema, columns: list[str] | None = None) -> pa.Table:
-    """The rows of a unit in offset order, with the columns of `schema` (or those named in `columns`)."""
+    """The rows of a unit in offset order, with the columns of `schema` (or those named in `columns`).
+
+    Text is read dictionary-encoded where the schema says so.
+    """
     tables = [_read(piece, schema, columns) for piece in unit]
     table = pa.concat_tables(tables)
     offsets = table.column(unit[0].columns.offset).to_numpy()
@@ -109,7 +112,8 @@ def _read(piece: Slice, schema: pa.Schema, columns: list[str] | None) -> pa.Tabl
     names = piece.columns
     needed = schema.names if columns is None else columns
     extra = ["cluster_id", names.topic_id, names.partition, names.offset, "run_id"] if piece.mixed else []
-    with pq.ParquetFile(piece.path) as file:
+    encoded = [field.name for field in schema if pa.types.is_dictionary(field.type)]
+    with pq.ParquetFile(piece.path, read_dictionary=encoded) as file:
         table = file.read_row_group(piece.row_group, columns=[*dict.fromkeys([*needed, *extra])], use_threads=False)
     if piece.mixed:
         here = pc.and_(

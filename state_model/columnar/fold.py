@@ -50,7 +50,7 @@ SCALAR_COUNT = 20
 
 # Columns of a range in the pool and in the scratch lists (int64 matrix: one row a range).
 FIRST, LAST, PRIORITY, FROM_AT, FROM_TIME = range(5)
-# Columns of a closed range.
+# Columns of the closed ranges (int64 matrix: one row a column, one column a range, as Arrow wants them).
 (C_KEY, C_FIRST, C_LAST, C_PRIORITY, C_FROM_AT, C_FROM_TIME, C_TO_AT, C_TO_TIME, C_REASON, C_LIFE) = range(10)
 
 
@@ -66,6 +66,16 @@ def grown(rows: np.ndarray, need: int) -> np.ndarray:
         return rows
     bigger = np.empty((max(need, rows.shape[0] * 2), rows.shape[1]), rows.dtype)
     bigger[: rows.shape[0]] = rows
+    return bigger
+
+
+@kernel
+def widened(columns: np.ndarray, need: int) -> np.ndarray:
+    """`columns` with room for at least `need` entries each; contents kept."""
+    if need <= columns.shape[1]:
+        return columns
+    bigger = np.empty((columns.shape[0], max(need, columns.shape[1] * 2)), columns.dtype)
+    bigger[:, : columns.shape[1]] = columns
     return bigger
 
 
@@ -167,8 +177,8 @@ def rank_at(ranges: np.ndarray, i: int, count: int, first: int) -> int:
 
 
 @kernel
-def merged(old: np.ndarray, old_count: int, new: np.ndarray, new_count: int, start: int, out: np.ndarray) -> int:
-    """Pointwise maximum of two canonical lists, without what lies below `start` (-1: nothing is cut).
+def merged(old: np.ndarray, i: int, old_end: int, new: np.ndarray, new_count: int, start: int, out: np.ndarray) -> int:
+    """Pointwise maximum of two canonical lists, old[i:old_end] and `new`, without what lies below `start` (-1: all).
 
     Walks from one change of either list to the next:
 
@@ -177,17 +187,16 @@ def merged(old: np.ndarray, old_count: int, new: np.ndarray, new_count: int, sta
         out   |-2-|----3------|-1-|
     """
     length = 0
-    i = 0
     j = 0
     at = MIN_OFFSET if start == NONE else start
     while True:
-        i = reaching(old, i, old_count, at)
+        i = reaching(old, i, old_end, at)
         j = reaching(new, j, new_count, at)
-        if i >= old_count and j >= new_count:
+        if i >= old_end and j >= new_count:
             return length
-        first = max(at, min(begin_of(old, i, old_count), begin_of(new, j, new_count)))
-        last = min(piece_end(old, i, old_count, first), piece_end(new, j, new_count, first))
-        rank = max(rank_at(old, i, old_count, first), rank_at(new, j, new_count, first))
+        first = max(at, min(begin_of(old, i, old_end), begin_of(new, j, new_count)))
+        last = min(piece_end(old, i, old_end, first), piece_end(new, j, new_count, first))
+        rank = max(rank_at(old, i, old_end, first), rank_at(new, j, new_count, first))
         length = push(out, length, first, last, rank)
         if last == MAX_OFFSET:
             return length
@@ -195,25 +204,41 @@ def merged(old: np.ndarray, old_count: int, new: np.ndarray, new_count: int, sta
 
 
 @kernel
-def end_reason(gone: np.ndarray, now: np.ndarray, count: int, start: int, ending: int) -> int:
-    """Why the range `gone` is not in the canonical list `now`; `ending` is RESET, DELETED or 0."""
-    if ending != 0:
-        return ending
-    first = gone[FIRST]
-    if start != NONE:
-        if gone[LAST] < start:
-            return START_OFFSET_PASSED
-        first = max(first, start)
-    low = 0
-    high = count
+def first_reaching(ranges: np.ndarray, low: int, high: int, at: int) -> int:
+    """The first of the rows [low, high) of a canonical list that does not end below `at`; `high` if all do."""
     while low < high:
         middle = (low + high) // 2
-        if now[middle, LAST] < first:
+        if ranges[middle, LAST] < at:
             low = middle + 1
         else:
             high = middle
-    covered = low < count and now[low, FIRST] <= first and now[low, LAST] >= gone[LAST]
-    return SPLIT_OR_JOINED if covered and now[low, PRIORITY] == gone[PRIORITY] else CHANGED
+    return low
+
+
+@kernel
+def met(held: np.ndarray, low: int, high: int, first: int, last: int) -> tuple[int, int]:
+    """Which of the rows [low, high) of a canonical list meet or border on [first, last]."""
+    low = first_reaching(held, low, high, first - 1 if first > MIN_OFFSET else first)
+    beyond = last + 1 if last < MAX_OFFSET else last
+    end = first_reaching(held, low, high, beyond)
+    if end < high and held[end, FIRST] <= beyond:
+        end += 1
+    return low, end
+
+
+@kernel
+def end_reason(held: np.ndarray, i: int, now: np.ndarray, count: int, start: int, ending: int) -> int:
+    """Why the range held[i] is not in the canonical list `now`; `ending` is RESET, DELETED or 0."""
+    if ending != 0:
+        return ending
+    first = held[i, FIRST]
+    if start != NONE:
+        if held[i, LAST] < start:
+            return START_OFFSET_PASSED
+        first = max(first, start)
+    n = first_reaching(now, 0, count, first)
+    covered = n < count and now[n, FIRST] <= first and now[n, LAST] >= held[i, LAST]
+    return SPLIT_OR_JOINED if covered and now[n, PRIORITY] == held[i, PRIORITY] else CHANGED
 
 
 @kernel
@@ -229,66 +254,145 @@ def fate_of(held: np.ndarray, i: int, had: int, now: np.ndarray, j: int, count: 
 
 @kernel
 def close_range(
-    row: np.ndarray, key: int, held: np.ndarray, state: np.ndarray, now: np.ndarray, count: int, end: np.ndarray
+    closed: np.ndarray, n: int, key: int, held: np.ndarray, i: int, life: int, end: np.ndarray, reason: int
 ) -> None:
-    """Fills `row` with a held range that ends. `end`: log offset and time of the record, RESET or DELETED or 0."""
-    row[C_KEY] = key
+    """Fills entry n of `closed` with the range held[i], which ends. `end`: log offset and time of the record."""
+    closed[C_KEY, n] = key
     for column in range(FIRST, FROM_TIME + 1):
-        row[C_FIRST + column] = held[column]
-    row[C_TO_AT] = end[0]
-    row[C_TO_TIME] = end[1]
-    row[C_REASON] = end_reason(held, now, count, state[START], end[2])
-    row[C_LIFE] = state[LIFE]
+        closed[C_FIRST + column, n] = held[i, column]
+    closed[C_TO_AT, n] = end[0]
+    closed[C_TO_TIME, n] = end[1]
+    closed[C_REASON, n] = reason
+    closed[C_LIFE, n] = life
 
 
 @kernel
-def replace_ranges(
+def exchange(
     scalars: np.ndarray,
     key: int,
     pool: np.ndarray,
-    used: int,
+    low: int,
+    high: int,
     now: np.ndarray,
     count: int,
     end: np.ndarray,
     closed: np.ndarray,
     closed_count: int,
-) -> tuple[np.ndarray, int, np.ndarray, int]:
-    """Puts the canonical list `now` in the place of a key's ranges; what is gone is appended to `closed`.
+) -> int:
+    """Dates the canonical list `now`, which takes the place of pool[low:high]; what is gone goes to `closed`.
 
     A range that is identical before and after keeps its beginning, unless a life ends; every other one of `now`
-    begins at this record. `end`: see `close_range`.
+    begins at this record. `end`: log offset and time of the record, RESET or DELETED or 0. The new number of closed
+    ranges.
     """
-    begin = scalars[key, RANGE_AT]
-    had = scalars[key, RANGE_COUNT]
-    held = pool[begin : begin + had]
-    closed = grown(closed, closed_count + had)
-    i = 0
+    start = scalars[key, START]
+    life = scalars[key, LIFE]
+    i = low
     j = 0
-    while i < had or j < count:
-        fate = fate_of(held, i, had, now, j, count)
+    while i < high or j < count:
+        fate = fate_of(pool, i, high, now, j, count)
         if fate == KEPT and end[2] == 0:
-            now[j, FROM_AT] = held[i, FROM_AT]  # by element: a slice costs more than what it copies
-            now[j, FROM_TIME] = held[i, FROM_TIME]
+            now[j, FROM_AT] = pool[i, FROM_AT]  # by element: a slice costs more than what it copies
+            now[j, FROM_TIME] = pool[i, FROM_TIME]
         elif fate != GONE:
             now[j, FROM_AT] = end[0]
             now[j, FROM_TIME] = end[1]
         if fate in (GONE, REPLACED) or (fate == KEPT and end[2] != 0):
-            close_range(closed[closed_count], key, held[i], scalars[key], now, count, end)
+            reason = end_reason(pool, i, now, count, start, end[2])
+            close_range(closed, closed_count, key, pool, i, life, end, reason)
             closed_count += 1
         i += fate != NEW
         j += fate != GONE
-    if count > scalars[key, RANGE_ROOM]:
-        room = max(4, 2 * count)
+    return closed_count
+
+
+@kernel
+def move(rows: np.ndarray, source: int, target: int, count: int) -> None:
+    """Copies ranges inside the pool, where source and target may overlap."""
+    if source > target:
+        for i in range(count):
+            for column in range(FIRST, FROM_TIME + 1):
+                rows[target + i, column] = rows[source + i, column]
+    elif source < target:
+        for i in range(count - 1, -1, -1):
+            for column in range(FIRST, FROM_TIME + 1):
+                rows[target + i, column] = rows[source + i, column]
+
+
+@kernel
+def splice(
+    state: np.ndarray, pool: np.ndarray, used: int, drop: int, low: int, high: int, now: np.ndarray, count: int
+) -> tuple[np.ndarray, int]:
+    """Puts `now` in the place of a key's ranges [low, high) and drops its first `drop`; the pool with its length."""
+    begin = state[RANGE_AT]
+    had = state[RANGE_COUNT]
+    kept = low - drop
+    total = kept + count + had - high
+    place = begin
+    if total > state[RANGE_ROOM]:
+        room = max(4, 2 * total)
         pool = grown(pool, used + room)
-        scalars[key, RANGE_AT] = used
-        scalars[key, RANGE_ROOM] = room
-        begin = used
+        place = used
         used += room
+        state[RANGE_AT] = place
+        state[RANGE_ROOM] = room
+    move(pool, begin + drop, place, kept)
+    move(pool, begin + high, place + kept + count, had - high)
     for i in range(count):
         for column in range(FIRST, FROM_TIME + 1):
-            pool[begin + i, column] = now[i, column]
-    scalars[key, RANGE_COUNT] = count
-    return pool, used, closed, closed_count
+            pool[place + kept + i, column] = now[i, column]
+    state[RANGE_COUNT] = total
+    return pool, used
+
+
+@kernel
+def combine(
+    scalars: np.ndarray,
+    key: int,
+    pool: np.ndarray,
+    used: int,
+    fresh: np.ndarray,
+    count: int,
+    now: np.ndarray,
+    end: np.ndarray,
+    closed: np.ndarray,
+    closed_count: int,
+) -> tuple[np.ndarray, int, int]:
+    """Merges an update's canonical list `fresh` into a key's ranges, touching only those that it can change.
+
+    These are what the start offset passes or cuts, and what the update meets or borders on:
+
+        held   |--1--|--0--|   |-1-|--0--|-1-|
+        start             ^
+        fresh                        |-2-|
+               passed  cut         [ window  ]
+
+    The pool with its length, and the number of closed ranges. `now` is scratch, `end` as in `exchange`.
+    """
+    state = scalars[key]
+    begin = state[RANGE_AT]
+    stop = begin + state[RANGE_COUNT]
+    start = state[START]
+    drop = begin if start == NONE else first_reaching(pool, begin, stop, start)
+    for i in range(begin, drop):
+        close_range(closed, closed_count, key, pool, i, state[LIFE], end, START_OFFSET_PASSED)
+        closed_count += 1
+    low = drop
+    high = drop
+    if count > 0:
+        low, high = met(pool, drop, stop, fresh[0, FIRST], fresh[count - 1, LAST])
+    if drop < stop and start != NONE and pool[drop, FIRST] < start and (low > drop or high == drop):
+        close_range(closed, closed_count, key, pool, drop, state[LIFE], end, SPLIT_OR_JOINED)
+        closed_count += 1
+        pool[drop, FIRST] = start
+        pool[drop, FROM_AT] = end[0]
+        pool[drop, FROM_TIME] = end[1]
+        low = max(low, drop + 1)
+        high = max(high, drop + 1)
+    count = merged(pool, low, high, fresh, count, start, now)
+    closed_count = exchange(scalars, key, pool, low, high, now, count, end, closed, closed_count)
+    pool, used = splice(state, pool, used, drop - begin, low - begin, high - begin, now, count)
+    return pool, used, closed_count
 
 
 @kernel
@@ -437,7 +541,7 @@ def fold(
     """
     n = kinds.shape[0]
     after = np.empty((n, SCALAR_COUNT), np.int64)
-    closed = np.empty((max(16, n), 10), np.int64)
+    closed = np.empty((10, 16 + n + 2 * batches.shape[0]), np.int64)
     closed_count = 0
     fresh = np.empty((32, 5), np.int64)
     now = np.empty((64, 5), np.int64)
@@ -452,9 +556,10 @@ def fold(
         seen = note_losses(losses, reach, seen, at, scalars)
         mark_incomplete(scalars[key], losses, reach, seen)
         size = batch_at[n_record + 1] - batch_at[n_record]
-        had = scalars[key, RANGE_COUNT] if scalars[key, PRESENT] == 1 else 0
+        had = scalars[key, RANGE_COUNT]
         fresh = grown(fresh, 2 * size + 2)
         now = grown(now, 2 * (had + 2 * size) + 4)
+        closed = widened(closed, closed_count + had)
         given = batches[batch_at[n_record] : batch_at[n_record + 1]]
         combines = kind == UPDATE and scalars[key, PRESENT] == 1
         ending = fold_scalars(scalars[key], kind, values[n_record], at, bare[n_record], limit)
@@ -463,16 +568,14 @@ def fold(
         end[0] = at
         end[1] = time
         end[2] = ending
-        count = 0
         if combines:
             count = canonical(given, size, fresh)
-            ranges = pool[scalars[key, RANGE_AT] :]
-            count = merged(ranges, had, fresh, count, scalars[key, START], now)
-        elif kind != TOMBSTONE:
-            count = canonical(given, size, now)
-        pool, used, closed, closed_count = replace_ranges(
-            scalars, key, pool, used, now, count, end, closed, closed_count
-        )
+            pool, used, closed_count = combine(scalars, key, pool, used, fresh, count, now, end, closed, closed_count)
+        else:
+            count = 0 if kind == TOMBSTONE else canonical(given, size, now)
+            begin = scalars[key, RANGE_AT]
+            closed_count = exchange(scalars, key, pool, begin, begin + had, now, count, end, closed, closed_count)
+            pool, used = splice(scalars[key], pool, used, 0, 0, had, now, count)
         if ending == RESET:
             scalars[key, LIFE] = at
         scalars[key, LAST_AT] = at

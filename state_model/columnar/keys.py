@@ -3,24 +3,51 @@
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute as pc
 
 Ints = npt.NDArray[np.int64]
 KEY = ["group_id", "topic_id", "partition"]
 ORDER = [(name, "ascending") for name in KEY]
-_KEYS = pa.schema([("group_id", pa.string()), ("topic_id", pa.string()), ("partition", pa.int32())])
+_TEXT = pa.dictionary(pa.int32(), pa.string())
+_CODED = pa.schema([("group_id", _TEXT), ("topic_id", _TEXT), ("partition", pa.int32())])
 
 
 def number_keys(*tables: pa.Table) -> tuple[list[Ints], pa.Table]:
-    """For each table the number of each row's share partition, in one numbering; and the share partitions by number."""
-    both = pa.concat_tables([table.select(KEY).cast(_KEYS) for table in tables]).combine_chunks()
-    groups = both.column("group_id").combine_chunks().dictionary_encode()
-    topics = both.column("topic_id").combine_chunks().dictionary_encode()
-    partitions = both.column("partition").to_numpy().astype(np.int64)
+    """For each table the number of each row's share partition, in one numbering; and the share partitions by number.
+
+    Text may be dictionary-encoded.
+    """
+    both = pa.concat_tables([table.select(KEY).cast(_CODED) for table in tables]).unify_dictionaries()
+    groups, topics = (both.column(name).combine_chunks() for name in KEY[:2])
     pairs = groups.indices.to_numpy().astype(np.int64) * max(1, len(topics.dictionary)) + topics.indices.to_numpy()
-    pair = np.unique(pairs, return_inverse=True)[1].astype(np.int64)
-    _, row, number = np.unique((pair << 32) | (partitions & 0xFFFFFFFF), return_index=True, return_inverse=True)
+    pair = _numbered(pairs)
+    partitions = both.column("partition").to_numpy().astype(np.int64)
+    places = (pair.indices.to_numpy().astype(np.int64) << 32) | (partitions & 0xFFFFFFFF)
+    found = _numbered(places)
+    known = found.dictionary.to_numpy()
+    both_codes = pair.dictionary.to_numpy()[known >> 32]
+    keys = pa.table(
+        {
+            "group_id": groups.dictionary.take(pa.array(both_codes // max(1, len(topics.dictionary)))),
+            "topic_id": topics.dictionary.take(pa.array(both_codes % max(1, len(topics.dictionary)))),
+            "partition": known.astype(np.int32),
+        }
+    )
     ends = np.cumsum([table.num_rows for table in tables])[:-1]
-    return np.split(number.astype(np.int64), ends), both.take(pa.array(row))
+    return np.split(found.indices.to_numpy().astype(np.int64), ends), keys
+
+
+def _numbered(values: Ints) -> pa.DictionaryArray:
+    """Numbers in the order in which they first occur."""
+    return pa.array(values).dictionary_encode()
+
+
+def place_of_keys(keys: pa.Table) -> Ints:
+    """The place of each share partition of `keys` in the order of (group_id, topic_id, partition)."""
+    order = pc.sort_indices(keys, sort_keys=ORDER).to_numpy()
+    place = np.empty(len(order), np.int64)
+    place[order] = np.arange(len(order))
+    return place
 
 
 def only_keys_of(state: pa.Table, records: pa.Table) -> pa.Table:

@@ -14,8 +14,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from state_model.columnar import fold, schemas
-from state_model.columnar.keys import KEY, ORDER, Ints, number_keys
-from state_model.columnar.values import Loss, state_names
+from state_model.columnar.keys import KEY, ORDER, Ints, number_keys, place_of_keys
+from state_model.columnar.values import Loss, encoded_names, encoded_state_names, state_names
 
 COMPLETENESS_NAMES = ("complete", "provisional", "incomplete", "uncommitted")
 REASON_NAMES = (
@@ -79,23 +79,37 @@ def replay_records(
     `seed` holds SHARE_PARTITION_STATE rows of the same state partition; null starts from nothing. `losses` are the
     ranges that the evidence lacks. The returned state holds every live share partition, seeded ones included, sorted
     by (group_id, topic_id, partition). History comes in log order and closed ranges in the order of their end; with
-    `by_key` both come by (group_id, topic_id, partition), then by log offset, or by first offset and beginning.
+    `by_key` both come by (group_id, topic_id, partition), then by log offset, or by first offset and beginning, and
+    their text is dictionary-encoded: the form in which a writer wants them. Of `records` the columns of
+    schemas.REPLAYED are needed; their text may be dictionary-encoded.
     """
     seed = schemas.SHARE_PARTITION_STATE.empty_table() if seed is None else seed
     memory, key_of_record = _remember(records, seed)
     after, closed = _fold(memory, records, key_of_record, losses, update_limit)
     position = _log_position(records, seed)
     if by_key and records.num_rows:
-        rank = _rank(memory.keys)
-        order = np.lexsort((_ints(records, "log_offset"), rank[key_of_record]))
-        records, after = records.take(pa.array(order)), after[order]
-        firsts, begins = closed[:, fold.C_FIRST], closed[:, fold.C_FROM_AT]
-        closed = closed[np.lexsort((begins, firsts, rank[closed[:, fold.C_KEY]]))]
+        place = place_of_keys(memory.keys)
+        order = _order(place[key_of_record])
+        if order is not None:
+            records, after = records.take(pa.array(order)), after[order]
+        # Ranges of one share partition with the same first offset follow each other: by end is by beginning.
+        order = _order(closed[fold.C_FIRST], place[closed[fold.C_KEY]])
+        closed = closed if order is None else np.take(closed, order, axis=1)
     return Replayed(
-        history=_history(records, after),
-        closed=_closed(memory, closed, position),
+        history=_history(records, after, encoded=by_key),
+        closed=_closed(memory, closed, position, encoded=by_key),
         state=_state(memory, position, log_start_offset),
     )
+
+
+def _order(*columns: Ints) -> Ints | None:
+    """The stable order by integer columns, the last one first; None when they are in it already."""
+    telling = [column for column in columns if len(column) and (column != column[0]).any()]
+    if not telling or (len(telling) == 1 and (telling[0][1:] >= telling[0][:-1]).all()):
+        return None
+    if len(telling) == 1:
+        return np.argsort(telling[0], kind="stable")
+    return np.lexsort(telling)
 
 
 def replay_scalars(
@@ -151,14 +165,6 @@ def _remember(records: pa.Table, seed: pa.Table) -> tuple[_Memory, Ints]:
     memory = _Memory(keys=keys, scalars=scalars, pool=pool, used=0)
     _load(memory, seed, seeded)
     return memory, recorded
-
-
-def _rank(keys: pa.Table) -> Ints:
-    """The place of each share partition in the order of (group_id, topic_id, partition)."""
-    order = pc.sort_indices(keys, sort_keys=ORDER).to_numpy()
-    rank = np.empty(len(order), np.int64)
-    rank[order] = np.arange(len(order))
-    return rank
 
 
 def _load(memory: _Memory, seed: pa.Table, key: Ints) -> None:
@@ -223,7 +229,7 @@ def _fold(
         memory.pool,
         memory.used,
     )
-    return after, closed[:count]
+    return after, closed[:, :count]
 
 
 def _ranges(flat: pa.StructArray) -> Ints:
@@ -255,7 +261,7 @@ def _loss_rows(keys: pa.Table, losses: Sequence[Loss]) -> Ints:
     return np.array(sorted(rows), np.int64).reshape(-1, 4)
 
 
-def _history(records: pa.Table, after: Ints) -> pa.Table:
+def _history(records: pa.Table, after: Ints, *, encoded: bool) -> pa.Table:
     """SHARE_PARTITION_HISTORY: the scalars after each record; null after a tombstone."""
     gone = after[:, fold.PRESENT] == 0
     columns = {
@@ -266,7 +272,7 @@ def _history(records: pa.Table, after: Ints) -> pa.Table:
     columns |= _scalar_columns(after, gone)
     columns["state_batch_count"] = pa.array(after[:, fold.RANGE_COUNT])
     columns |= _completeness_columns(after)
-    return _table(columns, schemas.SHARE_PARTITION_HISTORY)
+    return _table(columns, schemas.SHARE_PARTITION_HISTORY, encoded=encoded)
 
 
 def _scalar_columns(rows: Ints, gone: npt.NDArray[np.bool_]) -> dict[str, pa.Array]:
@@ -285,37 +291,43 @@ def _scalar_columns(rows: Ints, gone: npt.NDArray[np.bool_]) -> dict[str, pa.Arr
 
 
 def _completeness_columns(rows: Ints) -> dict[str, pa.Array]:
-    names = pa.array(COMPLETENESS_NAMES)
-    reasons = pa.array(REASON_NAMES, pa.string())
     return {
-        "completeness": names.take(pa.array(rows[:, fold.COMPLETENESS])),
-        "completeness_reason": reasons.take(pa.array(rows[:, fold.REASON])),
+        "completeness": encoded_names(rows[:, fold.COMPLETENESS], COMPLETENESS_NAMES),
+        "completeness_reason": encoded_names(rows[:, fold.REASON], REASON_NAMES),
     }
 
 
-def _closed(memory: _Memory, closed: Ints, position: tuple[str, int]) -> pa.Table:
+def _closed(memory: _Memory, closed: Ints, position: tuple[str, int], *, encoded: bool) -> pa.Table:
     """DELIVERY_HISTORY rows of ranges that ended."""
-    rank = closed[:, fold.C_PRIORITY]
-    state = pa.array(_state_of(rank).astype(np.int8))
-    keys = memory.keys.take(pa.array(closed[:, fold.C_KEY]))
+    rank = closed[fold.C_PRIORITY]
+    state = _state_of(rank)
+    key = closed[fold.C_KEY]
+    count = len(key)
     columns = {
-        "log_topic_id": pa.repeat(position[0], len(closed)),
-        "state_partition": pa.repeat(position[1], len(closed)),
-        **{name: keys.column(name) for name in KEY},
-        "life_log_offset": closed[:, fold.C_LIFE],
-        "first_offset": closed[:, fold.C_FIRST],
-        "last_offset": closed[:, fold.C_LAST],
+        "log_topic_id": encoded_names(np.zeros(count, np.int64), position[:1]),
+        "state_partition": pa.repeat(position[1], count),
+        **{name: _text_of_keys(memory.keys, name, key) for name in KEY[:2]},
+        "partition": memory.keys.column("partition").to_numpy()[key],
+        "life_log_offset": closed[fold.C_LIFE],
+        "first_offset": closed[fold.C_FIRST],
+        "last_offset": closed[fold.C_LAST],
         "delivery_state": state,
-        "delivery_state_name": state_names(state),
-        "delivery_count": (rank - _state_of(rank)) >> 8,
-        "valid_from_log_offset": closed[:, fold.C_FROM_AT],
-        "valid_from_ms": closed[:, fold.C_FROM_TIME],
-        "valid_to_log_offset": closed[:, fold.C_TO_AT],
-        "valid_to_ms": closed[:, fold.C_TO_TIME],
-        "is_open": pa.repeat(False, len(closed)),
-        "end_reason": pa.array(END_REASONS, pa.string()).take(pa.array(closed[:, fold.C_REASON])),
+        "delivery_state_name": encoded_state_names(state),
+        "delivery_count": _count_of(rank),
+        "valid_from_log_offset": closed[fold.C_FROM_AT],
+        "valid_from_ms": closed[fold.C_FROM_TIME],
+        "valid_to_log_offset": closed[fold.C_TO_AT],
+        "valid_to_ms": closed[fold.C_TO_TIME],
+        "is_open": pa.repeat(False, count),
+        "end_reason": encoded_names(closed[fold.C_REASON], END_REASONS),
     }
-    return _table(columns, schemas.DELIVERY_HISTORY)
+    return _table(columns, schemas.DELIVERY_HISTORY, encoded=encoded)
+
+
+def _text_of_keys(keys: pa.Table, name: str, key: Ints) -> pa.DictionaryArray:
+    """A text column of the share partitions with the numbers `key`, dictionary-encoded."""
+    texts = keys.column(name).combine_chunks().dictionary_encode()
+    return pa.DictionaryArray.from_arrays(pa.array(texts.indices.to_numpy()[key]), texts.dictionary)
 
 
 def _state(memory: _Memory, position: tuple[str, int], log_start_offset: int) -> pa.Table:
@@ -345,12 +357,11 @@ def _dated_batches(memory: _Memory, rows: Ints) -> pa.Array:
     index = np.repeat(rows[:, fold.RANGE_AT] - (ends - counts), counts) + np.arange(total)
     ranges = memory.pool[index] if total else np.zeros((0, 5), np.int64)
     rank = ranges[:, fold.PRIORITY]
-    state = _state_of(rank)
     columns = (
         ranges[:, fold.FIRST],
         ranges[:, fold.LAST],
-        state,
-        (rank - state) >> 8,
+        _state_of(rank),
+        _count_of(rank),
         ranges[:, fold.FROM_AT],
         ranges[:, fold.FROM_TIME],
     )
@@ -363,9 +374,14 @@ def _dated_batches(memory: _Memory, rows: Ints) -> pa.Array:
     return pa.ListArray.from_arrays(pa.array(offsets), flat, type=pa.list_(schemas.DATED_BATCH))
 
 
-def _state_of(rank: Ints) -> Ints:
-    """The delivery state inside a priority (a signed byte)."""
-    return ((rank + 128) & 255) - 128
+def _state_of(rank: Ints) -> npt.NDArray[np.int8]:
+    """The delivery state inside a priority: its lowest byte, signed."""
+    return rank.astype(np.int8)
+
+
+def _count_of(rank: Ints) -> npt.NDArray[np.int16]:
+    """The delivery count inside a priority."""
+    return ((rank + 128) >> 8).astype(np.int16)
 
 
 def _log_position(records: pa.Table, seed: pa.Table) -> tuple[str, int]:
@@ -383,14 +399,24 @@ def _ints(table: pa.Table, name: str) -> Ints:
 
 def _codes(column: pa.ChunkedArray, names: Sequence[str | None]) -> Ints:
     """Position of each value in `names` as int64; null stands for the position of None."""
-    index = pc.index_in(column, value_set=pa.array(names, pa.string()))
-    return np.ascontiguousarray(index.to_numpy().astype(np.int64))
+    known = pa.array(names, pa.string())
+    if not pa.types.is_dictionary(column.type):
+        return np.ascontiguousarray(pc.index_in(column, value_set=known).to_numpy().astype(np.int64))
+    whole = column.unify_dictionaries().combine_chunks()
+    places: Ints = pc.index_in(whole.dictionary, value_set=known).to_numpy().astype(np.int64)
+    found: Ints = places[whole.indices.to_numpy()]
+    return found
 
 
-def _table(columns: dict[str, Any], schema: pa.Schema) -> pa.Table:
+def _table(columns: dict[str, Any], schema: pa.Schema, *, encoded: bool = False) -> pa.Table:
+    """A table of `schema`; with `encoded`, text that is dictionary-encoded stays so."""
     arrays = []
+    fields = []
     for field in schema:
         value = columns[field.name]
         array = pa.array(np.ascontiguousarray(value)) if isinstance(value, np.ndarray) else value
+        if encoded and pa.types.is_dictionary(array.type):
+            field = field.with_type(array.type)
         arrays.append(array.cast(field.type))
-    return pa.Table.from_arrays(arrays, schema=schema)
+        fields.append(field)
+    return pa.Table.from_arrays(arrays, schema=pa.schema(fields))

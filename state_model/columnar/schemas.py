@@ -73,6 +73,23 @@ SHARE_RECORD = pa.schema(
     ]
 )
 
+REPLAYED = pa.schema(
+    [
+        field.with_type(pa.dictionary(pa.int32(), pa.string())) if pa.types.is_string(field.type) else field
+        for field in SHARE_RECORD
+        if field.name
+        not in (
+            "value_version",
+            "unknown_tags",
+            "trailing_bytes",
+            "record_bytes",
+            "log_leader_epoch",
+            "below_log_start",
+        )
+    ]
+)
+"""What replay reads of SHARE_RECORD, text dictionary-encoded."""
+
 SCALARS = [
     column("snapshot_epoch", pa.int32(), "snapshot epoch of the state"),
     column("state_epoch", pa.int32(), "state epoch of the state"),
@@ -168,7 +185,6 @@ SHARE_PARTITION_STATE = pa.schema(
         *COMPLETENESS,
     ]
 )
-
 PLACED_STATE = SHARE_PARTITION_STATE.append(
     column(
         "misplaced",

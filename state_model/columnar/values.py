@@ -1,11 +1,16 @@
 """Words of replay that need no kernel: what is missing from a log, names of delivery states."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
+import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
-import pyarrow.compute as pc
 
 STATE_NAMES = ("AVAILABLE", "ACQUIRED", "ACKNOWLEDGED", "ARCHIVING", "ARCHIVED")
+NAME_OF_BYTE = (*STATE_NAMES, *(f"UNKNOWN({i if i < 128 else i - 256})" for i in range(len(STATE_NAMES), 256)))
+"""Names of delivery states by their id as an unsigned byte."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -23,8 +28,21 @@ class Loss:
     partition: int | None = None
 
 
+def encoded_names(codes: npt.NDArray[np.integer[Any]], names: Sequence[str | None]) -> pa.DictionaryArray:
+    """`names[code]` for each code, dictionary-encoded; the dictionary holds what occurs, in the order of `names`."""
+    used = np.bincount(codes, minlength=len(names)) > 0
+    known = used & np.array([name is not None for name in names])
+    index = (np.cumsum(known) - 1).astype(np.int32)[codes]
+    unknown = None if known[used].all() else ~known[codes]
+    dictionary = pa.array([name for name, kept in zip(names, known, strict=True) if kept], pa.string())
+    return pa.DictionaryArray.from_arrays(pa.array(index, mask=unknown), dictionary)
+
+
+def encoded_state_names(states: npt.NDArray[np.int8]) -> pa.DictionaryArray:
+    """Names of delivery states, dictionary-encoded; an id that Kafka does not know becomes UNKNOWN(id)."""
+    return encoded_names(states.view(np.uint8), NAME_OF_BYTE)
+
+
 def state_names(states: pa.Array) -> pa.Array:
-    """Names of delivery states; an id that Kafka does not know becomes UNKNOWN(id)."""
-    table = [STATE_NAMES[i] if 0 <= i < len(STATE_NAMES) else f"UNKNOWN({i})" for i in range(-128, 128)]
-    index = pc.add(pc.cast(states, pa.int32()), 128)
-    return pa.array(table).take(index)
+    """Names of delivery states (int8); an id that Kafka does not know becomes UNKNOWN(id)."""
+    return encoded_state_names(states.to_numpy()).dictionary_decode()

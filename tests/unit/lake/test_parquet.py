@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lake import delta, parquet
-from lake.parquet import FIRST_MS, LAST_MS, ParquetSink, conform, guarded_time, write_rows
+from lake.parquet import FIRST_MS, LAST_MS, TEXT, ParquetSink, conform, guarded_time, write_rows
 from lake.tables import NAME, TABLES, TIME
 
 TABLE = TABLES["silver.name"]
@@ -26,8 +26,24 @@ def names(*topics: str, valid_from_ms: int | None = None) -> pa.Table:
 def test_columns_come_in_the_tables_order_with_its_types_and_constants() -> None:
     shuffled = names("b").select(["topic", "source", "valid_from_ms", "topic_id"])
     conformed = conform(shuffled, TABLE.schema, CONSTANTS)
-    assert conformed.schema == TABLE.schema
-    assert conformed.to_pylist()[0]["cluster_id"] == "c"
+    assert conformed.schema.field("cluster_id").type == TEXT  # one value in every row: written as a dictionary of one
+    plain = conformed.cast(TABLE.schema)
+    assert plain.to_pylist()[0]["cluster_id"] == "c"
+    assert plain.drop_columns(["cluster_id"]).schema == conformed.drop_columns(["cluster_id"]).schema
+
+
+def test_text_is_written_the_same_whether_it_comes_encoded_or_not(tmp_path: Path) -> None:
+    plain = names("b", "a", "b")
+    index = plain.schema.get_field_index("topic")
+    encoded = plain.set_column(index, "topic", plain.column("topic").dictionary_encode())
+    with ParquetSink(tmp_path, TABLE, constants={}) as sink:
+        sink.write(plain, **CONSTANTS)
+        sink.write(encoded, **CONSTANTS)
+    (file,) = sink.files
+    found = pq.read_table(delta.table_path(tmp_path, TABLE.name) / file.path)
+    assert found.schema.field("topic").type == pa.string()
+    assert found.slice(0, 3).equals(found.slice(3))
+    assert (file.stats["minValues"]["topic"], file.stats["maxValues"]["topic"]) == ("a", "b")
 
 
 def test_a_missing_column_and_a_value_that_does_not_fit_are_refused() -> None:

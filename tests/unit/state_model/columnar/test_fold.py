@@ -55,7 +55,7 @@ def test_the_canonical_form_is_the_pointwise_maximum(batches):
 def test_merging_is_the_pointwise_maximum_above_the_start_offset(old, new, start):
     (left, left_count), (right, right_count) = canonical(old), canonical(new)
     out = np.zeros((2 * (left_count + right_count) + 4, 5), np.int64)
-    count = fold.merged(left, left_count, right, right_count, start, out)
+    count = fold.merged(left, 0, left_count, right, right_count, start, out)
     assert ranges(out, count) == expected(pointwise_maximum(prune((*old, *new), start)))
 
 
@@ -63,8 +63,8 @@ def test_merging_is_the_pointwise_maximum_above_the_start_offset(old, new, start
 def test_merging_knows_no_order(one, other):
     (left, left_count), (right, right_count) = canonical(one), canonical(other)
     there, back = (np.zeros((2 * (left_count + right_count) + 4, 5), np.int64) for _ in range(2))
-    count = fold.merged(left, left_count, right, right_count, NOT_DETERMINED, there)
-    assert count == fold.merged(right, right_count, left, left_count, NOT_DETERMINED, back)
+    count = fold.merged(left, 0, left_count, right, right_count, NOT_DETERMINED, there)
+    assert count == fold.merged(right, 0, right_count, left, left_count, NOT_DETERMINED, back)
     assert ranges(there, count) == ranges(back, count)
 
 
