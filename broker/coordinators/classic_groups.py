@@ -32,6 +32,10 @@ from broker.ports import Timers
 from state_model.group_records import GroupRecord
 from state_model.group_schemas import GroupKind
 
+MAX_GROUPS = 100_000
+MAX_PENDING_JOINS = 10_000
+"""Ids of groups and requests for member ids are the client's to make: more than these are refused."""
+
 _log = logging.getLogger(__name__)
 
 
@@ -160,11 +164,16 @@ class ClassicGroups:
             return ErrorCode.invalid_session_timeout
         if self._log.ids.kind(request.group_id) not in (None, GroupKind.CLASSIC):
             return ErrorCode.inconsistent_group_protocol
-        if request.member_id and request.group_id not in self._groups:
-            return ErrorCode.unknown_member_id
+        if request.group_id not in self._groups:
+            if request.member_id:
+                return ErrorCode.unknown_member_id
+            if len(self._groups) >= MAX_GROUPS:
+                return ErrorCode.coordinator_not_available
         return ErrorCode.none
 
     def _has_room(self, group: ClassicGroup, member_id: str) -> bool:
+        if not member_id and len(group.pending_joins) >= MAX_PENDING_JOINS:
+            return False
         if group.state is GroupState.EMPTY:
             return True
         if group.state is not GroupState.PREPARING_REBALANCE:
@@ -297,6 +306,9 @@ class ClassicGroups:
     def get(self, group_id: str) -> ClassicGroup | None:
         """A group, to look at."""
         return self._groups.get(group_id)
+
+    def __len__(self) -> int:
+        return len(self._groups)
 
     def __iter__(self) -> Iterator[ClassicGroup]:
         return iter(list(self._groups.values()))

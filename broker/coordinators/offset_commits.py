@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from kio.schema.errors import ErrorCode
 
 from broker.coordinators.classic_group import ClassicGroup, GroupState
-from broker.coordinators.classic_groups import ClassicGroups, MemberCall, member_error
+from broker.coordinators.classic_groups import MAX_GROUPS, ClassicGroups, MemberCall, member_error
 from broker.coordinators.group_log import GroupLog
 from broker.coordinators.group_offsets import Offsets
 from broker.errors import ProducerFencedError, RecordTooLargeError, StorageError
@@ -98,7 +98,7 @@ class OffsetCommits:
         group = self._groups.get(call.group_id)
         if group is None:
             if call.generation_id < 0:
-                return ErrorCode.none
+                return self._new_group_error()
             return ErrorCode.group_id_not_found if version >= 9 else ErrorCode.illegal_generation
         if _is_nobody(call) and group.state is not GroupState.EMPTY:
             return ErrorCode.unknown_member_id
@@ -112,8 +112,11 @@ class OffsetCommits:
             return ErrorCode.group_id_not_found
         group = self._groups.get(call.group_id)
         if group is None:
-            return ErrorCode.none if call.generation_id < 0 else ErrorCode.illegal_generation
+            return self._new_group_error() if call.generation_id < 0 else ErrorCode.illegal_generation
         return _committer_error(group, call)
+
+    def _new_group_error(self) -> ErrorCode:
+        return ErrorCode.coordinator_not_available if len(self._groups) >= MAX_GROUPS else ErrorCode.none
 
     def _is_foreign(self, group_id: str) -> bool:
         return self._log.ids.kind(group_id) not in (None, GroupKind.CLASSIC)
