@@ -1,0 +1,1 @@
+"""Configuration in Kafka's names: of the broker, of topics, of groups."""

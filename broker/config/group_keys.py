@@ -1,0 +1,101 @@
+"""The configurations of share groups (resource type 32), with the broker's bounds (Kafka's GroupConfig)."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from broker.config.definitions import Definition, Kind, table
+from broker.config.durations import duration_ms
+from broker.errors import ConfigError
+
+BY_DURATION = "by_duration:"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Bounded:
+    """The broker's configurations that bound one of a group."""
+
+    low: str
+    high: str
+
+
+def _offset_reset(text: str) -> str | None:
+    """What is wrong with a share.auto.offset.reset."""
+    if text in ("earliest", "latest"):
+        return None
+    if text.startswith(BY_DURATION):
+        try:
+            duration_ms(text.removeprefix(BY_DURATION))
+        except ConfigError:
+            return f"takes {BY_DURATION} with a positive duration such as PT1H30M"
+        return None
+    return f"takes earliest, latest or {BY_DURATION}PnDTnHnMn.nS"
+
+
+def _bounded(name: str, low: int, doc: str) -> Definition:
+    return Definition(
+        name=f"share.{name}",
+        kind=Kind.INT,
+        default=None,
+        doc=doc,
+        low=low,
+        is_dynamic=True,
+        synonyms=((f"group.share.{name}", 1),),
+    )
+
+
+_BOUNDED = {
+    "session.timeout.ms": (1, "Silence after which a member has left."),
+    "heartbeat.interval.ms": (1, "How often members report."),
+    "record.lock.duration.ms": (1_000, "How long an acquired record stays locked."),
+    "delivery.count.limit": (2, "Deliveries after which a record is given up."),
+    "partition.max.record.locks": (100, "Records in flight of a share partition."),
+    "assignment.interval.ms": (0, "Shortest time between two assignments."),
+}
+
+BOUNDS: Mapping[str, Bounded] = {
+    f"share.{name}": Bounded(low=f"group.share.min.{name}", high=f"group.share.max.{name}") for name in _BOUNDED
+}
+
+GROUP: Mapping[str, Definition] = table(
+    (
+        *(_bounded(name, low, doc) for name, (low, doc) in _BOUNDED.items()),
+        Definition(
+            name="share.auto.offset.reset",
+            kind=Kind.STRING,
+            default="latest",
+            check=_offset_reset,
+            is_dynamic=True,
+            doc="Where a share partition without a start offset begins.",
+        ),
+        Definition(
+            name="share.isolation.level",
+            kind=Kind.STRING,
+            default="read_uncommitted",
+            is_dynamic=True,
+            choices=("read_committed", "read_uncommitted"),
+            doc="Whether records of open transactions are delivered.",
+        ),
+        Definition(
+            name="share.renew.acknowledge.enable",
+            kind=Kind.BOOLEAN,
+            default=True,
+            is_dynamic=True,
+            doc="Whether members may renew their locks.",
+        ),
+        Definition(
+            name="errors.deadletterqueue.topic.name",
+            kind=Kind.STRING,
+            default="",
+            is_dynamic=True,
+            doc="Where records go that the group gave up; empty: nowhere. Needs share.version 2.",
+        ),
+        Definition(
+            name="errors.deadletterqueue.copy.record.enable",
+            kind=Kind.BOOLEAN,
+            default=False,
+            is_dynamic=True,
+            doc="Whether dead letters carry key and value.",
+        ),
+    )
+)
+"""All of them by name."""

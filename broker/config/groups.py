@@ -1,0 +1,86 @@
+"""The configuration of share groups: checked when it is changed, within the broker's bounds when it is used."""
+
+from collections.abc import Callable, Mapping
+from typing import Literal
+
+from broker.config.durations import duration_ms
+from broker.config.group_keys import BOUNDS, BY_DURATION, GROUP
+from broker.config.settings import Settings, parse_all
+from broker.errors import ConfigError
+from broker.ports import IsolationLevel, ShareGroupSettings
+
+DEAD_LETTERS_SHARE_VERSION = 2
+
+
+def check_group(settings: Settings, own: Mapping[str, str]) -> None:
+    """Raise ConfigError for configurations of a group that Kafka refuses."""
+    values = parse_all(GROUP, own)
+    for name, bounds in BOUNDS.items():
+        low, high = settings.integer(bounds.low), settings.integer(bounds.high)
+        value = values.get(name)
+        if isinstance(value, int) and not low <= value <= high:
+            raise ConfigError(f"{name}={value!r}: takes an integer from {low} to {high}")
+    session, heartbeat = (
+        _number(settings, values, f"share.{name}") for name in ("session.timeout.ms", "heartbeat.interval.ms")
+    )
+    if session <= heartbeat:
+        raise ConfigError(f"share.session.timeout.ms={session} must be above share.heartbeat.interval.ms={heartbeat}")
+
+
+def group_chain(settings: Settings, name: str) -> str | None:
+    """The text in force of a group's key that the group itself does not set."""
+    definition = GROUP[name]
+    if definition.synonyms:
+        return settings.setting(definition.synonyms[0][0]).text
+    return definition.text(definition.default)
+
+
+class ShareGroups:
+    """The settings in force of each share group (broker.ports.GroupSettings)."""
+
+    def __init__(
+        self, settings: Settings, group_config: Callable[[str], Mapping[str, str]], share_version: Callable[[], int]
+    ) -> None:
+        self._settings = settings
+        self._group_config = group_config
+        self._share_version = share_version
+
+    def __call__(self, group_id: str) -> ShareGroupSettings:
+        """The settings of a group, as they are now."""
+        settings = self._settings
+        values = parse_all(GROUP, self._group_config(group_id))
+        isolation: IsolationLevel = (
+            "read_committed" if values.get("share.isolation.level") == "read_committed" else "read_uncommitted"
+        )
+        return ShareGroupSettings(
+            session_timeout_ms=_number(settings, values, "share.session.timeout.ms"),
+            heartbeat_interval_ms=_number(settings, values, "share.heartbeat.interval.ms"),
+            record_lock_duration_ms=_number(settings, values, "share.record.lock.duration.ms"),
+            delivery_count_limit=_number(settings, values, "share.delivery.count.limit"),
+            partition_max_record_locks=_number(settings, values, "share.partition.max.record.locks"),
+            auto_offset_reset=_reset(str(values.get("share.auto.offset.reset", "latest"))),
+            isolation_level=isolation,
+            renew_acknowledge_enable=bool(values.get("share.renew.acknowledge.enable", True)),
+            assignment_interval_ms=_number(settings, values, "share.assignment.interval.ms"),
+            dead_letter_topic=self._dead_letter_topic(values),
+            dead_letter_copy_record=bool(values.get("errors.deadletterqueue.copy.record.enable", False)),
+        )
+
+    def _dead_letter_topic(self, values: Mapping[str, object]) -> str | None:
+        name = str(values.get("errors.deadletterqueue.topic.name", ""))
+        return name if name and self._share_version() >= DEAD_LETTERS_SHARE_VERSION else None
+
+
+def _number(settings: Settings, values: Mapping[str, object], name: str) -> int:
+    """A number of a group within the broker's bounds, which may have become narrower since."""
+    bounds = BOUNDS[name]
+    value = values.get(name)
+    if not isinstance(value, int):
+        return settings.integer(f"group.{name}")
+    return min(max(value, settings.integer(bounds.low)), settings.integer(bounds.high))
+
+
+def _reset(text: str) -> Literal["earliest", "latest"] | int:
+    if text.startswith(BY_DURATION):
+        return duration_ms(text.removeprefix(BY_DURATION))
+    return "earliest" if text == "earliest" else "latest"

@@ -1,0 +1,206 @@
+"""The configuration in force: what was given at start, what was changed since, and the defaults."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from enum import IntEnum
+
+from broker.config.broker_keys import BROKER
+from broker.config.definitions import Definition, Value
+from broker.config.known_keys import is_ignored
+from broker.config.topic_keys import TOPIC
+from broker.errors import ConfigError
+
+
+class Source(IntEnum):
+    """Where a value comes from, with the number that DescribeConfigs gives it."""
+
+    TOPIC = 1
+    DYNAMIC_BROKER = 2
+    DYNAMIC_DEFAULT_BROKER = 3
+    STATIC_BROKER = 4
+    DEFAULT = 5
+    GROUP = 8
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Setting:
+    """One value in force: its text (null when there is none), whose name it was given under, and where."""
+
+    name: str
+    text: str | None
+    source: Source
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GivenKeys:
+    """What of the given keys has no effect: those that Kafka knows, and those that nobody knows."""
+
+    ignored: tuple[str, ...]
+    unknown: tuple[str, ...]
+
+
+class Settings:
+    """The broker's configuration under Kafka's names.
+
+    `given` is the text of each key that was given at start. Raises ConfigError for a value that can't be used.
+    """
+
+    def __init__(self, given: Mapping[str, str] | None = None) -> None:
+        self._given = {key: text for key, text in (given or {}).items() if key in BROKER}
+        self._dynamic: dict[str, tuple[str, Source]] = {}
+        self._values: dict[str, Value] = {}
+        without_effect = [key for key in given or {} if key not in BROKER]
+        self.given_keys = GivenKeys(
+            ignored=tuple(sorted(key for key in without_effect if is_ignored(key))),
+            unknown=tuple(sorted(key for key in without_effect if not is_ignored(key))),
+        )
+        self._refresh()
+
+    def value(self, name: str) -> Value:
+        """The value in force of a key."""
+        return self._values[name]
+
+    def integer(self, name: str) -> int:
+        """The value of an integer key that always has one."""
+        value = self._values[name]
+        assert isinstance(value, int), name
+        return value
+
+    def flag(self, name: str) -> bool:
+        """The value of a boolean key."""
+        value = self._values[name]
+        assert isinstance(value, bool), name
+        return value
+
+    def text(self, name: str) -> str:
+        """The value of a text key; empty when there is none."""
+        value = self._values[name]
+        return "" if value is None else str(value)
+
+    def names(self, name: str) -> tuple[str, ...]:
+        """The value of a list key."""
+        value = self._values[name]
+        assert isinstance(value, tuple), name
+        return value
+
+    def change(self, dynamic: Mapping[str, tuple[str, Source]]) -> None:
+        """Put these in force instead of all that was changed before.
+
+        Raises:
+            ConfigError: one can't be used; everything stays as it was.
+        """
+        before, self._dynamic = self._dynamic, dict(dynamic)
+        try:
+            self._refresh()
+        except ConfigError:
+            self._dynamic = before
+            self._refresh()
+            raise
+
+    def setting(self, name: str) -> Setting:
+        """The value in force with its source."""
+        if name in self._dynamic:
+            text, source = self._dynamic[name]
+            return Setting(name=name, text=text, source=source)
+        if name in self._given:
+            return Setting(name=name, text=self._given[name], source=Source.STATIC_BROKER)
+        definition = BROKER[name]
+        return Setting(name=name, text=definition.text(definition.default), source=Source.DEFAULT)
+
+    def chain(self, name: str) -> list[Setting]:
+        """The values of a key, the one in force first, the default last."""
+        found = [self.setting(name)]
+        if found[0].source in (Source.DYNAMIC_BROKER, Source.DYNAMIC_DEFAULT_BROKER) and name in self._given:
+            found.append(Setting(name=name, text=self._given[name], source=Source.STATIC_BROKER))
+        default = BROKER[name].text(BROKER[name].default)
+        if found[-1].source is not Source.DEFAULT and default is not None:
+            found.append(Setting(name=name, text=default, source=Source.DEFAULT))
+        return found
+
+    def topic_chain(self, name: str, own: Mapping[str, str]) -> list[Setting]:
+        """The values of a topic's key, strongest first; `own` is what the topic itself sets."""
+        definition = TOPIC[name]
+        found = [Setting(name=name, text=own[name], source=Source.TOPIC)] if name in own else []
+        for synonym, factor in definition.synonyms:
+            for setting in self.chain(synonym):
+                if setting.text is not None and setting.source is not Source.DEFAULT:
+                    text = setting.text if factor == 1 else _scaled(setting.text, factor)
+                    found.append(Setting(name=synonym, text=text, source=setting.source))
+        found.append(Setting(name=name, text=definition.text(definition.default), source=Source.DEFAULT))
+        return found
+
+    def topic_config(self, own: Mapping[str, str]) -> dict[str, str]:
+        """All configurations in force of a topic that sets `own`."""
+        config = {}
+        for name in TOPIC:
+            text = self.topic_chain(name, own)[0].text
+            if text is not None:
+                config[name] = text
+        return config
+
+    def _refresh(self) -> None:
+        values = {name: definition.default for name, definition in BROKER.items()}
+        for name, text in self._given.items():
+            values[name] = BROKER[name].parse(text)
+        for name, (text, _) in self._dynamic.items():
+            values[name] = BROKER[name].parse(text)
+        _check_bounds(values)
+        self._values = values
+
+
+def _scaled(text: str, factor: int) -> str:
+    """A number in a finer unit; negative ones mean for ever in every unit."""
+    number = int(text)
+    return str(number * factor if number >= 0 else -1)
+
+
+def _check_bounds(values: Mapping[str, Value]) -> None:
+    """The checks between keys that Kafka makes at start (ShareGroupConfig, GroupCoordinatorConfig)."""
+    for name in (
+        "delivery.count.limit",
+        "record.lock.duration.ms",
+        "partition.max.record.locks",
+        "session.timeout.ms",
+        "heartbeat.interval.ms",
+        "assignment.interval.ms",
+    ):
+        low, value, high = (f"group.share.{part}{name}" for part in ("min.", "", "max."))
+        _ascending(values, low, value)
+        _ascending(values, value, high)
+    _ascending(values, "group.share.heartbeat.interval.ms", "group.share.session.timeout.ms", strictly=True)
+    _ascending(values, "group.min.session.timeout.ms", "group.max.session.timeout.ms")
+
+
+def _ascending(values: Mapping[str, Value], low: str, high: str, *, strictly: bool = False) -> None:
+    smaller, larger = values[low], values[high]
+    assert isinstance(smaller, int)
+    assert isinstance(larger, int)
+    if smaller > larger or (strictly and smaller == larger):
+        raise ConfigError(f"{low}={smaller} must be {'below' if strictly else 'at most'} {high}={larger}")
+
+
+def parse_all(definitions: Mapping[str, Definition], own: Mapping[str, str]) -> dict[str, Value]:
+    """The values of a topic's or a group's configurations.
+
+    Raises:
+        ConfigError: an unknown key, or a value that can't be used.
+    """
+    for name in own:
+        if name not in definitions:
+            raise ConfigError(f"unknown configuration {name}")
+    return {name: definitions[name].parse(text) for name, text in own.items()}
+
+
+def given_overrides(pairs: Iterable[str]) -> dict[str, str]:
+    """Keys and values of texts `key=value`.
+
+    Raises:
+        ConfigError: one has no `=`.
+    """
+    overrides = {}
+    for pair in pairs:
+        key, parted, text = pair.partition("=")
+        if not parted or not key.strip():
+            raise ConfigError(f"{pair!r} is no key=value")
+        overrides[key.strip()] = text
+    return overrides

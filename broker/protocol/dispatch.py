@@ -1,0 +1,91 @@
+"""From a frame to the pieces of its answer: decode, find the handler, encode."""
+
+import logging
+from collections.abc import Awaitable, Mapping
+from typing import Any
+
+from kio.schema.errors import ErrorCode
+
+from broker.errors import FrameError
+from broker.protocol.api_keys import ApiKey
+from broker.protocol.messages import (
+    Bytes,
+    Request,
+    UnsupportedVersionError,
+    decode_request,
+    encode_answer,
+    has_error_code,
+)
+from broker.protocol.registry import Answer, Api, ClientConnection, RequestContext
+
+_log = logging.getLogger(__name__)
+
+Pieces = list[Bytes]
+
+
+class Dispatcher:
+    """Answers frames with the handlers of a table."""
+
+    def __init__(self, broker: Any, apis: Mapping[int, Api]) -> None:
+        self._broker = broker
+        self._apis = apis
+
+    def dispatch(
+        self, frame: bytes, connection: ClientConnection, client_host: str
+    ) -> Pieces | Awaitable[Pieces | None] | None:
+        """The pieces of the response frame, at once or when they are there; None when the request wants no response.
+
+        Raises:
+            FrameError: the connection is to be closed; the bytes are no request that is answered here.
+        """
+        try:
+            request = decode_request(frame, self._is_supported)
+        except UnsupportedVersionError as error:
+            return self._refuse_version(error)
+        context = RequestContext(
+            api_key=request.api_key,
+            api_version=request.api_version,
+            client_id=request.client_id,
+            client_host=client_host,
+            connection=connection,
+        )
+        try:
+            outcome = self._apis[request.api_key].handler(self._broker, request.body, context)
+        except Exception as error:
+            return self._failed(request, error)
+        if outcome is None or isinstance(outcome, Mapping):
+            return self._encode(request, outcome)
+        return self._encode_later(request, outcome)
+
+    def _is_supported(self, api_key: int, version: int) -> bool:
+        api = self._apis.get(api_key)
+        return api is not None and api.has(version)
+
+    def _refuse_version(self, error: UnsupportedVersionError) -> Pieces:
+        """Kafka answers too new an ApiVersions in the layout of version 0, so that the client can ask again."""
+        api = self._apis.get(ApiKey.API_VERSIONS)
+        if error.api_key != ApiKey.API_VERSIONS or api is None:
+            raise FrameError(str(error)) from error
+        versions = {"api_key": api.key, "min_version": api.first_version, "max_version": api.last_version}
+        answer = {"error_code": ErrorCode.unsupported_version, "api_keys": [versions]}
+        return encode_answer(ApiKey.API_VERSIONS, 0, error.correlation_id, answer)
+
+    def _encode(self, request: Request, answer: Answer | None) -> Pieces | None:
+        if answer is None:
+            return None
+        return encode_answer(request.api_key, request.api_version, request.correlation_id, answer)
+
+    async def _encode_later(self, request: Request, outcome: Awaitable[Answer | None]) -> Pieces | None:
+        try:
+            answer = await outcome
+        except Exception as error:
+            return self._failed(request, error)
+        return self._encode(request, answer)
+
+    def _failed(self, request: Request, error: Exception) -> Pieces:
+        """UNKNOWN_SERVER_ERROR where the response has room for it; else the connection is closed."""
+        _log.error("API %d version %d failed", request.api_key, request.api_version, exc_info=error)
+        if not has_error_code(request.api_key, request.api_version):
+            raise FrameError(f"API {request.api_key} failed: {error}") from error
+        answer = {"error_code": ErrorCode.unknown_server_error}
+        return encode_answer(request.api_key, request.api_version, request.correlation_id, answer)

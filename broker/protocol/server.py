@@ -1,0 +1,138 @@
+"""The listening sockets and all connections, with the limits that keep clients from taking the broker down."""
+
+import asyncio
+import logging
+from collections.abc import Awaitable
+from dataclasses import dataclass
+
+from broker.errors import BrokerError
+from broker.protocol.connection import Connection
+from broker.protocol.dispatch import Dispatcher, Pieces
+from broker.protocol.registry import ClientConnection
+
+_log = logging.getLogger(__name__)
+
+STOP_GRACE_S = 2.0
+IDLE_CHECKS = 4
+
+
+class ListenError(BrokerError):
+    """Raised when a listener's address can't be bound."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Limits:
+    """`held_bytes_max` bounds what all connections together hold of unfinished frames and unsent answers."""
+
+    frame_bytes_max: int = 100 << 20
+    held_bytes_max: int = 200 << 20
+    connections_max: int = 2**31 - 1
+    connections_per_host_max: int = 2**31 - 1
+    idle_ms: int = 600_000
+    backlog: int = 50
+
+
+class Server:
+    """Serves connections with a dispatcher (connection.Host)."""
+
+    def __init__(self, dispatcher: Dispatcher, limits: Limits) -> None:
+        self._dispatcher = dispatcher
+        self._limits = limits
+        self.frame_bytes_max = limits.frame_bytes_max
+        self._servers: list[asyncio.Server] = []
+        self._connections: set[Connection] = set()
+        self._last_id = 0
+        self._held_bytes = 0
+        self._idle_check: asyncio.TimerHandle | None = None
+        self._all_closed = asyncio.Event()
+
+    @property
+    def connections(self) -> int:
+        """How many clients are connected."""
+        return len(self._connections)
+
+    async def listen(self, host: str, port: int) -> int:
+        """Listen on an address and return its port, which the system picks for port 0.
+
+        Raises:
+            ListenError: the address can't be bound.
+        """
+        loop = asyncio.get_running_loop()
+        try:
+            server = await loop.create_server(self._connect, host, port, backlog=self._limits.backlog)
+        except OSError as error:
+            raise ListenError(f"can't listen on {host}:{port}: {error.strerror or error}") from error
+        self._servers.append(server)
+        if self._idle_check is None and self._limits.idle_ms > 0:
+            self._close_idle()
+        return int(server.sockets[0].getsockname()[1])
+
+    async def stop(self) -> None:
+        """Take no more connections, give up waiting requests, send what is on its way, close."""
+        for server in self._servers:
+            server.close()
+        if self._idle_check is not None:
+            self._idle_check.cancel()
+        for connection in list(self._connections):
+            connection.cancel()
+        if self._connections:
+            self._all_closed.clear()
+            try:
+                await asyncio.wait_for(self._all_closed.wait(), STOP_GRACE_S)
+            except TimeoutError:
+                for connection in list(self._connections):
+                    connection.abort()
+        self._servers.clear()
+
+    # What connections ask (connection.Host).
+
+    def dispatch(
+        self, frame: bytes, connection: ClientConnection, client_host: str
+    ) -> Pieces | Awaitable[Pieces | None] | None:
+        """Answer a frame."""
+        return self._dispatcher.dispatch(frame, connection, client_host)
+
+    def opened(self, connection: Connection) -> bool:
+        """Whether there is room for one more connection; it counts from now on."""
+        limits = self._limits
+        has_room = len(self._connections) < limits.connections_max
+        if has_room and limits.connections_per_host_max < limits.connections_max:
+            same_host = sum(other.client_host == connection.client_host for other in self._connections)
+            has_room = same_host < limits.connections_per_host_max
+        if not has_room:
+            _log.warning("a connection from %s is refused: too many connections", connection.client_host)
+        self._connections.add(connection)
+        return has_room
+
+    def closed(self, connection: Connection) -> None:
+        """It has gone."""
+        self._connections.discard(connection)
+        if not self._connections:
+            self._all_closed.set()
+
+    def held(self, connection: Connection, change_bytes: int) -> None:
+        """Keep what all connections hold below the limit: whoever holds most has to go."""
+        self._held_bytes += change_bytes
+        if self._held_bytes > self._limits.held_bytes_max:
+            largest = max(self._connections, key=lambda one: one.held_bytes, default=connection)
+            _log.warning(
+                "connection %d from %s is closed: it holds %d of %d bytes, more than %d in all",
+                *(largest.id, largest.client_host, largest.held_bytes, self._held_bytes),
+                self._limits.held_bytes_max,
+            )
+            largest.abort()
+
+    def _connect(self) -> Connection:
+        self._last_id += 1
+        return Connection(self, self._last_id)
+
+    def _close_idle(self) -> None:
+        """Close who has been silent for too long; one timer for all connections."""
+        loop = asyncio.get_running_loop()
+        idle_s = self._limits.idle_ms / 1000
+        now_s = loop.time()
+        for connection in list(self._connections):
+            if not connection.is_busy and now_s - connection.last_active_s > idle_s:
+                _log.info("connection %d from %s was idle and is closed", connection.id, connection.client_host)
+                connection.close()
+        self._idle_check = loop.call_later(idle_s / IDLE_CHECKS, self._close_idle)
