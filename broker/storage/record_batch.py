@@ -14,7 +14,7 @@ from typing import Final, NamedTuple
 from crc32c import crc32c
 
 from broker.errors import CorruptBatchError, InvalidRecordError, InvalidTimestampError
-from broker.ports import Record
+from broker.ports import BatchSpan, Record
 from kafka_log import codecs
 
 HEADER_BYTES: Final = 61
@@ -30,6 +30,7 @@ ABORT, COMMIT = 0, 1
 NO_PRODUCER_ID: Final = -1
 
 _HEADER: Final = Struct(">qiibIhiqqqhii")
+_SPAN: Final = Struct(">qi9xhi16xq")
 _HEAD: Final = Struct(">qii")
 _CHECKED: Final = Struct(">hiqqqhii")
 _PREFIX: Final = Struct(">qiibI")
@@ -95,11 +96,14 @@ class BatchHeader(NamedTuple):
         return (self.base_sequence + self.last_offset_delta) & _INT32_MAX if self.base_sequence >= 0 else -1
 
 
-def read_header(data: Buffer, position: int = 0) -> BatchHeader | None:
-    """The header at a position; None where it is cut short or can't be one. The checksum is not looked at."""
+def read_header(data: Buffer, position: int = 0, *, origin: int = 0) -> BatchHeader | None:
+    """The header at a position; None where it is cut short or can't be one. The checksum is not looked at.
+
+    origin: where `data` starts in its file, for the header's own position.
+    """
     if len(data) - position < HEADER_BYTES:
         return None
-    header = BatchHeader._make((*_HEADER.unpack_from(data, position), position))
+    header = BatchHeader._make((*_HEADER.unpack_from(data, position), origin + position))
     if header.magic != MAGIC or header.length < HEADER_BYTES - _LENGTH_FROM:
         return None
     if header.base_offset < 0 or header.last_offset_delta < 0 or header.record_count < 0:
@@ -107,9 +111,8 @@ def read_header(data: Buffer, position: int = 0) -> BatchHeader | None:
     return header
 
 
-def checksum_holds(data: Buffer, header: BatchHeader) -> bool:
-    """Whether the CRC-32C of a batch that is there completely is the one in its header."""
-    start = header.position
+def checksum_holds(data: Buffer, header: BatchHeader, start: int) -> bool:
+    """Whether the CRC-32C of a batch that is there completely, from `start` on, is the one in its header."""
     return crc32c(memoryview(data)[start + _ATTRIBUTES_AT : start + header.size_bytes]) == header.crc
 
 
@@ -126,7 +129,7 @@ def split(data: Buffer) -> list[BatchHeader]:
         header = read_header(data, position)
         if header is None or header.size_bytes > len(data) - position:
             raise CorruptBatchError(f"no complete record batch at byte {position} of {len(data)}")
-        if not checksum_holds(data, header):
+        if not checksum_holds(data, header, position):
             raise CorruptBatchError(f"the record batch at byte {position} does not match its checksum")
         headers.append(header)
         position += header.size_bytes
@@ -224,6 +227,11 @@ def build(
     return _PREFIX.pack(base_offset, len(rest) + 9, leader_epoch, MAGIC, crc32c(rest)) + rest
 
 
+def max_timestamp_of(batch: Buffer) -> int:
+    """The maximum timestamp in the header of a batch."""
+    return int.from_bytes(batch[_MAX_TIMESTAMP_AT : _MAX_TIMESTAMP_AT + 8], "big", signed=True)
+
+
 def build_control(
     *,
     commit: bool,
@@ -266,6 +274,28 @@ def parse_control(data: Buffer, header: BatchHeader) -> Marker | None:
     if kind not in (ABORT, COMMIT):
         return None
     return Marker(is_commit=kind == COMMIT, coordinator_epoch=_CONTROL_VALUE.unpack_from(value)[1])
+
+
+def spans(data: bytes) -> tuple[BatchSpan, ...]:
+    """The spans of the whole batches at the start of `data`, which were checked when they were appended."""
+    found: list[BatchSpan] = []
+    position, end = 0, len(data)
+    while end - position >= HEADER_BYTES:
+        base_offset, length, attributes, delta, producer_id = _SPAN.unpack_from(data, position)
+        position += length + _LENGTH_FROM
+        if length < HEADER_BYTES - _LENGTH_FROM or position > end:
+            break
+        found.append(
+            BatchSpan(
+                first_offset=base_offset,
+                last_offset=base_offset + delta,
+                size_bytes=length + _LENGTH_FROM,
+                is_control=attributes & CONTROL != 0,
+                is_transactional=attributes & TRANSACTIONAL != 0,
+                producer_id=producer_id,
+            )
+        )
+    return tuple(found)
 
 
 def parse(data: Buffer, header: BatchHeader | None = None, *, limit_bytes: int = DEFAULT_LIMIT_BYTES) -> list[Record]:

@@ -1,0 +1,91 @@
+"""Files of the log directory: replaced atomically, kept open within a limit, errors of the disk in one line."""
+
+import os
+from collections import OrderedDict
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Final
+
+from broker.errors import StorageError
+
+MAX_OPEN_FILES: Final = 256
+
+
+@contextmanager
+def storage_errors(what: str) -> Iterator[None]:
+    """Turn an OSError into a StorageError of one line that begins with `what`."""
+    try:
+        yield
+    except OSError as error:
+        raise StorageError(f"{what}: {error.strerror or error}") from error
+
+
+def sync_directory(directory: Path) -> None:
+    """Make names that were created, renamed or removed in a directory durable."""
+    descriptor = os.open(directory, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def replace_file(path: Path, content: str | bytes, *, durable: bool = False) -> None:
+    """Replace a file as a whole: a reader, and a start after a crash of the process, see the old or the new one.
+
+    durable: also after a loss of power. Raises StorageError; the old file is then still there.
+    """
+    raw = content.encode() if isinstance(content, str) else content
+    scratch = path.with_name(path.name + ".tmp")
+    with storage_errors(f"{path} can't be written"):
+        descriptor = os.open(scratch, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+        try:
+            write_at(descriptor, raw, 0)
+            if durable:
+                os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
+        scratch.rename(path)
+        if durable:
+            sync_directory(path.parent)
+
+
+def write_at(descriptor: int, data: bytes | memoryview, position: int) -> None:
+    """Write all of it, however many calls the system takes. Raises OSError."""
+    view = memoryview(data)
+    while view:
+        written = os.pwrite(descriptor, view, position)
+        view, position = view[written:], position + written
+
+
+class OpenFiles:
+    """File descriptors for reading and writing by path; the one unused for longest is closed beyond the limit.
+
+    A descriptor is good until the next call.
+    """
+
+    def __init__(self, limit: int = MAX_OPEN_FILES) -> None:
+        self._limit = limit
+        self._open: OrderedDict[str, int] = OrderedDict()
+
+    def get(self, path: str) -> int:
+        """The descriptor of a file, created when it is missing. Raises OSError."""
+        descriptor = self._open.get(path)
+        if descriptor is not None:
+            self._open.move_to_end(path)
+            return descriptor
+        descriptor = self._open[path] = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        if len(self._open) > self._limit:
+            os.close(self._open.popitem(last=False)[1])
+        return descriptor
+
+    def forget(self, path: str) -> None:
+        """Close a file that is to be renamed or removed."""
+        descriptor = self._open.pop(path, None)
+        if descriptor is not None:
+            os.close(descriptor)
+
+    def close(self) -> None:
+        """Close all of them."""
+        for path in list(self._open):
+            self.forget(path)

@@ -1,0 +1,234 @@
+"""One segment of a log: a file of record batches, its sparse index, and the walk over its batch headers.
+
+Rules: org.apache.kafka.storage.internals.log.LogSegment (when to roll, what is indexed, recovery).
+"""
+
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from broker.storage.files import OpenFiles, write_at
+from broker.storage.indexes import OFFSET_ENTRY_BYTES, TIME_ENTRY_BYTES, SegmentIndex, read_last_time
+from broker.storage.log_config import LogConfig
+from broker.storage.record_batch import HEADER_BYTES, BatchHeader, Buffer, checksum_holds, read_header
+
+_WALK_BYTES: Final = 64 << 10
+_INT32_MAX: Final = (1 << 31) - 1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BatchFacts:
+    """What the segment notes of a batch that is appended."""
+
+    size_bytes: int
+    last_offset: int
+    max_timestamp_ms: int
+
+
+def batch_facts(header: BatchHeader) -> BatchFacts:
+    """Of a batch in its place in the log."""
+    return BatchFacts(
+        size_bytes=header.size_bytes, last_offset=header.last_offset, max_timestamp_ms=header.max_timestamp_ms
+    )
+
+
+class Segment:
+    """The batches from `base_offset` on. Positions are bytes from the start of the file."""
+
+    __slots__ = (
+        "_files",
+        "_first_timestamp_ms",
+        "_index",
+        "_since_bytes",
+        "base_offset",
+        "created_ms",
+        "largest_timestamp_ms",
+        "largest_timestamp_offset",
+        "log_path",
+        "path",
+        "size_bytes",
+    )
+
+    def __init__(self, directory: Path, base_offset: int, files: OpenFiles, *, created_ms: int) -> None:
+        self.path = directory / f"{base_offset:020d}.log"
+        self.log_path = str(self.path)
+        self.base_offset = base_offset
+        self.created_ms = created_ms
+        self.size_bytes = 0
+        self.largest_timestamp_ms = -1
+        self.largest_timestamp_offset = base_offset
+        self._files = files
+        self._first_timestamp_ms: int | None = None
+        self._index: SegmentIndex | None = SegmentIndex(base_offset)
+        self._since_bytes = 0
+
+    @classmethod
+    def create(cls, directory: Path, base_offset: int, files: OpenFiles, *, created_ms: int) -> "Segment":
+        """A new segment with empty indexes. Raises OSError, StorageError."""
+        segment = cls(directory, base_offset, files, created_ms=created_ms)
+        os.ftruncate(files.get(segment.log_path), 0)
+        segment.path.with_suffix(".txnindex").unlink(missing_ok=True)
+        segment.save_index()
+        return segment
+
+    @classmethod
+    def open(cls, directory: Path, base_offset: int, files: OpenFiles, *, created_ms: int) -> "Segment":
+        """A segment that was closed in order: its index is read when it is needed. Raises OSError."""
+        segment = cls(directory, base_offset, files, created_ms=created_ms)
+        segment.size_bytes = segment.path.stat().st_size
+        segment._index = None
+        last = read_last_time(segment.path, base_offset)
+        if last is not None:
+            segment.largest_timestamp_ms, segment.largest_timestamp_offset = last
+        return segment
+
+    @property
+    def descriptor(self) -> int:
+        """Of the log file, good until another file is opened."""
+        return self._files.get(self.log_path)
+
+    @property
+    def index(self) -> SegmentIndex:
+        """Loaded from its files, or built from the batches when they can't be right."""
+        if self._index is None:
+            self._index = SegmentIndex.load(self.path, self.base_offset, self.size_bytes)
+            if self._index is None:
+                self.rebuild(LogConfig().index_interval_bytes)
+                self.save_index()
+        assert self._index is not None
+        return self._index
+
+    def must_roll(self, batch: BatchFacts, config: LogConfig, now_ms: int) -> bool:
+        """Whether a batch belongs into a new segment: size, age, a full index, an offset too far from the base."""
+        if self.size_bytes == 0:
+            return batch.last_offset - self.base_offset > _INT32_MAX
+        if self._first_timestamp_ms is None:
+            first = read_header(self.read(0, HEADER_BYTES))
+            self._first_timestamp_ms = first.max_timestamp_ms if first is not None else -1
+        if self._first_timestamp_ms >= 0 and batch.max_timestamp_ms >= 0:
+            age_ms = batch.max_timestamp_ms - self._first_timestamp_ms
+        else:
+            age_ms = now_ms - self.created_ms
+        index = self.index
+        return (
+            self.size_bytes + batch.size_bytes > config.segment_bytes
+            or age_ms > config.segment_ms
+            or index.entries >= config.segment_index_bytes // OFFSET_ENTRY_BYTES
+            or index.time_entries >= config.segment_index_bytes // TIME_ENTRY_BYTES
+            or batch.last_offset - self.base_offset > _INT32_MAX
+        )
+
+    def write(self, pieces: tuple[Buffer, ...], size_bytes: int) -> None:
+        """Write a batch behind the last one; what is in the file counts only after `note`. Raises OSError."""
+        descriptor = self._files.get(self.log_path)
+        if os.pwritev(descriptor, pieces, self.size_bytes) != size_bytes:
+            write_at(descriptor, b"".join(pieces), self.size_bytes)
+
+    def undo_write(self) -> None:
+        """Cut off what `write` left. Raises OSError."""
+        os.ftruncate(self._files.get(self.log_path), self.size_bytes)
+
+    def note(self, batch: BatchFacts, interval_bytes: int) -> None:
+        """The batch was written at the end of the segment."""
+        if batch.max_timestamp_ms > self.largest_timestamp_ms:
+            self.largest_timestamp_ms = batch.max_timestamp_ms
+            self.largest_timestamp_offset = batch.last_offset
+        if self._first_timestamp_ms is None and self.size_bytes == 0:
+            self._first_timestamp_ms = batch.max_timestamp_ms
+        if self._since_bytes > interval_bytes:
+            index = self.index
+            index.add(batch.last_offset, self.size_bytes)
+            index.add_time(self.largest_timestamp_ms, self.largest_timestamp_offset)
+            self._since_bytes = 0
+        self._since_bytes += batch.size_bytes
+        self.size_bytes += batch.size_bytes
+
+    def save_index(self) -> None:
+        """Write the index files, the time index with the largest timestamp so far. Raises StorageError."""
+        if self.largest_timestamp_ms >= 0:
+            self.index.add_time(self.largest_timestamp_ms, self.largest_timestamp_offset)
+        self.index.save(self.path)
+
+    def unload_index(self) -> None:
+        """Give its memory back; only for a segment whose index was saved."""
+        self._index = None
+
+    def sync(self) -> None:
+        """Make its batches durable. Raises OSError."""
+        os.fsync(self.descriptor)
+
+    def remove(self) -> None:
+        """Remove its files. Raises OSError."""
+        self._files.forget(self.log_path)
+        for suffix in (".log", ".index", ".timeindex", ".txnindex"):
+            self.path.with_suffix(suffix).unlink(missing_ok=True)
+
+    def read(self, position: int, length: int) -> bytes:
+        """Bytes of the file; fewer at its end. Raises OSError."""
+        return os.pread(self.descriptor, min(length, self.size_bytes - position), position)
+
+    def walk(self, position: int = 0) -> Iterator[BatchHeader]:
+        """The headers of the batches from the start of one on (`position`: in the file); ends at what is none."""
+        chunk, start, end = b"", position, self.size_bytes
+        while position < end:
+            if position - start + HEADER_BYTES > len(chunk):
+                chunk, start = os.pread(self.descriptor, min(_WALK_BYTES, end - position), position), position
+            header = read_header(chunk, position - start, origin=start)
+            if header is None or position + header.size_bytes > end:
+                return
+            yield header
+            position += header.size_bytes
+
+    def header_at(self, position: int) -> BatchHeader | None:
+        """The header of the batch that starts at a position."""
+        return next(self.walk(position), None)
+
+    def locate(self, offset: int) -> BatchHeader | None:
+        """The first batch that ends at or after an offset."""
+        for header in self.walk(self.index.position_of(offset)):
+            if header.last_offset >= offset:
+                return header
+        return None
+
+    def stop_position(self, first: BatchHeader, max_bytes: int, end_offset: int) -> int:
+        """Where whole batches end that begin below `end_offset` and fit; the first always does."""
+        limit = first.position + max_bytes
+        first_end = first.position + first.size_bytes
+        # All batches before an indexed one below the limit fit, and those before the entry of an offset begin below it.
+        stop = max(first_end, min(self.index.position_below(limit), self.index.position_of(end_offset)))
+        for header in self.walk(stop):
+            if header.base_offset >= end_offset or header.position + header.size_bytes > limit:
+                break
+            stop = header.position + header.size_bytes
+        return stop
+
+    def recover(self, interval_bytes: int) -> int:
+        """Cut off everything from the first batch on that is not whole or not in order, rebuild the indexes.
+
+        Returns the bytes that were cut off. Raises OSError, StorageError.
+        """
+        before = self.size_bytes
+        self.size_bytes = self.rebuild(interval_bytes, check=True)
+        os.ftruncate(self.descriptor, self.size_bytes)
+        self.save_index()
+        return before - self.size_bytes
+
+    def rebuild(self, interval_bytes: int, *, check: bool = False) -> int:
+        """Build the indexes from the batches; where the last good one ends (checksums are looked at with `check`)."""
+        batches, end, next_offset = self.walk(), self.size_bytes, self.base_offset
+        self._index = SegmentIndex(self.base_offset)
+        self._since_bytes, self._first_timestamp_ms = 0, None
+        self.largest_timestamp_ms, self.largest_timestamp_offset = -1, self.base_offset
+        good = 0
+        for header in batches:
+            if header.base_offset < next_offset or header.last_offset - self.base_offset > _INT32_MAX:
+                break
+            if check and not checksum_holds(self.read(header.position, header.size_bytes), header, 0):
+                break
+            self.size_bytes = header.position
+            self.note(batch_facts(header), interval_bytes)
+            good, self.size_bytes = self.size_bytes, end
+            next_offset = header.last_offset + 1
+        return good
