@@ -139,7 +139,7 @@ def plan_partition(
         first, last = offered[copy.uri]
         wanted += held.wanted(copy.source_id, (first, min(last, end)))
     ranges = union(wanted)
-    if not ranges and not unread:
+    if not ranges and not unread and not _log_start_moved(partition, rows):
         return None
     begin = ranges[0][0] if ranges else held.end
     whole = reader.readable_end(partition, include_uncommitted=True) if not include_uncommitted else end
@@ -150,11 +150,17 @@ def plan_partition(
         from_offset=min(begin, max(held.end, floor)),
         end=ranges[-1][1] if ranges else begin,
         held_back=max(0, whole - end) if until_ms is None else 0,
-        late=begin < seen_end,
+        late=begin < seen_end and bool(ranges or unread),
         log_time_ms=held.log_time_ms,
         held=tuple(held.held),
         superseded_from=superseded_from,
     )
+
+
+def _log_start_moved(partition: LogPartition, rows: Sequence[dict[str, Any]]) -> bool:
+    """Whether the log start of a state partition passed what is known: Kafka prunes minutes behind the last record."""
+    known = max((int(row["log_start_offset"]) for row in rows), default=partition.log_start_offset)
+    return partition.topic == STATE_TOPIC and partition.log_start_offset > known
 
 
 def held_back(partitions: Sequence[LogPartition], taken: Sequence[dict[str, Any]], extents: Sequence[Extent]) -> int:

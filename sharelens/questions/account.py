@@ -10,6 +10,7 @@ import pyarrow as pa
 
 from kafka_log.union import LogPartition
 from sharelens.questions import losses as loss_rules
+from state_model.columnar.decode import losses_of
 from state_model.columnar.values import Loss
 
 MINUTE_MS = 60_000
@@ -81,7 +82,7 @@ class Account:
     def undecoded(self, problems: pa.RecordBatch) -> None:
         """Notes records that could not be decoded (DECODE_PROBLEM); those that the broker skips as well are no loss."""
         self.reasons.update(problems.column("reason").to_pylist())
-        self.losses += loss_rules.of_problems(problems)
+        self.losses += losses_of(problems)
 
     def close(self) -> None:
         """Notes what is missing at the end, and names why each range is."""

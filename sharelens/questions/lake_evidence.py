@@ -9,9 +9,9 @@ from typing import Any, Self, cast
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from kafka_log.schemas import LOG_RECORD
 from lake.errors import LakeError
 from lake.scan import Lake, open_lake
+from lake.undecodable import DECODED_FROM, undecodable
 from sharelens.output import name_cell
 from sharelens.questions import assembly, losses
 from sharelens.questions.evidence import LOG_ORDER, ClockStep, Cut, Keys, Span, StatePartitionCover, all_of, kept
@@ -20,8 +20,6 @@ from state_model.columnar.values import Loss
 from state_model.errors import UsageError
 
 STATE_TOPIC = "__share_group_state"
-DECODED_FROM = "bronze.log_record"
-"""What stands for the file in the quarantine row of a record that could not be decoded."""
 
 
 class LakeEvidence:
@@ -137,11 +135,13 @@ class LakeEvidence:
     def _cover(self) -> tuple[StatePartitionCover, ...]:
         extents = self._state_topic("bronze.ingest_extent")
         problems = self._state_topic("bronze.quarantine")
+        undecoded = undecodable(self.lake.dataset(DECODED_FROM), problems)
         parts = []
         for row in self._evidence:
             partition = int(row["state_partition"])
             mine = kept(extents, pc.field("partition") == partition)
             broken = kept(problems, pc.field("partition") == partition)
+            key = (row["cluster_id"], row["log_topic_id"], partition)
             parts.append(
                 StatePartitionCover(
                     log_topic_id=row["log_topic_id"],
@@ -153,30 +153,10 @@ class LakeEvidence:
                     last_ms=row["log_time_ms"],
                     held_back=row["held_back"] or 0,
                     quarantined=broken.num_rows,
-                    losses=tuple(sorted((*losses.of_extents(mine), *self._undecodable(broken)), key=_first_offset)),
+                    losses=tuple(sorted((*losses.of_extents(mine), *undecoded.get(key, ())), key=_first_offset)),
                 )
             )
         return tuple(sorted(parts, key=lambda part: part.state_partition))
-
-    def _undecodable(self, broken: pa.Table) -> list[Loss]:
-        """Losses by records that could not be decoded, each of its own share partition where the key could be read."""
-        rows = kept(broken, pc.field("file") == DECODED_FROM)
-        if rows.num_rows == 0:
-            return []
-        from state_model.columnar.decode import decode_share_records
-
-        place = (pc.field("topic_id") == self._log_topic_id) & pc.field("partition").isin(
-            rows.column("partition").unique()
-        )
-        wanted = place & pc.field("offset").isin(rows.column("offset").unique())
-        records = self._scan(DECODED_FROM, LOG_RECORD.names, wanted).cast(LOG_RECORD).combine_chunks()
-        return [
-            loss
-            for batch in records.to_batches()
-            for loss in losses.of_problems(
-                decode_share_records(batch, log_time_ms=batch.column("timestamp_ms").to_numpy()).problems
-            )
-        ]
 
     @cached_property
     def _evidence(self) -> list[dict[str, Any]]:

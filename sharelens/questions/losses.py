@@ -64,20 +64,3 @@ def of_extents(extents: pa.Table) -> tuple[Loss, ...]:
     return tuple(
         Loss(first_offset=first, last_offset=end - 1, reason=reason) for (first, end), reason in sorted(found.items())
     )
-
-
-def of_problems(problems: pa.RecordBatch) -> list[Loss]:
-    """Losses by records that could not be decoded (DECODE_PROBLEM); what the broker skips as well is no loss."""
-    rows = problems.select(["log_offset", "is_loss", "group_id", "topic_id", "partition"]).to_pylist()
-    return [
-        Loss(
-            first_offset=row["log_offset"],
-            last_offset=row["log_offset"],
-            reason=QUARANTINED,
-            group_id=row["group_id"],
-            topic_id=row["topic_id"],
-            partition=row["partition"],
-        )
-        for row in rows
-        if row["is_loss"]
-    ]

@@ -13,6 +13,7 @@ import pyarrow as pa
 from state_model.columnar import buffers
 from state_model.columnar import record_kernels as kernels
 from state_model.columnar.schemas import LOG_POSITION, SHARE_PARTITION, SHARE_RECORD, STATE_BATCH, UNKNOWN_TAG, column
+from state_model.columnar.values import Loss
 from state_model.uuids import uuid_bytes
 
 Rows = npt.NDArray[np.int64]
@@ -103,6 +104,23 @@ def decode_share_records(log_record: pa.RecordBatch, *, log_time_ms: npt.NDArray
         records=_records(log_record, times, keys, values, filled, np.flatnonzero(decoded)),
         problems=_problems(log_record, times, keys, filled.outcome, np.flatnonzero(~decoded)),
     )
+
+
+def losses_of(problems: pa.RecordBatch) -> list[Loss]:
+    """What was lost by records that could not be decoded (DECODE_PROBLEM), in their order."""
+    rows = problems.select(["log_offset", "is_loss", *(field.name for field in SHARE_PARTITION)]).to_pylist()
+    return [
+        Loss(
+            first_offset=row["log_offset"],
+            last_offset=row["log_offset"],
+            reason="quarantined",
+            group_id=row["group_id"],
+            topic_id=row["topic_id"],
+            partition=row["partition"],
+        )
+        for row in rows
+        if row["is_loss"]
+    ]
 
 
 def key_mask(
