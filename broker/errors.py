@@ -59,5 +59,21 @@ class CoordinatorFencedError(BrokerError):
     """Raised for a marker of an earlier transaction coordinator (TRANSACTION_COORDINATOR_FENCED)."""
 
 
+class InvalidTopicError(BrokerError):
+    """Raised when a topic can't have the name that is asked for (INVALID_TOPIC_EXCEPTION)."""
+
+
+class TopicExistsError(BrokerError):
+    """Raised when a topic of that name is there already (TOPIC_ALREADY_EXISTS)."""
+
+
+class UnknownTopicError(BrokerError):
+    """Raised when there is no topic of that name (UNKNOWN_TOPIC_OR_PARTITION)."""
+
+
+class InvalidPartitionsError(BrokerError):
+    """Raised when a topic can't have that number of partitions (INVALID_PARTITIONS)."""
+
+
 class FrameError(BrokerError):
     """Raised for bytes on a connection that are no request; the connection is closed."""

@@ -1,0 +1,362 @@
+"""The topics, configurations, features and producer ids that survive a restart: one JSON file, replaced atomically.
+
+Implements broker.ports.Topics. What Kafka keeps in its metadata log is kept here; a change is durable, or refused and
+undone, when the call returns. Topic names: org.apache.kafka.common.internals.Topic.
+"""
+
+import json
+import re
+import uuid
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Final, Protocol
+
+from broker.errors import (
+    DirectoryError,
+    InvalidPartitionsError,
+    InvalidTopicError,
+    TopicExistsError,
+    UnknownTopicError,
+)
+from broker.ports import Topic
+from broker.storage.files import replace_file, storage_errors
+from state_model.uuids import is_uuid_text, uuid_text
+
+CATALOG_FILE: Final = "sharelens.catalog.json"
+FORMAT_VERSION: Final = 1
+MAX_NAME_CHARACTERS: Final = 249
+MAX_PARTITIONS: Final = 10_000
+PRODUCER_ID_BLOCK: Final = 1000
+
+_LEGAL_NAME: Final = re.compile(r"[a-zA-Z0-9._-]+")
+_INT64_MAX: Final = (1 << 63) - 1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class InternalTopic:
+    """How an internal topic is made when it is first needed."""
+
+    partitions: int = 50
+    configs: Mapping[str, str] = field(default_factory=dict)
+
+
+INTERNAL_TOPICS: Final[Mapping[str, InternalTopic]] = {
+    "__consumer_offsets": InternalTopic(
+        configs={"cleanup.policy": "compact", "compression.type": "producer", "segment.bytes": "104857600"}
+    ),
+    "__share_group_state": InternalTopic(
+        configs={"cleanup.policy": "delete", "retention.ms": "-1", "segment.bytes": "104857600"}
+    ),
+    "__transaction_state": InternalTopic(
+        configs={"cleanup.policy": "compact", "compression.type": "uncompressed", "segment.bytes": "104857600"}
+    ),
+}
+
+
+class TopicListener(Protocol):
+    """Who has to know when topics come, change and go. Raising StorageError refuses what is not a deletion."""
+
+    def topic_changed(self, topic: Topic) -> None:
+        """A topic was created, got partitions or another configuration."""
+
+    def topic_deleted(self, topic: Topic) -> None:
+        """A topic is gone."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _State:
+    """The whole content of the file. Mappings are never changed in place."""
+
+    cluster_id: str
+    next_producer_id: int = 0
+    features: Mapping[str, int] = field(default_factory=dict)
+    broker_configs: Mapping[str, str] = field(default_factory=dict)
+    group_configs: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    topics: Mapping[str, Topic] = field(default_factory=dict)
+    topic_configs: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+
+
+class Catalog:
+    """See the module. `topics` and the configurations are as of the last change."""
+
+    def __init__(
+        self,
+        directory: Path,
+        *,
+        cluster_id: str | None = None,
+        internal_topics: Mapping[str, InternalTopic] = INTERNAL_TOPICS,
+    ) -> None:
+        """Read the file of a log directory, or begin one: with a cluster id of its own unless one is given.
+
+        Raises DirectoryError for a file that is not ours to read, StorageError.
+        """
+        self._path = directory / CATALOG_FILE
+        self._internal_topics = internal_topics
+        self._listeners: tuple[TopicListener, ...] = ()
+        self._producer_id = self._producer_ids_end = 0
+        self._state = _State(cluster_id=cluster_id or new_id())
+        self._by_id: dict[str, Topic] = {}
+        if self._path.exists():
+            self._set(_read(self._path))
+        else:
+            self._save(self._state)
+
+    @property
+    def cluster_id(self) -> str:
+        """22 characters, made once."""
+        return self._state.cluster_id
+
+    @property
+    def features(self) -> Mapping[str, int]:
+        """The finalized features that were set."""
+        return self._state.features
+
+    @property
+    def broker_configs(self) -> Mapping[str, str]:
+        """The broker's dynamic configuration."""
+        return self._state.broker_configs
+
+    @property
+    def topics(self) -> Mapping[str, Topic]:
+        """By name, in the order of their creation."""
+        return self._state.topics
+
+    @property
+    def group_configs(self) -> Mapping[str, Mapping[str, str]]:
+        """Group id → what was set for it."""
+        return self._state.group_configs
+
+    def topic_configs(self, name: str) -> Mapping[str, str]:
+        """What was set for a topic; empty when there is none."""
+        return self._state.topic_configs.get(name, {})
+
+    def by_name(self, name: str) -> Topic | None:
+        """The topic of a name; None when there is none."""
+        return self._state.topics.get(name)
+
+    def by_id(self, topic_id: str) -> Topic | None:
+        """The topic of an id; None when there is none."""
+        return self._by_id.get(topic_id)
+
+    def ensure_internal(self, name: str) -> Topic:
+        """An internal topic, made when it is not there yet. Raises StorageError, UnknownTopicError."""
+        topic = self._state.topics.get(name)
+        if topic is not None:
+            return topic
+        if name not in self._internal_topics:
+            raise UnknownTopicError(f"{name} is no internal topic")
+        settings = self._internal_topics[name]
+        return self._create(name, settings.partitions, settings.configs, is_internal=True)
+
+    def check_name(self, name: str) -> None:
+        """Whether a new topic may have a name. Raises InvalidTopicError, TopicExistsError."""
+        if not 0 < len(name) <= MAX_NAME_CHARACTERS or name in (".", "..") or _LEGAL_NAME.fullmatch(name) is None:
+            raise InvalidTopicError(
+                f"topic name {name[:80]!r}: 1 to {MAX_NAME_CHARACTERS} of letters, digits, '.', '_' and '-'"
+            )
+        if name in self._state.topics:
+            raise TopicExistsError(f"topic {name} exists already")
+        alike = name.replace(".", "_")
+        for other in self._state.topics:
+            if other.replace(".", "_") == alike:
+                raise InvalidTopicError(f"topic {name} collides with {other}: '.' and '_' are the same in metric names")
+
+    def create(self, name: str, partitions: int, configs: Mapping[str, str] | None = None) -> Topic:
+        """Create a topic with a new id. An internal topic's name gets its own configuration beneath `configs`.
+
+        Raises InvalidTopicError, TopicExistsError, InvalidPartitionsError, StorageError.
+        """
+        settings = self._internal_topics.get(name)
+        beneath = settings.configs if settings is not None else {}
+        return self._create(name, partitions, {**beneath, **(configs or {})}, is_internal=settings is not None)
+
+    def _create(self, name: str, partitions: int, configs: Mapping[str, str], *, is_internal: bool) -> Topic:
+        self.check_name(name)
+        self.check_partitions(name, partitions)
+        topic = Topic(name=name, topic_id=new_id(), partitions=partitions, is_internal=is_internal)
+        self._change_topic(topic, configs)
+        return topic
+
+    def check_partitions(self, name: str, partitions: int) -> None:
+        """Whether a topic, new or not, may get a number of partitions. Raises InvalidPartitionsError."""
+        topic = self._state.topics.get(name)
+        if topic is not None and partitions <= topic.partitions:
+            raise InvalidPartitionsError(f"topic {name} has {topic.partitions} partitions: ask for more")
+        if not 0 < partitions <= MAX_PARTITIONS:
+            raise InvalidPartitionsError(f"{partitions} partitions for {name}: 1 to {MAX_PARTITIONS}")
+
+    def add_partitions(self, name: str, partitions: int) -> Topic:
+        """Raise the number of partitions. Raises UnknownTopicError, InvalidPartitionsError, StorageError."""
+        topic = self._known(name)
+        self.check_partitions(name, partitions)
+        topic = replace(topic, partitions=partitions)
+        self._change_topic(topic, self.topic_configs(name))
+        return topic
+
+    def set_topic_configs(self, name: str, configs: Mapping[str, str]) -> None:
+        """Replace a topic's configuration. Raises UnknownTopicError, StorageError."""
+        self._change_topic(self._known(name), configs)
+
+    def delete(self, name: str) -> Topic:
+        """Remove a topic. Raises UnknownTopicError, StorageError."""
+        topic = self._known(name)
+        topics = {key: kept for key, kept in self._state.topics.items() if key != name}
+        configs = {key: kept for key, kept in self._state.topic_configs.items() if key != name}
+        self._save(replace(self._state, topics=topics, topic_configs=configs))
+        for listener in self._listeners:
+            listener.topic_deleted(topic)
+        return topic
+
+    def set_broker_configs(self, configs: Mapping[str, str]) -> None:
+        """Replace the broker's dynamic configuration. Raises StorageError."""
+        self._save(replace(self._state, broker_configs=dict(configs)))
+
+    def set_group_configs(self, group_id: str, configs: Mapping[str, str]) -> None:
+        """Replace a group's configuration; an empty one forgets the group. Raises StorageError."""
+        groups = {**self._state.group_configs, group_id: dict(configs)}
+        self._save(replace(self._state, group_configs={key: value for key, value in groups.items() if value}))
+
+    def set_features(self, features: Mapping[str, int]) -> None:
+        """Replace the finalized features. Raises StorageError."""
+        self._save(replace(self._state, features=dict(features)))
+
+    def allocate_producer_id(self) -> int:
+        """An id that was never given out, also after a crash: ids are taken in blocks. Raises StorageError."""
+        if self._producer_id == self._producer_ids_end:
+            begin = self._state.next_producer_id
+            self._save(replace(self._state, next_producer_id=begin + PRODUCER_ID_BLOCK))
+            self._producer_id, self._producer_ids_end = begin, begin + PRODUCER_ID_BLOCK
+        self._producer_id += 1
+        return self._producer_id - 1
+
+    def subscribe(self, listener: TopicListener) -> Callable[[], None]:
+        """Tell `listener` of topics from now on, in the order of subscription; returns what ends that."""
+        self._listeners = (*self._listeners, listener)
+
+        def unsubscribe() -> None:
+            self._listeners = tuple(kept for kept in self._listeners if kept is not listener)
+
+        return unsubscribe
+
+    def _known(self, name: str) -> Topic:
+        topic = self._state.topics.get(name)
+        if topic is None:
+            raise UnknownTopicError(f"there is no topic {name[:MAX_NAME_CHARACTERS]}")
+        return topic
+
+    def _change_topic(self, topic: Topic, configs: Mapping[str, str]) -> None:
+        """Save, then tell; whoever refuses has the change undone."""
+        before = self._state
+        topics = {**before.topics, topic.name: topic}
+        self._save(replace(before, topics=topics, topic_configs={**before.topic_configs, topic.name: dict(configs)}))
+        try:
+            for listener in self._listeners:
+                listener.topic_changed(topic)
+        except Exception:
+            self._save(before)
+            raise
+
+    def _save(self, state: _State) -> None:
+        replace_file(self._path, _to_json(state), durable=True)
+        self._set(state)
+
+    def _set(self, state: _State) -> None:
+        self._state = state
+        self._by_id = {topic.topic_id: topic for topic in state.topics.values()}
+
+
+def new_id() -> str:
+    """A random uuid as Kafka's text; never with a leading '-', which command lines take for an option (Uuid)."""
+    while True:
+        text = uuid_text(uuid.uuid4().bytes)
+        if not text.startswith("-"):
+            return text
+
+
+def _to_json(state: _State) -> str:
+    document = {
+        "version": FORMAT_VERSION,
+        "cluster_id": state.cluster_id,
+        "next_producer_id": state.next_producer_id,
+        "features": dict(state.features),
+        "broker_configs": dict(state.broker_configs),
+        "group_configs": {group: dict(configs) for group, configs in state.group_configs.items()},
+        "topics": [
+            {
+                "name": topic.name,
+                "topic_id": topic.topic_id,
+                "partitions": topic.partitions,
+                "is_internal": topic.is_internal,
+                "configs": dict(state.topic_configs.get(topic.name, {})),
+            }
+            for topic in state.topics.values()
+        ],
+    }
+    return json.dumps(document, indent=1, ensure_ascii=False) + "\n"
+
+
+def _read(path: Path) -> _State:
+    with storage_errors(f"{path} can't be read"):
+        raw = path.read_bytes()
+    try:
+        document = json.loads(raw)
+        version = document["version"]
+        if version != FORMAT_VERSION:
+            raise DirectoryError(f"{path} has format {version}, this broker reads {FORMAT_VERSION}: start a newer one")
+        return _state_of(document)
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        raise DirectoryError(f"{path} is not a catalogue of this broker ({error}): restore it from a copy") from error
+
+
+def _state_of(document: Mapping[str, object]) -> _State:
+    """Raises ValueError, KeyError, TypeError, AttributeError for what `_to_json` did not write."""
+    topics: dict[str, Topic] = {}
+    topic_configs: dict[str, Mapping[str, str]] = {}
+    for entry in _list(document["topics"]):
+        name, topic_id = _text(entry["name"]), _text(entry["topic_id"])
+        partitions = _number(entry["partitions"], MAX_PARTITIONS)
+        if not is_uuid_text(topic_id) or name in topics or _LEGAL_NAME.fullmatch(name) is None or not partitions:
+            raise ValueError(f"topic {name!r}")
+        topics[name] = Topic(
+            name=name, topic_id=topic_id, partitions=partitions, is_internal=entry["is_internal"] is True
+        )
+        topic_configs[name] = _texts(entry["configs"])
+    groups = _mapping(document["group_configs"])
+    return _State(
+        cluster_id=_text(document["cluster_id"]),
+        next_producer_id=_number(document["next_producer_id"], _INT64_MAX),
+        features={name: _number(level, 1 << 15) for name, level in _mapping(document["features"]).items()},
+        broker_configs=_texts(document["broker_configs"]),
+        group_configs={group: _texts(configs) for group, configs in groups.items()},
+        topics=topics,
+        topic_configs=topic_configs,
+    )
+
+
+def _mapping(value: object) -> Mapping[str, object]:
+    if not isinstance(value, dict):
+        raise TypeError(f"{str(value)[:40]!r} where names and values belong")
+    return value
+
+
+def _list(value: object) -> list[Mapping[str, object]]:
+    if not isinstance(value, list):
+        raise TypeError(f"{str(value)[:40]!r} where a list belongs")
+    return [_mapping(entry) for entry in value]
+
+
+def _texts(value: object) -> Mapping[str, str]:
+    return {name: _text(text) for name, text in _mapping(value).items()}
+
+
+def _text(value: object) -> str:
+    if not isinstance(value, str):
+        raise TypeError(f"{str(value)[:40]!r} where a text belongs")
+    return value
+
+
+def _number(value: object, limit: int) -> int:
+    if not isinstance(value, int) or isinstance(value, bool) or not 0 <= value <= limit:
+        raise ValueError(f"{str(value)[:40]!r} where a number up to {limit} belongs")
+    return value
