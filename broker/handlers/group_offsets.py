@@ -1,0 +1,168 @@
+"""Committed offsets: OffsetCommit, OffsetFetch, TxnOffsetCommit."""
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from kio.schema.errors import ErrorCode
+
+from broker.coordinators.classic_records import ZERO_TOPIC_ID, CommittedOffset
+from broker.coordinators.group_log import GROUP_TOPIC
+from broker.handlers.consumer_groups import member_call
+from broker.ports import Topic, TopicPartition
+from broker.protocol.api_keys import ApiKey
+from broker.protocol.registry import Answer, RequestContext, handles
+from state_model.group_schemas import GroupKind
+from state_model.uuids import uuid_text
+
+_TOPIC_ID_VERSION = 10
+_BATCHED_VERSION = 8
+_NO_OFFSET = CommittedOffset(offset=-1)
+
+
+@handles(ApiKey.OFFSET_COMMIT, (2, 10))
+def offset_commit(broker: Any, request: Any, context: RequestContext) -> Answer:
+    """Topics by name, from version 10 on by id; what does not exist is refused, the rest is committed together."""
+    call = member_call(request, request.generation_id_or_member_epoch)
+    has_ids = context.api_version >= _TOPIC_ID_VERSION
+    offsets = _existing(broker, request.topics, has_ids=has_ids)
+    codes = broker.offset_commits.commit(call, offsets, version=context.api_version)
+    return {"topics": _commit_answers(broker, request.topics, codes, has_ids=has_ids)}
+
+
+@handles(ApiKey.TXN_OFFSET_COMMIT, (0, 4))
+def txn_offset_commit(broker: Any, request: Any, context: RequestContext) -> Answer:
+    """Offsets that count when the transaction commits; the group must have been added to it."""
+    offsets = _existing(broker, request.topics, has_ids=False, is_transactional=True)
+    partition = TopicPartition(GROUP_TOPIC, broker.group_log.partition_for(request.group_id))
+    error = broker.transactions.verify(request.producer_id, request.producer_epoch, [partition])
+    if error is ErrorCode.none:
+        codes = broker.offset_commits.commit_in_transaction(
+            member_call(request, getattr(request, "generation_id", -1)),
+            offsets,
+            producer_id=request.producer_id,
+            producer_epoch=request.producer_epoch,
+        )
+    else:
+        codes = dict.fromkeys(offsets, error)
+    return {"topics": _commit_answers(broker, request.topics, codes, has_ids=False)}
+
+
+def _existing(
+    broker: Any, topics: Iterable[Any], *, has_ids: bool, is_transactional: bool = False
+) -> dict[TopicPartition, CommittedOffset]:
+    """The offsets of partitions that there are. Transactional commits keep no topic id."""
+    now_ms = broker.timers.now_ms()
+    offsets = {}
+    for asked in topics:
+        topic = _topic(broker, asked, has_ids=has_ids)
+        for partition in asked.partitions:
+            if topic is not None and 0 <= partition.partition_index < topic.partitions:
+                offsets[TopicPartition(topic.name, partition.partition_index)] = CommittedOffset(
+                    offset=partition.committed_offset,
+                    leader_epoch=getattr(partition, "committed_leader_epoch", -1),
+                    metadata=partition.committed_metadata or "",
+                    commit_timestamp_ms=now_ms,
+                    topic_id=ZERO_TOPIC_ID if is_transactional else topic.topic_id,
+                )
+    return offsets
+
+
+def _commit_answers(
+    broker: Any, topics: Iterable[Any], codes: Mapping[TopicPartition, ErrorCode], *, has_ids: bool
+) -> list[Answer]:
+    missing = ErrorCode.unknown_topic_id if has_ids else ErrorCode.unknown_topic_or_partition
+    answers: list[Answer] = []
+    for asked in topics:
+        topic = _topic(broker, asked, has_ids=has_ids)
+        no_topic = missing if topic is None else ErrorCode.unknown_topic_or_partition
+        name = "" if topic is None else topic.name
+        answers.append(
+            {
+                **_named(asked, has_ids=has_ids),
+                "partitions": [
+                    {
+                        "partition_index": partition.partition_index,
+                        "error_code": codes.get(TopicPartition(name, partition.partition_index), no_topic),
+                    }
+                    for partition in asked.partitions
+                ],
+            }
+        )
+    return answers
+
+
+@handles(ApiKey.OFFSET_FETCH, (1, 10))
+def offset_fetch(broker: Any, request: Any, context: RequestContext) -> Answer:
+    """What groups committed; a partition without an offset has -1. From version 8 on of several groups."""
+    is_stable = getattr(request, "require_stable", False)
+    if context.api_version >= _BATCHED_VERSION:
+        has_ids = context.api_version >= _TOPIC_ID_VERSION
+        groups = [
+            _fetched(broker, asked.group_id, asked.topics, is_stable=is_stable, has_ids=has_ids)
+            for asked in request.groups
+        ]
+        return {"groups": groups}
+    return _fetched(broker, request.group_id, request.topics, is_stable=is_stable, has_ids=False)
+
+
+def _fetched(
+    broker: Any, group_id: str, topics: Iterable[Any] | None, *, is_stable: bool, has_ids: bool
+) -> dict[str, Any]:
+    if broker.group_log.ids.kind(group_id) not in (None, GroupKind.CLASSIC):
+        return {"group_id": group_id, "error_code": ErrorCode.group_id_not_found, "topics": []}
+    offsets = broker.classic_groups.offsets
+    waiting = offsets.waiting(group_id) if is_stable else set()
+    answers = []
+    for named, topic_name, partitions in _asked(broker, group_id, topics, has_ids=has_ids):
+        missing = ErrorCode.unknown_topic_id if topic_name is None else ErrorCode.none
+        found = []
+        for partition in partitions:
+            at = TopicPartition(topic_name or "", partition)
+            error = ErrorCode.unstable_offset_commit if at in waiting else missing
+            committed = offsets.get(group_id, at) if error is ErrorCode.none else None
+            found.append(_fetched_partition(partition, committed or _NO_OFFSET, error))
+        answers.append({**named, "partitions": found})
+    return {"group_id": group_id, "error_code": ErrorCode.none, "topics": answers}
+
+
+def _fetched_partition(partition: int, committed: CommittedOffset, error: ErrorCode) -> Answer:
+    return {
+        "partition_index": partition,
+        "committed_offset": committed.offset,
+        "committed_leader_epoch": committed.leader_epoch,
+        "metadata": committed.metadata,
+        "error_code": error,
+    }
+
+
+def _asked(
+    broker: Any, group_id: str, topics: Iterable[Any] | None, *, has_ids: bool
+) -> Iterable[tuple[Answer, str | None, list[int]]]:
+    """How to name each topic in the answer, its name (None: no topic has the id), its partitions. Null asks for all."""
+    if topics is not None:
+        for asked in topics:
+            topic = _topic(broker, asked, has_ids=True) if has_ids else None
+            name = (topic.name if topic else None) if has_ids else asked.name
+            yield _named(asked, has_ids=has_ids), name, list(asked.partition_indexes)
+        return
+    offsets = broker.classic_groups.offsets
+    known: dict[str, list[int]] = {}
+    for at in sorted({*offsets.of_group(group_id), *offsets.waiting(group_id)}):
+        known.setdefault(at.topic, []).append(at.partition)
+    for name, partitions in known.items():
+        topic = broker.catalog.by_name(name)
+        if not has_ids:
+            yield {"name": name}, name, partitions
+        elif topic is not None:
+            yield {"topic_id": topic.topic_id}, name, partitions
+
+
+def _topic(broker: Any, asked: Any, *, has_ids: bool) -> Topic | None:
+    if not has_ids:
+        found: Topic | None = broker.catalog.by_name(asked.name)
+        return found
+    return None if asked.topic_id is None else broker.catalog.by_id(uuid_text(asked.topic_id.bytes))
+
+
+def _named(asked: Any, *, has_ids: bool) -> dict[str, Any]:
+    return {"topic_id": asked.topic_id} if has_ids else {"name": asked.name}

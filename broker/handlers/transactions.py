@@ -1,0 +1,99 @@
+"""Transactions: InitProducerId, AddPartitionsToTxn, AddOffsetsToTxn, EndTxn, and what tools ask about them.
+
+AddPartitionsToTxn ends at version 3, EndTxn at 4: later ones belong to transaction.version 2, which is not finalized.
+"""
+
+from datetime import timedelta
+from typing import Any
+
+from kio.schema.errors import ErrorCode
+
+from broker.coordinators.group_log import GROUP_TOPIC
+from broker.ports import TopicPartition
+from broker.protocol.api_keys import ApiKey
+from broker.protocol.registry import Answer, RequestContext, handles
+
+_MILLISECOND = timedelta(milliseconds=1)
+_FENCED_VERSION_INIT = 4
+_FENCED_VERSION = 2
+
+
+@handles(ApiKey.INIT_PRODUCER_ID, (0, 5))
+def init_producer_id(broker: Any, request: Any, context: RequestContext) -> Answer:
+    """A producer id and epoch, for an idempotent or a transactional producer."""
+    answer = broker.transactions.init_producer_id(
+        request.transactional_id,
+        request.transaction_timeout // _MILLISECOND,
+        producer_id=getattr(request, "producer_id", -1),
+        producer_epoch=getattr(request, "producer_epoch", -1),
+    )
+    return {
+        "error_code": _fenced(answer.error_code, context, _FENCED_VERSION_INIT),
+        "producer_id": answer.producer_id,
+        "producer_epoch": answer.producer_epoch,
+    }
+
+
+@handles(ApiKey.ADD_PARTITIONS_TO_TXN, (0, 3))
+def add_partitions_to_txn(broker: Any, request: Any, context: RequestContext) -> Answer:
+    """All partitions are added, or none: beside one that does not exist the others are not attempted."""
+    topics = [(topic.name, list(topic.partitions)) for topic in request.v3_and_below_topics]
+    missing = {
+        (name, partition)
+        for name, partitions in topics
+        for partition in partitions
+        if broker.logs.get(name, partition) is None
+    }
+    error = ErrorCode.operation_not_attempted
+    if not missing:
+        error = broker.transactions.add_partitions(
+            request.v3_and_below_transactional_id,
+            request.v3_and_below_producer_id,
+            request.v3_and_below_producer_epoch,
+            [TopicPartition(name, partition) for name, partitions in topics for partition in partitions],
+        )
+        error = _fenced(error, context, _FENCED_VERSION)
+    unknown = ErrorCode.unknown_topic_or_partition
+    return {
+        "results_by_topic_v3_and_below": [
+            {
+                "name": name,
+                "results_by_partition": [
+                    {
+                        "partition_index": partition,
+                        "partition_error_code": unknown if (name, partition) in missing else error,
+                    }
+                    for partition in partitions
+                ],
+            }
+            for name, partitions in topics
+        ]
+    }
+
+
+@handles(ApiKey.ADD_OFFSETS_TO_TXN, (0, 4))
+def add_offsets_to_txn(broker: Any, request: Any, context: RequestContext) -> Answer:
+    """The partition that holds the group's offsets becomes part of the transaction."""
+    error = broker.transactions.add_partitions(
+        request.transactional_id,
+        request.producer_id,
+        request.producer_epoch,
+        [TopicPartition(GROUP_TOPIC, broker.group_log.partition_for(request.group_id))],
+    )
+    return {"error_code": _fenced(error, context, _FENCED_VERSION)}
+
+
+@handles(ApiKey.END_TXN, (0, 4))
+def end_txn(broker: Any, request: Any, context: RequestContext) -> Answer:
+    """Commit or abort."""
+    error = broker.transactions.end(
+        request.transactional_id, request.producer_id, request.producer_epoch, is_commit=request.committed
+    )
+    return {"error_code": _fenced(error, context, _FENCED_VERSION)}
+
+
+def _fenced(error: ErrorCode, context: RequestContext, version: int) -> ErrorCode:
+    """PRODUCER_FENCED under the name that it had before a version."""
+    if error is ErrorCode.producer_fenced and context.api_version < version:
+        return ErrorCode.invalid_producer_epoch
+    return error
