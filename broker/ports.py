@@ -10,7 +10,7 @@ partition; a range has an inclusive last offset.
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Literal, Protocol
+from typing import Literal, NamedTuple, Protocol
 
 from state_model.answers import ErrorCode, ReadAnswer, SummaryAnswer
 from state_model.coordinator import WriteRequest
@@ -71,6 +71,13 @@ class AbortedTransaction:
     producer_id: int
     first_offset: int
     last_offset: int
+
+
+class ProducerIdentity(NamedTuple):
+    """Who a coordinator writes for inside a transaction."""
+
+    producer_id: int
+    producer_epoch: int
 
 
 class Handle(Protocol):
@@ -153,20 +160,16 @@ class Log(Protocol):
 class TransactionalLog(Log, Protocol):
     """A log as the coordinators of groups and transactions write it (broker/storage/partition_log.py is one)."""
 
-    def append_transactional(
-        self, records: Sequence[Record], *, producer_id: int, producer_epoch: int, codec: int = 0
+    def append_records(
+        self, records: Sequence[Record], *, codec: int = 0, producer: ProducerIdentity | None = None
     ) -> int:
-        """Append one batch of the broker's own that is part of a producer's transaction, without a check of sequences
-        (the group coordinator's offset commits; base sequence 0). Opens the transaction in this partition if need be.
+        """As Log.append_records; with a producer the batch is part of its open transaction, or opens one."""
 
-        Returns the first record's offset. Raises as `append_records`, and broker.errors.ProducerFencedError for an
-        epoch older than the producer's.
-        """
-
-    def append_marker(self, producer_id: int, producer_epoch: int, commit: bool, coordinator_epoch: int) -> object:
+    def append_marker(self, producer_id: int, producer_epoch: int, *, commit: bool, coordinator_epoch: int) -> int:
         """End the producer's transaction in this partition, if one is open; the marker is written in any case.
 
-        Raises broker.errors.StorageError, and ProducerFencedError for an epoch older than the producer's.
+        Returns its offset. Raises broker.errors.StorageError, and ProducerFencedError or CoordinatorFencedError when
+        a newer epoch has written here.
         """
 
 

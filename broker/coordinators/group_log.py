@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import groupby
 from typing import Protocol, cast
 
-from broker.ports import BatchSpan, Log, Logs, Record, Topics, TransactionalLog
+from broker.ports import BatchSpan, Log, Logs, ProducerIdentity, Record, Topics, TransactionalLog
 from state_model.errors import DecodeError
 from state_model.group_records import GroupRecord, decode_record
 from state_model.group_schemas import RECORD_TYPES, GroupKind
@@ -87,17 +87,15 @@ class GroupLog:
             entries = [Record(key=key, value=value) for key, value in records]
             self.log_for(group_id).append_records(entries, codec=self._codec)
 
-    def append_transactional(
-        self, group_id: str, records: Sequence[KeyValue], *, producer_id: int, producer_epoch: int
-    ) -> None:
+    def append_transactional(self, group_id: str, records: Sequence[KeyValue], producer: ProducerIdentity) -> None:
         """The records of one operation that count when the producer's transaction commits; no records, no batch.
 
-        Raises broker.errors.StorageError, RecordTooLargeError or ProducerFencedError; nothing is in the log then.
+        Raises broker.errors.StorageError or RecordTooLargeError; nothing is in the log then.
         """
         if records:
-            log = cast(TransactionalLog, self.log_for(group_id))
             entries = [Record(key=key, value=value) for key, value in records]
-            log.append_transactional(entries, producer_id=producer_id, producer_epoch=producer_epoch, codec=self._codec)
+            log = cast(TransactionalLog, self.log_for(group_id))
+            log.append_records(entries, codec=self._codec, producer=producer)
 
     def load(self, handlers: Mapping[GroupKind, Replay], transactions: TransactionReplay | None = None) -> None:
         """Replay everything, partition by partition in the order of offsets.

@@ -16,7 +16,7 @@ from broker.coordinators.classic_records import (
     read_offset,
 )
 from broker.coordinators.group_log import GroupLog, KeyValue
-from broker.ports import TopicPartition
+from broker.ports import ProducerIdentity, TopicPartition
 from state_model.group_records import GroupRecord
 
 Offsets = Mapping[TopicPartition, CommittedOffset]
@@ -48,16 +48,15 @@ class GroupOffsets:
         for topic_partition, committed in offsets.items():
             self._keep(group_id, topic_partition, committed)
 
-    def commit_in_transaction(self, group_id: str, offsets: Offsets, *, producer_id: int, producer_epoch: int) -> None:
+    def commit_in_transaction(self, group_id: str, offsets: Offsets, producer: ProducerIdentity) -> None:
         """Commit offsets of a group when the producer's transaction commits.
 
-        Raises broker.errors.StorageError, RecordTooLargeError or ProducerFencedError; none waits then.
+        Raises broker.errors.StorageError or RecordTooLargeError; none waits then.
         """
-        records = _records(group_id, offsets)
-        self._log.append_transactional(group_id, records, producer_id=producer_id, producer_epoch=producer_epoch)
+        self._log.append_transactional(group_id, _records(group_id, offsets), producer)
         partition = self._log.partition_for(group_id)
         for topic_partition, committed in offsets.items():
-            self._wait(partition, producer_id, group_id, topic_partition, committed)
+            self._wait(partition, producer.producer_id, group_id, topic_partition, committed)
 
     def end_transaction(self, partition: int, producer_id: int, *, is_commit: bool) -> None:
         """The marker of a transaction lies in a partition of the log: what waited there counts, or does not."""

@@ -14,8 +14,8 @@ from broker.coordinators.classic_group import ClassicGroup, GroupState
 from broker.coordinators.classic_groups import MAX_GROUPS, ClassicGroups, MemberCall, member_error
 from broker.coordinators.group_log import GroupLog
 from broker.coordinators.group_offsets import Offsets
-from broker.errors import ProducerFencedError, RecordTooLargeError, StorageError
-from broker.ports import Timers, TopicPartition
+from broker.errors import RecordTooLargeError, StorageError
+from broker.ports import ProducerIdentity, Timers, TopicPartition
 from state_model.group_schemas import GroupKind
 
 _log = logging.getLogger(__name__)
@@ -59,19 +59,13 @@ class OffsetCommits:
                 self._groups.touch(group, call.member_id)
         return self._store(offsets, error, lambda fitting: self._offsets.commit(call.group_id, fitting))
 
-    def commit_in_transaction(
-        self, call: MemberCall, offsets: Offsets, *, producer_id: int, producer_epoch: int
-    ) -> Codes:
+    def commit_in_transaction(self, call: MemberCall, offsets: Offsets, producer: ProducerIdentity) -> Codes:
         """TxnOffsetCommit: the offsets count when the producer's transaction commits; a code for each partition."""
         error = self._transactional_error(call)
         if error is ErrorCode.none:
             self._groups.ensure(call.group_id)
         return self._store(
-            offsets,
-            error,
-            lambda fitting: self._offsets.commit_in_transaction(
-                call.group_id, fitting, producer_id=producer_id, producer_epoch=producer_epoch
-            ),
+            offsets, error, lambda fitting: self._offsets.commit_in_transaction(call.group_id, fitting, producer)
         )
 
     def _store(self, offsets: Offsets, error: ErrorCode, store: Callable[[Offsets], None]) -> Codes:
@@ -82,8 +76,6 @@ class OffsetCommits:
         codes = dict.fromkeys(offsets, ErrorCode.offset_metadata_too_large)
         try:
             store(fitting)
-        except ProducerFencedError:
-            error = ErrorCode.invalid_producer_epoch
         except RecordTooLargeError:
             error = ErrorCode.invalid_commit_offset_size
         except StorageError as refused:

@@ -262,7 +262,9 @@ class Transactions:
         epoch = self._log.coordinator_epoch(transaction.transactional_id)
         producer_id, producer_epoch = transaction.producer_id, transaction.producer_epoch
         try:
-            cast(TransactionalLog, log).append_marker(producer_id, producer_epoch, is_commit, epoch)
+            cast(TransactionalLog, log).append_marker(
+                producer_id, producer_epoch, commit=is_commit, coordinator_epoch=epoch
+            )
         except StorageError as error:
             _log.warning("the marker of %s in %s was refused: %s", transaction.transactional_id, at, error)
             return False

@@ -8,7 +8,7 @@ from kio.schema.errors import ErrorCode
 from broker.coordinators.classic_records import ZERO_TOPIC_ID, CommittedOffset
 from broker.coordinators.group_log import GROUP_TOPIC
 from broker.handlers.consumer_groups import member_call
-from broker.ports import Topic, TopicPartition
+from broker.ports import ProducerIdentity, Topic, TopicPartition
 from broker.protocol.api_keys import ApiKey
 from broker.protocol.registry import Answer, RequestContext, handles
 from state_model.group_schemas import GroupKind
@@ -39,8 +39,7 @@ def txn_offset_commit(broker: Any, request: Any, context: RequestContext) -> Ans
         codes = broker.offset_commits.commit_in_transaction(
             member_call(request, getattr(request, "generation_id", -1)),
             offsets,
-            producer_id=request.producer_id,
-            producer_epoch=request.producer_epoch,
+            ProducerIdentity(request.producer_id, request.producer_epoch),
         )
     else:
         codes = dict.fromkeys(offsets, error)

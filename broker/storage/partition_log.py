@@ -7,7 +7,6 @@ watermark is the end of the log.
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import NamedTuple
 
 from broker.errors import (
     InvalidRecordError,
@@ -16,7 +15,7 @@ from broker.errors import (
     RecordListTooLargeError,
     RecordTooLargeError,
 )
-from broker.ports import AbortedTransaction, Fetched, Record, Timers, TopicPartition
+from broker.ports import AbortedTransaction, Fetched, ProducerIdentity, Record, Timers, TopicPartition
 from broker.storage import record_batch as rb
 from broker.storage.files import OpenFiles, storage_errors
 from broker.storage.indexes import AbortedEntry
@@ -27,13 +26,6 @@ from broker.storage.producer_state import ProducerStates
 from broker.storage.record_batch import BatchHeader, Buffer
 from broker.storage.recovery import drop_snapshots, open_log, snapshot_path
 from broker.storage.segment import BatchFacts
-
-
-class ProducerIdentity(NamedTuple):
-    """Who a coordinator writes for inside a transaction."""
-
-    producer_id: int
-    producer_epoch: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
