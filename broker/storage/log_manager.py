@@ -1,0 +1,297 @@
+"""The logs of one log directory: opened at start, made and deleted with their topics, checkpointed, closed.
+
+Implements broker.ports.Logs and the catalogue's TopicListener. Rules: Kafka's LogManager.
+Without `.kafka_cleanshutdown` the start follows a crash, and every log is checked from its recovery point on.
+"""
+
+import logging
+import re
+import shutil
+import uuid
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Final
+
+from broker.errors import StorageError
+from broker.ports import Handle, Timers, Topic, TopicPartition
+from broker.storage.catalog import Catalog
+from broker.storage.files import OpenFiles, replace_file, storage_errors
+from broker.storage.local_log import Faults
+from broker.storage.log_config import LogConfig
+from broker.storage.partition_log import PartitionLog
+from kafka_log.errors import CheckpointError
+from kafka_log.text_files import (
+    HIGH_WATERMARK_CHECKPOINT,
+    LOG_START_CHECKPOINT,
+    PARTITION_METADATA,
+    PartitionOffsets,
+    format_partition_metadata,
+    format_partition_offsets,
+    parse_partition_offsets,
+    parse_topic_id,
+)
+
+CLEAN_SHUTDOWN_FILE: Final = ".kafka_cleanshutdown"
+RECOVERY_POINT_CHECKPOINT: Final = "recovery-point-offset-checkpoint"
+
+_CLEAN_SHUTDOWN: Final = '{"version":0,"brokerEpoch":-1}'
+_FOLDER: Final = re.compile(r"(?P<topic>.+)-(?P<partition>\d{1,10})")
+_MAX_FOLDER_CHARACTERS: Final = 255
+_LONGEST_TIMER_MS: Final = 1 << 40
+_LOG = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LogManagerSettings:
+    """The broker's intervals (replica.high.watermark.checkpoint.interval.ms, log.flush.*, log.retention.check.*, …)."""
+
+    high_watermark_checkpoint_ms: int = 5_000
+    offset_checkpoint_ms: int = 60_000
+    flush_scheduler_ms: int = (1 << 63) - 1
+    retention_check_ms: int = 300_000
+    producer_id_expiration_ms: int = 86_400_000
+    producer_id_check_ms: int = 600_000
+
+
+class LogManager:
+    """See the module. `start` sets the timers; `close` is what a stop in order needs."""
+
+    def __init__(
+        self,
+        directory: Path,
+        *,
+        catalog: Catalog,
+        timers: Timers,
+        config_of: Callable[[str], LogConfig],
+        settings: LogManagerSettings | None = None,
+        faults: Faults | None = None,
+    ) -> None:
+        """Open the logs of all topics of the catalogue in a claimed directory. Raises StorageError.
+
+        config_of: the settings in force for a topic's name.
+        """
+        self._directory, self._timers, self._config_of, self._faults = directory, timers, config_of, faults
+        self._settings = settings or LogManagerSettings()
+        self._files = OpenFiles()
+        self._logs: dict[tuple[str, int], PartitionLog] = {}
+        self._by_id: dict[tuple[str, int], PartitionLog] = {}
+        self._written: dict[str, str] = {}
+        self._timer_handles: dict[str, Handle] = {}
+        self.is_after_crash = not self._was_closed() and bool(catalog.topics)
+        with storage_errors(f"{directory} can't be opened"):
+            self._set_aside_folders(catalog.topics)
+        recovery_points = self._read_checkpoint(RECOVERY_POINT_CHECKPOINT)
+        log_starts = self._read_checkpoint(LOG_START_CHECKPOINT)
+        for topic in catalog.topics.values():
+            config = config_of(topic.name)
+            for partition in range(topic.partitions):
+                key = (topic.name, partition)
+                self._open(topic, partition, config, recovery_points.get(key, 0), log_starts.get(key, 0))
+        self._unsubscribe = catalog.subscribe(self)
+
+    def get(self, topic: str, partition: int) -> PartitionLog | None:
+        """The log of a partition; None when there is none."""
+        return self._logs.get((topic, partition))
+
+    def by_id(self, topic_id: str, partition: int) -> PartitionLog | None:
+        """The log of a partition by the topic's id; None when there is none."""
+        return self._by_id.get((topic_id, partition))
+
+    def all(self) -> Iterator[PartitionLog]:
+        """Every log."""
+        yield from self._logs.values()
+
+    def start(self) -> None:
+        """Set the timers of checkpoints, flushes, retention and idle producers."""
+        settings = self._settings
+        self._every(settings.high_watermark_checkpoint_ms, "high watermarks", self.checkpoint_high_watermarks)
+        self._every(settings.offset_checkpoint_ms, "offsets", self.checkpoint_offsets)
+        self._every(settings.flush_scheduler_ms, "flushes", self.flush_due)
+        self._every(settings.retention_check_ms, "retention", self.apply_retention)
+        self._every(settings.producer_id_check_ms, "producers", self.expire_producers)
+
+    def close(self) -> None:
+        """Close every log, write the checkpoints and the mark of a stop in order. Raises the first StorageError."""
+        self._unsubscribe()
+        for handle in self._timer_handles.values():
+            handle.cancel()
+        failed: StorageError | None = None
+        for log in self._logs.values():
+            try:
+                log.close()
+            except StorageError as error:
+                failed = failed or error
+        self._files.close()
+        if failed is not None:
+            raise failed
+        self.checkpoint_high_watermarks()
+        self._write_offset_checkpoints()
+        replace_file(self._directory / CLEAN_SHUTDOWN_FILE, _CLEAN_SHUTDOWN, durable=True)
+
+    def checkpoint_high_watermarks(self) -> None:
+        """Write replication-offset-checkpoint. Raises StorageError."""
+        self._write_checkpoint(HIGH_WATERMARK_CHECKPOINT, {key: log.high_watermark for key, log in self._logs.items()})
+
+    def checkpoint_offsets(self) -> None:
+        """Make closed segments durable and write the recovery points and log start offsets. Raises StorageError."""
+        self._each(PartitionLog.flush_closed)
+        self._write_offset_checkpoints()
+
+    def flush_due(self) -> None:
+        """Flush the logs whose flush.ms have passed."""
+        self._each(PartitionLog.flush_if_due)
+
+    def apply_retention(self) -> None:
+        """Drop the segments that retention gives up."""
+        self._each(PartitionLog.apply_retention)
+
+    def expire_producers(self) -> None:
+        """Forget producers that were idle for producer.id.expiration.ms."""
+        for log in self._logs.values():
+            log.expire_producers(self._settings.producer_id_expiration_ms)
+
+    def _each(self, action: Callable[[PartitionLog], object]) -> None:
+        """An error of the disk in one log is logged and does not keep the others from their turn."""
+        for log in list(self._logs.values()):
+            try:
+                action(log)
+            except StorageError as error:
+                _LOG.warning("%s", error)
+
+    def topic_changed(self, topic: Topic) -> None:
+        """Make the logs that are missing, give all of them the configuration in force. Raises StorageError."""
+        config = self._config_of(topic.name)
+        made: list[PartitionLog] = []
+        try:
+            for partition in range(topic.partitions):
+                log = self._logs.get((topic.name, partition))
+                if log is None:
+                    made.append(self._open(topic, partition, config, 0, 0))
+                else:
+                    log.config = config
+        except StorageError:
+            for log in made:
+                self._remove(log)
+                shutil.rmtree(log.directory, ignore_errors=True)
+            raise
+
+    def topic_deleted(self, topic: Topic) -> None:
+        """Set the folders aside as Kafka does, and remove them after file.delete.delay.ms. Raises StorageError."""
+        for partition in range(topic.partitions):
+            log = self._logs.get((topic.name, partition))
+            if log is not None:
+                self._remove(log)
+                with storage_errors(f"{log.directory} can't be deleted"):
+                    aside = self._set_aside(log.directory, "delete")
+                self._timers.after_ms(log.config.file_delete_delay_ms, partial(_remove_tree, aside))
+
+    def _was_closed(self) -> bool:
+        """Whether the last stop was in order; from now on the next one is a crash, unless `close` says otherwise."""
+        mark = self._directory / CLEAN_SHUTDOWN_FILE
+        with storage_errors(f"{mark} can't be removed"):
+            was_closed = mark.exists()
+            mark.unlink(missing_ok=True)
+        return was_closed
+
+    def _open(
+        self, topic: Topic, partition: int, config: LogConfig, recovery_point: int, log_start: int
+    ) -> PartitionLog:
+        folder = self._directory / f"{topic.name}-{partition}"
+        with storage_errors(f"{folder} can't be created"):
+            is_new = not folder.exists()
+            folder.mkdir(mode=0o700, exist_ok=True)
+        if not (folder / PARTITION_METADATA).exists():
+            replace_file(folder / PARTITION_METADATA, format_partition_metadata(topic.topic_id))
+        log = PartitionLog(
+            folder,
+            TopicPartition(topic.name, partition),
+            topic_id=topic.topic_id,
+            config=config,
+            timers=self._timers,
+            files=self._files,
+            is_clean=is_new or not self.is_after_crash,
+            recovery_point=recovery_point,
+            log_start_offset=log_start,
+            faults=self._faults,
+        )
+        self._logs[topic.name, partition] = self._by_id[topic.topic_id, partition] = log
+        return log
+
+    def _remove(self, log: PartitionLog) -> None:
+        key = log.topic_partition
+        del self._logs[key.topic, key.partition], self._by_id[log.topic_id, key.partition]
+        log.abandon()
+
+    def _set_aside_folders(self, topics: Mapping[str, Topic]) -> None:
+        """Remove what was deleted before the last stop; rename partitions that the catalogue does not know."""
+        for folder in list(self._directory.iterdir()):
+            if not folder.is_dir():
+                continue
+            match = _FOLDER.fullmatch(folder.name)
+            if folder.name.endswith("-delete"):
+                _remove_tree(folder)
+            elif match is not None and not _belongs(folder, topics.get(match["topic"]), int(match["partition"])):
+                aside = self._set_aside(folder, "stray")
+                _LOG.warning("%s is no partition of the catalogue: kept as %s", folder, aside.name)
+
+    def _set_aside(self, folder: Path, suffix: str) -> Path:
+        ending = f".{uuid.uuid4().hex}-{suffix}"
+        return folder.rename(folder.with_name(folder.name[: _MAX_FOLDER_CHARACTERS - len(ending)] + ending))
+
+    def _read_checkpoint(self, name: str) -> PartitionOffsets:
+        """A checkpoint that is missing or broken says nothing: the logs are then read from their beginning."""
+        path = self._directory / name
+        try:
+            with storage_errors(f"{path} can't be read"):
+                return parse_partition_offsets(path.read_text(encoding="utf-8"), str(path)) if path.exists() else {}
+        except (CheckpointError, UnicodeDecodeError) as error:
+            _LOG.warning("%s", error)
+            return {}
+
+    def _write_offset_checkpoints(self) -> None:
+        self._write_checkpoint(RECOVERY_POINT_CHECKPOINT, {key: log.recovery_point for key, log in self._logs.items()})
+        raised = {
+            key: log.log_start_offset
+            for key, log in self._logs.items()
+            if log.log_start_offset > log.first_segment_offset
+        }
+        self._write_checkpoint(LOG_START_CHECKPOINT, raised)
+
+    def _write_checkpoint(self, name: str, offsets: PartitionOffsets) -> None:
+        text = format_partition_offsets(offsets)
+        if self._written.get(name) != text:
+            replace_file(self._directory / name, text)
+            self._written[name] = text
+
+    def _every(self, interval_ms: int, what: str, action: Callable[[], None]) -> None:
+        """Do it again and again; an error of the disk is logged, the next time may go better."""
+        if interval_ms > _LONGEST_TIMER_MS:
+            return
+
+        def run() -> None:
+            self._timer_handles[what] = self._timers.after_ms(interval_ms, run)
+            try:
+                action()
+            except StorageError as error:
+                _LOG.warning("%s: %s", what, error)
+
+        self._timer_handles[what] = self._timers.after_ms(interval_ms, run)
+
+
+def _belongs(folder: Path, topic: Topic | None, partition: int) -> bool:
+    """Whether a folder is a partition of a topic that exists, with its id; without metadata the name decides."""
+    if topic is None or partition >= topic.partitions:
+        return False
+    metadata = folder / PARTITION_METADATA
+    try:
+        return not metadata.exists() or parse_topic_id(metadata.read_text("utf-8"), str(metadata)) == topic.topic_id
+    except (CheckpointError, UnicodeDecodeError):
+        metadata.unlink()
+        return True
+
+
+def _remove_tree(folder: Path) -> None:
+    """Remove a folder that was set aside; what resists is tried again at the next start."""
+    shutil.rmtree(folder, ignore_errors=True)
