@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 
 from jobs import books, executors
 from jobs.errors import JobError
-from jobs.executors import Session
+from jobs.executors import Engine
 from jobs.groups import decode_groups
 from jobs.ingest import KEPT_BYTES, QUARANTINE, new_problems
 from jobs.merged import LEAST, merged
@@ -157,7 +157,7 @@ def changed(lake: Path, after: int, contents: Sequence[str]) -> dict[PartitionKe
     return result
 
 
-def run_decode(spark: Session, lake: Path, run: int, progress: Progress) -> dict[str, int]:
+def run_decode(engine: Engine, lake: Path, run: int, progress: Progress) -> dict[str, int]:
     """Decodes what was taken since the last decode; rows by table and group record type."""
     before = books.done(lake, "decode")
     partitions = {
@@ -172,7 +172,8 @@ def run_decode(spark: Session, lake: Path, run: int, progress: Progress) -> dict
         begun = max((r["log_time_ms"] for r in earlier.get(key, []) if r["log_time_ms"] is not None), default=DAWN)
         planned += units_of(partitions[key]["topic"], key[0], pieces, DAWN if key in late else begun)
     tasks = [Task(lake=lake, run=run, units=tuple(group)) for group in executors.binned(planned)]
-    outcomes = executors.run_tasks(spark, "decode", decode_task, tasks, progress)
+    size_bytes = sum(size for _, size in planned)
+    outcomes = engine.run("decode", decode_task, tasks, progress, size_bytes=size_bytes)
     return _commit(lake, run, outcomes, late)
 
 

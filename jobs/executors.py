@@ -1,7 +1,8 @@
-"""Running tasks on Spark's executors: one row a task in, one pickled result a task out.
+"""Running the tasks of a stage: on Spark's executors, or in this process when there is little to do.
 
 A task is a module-level function and a picklable value; it reads and writes files itself, through Arrow, and returns
-what the driver has to commit. DataFrame API only (`mapInArrow`).
+what the driver has to commit. On Spark one row a task goes in and one pickled result a task comes out. DataFrame API
+only (`mapInArrow`).
 """
 
 import os
@@ -26,26 +27,79 @@ Result = TypeVar("Result")
 SMALLEST_TASK_BYTES, LARGEST_TASK_BYTES, TASKS_AIMED_AT = 2 << 20, 64 << 20, 8
 WAVES = 2
 """Spark tasks a core: starting one costs more than a small spec does."""
-Session = Callable[[], "SparkSession"]
-"""Returns the Spark session, starting it when it is first needed."""
+SPARK, LOCAL = "spark", "local"
 RESULT = pa.schema([("task", pa.int64()), ("result", pa.binary())])
 
 
-def run_tasks(
-    session: Session, name: str, function: Callable[[Spec], Result], specs: Sequence[Spec], progress: Progress
-) -> list[Result]:
-    """`function` of every spec, computed on the executors; results in the order of the specs.
+class Engine:
+    """Where the tasks of a run are computed.
 
-    The session starts when there is a spec.
-
-    Raises:
-        SharelensError: what a task raised.
-
-    A task that fails fails the call; files that other tasks wrote meanwhile are not part of any table.
+    A stage that reads at most `in_process_bytes` runs in this process, task after task, so that little news needs no
+    JVM; from the first larger one on, everything runs on the session that `start` gives. 0: always Spark.
     """
-    if not specs:
-        return []
-    spark = session()
+
+    def __init__(self, start: Callable[[], "SparkSession"], in_process_bytes: int = 0) -> None:
+        self._start = start
+        self._in_process_bytes = in_process_bytes
+        self._spark: SparkSession | None = None
+        self.used: str | None = None
+        """What computed the latest tasks: SPARK or LOCAL; None since `forget`."""
+
+    def forget(self) -> None:
+        """Begins anew to note what computes a stage."""
+        self.used = None
+
+    def spark(self) -> "SparkSession":
+        """The session, started when it is first needed."""
+        if self._spark is None:
+            self._spark = self._start()
+        return self._spark
+
+    def run(
+        self,
+        name: str,
+        function: Callable[[Spec], Result],
+        specs: Sequence[Spec],
+        progress: Progress,
+        *,
+        size_bytes: int,
+    ) -> list[Result]:
+        """`function` of every spec, in the order of the specs, which together read `size_bytes`.
+
+        Nothing starts when there is no spec. A task that fails fails the call; files that other tasks wrote meanwhile
+        are not part of any table.
+
+        Raises:
+            SharelensError: what a task raised.
+            JobError: a task failed for a reason of its own.
+        """
+        if not specs:
+            return []
+        if self._spark is None and self._in_process_bytes > 0 and size_bytes <= self._in_process_bytes:
+            self.used = LOCAL
+            return _run_here(name, function, specs, progress)
+        spark = self.spark()
+        self.used = SPARK
+        return _run_on_spark(spark, name, function, specs, progress)
+
+
+def _run_here(name: str, function: Callable[[Spec], Result], specs: Sequence[Spec], progress: Progress) -> list[Result]:
+    results = []
+    for number, spec in enumerate(specs):
+        progress.at(name, number, len(specs))
+        try:
+            results.append(function(spec))
+        except SharelensError:
+            raise
+        except Exception as error:
+            raise _failed(name, f"{type(error).__name__}: {error}") from error
+    progress.at(name, len(specs), len(specs))
+    return results
+
+
+def _run_on_spark(
+    spark: "SparkSession", name: str, function: Callable[[Spec], Result], specs: Sequence[Spec], progress: Progress
+) -> list[Result]:
     payload = [pickle.dumps(spec) for spec in specs]
     armed = crash_points.armed()
 
@@ -63,12 +117,16 @@ def run_tasks(
         try:
             rows = tasks.collect()
         except Exception as error:  # Spark's classes, with the traces of two languages in them: one line for the reader
-            raise JobError(f"{name}: a task failed: {last_words(str(error))}; run again to go on from here") from error
+            raise _failed(name, last_words(str(error))) from error
     results: dict[int, Any] = {row.task: pickle.loads(row.result) for row in rows}
     for result in results.values():
         if isinstance(result, SharelensError):
             raise result
     return [results[task] for task in range(len(specs))]
+
+
+def _failed(name: str, words: str) -> JobError:
+    return JobError(f"{name}: a task failed: {' '.join(words.split())}; run again to go on from here")
 
 
 def last_words(trace: str) -> str:
@@ -89,7 +147,7 @@ def _outcome(function: Callable[[Spec], Result], spec: Spec) -> Result | Sharele
 def warm_up(spark: "SparkSession") -> None:
     """Starts a Python worker on every core and loads the kernels there, so that no stage waits for it."""
     cores = spark.sparkContext.defaultParallelism
-    run_tasks(lambda: spark, "session", _load_kernels, list(range(cores)), Progress())
+    _run_on_spark(spark, "session", _load_kernels, list(range(cores)), Progress())
 
 
 def _load_kernels(_: int) -> int:

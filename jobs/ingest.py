@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 
 from jobs import books, executors
 from jobs.errors import JobError
-from jobs.executors import Session
+from jobs.executors import Engine
 from jobs.intervals import Interval, difference, union
 from jobs.plan import STATE_TOPIC, Extent, weight
 from jobs.progress import Progress
@@ -211,7 +211,7 @@ def pieces_of(extents: Sequence[Extent], split_bytes: int) -> list[tuple[Piece, 
 
 
 def read_extents(
-    spark: Session,
+    engine: Engine,
     lake: Path,
     extents: Sequence[Extent],
     *,
@@ -222,20 +222,21 @@ def read_extents(
     split_bytes: int,
     progress: Progress,
 ) -> list[Outcome]:
-    """Reads extents on the executors."""
-    bins = executors.binned(pieces_of(extents, split_bytes))
+    """Reads extents."""
+    pieces = pieces_of(extents, split_bytes)
     tasks = [
         Task(
             lake=lake,
             table=table,
             cluster_id=cluster_id,
             run=run,
-            pieces=tuple(pieces),
+            pieces=tuple(together),
             include_uncommitted=include_uncommitted,
         )
-        for pieces in bins
+        for together in executors.binned(pieces)
     ]
-    return executors.run_tasks(spark, f"ingest {table}", read_task, tasks, progress)
+    size_bytes = sum(size for _, size in pieces)
+    return engine.run(f"ingest {table}", read_task, tasks, progress, size_bytes=size_bytes)
 
 
 def taken_rows(

@@ -12,7 +12,8 @@ class RunOptions:
 
     `until_ms`: only records whose log time lies below it; `rebuild`: "decode" or "replay" starts over from bronze or
     silver; `topic_names`: names by topic id for topics that left no directory; `stages`: which stages to run, a subset
-    of STAGES in order.
+    of STAGES in order; `in_process_bytes`: how much a stage may read and still run in this process, without a JVM
+    (0: always on Spark).
     """
 
     lake: Path
@@ -28,3 +29,4 @@ class RunOptions:
     stages: tuple[str, ...] = STAGES
     split_bytes: int = 32 << 20
     update_limit: int = 500
+    in_process_bytes: int = 0

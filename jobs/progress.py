@@ -17,6 +17,11 @@ class Progress:
     def __init__(self, report: Callable[[str, int, int], None] | None = None) -> None:
         self._report = report
 
+    def at(self, name: str, done: int, total: int) -> None:
+        """Reports how many tasks of a stage that runs in this process are done."""
+        if self._report is not None:
+            self._report(name, done, total)
+
     @contextmanager
     def stage(self, name: str, total: int, spark: "SparkSession") -> Iterator[None]:
         """Reports the running tasks of a Spark action while the block runs."""

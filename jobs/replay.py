@@ -173,7 +173,7 @@ def scalar_task(task: Task) -> list[pa.Table]:
     return found
 
 
-def run_replay(spark: Session, lake: Path, run: int, progress: Progress, *, update_limit: int) -> dict[str, int]:
+def run_replay(engine: Engine, lake: Path, run: int, progress: Progress, *, update_limit: int) -> dict[str, int]:
     """Replays what was decoded since the last replay; counts of rows written."""
     before = books.done(lake, "replay")
     rows = {k: r for k, r in changed(lake, before, ["log_record", "replay"]).items() if r["topic"] == STATE_TOPIC}
@@ -181,12 +181,13 @@ def run_replay(spark: Session, lake: Path, run: int, progress: Progress, *, upda
     held = scan.dataset_at(lake, STATE).to_table()
     jobs = plan_jobs(lake, rows, late, held, (before + 1, run))
     busy = [job for job in jobs if job.slices]
-    chunks = _with_scalars(spark, [cut(job, len(busy)) for job in busy], lake, run, update_limit, progress)
+    chunks = _with_scalars(engine, [cut(job, len(busy)) for job in busy], lake, run, update_limit, progress)
+    weighed = [(chunk, _weight(chunk)) for group in chunks for chunk in group]
     tasks = [
-        Task(lake=lake, run=run, update_limit=update_limit, chunks=tuple(group))
-        for group in executors.binned([(c, _weight(c)) for group in chunks for c in group])
+        Task(lake=lake, run=run, update_limit=update_limit, chunks=tuple(group)) for group in executors.binned(weighed)
     ]
-    outcomes = executors.run_tasks(spark, "replay", replay_task, tasks, progress)
+    size_bytes = sum(weight for _, weight in weighed)
+    outcomes = engine.run("replay", replay_task, tasks, progress, size_bytes=size_bytes)
     parts = [part for outcome in outcomes for part in outcome.parts]
     stitched = _stitch(chunks, parts, [job for job in jobs if not job.slices])
     return _commit(lake, run, outcomes, stitched, set(rows), late, held)
@@ -237,12 +238,13 @@ def cut(job: Job, jobs: int) -> list[Chunk]:
 
 
 def _with_scalars(
-    spark: Session, jobs: Sequence[list[Chunk]], lake: Path, run: int, update_limit: int, progress: Progress
+    engine: Engine, jobs: Sequence[list[Chunk]], lake: Path, run: int, update_limit: int, progress: Progress
 ) -> list[list[Chunk]]:
     """The chunks with the scalars at their beginnings, found by a thin pass over the jobs that have several."""
     long = [chunks for chunks in jobs if len(chunks) > 1]
     tasks = [Task(lake=lake, run=run, update_limit=update_limit, chunks=tuple(c)) for c in long]
-    found = iter(executors.run_tasks(spark, "replay scalars", scalar_task, tasks, progress))
+    size_bytes = sum(_weight(chunk) for chunks in long for chunk in chunks)
+    found = iter(engine.run("replay scalars", scalar_task, tasks, progress, size_bytes=size_bytes))
     result = []
     for chunks in jobs:
         if len(chunks) == 1:

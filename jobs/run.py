@@ -39,12 +39,16 @@ if TYPE_CHECKING:
 
 @dataclass(slots=True, kw_only=True)
 class Summary:
-    """What a run did, for the one JSON line: run id (null: nothing new), counts, seconds a stage, warnings."""
+    """What a run did, for the one JSON line: run id (null: nothing new), counts, seconds a stage, warnings.
+
+    `engine`: what computed a stage, "spark" or "local" (in the process of the run).
+    """
 
     run_id: int | None = None
     cluster_id: str | None = None
     counts: dict[str, int] = field(default_factory=dict)
     seconds: dict[str, float] = field(default_factory=dict)
+    engine: dict[str, str] = field(default_factory=dict)
     held_back: int = 0
     gaps: int = 0
     lost_offsets: int = 0
@@ -63,6 +67,7 @@ class Summary:
             "lost_offsets": self.lost_offsets,
             "skipped": self.skipped,
             "seconds": {name: round(value, 3) for name, value in self.seconds.items()},
+            "engine": self.engine,
             "sharelens_version": version("sharelens"),
         }
 
@@ -76,21 +81,19 @@ class Pipeline:
         self._options = options
         self._lake = options.lake
         self._session = session
+        self._engine = executors.Engine(self._start_session, options.in_process_bytes)
         self._progress = progress
         self._lock = held
-        self._spark: SparkSession | None = None
         self.summary = Summary()
 
-    def spark(self) -> "SparkSession":
-        """The session, started when first needed."""
-        if self._spark is None:
-            with self._timed("session"):
-                self._spark = self._session()
-                jvm = executors.jvm_pid(self._spark)
-                if jvm is not None:
-                    self._lock.note_jvm(jvm)
-                executors.warm_up(self._spark)
-        return self._spark
+    def _start_session(self) -> "SparkSession":
+        with self._timed("session"):
+            spark = self._session()
+            jvm = executors.jvm_pid(spark)
+            if jvm is not None:
+                self._lock.note_jvm(jvm)
+            executors.warm_up(spark)
+        return spark
 
     def go(self) -> Summary:
         """Runs the stages asked for."""
@@ -197,7 +200,7 @@ class Pipeline:
         """Reads the extents of a planned stage and commits what was taken."""
         with self._timed(stage):
             outcomes = ingest.read_extents(
-                self.spark,
+                self._engine,
                 self._lake,
                 extents,
                 table=ingest.TABLE_OF[stage],
@@ -224,7 +227,7 @@ class Pipeline:
     def _decode(self) -> None:
         with self._timed("decode"):
             run = books.done(self._lake, "ingest")
-            counts = decode.run_decode(self.spark, self._lake, run, self._progress)
+            counts = decode.run_decode(self._engine, self._lake, run, self._progress)
         self.summary.run_id = run
         self.summary.quarantined += counts.pop("problems", 0)
         self.summary.counts |= counts
@@ -233,7 +236,7 @@ class Pipeline:
         with self._timed("replay"):
             run = books.done(self._lake, "decode")
             limit = self._options.update_limit
-            counts = replay.run_replay(self.spark, self._lake, run, self._progress, update_limit=limit)
+            counts = replay.run_replay(self._engine, self._lake, run, self._progress, update_limit=limit)
         self.summary.run_id = run
         self.summary.counts |= counts
 
@@ -248,12 +251,15 @@ class Pipeline:
 
     @contextmanager
     def _timed(self, name: str) -> "Iterator[None]":
-        """Adds the block's time to a stage; the start of the session counts as a stage of its own."""
+        """Adds the block's time to a stage, and notes its engine; the start of the session is a stage of its own."""
         seconds = self.summary.seconds
         begun, session_before = time.monotonic(), seconds.get("session", 0.0)
+        self._engine.forget()
         yield
         started = 0.0 if name == "session" else seconds.get("session", 0.0) - session_before
         seconds[name] = seconds.get(name, 0.0) + time.monotonic() - begun - started
+        if self._engine.used is not None:
+            self.summary.engine[name] = self._engine.used
 
 
 def run(options: RunOptions, session: Callable[[], "SparkSession"], progress: Progress | None = None) -> Summary:

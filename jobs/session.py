@@ -67,6 +67,15 @@ def spark_session(app: str, settings: Settings) -> "SparkSession":
     return session
 
 
+def in_process_bytes(settings: Settings) -> int:
+    """How much a stage may read and still run without Spark; 0 on a cluster, and where a session is there already."""
+    if not is_local(settings.master) or "PYSPARK_GATEWAY_PORT" in os.environ:
+        return 0
+    pyspark = sys.modules.get("pyspark.sql")
+    there = pyspark is not None and pyspark.SparkSession.getActiveSession() is not None
+    return 0 if there else settings.in_process_bytes
+
+
 def check_session(session: "SparkSession") -> None:
     """Refuse a session whose answers would differ from ours; it is somebody's, so nothing in it is changed.
 

@@ -33,6 +33,7 @@ class Settings:
     jars_dir: Path | None
     lock_timeout_s: float
     split_bytes: int
+    in_process_bytes: int
     spark_conf: tuple[tuple[str, str], ...]
     """Spark's own settings as sorted pairs: a tuple, so that settings stay hashable."""
 
@@ -197,8 +198,15 @@ def _seconds(value: object) -> float:
 
 
 def _byte_count(value: object) -> int:
-    if isinstance(value, bool) or not isinstance(value, int | str) or not str(value).isdecimal() or int(value) < 1:
+    count = _byte_count_or_none(value)
+    if count == 0:
         raise ValueError(f"{value!r} is not a number of bytes above 0")
+    return count
+
+
+def _byte_count_or_none(value: object) -> int:
+    if isinstance(value, bool) or not isinstance(value, int | str) or not str(value).isdecimal():
+        raise ValueError(f"{value!r} is not a number of bytes")
     return int(value)
 
 
@@ -230,6 +238,7 @@ _READERS: Final[dict[str, Callable[[object], object]]] = {
     "jars_dir": _path,
     "lock_timeout_s": _seconds,
     "split_bytes": _byte_count,
+    "in_process_bytes": _byte_count_or_none,
     "spark_conf": _spark_conf,
 }
 assert set(_READERS) == {field.name for field in fields(Settings)} - {"environment"}

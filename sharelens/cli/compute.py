@@ -1,4 +1,4 @@
-"""The commands that compute: run, and its stages one by one. They start Spark, and only when there is work for it."""
+"""The commands that compute: run, and its stages one by one. They start Spark only when there is much to do."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -70,6 +70,7 @@ def start(command: str, stages: tuple[str, ...], asked: dict[str, Any]) -> None:
 
 def _run_options(stages: tuple[str, ...], asked: dict[str, Any], settings: Any) -> "RunOptions":
     from jobs.options import RunOptions
+    from jobs.session import in_process_bytes
 
     names = asked.get("topic_names")
     from sharelens.topic_names import read_topic_names
@@ -87,6 +88,7 @@ def _run_options(stages: tuple[str, ...], asked: dict[str, Any], settings: Any) 
         require_rows=asked["require_rows"],
         stages=stages,
         split_bytes=settings.split_bytes,
+        in_process_bytes=in_process_bytes(settings),
     )
 
 

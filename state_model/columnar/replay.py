@@ -15,6 +15,7 @@ import pyarrow.compute as pc
 
 from state_model.columnar import fold, schemas
 from state_model.columnar.keys import KEY, ORDER, Ints, number_keys, place_of_keys
+from state_model.columnar.ranges import FIRST, FROM_AT, FROM_TIME, LAST, NONE, PRIORITY, priority
 from state_model.columnar.values import Loss, encoded_names, encoded_state_names, state_names
 
 COMPLETENESS_NAMES = ("complete", "provisional", "incomplete", "uncommitted")
@@ -195,8 +196,8 @@ def _load(memory: _Memory, seed: pa.Table, key: Ints) -> None:
     memory.used = len(flat)
     memory.pool = np.zeros((max(16, len(flat)), 5), np.int64)
     memory.pool[: len(flat)] = _ranges(flat)
-    memory.pool[: len(flat), fold.FROM_AT] = flat.field("valid_from_log_offset").to_numpy()
-    memory.pool[: len(flat), fold.FROM_TIME] = flat.field("valid_from_ms").to_numpy()
+    memory.pool[: len(flat), FROM_AT] = flat.field("valid_from_log_offset").to_numpy()
+    memory.pool[: len(flat), FROM_TIME] = flat.field("valid_from_ms").to_numpy()
     scalars[key, fold.RANGE_AT] = at
     scalars[key, fold.RANGE_COUNT] = count
     scalars[key, fold.RANGE_ROOM] = count
@@ -235,10 +236,10 @@ def _fold(
 def _ranges(flat: pa.StructArray) -> Ints:
     """State batches as rows of the kernel: first and last offset and (count, state) as one integer of that order."""
     rows = np.zeros((len(flat), 5), np.int64)
-    rows[:, fold.FIRST] = flat.field("first_offset").to_numpy()
-    rows[:, fold.LAST] = flat.field("last_offset").to_numpy()
+    rows[:, FIRST] = flat.field("first_offset").to_numpy()
+    rows[:, LAST] = flat.field("last_offset").to_numpy()
     count = flat.field("delivery_count").to_numpy().astype(np.int64)
-    rows[:, fold.PRIORITY] = fold.priority(count, flat.field("delivery_state").to_numpy().astype(np.int64))
+    rows[:, PRIORITY] = priority(count, flat.field("delivery_state").to_numpy().astype(np.int64))
     return rows
 
 
@@ -250,7 +251,7 @@ def _loss_rows(keys: pa.Table, losses: Sequence[Loss]) -> Ints:
         columns = [keys.column(name).to_pylist() for name in KEY]
         number = {key: index for index, key in enumerate(zip(*columns, strict=True))}
     for loss in losses:
-        key = fold.NONE
+        key = NONE
         if loss.group_id is not None:
             found = number.get((loss.group_id, loss.topic_id, loss.partition))
             if found is None:
@@ -281,12 +282,12 @@ def _scalar_columns(rows: Ints, gone: npt.NDArray[np.bool_]) -> dict[str, pa.Arr
         name: pa.array(rows[:, fold.SNAPSHOT_EPOCH + index], mask=gone) for index, name in enumerate(VALUE_COLUMNS)
     }
     columns["leader_epoch_max_from_log"] = pa.array(rows[:, fold.LEADER_MAX], mask=gone)
-    provisional = rows[:, fold.SNAPSHOT_AT] == fold.NONE
+    provisional = rows[:, fold.SNAPSHOT_AT] == NONE
     state_max = rows[:, fold.STATE_MAX]
-    columns["state_epoch_max_from_log"] = pa.array(state_max, mask=gone | (provisional & (state_max == fold.NONE)))
+    columns["state_epoch_max_from_log"] = pa.array(state_max, mask=gone | (provisional & (state_max == NONE)))
     columns["update_count_from_log"] = pa.array(rows[:, fold.UPDATES], mask=gone)
     columns["snapshot_log_offset"] = pa.array(rows[:, fold.SNAPSHOT_AT], mask=gone | provisional)
-    columns["life_log_offset"] = pa.array(rows[:, fold.LIFE], mask=rows[:, fold.LIFE] == fold.NONE)
+    columns["life_log_offset"] = pa.array(rows[:, fold.LIFE], mask=rows[:, fold.LIFE] == NONE)
     return columns
 
 
@@ -343,7 +344,7 @@ def _state(memory: _Memory, position: tuple[str, int], log_start_offset: int) ->
     columns |= _scalar_columns(rows, np.zeros(len(live), np.bool_))
     columns["state_batches"] = _dated_batches(memory, rows)
     snapshot_at = rows[:, fold.SNAPSHOT_AT]
-    columns["below_log_start"] = pa.array((snapshot_at != fold.NONE) & (snapshot_at < log_start_offset))
+    columns["below_log_start"] = pa.array((snapshot_at != NONE) & (snapshot_at < log_start_offset))
     columns |= _completeness_columns(rows)
     table = _table(columns, schemas.SHARE_PARTITION_STATE)
     return table.sort_by(ORDER)
@@ -356,14 +357,14 @@ def _dated_batches(memory: _Memory, rows: Ints) -> pa.Array:
     total = int(ends[-1]) if len(ends) else 0
     index = np.repeat(rows[:, fold.RANGE_AT] - (ends - counts), counts) + np.arange(total)
     ranges = memory.pool[index] if total else np.zeros((0, 5), np.int64)
-    rank = ranges[:, fold.PRIORITY]
+    rank = ranges[:, PRIORITY]
     columns = (
-        ranges[:, fold.FIRST],
-        ranges[:, fold.LAST],
+        ranges[:, FIRST],
+        ranges[:, LAST],
         _state_of(rank),
         _count_of(rank),
-        ranges[:, fold.FROM_AT],
-        ranges[:, fold.FROM_TIME],
+        ranges[:, FROM_AT],
+        ranges[:, FROM_TIME],
     )
     arrays = [
         pa.array(np.ascontiguousarray(column)).cast(field.type)

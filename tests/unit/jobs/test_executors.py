@@ -1,8 +1,67 @@
-"""Tasks are put together by size, and a failed one is told in one line."""
+"""Tasks are put together by size, run here or on Spark, and a failed one is told in one line."""
 
 import pytest
 
 from jobs import executors
+from jobs.errors import JobError
+from jobs.executors import Engine
+from jobs.progress import Progress
+from lake.errors import LakeError
+
+
+class SessionStartedError(AssertionError):
+    """Raised in place of starting Spark."""
+
+
+def start() -> None:
+    raise SessionStartedError
+
+
+def doubled(number: int) -> int:
+    return 2 * number
+
+
+@pytest.mark.parametrize("size_bytes", [0, 99, 100])
+def test_a_stage_that_reads_little_runs_in_this_process_in_order_and_reports(size_bytes: int) -> None:
+    told: list[tuple[str, int, int]] = []
+    engine = Engine(start, in_process_bytes=100)
+    progress = Progress(lambda *step: told.append(step))
+    assert engine.run("double", doubled, [3, 1], progress, size_bytes=size_bytes) == [6, 2]
+    assert engine.used == executors.LOCAL
+    assert told == [("double", 0, 2), ("double", 1, 2), ("double", 2, 2)]
+
+
+@pytest.mark.parametrize(("in_process_bytes", "size_bytes"), [(100, 101), (0, 0)])
+def test_a_stage_that_reads_much_needs_a_session_and_so_does_every_one_at_nought(
+    in_process_bytes: int, size_bytes: int
+) -> None:
+    engine = Engine(start, in_process_bytes=in_process_bytes)
+    with pytest.raises(SessionStartedError):
+        engine.run("double", doubled, [3], Progress(), size_bytes=size_bytes)
+
+
+def test_once_a_session_is_there_it_computes_the_small_stages_too() -> None:
+    engine = Engine(lambda: "a session", in_process_bytes=100)  # type: ignore[arg-type, return-value]
+    assert engine.spark() == "a session"
+    with pytest.raises(AttributeError, match="sparkContext"):
+        engine.run("double", doubled, [3], Progress(), size_bytes=1)
+
+
+def test_no_task_needs_nothing() -> None:
+    engine = Engine(start)
+    assert engine.run("double", doubled, [], Progress(), size_bytes=1 << 40) == []
+    assert engine.used is None
+
+
+def test_a_task_that_fails_here_is_told_as_on_spark() -> None:
+    def refuses(_: int) -> int:
+        raise LakeError("do this instead")
+
+    engine = Engine(start, in_process_bytes=100)
+    with pytest.raises(LakeError, match="do this instead"):
+        engine.run("refuse", refuses, [1], Progress(), size_bytes=1)
+    with pytest.raises(JobError, match="divide: a task failed: ZeroDivisionError: .* by zero; run again"):
+        engine.run("divide", lambda number: 1 // number, [1, 0], Progress(), size_bytes=1)
 
 
 @pytest.mark.parametrize(

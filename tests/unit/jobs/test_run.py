@@ -19,7 +19,7 @@ from lake.lock import hold
 from lake.scan import open_lake
 from tests.batch_files import broken, state_batches, state_directory
 from tests.datasets import dataset
-from tests.in_process import make_lake, tasks_in_process
+from tests.in_process import make_lake, no_session
 from tests.lakes import assert_same
 from tests.state_logs import ORDERS_ID, START_MS, STATE_TOPIC, snapshot, tombstone, update, write_log_directory
 
@@ -51,10 +51,6 @@ def whole(tmp_path: Path, logs: Path) -> Path:
 def files(lake: Path, name: str) -> set[str]:
     """The data files of a table as it is now."""
     return {str(file["path"]) for file in live_files(table_path(lake, name))}
-
-
-def no_session() -> object:
-    raise AssertionError("there is nothing to compute")
 
 
 def test_a_second_run_finds_nothing_starts_no_session_and_writes_nothing(logs: Path, whole: Path) -> None:
@@ -149,13 +145,11 @@ def test_two_runs_at_once_take_turns(tmp_path: Path, logs: Path, whole: Path) ->
     with hold(whole, 0), pytest.raises(LakeLockedError, match=f"held by process {os.getpid()}"):
         make_lake(whole, logs, lock_timeout_s=0.1)
     assert current_versions(whole) == versions
-    options = RunOptions(lake=tmp_path / "lake", log_dirs=(str(logs),))
-    with tasks_in_process() as session:
-        runs = [threading.Thread(target=run, args=(options, session)) for _ in range(3)]
-        for one in runs:
-            one.start()
-        for one in runs:
-            one.join()
+    runs = [threading.Thread(target=make_lake, args=(tmp_path / "lake", logs)) for _ in range(3)]
+    for one in runs:
+        one.start()
+    for one in runs:
+        one.join()
     assert_same(tmp_path / "lake", whole)
 
 

@@ -14,7 +14,7 @@ from kafka_log.writer import write_checkpoints
 from lake.scan import open_lake
 from state_model.errors import SharelensError
 from tests.batch_files import state_batches, state_directory
-from tests.in_process import make_lake, tasks_in_process
+from tests.in_process import make_lake, no_session
 from tests.state_logs import START_MS, STATE_TOPIC, snapshot, tombstone, update
 
 pytestmark = pytest.mark.slow
@@ -133,10 +133,6 @@ def test_every_offset_of_a_damaged_log_is_a_row_or_a_gap(change: Change, tmp_pat
     assert lost > 0 or change in (cut_short, duplicated)
 
 
-def no_session() -> object:
-    raise AssertionError("there is nothing new")
-
-
 def test_hostile_content_that_decodes_goes_through_whole(tmp_path: Path) -> None:
     make_lake(tmp_path / "lake", state_directory(tmp_path / "logs", state_batches(STORY)))
     lake = open_lake(tmp_path / "lake")
@@ -169,8 +165,6 @@ def folder_names(layer: Path) -> set[str]:
 def test_an_empty_log_directory_gives_an_empty_lake(tmp_path: Path) -> None:
     (tmp_path / "logs" / f"{STATE_TOPIC}-0").mkdir(parents=True)
     (tmp_path / "logs" / f"{STATE_TOPIC}-0" / f"{0:020d}.log").touch()
-    with tasks_in_process() as session:
-        summary = run(RunOptions(lake=tmp_path / "lake", log_dirs=(str(tmp_path / "logs"),)), session)
-    assert summary.counts.get("bronze.log_record", 0) == 0
-    with pytest.raises(SharelensError), tasks_in_process() as session:
-        run(RunOptions(lake=tmp_path / "lake", log_dirs=(str(tmp_path / "nowhere"),)), session)
+    assert make_lake(tmp_path / "lake", tmp_path / "logs").counts.get("bronze.log_record", 0) == 0
+    with pytest.raises(SharelensError):
+        make_lake(tmp_path / "lake", tmp_path / "nowhere")

@@ -14,6 +14,7 @@ offline: false
 jars_dir: null
 lock_timeout_s: 60
 split_bytes: 1000
+in_process_bytes: 0
 spark_conf:
   spark.a: 1
   spark.b: base
@@ -79,7 +80,8 @@ def test_default_environment_need_not_exist(conf):
         ("LOCK_TIMEOUT_S", "inf", "from 0 on"),
         ("LOCK_TIMEOUT_S", "nan", "from 0 on"),
         ("SPLIT_BYTES", "0", "above 0"),
-        ("SPLIT_BYTES", "1.5", "above 0"),
+        ("SPLIT_BYTES", "1.5", "not a number of bytes"),
+        ("IN_PROCESS_BYTES", "-1", "not a number of bytes"),
         ("OFFLINE", "perhaps", "neither true nor false"),
         ("MASTER", "", "not a text"),
         ("SPARK_CONF", "{", "not a JSON object"),

@@ -1,4 +1,4 @@
-"""The commands that compute, with tasks run in this process instead of on Spark."""
+"""The commands that compute: over a small log no session is started."""
 
 import json
 from collections.abc import Callable, Iterator
@@ -9,7 +9,7 @@ from unittest import mock
 import pytest
 
 from sharelens.cli import compute, main
-from tests.in_process import tasks_in_process
+from tests.in_process import no_session
 from tests.state_logs import START_MS, snapshot, update, write_log_directory
 
 Ran = tuple[int, dict[str, Any], str]
@@ -25,7 +25,7 @@ def execute(capsys: pytest.CaptureFixture[str]) -> Iterator[Run]:
         out, err = capsys.readouterr()
         return code, json.loads(out) if out else {}, err
 
-    with tasks_in_process() as session, mock.patch.object(compute, "_session", return_value=session):
+    with mock.patch.object(compute, "_session", return_value=no_session):
         yield executed
 
 
@@ -42,6 +42,7 @@ def test_run_says_what_it_did_in_one_line_of_json(execute: Run, logs: str, tmp_p
     assert (summary["command"], summary["lake"], summary["cluster_id"]) == ("run", lake, "a-cluster")
     assert summary["rows"]["silver.share_record"] == 6
     assert summary["held_back"] == summary["quarantined"] == summary["gaps"] == 0
+    assert summary["engine"] == {"ingest": "local", "decode": "local", "replay": "local"}
 
 
 def test_a_second_run_finds_nothing_and_is_a_success_unless_rows_are_required(

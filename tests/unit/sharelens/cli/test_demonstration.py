@@ -5,12 +5,12 @@ from unittest import mock
 import pytest
 
 from sharelens.cli import compute, main
-from tests.in_process import tasks_in_process
+from tests.in_process import no_session
 
 
 @pytest.mark.parametrize("data_set", ["basic", "dlq"])
 def test_the_demo_tells_the_whole_story(data_set: str, capsys: pytest.CaptureFixture[str]) -> None:
-    with tasks_in_process() as session, mock.patch.object(compute, "_session", return_value=session):
+    with mock.patch.object(compute, "_session", return_value=no_session):
         assert main(["demo", "--set", data_set]) == 0
     out, err = capsys.readouterr()
     assert [line.split()[2] for line in err.splitlines() if line.startswith("$")] == ["run", "state", "trace", "status"]

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from state_model.batches import coalesce, pointwise_maximum, prune
-from state_model.columnar import fold
+from state_model.columnar import ranges as kernels
 from state_model.share_records import NOT_DETERMINED, StateBatch
 
 MOST = (1 << 63) - 1
@@ -26,14 +26,14 @@ BATCHES = st.lists(
 def rows(batches):
     matrix = np.zeros((max(1, len(batches)), 5), np.int64)
     for row, batch in zip(matrix, batches, strict=False):
-        rank = fold.priority(batch.delivery_count, batch.delivery_state)
+        rank = kernels.priority(batch.delivery_count, batch.delivery_state)
         row[:3] = batch.first_offset, batch.last_offset, rank
     return matrix
 
 
 def canonical(batches):
     out = np.zeros((2 * len(batches) + 2, 5), np.int64)
-    return out, fold.canonical(rows(batches), len(batches), out)
+    return out, kernels.canonical(rows(batches), len(batches), out)
 
 
 def ranges(matrix, count):
@@ -55,7 +55,7 @@ def test_the_canonical_form_is_the_pointwise_maximum(batches):
 def test_merging_is_the_pointwise_maximum_above_the_start_offset(old, new, start):
     (left, left_count), (right, right_count) = canonical(old), canonical(new)
     out = np.zeros((2 * (left_count + right_count) + 4, 5), np.int64)
-    count = fold.merged(left, 0, left_count, right, right_count, start, out)
+    count = kernels.merged(left, 0, left_count, right, right_count, start, out)
     assert ranges(out, count) == expected(pointwise_maximum(prune((*old, *new), start)))
 
 
@@ -63,19 +63,28 @@ def test_merging_is_the_pointwise_maximum_above_the_start_offset(old, new, start
 def test_merging_knows_no_order(one, other):
     (left, left_count), (right, right_count) = canonical(one), canonical(other)
     there, back = (np.zeros((2 * (left_count + right_count) + 4, 5), np.int64) for _ in range(2))
-    count = fold.merged(left, 0, left_count, right, right_count, NOT_DETERMINED, there)
-    assert count == fold.merged(right, 0, right_count, left, left_count, NOT_DETERMINED, back)
+    count = kernels.merged(left, 0, left_count, right, right_count, NOT_DETERMINED, there)
+    assert count == kernels.merged(right, 0, right_count, left, left_count, NOT_DETERMINED, back)
     assert ranges(there, count) == ranges(back, count)
 
 
 @given(st.lists(st.tuples(st.integers(-(1 << 15), (1 << 15) - 1), st.integers(-128, 127)), min_size=2, max_size=6))
 def test_priorities_sort_as_count_then_state(pairs):
-    assert sorted(pairs) == sorted(pairs, key=lambda pair: fold.priority(*pair))
+    assert sorted(pairs) == sorted(pairs, key=lambda pair: kernels.priority(*pair))
 
 
 @pytest.mark.parametrize("rows_there", [0, 1, 3, 16])
 def test_growing_keeps_what_is_there(rows_there):
     before = np.arange(rows_there * 5, dtype=np.int64).reshape(rows_there, 5)
-    after = fold.grown(before, 9)
+    after = kernels.grown(before, 9)
     assert len(after) >= 9
     assert np.array_equal(after[:rows_there][:9], before[:9])
+
+
+@given(BATCHES, EDGES, EDGES)
+def test_a_range_meets_exactly_those_of_a_list_that_overlap_or_border_on_it(batches, first, last):
+    first, last = min(first, last), max(first, last)
+    held, count = canonical(batches)
+    low, high = kernels.met(held, 0, count, first, last)
+    wanted = [i for i, (begin, end, _) in enumerate(ranges(held, count)) if begin <= last + 1 and end >= first - 1]
+    assert list(range(low, high)) == wanted

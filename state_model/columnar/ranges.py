@@ -1,0 +1,185 @@
+"""Ranges of offsets with a priority, as kernels: canonical lists, their pointwise maximum, looking things up in them.
+
+A range is (first, last, priority); the priority packs delivery count and state so that integer order is the order of
+Kafka's PersisterStateBatchCombiner (share-group-state-log §9). Ranges are compared as step functions over their
+boundaries, never enumerated, so the work is bounded by the bytes of the log whatever offsets it claims. A canonical
+list is ascending and disjoint, neighbours of equal priority joined.
+"""
+
+from typing import TypeVar
+
+import numpy as np
+import numpy.typing as npt
+
+from state_model.columnar.kernels import kernel
+
+Number = TypeVar("Number", int, npt.NDArray[np.int64])
+
+NONE = -1
+MAX_OFFSET = (1 << 63) - 1
+MIN_OFFSET = -(1 << 63)
+
+# Columns of a range in the pool and in the scratch lists (int64 matrix: one row a range).
+FIRST, LAST, PRIORITY, FROM_AT, FROM_TIME = range(5)
+
+
+def priority(count: Number, state: Number) -> Number:
+    """(delivery count, delivery state) as one integer of the same order; numbers or arrays of them (int64)."""
+    return count * 256 + state
+
+
+@kernel
+def grown(rows: np.ndarray, need: int) -> np.ndarray:
+    """`rows` with room for at least `need` rows; contents kept."""
+    if need <= rows.shape[0]:
+        return rows
+    bigger = np.empty((max(need, rows.shape[0] * 2), rows.shape[1]), rows.dtype)
+    bigger[: rows.shape[0]] = rows
+    return bigger
+
+
+@kernel
+def push(out: np.ndarray, count: int, first: int, last: int, rank: int) -> int:
+    """Appends a range to the canonical list `out`, joining it with an equal neighbour; the new length."""
+    if count > 0 and out[count - 1, PRIORITY] == rank and out[count - 1, LAST] + 1 == first:
+        out[count - 1, LAST] = last
+        return count
+    out[count, FIRST] = first
+    out[count, LAST] = last
+    out[count, PRIORITY] = rank
+    return count + 1
+
+
+@kernel
+def paint(batches: np.ndarray, count: int, out: np.ndarray) -> int:
+    """Canonical list of overlapping, unordered batches: highest priority first paints what is still bare."""
+    starts = np.empty(2 * count, np.int64)
+    bounds = 0
+    for i in range(count):
+        starts[bounds] = batches[i, FIRST]
+        bounds += 1
+        if batches[i, LAST] < MAX_OFFSET:
+            starts[bounds] = batches[i, LAST] + 1
+            bounds += 1
+    starts = np.unique(starts[:bounds])
+    cells = starts.shape[0]
+    ranks = np.full(cells, MIN_OFFSET, np.int64)
+    onward = np.arange(cells + 1)
+    order = np.argsort(batches[:count, PRIORITY])
+    for n in range(count - 1, -1, -1):
+        batch = order[n]
+        cell = np.searchsorted(starts, batches[batch, FIRST])
+        while True:
+            while onward[cell] != cell:  # skip painted cells, shortening the way
+                onward[cell] = onward[onward[cell]]
+                cell = onward[cell]
+            if cell >= cells or starts[cell] > batches[batch, LAST]:
+                break
+            ranks[cell] = batches[batch, PRIORITY]
+            onward[cell] = cell + 1
+    length = 0
+    for cell in range(cells):
+        if ranks[cell] != MIN_OFFSET:
+            last = starts[cell + 1] - 1 if cell + 1 < cells else MAX_OFFSET
+            length = push(out, length, starts[cell], last, ranks[cell])
+    return length
+
+
+@kernel
+def canonical(batches: np.ndarray, count: int, out: np.ndarray) -> int:
+    """Coalesced, ascending, disjoint form of `batches`; batches whose first lies above their last cover nothing."""
+    kept = 0
+    ordered = True
+    for i in range(count):
+        if batches[i, FIRST] > batches[i, LAST]:
+            continue
+        if kept > 0 and batches[i, FIRST] <= batches[kept - 1, LAST]:
+            ordered = False
+        batches[kept, FIRST] = batches[i, FIRST]
+        batches[kept, LAST] = batches[i, LAST]
+        batches[kept, PRIORITY] = batches[i, PRIORITY]
+        kept += 1
+    if not ordered:
+        return paint(batches, kept, out)
+    length = 0
+    for i in range(kept):
+        length = push(out, length, batches[i, FIRST], batches[i, LAST], batches[i, PRIORITY])
+    return length
+
+
+@kernel
+def reaching(ranges: np.ndarray, i: int, count: int, at: int) -> int:
+    """The first range from `i` on that does not end below `at`."""
+    while i < count and ranges[i, LAST] < at:
+        i += 1
+    return i
+
+
+@kernel
+def begin_of(ranges: np.ndarray, i: int, count: int) -> int:
+    """Where range `i` begins; the last offset there is when the list is used up."""
+    return int(ranges[i, FIRST]) if i < count else MAX_OFFSET
+
+
+@kernel
+def piece_end(ranges: np.ndarray, i: int, count: int, first: int) -> int:
+    """The last offset up to which nothing changes in the list from `first` on."""
+    if i >= count:
+        return MAX_OFFSET
+    return int(ranges[i, LAST]) if ranges[i, FIRST] <= first else int(ranges[i, FIRST]) - 1
+
+
+@kernel
+def rank_at(ranges: np.ndarray, i: int, count: int, first: int) -> int:
+    """The priority of the list at `first`; the lowest number where nothing covers it."""
+    return int(ranges[i, PRIORITY]) if i < count and ranges[i, FIRST] <= first else MIN_OFFSET
+
+
+@kernel
+def merged(old: np.ndarray, i: int, old_end: int, new: np.ndarray, new_count: int, start: int, out: np.ndarray) -> int:
+    """Pointwise maximum of two canonical lists, old[i:old_end] and `new`, without what lies below `start` (-1: all).
+
+    Walks from one change of either list to the next:
+
+        old   |---2---|     |--1--|
+        new       |----3------|
+        out   |-2-|----3------|-1-|
+    """
+    length = 0
+    j = 0
+    at = MIN_OFFSET if start == NONE else start
+    while True:
+        i = reaching(old, i, old_end, at)
+        j = reaching(new, j, new_count, at)
+        if i >= old_end and j >= new_count:
+            return length
+        first = max(at, min(begin_of(old, i, old_end), begin_of(new, j, new_count)))
+        last = min(piece_end(old, i, old_end, first), piece_end(new, j, new_count, first))
+        rank = max(rank_at(old, i, old_end, first), rank_at(new, j, new_count, first))
+        length = push(out, length, first, last, rank)
+        if last == MAX_OFFSET:
+            return length
+        at = last + 1
+
+
+@kernel
+def first_reaching(ranges: np.ndarray, low: int, high: int, at: int) -> int:
+    """The first of the rows [low, high) of a canonical list that does not end below `at`; `high` if all do."""
+    while low < high:
+        middle = (low + high) // 2
+        if ranges[middle, LAST] < at:
+            low = middle + 1
+        else:
+            high = middle
+    return low
+
+
+@kernel
+def met(held: np.ndarray, low: int, high: int, first: int, last: int) -> tuple[int, int]:
+    """Which of the rows [low, high) of a canonical list meet or border on [first, last]."""
+    low = first_reaching(held, low, high, first - 1 if first > MIN_OFFSET else first)
+    beyond = last + 1 if last < MAX_OFFSET else last
+    end = first_reaching(held, low, high, beyond)
+    if end < high and held[end, FIRST] <= beyond:
+        end += 1
+    return low, end
