@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 
 from jobs import books, executors
 from jobs.decode import SHARE_RECORD, changed
-from jobs.executors import Session
+from jobs.executors import Engine
 from jobs.losses import find_losses
 from jobs.plan import STATE_TOPIC
 from jobs.progress import Progress
