@@ -9,22 +9,37 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RuleSet:
-    """What a share coordinator of one version does.
+    """What the coordinators of one version do.
 
     Attributes:
-        name: the Kafka version whose behaviour it is. coalesces_batches: combined batches are always coalesced;
-        otherwise neighbours of equal state may stay apart. keeps_start_offset: a write never moves the start offset
-        back, and an older write does not overwrite the delivery
-            complete count; updates carry the resolved values. Otherwise the request's raw values are written.
+        name: the Kafka version whose behaviour it is.
+        coalesces_batches: combined batches are always coalesced; otherwise neighbours of equal state may stay apart.
+        keeps_start_offset: a write never moves the start offset back, and an older write does not overwrite the
+            delivery complete count; updates carry the resolved values. Otherwise the request's raw values are written.
         refuses_negative_epochs: a negative leader or state epoch is an invalid request; otherwise -1 skips its check.
+        starts_added_partitions_at_zero: the group coordinator initializes partitions that are added to a topic it
+            knows with start offset 0; otherwise all begin undetermined (consumer-offsets-records §6).
     """
 
     name: str
     coalesces_batches: bool
     keeps_start_offset: bool
     refuses_negative_epochs: bool
+    starts_added_partitions_at_zero: bool
 
 
-KAFKA_4_3 = RuleSet(name="4.3", coalesces_batches=False, keeps_start_offset=False, refuses_negative_epochs=False)
-KAFKA_4_4 = RuleSet(name="4.4", coalesces_batches=True, keeps_start_offset=True, refuses_negative_epochs=True)
+KAFKA_4_3 = RuleSet(
+    name="4.3",
+    coalesces_batches=False,
+    keeps_start_offset=False,
+    refuses_negative_epochs=False,
+    starts_added_partitions_at_zero=False,
+)
+KAFKA_4_4 = RuleSet(
+    name="4.4",
+    coalesces_batches=True,
+    keeps_start_offset=True,
+    refuses_negative_epochs=True,
+    starts_added_partitions_at_zero=True,
+)
 RULE_SETS = {rules.name: rules for rules in (KAFKA_4_3, KAFKA_4_4)}

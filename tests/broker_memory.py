@@ -26,6 +26,10 @@ class ManualTimers:
         heapq.heappush(self._waiting, (self._now_ms + max(0, delay_ms), next(self._numbers), timer))
         return timer
 
+    def forget(self):
+        """Drop all timers: the process that set them is gone."""
+        self._waiting.clear()
+
     def advance(self, milliseconds=0):
         end = self._now_ms + milliseconds
         while self._waiting and self._waiting[0][0] <= end:

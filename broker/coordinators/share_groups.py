@@ -1,0 +1,272 @@
+"""The group coordinator's share groups: held in memory, recorded in `__consumer_offsets` before they change.
+
+An operation gives records; they are appended as one batch, then applied as a load would apply them. Making the state of
+share partitions is a second step behind the answer: it runs from a timer, and ends in a record of its own.
+"""
+
+import logging
+from collections.abc import Callable, Collection, Iterable, Iterator
+from dataclasses import dataclass
+from functools import partial
+
+from kio.schema.errors import ErrorCode
+
+from broker.coordinators import share_state_partitions
+from broker.coordinators.group_log import GroupLog
+from broker.coordinators.member_timers import MemberTimers
+from broker.coordinators.share_group import GroupError, NamedPartitions, ShareGroup, StatePartitions, apply
+from broker.coordinators.share_membership import JOINING, Beat, Heartbeat, Membership, unknown_member
+from broker.errors import RecordTooLargeError, StorageError
+from broker.ports import GroupSettings, Persister, Timers, Topics
+from state_model import answers
+from state_model.group_records import GroupRecord, encode_record
+from state_model.group_schemas import GroupKind
+from state_model.rule_sets import KAFKA_4_3, RuleSet
+from state_model.share_records import NOT_DETERMINED, SharePartitionKey
+
+_log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ShareGroupCoordinatorSettings:
+    """Settings of the coordinator as a whole; those of one group are ShareGroupSettings.
+
+    Attributes:
+        max_size: group.share.max.size, members in a group.
+        initialize_retry_interval_ms: group.share.initialize.retry.interval.ms.
+        rules: whether partitions that are added to a known topic start at 0.
+        is_enabled: whether share.version is finalized at 1 or above.
+    """
+
+    max_size: int = 200
+    initialize_retry_interval_ms: int = 30_000
+    rules: RuleSet = KAFKA_4_3
+    is_enabled: Callable[[], bool] = lambda: True
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HeartbeatAnswer:
+    """Answer to a heartbeat that was accepted."""
+
+    beat: Beat
+    heartbeat_interval_ms: int
+
+
+class ShareGroups:
+    """All share groups of this broker."""
+
+    def __init__(
+        self,
+        *,
+        log: GroupLog,
+        topics: Topics,
+        persister: Persister,
+        timers: Timers,
+        group_settings: GroupSettings,
+        settings: ShareGroupCoordinatorSettings,
+    ) -> None:
+        self.is_enabled = settings.is_enabled
+        self._log = log
+        self._topics = topics
+        self._persister = persister
+        self._timers = timers
+        self._group_settings = group_settings
+        self._settings = settings
+        self._membership = Membership(
+            topics,
+            group_settings,
+            max_size=settings.max_size,
+            initialize_retry_interval_ms=settings.initialize_retry_interval_ms,
+        )
+        self._groups: dict[str, ShareGroup] = {}
+        self._stale: set[str] = set()
+        self._sessions = MemberTimers(timers, self._expired)
+
+    # Load
+
+    def replay(self, record: GroupRecord) -> None:
+        """Take in one record of a share group (broker.coordinators.group_log.Replay)."""
+        self._apply(record)
+
+    def start(self) -> None:
+        """After the load: all members get a full session, all groups look at the topics again."""
+        for group in self._groups.values():
+            for member_id in group.members:
+                self._restart_session(group.group_id, member_id)
+        self.topics_changed()
+
+    # What there is
+
+    def get(self, group_id: str) -> ShareGroup | None:
+        """A share group; None when there is none of that id."""
+        return self._groups.get(group_id)
+
+    def require(self, group_id: str) -> ShareGroup:
+        """A share group. Raises GroupError with GROUP_ID_NOT_FOUND."""
+        group = self._groups.get(group_id)
+        if group is None:
+            kind = self._log.ids.kind(group_id)
+            what = "not found" if kind is None else "not a share group"
+            raise GroupError(ErrorCode.group_id_not_found, f"Group {group_id} {what}.")
+        return group
+
+    def get_or_new(self, group_id: str) -> ShareGroup:
+        """A share group, or one that nothing is recorded of yet.
+
+        Raises GroupError with GROUP_ID_NOT_FOUND when the id belongs to a group of another kind.
+        """
+        if self._log.ids.kind(group_id) in (None, GroupKind.SHARE):
+            return self._groups.get(group_id) or ShareGroup(group_id=group_id)
+        return self.require(group_id)
+
+    def __iter__(self) -> Iterator[ShareGroup]:
+        return iter(list(self._groups.values()))
+
+    def __len__(self) -> int:
+        return len(self._groups)
+
+    # Members
+
+    def heartbeat(self, request: Heartbeat) -> HeartbeatAnswer:
+        """A member joins or stays. Raises GroupError; nothing has changed then."""
+        group_id = request.group_id
+        group = self.get_or_new(group_id) if request.member_epoch == JOINING else self.require(group_id)
+        beat = self._membership.beat(
+            group, request, now_ms=self._timers.now_ms(), is_metadata_stale=group_id in self._stale
+        )
+        starts = self._start_offsets(group, beat.initializing)
+        self.commit(group_id, beat.records)
+        self._stale.discard(group_id)
+        self._restart_session(group_id, request.member_id)
+        if beat.initializing:
+            initialize = partial(self._initialize, group_id, beat.group_epoch, beat.initializing, starts)
+            self._timers.after_ms(0, initialize)
+        interval_ms = self._group_settings(group_id).heartbeat_interval_ms
+        return HeartbeatAnswer(beat=beat, heartbeat_interval_ms=interval_ms)
+
+    def leave(self, group_id: str, member_id: str) -> None:
+        """A member leaves. Raises GroupError: no such group, no such member, or it could not be recorded."""
+        group = self.require(group_id)
+        if member_id not in group.members:
+            raise unknown_member(group_id, member_id)
+        self.commit(group_id, self._membership.end_member(group, member_id))
+        self._sessions.stop(group_id, member_id)
+
+    # Topics
+
+    def topics_changed(self) -> None:
+        """Topics were created, or got partitions: the next heartbeat of each group looks whether it is concerned."""
+        self._stale.update(self._groups)
+
+    def topics_deleted(self, topic_ids: Collection[str]) -> None:
+        """Topics are gone: all groups forget their state, those of one partition of the log in one batch."""
+        self.topics_changed()
+        batches: dict[int, list[GroupRecord]] = {}
+        for group in self._groups.values():
+            record = share_state_partitions.forget_topics(group, topic_ids)
+            if record is not None:
+                batches.setdefault(self._log.partition_for(group.group_id), []).append(record)
+        for records in batches.values():
+            try:
+                self.commit(records[0].group_id, records)
+            except GroupError as error:
+                _log.warning("the deletion of topics is not recorded: %s", error)
+
+    # Changes
+
+    def commit(self, group_id: str, records: Iterable[GroupRecord]) -> None:
+        """Append the records of one operation as one batch, then apply them; all lie in the partition of `group_id`.
+
+        Raises GroupError with COORDINATOR_NOT_AVAILABLE when the log refuses; nothing has changed then.
+        """
+        held = list(records)
+        try:
+            self._log.append(group_id, [encode_record(record) for record in held])
+        except (StorageError, RecordTooLargeError) as error:
+            _log.warning("could not record a change of the share group %s: %s", group_id, error)
+            raise GroupError(ErrorCode.coordinator_not_available, "The change could not be recorded.") from error
+        for record in held:
+            self._apply(record)
+
+    def _apply(self, record: GroupRecord) -> None:
+        group_id = record.group_id
+        group = apply(self._groups.get(group_id), record, self._timers.now_ms())
+        if group is not None:
+            self._groups[group_id] = group
+            self._log.ids.claim(group_id, GroupKind.SHARE)
+        elif self._groups.pop(group_id, None) is not None:
+            self._stale.discard(group_id)
+            self._log.ids.release(group_id, GroupKind.SHARE)
+
+    def initialize_state(
+        self, group_id: str, state_epoch: int, starts: dict[tuple[str, int], int]
+    ) -> dict[tuple[str, int], answers.ErrorCode]:
+        """InitializeShareGroupState for partitions (topic id, partition) with their start offsets; the answers.
+
+        When all succeed they become initialized. The caller records what becomes of a failure.
+        Raises GroupError when the success can't be recorded.
+        """
+        errors = {
+            place: self._persister.initialize(
+                SharePartitionKey(group_id=group_id, topic_id=place[0], partition=place[1]),
+                state_epoch=state_epoch,
+                start_offset=start_offset,
+            )
+            for place, start_offset in starts.items()
+        }
+        if not any(errors.values()):
+            partitions = self._named(starts)
+            self.commit(group_id, [share_state_partitions.end_initializing(self.require(group_id), partitions)])
+        return errors
+
+    def _initialize(
+        self, group_id: str, state_epoch: int, partitions: StatePartitions, starts: dict[tuple[str, int], int]
+    ) -> None:
+        """The second step of a heartbeat that found partitions without state."""
+        group = self._groups.get(group_id)
+        if group is None:
+            return
+        waiting = {
+            (topic_id, partition) for topic_id, named in group.initializing.items() for partition in named.partitions
+        }
+        starts = {place: start_offset for place, start_offset in starts.items() if place in waiting}
+        try:
+            errors = self.initialize_state(group_id, state_epoch, starts)
+            if any(errors.values()):
+                record = share_state_partitions.give_up_initializing(self.require(group_id), partitions)
+                self.commit(group_id, () if record is None else (record,))
+        except GroupError as error:
+            _log.warning("the share group %s initializes its partitions later: %s", group_id, error)
+
+    def _start_offsets(self, group: ShareGroup, partitions: StatePartitions) -> dict[tuple[str, int], int]:
+        at_zero = self._settings.rules.starts_added_partitions_at_zero
+        known = group.initializing.keys() | group.initialized.keys()
+        return {
+            (topic_id, partition): 0 if at_zero and topic_id in known else NOT_DETERMINED
+            for topic_id, named in partitions.items()
+            for partition in sorted(named.partitions)
+        }
+
+    def _named(self, places: Iterable[tuple[str, int]]) -> StatePartitions:
+        found: dict[str, set[int]] = {}
+        for topic_id, partition in places:
+            found.setdefault(topic_id, set()).add(partition)
+        named = {}
+        for topic_id, held in found.items():
+            topic = self._topics.by_id(topic_id)
+            name = share_state_partitions.UNKNOWN_NAME if topic is None else topic.name
+            named[topic_id] = NamedPartitions(name=name, partitions=frozenset(held))
+        return named
+
+    def _restart_session(self, group_id: str, member_id: str) -> None:
+        self._sessions.restart(group_id, member_id, self._group_settings(group_id).session_timeout_ms)
+
+    def _expired(self, group_id: str, member_id: str) -> None:
+        group = self._groups.get(group_id)
+        if group is None or member_id not in group.members:
+            return
+        _log.info("the session of member %s of the share group %s expired", member_id, group_id)
+        try:
+            self.commit(group_id, self._membership.end_member(group, member_id))
+        except GroupError:
+            self._restart_session(group_id, member_id)
