@@ -14,7 +14,7 @@ from jobs.intervals import Interval, intersection, union
 from kafka_log import reader
 from kafka_log.errors import LogDirectoryError
 from kafka_log.layout import LogDirectory, PartitionDirectory, scan_log_directory
-from kafka_log.union import LogPartition, unite
+from kafka_log.union import LogPartition, log_start, unite
 
 STATE_TOPIC = "__share_group_state"
 OFFSETS_TOPIC = "__consumer_offsets"
@@ -158,9 +158,11 @@ def plan_partition(
 
 
 def _log_start_moved(partition: LogPartition, rows: Sequence[dict[str, Any]]) -> bool:
-    """Whether the log start of a state partition passed what is known: Kafka prunes minutes behind the last record."""
-    known = max((int(row["log_start_offset"]) for row in rows), default=partition.log_start_offset)
-    return partition.topic == STATE_TOPIC and partition.log_start_offset > known
+    """Whether the log start of a state partition is news: Kafka prunes minutes behind the last record."""
+    if partition.topic != STATE_TOPIC or not rows:
+        return False
+    told = [(row["log_start_offset"], row["log_start_known"]) for row in rows]
+    return log_start([*told, (partition.log_start_offset, partition.log_start_known)]) != log_start(told)
 
 
 def held_back(partitions: Sequence[LogPartition], taken: Sequence[dict[str, Any]], extents: Sequence[Extent]) -> int:
@@ -214,6 +216,7 @@ def extent_rows(extents: Sequence[Extent], *, cluster_id: str, run: int, stamp: 
                 "from_offset": extent.from_offset,
                 "end_offset_exclusive": extent.end,
                 "log_start_offset": extent.partition.log_start_offset,
+                "log_start_known": extent.partition.log_start_known,
                 "committed_end": extent.partition.committed_end,
                 "held_back": extent.held_back,
                 "gaps": [],

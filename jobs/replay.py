@@ -19,6 +19,7 @@ from jobs.executors import Engine
 from jobs.losses import find_losses
 from jobs.plan import STATE_TOPIC
 from jobs.progress import Progress
+from kafka_log.union import log_start
 from lake import delta, scan
 from lake.delta import DataFile
 from lake.parquet import ParquetSink, conform
@@ -221,7 +222,7 @@ def plan_jobs(
                 slices=tuple({**fresh, **whole}.get(key, [])),
                 seed=seed.slice(0, 0) if key in late else seed,
                 losses=tuple(losses[key]),
-                log_start_offset=rows[key]["log_start_offset"],
+                log_start_offset=log_start((row["log_start_offset"], row["log_start_known"]) for row in extents[key]),
             )
         )
     return jobs

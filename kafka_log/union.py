@@ -13,9 +13,9 @@ from state_model.uuids import ZERO_UUID
 class LogPartition:
     """A partition and its copies.
 
-    `log_start_offset` and `committed_end` (exclusive) are the maximum over the copies that know theirs (of guessed
-    log starts the lowest counts: a copy may lack its first files); `committed_end` is None when
-    no copy comes from a directory with a high watermark file.
+    `log_start_offset` and `committed_end` (exclusive) are the maximum over the copies that know theirs; without one,
+    `log_start_offset` is a guess (`log_start_known` is false; see `log_start`), and `committed_end` is None: no copy
+    comes from a directory with a high watermark file.
     """
 
     topic: str
@@ -24,6 +24,18 @@ class LogPartition:
     copies: tuple[PartitionDirectory, ...]
     log_start_offset: int
     committed_end: int | None
+    log_start_known: bool = False
+
+
+def log_start(told: Iterable[tuple[int, bool]]) -> int:
+    """The log start of a partition by all that was told of it, each an offset and whether it is known or guessed.
+
+    The largest of the known ones: a log start only goes up. Of guesses the lowest: a copy may lack its first files.
+    0 when nothing was told.
+    """
+    every = list(told)
+    known = [offset for offset, is_known in every if is_known]
+    return max(known) if known else min((offset for offset, _ in every), default=0)
 
 
 def unite(directories: Iterable[LogDirectory]) -> tuple[LogPartition, ...]:
@@ -65,14 +77,15 @@ def _with_topic_ids(copies: list[PartitionDirectory]) -> list[PartitionDirectory
 
 
 def _unite_copies(copies: list[PartitionDirectory]) -> LogPartition:
-    starts = [copy.log_start_offset for copy in copies if copy.log_start_known]
-    guesses = [copy.log_start_offset for copy in copies if copy.segments] or [0]
     committed = [copy.committed_end for copy in copies if copy.committed_end is not None]
     return LogPartition(
         topic=copies[0].topic,
         topic_id=copies[0].topic_id,
         partition=copies[0].partition,
         copies=tuple(copies),
-        log_start_offset=max(starts) if starts else min(guesses),
+        log_start_offset=log_start(
+            (copy.log_start_offset, copy.log_start_known) for copy in copies if copy.segments or copy.log_start_known
+        ),
+        log_start_known=any(copy.log_start_known for copy in copies),
         committed_end=max(committed) if committed else None,
     )

@@ -97,6 +97,12 @@ INGEST_EXTENT = pa.schema(
         column("end_offset_exclusive", pa.int64(), "first offset not asked for", nullable=False),
         column("log_start_offset", pa.int64(), "log start offset, the maximum over the copies", nullable=False),
         column(
+            "log_start_known",
+            pa.bool_(),
+            "a checkpoint told it; else the first segment's offset, a guess",
+            nullable=False,
+        ),
+        column(
             "committed_end", pa.int64(), "high watermark by the checkpoint, the maximum over the copies; null = no file"
         ),
         column("held_back", pa.int64(), "offsets at or above the high watermark left for the next run", nullable=False),

@@ -9,6 +9,7 @@ from typing import Any, Self, cast
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from kafka_log.union import log_start
 from lake.errors import LakeError
 from lake.scan import Lake, open_lake
 from lake.undecodable import DECODED_FROM, undecodable
@@ -148,7 +149,13 @@ class LakeEvidence:
                     state_partition=partition,
                     first_offset=row["first_log_offset"],
                     end_offset_exclusive=row["end_log_offset_exclusive"],
-                    log_start_offset=pc.max(mine.column("log_start_offset")).as_py() or 0,
+                    log_start_offset=log_start(
+                        zip(
+                            mine.column("log_start_offset").to_pylist(),
+                            mine.column("log_start_known").to_pylist(),
+                            strict=True,
+                        )
+                    ),
                     first_ms=row["first_log_time_ms"],
                     last_ms=row["log_time_ms"],
                     held_back=row["held_back"] or 0,

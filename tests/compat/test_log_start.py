@@ -14,7 +14,7 @@ from sharelens.questions.opening import open_evidence
 from sharelens.questions.state import state
 from sharelens.questions.status import lake_status, log_status
 from tests.in_process import make_lake
-from tests.state_logs import STATE_TOPIC, snapshot, update, write_log_directory
+from tests.state_logs import STATE_TOPIC, snapshot, update, write_log_directory, write_state_partition
 
 STORY = [snapshot("at-rest"), snapshot("g", epoch=0), update("g", start=1), snapshot("g", epoch=1, start=1)]
 NOW = CutAsked()
@@ -60,9 +60,19 @@ def test_a_copy_with_an_older_log_start_takes_nothing_back(tmp_path: Path) -> No
     prune(logs, 3)
     make_lake(lake, logs)
     older = write_log_directory(tmp_path / "older", STORY, cluster_id="c")
-    prune(older, 1)
+    prune(older, 0)
     make_lake(lake, older)
     assert in_the_table(lake) == flags(Source(lake=str(lake))) == {"at-rest": True, "g": False}
+
+
+def test_without_a_checkpoint_the_lowest_first_offset_counts(tmp_path: Path) -> None:
+    late = tmp_path / "late"
+    write_state_partition(late, STORY[3:], base_offset=3)
+    make_lake(tmp_path / "lake", late)
+    make_lake(tmp_path / "lake", write_log_directory(tmp_path / "logs", STORY))
+    expected = flags(Source(log_dirs=(str(tmp_path / "logs"), str(late))))
+    assert in_the_table(tmp_path / "lake") == flags(Source(lake=str(tmp_path / "lake"))) == expected
+    assert expected == {"at-rest": False, "g": False}
 
 
 def test_uncommitted_records_are_no_reason_to_start_over_when_the_log_start_moves(tmp_path: Path) -> None:

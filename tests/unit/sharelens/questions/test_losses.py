@@ -35,6 +35,7 @@ def test_taking_away_leaves_what_lies_in_no_part(whole: list[tuple[int, int]], p
 def extents(*rows: dict[str, Any]) -> pa.Table:
     filled = {field.name: ("" if field.type == pa.string() else 0) for field in SCHEMA if not field.nullable}
     usual = {"status": "taken", "content": "log_record", "committed_end": None, "gaps": [], "rebuild": False}
+    usual["log_start_known"] = False
     return pa.Table.from_pylist([filled | usual | row for row in rows], schema=SCHEMA)
 
 
