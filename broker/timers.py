@@ -10,6 +10,7 @@ class LoopTimers:
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self._loop = loop
+        self._is_stopped = False
 
     def now_ms(self) -> int:
         """Wall-clock time in milliseconds since the epoch."""
@@ -17,4 +18,12 @@ class LoopTimers:
 
     def after_ms(self, delay_ms: int, callback: Callable[[], None]) -> asyncio.TimerHandle:
         """Call `callback` once, not before `delay_ms` have passed."""
-        return self._loop.call_later(max(0, delay_ms) / 1000, callback)
+        return self._loop.call_later(max(0, delay_ms) / 1000, self._fire, callback)
+
+    def stop(self) -> None:
+        """Let no timer fire any more: the logs are about to be closed."""
+        self._is_stopped = True
+
+    def _fire(self, callback: Callable[[], None]) -> None:
+        if not self._is_stopped:
+            callback()

@@ -27,14 +27,6 @@ def check_group(settings: Settings, own: Mapping[str, str]) -> None:
         raise ConfigError(f"share.session.timeout.ms={session} must be above share.heartbeat.interval.ms={heartbeat}")
 
 
-def group_chain(settings: Settings, name: str) -> str | None:
-    """The text in force of a group's key that the group itself does not set."""
-    definition = GROUP[name]
-    if definition.synonyms:
-        return settings.setting(definition.synonyms[0][0]).text
-    return definition.text(definition.default)
-
-
 class ShareGroups:
     """The settings in force of each share group (broker.ports.GroupSettings)."""
 

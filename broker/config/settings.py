@@ -117,26 +117,23 @@ class Settings:
             found.append(Setting(name=name, text=default, source=Source.DEFAULT))
         return found
 
-    def topic_chain(self, name: str, own: Mapping[str, str]) -> list[Setting]:
-        """The values of a topic's key, strongest first; `own` is what the topic itself sets."""
-        definition = TOPIC[name]
-        found = [Setting(name=name, text=own[name], source=Source.TOPIC)] if name in own else []
+    def layers(self, definition: Definition, own: Mapping[str, str], source: Source) -> list[Setting]:
+        """The values of a topic's or a group's key, strongest first; `own` is what it sets itself."""
+        name = definition.name
+        found = [Setting(name=name, text=own[name], source=source)] if name in own else []
         for synonym, factor in definition.synonyms:
             for setting in self.chain(synonym):
                 if setting.text is not None and setting.source is not Source.DEFAULT:
                     text = setting.text if factor == 1 else _scaled(setting.text, factor)
                     found.append(Setting(name=synonym, text=text, source=setting.source))
-        found.append(Setting(name=name, text=definition.text(definition.default), source=Source.DEFAULT))
-        return found
+        synonym = definition.synonyms[0][0] if definition.synonyms else name
+        default = definition.default if definition.default is not None else BROKER[synonym].default
+        return [*found, Setting(name=synonym, text=definition.text(default), source=Source.DEFAULT)]
 
     def topic_config(self, own: Mapping[str, str]) -> dict[str, str]:
         """All configurations in force of a topic that sets `own`."""
-        config = {}
-        for name in TOPIC:
-            text = self.topic_chain(name, own)[0].text
-            if text is not None:
-                config[name] = text
-        return config
+        in_force = {name: self.layers(TOPIC[name], own, Source.TOPIC)[0].text for name in TOPIC}
+        return {name: text for name, text in in_force.items() if text is not None}
 
     def _refresh(self) -> None:
         values = {name: definition.default for name, definition in BROKER.items()}

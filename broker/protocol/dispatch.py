@@ -51,6 +51,8 @@ class Dispatcher:
         )
         try:
             outcome = self._apis[request.api_key].handler(self._broker, request.body, context)
+        except FrameError:
+            raise
         except Exception as error:
             return self._failed(request, error)
         if outcome is None or isinstance(outcome, Mapping):

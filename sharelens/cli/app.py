@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 import click
 
-from sharelens.cli import compute, holdings, questions, upkeep
+from sharelens.cli import broker, compute, holdings, questions, upkeep
 from sharelens.cli.options import examples
 from sharelens.output import say
 from state_model.errors import SharelensError, UsageError
@@ -50,7 +50,7 @@ def cli() -> None:
     """
 
 
-for command in (*compute.COMMANDS, *questions.COMMANDS, *holdings.COMMANDS, *upkeep.COMMANDS):
+for command in (*compute.COMMANDS, *questions.COMMANDS, *holdings.COMMANDS, *upkeep.COMMANDS, *broker.COMMANDS):
     cli.add_command(command)
 
 

@@ -106,11 +106,13 @@ def test_topics_take_the_brokers_values_in_the_finest_unit_that_is_given():
 
 
 def test_a_topics_chain_names_the_brokers_key():
-    chain = Settings({"log.segment.bytes": "2000000"}).topic_chain("segment.bytes", {"segment.bytes": "1048576"})
+    chain = Settings({"log.segment.bytes": "2000000"}).layers(
+        TOPIC["segment.bytes"], {"segment.bytes": "1048576"}, Source.TOPIC
+    )
     assert [(setting.name, setting.text, setting.source) for setting in chain] == [
         ("segment.bytes", "1048576", Source.TOPIC),
         ("log.segment.bytes", "2000000", Source.STATIC_BROKER),
-        ("segment.bytes", "1073741824", Source.DEFAULT),
+        ("log.segment.bytes", "1073741824", Source.DEFAULT),
     ]
 
 

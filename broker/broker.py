@@ -1,0 +1,331 @@
+"""The broker put together: one function for each part, in the order in which they need each other."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from broker.config.groups import ShareGroups as ShareGroupConfigs
+from broker.config.listeners import Listener
+from broker.config.settings import Settings, Source, parse_all
+from broker.config.topic_keys import TOPIC
+from broker.coordinators.classic_groups import ClassicGroups, ClassicGroupSettings
+from broker.coordinators.group_log import GroupLog
+from broker.coordinators.offset_commits import OffsetCommits, OffsetSettings
+from broker.coordinators.share_coordinator import ShareCoordinator, ShareCoordinatorSettings
+from broker.coordinators.transaction_log import TransactionLog
+from broker.coordinators.transactions import Transactions, TransactionSettings
+from broker.errors import ConfigError
+from broker.features import Features, KafkaVersion, choose
+from broker.ports import Topic
+from broker.protocol.dispatch import Dispatcher
+from broker.protocol.registry import registered
+from broker.protocol.server import Limits, Server
+from broker.share.dead_letters import DeadLetterWriter
+from broker.share.manager import SharePartitions
+from broker.storage.catalog import INTERNAL_TOPICS, Catalog, InternalTopic
+from broker.storage.local_log import Faults
+from broker.storage.log_config import LogConfig, log_config
+from broker.storage.log_manager import LogManager, LogManagerSettings
+from broker.storage.ownership import claim, ensure_meta
+from broker.timers import LoopTimers
+from state_model.group_schemas import GroupKind
+from state_model.rule_sets import KAFKA_4_3, KAFKA_4_4
+
+DEFAULT_NODE_ID = 1
+FOR_ALL_BROKERS = "*:"
+MINUTE_MS = 60_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Options:
+    """What a start is told beside the configuration."""
+
+    log_dir: Path
+    listeners: Sequence[Listener]
+    features: Mapping[str, int] = field(default_factory=dict)
+    kafka_version: KafkaVersion | None = None
+
+
+class Broker:
+    """Opened when made; serves clients from `start` to `stop`. Handlers get it as their first argument.
+
+    Raises DirectoryError, StorageError or ConfigError when it can't be opened; nothing is locked then.
+    """
+
+    def __init__(self, config: Settings, timers: LoopTimers, options: Options, *, faults: Faults | None = None) -> None:
+        self.config = config
+        self.timers = timers
+        self.node_id = node_id(config)
+        self._options = options
+        self._claim = claim(options.log_dir)
+        try:
+            self.catalog = Catalog(options.log_dir, internal_topics=_internal_topics(config))
+            self.features: Features = choose(options.features, self.catalog.features, options.kafka_version)
+            ensure_meta(options.log_dir, cluster_id=self.catalog.cluster_id, node_id=self.node_id)
+            if dict(self.features.levels) != dict(self.catalog.features):
+                self.catalog.set_features(self.features.levels)
+            self._apply_dynamic_configs()
+            self.logs = _open_logs(self, faults)
+            self.group_settings = ShareGroupConfigs(
+                config, lambda group_id: self.catalog.group_configs.get(group_id, {}), lambda: self.share_version
+            )
+            self.group_log = GroupLog(self.catalog, self.logs, codec=config.integer("offsets.topic.compression.codec"))
+            self.classic_groups = _classic_groups(self)
+            self.offset_commits = _offset_commits(self)
+            self.transactions = _transactions(self)
+            self.share_coordinator = _share_coordinator(self)
+            self.share_partitions = _share_partitions(self)
+            self.catalog.subscribe(_TopicEvents(self))
+        except BaseException:
+            self._claim.release()
+            raise
+        self._server = Server(Dispatcher(self, registered()), _limits(config))
+        self.advertised = ("", -1)
+        self.addresses: list[tuple[str, int]] = []
+
+    @property
+    def cluster_id(self) -> str:
+        """The cluster's id, made with the log directory."""
+        return self.catalog.cluster_id
+
+    @property
+    def share_version(self) -> int:
+        """The finalized level of share.version."""
+        return self.features.share_version
+
+    @property
+    def log_dir(self) -> Path:
+        """The log directory."""
+        return self._options.log_dir
+
+    async def start(self) -> None:
+        """Read what the coordinators have in their logs, then serve clients. Raises ListenError."""
+        self.group_log.load({GroupKind.CLASSIC: self.classic_groups.replay}, self.classic_groups.offsets)
+        self.classic_groups.start()
+        self.offset_commits.start()
+        self.transactions.start()
+        self.share_coordinator.start()
+        for listener in self._options.listeners:
+            port = await self._server.listen(listener.host, listener.port)
+            if not self.addresses:
+                self.advertised = listener.advertised or (listener.host, port)
+            self.addresses.append((listener.host, port))
+        self.logs.start()
+
+    async def stop(self) -> None:
+        """Leave the clients, close the logs in order, unlock the directory. Raises StorageError."""
+        await self._server.stop()
+        self.timers.stop()
+        try:
+            self.logs.close()
+        finally:
+            self._claim.release()
+
+    # The broker's configuration that can change while it runs.
+
+    def dynamic_configs(self, *, is_for_all: bool) -> dict[str, str]:
+        """What was set for all brokers, or for this node alone."""
+        found = {}
+        for name, text in self.catalog.broker_configs.items():
+            if name.startswith(FOR_ALL_BROKERS) == is_for_all:
+                found[name.removeprefix(FOR_ALL_BROKERS)] = text
+        return found
+
+    def change_configs(self, *, for_all: Mapping[str, str], for_node: Mapping[str, str]) -> None:
+        """Replace both. Raises ConfigError when they contradict each other, StorageError; nothing has changed then."""
+        self.config.change(_layered(for_all, for_node))
+        try:
+            self.catalog.set_broker_configs(
+                {**{FOR_ALL_BROKERS + name: text for name, text in for_all.items()}, **for_node}
+            )
+        except BaseException:
+            self._apply_dynamic_configs()
+            raise
+        for topic in self.catalog.topics.values():
+            self.logs.topic_changed(topic)
+
+    def _apply_dynamic_configs(self) -> None:
+        self.config.change(_layered(self.dynamic_configs(is_for_all=True), self.dynamic_configs(is_for_all=False)))
+
+
+def _layered(for_all: Mapping[str, str], for_node: Mapping[str, str]) -> dict[str, tuple[str, Source]]:
+    """A node's own value counts before the one for all."""
+    layered = {name: (text, Source.DYNAMIC_DEFAULT_BROKER) for name, text in for_all.items()}
+    return layered | {name: (text, Source.DYNAMIC_BROKER) for name, text in for_node.items()}
+
+
+class _TopicEvents:
+    """Tells the parts of topics that go (catalog.TopicListener)."""
+
+    def __init__(self, broker: Broker) -> None:
+        self._broker = broker
+
+    def topic_changed(self, topic: Topic) -> None:
+        """Only the logs care."""
+
+    def topic_deleted(self, topic: Topic) -> None:
+        """Offsets and share partitions of the topic go with it."""
+        self._broker.offset_commits.topic_deleted(topic.name)
+        self._broker.share_partitions.topic_deleted(topic.topic_id)
+
+
+class _DeadLetterTopics:
+    """The rules for topics of dead letters (share.dead_letters.DeadLetterTopics)."""
+
+    def __init__(self, broker: Broker) -> None:
+        self._broker = broker
+
+    @property
+    def name_prefix(self) -> str:
+        """What their names begin with."""
+        return self._broker.config.text("errors.deadletterqueue.topic.name.prefix")
+
+    @property
+    def creates_topics(self) -> bool:
+        """Whether missing ones are made."""
+        return self._broker.config.flag("errors.deadletterqueue.auto.create.topics.enable")
+
+    def takes_dead_letters(self, topic: Topic) -> bool:
+        """Whether the topic is meant for them."""
+        own = parse_all(TOPIC, self._broker.catalog.topic_configs(topic.name))
+        return own.get("errors.deadletterqueue.group.enable") is True
+
+    def create(self, name: str) -> Topic:
+        """Make one. Raises BrokerError."""
+        configs = {"errors.deadletterqueue.group.enable": "true", "message.timestamp.type": "CreateTime"}
+        return self._broker.catalog.create(name, self._broker.config.integer("num.partitions"), configs)
+
+
+def node_id(config: Settings) -> int:
+    """node.id, else its older name broker.id, else 1. Raises ConfigError when the two differ."""
+    given, older = config.value("node.id"), config.integer("broker.id")
+    if given is not None and older >= 0 and older != given:
+        raise ConfigError(f"node.id={given} and broker.id={older} name the same thing: give one of them")
+    if isinstance(given, int):
+        return given
+    return older if older >= 0 else DEFAULT_NODE_ID
+
+
+def _limits(config: Settings) -> Limits:
+    frame_bytes_max = config.integer("socket.request.max.bytes")
+    held_bytes_max = config.integer("queued.max.request.bytes")
+    return Limits(
+        frame_bytes_max=frame_bytes_max,
+        held_bytes_max=held_bytes_max if held_bytes_max > 0 else 2 * frame_bytes_max,
+        connections_max=config.integer("max.connections"),
+        connections_per_host_max=config.integer("max.connections.per.ip"),
+        idle_ms=config.integer("connections.max.idle.ms"),
+        backlog=config.integer("socket.listen.backlog.size"),
+    )
+
+
+def _internal_topics(config: Settings) -> dict[str, InternalTopic]:
+    """Kafka's own configuration of its topics, with the numbers of this broker's."""
+    prefixes = {
+        "__consumer_offsets": "offsets.topic",
+        "__share_group_state": "share.coordinator.state.topic",
+        "__transaction_state": "transaction.state.log",
+    }
+    return {
+        name: InternalTopic(
+            partitions=config.integer(f"{prefix}.num.partitions"),
+            configs={**INTERNAL_TOPICS[name].configs, "segment.bytes": str(config.integer(f"{prefix}.segment.bytes"))},
+        )
+        for name, prefix in prefixes.items()
+    }
+
+
+def _open_logs(broker: Broker, faults: Faults | None) -> LogManager:
+    config, catalog = broker.config, broker.catalog
+
+    def config_of(topic: str) -> LogConfig:
+        return log_config(config.topic_config(catalog.topic_configs(topic)))
+
+    settings = LogManagerSettings(
+        high_watermark_checkpoint_ms=config.integer("replica.high.watermark.checkpoint.interval.ms"),
+        offset_checkpoint_ms=config.integer("log.flush.offset.checkpoint.interval.ms"),
+        flush_scheduler_ms=config.integer("log.flush.scheduler.interval.ms"),
+        retention_check_ms=config.integer("log.retention.check.interval.ms"),
+        producer_id_expiration_ms=config.integer("producer.id.expiration.ms"),
+    )
+    return LogManager(
+        broker.log_dir,
+        catalog=catalog,
+        timers=broker.timers,
+        config_of=config_of,
+        settings=settings,
+        faults=faults,
+    )
+
+
+def _classic_groups(broker: Broker) -> ClassicGroups:
+    config = broker.config
+    settings = ClassicGroupSettings(
+        group_min_session_timeout_ms=config.integer("group.min.session.timeout.ms"),
+        group_max_session_timeout_ms=config.integer("group.max.session.timeout.ms"),
+        group_initial_rebalance_delay_ms=config.integer("group.initial.rebalance.delay.ms"),
+        group_max_size=config.integer("group.max.size"),
+    )
+    return ClassicGroups(broker.group_log, broker.timers, settings)
+
+
+def _offset_commits(broker: Broker) -> OffsetCommits:
+    config = broker.config
+    settings = OffsetSettings(
+        metadata_max_bytes=config.integer("offset.metadata.max.bytes"),
+        retention_ms=config.integer("offsets.retention.minutes") * MINUTE_MS,
+        retention_check_interval_ms=config.integer("offsets.retention.check.interval.ms"),
+    )
+    return OffsetCommits(broker.group_log, broker.classic_groups, broker.timers, settings)
+
+
+def _transactions(broker: Broker) -> Transactions:
+    config, offsets = broker.config, broker.classic_groups.offsets
+
+    def offsets_ended(partition: int, producer_id: int, is_commit: bool) -> None:
+        offsets.end_transaction(partition, producer_id, is_commit=is_commit)
+
+    settings = TransactionSettings(
+        max_timeout_ms=config.integer("transaction.max.timeout.ms"),
+        abort_timed_out_interval_ms=config.integer("transaction.abort.timed.out.transaction.cleanup.interval.ms"),
+        id_expiration_ms=config.integer("transactional.id.expiration.ms"),
+    )
+    return Transactions(
+        TransactionLog(broker.catalog, broker.logs),
+        broker.logs,
+        broker.timers,
+        new_producer_id=broker.catalog.allocate_producer_id,
+        offsets_ended=offsets_ended,
+        settings=settings,
+    )
+
+
+def _share_coordinator(broker: Broker) -> ShareCoordinator:
+    config = broker.config
+    settings = ShareCoordinatorSettings(
+        rules=KAFKA_4_4 if broker.features.kafka_version == "4.4" else KAFKA_4_3,
+        snapshot_update_limit=config.integer("share.coordinator.snapshot.update.records.per.snapshot"),
+        codec=config.integer("share.coordinator.state.topic.compression.codec"),
+        prune_interval_ms=config.integer("share.coordinator.state.topic.prune.interval.ms"),
+        cold_snapshot_interval_ms=config.integer("share.coordinator.cold.partition.snapshot.interval.ms"),
+    )
+    return ShareCoordinator(broker.catalog, broker.logs, broker.timers, settings)
+
+
+def _share_partitions(broker: Broker) -> SharePartitions:
+    dead_letters = DeadLetterWriter(
+        logs=broker.logs,
+        topics=broker.catalog,
+        rules=_DeadLetterTopics(broker),
+        settings=broker.group_settings,
+        timers=broker.timers,
+    )
+    return SharePartitions(
+        logs=broker.logs,
+        topics=broker.catalog,
+        persister=broker.share_coordinator,
+        settings=broker.group_settings,
+        timers=broker.timers,
+        dead_letters=dead_letters,
+        max_sessions=broker.config.integer("group.share.max.share.sessions"),
+    )

@@ -1,0 +1,82 @@
+"""The features of the cluster (KIP-584), and which Kafka's rules are followed."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Literal
+
+from broker.errors import ConfigError
+
+KafkaVersion = Literal["4.3", "4.4"]
+SHARE_VERSION = "share.version"
+DEFAULT_SHARE_VERSION = 1
+DEAD_LETTERS_SHARE_VERSION = 2
+EPOCH = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Levels:
+    """The inclusive range of levels of a feature."""
+
+    lowest: int
+    highest: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Features:
+    """What is supported and in force. transaction.version is absent, so that clients keep to its level 0."""
+
+    kafka_version: KafkaVersion
+    levels: Mapping[str, int]
+    epoch: int = EPOCH
+
+    @property
+    def supported(self) -> Mapping[str, Levels]:
+        """Each feature that can be set, with its levels."""
+        return {SHARE_VERSION: Levels(lowest=0, highest=_highest(self.kafka_version))}
+
+    def finalized(self) -> Mapping[str, int]:
+        """The levels in force."""
+        return self.levels
+
+    @property
+    def share_version(self) -> int:
+        """0: share groups are off; 2: dead letters too."""
+        return self.levels[SHARE_VERSION]
+
+
+def choose(asked: Mapping[str, int], kept: Mapping[str, int], kafka_version: KafkaVersion | None) -> Features:
+    """The features of a start: those that are asked for over those that the directory has.
+
+    Level 2 of share.version came with Kafka 4.4, and means its rules unless others are asked for.
+
+    Raises:
+        ConfigError: an unknown feature, or a level that the version of Kafka does not have.
+    """
+    for name in asked:
+        if name != SHARE_VERSION:
+            raise ConfigError(f"feature {name} is not supported: {SHARE_VERSION} is")
+    level = asked.get(SHARE_VERSION, kept.get(SHARE_VERSION, DEFAULT_SHARE_VERSION))
+    version = kafka_version or ("4.4" if level >= DEAD_LETTERS_SHARE_VERSION else "4.3")
+    highest = _highest(version)
+    if not 0 <= level <= highest:
+        raise ConfigError(f"{SHARE_VERSION}={level}: Kafka {version} has levels from 0 to {highest}")
+    return Features(kafka_version=version, levels={SHARE_VERSION: level})
+
+
+def parse(texts: tuple[str, ...]) -> dict[str, int]:
+    """Levels of texts `feature=level`.
+
+    Raises:
+        ConfigError: one is none.
+    """
+    levels = {}
+    for text in texts:
+        name, _, level = text.partition("=")
+        if not level.isdecimal():
+            raise ConfigError(f"--feature {text!r} is no feature=level, such as {SHARE_VERSION}=2")
+        levels[name] = int(level)
+    return levels
+
+
+def _highest(version: KafkaVersion) -> int:
+    return DEAD_LETTERS_SHARE_VERSION if version == "4.4" else DEFAULT_SHARE_VERSION

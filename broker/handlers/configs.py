@@ -1,0 +1,254 @@
+"""DescribeConfigs 1 to 4, IncrementalAlterConfigs 0 and 1, ListConfigResources 0 and 1."""
+
+from collections.abc import Callable, Iterator, Mapping
+from enum import IntEnum
+from typing import TYPE_CHECKING, Any
+
+from kio.schema.errors import ErrorCode
+
+from broker.config.broker_keys import BROKER
+from broker.config.definitions import Definition, Kind
+from broker.config.group_keys import GROUP
+from broker.config.groups import check_group
+from broker.config.settings import Setting, Settings, Source, parse_all
+from broker.config.topic_keys import TOPIC
+from broker.errors import BrokerError, ConfigError, UnknownTopicError
+from broker.handlers.errors import RefusedError, code_of
+from broker.protocol.api_keys import ApiKey
+from broker.protocol.registry import Answer, RequestContext, handles
+
+if TYPE_CHECKING:
+    from broker.broker import Broker
+
+DOCUMENTATION_VERSION = 3
+ALL_BROKERS = ""
+
+
+class Resource(IntEnum):
+    """Types of resources (ConfigResource.Type)."""
+
+    TOPIC = 2
+    BROKER = 4
+    CLIENT_METRICS = 16
+    GROUP = 32
+
+
+class Operation(IntEnum):
+    """What IncrementalAlterConfigs does to a configuration (AlterConfigOp.OpType)."""
+
+    SET = 0
+    DELETE = 1
+    APPEND = 2
+    SUBTRACT = 3
+
+
+Layers = Iterator[tuple[Definition, list[Setting]]]
+
+
+@handles(ApiKey.DESCRIBE_CONFIGS, (1, 4))
+def describe_configs(broker: "Broker", request: Any, context: RequestContext) -> Answer:
+    """The configurations in force of topics, of this broker and of groups, with where they come from."""
+    return {"results": [_describe(broker, request, resource) for resource in request.resources]}
+
+
+def _describe(broker: "Broker", request: Any, resource: Any) -> dict[str, Any]:
+    answer = {"resource_type": resource.resource_type, "resource_name": resource.resource_name}
+    wanted = None if resource.configuration_keys is None else set(resource.configuration_keys)
+    try:
+        layers = list(_layers(broker, resource.resource_type, resource.resource_name))
+    except BrokerError as error:
+        return answer | {"error_code": code_of(error), "error_message": str(error)}
+    has_documentation = getattr(request, "include_documentation", False)
+    configs = [
+        _described(definition, settings, request.include_synonyms, has_documentation)
+        for definition, settings in layers
+        if wanted is None or definition.name in wanted
+    ]
+    return answer | {"error_code": ErrorCode.none, "error_message": "", "configs": configs}
+
+
+def _described(
+    definition: Definition, settings: list[Setting], has_synonyms: bool, has_documentation: bool
+) -> dict[str, Any]:
+    is_secret = definition.kind is Kind.PASSWORD
+    synonyms = [{"name": one.name, "value": None if is_secret else one.text, "source": one.source} for one in settings]
+    return {
+        "name": definition.name,
+        "value": None if is_secret else settings[0].text,
+        "read_only": not definition.is_dynamic,
+        "config_source": settings[0].source,
+        "is_sensitive": is_secret,
+        "synonyms": synonyms if has_synonyms else [],
+        "config_type": definition.kind,
+        "documentation": definition.doc if has_documentation else None,
+    }
+
+
+def _layers(broker: "Broker", resource_type: int, name: str) -> Layers:
+    """The definitions of a resource with their values, strongest first. Raises BrokerError."""
+    match resource_type:
+        case Resource.TOPIC:
+            _check_topic(broker, name)
+            own = broker.catalog.topic_configs(name)
+            return ((one, broker.config.layers(one, own, Source.TOPIC)) for one in TOPIC.values())
+        case Resource.BROKER:
+            _check_broker(broker, name)
+            chains = ((one, broker.config.chain(one.name)) for one in BROKER.values())
+            return chains if name != ALL_BROKERS else _only_for_all_brokers(chains)
+        case Resource.GROUP:
+            _check_group_id(name)
+            own = broker.catalog.group_configs.get(name, {})
+            definitions = group_definitions(broker).values()
+            return ((one, broker.config.layers(one, own, Source.GROUP)) for one in definitions)
+        case Resource.CLIENT_METRICS:
+            return iter(())
+        case _:
+            raise RefusedError(
+                ErrorCode.invalid_request, f"resources of type {resource_type} have no configuration here"
+            )
+
+
+def _only_for_all_brokers(chains: Layers) -> Layers:
+    for definition, settings in chains:
+        if settings[0].source is Source.DYNAMIC_DEFAULT_BROKER:
+            yield definition, settings[:1]
+
+
+def group_definitions(broker: "Broker") -> Mapping[str, Definition]:
+    """The configurations that groups have under the rules that are followed; dead letters came with Kafka 4.4."""
+    if broker.features.kafka_version == "4.3":
+        return {name: one for name, one in GROUP.items() if not name.startswith("errors.deadletterqueue.")}
+    return GROUP
+
+
+def _check_topic(broker: "Broker", name: str) -> None:
+    if broker.catalog.by_name(name) is None:
+        raise UnknownTopicError(f"there is no topic {name!r}")
+
+
+def _check_broker(broker: "Broker", name: str) -> None:
+    if name not in (ALL_BROKERS, str(broker.node_id)):
+        raise RefusedError(ErrorCode.invalid_request, f"broker {name!r} is not here: {broker.node_id} or none is")
+
+
+def _check_group_id(name: str) -> None:
+    if not name:
+        raise RefusedError(ErrorCode.invalid_request, "a group's configuration needs a group id")
+
+
+@handles(ApiKey.INCREMENTAL_ALTER_CONFIGS, (0, 1))
+def incremental_alter_configs(broker: "Broker", request: Any, context: RequestContext) -> Answer:
+    """Each resource by itself, all of its changes or none."""
+    return {"responses": [_alter(broker, resource, request.validate_only) for resource in request.resources]}
+
+
+def _alter(broker: "Broker", resource: Any, is_dry_run: bool) -> dict[str, Any]:
+    answer = {"resource_type": resource.resource_type, "resource_name": resource.resource_name}
+    try:
+        alter = _ALTERATIONS.get(resource.resource_type)
+        if alter is None:
+            raise RefusedError(
+                ErrorCode.invalid_request, f"resources of type {resource.resource_type} can't be altered"
+            )
+        if len({config.name for config in resource.configs}) < len(resource.configs):
+            raise RefusedError(ErrorCode.invalid_request, "a configuration is named twice")
+        alter(broker, resource, is_dry_run)
+    except BrokerError as error:
+        return answer | {"error_code": code_of(error), "error_message": str(error)}
+    return answer | {"error_code": ErrorCode.none, "error_message": None}
+
+
+def _alter_topic(broker: "Broker", resource: Any, is_dry_run: bool) -> None:
+    name = resource.resource_name
+    _check_topic(broker, name)
+    own = _changed(TOPIC, broker.config, broker.catalog.topic_configs(name), resource.configs)
+    parse_all(TOPIC, own)
+    if not is_dry_run:
+        broker.catalog.set_topic_configs(name, own)
+
+
+def _alter_group(broker: "Broker", resource: Any, is_dry_run: bool) -> None:
+    name = resource.resource_name
+    _check_group_id(name)
+    own = _changed(
+        group_definitions(broker), broker.config, broker.catalog.group_configs.get(name, {}), resource.configs
+    )
+    check_group(broker.config, own)
+    if not is_dry_run:
+        broker.catalog.set_group_configs(name, own)
+
+
+def _alter_broker(broker: "Broker", resource: Any, is_dry_run: bool) -> None:
+    _check_broker(broker, resource.resource_name)
+    for config in resource.configs:
+        definition = BROKER.get(config.name)
+        if definition is None or not definition.is_dynamic:
+            raise ConfigError(f"{config.name} can't be changed while the broker runs")
+    is_for_all = resource.resource_name == ALL_BROKERS
+    mine, other = broker.dynamic_configs(is_for_all=is_for_all), broker.dynamic_configs(is_for_all=not is_for_all)
+    own = _changed(BROKER, broker.config, mine, resource.configs)
+    parse_all(BROKER, own)
+    if not is_dry_run:
+        broker.change_configs(for_all=own if is_for_all else other, for_node=other if is_for_all else own)
+
+
+_ALTERATIONS: dict[int, Callable[["Broker", Any, bool], None]] = {
+    Resource.TOPIC: _alter_topic,
+    Resource.BROKER: _alter_broker,
+    Resource.GROUP: _alter_group,
+}
+
+
+def _changed(
+    definitions: Mapping[str, Definition], settings: Settings, before: Mapping[str, str], changes: Any
+) -> dict[str, str]:
+    """A resource's own configurations after the changes. Raises ConfigError, RefusedError."""
+    own = dict(before)
+    for change in changes:
+        definition = definitions.get(change.name)
+        if definition is None:
+            raise ConfigError(f"unknown configuration {change.name}")
+        if change.config_operation == Operation.DELETE:
+            own.pop(change.name, None)
+        elif change.value is None:
+            raise ConfigError(f"{change.name} has no value")
+        elif change.config_operation == Operation.SET:
+            own[change.name] = change.value
+        else:
+            in_force = before.get(change.name) or settings.layers(definition, before, Source.TOPIC)[0].text
+            own[change.name] = _list_changed(definition, in_force or "", change)
+    return own
+
+
+def _list_changed(definition: Definition, in_force: str, change: Any) -> str:
+    """A list with values appended or taken away."""
+    if definition.kind is not Kind.LIST or change.config_operation not in (Operation.APPEND, Operation.SUBTRACT):
+        raise RefusedError(ErrorCode.invalid_config, f"operation {change.config_operation} on {definition.name}")
+    values = [value for value in in_force.split(",") if value]
+    named = [value.strip() for value in change.value.split(",")]
+    if change.config_operation == Operation.APPEND:
+        values += [value for value in named if value not in values]
+    else:
+        values = [value for value in values if value not in named]
+    return ",".join(values)
+
+
+@handles(ApiKey.LIST_CONFIG_RESOURCES, (0, 1))
+def list_config_resources(broker: "Broker", request: Any, context: RequestContext) -> Answer:
+    """What has a configuration; version 0 knows client metrics alone, of which there are none."""
+    if context.api_version == 0:
+        return {}
+    names: dict[int, list[str]] = {
+        Resource.TOPIC: list(broker.catalog.topics),
+        Resource.BROKER: [str(broker.node_id)],
+        Resource.CLIENT_METRICS: [],
+        Resource.GROUP: list(broker.catalog.group_configs),
+    }
+    asked = tuple(request.resource_types) or tuple(names)
+    if any(kind not in names for kind in asked):
+        return {"error_code": ErrorCode.unsupported_version}
+    return {
+        "config_resources": [
+            {"resource_name": name, "resource_type": int(kind)} for kind in asked for name in names[kind]
+        ]
+    }

@@ -1,0 +1,133 @@
+"""Fetch 4 to 18: without incremental sessions (the session id of every answer is 0), by topic id from 13 on."""
+
+from collections.abc import Awaitable
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from kio.schema.errors import ErrorCode
+
+from broker.errors import BrokerError
+from broker.handlers.errors import code_of
+from broker.handlers.partitions import NO_LEADER_EPOCH, after_appends, find_log
+from broker.ports import Fetched
+from broker.protocol.api_keys import ApiKey
+from broker.protocol.messages import milliseconds, topic_id_text
+from broker.protocol.registry import Answer, RequestContext, handles
+from broker.storage.partition_log import PartitionLog
+
+if TYPE_CHECKING:
+    from broker.broker import Broker
+
+READ_COMMITTED = 1
+NO_SESSION = 0
+UNKNOWN = -1
+
+
+@handles(ApiKey.FETCH, (4, 18))
+def fetch(broker: "Broker", request: Any, context: RequestContext) -> Answer | Awaitable[Answer]:
+    """Record batches from the offsets asked for; waits for `min_bytes` of them, no longer than `max_wait`."""
+    if getattr(request, "session_id", NO_SESSION) != NO_SESSION:
+        return {"error_code": ErrorCode.fetch_session_id_not_found}
+    wait_ms = milliseconds(request.max_wait)
+    read = _read_all(broker, request)
+    if read.is_ready or wait_ms <= 0 or not read.logs:
+        return read.answer()
+
+    def attempt(is_over: bool) -> Answer | None:
+        again = _read_all(broker, request)
+        return again.answer() if again.is_ready or is_over else None
+
+    return after_appends(read.logs, wait_ms=wait_ms, timers=broker.timers, attempt=attempt)
+
+
+@dataclass(slots=True)
+class _Read:
+    """What one attempt found. An answer is ready with enough bytes, or with an error."""
+
+    bytes_left: int
+    min_bytes: int
+    is_committed: bool
+    logs: list[PartitionLog] = field(default_factory=list)
+    responses: list[dict[str, Any]] = field(default_factory=list)
+    size_bytes: int = 0
+    has_error: bool = False
+
+    @property
+    def is_ready(self) -> bool:
+        return self.has_error or self.size_bytes >= self.min_bytes
+
+    def answer(self) -> Answer:
+        return {"error_code": ErrorCode.none, "session_id": NO_SESSION, "responses": self.responses}
+
+
+def _read_all(broker: "Broker", request: Any) -> _Read:
+    read = _Read(
+        bytes_left=min(request.max_bytes, broker.config.integer("fetch.max.bytes")),
+        min_bytes=request.min_bytes,
+        is_committed=request.isolation_level == READ_COMMITTED,
+    )
+    for topic in request.topics:
+        name = getattr(topic, "topic", None)
+        topic_id = topic_id_text(getattr(topic, "topic_id", None))
+        partitions = [_read_partition(broker, read, name, topic_id, asked) for asked in topic.partitions]
+        read.responses.append({"topic": name, "topic_id": topic_id, "partitions": partitions})
+    return read
+
+
+def _read_partition(
+    broker: "Broker", read: _Read, name: str | None, topic_id: str | None, asked: Any
+) -> dict[str, Any]:
+    leader_epoch = getattr(asked, "current_leader_epoch", NO_LEADER_EPOCH)
+    log, error = find_log(broker, name, topic_id, asked.partition, leader_epoch)
+    if log is None:
+        return _error(broker, read, asked.partition, error)
+    end_offset = log.last_stable_offset if read.is_committed else log.high_watermark
+    limit_bytes = min(read.bytes_left, asked.partition_max_bytes)
+    try:
+        fetched = log.read(asked.fetch_offset, max_bytes=max(limit_bytes, 0), end_offset=end_offset)
+    except BrokerError as refused:
+        return _error(broker, read, asked.partition, code_of(refused))
+    data, last_offset = _within(fetched, limit_bytes, must_have_one=read.size_bytes == 0)
+    read.logs.append(log)
+    read.size_bytes += len(data)
+    read.bytes_left -= len(data)
+    return {
+        "partition_index": asked.partition,
+        "error_code": ErrorCode.none,
+        "high_watermark": log.high_watermark,
+        "last_stable_offset": log.last_stable_offset,
+        "log_start_offset": log.log_start_offset,
+        "aborted_transactions": _aborted(log, asked.fetch_offset, last_offset) if read.is_committed else None,
+        "records": data,
+    }
+
+
+def _within(fetched: Fetched, limit_bytes: int, *, must_have_one: bool) -> tuple[bytes, int]:
+    """Whole batches within a limit and their last offset; the first of an answer however large it is."""
+    size_bytes, last_offset = 0, UNKNOWN
+    for span in fetched.spans:
+        if size_bytes + span.size_bytes > limit_bytes and not (must_have_one and size_bytes == 0):
+            break
+        size_bytes += span.size_bytes
+        last_offset = span.last_offset
+    return (fetched.data if size_bytes == len(fetched.data) else fetched.data[:size_bytes]), last_offset
+
+
+def _aborted(log: PartitionLog, first_offset: int, last_offset: int) -> list[dict[str, int]]:
+    if last_offset < first_offset:
+        return []
+    return [
+        {"producer_id": aborted.producer_id, "first_offset": aborted.first_offset}
+        for aborted in log.aborted_transactions(first_offset, last_offset)
+    ]
+
+
+def _error(broker: "Broker", read: _Read, partition: int, code: ErrorCode) -> dict[str, Any]:
+    read.has_error = True
+    return {
+        "partition_index": partition,
+        "error_code": code,
+        "high_watermark": UNKNOWN,
+        "aborted_transactions": None,
+        "records": b"",
+    }

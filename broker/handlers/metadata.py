@@ -1,0 +1,209 @@
+"""Metadata 0 to 13, DescribeCluster, DescribeTopicPartitions, FindCoordinator, ListPartitionReassignments."""
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+from kio.schema.errors import ErrorCode
+
+from broker.errors import BrokerError
+from broker.handlers.errors import code_of
+from broker.ports import Topic
+from broker.protocol.api_keys import ApiKey
+from broker.protocol.messages import topic_id_text
+from broker.protocol.registry import Answer, RequestContext, handles
+from broker.storage.catalog import INTERNAL_TOPICS
+from state_model.uuids import is_uuid_text
+
+if TYPE_CHECKING:
+    from broker.broker import Broker
+
+NULL_TOPICS_VERSION = 1
+ELR_LIMIT = 2_000
+BROKER_ENDPOINTS = 1
+# Bits of AclOperation: without an authorizer everybody may do everything.
+_TOPIC_OPERATIONS = sum(1 << bit for bit in (3, 4, 5, 6, 7, 8, 10, 11))
+_CLUSTER_OPERATIONS = sum(1 << bit for bit in (5, 7, 8, 9, 10, 11, 12))
+NOT_ASKED = -(2**31)
+
+
+@handles(ApiKey.METADATA, (0, 13))
+def metadata(broker: "Broker", request: Any, context: RequestContext) -> Answer:
+    """The broker and the topics asked for; topics that don't exist are created when client and broker allow it."""
+    asked = request.topics
+    wants_all = asked is None or (not asked and context.api_version < NULL_TOPICS_VERSION)
+    may_create = getattr(request, "allow_auto_topic_creation", True) and broker.config.flag("auto.create.topics.enable")
+    operations = getattr(request, "include_topic_authorized_operations", False)
+    if wants_all:
+        topics = [_topic(broker, topic) for topic in broker.catalog.topics.values()]
+    else:
+        topics = [_asked(broker, one, may_create) for one in asked]
+    for answer in topics:
+        answer["topic_authorized_operations"] = _TOPIC_OPERATIONS if operations else NOT_ASKED
+    cluster_operations = getattr(request, "include_cluster_authorized_operations", False)
+    return {
+        "brokers": [_node(broker, "node_id")],
+        "cluster_id": broker.catalog.cluster_id,
+        "controller_id": broker.node_id,
+        "topics": topics,
+        "cluster_authorized_operations": _CLUSTER_OPERATIONS if cluster_operations else NOT_ASKED,
+    }
+
+
+def _node(broker: "Broker", id_field: str) -> dict[str, Any]:
+    host, port = broker.advertised
+    return {id_field: broker.node_id, "host": host, "port": port}
+
+
+def _asked(broker: "Broker", asked: Any, may_create: bool) -> dict[str, Any]:
+    """One topic of a request, which names it or tells its id."""
+    topic_id = topic_id_text(getattr(asked, "topic_id", None))
+    if asked.name is None:
+        topic = broker.catalog.by_id(topic_id) if topic_id is not None else None
+        if topic is not None:
+            return _topic(broker, topic)
+        return {"error_code": ErrorCode.unknown_topic_id, "name": None, "topic_id": topic_id}
+    topic = broker.catalog.by_name(asked.name)
+    if topic is None:
+        try:
+            topic = _created(broker, asked.name, may_create)
+        except BrokerError as error:
+            return {"error_code": code_of(error), "name": asked.name}
+    if topic is None:
+        return {"error_code": ErrorCode.unknown_topic_or_partition, "name": asked.name}
+    return _topic(broker, topic)
+
+
+def _created(broker: "Broker", name: str, may_create: bool) -> Topic | None:
+    """A new topic, where topics are created by asking for them; an illegal name is refused in any case."""
+    broker.catalog.check_name(name)
+    if not may_create:
+        return None
+    if name in INTERNAL_TOPICS:
+        return broker.catalog.ensure_internal(name)
+    return broker.catalog.create(name, broker.config.integer("num.partitions"))
+
+
+def _topic(broker: "Broker", topic: Topic) -> dict[str, Any]:
+    return {
+        "error_code": ErrorCode.none,
+        "name": topic.name,
+        "topic_id": topic.topic_id,
+        "is_internal": topic.is_internal,
+        "partitions": [_partition(broker, topic, partition) for partition in range(topic.partitions)],
+    }
+
+
+def _partition(broker: "Broker", topic: Topic, partition: int) -> dict[str, Any]:
+    log = broker.logs.get(topic.name, partition)
+    return {
+        "error_code": ErrorCode.none if log is not None else ErrorCode.leader_not_available,
+        "partition_index": partition,
+        "leader_id": broker.node_id if log is not None else -1,
+        "leader_epoch": log.leader_epoch if log is not None else -1,
+        "replica_nodes": [broker.node_id],
+        "isr_nodes": [broker.node_id],
+    }
+
+
+@handles(ApiKey.DESCRIBE_CLUSTER, (0, 2))
+def describe_cluster(broker: "Broker", request: Any, context: RequestContext) -> Answer:
+    """This node, which is broker and controller; endpoints of controllers are asked of controllers."""
+    endpoint_type = getattr(request, "endpoint_type", BROKER_ENDPOINTS)
+    if endpoint_type != BROKER_ENDPOINTS:
+        return {
+            "error_code": ErrorCode.mismatched_endpoint_type,
+            "error_message": "this endpoint is a broker's",
+            "endpoint_type": endpoint_type,
+        }
+    asked = request.include_cluster_authorized_operations
+    return {
+        "endpoint_type": endpoint_type,
+        "cluster_id": broker.catalog.cluster_id,
+        "controller_id": broker.node_id,
+        "brokers": [_node(broker, "broker_id")],
+        "cluster_authorized_operations": _CLUSTER_OPERATIONS if asked else NOT_ASKED,
+    }
+
+
+@handles(ApiKey.DESCRIBE_TOPIC_PARTITIONS, (0, 0))
+def describe_topic_partitions(broker: "Broker", request: Any, context: RequestContext) -> Answer:
+    """Topics in the order of their names, from a cursor on, up to a number of partitions (KIP-966)."""
+    cursor = request.cursor
+    first = (cursor.topic_name, max(cursor.partition_index, 0)) if cursor is not None else ("", 0)
+    asked = {topic.name for topic in request.topics} or set(broker.catalog.topics)
+    left = min(max(request.response_partition_limit, 1), ELR_LIMIT)
+    answers: list[dict[str, Any]] = []
+    for name in sorted(name for name in asked if name >= first[0]):
+        if left == 0:
+            return {"topics": answers, "next_cursor": {"topic_name": name, "partition_index": 0}}
+        topic = broker.catalog.by_name(name)
+        if topic is None:
+            answers.append({"error_code": ErrorCode.unknown_topic_or_partition, "name": name})
+            continue
+        answer = _topic(broker, topic)
+        begin = first[1] if name == first[0] else 0
+        answer["partitions"] = answer["partitions"][begin : begin + left]
+        answers.append(answer)
+        end = begin + len(answer["partitions"])
+        left -= len(answer["partitions"])
+        if end < topic.partitions:
+            return {"topics": answers, "next_cursor": {"topic_name": name, "partition_index": end}}
+    return {"topics": answers, "next_cursor": None}
+
+
+@handles(ApiKey.LIST_PARTITION_REASSIGNMENTS, (0, 0))
+def list_partition_reassignments(broker: "Broker", request: Any, context: RequestContext) -> Answer:
+    """None: a single node has nowhere to move partitions to."""
+    return {}
+
+
+GROUP_COORDINATOR = 0
+TRANSACTION_COORDINATOR = 1
+SHARE_COORDINATOR = 2
+FIRST_BATCHED_VERSION = 4
+FIRST_SHARE_VERSION = 6
+_TOPIC_OF = {
+    GROUP_COORDINATOR: "__consumer_offsets",
+    TRANSACTION_COORDINATOR: "__transaction_state",
+    SHARE_COORDINATOR: "__share_group_state",
+}
+
+
+@handles(ApiKey.FIND_COORDINATOR, (0, 6))
+def find_coordinator(broker: "Broker", request: Any, context: RequestContext) -> Answer:
+    """This node coordinates everything. The state topic's first question is answered 15 while it is created."""
+    key_type = getattr(request, "key_type", GROUP_COORDINATOR)
+    if context.api_version < FIRST_BATCHED_VERSION:
+        return _coordinator(broker, key_type, request.key, context.api_version)
+    return {"coordinators": list(_coordinators(broker, key_type, request.coordinator_keys, context.api_version))}
+
+
+def _coordinators(broker: "Broker", key_type: int, keys: Any, version: int) -> Iterator[dict[str, Any]]:
+    for key in keys:
+        yield {"key": key, **_coordinator(broker, key_type, key, version)}
+
+
+def _coordinator(broker: "Broker", key_type: int, key: str, version: int) -> dict[str, Any]:
+    error = _coordinator_error(broker, key_type, key, version)
+    if error is not ErrorCode.none:
+        return {"error_code": error, "error_message": error.name.upper(), "node_id": -1, "host": "", "port": -1}
+    return {"error_code": error, "error_message": "", **_node(broker, "node_id")}
+
+
+def _coordinator_error(broker: "Broker", key_type: int, key: str, version: int) -> ErrorCode:
+    topic = _TOPIC_OF.get(key_type)
+    if topic is None or (key_type == SHARE_COORDINATOR and (version < FIRST_SHARE_VERSION or not _is_share_key(key))):
+        return ErrorCode.invalid_request
+    is_new = broker.catalog.by_name(topic) is None
+    try:
+        broker.catalog.ensure_internal(topic)
+    except BrokerError:
+        return ErrorCode.coordinator_not_available
+    return ErrorCode.coordinator_not_available if is_new and key_type == SHARE_COORDINATOR else ErrorCode.none
+
+
+def _is_share_key(key: str) -> bool:
+    """Whether it is group:topicId:partition; the group may have colons of its own."""
+    group_id, _, rest = key.rpartition(":")[0].rpartition(":")
+    partition = key.rpartition(":")[2]
+    return bool(group_id) and is_uuid_text(rest) and partition.isascii() and partition.isdecimal()

@@ -1,0 +1,157 @@
+"""CreateTopics 2 to 7, DeleteTopics 1 to 6, CreatePartitions 0 to 3."""
+
+from collections import Counter
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from kio.schema.errors import ErrorCode
+
+from broker.config.definitions import Definition
+from broker.config.settings import Source, parse_all
+from broker.config.topic_keys import TOPIC
+from broker.errors import BrokerError, ConfigError
+from broker.handlers.errors import RefusedError, code_of
+from broker.protocol.api_keys import ApiKey
+from broker.protocol.messages import topic_id_text
+from broker.protocol.registry import Answer, RequestContext, handles
+
+if TYPE_CHECKING:
+    from broker.broker import Broker
+
+DEFAULT = -1
+REPLICATION_FACTOR = 1
+
+
+@handles(ApiKey.CREATE_TOPICS, (2, 7))
+def create_topics(broker: "Broker", request: Any, context: RequestContext) -> Answer:
+    """Each topic by itself: created, or refused with a reason."""
+    times = Counter(topic.name for topic in request.topics)
+    answers = []
+    for topic in request.topics:
+        if times[topic.name] > 1:
+            refusal = RefusedError(ErrorCode.invalid_request, f"topic {topic.name} is named {times[topic.name]} times")
+            answers.append({"name": topic.name, **_refused(refusal)})
+            times[topic.name] = 0
+        elif times[topic.name] == 1:
+            answers.append(_create(broker, topic, is_dry_run=request.validate_only))
+    return {"topics": answers}
+
+
+def _create(broker: "Broker", asked: Any, *, is_dry_run: bool) -> dict[str, Any]:
+    try:
+        partitions = _partition_count(broker, asked)
+        configs = _configs(asked)
+        if is_dry_run:
+            broker.catalog.check_name(asked.name)
+            broker.catalog.check_partitions(asked.name, partitions)
+            topic_id = None
+        else:
+            topic_id = broker.catalog.create(asked.name, partitions, configs).topic_id
+    except BrokerError as error:
+        return {"name": asked.name, **_refused(error)}
+    return {
+        "name": asked.name,
+        "topic_id": topic_id,
+        "error_code": ErrorCode.none,
+        "error_message": None,
+        "num_partitions": partitions,
+        "replication_factor": REPLICATION_FACTOR,
+        "configs": [_described(broker, definition, configs) for definition in TOPIC.values()],
+    }
+
+
+def _refused(error: BrokerError) -> dict[str, Any]:
+    return {"error_code": code_of(error), "error_message": str(error)}
+
+
+def _described(broker: "Broker", definition: Definition, own: Mapping[str, str]) -> dict[str, Any]:
+    setting = broker.config.layers(definition, own, Source.TOPIC)[0]
+    return {
+        "name": definition.name,
+        "value": setting.text,
+        "read_only": False,
+        "config_source": setting.source,
+        "is_sensitive": False,
+    }
+
+
+def _partition_count(broker: "Broker", asked: Any) -> int:
+    """How many partitions are asked for. Raises RefusedError for replicas on nodes that there are not."""
+    if asked.assignments:
+        if asked.num_partitions != DEFAULT or asked.replication_factor != DEFAULT:
+            raise RefusedError(ErrorCode.invalid_request, "assignments exclude numbers of partitions and replicas")
+        if sorted(one.partition_index for one in asked.assignments) != list(range(len(asked.assignments))):
+            raise RefusedError(ErrorCode.invalid_replica_assignment, "partitions must be assigned from 0 on, each once")
+        _check_replicas(broker, asked.assignments)
+        return len(asked.assignments)
+    if asked.replication_factor not in (DEFAULT, REPLICATION_FACTOR):
+        message = f"replication factor {asked.replication_factor}: there is one broker"
+        raise RefusedError(ErrorCode.invalid_replication_factor, message)
+    return broker.config.integer("num.partitions") if asked.num_partitions == DEFAULT else int(asked.num_partitions)
+
+
+def _check_replicas(broker: "Broker", assignments: Any) -> None:
+    for assignment in assignments:
+        if tuple(assignment.broker_ids) != (broker.node_id,):
+            message = f"replicas on {list(assignment.broker_ids)}: node {broker.node_id} is the only one"
+            raise RefusedError(ErrorCode.invalid_replica_assignment, message)
+
+
+def _configs(asked: Any) -> dict[str, str]:
+    own = {}
+    for config in asked.configs:
+        if config.value is None:
+            raise ConfigError(f"{config.name} has no value")
+        own[config.name] = config.value
+    parse_all(TOPIC, own)
+    return own
+
+
+@handles(ApiKey.DELETE_TOPICS, (1, 6))
+def delete_topics(broker: "Broker", request: Any, context: RequestContext) -> Answer:
+    """By name, from version 6 on by id too."""
+    names = [(name, None) for name in getattr(request, "topic_names", ())]
+    asked = [(topic.name, topic_id_text(topic.topic_id)) for topic in getattr(request, "topics", ())]
+    return {"responses": [_delete(broker, name, topic_id) for name, topic_id in (*names, *asked)]}
+
+
+def _delete(broker: "Broker", name: str | None, topic_id: str | None) -> dict[str, Any]:
+    topic = broker.catalog.by_name(name) if name is not None else broker.catalog.by_id(topic_id or "")
+    try:
+        if topic is None:
+            unknown = ErrorCode.unknown_topic_or_partition if name is not None else ErrorCode.unknown_topic_id
+            raise RefusedError(unknown, "there is no such topic")
+        if not broker.config.flag("delete.topic.enable"):
+            raise RefusedError(ErrorCode.topic_deletion_disabled, "delete.topic.enable=false")
+        if topic.is_internal:
+            raise RefusedError(ErrorCode.invalid_request, f"{topic.name} is internal and stays while the broker runs")
+        broker.catalog.delete(topic.name)
+    except BrokerError as error:
+        return {"name": name, "topic_id": topic_id, **_refused(error)}
+    return {"name": topic.name, "topic_id": topic.topic_id, "error_code": ErrorCode.none, "error_message": None}
+
+
+@handles(ApiKey.CREATE_PARTITIONS, (0, 3))
+def create_partitions(broker: "Broker", request: Any, context: RequestContext) -> Answer:
+    """More partitions for topics; their numbers never shrink."""
+    return {"results": [_grow(broker, topic, is_dry_run=request.validate_only) for topic in request.topics]}
+
+
+def _grow(broker: "Broker", asked: Any, *, is_dry_run: bool) -> dict[str, Any]:
+    topic = broker.catalog.by_name(asked.name)
+    try:
+        if topic is None:
+            raise RefusedError(ErrorCode.unknown_topic_or_partition, "there is no such topic")
+        if topic.is_internal:
+            raise RefusedError(ErrorCode.invalid_request, f"the partitions of {topic.name} must never change")
+        broker.catalog.check_partitions(asked.name, asked.count)
+        if asked.assignments is not None:
+            if len(asked.assignments) != asked.count - topic.partitions:
+                message = f"{len(asked.assignments)} assignments for {asked.count - topic.partitions} new partitions"
+                raise RefusedError(ErrorCode.invalid_replica_assignment, message)
+            _check_replicas(broker, asked.assignments)
+        if not is_dry_run:
+            broker.catalog.add_partitions(asked.name, asked.count)
+    except BrokerError as error:
+        return {"name": asked.name, **_refused(error)}
+    return {"name": asked.name, "error_code": ErrorCode.none, "error_message": None}

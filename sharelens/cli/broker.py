@@ -1,0 +1,99 @@
+"""The light broker."""
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from sharelens.cli.options import examples
+from sharelens.output import say, tell
+from state_model.errors import UsageError
+
+if TYPE_CHECKING:
+    from broker.broker import Broker
+    from broker.config.settings import Settings
+
+
+@click.group(name="broker", short_help="A single-node Kafka broker for share groups, without a JVM.")
+def broker_group() -> None:
+    """A single-node broker that unmodified Kafka clients talk to, and that writes real log segments."""
+
+
+@broker_group.command(
+    short_help="Runs the broker until SIGTERM.",
+    epilog=examples(
+        "sharelens broker start --listen 127.0.0.1:9092 --log-dir ./broker-log",
+        "sharelens broker start --listen 127.0.0.1:0 --log-dir ./broker-log --set group.share.delivery.count.limit=3",
+        "sharelens broker start --config server.properties --feature share.version=2",
+    ),
+)
+@click.option(
+    "--listen", metavar="HOST:PORT", help="Where to listen; port 0 picks one  [default: listeners, else 127.0.0.1:9092]"
+)
+@click.option(
+    "--log-dir",
+    metavar="DIR",
+    type=click.Path(path_type=Path),
+    help="The log directory: new, empty or the broker's own.",
+)
+@click.option("--config", "config_file", metavar="FILE", type=click.Path(path_type=Path), help="A server.properties.")
+@click.option(
+    "--set", "overrides", metavar="KEY=VALUE", multiple=True, help="One configuration in Kafka's name. Repeatable."
+)
+@click.option(
+    "--feature", "features", metavar="NAME=LEVEL", multiple=True, help="A feature's level, such as share.version=2."
+)
+@click.option(
+    "--kafka-version",
+    type=click.Choice(["4.3", "4.4"]),
+    help="Whose rules to follow  [default: what share.version asks for]",
+)
+@click.option("--allow-remote", is_flag=True, help="Listen on addresses that other machines can reach.")
+def start(
+    listen: str | None,
+    log_dir: Path | None,
+    config_file: Path | None,
+    overrides: tuple[str, ...],
+    features: tuple[str, ...],
+    kafka_version: str | None,
+    allow_remote: bool,
+) -> None:
+    """Runs the broker until SIGTERM; prints one line when clients can connect."""
+    try:
+        from broker import process
+        from broker.broker import Options
+        from broker.config.listeners import listeners
+        from broker.config.start import log_directory, read_settings
+        from broker.features import parse
+    except ModuleNotFoundError as missing:
+        raise UsageError(f"the broker needs {missing.name}: pip install 'sharelens[broker]'") from missing
+    settings = read_settings(config_file, overrides)
+    _tell_of_keys(settings)
+    options = Options(
+        log_dir=log_directory(settings, log_dir),
+        listeners=listeners(settings, listen=listen, allow_remote=allow_remote),
+        features=parse(features),
+        kafka_version="4.4" if kafka_version == "4.4" else "4.3" if kafka_version == "4.3" else None,
+    )
+    process.run(settings, options, _ready)
+
+
+def _tell_of_keys(settings: "Settings") -> None:
+    """Names once what was given and has no effect."""
+    from broker.config.listeners import controller_listeners
+
+    ignored = [*controller_listeners(settings), *settings.given_keys.ignored]
+    if ignored:
+        say(f"sharelens: without effect here: {', '.join(ignored)}")
+    for key in settings.given_keys.unknown:
+        say(f"sharelens: unknown configuration {key}")
+
+
+def _ready(served: "Broker") -> None:
+    addresses = ",".join(f"{host}:{port}" for host, port in served.addresses)
+    tell(f"ready: {addresses} cluster={served.cluster_id} log-dir={served.log_dir}")
+    sys.stdout.flush()
+
+
+COMMANDS = (broker_group,)
