@@ -5,7 +5,7 @@ share partitions is a second step behind the answer: it runs from a timer, and e
 """
 
 import logging
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
 from functools import partial
 
@@ -35,13 +35,11 @@ class ShareGroupCoordinatorSettings:
         max_size: group.share.max.size, members in a group.
         initialize_retry_interval_ms: group.share.initialize.retry.interval.ms.
         rules: whether partitions that are added to a known topic start at 0.
-        is_enabled: whether share.version is finalized at 1 or above.
     """
 
     max_size: int = 200
     initialize_retry_interval_ms: int = 30_000
     rules: RuleSet = KAFKA_4_3
-    is_enabled: Callable[[], bool] = lambda: True
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,7 +63,6 @@ class ShareGroups:
         group_settings: GroupSettings,
         settings: ShareGroupCoordinatorSettings,
     ) -> None:
-        self.is_enabled = settings.is_enabled
         self._log = log
         self._topics = topics
         self._persister = persister

@@ -1,0 +1,226 @@
+"""Share groups: heartbeat, describe, and what admins do to their offsets (rpcs §1, §3, §4; KIP-932)."""
+
+from collections.abc import Callable, Mapping
+from typing import Any, Protocol
+
+from kio.schema.errors import ErrorCode
+
+from broker.coordinators.share_group import Assignment, GroupError, ShareGroup, ShareMember
+from broker.coordinators.share_groups import ShareGroups
+from broker.coordinators.share_membership import JOINING, LEAVING, Heartbeat
+from broker.coordinators.share_offsets import ShareOffsets, TopicErrors, TopicOffsets
+from broker.ports import Topics
+from broker.protocol.api_keys import ApiKey
+from broker.protocol.registry import Answer, RequestContext, handles
+
+MEMBER_ID_MAX_LENGTH = 36
+ASSIGNOR_NAME = "simple"
+ALL_GROUP_OPERATIONS = sum(1 << operation for operation in (3, 6, 8, 11, 12))
+"""Read, delete, describe, describe and alter configurations: what a group knows, and nobody is refused here."""
+
+
+class ShareGroupServer(Protocol):
+    """What these handlers need of the broker."""
+
+    @property
+    def share_groups(self) -> ShareGroups:
+        """The share groups."""
+
+    @property
+    def share_offsets(self) -> ShareOffsets:
+        """Their offsets."""
+
+    @property
+    def share_version(self) -> int:
+        """The finalized level of share.version; 0 when share groups are off."""
+
+    @property
+    def catalog(self) -> Topics:
+        """The topics."""
+
+
+@handles(ApiKey.SHARE_GROUP_HEARTBEAT, (1, 1))
+def heartbeat(broker: ShareGroupServer, request: Any, context: RequestContext) -> Answer:
+    """A member joins, stays or leaves."""
+    if not broker.share_version:
+        return _UNSUPPORTED
+    fault = _fault_of(request)
+    if fault is not None:
+        return _error(ErrorCode.invalid_request, fault)
+    try:
+        if request.member_epoch == LEAVING:
+            broker.share_groups.leave(request.group_id, request.member_id)
+            return {"member_id": request.member_id, "member_epoch": LEAVING}
+        answer = broker.share_groups.heartbeat(
+            Heartbeat(
+                group_id=request.group_id,
+                member_id=request.member_id,
+                member_epoch=request.member_epoch,
+                rack_id=request.rack_id,
+                subscribed_topic_names=request.subscribed_topic_names,
+                client_id=context.client_id,
+                client_host=context.client_host,
+            )
+        )
+    except GroupError as error:
+        return _error(error.code, str(error))
+    assignment = answer.beat.assignment
+    return {
+        "member_id": request.member_id,
+        "member_epoch": answer.beat.member.epoch,
+        "heartbeat_interval": answer.heartbeat_interval_ms,
+        "assignment": None if assignment is None else {"topic_partitions": _topic_partitions(assignment)},
+    }
+
+
+@handles(ApiKey.SHARE_GROUP_DESCRIBE, (1, 1))
+def describe(broker: ShareGroupServer, request: Any, context: RequestContext) -> Answer:
+    """Groups with their members; one that is not there, or of another kind, has an error of its own."""
+    operations = {"authorized_operations": ALL_GROUP_OPERATIONS} if request.include_authorized_operations else {}
+    return {"groups": [_described(broker, group_id) | operations for group_id in request.group_ids]}
+
+
+@handles(ApiKey.DESCRIBE_SHARE_GROUP_OFFSETS, (0, 1))
+def describe_offsets(broker: ShareGroupServer, request: Any, context: RequestContext) -> Answer:
+    """Start offsets, and from version 1 on lags; no topics asked for means all."""
+
+    return {"groups": [_offsets_of_group(broker, asked) for asked in request.groups]}
+
+
+@handles(ApiKey.ALTER_SHARE_GROUP_OFFSETS, (0, 0))
+def alter_offsets(broker: ShareGroupServer, request: Any, context: RequestContext) -> Answer:
+    """New start offsets for an empty group, which is made if need be."""
+    offsets = {
+        topic.topic_name: {one.partition_index: one.start_offset for one in topic.partitions}
+        for topic in request.topics
+    }
+
+    def alter() -> Answer:
+        _require_group_id(request.group_id)
+        return {"responses": [_altered(topic) for topic in broker.share_offsets.alter(request.group_id, offsets)]}
+
+    return _attempt(broker, alter)
+
+
+@handles(ApiKey.DELETE_SHARE_GROUP_OFFSETS, (0, 0))
+def delete_offsets(broker: ShareGroupServer, request: Any, context: RequestContext) -> Answer:
+    """Forget whole topics of an empty group."""
+
+    def delete() -> Answer:
+        _require_group_id(request.group_id)
+        names = [topic.topic_name for topic in request.topics]
+        return {
+            "responses": [
+                _named(topic) | _error(topic.errors[None], "There is no offset information to delete.")
+                for topic in broker.share_offsets.delete_offsets(request.group_id, names)
+            ]
+        }
+
+    return _attempt(broker, delete)
+
+
+def _fault_of(request: Any) -> str | None:
+    """What is wrong with a heartbeat in itself."""
+    faults = {
+        "MemberId can't be empty.": not request.member_id,
+        f"MemberId can't be longer than {MEMBER_ID_MAX_LENGTH} characters.": len(request.member_id)
+        > MEMBER_ID_MAX_LENGTH,
+        "GroupId can't be empty.": not request.group_id,
+        "RackId can't be empty.": request.rack_id == "",
+        f"MemberEpoch is {request.member_epoch}, but must be -1 or above.": request.member_epoch < LEAVING,
+        "SubscribedTopicNames must be set in first request.": request.member_epoch == JOINING
+        and not request.subscribed_topic_names,
+    }
+    return next((text for text, is_so in faults.items() if is_so), None)
+
+
+def _attempt(broker: ShareGroupServer, deed: Callable[[], Answer]) -> Answer:
+    if not broker.share_version:
+        return _UNSUPPORTED
+    try:
+        return deed()
+    except GroupError as error:
+        return _error(error.code, str(error))
+
+
+def _require_group_id(group_id: str) -> None:
+    if not group_id:
+        raise GroupError(ErrorCode.invalid_group_id, "The group id is empty.")
+
+
+def _error(code: ErrorCode, text: str) -> dict[str, Any]:
+    return {"error_code": code, "error_message": None if code is ErrorCode.none else text}
+
+
+_UNSUPPORTED = _error(ErrorCode.unsupported_version, "share.version is 0: share groups are off.")
+
+
+def _topic_partitions(assignment: Assignment) -> list[Mapping[str, Any]]:
+    return [{"topic_id": topic_id, "partitions": partitions} for topic_id, partitions in assignment.items()]
+
+
+def _described(broker: ShareGroupServer, group_id: str) -> dict[str, Any]:
+    def of_group() -> Answer:
+        _require_group_id(group_id)
+        group: ShareGroup = broker.share_groups.require(group_id)
+        return {
+            "group_state": group.state,
+            "group_epoch": group.epoch,
+            "assignment_epoch": group.assignment_epoch,
+            "assignor_name": ASSIGNOR_NAME,
+            "members": [_member(broker.catalog, member) for member in group.members.values()],
+        }
+
+    return {"group_id": group_id, **_attempt(broker, of_group)}
+
+
+def _offsets_of_group(broker: ShareGroupServer, asked: Any) -> Mapping[str, Any]:
+    def of_group() -> Answer:
+        wanted = None if asked.topics is None else {topic.topic_name: topic.partitions for topic in asked.topics}
+        return {"topics": [_offsets(topic) for topic in broker.share_offsets.describe(asked.group_id, wanted)]}
+
+    return {"group_id": asked.group_id, **_attempt(broker, of_group)}
+
+
+def _member(topics: Topics, member: ShareMember) -> Mapping[str, Any]:
+    named = [(topics.by_id(topic_id), partitions) for topic_id, partitions in member.assigned.items()]
+    return {
+        "member_id": member.member_id,
+        "rack_id": member.rack_id,
+        "member_epoch": member.epoch,
+        "client_id": member.client_id,
+        "client_host": member.client_host,
+        "subscribed_topic_names": member.subscribed_topic_names,
+        "assignment": {
+            "topic_partitions": [
+                {"topic_id": topic.topic_id, "topic_name": topic.name, "partitions": partitions}
+                for topic, partitions in named
+                if topic is not None
+            ]
+        },
+    }
+
+
+def _named(topic: TopicOffsets | TopicErrors) -> dict[str, Any]:
+    return {"topic_name": topic.name, "topic_id": topic.topic_id}
+
+
+def _offsets(topic: TopicOffsets) -> Mapping[str, Any]:
+    partitions = [
+        {
+            "partition_index": one.partition,
+            "start_offset": one.start_offset,
+            "leader_epoch": one.leader_epoch,
+            "lag": one.lag,
+        }
+        for one in topic.partitions
+    ]
+    return _named(topic) | {"partitions": partitions}
+
+
+def _altered(topic: TopicErrors) -> Mapping[str, Any]:
+    partitions = [
+        {"partition_index": partition, **_error(code, code.name.replace("_", " "))}
+        for partition, code in topic.errors.items()
+    ]
+    return _named(topic) | {"partitions": partitions}
