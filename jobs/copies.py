@@ -4,8 +4,8 @@ Same offset, other bytes: the higher leader epoch wins, and what followed the lo
 log truncation after an unclean or a fenced leader). With equal leader epochs two clusters share an id.
 """
 
-from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -13,21 +13,16 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from jobs.intervals import Interval
+from jobs.plan import LOG_RECORD, Divergence, Extent
+from jobs.quarantine import KEPT_BYTES
 from kafka_log import reader
 from kafka_log.errors import CopyConflictError
 from kafka_log.layout import PartitionDirectory
+from kafka_log.schemas import PROBLEM
 from kafka_log.union import LogPartition
 from lake import scan
 
 COMPARED = ["offset", "leader_epoch", "timestamp_ms", "key", "value"]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Divergence:
-    """From `offset` on, a copy and the lake hold different logs; `copy_wins` by its higher leader epoch."""
-
-    offset: int
-    copy_wins: bool
 
 
 def divergence(
@@ -62,7 +57,7 @@ def _first_difference(
         & (pc.field("offset") >= offsets[0].as_py())
         & (pc.field("offset") <= offsets[-1].as_py())
     )
-    ours = scan.dataset_at(lake, "bronze.log_record").to_table(columns=COMPARED, filter=mine).sort_by("offset")
+    ours = scan.dataset_at(lake, LOG_RECORD).to_table(columns=COMPARED, filter=mine).sort_by("offset")
     place = np.searchsorted(ours.column("offset").to_numpy(), offsets.to_numpy())
     place = np.minimum(place, max(0, ours.num_rows - 1))
     if ours.num_rows == 0:
@@ -90,3 +85,46 @@ def _judged(
             f"leader epoch {our_epoch}; two clusters share an id: give them lakes of their own, with --cluster-id"
         )
     return Divergence(offset=offset, copy_wins=their_epoch > our_epoch)
+
+
+def set_aside(cluster_id: str, extents: Sequence[Extent]) -> pc.Expression | None:
+    """Rows that this run replaces: taken while uncommitted and read again, or superseded by a copy that won."""
+    drop: pc.Expression | None = None
+    for extent in extents:
+        if not extent.late:
+            continue
+        offset = "offset" if extent.content == "log_record" else "base_offset"
+        this = (
+            (pc.field("cluster_id") == cluster_id)
+            & (pc.field("topic_id") == extent.partition.topic_id)
+            & (pc.field("partition") == extent.partition.partition)
+        )
+        if extent.superseded_from is not None:
+            this = this & (pc.field(offset) >= extent.superseded_from)
+        elif extent.ranges:
+            this = this & (pc.field(offset) >= extent.ranges[0][0]) & pc.field("uncommitted")
+        else:
+            continue
+        drop = this if drop is None else drop | this
+    return drop
+
+
+def superseded_problems(lake: Path, cluster_id: str, extents: Sequence[Extent]) -> pa.Table:
+    """PROBLEM rows of the records that a winning copy set aside."""
+    tables = [PROBLEM.empty_table()]
+    for extent in extents:
+        if extent.superseded_from is None:
+            continue
+        drop = set_aside(cluster_id, [extent])
+        for row in scan.dataset_at(lake, LOG_RECORD).to_table(filter=drop).to_pylist():
+            problem = {name: row[name] for name in ("topic", "topic_id", "partition", "offset")} | {
+                "source_id": "",
+                "file": LOG_RECORD,
+                "position": row["offset"],
+                "last_offset": row["offset"],
+                "reason": "superseded",
+                "detail": f"a copy with a higher leader epoch than {row['leader_epoch']} holds another record",
+                "bytes": ((row["key"] or b"") + (row["value"] or b""))[:KEPT_BYTES],
+            }
+            tables.append(pa.Table.from_pylist([problem], schema=PROBLEM))
+    return pa.concat_tables(tables)

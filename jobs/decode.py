@@ -14,23 +14,23 @@ from jobs import books, executors
 from jobs.errors import JobError
 from jobs.executors import Engine
 from jobs.groups import decode_groups
-from jobs.ingest import KEPT_BYTES, QUARANTINE, new_problems
 from jobs.merged import LEAST, merged
 from jobs.names import NAMES
 from jobs.plan import DAWN, OFFSETS_TOPIC, STATE_TOPIC
 from jobs.progress import Progress
+from jobs.quarantine import KEPT_BYTES, QUARANTINE, new_problems
 from jobs.topic_starts import STARTS, named_starts
 from kafka_log.schemas import LOG_RECORD, PROBLEM
 from lake.delta import DataFile
 from lake.parquet import ParquetSink, write_rows
 from lake.slices import BRONZE, PartitionKey, Slice, read_unit, slices, units
 from lake.tables import CLOCK_STEP, NAME, TABLES, TOPIC_START
+from lake.undecodable import DECODED_FROM
 from state_model.columnar.clock import clock_steps
 from state_model.columnar.decode import decode_share_records
 
 SHARE_RECORD, GROUP = "silver.share_record", "silver.group_record"
 CLOCK_STEPS = "silver.clock_step"
-DECODED_FROM = "bronze.log_record"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

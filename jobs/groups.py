@@ -14,7 +14,8 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from jobs.ingest import KEPT_BYTES, LOG_RECORD
+from jobs.plan import LOG_RECORD
+from jobs.quarantine import KEPT_BYTES
 from kafka_log.schemas import PROBLEM
 from lake.tables import GROUP_RECORD, NAME
 from state_model import group_records

@@ -15,23 +15,21 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from jobs import books, executors
+from jobs.copies import set_aside, superseded_problems
 from jobs.errors import JobError
 from jobs.executors import Engine
 from jobs.intervals import Interval, difference, union
-from jobs.plan import STATE_TOPIC, Extent, weight
+from jobs.plan import LOG_RECORD, STATE_TOPIC, TOPIC_BATCH, Extent, weight
 from jobs.progress import Progress
+from jobs.quarantine import QUARANTINE, new_problems
 from kafka_log import reader
 from kafka_log.schemas import PROBLEM
-from lake import scan
 from lake.delta import DataFile
 from lake.parquet import ParquetSink, write_rows
 from lake.tables import TABLES
 
-LOG_RECORD, TOPIC_BATCH, QUARANTINE = "bronze.log_record", "bronze.topic_batch", "bronze.quarantine"
 TABLE_OF = {"ingest": LOG_RECORD, "topics": TOPIC_BATCH}
 """The table that a reading stage fills."""
-KEPT_BYTES = 4096
-"""Bytes of a record that its quarantine row keeps."""
 HEADER_WEIGHT_BYTES = 1 << 20
 """What walking the batch headers of a user partition weighs beside reading records."""
 Damage = tuple[int, int, str]
@@ -321,19 +319,6 @@ def _below_all(extent: Extent, end: int) -> bool:
     return bool(bases) and end <= min(bases)
 
 
-def new_problems(lake: Path, problems: pa.Table) -> pa.Table:
-    """PROBLEM rows with a cluster_id, less those that quarantine holds already (same source, place and reason)."""
-    place = ["cluster_id", "source_id", "topic_id", "partition", "file", "position", "reason"]
-    held = scan.dataset_at(lake, QUARANTINE).to_table(columns=place).to_pylist()
-    known = {tuple(row.values()) for row in held}
-    keep = []
-    for row in problems.select(place).to_pylist():
-        mark = tuple(row.values())
-        keep.append(mark not in known)
-        known.add(mark)
-    return problems.filter(pa.array(keep, pa.bool_()))
-
-
 def commit_taken(
     lake: Path,
     stage: str,
@@ -351,52 +336,9 @@ def commit_taken(
         books.commit(lake, QUARANTINE, stage, run, write_rows(lake, TABLES[QUARANTINE], problems, {"run_id": run}))
     if not books.is_committed(lake, table, stage, run):
         adds = [file for outcome in outcomes for file in outcome.files]
-        kept, removes = books.rewritten_without(lake, table, set_aside(cluster_id, table, extents))
+        kept, removes = books.rewritten_without(lake, table, set_aside(cluster_id, extents))
         books.commit(lake, table, stage, run, [*adds, *kept], removes)
     mine = (pc.field("run_id") == run) & (pc.field("status") == "planned")
     kept, removes = books.rewritten_without(lake, books.EXTENT, mine)
     taken = write_rows(lake, TABLES[books.EXTENT], books.rows_table(books.EXTENT, rows), {})
     books.commit(lake, books.EXTENT, stage, run, [*taken, *kept], removes)
-
-
-def set_aside(cluster_id: str, table: str, extents: Sequence[Extent]) -> pc.Expression | None:
-    """Rows that this run replaces: taken while uncommitted and read again, or superseded by a copy that won."""
-    offset = "offset" if table == LOG_RECORD else "base_offset"
-    drop: pc.Expression | None = None
-    for extent in extents:
-        if not extent.late:
-            continue
-        this = (
-            (pc.field("cluster_id") == cluster_id)
-            & (pc.field("topic_id") == extent.partition.topic_id)
-            & (pc.field("partition") == extent.partition.partition)
-        )
-        if extent.superseded_from is not None:
-            this = this & (pc.field(offset) >= extent.superseded_from)
-        elif extent.ranges:
-            this = this & (pc.field(offset) >= extent.ranges[0][0]) & pc.field("uncommitted")
-        else:
-            continue
-        drop = this if drop is None else drop | this
-    return drop
-
-
-def superseded_problems(lake: Path, cluster_id: str, extents: Sequence[Extent]) -> pa.Table:
-    """PROBLEM rows of the records that a winning copy set aside."""
-    tables = [PROBLEM.empty_table()]
-    for extent in extents:
-        if extent.superseded_from is None:
-            continue
-        drop = set_aside(cluster_id, LOG_RECORD, [extent])
-        for row in scan.dataset_at(lake, LOG_RECORD).to_table(filter=drop).to_pylist():
-            problem = {name: row[name] for name in ("topic", "topic_id", "partition", "offset")} | {
-                "source_id": "",
-                "file": LOG_RECORD,
-                "position": row["offset"],
-                "last_offset": row["offset"],
-                "reason": "superseded",
-                "detail": f"a copy with a higher leader epoch than {row['leader_epoch']} holds another record",
-                "bytes": ((row["key"] or b"") + (row["value"] or b""))[:KEPT_BYTES],
-            }
-            tables.append(pa.Table.from_pylist([problem], schema=PROBLEM))
-    return pa.concat_tables(tables)

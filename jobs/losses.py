@@ -6,8 +6,8 @@ from typing import Any
 import pyarrow.compute as pc
 
 from jobs import books
-from jobs.ingest import QUARANTINE
 from jobs.intervals import difference
+from jobs.quarantine import QUARANTINE
 from lake import scan
 from lake.slices import PartitionKey
 from lake.undecodable import DECODED_FROM, PLACE, undecodable

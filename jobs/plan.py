@@ -8,7 +8,6 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from jobs import books
-from jobs.copies import Divergence
 from jobs.errors import ClusterMismatchError
 from jobs.intervals import Interval, intersection, union
 from kafka_log import reader
@@ -19,9 +18,21 @@ from kafka_log.union import LogPartition, log_start, unite
 STATE_TOPIC = "__share_group_state"
 OFFSETS_TOPIC = "__consumer_offsets"
 RECORD_TOPICS = (STATE_TOPIC, OFFSETS_TOPIC)
+LOG_RECORD, TOPIC_BATCH = "bronze.log_record", "bronze.topic_batch"
+"""The tables that ingest fills."""
 UNKNOWN_CLUSTER = "unknown"
 DAWN = -(1 << 63)
 """Log time before the first record."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Divergence:
+    """From `offset` on, a copy and the lake hold different logs; `copy_wins` by its higher leader epoch."""
+
+    offset: int
+    copy_wins: bool
+
+
 Compare = Callable[[LogPartition, PartitionDirectory, Sequence[Interval]], Divergence | None]
 """Holds a copy against the lake over the given offsets."""
 
@@ -53,16 +64,13 @@ def scan_directories(uris: Sequence[str], *, include_deleted: bool) -> list[LogD
 
 
 def cluster_of(directories: Sequence[LogDirectory], given: str | None, held: Iterable[str]) -> str:
-    """The cluster id of a run.
+    """The cluster id of a run; `directories` name one at most (`kafka_log.union.unite` refuses more).
 
     Raises:
-        ClusterMismatchError: directories of several clusters, an id that contradicts --cluster-id, or no id at all
-            while the lake already holds a named cluster.
+        ClusterMismatchError: an id that contradicts --cluster-id, or no id at all while the lake already holds a
+            named cluster.
     """
     found = {d.cluster_id: d.uri for d in directories if d.cluster_id is not None}
-    if len(found) > 1:
-        named = ", ".join(f"{uri} is {cluster}" for cluster, uri in sorted(found.items()))
-        raise ClusterMismatchError(f"directories of different clusters in one run: {named}; run them one by one")
     own = next(iter(found), None)
     if own is not None and given is not None and own != given:
         raise ClusterMismatchError(f"--cluster-id {given}, but {found[own]} is of cluster {own}; leave the option out")

@@ -7,9 +7,8 @@ from typing import Any
 import pytest
 
 from jobs import plan
-from jobs.copies import Divergence
 from jobs.errors import ClusterMismatchError
-from jobs.plan import Extent
+from jobs.plan import Divergence, Extent
 from kafka_log.layout import LogDirectory, scan_log_directory
 from kafka_log.union import LogPartition, unite
 from kafka_log.writer import write_checkpoints
@@ -159,7 +158,6 @@ def test_the_cluster_of_a_run(ids: list[str | None], given: str | None, held: li
 @pytest.mark.parametrize(
     ("ids", "given", "held", "message"),
     [
-        (["a", "b"], None, [], "different clusters"),
         (["a"], "b", [], "is of cluster a"),
         ([None], None, ["a"], "say --cluster-id"),
     ],
