@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 TESTS = Path(__file__).parent
-TIER_OF_FOLDER = {"spark": "spark", "compat": "compat"}
+TIER_OF_FOLDER = {"spark": "spark", "compat": "compat", "broker": "broker"}
 
 hypothesis.settings.register_profile("default", deadline=None, max_examples=60, derandomize=False, print_blob=True)
 hypothesis.settings.register_profile("thorough", deadline=None, max_examples=2000, print_blob=True)
@@ -27,7 +27,7 @@ def pytest_configure() -> None:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """A test's folder says what it needs: tests/spark a session, tests/compat the recorded logs."""
+    """A test's folder says what it needs: tests/spark a session, tests/compat the recorded logs, tests/broker a broker."""
     for item in items:
         top = item.path.relative_to(TESTS).parts[0]
         if top in TIER_OF_FOLDER:
