@@ -18,9 +18,12 @@ from lake.tables import TIME, Table, time_name
 
 FILE_BYTES = 128 << 20
 ROW_GROUP_ROWS = 1 << 17
+BATCH_ROWS, BODY_BATCH_ROWS = 1 << 14, 1 << 10
+"""Rows that the writer encodes at once: a page ends between two batches, so few where a row may be large."""
 TEXT = pa.dictionary(pa.int32(), pa.string())
 """Text as it is written fastest: the writer takes the codes as they are."""
 LONGEST_STATISTIC = 32
+FEW_VALUES = ("record_type", "completeness", "completeness_reason", "delivery_state_name", "end_reason")
 FIRST_MS, LAST_MS = -62_135_596_800_000, 253_402_300_799_999  # 0001-01-01 and 9999-12-31T23:59:59.999
 
 
@@ -160,22 +163,31 @@ class ParquetSink:
 
 
 def encoding(schema: pa.Schema) -> dict[str, Any]:
-    """Writer settings: 64-bit numbers as deltas, repeating values by dictionary, bodies plain; zstd over all.
+    """Writer settings for the columns of `schema`.
 
-    Measured on the delivery history: half the bytes and 60 % of the time of dictionaries everywhere.
+    64-bit numbers as deltas, repeating values by dictionary, bodies plain; zstd over all: half the bytes and 60 % of
+    the time of dictionaries everywhere, measured on the delivery history. Statistics stand where a scan may skip by
+    them: not at bodies, in lists, or at text of few values.
     """
     deltas: dict[str, str] = {}
     repeating: list[str] = []
+    telling: list[str] = []
+    bodies = False
     for path, kind in _leaves(schema):
         if pa.types.is_int64(kind) or pa.types.is_timestamp(kind):
             deltas[path] = "DELTA_BINARY_PACKED"
         elif not pa.types.is_binary(kind) or path == "key":
             repeating.append(path)
+        bodies = bodies or pa.types.is_binary(kind)
+        if path in schema.names and path not in FEW_VALUES and not pa.types.is_binary(kind):
+            telling.append(path)
     return {
         "compression": "zstd",
         "compression_level": 1,
         "use_dictionary": repeating,
         "column_encoding": deltas,
+        "write_statistics": telling,
+        "write_batch_size": BODY_BATCH_ROWS if bodies else BATCH_ROWS,
     }
 
 
