@@ -68,7 +68,7 @@ class ShareGroupHarness:
 
     def leave(self, member="m", group="g"):
         self.groups.leave(group, member)
-        del self.epochs[group, member]
+        self.epochs.pop((group, member), None)
 
     def settle(self, member="m", topics=None, group="g", beats=3):
         """Heartbeats until nothing is new."""
