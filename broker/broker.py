@@ -12,6 +12,8 @@ from broker.coordinators.classic_groups import ClassicGroups, ClassicGroupSettin
 from broker.coordinators.group_log import GroupLog
 from broker.coordinators.offset_commits import OffsetCommits, OffsetSettings
 from broker.coordinators.share_coordinator import ShareCoordinator, ShareCoordinatorSettings
+from broker.coordinators.share_groups import ShareGroupCoordinatorSettings, ShareGroups
+from broker.coordinators.share_offsets import ShareOffsets
 from broker.coordinators.transaction_log import TransactionLog
 from broker.coordinators.transactions import Transactions, TransactionSettings
 from broker.errors import ConfigError
@@ -29,7 +31,7 @@ from broker.storage.log_manager import LogManager, LogManagerSettings
 from broker.storage.ownership import claim, ensure_meta
 from broker.timers import LoopTimers
 from state_model.group_schemas import GroupKind
-from state_model.rule_sets import KAFKA_4_3, KAFKA_4_4
+from state_model.rule_sets import RULE_SETS
 
 DEFAULT_NODE_ID = 1
 FOR_ALL_BROKERS = "*:"
@@ -74,6 +76,10 @@ class Broker:
             self.offset_commits = _offset_commits(self)
             self.transactions = _transactions(self)
             self.share_coordinator = _share_coordinator(self)
+            self.share_groups = _share_groups(self)
+            self.share_offsets = ShareOffsets(
+                self.share_groups, topics=self.catalog, logs=self.logs, persister=self.share_coordinator
+            )
             self.share_partitions = _share_partitions(self)
             self.catalog.subscribe(_TopicEvents(self))
         except BaseException:
@@ -100,8 +106,10 @@ class Broker:
 
     async def start(self) -> None:
         """Read what the coordinators have in their logs, then serve clients. Raises ListenError."""
-        self.group_log.load({GroupKind.CLASSIC: self.classic_groups.replay}, self.classic_groups.offsets)
+        replays = {GroupKind.CLASSIC: self.classic_groups.replay, GroupKind.SHARE: self.share_groups.replay}
+        self.group_log.load(replays, self.classic_groups.offsets)
         self.classic_groups.start()
+        self.share_groups.start()
         self.offset_commits.start()
         self.transactions.start()
         self.share_coordinator.start()
@@ -161,12 +169,15 @@ class _TopicEvents:
         self._broker = broker
 
     def topic_changed(self, topic: Topic) -> None:
-        """Only the logs care."""
+        """Share groups look whether they are concerned."""
+        self._broker.share_groups.topics_changed()
 
     def topic_deleted(self, topic: Topic) -> None:
-        """Offsets and share partitions of the topic go with it."""
+        """Offsets, share partitions and their state go with the topic."""
         self._broker.offset_commits.topic_deleted(topic.name)
         self._broker.share_partitions.topic_deleted(topic.topic_id)
+        self._broker.share_groups.topics_deleted([topic.topic_id])
+        self._broker.share_coordinator.delete_topics([topic.topic_id])
 
 
 class _DeadLetterTopics:
@@ -303,13 +314,29 @@ def _transactions(broker: Broker) -> Transactions:
 def _share_coordinator(broker: Broker) -> ShareCoordinator:
     config = broker.config
     settings = ShareCoordinatorSettings(
-        rules=KAFKA_4_4 if broker.features.kafka_version == "4.4" else KAFKA_4_3,
+        rules=RULE_SETS[broker.features.kafka_version],
         snapshot_update_limit=config.integer("share.coordinator.snapshot.update.records.per.snapshot"),
         codec=config.integer("share.coordinator.state.topic.compression.codec"),
         prune_interval_ms=config.integer("share.coordinator.state.topic.prune.interval.ms"),
         cold_snapshot_interval_ms=config.integer("share.coordinator.cold.partition.snapshot.interval.ms"),
     )
     return ShareCoordinator(broker.catalog, broker.logs, broker.timers, settings)
+
+
+def _share_groups(broker: Broker) -> ShareGroups:
+    settings = ShareGroupCoordinatorSettings(
+        max_size=broker.config.integer("group.share.max.size"),
+        initialize_retry_interval_ms=broker.config.integer("group.share.initialize.retry.interval.ms"),
+        rules=RULE_SETS[broker.features.kafka_version],
+    )
+    return ShareGroups(
+        log=broker.group_log,
+        topics=broker.catalog,
+        persister=broker.share_coordinator,
+        timers=broker.timers,
+        group_settings=broker.group_settings,
+        settings=settings,
+    )
 
 
 def _share_partitions(broker: Broker) -> SharePartitions:
