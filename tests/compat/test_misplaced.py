@@ -124,7 +124,7 @@ def stories(draw: st.DrawFn) -> Story:
     return story
 
 
-@settings(max_examples=4, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=3, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(story=stories())
 def test_any_move_gives_the_same_answers_with_and_without_a_lake(
     tmp_path_factory: pytest.TempPathFactory, story: Story
