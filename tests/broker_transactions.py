@@ -152,7 +152,7 @@ class Coordinators:
         aborted = log.aborted_transactions(0, end)
         seen = []
         data = log.read(0, max_bytes=1 << 30).data
-        for header in rb.split(data):
+        for header in rb.split(data) if data else ():
             is_aborted = any(
                 one.producer_id == header.producer_id and one.first_offset <= header.base_offset <= one.last_offset
                 for one in aborted
