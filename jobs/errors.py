@@ -9,3 +9,7 @@ class JobError(SharelensError):
 
 class ClusterMismatchError(JobError):
     """Raised when directories of different Kafka clusters come into one run, or into the lake of another cluster."""
+
+
+class IntervalHoleError(JobError):
+    """Raised when --until would go on behind records of the state log that no given directory holds any more."""

@@ -8,8 +8,8 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from jobs import books
-from jobs.errors import ClusterMismatchError
-from jobs.intervals import Interval, intersection, union
+from jobs.errors import ClusterMismatchError, IntervalHoleError
+from jobs.intervals import Interval, difference, intersection, union
 from kafka_log import reader
 from kafka_log.errors import LogDirectoryError
 from kafka_log.layout import LogDirectory, PartitionDirectory, scan_log_directory
@@ -125,10 +125,8 @@ def plan_partition(
     partition = replace(partition, committed_end=committed_end)
     offered = {copy.uri: _offered(partition, copy, include_uncommitted, floor) for copy in partition.copies}
     end = max((interval[1] for interval in offered.values()), default=0)
-    if until_ms is not None and end > held.end:
-        begin = max(held.end, min((i[0] for i in offered.values() if i[0] < i[1]), default=0))
-        before = DAWN if held.log_time_ms is None else held.log_time_ms
-        end, _ = reader.log_time_end(partition, begin, end, before, until_ms)
+    if until_ms is not None:
+        end = _end_until(partition, rows, held, union(offered.values()), until_ms)
     unread = [copy for copy in partition.copies if copy.source_id not in held.asked] if rows else []
     superseded_from = None
     for copy in unread:
@@ -163,6 +161,37 @@ def plan_partition(
         held=tuple(held.held),
         superseded_from=superseded_from,
     )
+
+
+def _end_until(
+    partition: LogPartition,
+    rows: Sequence[dict[str, Any]],
+    held: books.Coverage,
+    offered: Sequence[Interval],
+    until_ms: int,
+) -> int:
+    """Where the prefix with log time < `until_ms` ends (exclusive offset).
+
+    Raises:
+        IntervalHoleError: the copies lack what comes right after the prefix that is held, or something between, of the
+            state log: nobody can say any more which interval that belonged to.
+    """
+    end = offered[-1][1] if offered else 0
+    if end <= held.end:
+        return end
+    begin = max(held.end, offered[0][0])
+    before = DAWN if held.log_time_ms is None else held.log_time_ms
+    end, _ = reader.log_time_end(partition, begin, end, before, until_ms)
+    covered = before >= until_ms or any((row["until_ms"] or DAWN) >= until_ms for row in rows)
+    missing = difference([(held.end, end)], offered) if rows and not covered and partition.topic == STATE_TOPIC else []
+    if missing:
+        first, last = missing[0]
+        raise IntervalHoleError(
+            f"{partition.topic}-{partition.partition} @ {first}: no given directory holds the records {first} to "
+            f"{last - 1}, which follow what the lake covers, so nothing tells whether they lie before --until; give a "
+            "copy that has them, or run once without --until: that takes what there is and records the gap"
+        )
+    return end
 
 
 def _log_start_moved(partition: LogPartition, rows: Sequence[dict[str, Any]]) -> bool:
@@ -259,9 +288,8 @@ def resumed(planned: Sequence[dict[str, Any]], taken: Sequence[dict[str, Any]]) 
             log_start_offset=row["log_start_offset"],
             committed_end=row["committed_end"],
         )
-        before = [
-            r for r in taken if (r["topic_id"], r["partition"], r["content"]) == (topic_id, number, row["content"])
-        ]
+        place = ("cluster_id", "topic_id", "partition", "content")
+        before = [r for r in taken if all(r[name] == row[name] for name in place)]
         result.append(_extent_of(row, partition, before, {r["source_id"] for r in rows}))
     return result
 

@@ -19,7 +19,7 @@ import pyarrow.compute as pc
 
 from jobs import books, decode, executors, ingest, plan, publish, replay
 from jobs.copies import divergence
-from jobs.errors import JobError
+from jobs.errors import ClusterMismatchError, JobError
 from jobs.names import commit_names, told_names
 from jobs.options import RunOptions
 from jobs.plan import RECORD_TOPICS, STATE_TOPIC, Extent
@@ -136,6 +136,9 @@ class Pipeline:
 
     def _plan_records(self, directories: Sequence[LogDirectory], partitions: Sequence[LogPartition]) -> None:
         """Plans, commits and reads what is new in the internal topics, or what is to be rebuilt."""
+        if not directories:
+            self._plan_rebuild()
+            return
         taken = self._taken()
         cluster_id = self._cluster(directories, taken)
         options = self._options
@@ -159,6 +162,19 @@ class Pipeline:
         if rows:
             self._begin("ingest", rows, extents)
 
+    def _plan_rebuild(self) -> None:
+        """Plans what is to be rebuilt of the cluster that was named, or of all."""
+        options, taken = self._options, self._taken()
+        held = sorted({row["cluster_id"] for row in taken})
+        if options.cluster_id is not None and options.cluster_id not in held:
+            there = ", ".join(held) or "none"
+            raise ClusterMismatchError(f"no cluster {options.cluster_id} in {self._lake}; clusters there: {there}")
+        self.summary.cluster_id = options.cluster_id or (held[0] if len(held) == 1 else None)
+        mine = [r for r in taken if r["content"] == "log_record" and options.cluster_id in (None, r["cluster_id"])]
+        if options.rebuild is not None and mine:
+            rows = plan.rebuild_rows(mine, options.rebuild, run=self._next_run("ingest"), stamp=self._stamp())
+            self._begin("ingest", rows, [])
+
     def _plan_topics(self, directories: Sequence[LogDirectory], partitions: Sequence[LogPartition]) -> None:
         """Plans, commits and reads the new batch headers of the user topics that share state speaks of."""
         if not directories:
@@ -180,10 +196,7 @@ class Pipeline:
             commit_names(self._lake, "topics", books.done(self._lake, "topics"), names)
 
     def _cluster(self, directories: Sequence[LogDirectory], taken: Sequence[dict[str, Any]]) -> str:
-        held = {row["cluster_id"] for row in taken}
-        if not directories:
-            return self._options.cluster_id or next(iter(held), plan.UNKNOWN_CLUSTER)
-        return plan.cluster_of(directories, self._options.cluster_id, held)
+        return plan.cluster_of(directories, self._options.cluster_id, {row["cluster_id"] for row in taken})
 
     def _stamp(self) -> dict[str, Any]:
         return {**books.stamp(version("sharelens")), "until_ms": self._options.until_ms}

@@ -1,9 +1,10 @@
 """What the evidence holds: clusters, sources, time covered per state partition, gaps, quarantine, runs, versions."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from lake.scan import Lake
 from sharelens.output import Answer, Column, Report, known, name_column, number_column, time_column
@@ -31,6 +32,7 @@ STATE_PARTITION = pa.schema(
 )
 GAP = pa.schema(
     [
+        pa.field("cluster_id", pa.string()),
         pa.field("state_partition", pa.int32()),
         pa.field("first_log_offset", pa.int64()),
         pa.field("last_log_offset", pa.int64()),
@@ -46,7 +48,14 @@ SOURCE = pa.schema(
         pa.field("skipped", pa.list_(pa.string())),
     ]
 )
-QUARANTINE = pa.schema([pa.field("topic", pa.string()), pa.field("reason", pa.string()), pa.field("rows", pa.int64())])
+QUARANTINE = pa.schema(
+    [
+        pa.field("cluster_id", pa.string()),
+        pa.field("topic", pa.string()),
+        pa.field("reason", pa.string()),
+        pa.field("rows", pa.int64()),
+    ]
+)
 RUN = pa.schema(
     [
         pa.field("run_id", pa.int64()),
@@ -93,19 +102,22 @@ def partitions_part(evidence: Evidence, cover: Sequence[StatePartitionCover]) ->
     return Answer(table=pa.Table.from_pylist(rows, schema=STATE_PARTITION), columns=columns, none="none")
 
 
-def gaps_part(cover: Sequence[StatePartitionCover]) -> Answer:
-    """One row a lost range."""
+def gaps_part(covers: Mapping[str | None, Sequence[StatePartitionCover]]) -> Answer:
+    """One row a lost range; `covers` by cluster."""
     rows = [
         {
+            "cluster_id": cluster_id,
             "state_partition": part.state_partition,
             "first_log_offset": loss.first_offset,
             "last_log_offset": loss.last_offset,
             "reason": loss.reason,
         }
+        for cluster_id, cover in covers.items()
         for part in cover
         for loss in part.losses
     ]
     columns = (
+        name_column("CLUSTER", "cluster_id"),
         number_column("STATE-PARTITION", "state_partition"),
         number_column("FIRST-STATE-LOG-OFFSET", "first_log_offset"),
         number_column("LAST-STATE-LOG-OFFSET", "last_log_offset"),
@@ -131,10 +143,15 @@ def log_status(evidence: LogEvidence) -> Report:
         parts={
             "state_partitions": partitions_part(evidence, cover),
             "sources": Answer(table=pa.Table.from_pylist(sources, schema=SOURCE)),
-            "gaps": gaps_part(cover),
+            "gaps": gaps_part({evidence.cluster_id: cover}),
             "quarantine": _quarantine_part(
                 [
-                    {"topic": "__share_group_state", "reason": reason, "rows": rows}
+                    {
+                        "cluster_id": evidence.cluster_id,
+                        "topic": "__share_group_state",
+                        "reason": reason,
+                        "rows": rows,
+                    }
                     for reason, rows in evidence.problem_counts()
                 ]
             ),
@@ -144,28 +161,38 @@ def log_status(evidence: LogEvidence) -> Report:
 
 
 def lake_status(lake: Lake, cluster_id: str | None) -> Report:
-    """`sharelens status --lake`: every cluster of the lake, or the one asked for."""
-    views = [LakeEvidence(lake, one) for one in ([cluster_id] if cluster_id is not None else clusters(lake))]
-    covers = [view.cover() for view in views]
-    parts = [partitions_part(view, cover) for view, cover in zip(views, covers, strict=True)]
+    """`sharelens status --lake`: every cluster of the lake, or the one asked for.
+
+    Raises:
+        UsageError: the cluster that was asked for is not there.
+    """
+    asked = [LakeEvidence(lake, cluster_id)] if cluster_id is not None else []
+    views = asked or [LakeEvidence(lake, one) for one in clusters(lake)]
+    covers = {view.cluster_id: view.cover() for view in views}
+    parts = [partitions_part(view, covers[view.cluster_id]) for view in views]
     together = pa.concat_tables([STATE_PARTITION.empty_table(), *(part.table for part in parts)])
-    every = [part for cover in covers for part in cover]
     columns = parts[0].columns if parts else ()
     return Report(
         parts={
             "state_partitions": Answer(table=together, columns=columns, none="none"),
-            "sources": _sources_part(lake),
-            "gaps": gaps_part(every),
-            "quarantine": _quarantine_part(_quarantine_rows(lake)),
-            "runs": _runs_part(lake),
+            "sources": _sources_part(lake, cluster_id),
+            "gaps": gaps_part(covers),
+            "quarantine": _quarantine_part(_quarantine_rows(lake, cluster_id)),
+            "runs": _runs_part(lake, cluster_id),
             "tables": Answer(table=pa.Table.from_pylist(_versions(lake), schema=TABLE), none="none"),
         },
-        summary=evidence_line(every),
+        summary=evidence_line([part for cover in covers.values() for part in cover]),
     )
 
 
-def _sources_part(lake: Lake) -> Answer:
-    extents = lake.scan("bronze.ingest_extent", ["cluster_id", "source_id", "node_id", "topic_id", "partition"])
+def _of(cluster_id: str | None) -> pc.Expression | None:
+    """Rows of the cluster; None for those of all."""
+    return None if cluster_id is None else pc.field("cluster_id") == cluster_id
+
+
+def _sources_part(lake: Lake, cluster_id: str | None) -> Answer:
+    names = ["cluster_id", "source_id", "node_id", "topic_id", "partition"]
+    extents = lake.scan("bronze.ingest_extent", names, _of(cluster_id))
     found = extents.group_by(extents.column_names).aggregate([]).group_by(["source_id", "node_id", "cluster_id"])
     counted = found.aggregate([("partition", "count")]).rename_columns({"partition_count": "partitions"})
     columns = (
@@ -174,23 +201,29 @@ def _sources_part(lake: Lake) -> Answer:
         name_column("CLUSTER", "cluster_id"),
         number_column("PARTITIONS", "partitions"),
     )
-    return Answer(table=counted.sort_by("source_id"), columns=columns, none="none")
+    order = [("cluster_id", "ascending"), ("source_id", "ascending")]
+    return Answer(table=counted.sort_by(order), columns=columns, none="none")
 
 
-def _quarantine_rows(lake: Lake) -> list[dict[str, Any]]:
-    found = lake.scan("bronze.quarantine", ["topic", "reason"])
-    counted = found.group_by(["topic", "reason"]).aggregate([([], "count_all")])
-    rows = counted.rename_columns({"count_all": "rows"}).sort_by([("topic", "ascending"), ("reason", "ascending")])
+def _quarantine_rows(lake: Lake, cluster_id: str | None) -> list[dict[str, Any]]:
+    names = ["cluster_id", "topic", "reason"]
+    counted = lake.scan("bronze.quarantine", names, _of(cluster_id)).group_by(names).aggregate([([], "count_all")])
+    rows = counted.rename_columns({"count_all": "rows"}).sort_by([(name, "ascending") for name in names])
     return list(rows.to_pylist())
 
 
 def _quarantine_part(rows: list[dict[str, Any]]) -> Answer:
-    columns = (name_column("TOPIC", "topic"), name_column("REASON", "reason"), number_column("ROWS", "rows"))
+    columns = (
+        name_column("CLUSTER", "cluster_id"),
+        name_column("TOPIC", "topic"),
+        name_column("REASON", "reason"),
+        number_column("ROWS", "rows"),
+    )
     return Answer(table=pa.Table.from_pylist(rows, schema=QUARANTINE), columns=columns, none="none")
 
 
-def _runs_part(lake: Lake) -> Answer:
-    """The newest published runs, newest first."""
+def _runs_part(lake: Lake, cluster_id: str | None) -> Answer:
+    """The newest published runs, newest first; their offsets are those of the cluster, or of all."""
     found = publications(lake).to_pylist()
     rows = [
         {
@@ -198,7 +231,9 @@ def _runs_part(lake: Lake) -> Answer:
             "published_at_ms": row["published_at_ms"],
             "sharelens_version": row["sharelens_version"],
             "state_log_offsets": sum(
-                one["end_log_offset_exclusive"] - one["first_log_offset"] for one in row["evidence"]
+                one["end_log_offset_exclusive"] - one["first_log_offset"]
+                for one in row["evidence"]
+                if cluster_id in (None, one["cluster_id"])
             ),
         }
         for row in sorted(found, key=lambda row: row["run_id"], reverse=True)[:RUNS_SHOWN]

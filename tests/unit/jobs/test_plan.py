@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from jobs import plan
-from jobs.errors import ClusterMismatchError
+from jobs.errors import ClusterMismatchError, IntervalHoleError
 from jobs.plan import Divergence, Extent
 from kafka_log.layout import LogDirectory, scan_log_directory
 from kafka_log.union import LogPartition, unite
@@ -91,6 +91,37 @@ def test_a_file_without_a_line_holds_everything_back_and_says_how_much(logs: Pat
 def test_until_cuts_by_log_time(logs: Path, until_ms: int, end: int) -> None:
     extent = planned(partition_of(logs), until_ms=until_ms)
     assert (0 if extent is None else extent.end) == end
+
+
+def test_until_refuses_to_go_on_behind_a_hole_whether_records_after_it_are_wanted_or_not(
+    logs: Path, tmp_path: Path
+) -> None:
+    taken = taken_by(some(planned(partition_of(logs), until_ms=START_MS + 30)), until_ms=START_MS + 30)
+    pruned = partition_of(state_directory(tmp_path / "pruned", state_batches(STORY)[6:]))
+    with pytest.raises(IntervalHoleError, match=f"{STATE_TOPIC}-0 @ 3: no given directory holds the records 3 to 5"):
+        planned(pruned, taken, until_ms=START_MS + 999)
+    for wanted in (START_MS + 31, START_MS + 60):
+        with pytest.raises(IntervalHoleError, match="run once without --until"):
+            planned(pruned, taken, until_ms=wanted)
+    assert some(planned(pruned, taken)).ranges == ((6, 10),)
+
+
+def test_an_interval_that_was_covered_takes_nothing_whatever_was_pruned_since(logs: Path, tmp_path: Path) -> None:
+    taken = taken_by(some(planned(partition_of(logs), until_ms=START_MS + 35)), until_ms=START_MS + 35)
+    pruned = partition_of(state_directory(tmp_path / "pruned", state_batches(STORY)[6:]))
+    taken[0]["log_time_ms"] = START_MS + 30
+    for covered in (START_MS, START_MS + 30, START_MS + 35):
+        assert some(planned(pruned, taken, until_ms=covered)).ranges == ()
+
+
+def test_a_second_copy_closes_the_hole_and_a_log_that_was_pruned_before_the_first_run_has_none(
+    logs: Path, tmp_path: Path
+) -> None:
+    first = some(planned(partition_of(logs), until_ms=START_MS + 30))
+    newer = state_directory(tmp_path / "newer", state_batches(STORY)[6:])
+    extent = some(planned(partition_of(logs, newer), taken_by(first), until_ms=START_MS + 70))
+    assert (extent.ranges, extent.end) == (((3, 7),), 7)
+    assert some(planned(partition_of(newer), until_ms=START_MS + 70)).ranges == ((6, 7),)
 
 
 def test_below_the_floor_nothing_is_wanted(logs: Path) -> None:

@@ -159,7 +159,8 @@ def test_a_lost_range_makes_the_state_incomplete_until_the_next_snapshot(tmp_pat
     now = {row["group_id"]: row["completeness"] for row in rows(state(evidence(logs), EVERYTHING, NOW))}
     assert now == {"g": "complete", "h": "incomplete"}
     gaps = log_status(evidence(logs)).parts["gaps"].table.to_pylist()
-    assert gaps == [{"state_partition": 0, "first_log_offset": 3, "last_log_offset": 3, "reason": "quarantined"}]
+    place = {"cluster_id": "unknown", "state_partition": 0}
+    assert gaps == [{**place, "first_log_offset": 3, "last_log_offset": 3, "reason": "quarantined"}]
 
 
 def _starts(content: bytearray) -> list[int]:
@@ -178,7 +179,8 @@ def test_updates_without_their_snapshot_are_provisional_and_what_was_pruned_is_a
     assert (row["completeness"], row["completeness_reason"]) == ("provisional", "orphan")
     assert row["topic"] is None
     gaps = log_status(evidence(logs)).parts["gaps"].table.to_pylist()
-    assert gaps == [{"state_partition": 0, "first_log_offset": 0, "last_log_offset": 9, "reason": "pruned"}]
+    place = {"cluster_id": "unknown", "state_partition": 0}
+    assert gaps == [{**place, "first_log_offset": 0, "last_log_offset": 9, "reason": "pruned"}]
     with pytest.raises(SharelensError, match="log offset 5 of state partition 0 lies before the evidence"):
         state(evidence(logs), EVERYTHING, CutAsked(at_offsets={0: 5}))
 
