@@ -27,6 +27,7 @@ from kafka_log.layout import scan_log_directory
 from kafka_log.union import unite
 from state_model.columnar import record_kernels, replay
 from state_model.columnar.decode import decode_share_records
+from tools.kafka_tools import ToolUnavailableError
 
 SECTIONS = ("kernels", "pipeline", "increment", "questions")
 SHAPES = ("hot", "cool")
@@ -109,7 +110,7 @@ def pipeline(bench: Bench) -> Iterator[Figure]:
         dumped = dump_log_segments.dump(directory)
         dumped_s = dumped.seconds
         yield _rate("pipeline", "DumpLogSegments prints the same segments", dumped.records, dumped.seconds)
-    except dump_log_segments.ToolUnavailableError as error:
+    except ToolUnavailableError as error:
         yield Figure(section="pipeline", what="DumpLogSegments", value="skipped", note=str(error))
     shutil.rmtree(bench.lake("hot"), ignore_errors=True)
     run = sharelens("run", "--log-dir", str(directory), "--lake", str(bench.lake("hot")))

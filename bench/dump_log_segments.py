@@ -1,9 +1,5 @@
-"""Kafka's own tool on the same segments: DumpLogSegments prints every record of the state log as text.
+"""Kafka's own tool on the same segments: DumpLogSegments prints every record of the state log as text."""
 
-The tool is fetched from the public Maven repository by Spark's own resolver, once, and kept.
-"""
-
-import shutil
 import subprocess
 import sys
 import tempfile
@@ -13,21 +9,14 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from bench.log_files import STATE_TOPIC
-from jobs.jars import reason, resolve
 from jobs.java import find_java
-from jobs.places import keep_folder
 from state_model.errors import SharelensError
+from tools.kafka_tools import ToolUnavailableError, fetch_tools
 
-KAFKA_VERSION = "4.3.1"
-PACKAGE = f"org.apache.kafka:kafka-tools:{KAFKA_VERSION}"
 MAIN_CLASS = "org.apache.kafka.tools.DumpLogSegments"
 DUMP_TIMEOUT_S = 3600
 RECORD_LINE = b"| offset: "
 READ_BYTES = 1 << 20
-
-
-class ToolUnavailableError(SharelensError):
-    """Raised when Kafka's tools are not there and could not be fetched."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,29 +26,6 @@ class Dumped:
     records: int
     printed_bytes: int
     seconds: float
-
-
-def tools_folder() -> Path:
-    """Where the jars of Kafka's tools are kept."""
-    return keep_folder() / f"kafka-tools-{KAFKA_VERSION}"
-
-
-def fetch_tools() -> Path:
-    """The folder of the jars; fetched first when they are missing.
-
-    Raises:
-        ToolUnavailableError: without them and without a way to get them; the message is one line.
-    """
-    folder = tools_folder()
-    if not (folder / f"org.apache.kafka_kafka-tools-{KAFKA_VERSION}.jar").is_file():
-        with tempfile.TemporaryDirectory(prefix="sharelens-tools-") as scratch:
-            report = resolve(PACKAGE, Path(scratch))
-            if not any((Path(scratch) / "jars").glob("org.apache.kafka_kafka-tools-*.jar")):
-                raise ToolUnavailableError(f"{PACKAGE} could not be fetched: {reason(report)}")
-            folder.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-            shutil.rmtree(folder, ignore_errors=True)
-            shutil.copytree(Path(scratch) / "jars", folder)
-    return folder
 
 
 def dump(log_directory: Path) -> Dumped:

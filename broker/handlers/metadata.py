@@ -142,7 +142,11 @@ def describe_topic_partitions(broker: "Broker", request: Any, context: RequestCo
             continue
         answer = _topic(broker, topic)
         begin = first[1] if name == first[0] else 0
-        answer["partitions"] = answer["partitions"][begin : begin + left]
+        # Java's admin client takes no null for the eligible leader replicas.
+        answer["partitions"] = [
+            {**partition, "eligible_leader_replicas": [], "last_known_elr": []}
+            for partition in answer["partitions"][begin : begin + left]
+        ]
         answers.append(answer)
         end = begin + len(answer["partitions"])
         left -= len(answer["partitions"])
