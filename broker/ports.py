@@ -124,8 +124,10 @@ class Log(Protocol):
     def last_stable_offset(self) -> int:
         """The first offset of the oldest open transaction, else the high watermark."""
 
-    def append_records(self, records: Sequence[Record], *, codec: int = 0) -> int:
+    def append_records(self, records: Sequence[Record], *, codec: int = 0, base_sequence: int = -1) -> int:
         """Append one atomic batch of the broker's own, stamped with the current time where a record has none.
+
+        `base_sequence`: coordinators' batches carry 0 although they have no producer (CoordinatorRuntime).
 
         Returns the first record's offset. Raises broker.errors.StorageError when the disk refuses; the log is then as
         it was. Raises broker.errors.RecordTooLargeError above the topic's max.message.bytes.
@@ -161,7 +163,12 @@ class TransactionalLog(Log, Protocol):
     """A log as the coordinators of groups and transactions write it (broker/storage/partition_log.py is one)."""
 
     def append_records(
-        self, records: Sequence[Record], *, codec: int = 0, producer: ProducerIdentity | None = None
+        self,
+        records: Sequence[Record],
+        *,
+        codec: int = 0,
+        base_sequence: int = -1,
+        producer: ProducerIdentity | None = None,
     ) -> int:
         """As Log.append_records; with a producer the batch is part of its open transaction, or opens one."""
 

@@ -73,7 +73,7 @@ class MemoryLog:
     def last_stable_offset(self):
         return len(self._records)
 
-    def append_records(self, records, *, codec=0):
+    def append_records(self, records, *, codec=0, base_sequence=-1):
         if self.refuses is not None:
             raise self.refuses
         if codec:

@@ -85,7 +85,7 @@ class GroupLog:
         """
         if records:
             entries = [Record(key=key, value=value) for key, value in records]
-            self.log_for(group_id).append_records(entries, codec=self._codec)
+            self.log_for(group_id).append_records(entries, codec=self._codec, base_sequence=0)
 
     def append_transactional(self, group_id: str, records: Sequence[KeyValue], producer: ProducerIdentity) -> None:
         """The records of one operation that count when the producer's transaction commits; no records, no batch.
@@ -95,7 +95,7 @@ class GroupLog:
         if records:
             entries = [Record(key=key, value=value) for key, value in records]
             log = cast(TransactionalLog, self.log_for(group_id))
-            log.append_records(entries, codec=self._codec, producer=producer)
+            log.append_records(entries, codec=self._codec, base_sequence=0, producer=producer)
 
     def load(self, handlers: Mapping[GroupKind, Replay], transactions: TransactionReplay | None = None) -> None:
         """Replay everything, partition by partition in the order of offsets.

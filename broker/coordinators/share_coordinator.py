@@ -197,7 +197,7 @@ class ShareCoordinator:
             key, value = encode_record(record)
             entries.append(Record(key=key, value=value, timestamp_ms=now_ms))
         try:
-            offset = partition.log.append_records(entries, codec=self._settings.codec)
+            offset = partition.log.append_records(entries, codec=self._settings.codec, base_sequence=0)
         except StorageError as error:
             _log.warning("could not append to %s: %s", partition.log.topic_partition, error)
             return ErrorCode.COORDINATOR_NOT_AVAILABLE

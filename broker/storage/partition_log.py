@@ -152,10 +152,16 @@ class PartitionLog:
         return self._local.size_bytes
 
     def append_records(
-        self, records: Sequence[Record], *, codec: int = 0, producer: ProducerIdentity | None = None
+        self,
+        records: Sequence[Record],
+        *,
+        codec: int = 0,
+        base_sequence: int = -1,
+        producer: ProducerIdentity | None = None,
     ) -> int:
         """Append one atomic batch of the broker's own; the first record's offset.
 
+        base_sequence: 0 in the batches of coordinators, although they have no producer.
         producer: the batch belongs to this producer's open transaction, or opens it.
         Raises StorageError, RecordTooLargeError.
         """
@@ -170,6 +176,7 @@ class PartitionLog:
             codec=codec,
             producer_id=producer_id,
             producer_epoch=producer_epoch,
+            base_sequence=base_sequence,
             attributes=attributes if producer is None else attributes | rb.TRANSACTIONAL,
         )
         self._check_size(len(batch))
@@ -371,9 +378,12 @@ class PartitionLog:
             )
 
     def _save_producers(self, offset: int) -> None:
-        """Write the producers as they are before the batch at `offset`, keep the snapshot before it."""
+        """Write the producers as they are before the batch at `offset`; each segment keeps the one it began with.
+
+        So the producers of records that are deleted are still known after a crash.
+        """
         with storage_errors(f"{self._topic_partition}: old snapshots can't be removed"):
-            drop_snapshots(self.directory, {self._local.segments[-1].base_offset})
+            drop_snapshots(self.directory, {segment.base_offset for segment in self._local.segments})
         self._producers.save(snapshot_path(self.directory, offset))
 
 
