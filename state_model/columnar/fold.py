@@ -108,7 +108,7 @@ def close_range(
 
 @kernel
 def exchange(
-    scalars: np.ndarray,
+    state: np.ndarray,
     key: int,
     pool: np.ndarray,
     low: int,
@@ -125,8 +125,8 @@ def exchange(
     begins at this record. `end`: log offset and time of the record, RESET or DELETED or 0. The new number of closed
     ranges.
     """
-    start = scalars[key, START]
-    life = scalars[key, LIFE]
+    start = state[START]
+    life = state[LIFE]
     i = low
     j = 0
     while i < high or j < count:
@@ -187,7 +187,7 @@ def splice(
 
 @kernel
 def combine(
-    scalars: np.ndarray,
+    state: np.ndarray,
     key: int,
     pool: np.ndarray,
     used: int,
@@ -209,7 +209,6 @@ def combine(
 
     The pool with its length, and the number of closed ranges. `now` is scratch, `end` as in `exchange`.
     """
-    state = scalars[key]
     begin = state[RANGE_AT]
     stop = begin + state[RANGE_COUNT]
     start = state[START]
@@ -230,7 +229,7 @@ def combine(
         low = max(low, drop + 1)
         high = max(high, drop + 1)
     count = merged(pool, low, high, fresh, count, start, now)
-    closed_count = exchange(scalars, key, pool, low, high, now, count, end, closed, closed_count)
+    closed_count = exchange(state, key, pool, low, high, now, count, end, closed, closed_count)
     pool, used = splice(state, pool, used, drop - begin, low - begin, high - begin, now, count)
     return pool, used, closed_count
 
@@ -394,33 +393,39 @@ def fold(
         time = times[n_record]
         kind = kinds[n_record]
         seen = note_losses(losses, reach, seen, at, scalars)
-        mark_incomplete(scalars[key], losses, reach, seen)
+        state = scalars[key]  # one view a record: each takes and gives back a count of references
+        if seen > 0:
+            mark_incomplete(state, losses, reach, seen)
         size = batch_at[n_record + 1] - batch_at[n_record]
-        had = scalars[key, RANGE_COUNT]
-        fresh = grown(fresh, 2 * size + 2)
-        now = grown(now, 2 * (had + 2 * size) + 4)
-        closed = widened(closed, closed_count + had)
+        had = state[RANGE_COUNT]
+        if 2 * size + 2 > fresh.shape[0]:
+            fresh = grown(fresh, 2 * size + 2)
+        if 2 * (had + 2 * size) + 4 > now.shape[0]:
+            now = grown(now, 2 * (had + 2 * size) + 4)
+        if closed_count + had > closed.shape[1]:
+            closed = widened(closed, closed_count + had)
         given = batches[batch_at[n_record] : batch_at[n_record + 1]]
-        combines = kind == UPDATE and scalars[key, PRESENT] == 1
-        ending = fold_scalars(scalars[key], kind, values[n_record], at, bare[n_record], limit)
+        combines = kind == UPDATE and state[PRESENT] == 1
+        ending = fold_scalars(state, kind, values[n_record], at, bare[n_record], limit)
         if ending != DELETED and uncommitted[n_record]:
-            mark_uncommitted(scalars[key])
+            mark_uncommitted(state)
         end[0] = at
         end[1] = time
         end[2] = ending
         if combines:
             count = canonical(given, size, fresh)
-            pool, used, closed_count = combine(scalars, key, pool, used, fresh, count, now, end, closed, closed_count)
+            pool, used, closed_count = combine(state, key, pool, used, fresh, count, now, end, closed, closed_count)
         else:
             count = 0 if kind == TOMBSTONE else canonical(given, size, now)
-            begin = scalars[key, RANGE_AT]
-            closed_count = exchange(scalars, key, pool, begin, begin + had, now, count, end, closed, closed_count)
-            pool, used = splice(scalars[key], pool, used, 0, 0, had, now, count)
+            begin = state[RANGE_AT]
+            closed_count = exchange(state, key, pool, begin, begin + had, now, count, end, closed, closed_count)
+            pool, used = splice(state, pool, used, 0, 0, had, now, count)
         if ending == RESET:
-            scalars[key, LIFE] = at
-        scalars[key, LAST_AT] = at
-        scalars[key, LAST_TIME] = time
-        after[n_record] = scalars[key]
+            state[LIFE] = at
+        state[LAST_AT] = at
+        state[LAST_TIME] = time
+        for column in range(SCALAR_COUNT):
+            after[n_record, column] = state[column]
     seen = note_losses(losses, reach, seen, MAX_OFFSET, scalars)
     for key in range(scalars.shape[0]):
         mark_incomplete(scalars[key], losses, reach, seen)
