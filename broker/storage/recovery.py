@@ -129,6 +129,8 @@ def _replay_producers(
     for number, segment in enumerate(segments):
         if number + 1 < len(segments) and segments[number + 1].base_offset <= start:
             continue
+        if segment.base_offset > start and not snapshot_path(directory, segment.base_offset).exists():
+            producers.save(snapshot_path(directory, segment.base_offset))
         aborted = [
             AbortedEntry(ended.producer_id, ended.first_offset, ended.last_offset, stable)
             for ended, stable in _ended(segment, producers, start)

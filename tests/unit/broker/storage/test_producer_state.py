@@ -140,6 +140,18 @@ def test_transactions_and_sequences_survive(tmp_path, clean):
     assert log.last_stable_offset == log.high_watermark
 
 
+def test_a_producer_whose_records_were_deleted_is_known_after_each_crash(tmp_path):
+    log = open_log(tmp_path, segment_bytes=200)
+    log.append_client(produced("a", producer_id=1, sequence=0))
+    for number in range(10):
+        log.append_records(values(f"filler {number}" * 5))
+    for start in (0, 3, 6):
+        log.delete_records(start)
+        log = open_log(tmp_path, segment_bytes=200, log_start_offset=start)
+    assert log.first_segment_offset > 1
+    assert log.append_client(produced("a", producer_id=1, sequence=0)).is_duplicate
+
+
 def test_a_torn_marker_leaves_the_transaction_open(tmp_path):
     log = open_log(tmp_path)
     log.append_client(produced("a", producer_id=1, sequence=0, transactional=True))
