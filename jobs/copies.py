@@ -93,7 +93,7 @@ def set_aside(cluster_id: str, extents: Sequence[Extent]) -> pc.Expression | Non
     for extent in extents:
         if not extent.late:
             continue
-        offset = "offset" if extent.content == "log_record" else "base_offset"
+        offset = "offset" if extent.content == "log_record" else "last_offset"
         this = (
             (pc.field("cluster_id") == cluster_id)
             & (pc.field("topic_id") == extent.partition.topic_id)

@@ -8,12 +8,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from jobs.errors import IntervalHoleError
+from jobs.publish import current_versions
+from kafka_log.writer import write_checkpoints
 from lake.scan import open_lake
 from tests.batch_files import state_batches, state_directory
 from tests.datasets import dataset
 from tests.in_process import make_lake
 from tests.lakes import assert_same
-from tests.state_logs import START_MS, snapshot, tombstone, update, write_state_partition
+from tests.state_logs import START_MS, STATE_TOPIC, snapshot, tombstone, update, write_state_partition
 from tests.user_topics import ORDERS_RECORDS, RECORDS_A_BATCH, headers, write_orders
 
 pytestmark = pytest.mark.slow
@@ -97,3 +100,29 @@ def test_a_directory_that_comes_after_its_groups_were_deleted_is_read_all_the_sa
     write_orders(tmp_path / "other")
     make_lake(tmp_path / "lake", tmp_path / "other")
     assert headers(tmp_path / "lake") == [(0, first, first + 4) for first in (20, 25, 30, 35)]
+
+
+def test_a_batch_that_the_high_watermark_cuts_is_replaced_once_it_is_committed(tmp_path: Path) -> None:
+    logs = state_directory(tmp_path / "logs", state_batches([snapshot("g", start=0)]))
+    write_orders(logs)
+    for committed in (12, ORDERS_RECORDS):
+        write_checkpoints(logs, high_watermarks={(STATE_TOPIC, 0): 1, ("orders", 0): committed})
+        make_lake(tmp_path / "lake", logs, include_uncommitted=True)
+    assert headers(tmp_path / "lake") == [(0, first, first + 4) for first in range(0, ORDERS_RECORDS, RECORDS_A_BATCH)]
+    assert not any(open_lake(tmp_path / "lake").scan("bronze.topic_batch").column("uncommitted").to_pylist())
+
+
+def test_an_interval_behind_lost_records_changes_nothing_and_a_run_without_until_records_the_gap(
+    tmp_path: Path,
+) -> None:
+    lake = tmp_path / "lake"
+    batches = state_batches([snapshot("g"), *(update("g", at_ms=START_MS + n) for n in range(1, 9))])
+    make_lake(lake, state_directory(tmp_path / "logs", batches), until_ms=START_MS + 3)
+    pruned = state_directory(tmp_path / "pruned", batches[6:])
+    before = current_versions(lake)
+    with pytest.raises(IntervalHoleError, match="@ 3: no given directory holds the records 3 to 5"):
+        make_lake(lake, pruned, until_ms=START_MS + 8)
+    assert current_versions(lake) == before
+    assert make_lake(lake, pruned, until_ms=START_MS + 3).counts.get("bronze.log_record", 0) == 0
+    summary = make_lake(lake, pruned)
+    assert (summary.counts["bronze.log_record"], summary.lost_offsets) == (3, 3)
