@@ -122,7 +122,7 @@ def pipeline(bench: Bench) -> Iterator[Figure]:
     )
     yield _rate("pipeline", "the whole run (bronze, silver, gold)", bench.records, whole_s, _times(dumped_s, whole_s))
     yield _rate("pipeline", "replay stage alone", bench.records, seconds["replay"])
-    yield Figure(section="pipeline", what="session start", value=f"{seconds['session']:.1f} s")
+    yield Figure(section="pipeline", what="session start", value=f"{seconds.get('session', 0.0):.1f} s")
     yield from _memory("pipeline", run)
     yield _udf(bench, directory, silver_s)
 
@@ -155,7 +155,8 @@ def increment(bench: Bench) -> Iterator[Figure]:
         nothing = sharelens("run", "--log-dir", str(directory), "--lake", str(lake))
         share = (
             f"{100 * second.seconds / first.seconds:.0f} % of the first run's {first.seconds:.1f} s; "
-            f"session start apart {_working_s(second):.1f} s, {100 * _working_s(second) / _working_s(first):.0f} %"
+            f"stages alone {_working_s(second):.1f} s, {100 * _working_s(second) / _working_s(first):.0f} %; "
+            f"engine {_engines(second)}, first run {_engines(first)}"
         )
         yield Figure(
             section="increment",
@@ -196,6 +197,10 @@ def questions(bench: Bench) -> Iterator[Figure]:
 def _working_s(run: Measured) -> float:
     """Seconds of the stages, session start apart."""
     return sum(float(value) for name, value in run.summary["seconds"].items() if name != "session")
+
+
+def _engines(run: Measured) -> str:
+    return " and ".join(sorted(set(run.summary["engine"].values()))) or "none"
 
 
 def _rewritten(rows: dict[str, int]) -> str:

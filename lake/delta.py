@@ -12,6 +12,7 @@ import time
 import uuid
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -180,6 +181,16 @@ def committed_txn(path: Path, application: str) -> int | None:
     """The newest version committed for `application`; null when there is none or no table."""
     if not exists(path):
         return None
+    commit_file = path / "_delta_log" / f"{latest_version(path):020d}.json"
+    found = commit_file.stat() if commit_file.exists() else None
+    return _transaction(
+        path, application, commit_file.name, None if found is None else (found.st_ino, found.st_mtime_ns)
+    )
+
+
+@lru_cache(maxsize=256)
+def _transaction(path: Path, application: str, newest: str, identity: tuple[int, int] | None) -> int | None:
+    """`committed_txn` of a table whose newest commit file is `newest`, and that very file: a version never changes."""
     version = DeltaTable(path).transaction_version(application)
     return None if version is None else int(version)
 

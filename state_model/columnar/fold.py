@@ -394,8 +394,7 @@ def fold(
         kind = kinds[n_record]
         seen = note_losses(losses, reach, seen, at, scalars)
         state = scalars[key]  # one view a record: each takes and gives back a count of references
-        if seen > 0:
-            mark_incomplete(state, losses, reach, seen)
+        mark_incomplete(state, losses, reach, seen)
         size = batch_at[n_record + 1] - batch_at[n_record]
         had = state[RANGE_COUNT]
         if 2 * size + 2 > fresh.shape[0]:

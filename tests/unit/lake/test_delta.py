@@ -1,6 +1,7 @@
 """Delta commits: what is in them, when they are skipped, and that every reader of Delta understands them."""
 
 import json
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -83,6 +84,15 @@ def test_a_version_that_another_writer_took_is_never_overwritten(path: Path, mon
         delta.commit(path, operation="decode", txn=("decode", 2), adds=files(path, 2, "b"))
     assert topics(path) == ["a"]
     assert not list((path / "_delta_log").glob(".commit-*"))
+
+
+def test_a_table_that_took_the_place_of_another_is_looked_at_anew(path: Path) -> None:
+    delta.commit(path, operation="decode", txn=("decode", 7))
+    assert delta.committed_txn(path, "decode") == 7
+    shutil.rmtree(path)
+    delta.create(path, TABLE)
+    delta.commit(path, operation="decode", txn=("decode", 3))
+    assert delta.committed_txn(path, "decode") == 3
 
 
 def test_a_checkpoint_carries_all_that_later_commits_need(path: Path) -> None:
