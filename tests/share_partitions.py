@@ -3,9 +3,10 @@
 from dataclasses import dataclass, replace
 
 from broker.errors import OffsetOutOfRangeError
-from broker.ports import BatchSpan, Fetched, Record, ShareGroupSettings, TopicPartition
+from broker.ports import BatchSpan, Fetched, Record, ShareGroupSettings, Topic, TopicPartition
 from broker.share.acknowledgement import AcknowledgementBatch, AcknowledgeType
 from broker.share.acquisition import AcquireMode
+from broker.share.manager import FetchTerms, SharePartitions, share_partition_key
 from broker.share.share_partition import SharePartition
 from state_model import coordinator, machine
 from state_model.answers import ErrorCode, ReadAnswer, SummaryAnswer
@@ -15,6 +16,7 @@ from tests.broker_memory import ManualTimers
 TOPIC_ID = "AAECAwQFBgcICQoLDA0ODw"
 KEY = SharePartitionKey(group_id="g", topic_id=TOPIC_ID, partition=0)
 LOCK_MS = 30_000
+TERMS = FetchTerms(max_records=500, batch_size=500)
 GAP, ACCEPT, RELEASE, REJECT, RENEW = AcknowledgeType
 
 
@@ -274,6 +276,53 @@ class Scene:
 
     def last_write(self):
         return self.writes()[-1]
+
+
+class House:
+    """Two partitions of one topic, and what stands for connections."""
+
+    def __init__(self, partitions=2, max_sessions=10, **settings):
+        self.timers = ManualTimers()
+        self.persister = MemoryPersister(self.timers)
+        self.logs = {number: BatchLog(partition=number) for number in range(partitions)}
+        self.settings = ShareGroupSettings(record_lock_duration_ms=LOCK_MS, **settings)
+        self.topic = Topic(name="t", topic_id=TOPIC_ID, partitions=partitions)
+        self.on_close = {}
+        for number in self.logs:
+            self.persister.initialize(self.key(number), state_epoch=1, start_offset=0)
+        self.shares = SharePartitions(
+            logs=self,
+            topics=self,
+            persister=self.persister,
+            settings=lambda group_id: self.settings,
+            timers=self.timers,
+            max_sessions=max_sessions,
+        )
+
+    def key(self, partition=0):
+        return share_partition_key("g", (TOPIC_ID, partition))
+
+    def by_id(self, topic_id, partition=None):
+        if topic_id != TOPIC_ID:
+            return None
+        return self.topic if partition is None else self.logs.get(partition)
+
+    def open(self, member="m", connection=1, partitions=(0, 1)):
+        session = self.shares.open_session("g", member, connection, self.on_close.setdefault(connection, []).append)
+        session.update([(TOPIC_ID, number) for number in partitions], [])
+        return session
+
+    def disconnect(self, connection):
+        for callback in self.on_close.pop(connection):
+            callback()
+
+    def fetch(self, session, terms=TERMS, **options):
+        """Acquired ranges, or the error, by partition."""
+        found = self.shares.fetch(session, terms, **options)
+        return {
+            partition: one.error if one.error else [tuple(acquired) for acquired in one.acquired.ranges]
+            for (_, partition), one in sorted(found.items())
+        }
 
 
 def batches(*ranges):
