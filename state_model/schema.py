@@ -298,7 +298,7 @@ class Struct:
 
 
 class IntegerRun:
-    """The integers that a struct begins with, as one format: the short way to write many structs of one kind.
+    """The integers that a struct begins with, as one format: the short way to write and read many structs of one kind.
 
     Made from the struct's table, so that the layout is written down once. `before` and `after` are the formats of
     integers around the run.
@@ -307,10 +307,14 @@ class IntegerRun:
     def __init__(self, layout: Struct, *, before: str = "", after: str = "") -> None:
         run = list(itertools.takewhile(lambda field: isinstance(field.kind, Int), layout.plain))
         codes = "".join(field.kind.code for field in run if isinstance(field.kind, Int))
+        packed = struct.Struct(f">{before}{codes}{after}")
+        self.min_bytes = packed.size
         self.values_of = operator.attrgetter(*(field.name for field in run))
         """The tuple of the run's values, from the attributes of an object that has their names."""
-        self.pack = struct.Struct(f">{before}{codes}{after}").pack
+        self.pack = packed.pack
         """The bytes of all integers in order; raises struct.error when one doesn't fit."""
+        self.unpack_from = packed.unpack_from
+        self.iter_unpack = packed.iter_unpack
 
 
 class NullableStruct:

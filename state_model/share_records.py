@@ -19,6 +19,9 @@ NOT_DETERMINED = -1
 UNKNOWN_COUNT = -1
 """Delivery complete count that the bytes do not hold (KIP-1226)."""
 VALUE_VERSION = 0
+KEYS_REMEMBERED = 8192
+MAX_REMEMBERED_BYTES = 256
+"""Keys come again and again; only short ones are remembered, so that long group ids can't fill the memory."""
 
 
 class RecordType(IntEnum):
@@ -200,14 +203,77 @@ def decode_record(key: bytes | None, value: bytes | None) -> AnyRecord:
 
 def decode_key(key: bytes) -> SharePartitionKey:
     """The share partition of a key of type 0 or 1; they differ in their first two bytes only."""
+    return _remembered_key(key[2:]) if len(key) <= MAX_REMEMBERED_BYTES else _decode_key(key[2:])
+
+
+def _decode_key(fields: bytes) -> SharePartitionKey:
     try:
-        tree: Any = KEY.read(key, 2)[0]
+        tree: Any = KEY.read(fields, 0)[0]
     except (BufferUnderflowError, InvalidLengthError) as error:
-        raise InvalidKeyError(f"the key of {len(key)} bytes is cut short: {error}") from None
+        raise InvalidKeyError(f"the key of {len(fields) + 2} bytes is cut short: {error}") from None
     return SharePartitionKey(**tree)
 
 
+_remembered_key = functools.lru_cache(maxsize=KEYS_REMEMBERED)(_decode_key)
+
+
 def _decode_value(record_type: RecordType, value: bytes) -> tuple[ShareValue, int]:
+    plain = _decode_plain(record_type, value)
+    return _decode_tree(record_type, value) if plain is None else (plain, len(value))
+
+
+def _decode_plain(record_type: RecordType, value: bytes) -> ShareSnapshot | ShareUpdate | None:
+    """What coordinators write, read in one go: no unknown tags, nothing behind it; None for anything else."""
+    head = _SNAPSHOT_HEAD if record_type is RecordType.SHARE_SNAPSHOT else _UPDATE_HEAD
+    at = head.min_bytes
+    if len(value) <= at or not 0 < value[at] < 0x80:
+        return None
+    end = at + 1 + (value[at] - 1) * _BATCH.min_bytes
+    tail = value[end:]
+    count = UNKNOWN_COUNT
+    if len(tail) == _COUNT_TAG.size:
+        *tag, count = _COUNT_TAG.unpack(tail)
+        if tag != [1, 0, 4]:
+            return None
+    elif tail != _NO_TAGS:
+        return None
+    batches = []
+    for first, last, state, times, tags in _BATCH.iter_unpack(value[at + 1 : end]):
+        if tags:
+            return None
+        batches.append(StateBatch(first_offset=first, last_offset=last, delivery_state=state, delivery_count=times))
+    version, *epochs = head.unpack_from(value)
+    if version != VALUE_VERSION:
+        return None
+    return _from_integers(epochs, tuple(batches), count)
+
+
+def _from_integers(
+    integers: list[int], batches: tuple[StateBatch, ...], delivery_complete_count: int
+) -> ShareSnapshot | ShareUpdate:
+    if len(integers) == len(UPDATE_VALUE.plain) - 1:
+        snapshot_epoch, leader_epoch, start_offset = integers
+        return ShareUpdate(
+            snapshot_epoch=snapshot_epoch,
+            leader_epoch=leader_epoch,
+            start_offset=start_offset,
+            state_batches=batches,
+            delivery_complete_count=delivery_complete_count,
+        )
+    snapshot_epoch, state_epoch, leader_epoch, start_offset, created_ms, written_ms = integers
+    return ShareSnapshot(
+        snapshot_epoch=snapshot_epoch,
+        state_epoch=state_epoch,
+        leader_epoch=leader_epoch,
+        start_offset=start_offset,
+        create_timestamp_ms=created_ms,
+        write_timestamp_ms=written_ms,
+        state_batches=batches,
+        delivery_complete_count=delivery_complete_count,
+    )
+
+
+def _decode_tree(record_type: RecordType, value: bytes) -> tuple[ShareValue, int]:
     version, at = schema.INT16.read(value, 0)
     if version != VALUE_VERSION:
         data = value[at:]
@@ -247,12 +313,15 @@ def encode_record(record: AnyRecord) -> tuple[bytes, bytes | None]:
 
 def encode_key(key: SharePartitionKey, record_type: RecordType) -> bytes:
     """The key of a share partition, under the type of a snapshot or an update."""
-    return (_SNAPSHOT_TYPE if record_type is RecordType.SHARE_SNAPSHOT else _UPDATE_TYPE) + _encode_key_fields(key)
+    fields = _remembered_fields if len(key.group_id) <= MAX_REMEMBERED_BYTES else _encode_key
+    return (_SNAPSHOT_TYPE if record_type is RecordType.SHARE_SNAPSHOT else _UPDATE_TYPE) + fields(key)
 
 
-@functools.lru_cache(maxsize=8192)
-def _encode_key_fields(key: SharePartitionKey) -> bytes:
+def _encode_key(key: SharePartitionKey) -> bytes:
     return KEY.write(_tree(KEY, key))
+
+
+_remembered_fields = functools.lru_cache(maxsize=KEYS_REMEMBERED)(_encode_key)
 
 
 def _encode_value(layout: Struct, head: schema.IntegerRun, value: ShareSnapshot | ShareUpdate) -> bytes:

@@ -21,6 +21,8 @@ from state_model.java import partition_for
 from state_model.machine import SNAPSHOT_UPDATE_LIMIT, PartitionState, apply
 from state_model.rule_sets import KAFKA_4_3, RuleSet
 from state_model.share_records import (
+    KEYS_REMEMBERED,
+    MAX_REMEMBERED_BYTES,
     SharePartitionKey,
     ShareRecord,
     UnknownTypeRecord,
@@ -30,7 +32,6 @@ from state_model.share_records import (
 )
 
 STATE_TOPIC = "__share_group_state"
-PARTITIONS_REMEMBERED = 16_384
 
 _log = logging.getLogger(__name__)
 
@@ -76,7 +77,7 @@ class ShareCoordinator:
         self._timers = timers
         self._settings = settings
         self._partitions: dict[int, _StatePartition | None] = {}
-        self._index_of = functools.lru_cache(maxsize=PARTITIONS_REMEMBERED)(self._find_index)
+        self._remembered_index = functools.lru_cache(maxsize=KEYS_REMEMBERED)(self._find_index)
 
     def start(self) -> None:
         """Set the timers of the periodic jobs."""
@@ -210,6 +211,10 @@ class ShareCoordinator:
             offset += 1
         partition.state = state
         return ErrorCode.NONE
+
+    def _index_of(self, key: SharePartitionKey) -> int:
+        is_short = len(key.group_id) <= MAX_REMEMBERED_BYTES
+        return self._remembered_index(key) if is_short else self._find_index(key)
 
     def _find_index(self, key: SharePartitionKey) -> int:
         count = self._topics.ensure_internal(STATE_TOPIC).partitions
