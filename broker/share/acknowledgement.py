@@ -104,7 +104,7 @@ def _plan_batch(
         for cached in window.overlapping(first, last):
             if len(batch.types) > 1:
                 cached.by_offset = True
-            if not all(_is_held(run, member_id) for run in cached.runs if run.first <= last and run.last >= first):
+            if not all(_is_held(run, member_id) for run in cached.touching(first, last)):
                 return ShareErrorCode.INVALID_RECORD_STATE
             for run in cached.cover(first, last):
                 _plan_run(cached, run, kind, ending, made)

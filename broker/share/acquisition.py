@@ -186,7 +186,7 @@ class _Taking:
 
     def _take_cached(self, batch: CachedBatch, first: int, last: int) -> None:
         first, last = max(first, batch.first), min(last, batch.last)
-        open_counts = [run.count for run in batch.runs if run.is_available and run.first <= last and run.last >= first]
+        open_counts = [run.count for run in batch.touching(first, last) if run.is_available]
         highest = max(open_counts, default=-1)
         if highest < 0:
             return

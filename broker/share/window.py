@@ -15,11 +15,13 @@ whose terminal state is still being written count already.
 
 from bisect import bisect_right
 from collections.abc import Iterator
+from operator import attrgetter
 
 from state_model.share_records import DeliveryState
 
 TERMINAL = frozenset((DeliveryState.ACKNOWLEDGED, DeliveryState.ARCHIVED))
 _HELD = frozenset((DeliveryState.ACQUIRED, DeliveryState.ARCHIVING))
+_first_of = attrgetter("first")
 
 
 class Run:
@@ -96,7 +98,15 @@ class CachedBatch:
         self.by_offset = True
         self._cut(first)
         self._cut(last + 1)
-        return [run for run in self.runs if run.first >= first and run.last <= last]
+        return self.touching(first, last)
+
+    def touching(self, first: int, last: int) -> list[Run]:
+        """The runs that hold any offset of a range, as they are."""
+        return self.runs[max(0, self._index(first)) : self._index(last) + 1]
+
+    def _index(self, offset: int) -> int:
+        """Index of the last run that begins at or below an offset; -1 when there is none."""
+        return bisect_right(self.runs, offset, key=_first_of) - 1
 
     def singles(self, first: int, last: int) -> list[Run]:
         """The part of this batch between two offsets, each of them a run of its own."""
@@ -117,12 +127,9 @@ class CachedBatch:
     def _cut(self, offset: int) -> None:
         if not self.first < offset <= self.last:
             return
-        for index, run in enumerate(self.runs):
-            if run.first == offset:
-                return
-            if run.first < offset <= run.last:
-                self.runs.insert(index + 1, run.cut_before(offset))
-                return
+        index = self._index(offset)
+        if self.runs[index].first < offset:
+            self.runs.insert(index + 1, self.runs[index].cut_before(offset))
 
     def coalesce(self) -> None:
         """Join neighbouring runs of equal state."""
