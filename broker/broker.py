@@ -59,6 +59,8 @@ class Broker:
         self.timers = timers
         self.node_id = node_id(config)
         self._options = options
+        # What can be known to be wrong is said before a directory is made.
+        choose(options.features, {}, options.kafka_version)
         self._claim = claim(options.log_dir)
         try:
             self.catalog = Catalog(options.log_dir, internal_topics=_internal_topics(config))

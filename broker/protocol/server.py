@@ -14,6 +14,8 @@ _log = logging.getLogger(__name__)
 
 STOP_GRACE_S = 2.0
 IDLE_CHECKS = 4
+BACKLOG_MIN = 1024
+"""One thread accepts: a burst of clients must not end in retransmissions, which take a second each."""
 
 
 class ListenError(BrokerError):
@@ -59,7 +61,7 @@ class Server:
         """
         loop = asyncio.get_running_loop()
         try:
-            server = await loop.create_server(self._connect, host, port, backlog=self._limits.backlog)
+            server = await loop.create_server(self._connect, host, port, backlog=max(self._limits.backlog, BACKLOG_MIN))
         except OSError as error:
             raise ListenError(f"can't listen on {host}:{port}: {error.strerror or error}") from error
         self._servers.append(server)

@@ -15,7 +15,11 @@ if TYPE_CHECKING:
     from broker.config.settings import Settings
 
 
-@click.group(name="broker", short_help="A single-node Kafka broker for share groups, without a JVM.")
+@click.group(
+    name="broker",
+    short_help="A single-node Kafka broker for share groups, without a JVM.",
+    epilog=examples("sharelens broker start --listen 127.0.0.1:9092 --log-dir ./broker-log"),
+)
 def broker_group() -> None:
     """A single-node broker that unmodified Kafka clients talk to, and that writes real log segments."""
 

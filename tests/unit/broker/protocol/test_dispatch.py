@@ -1,0 +1,113 @@
+"""From frames to answers."""
+
+import asyncio
+import logging
+
+import pytest
+from kio.index import load_response_schema
+
+from broker.errors import FrameError
+from broker.protocol.api_keys import ApiKey
+from broker.protocol.dispatch import Dispatcher
+from broker.protocol.reader import read
+from broker.protocol.registry import Api
+
+CLIENT = b"\x00\x01c"
+
+
+def dispatcher(**handlers):
+    """A dispatcher of handlers by the API's name: (first version, last version, handler)."""
+    apis = {
+        int(ApiKey[name.upper()]): Api(
+            key=int(ApiKey[name.upper()]), first_version=first, last_version=last, handler=handler
+        )
+        for name, (first, last, handler) in handlers.items()
+    }
+    return Dispatcher("the broker", apis)
+
+
+def request(key, version, body=b"", *, flexible=False):
+    tags = b"\x00" if flexible else b""
+    return key.to_bytes(2, "big") + version.to_bytes(2, "big") + (7).to_bytes(4, "big") + CLIENT + tags + body
+
+
+def answer_of(pieces, key, version):
+    raw = b"".join(bytes(piece) for piece in pieces)
+    assert int.from_bytes(raw[:4], "big") == len(raw) - 4
+    schema = load_response_schema(key, version)
+    header, at = read(schema.__header_schema__, raw, 4)
+    assert header.correlation_id == 7
+    body, end = read(schema, raw, at)
+    assert end == len(raw)
+    return body
+
+
+def test_handlers_get_the_broker_the_request_and_who_asks():
+    seen = []
+
+    def handler(broker, body, context):
+        seen.append((broker, body.group_id, context.client_id, context.client_host, context.api_version))
+        return {"error_code": 16}
+
+    frame = request(12, 0, b"\x00\x01g" + bytes(4) + b"\x00\x00")
+    pieces = dispatcher(heartbeat=(0, 0, handler)).dispatch(frame, None, "/127.0.0.1")
+    assert answer_of(pieces, 12, 0).error_code == 16
+    assert seen == [("the broker", "g", "c", "/127.0.0.1", 0)]
+
+
+def test_a_handler_may_wait_and_may_have_no_answer():
+    async def later(broker, body, context):
+        return {"error_code": 0} if context.api_version == 1 else None
+
+    table = dispatcher(api_versions=(0, 1, later))
+
+    async def run():
+        assert answer_of(await table.dispatch(request(18, 1), None, ""), 18, 1).error_code == 0
+        assert await table.dispatch(request(18, 0), None, "") is None
+
+    asyncio.run(run())
+
+
+def test_too_new_an_api_versions_is_answered_in_the_oldest_layout_with_what_is_known():
+    table = dispatcher(api_versions=(0, 4, None))
+    body = answer_of(table.dispatch(request(18, 9, b"whatever"), None, ""), 18, 0)
+    assert body.error_code == 35
+    assert [(one.api_key, one.min_version, one.max_version) for one in body.api_keys] == [(18, 0, 4)]
+
+
+@pytest.mark.parametrize(("key", "version"), [(12, 1), (999, 0), (-1, 0), (12, -1)])
+def test_any_other_unknown_request_closes_the_connection(key, version):
+    frame = (key % 65536).to_bytes(2, "big") + (version % 65536).to_bytes(2, "big") + bytes(4) + CLIENT
+    with pytest.raises(FrameError, match="is not answered here"):
+        dispatcher(heartbeat=(0, 0, None)).dispatch(frame, None, "")
+
+
+def broken(broker, body, context):
+    raise ZeroDivisionError("a mistake of ours")
+
+
+async def broken_later(broker, body, context):
+    raise ZeroDivisionError("a mistake of ours")
+
+
+def test_a_mistake_of_ours_is_told_to_the_client_where_the_answer_has_room(caplog):
+    with caplog.at_level(logging.ERROR):
+        pieces = dispatcher(api_versions=(0, 0, broken)).dispatch(request(18, 0), None, "")
+    assert answer_of(pieces, 18, 0).error_code == -1
+    assert "a mistake of ours" in caplog.text
+
+
+def test_a_mistake_of_ours_closes_the_connection_where_it_has_not(caplog):
+    frame = request(3, 1, b"\xff\xff\xff\xff")
+    with caplog.at_level(logging.CRITICAL), pytest.raises(FrameError):
+        dispatcher(metadata=(1, 1, broken)).dispatch(frame, None, "")
+    with caplog.at_level(logging.CRITICAL), pytest.raises(FrameError):
+        asyncio.run(dispatcher(metadata=(1, 1, broken_later)).dispatch(frame, None, ""))
+
+
+def test_a_handler_may_close_the_connection():
+    def refuse(broker, body, context):
+        raise FrameError("acks=0")
+
+    with pytest.raises(FrameError, match="acks=0"):
+        dispatcher(api_versions=(0, 0, refuse)).dispatch(request(18, 0), None, "")

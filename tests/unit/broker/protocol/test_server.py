@@ -1,0 +1,273 @@
+"""Connections and their limits, over real sockets of this machine."""
+
+import asyncio
+
+import pytest
+
+from broker.errors import FrameError
+from broker.protocol.connection import READ_AHEAD_BYTES
+from broker.protocol.server import Limits, ListenError, Server
+
+PATIENCE_S = 10
+
+
+class Echo:
+    """Answers a frame with itself. b"wait…" is answered when `gate` opens, b"bad" is no request, b"mute" no answer."""
+
+    def __init__(self):
+        self.gate = asyncio.Event()
+        self.seen = []
+        self.connections = []
+        self.left = []
+
+    def dispatch(self, frame, connection, client_host):
+        self.seen.append(frame)
+        if connection not in self.connections:
+            self.connections.append(connection)
+            connection.on_close(lambda: self.left.append(connection.id))
+        if frame == b"bad":
+            raise FrameError("no request")
+        if frame == b"mute":
+            return None
+        if frame.startswith(b"wait"):
+            return self._wait(frame)
+        return [len(frame).to_bytes(4, "big"), frame]
+
+    async def _wait(self, frame):
+        await self.gate.wait()
+        if frame == b"wait and fail":
+            raise FrameError("no answer")
+        return [len(frame).to_bytes(4, "big"), frame]
+
+
+def framed(*frames):
+    return b"".join(len(frame).to_bytes(4, "big") + frame for frame in frames)
+
+
+async def receive(reader):
+    size = int.from_bytes(await asyncio.wait_for(reader.readexactly(4), PATIENCE_S), "big")
+    return await asyncio.wait_for(reader.readexactly(size), PATIENCE_S)
+
+
+async def is_closed(reader):
+    """Whether the other side closes, perhaps after an answer."""
+    try:
+        while await asyncio.wait_for(reader.read(1 << 16), PATIENCE_S):
+            pass
+    except ConnectionError:
+        pass
+    return True
+
+
+async def until(condition):
+    async with asyncio.timeout(PATIENCE_S):
+        while not condition():
+            await asyncio.sleep(0.001)
+
+
+def served(scenario, **limits):
+    """Run `scenario(echo, server, connect)` against a server on a port of its own."""
+
+    async def run():
+        echo = Echo()
+        server = Server(echo, Limits(**limits))
+        port = await server.listen("127.0.0.1", 0)
+        writers = []
+
+        async def connect():
+            reader, writer = await asyncio.open_connection("127.0.0.1", port)
+            writers.append(writer)
+            return reader, writer
+
+        try:
+            await scenario(echo, server, connect)
+        finally:
+            for writer in writers:
+                writer.close()
+            await server.stop()
+
+    asyncio.run(run())
+
+
+def test_requests_of_a_connection_are_answered_one_at_a_time_in_order():
+    async def scenario(echo, server, connect):
+        reader, writer = await connect()
+        writer.write(framed(b"one", b"wait", b"two", b"mute", b"three"))
+        assert await receive(reader) == b"one"
+        await until(lambda: b"wait" in echo.seen)
+        assert echo.seen == [b"one", b"wait"]
+        echo.gate.set()
+        assert [await receive(reader) for _ in range(3)] == [b"wait", b"two", b"three"]
+
+    served(scenario)
+
+
+def test_a_request_that_waits_holds_up_no_other_connection():
+    async def scenario(echo, server, connect):
+        _, slow = await connect()
+        slow.write(framed(b"wait"))
+        await until(lambda: echo.seen == [b"wait"])
+        reader, writer = await connect()
+        writer.write(framed(b"quick"))
+        assert await receive(reader) == b"quick"
+
+    served(scenario)
+
+
+def test_a_frame_that_comes_byte_by_byte_is_whole():
+    async def scenario(echo, server, connect):
+        reader, writer = await connect()
+        for byte in framed(b"slowly"):
+            writer.write(bytes([byte]))
+            await writer.drain()
+            await asyncio.sleep(0)
+        assert await receive(reader) == b"slowly"
+
+    served(scenario)
+
+
+@pytest.mark.parametrize(
+    "raw", [b"\x7f\xff\xff\xff", b"\xff\xff\xff\xff", b"\x00\x00\x00\x65", framed(b"bad"), framed(b"one", b"bad")]
+)
+def test_what_is_no_frame_closes_that_connection_alone(raw):
+    async def scenario(echo, server, connect):
+        good_reader, good_writer = await connect()
+        reader, writer = await connect()
+        writer.write(raw)
+        assert await is_closed(reader)
+        good_writer.write(framed(b"still here"))
+        assert await receive(good_reader) == b"still here"
+        await until(lambda: server.connections == 1)
+
+    served(scenario, frame_bytes_max=100)
+
+
+def test_an_answer_that_fails_closes_the_connection():
+    async def scenario(echo, server, connect):
+        reader, writer = await connect()
+        writer.write(framed(b"wait and fail"))
+        echo.gate.set()
+        assert await is_closed(reader)
+
+    served(scenario)
+
+
+def test_half_frames_together_stay_within_the_limit():
+    async def scenario(echo, server, connect):
+        pairs = [await connect() for _ in range(4)]
+        for size, (_, writer) in zip((30_000, 40_000, 20_000), pairs, strict=False):
+            writer.write((1 << 20).to_bytes(4, "big") + bytes(size))
+        await until(lambda: sum(one.held_bytes for one in server._connections) == 90_012)
+        pairs[3][1].write((1 << 20).to_bytes(4, "big") + bytes(20_000))
+        assert await is_closed(pairs[1][0])
+        await until(lambda: server.connections == 3)
+        assert sum(one.held_bytes for one in server._connections) == 70_012
+
+    served(scenario, held_bytes_max=100_000)
+
+
+def test_no_more_than_a_little_is_read_ahead_of_a_request_that_waits():
+    async def scenario(echo, server, connect):
+        reader, writer = await connect()
+        writer.write(framed(b"wait", *[bytes(1 << 18)] * 64))
+        await until(lambda: any(one.held_bytes >= READ_AHEAD_BYTES for one in server._connections))
+        (connection,) = server._connections
+        for _ in range(50):
+            await asyncio.sleep(0.001)
+        assert connection.held_bytes < READ_AHEAD_BYTES + (1 << 19)
+        echo.gate.set()
+        assert await receive(reader) == b"wait"
+        for _ in range(64):
+            assert len(await receive(reader)) == 1 << 18
+
+    served(scenario)
+
+
+def test_the_next_request_waits_until_the_client_has_read_the_last_answer():
+    async def scenario(echo, server, connect):
+        reader, writer = await connect()
+        large = bytes(8 << 20)
+        writer.write(framed(large))
+        await until(lambda: any(one.is_busy for one in server._connections))
+        writer.write(framed(b"next"))
+        for _ in range(50):
+            await asyncio.sleep(0.001)
+        assert b"next" not in echo.seen
+        assert len(await receive(reader)) == len(large)
+        assert await receive(reader) == b"next"
+
+    served(scenario)
+
+
+def test_a_client_that_leaves_while_its_request_waits_is_noticed():
+    async def scenario(echo, server, connect):
+        _, writer = await connect()
+        writer.write(framed(b"wait"))
+        await until(lambda: echo.seen == [b"wait"])
+        writer.close()
+        await until(lambda: echo.left == [1])
+        assert server.connections == 0
+        told = []
+        echo.connections[0].on_close(lambda: told.append("at once"))
+        assert told == ["at once"]
+
+    served(scenario)
+
+
+def test_silent_connections_are_closed_and_waiting_ones_are_not():
+    async def scenario(echo, server, connect):
+        silent_reader, _ = await connect()
+        _, waiting_writer = await connect()
+        waiting_writer.write(framed(b"wait"))
+        assert await is_closed(silent_reader)
+        assert server.connections == 1
+
+    served(scenario, idle_ms=40)
+
+
+def test_one_connection_too_many_is_closed_at_once():
+    async def scenario(echo, server, connect):
+        pairs = [await connect() for _ in range(2)]
+        await until(lambda: server.connections == 2)
+        reader, _ = await connect()
+        assert await is_closed(reader)
+        pairs[0][1].write(framed(b"served"))
+        assert await receive(pairs[0][0]) == b"served"
+
+    served(scenario, connections_max=2)
+
+
+def test_one_host_gets_its_share_of_connections():
+    async def scenario(echo, server, connect):
+        await connect()
+        await until(lambda: server.connections == 1)
+        reader, _ = await connect()
+        assert await is_closed(reader)
+
+    served(scenario, connections_per_host_max=1)
+
+
+def test_a_stop_gives_up_what_waits_and_closes_everything():
+    async def scenario(echo, server, connect):
+        waiting_reader, waiting_writer = await connect()
+        idle_reader, _ = await connect()
+        waiting_writer.write(framed(b"wait"))
+        await until(lambda: echo.seen == [b"wait"])
+        await server.stop()
+        assert await is_closed(waiting_reader)
+        assert await is_closed(idle_reader)
+        assert server.connections == 0
+        with pytest.raises(OSError, match="refused|Connect call failed"):
+            await connect()
+
+    served(scenario)
+
+
+def test_an_address_that_is_taken_is_refused_in_one_line():
+    async def scenario(echo, server, connect):
+        port = server._servers[0].sockets[0].getsockname()[1]
+        other = Server(echo, Limits())
+        with pytest.raises(ListenError, match=f"can't listen on 127.0.0.1:{port}: "):
+            await other.listen("127.0.0.1", port)
+
+    served(scenario)
