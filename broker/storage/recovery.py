@@ -133,7 +133,7 @@ def _replay_producers(
             producers.save(snapshot_path(directory, segment.base_offset))
         aborted = [
             AbortedEntry(ended.producer_id, ended.first_offset, ended.last_offset, stable)
-            for ended, stable in _ended(segment, producers, start)
+            for ended, stable in (_ended(segment, producers, start) if segment.has_producers else ())
             if not ended.is_commit
         ]
         if segment in recovered:

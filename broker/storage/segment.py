@@ -4,7 +4,7 @@ Rules: org.apache.kafka.storage.internals.log.LogSegment (when to roll, what is 
 """
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -15,6 +15,7 @@ from broker.storage.log_config import LogConfig
 from broker.storage.record_batch import HEADER_BYTES, BatchHeader, Buffer, checksum_holds, read_header
 
 _WALK_BYTES: Final = 64 << 10
+_CHECK_BYTES: Final = 1 << 20
 _INT32_MAX: Final = (1 << 31) - 1
 
 
@@ -44,6 +45,7 @@ class Segment:
         "_since_bytes",
         "base_offset",
         "created_ms",
+        "has_producers",
         "largest_timestamp_ms",
         "largest_timestamp_offset",
         "log_path",
@@ -59,6 +61,8 @@ class Segment:
         self.size_bytes = 0
         self.largest_timestamp_ms = -1
         self.largest_timestamp_offset = base_offset
+        # As a recovery found it; without one there may be some.
+        self.has_producers = True
         self._files = files
         self._first_timestamp_ms: int | None = None
         self._index: SegmentIndex | None = SegmentIndex(base_offset)
@@ -95,7 +99,7 @@ class Segment:
         if self._index is None:
             self._index = SegmentIndex.load(self.path, self.base_offset, self.size_bytes)
             if self._index is None:
-                self.rebuild(LogConfig().index_interval_bytes)
+                self._rebuild(self.walk(), LogConfig().index_interval_bytes)
                 self.save_index()
         assert self._index is not None
         return self._index
@@ -181,6 +185,21 @@ class Segment:
             yield header
             position += header.size_bytes
 
+    def walk_whole(self) -> Iterator[tuple[BatchHeader, bytes, int]]:
+        """As `walk` from the beginning, with the bytes that hold the batch and where it starts in them."""
+        chunk, start, position, end = b"", 0, 0, self.size_bytes
+        while position < end:
+            header = read_header(chunk, position - start, origin=start)
+            if header is None or position + header.size_bytes > start + len(chunk):
+                chunk, start = os.pread(self.descriptor, min(_CHECK_BYTES, end - position), position), position
+                header = read_header(chunk, origin=start)
+                if header is None or position + header.size_bytes > end:
+                    return
+                if header.size_bytes > len(chunk):
+                    chunk = os.pread(self.descriptor, header.size_bytes, position)
+            yield header, chunk, position - start
+            position += header.size_bytes
+
     def header_at(self, position: int) -> BatchHeader | None:
         """The header of the batch that starts at a position."""
         return next(self.walk(position), None)
@@ -210,25 +229,29 @@ class Segment:
         Returns the bytes that were cut off. Raises OSError, StorageError.
         """
         before = self.size_bytes
-        self.size_bytes = self.rebuild(interval_bytes, check=True)
+        sound = (header for header, data, start in self.walk_whole() if checksum_holds(data, header, start))
+        self.size_bytes = self._rebuild(sound, interval_bytes)
         os.ftruncate(self.descriptor, self.size_bytes)
         self.save_index()
         return before - self.size_bytes
 
-    def rebuild(self, interval_bytes: int, *, check: bool = False) -> int:
-        """Build the indexes from the batches; where the last good one ends (checksums are looked at with `check`)."""
-        batches, end, next_offset = self.walk(), self.size_bytes, self.base_offset
+    def _rebuild(self, headers: Iterable[BatchHeader], interval_bytes: int) -> int:
+        """Build the indexes from batches; where the last one ends that follows on those before without a gap."""
+        end, next_offset = self.size_bytes, self.base_offset
         self._index = SegmentIndex(self.base_offset)
         self._since_bytes, self._first_timestamp_ms = 0, None
         self.largest_timestamp_ms, self.largest_timestamp_offset = -1, self.base_offset
+        self.has_producers = False
         good = 0
-        for header in batches:
-            if header.base_offset < next_offset or header.last_offset - self.base_offset > _INT32_MAX:
+        for header in headers:
+            if header.position != good or header.base_offset < next_offset:
                 break
-            if check and not checksum_holds(self.read(header.position, header.size_bytes), header, 0):
+            if header.last_offset - self.base_offset > _INT32_MAX:
                 break
-            self.size_bytes = header.position
+            self.size_bytes = good
             self.note(batch_facts(header), interval_bytes)
             good, self.size_bytes = self.size_bytes, end
             next_offset = header.last_offset + 1
+            if header.producer_id >= 0:
+                self.has_producers = True
         return good

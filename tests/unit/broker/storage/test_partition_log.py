@@ -218,6 +218,15 @@ def test_a_torn_tail_is_cut_off(tmp_path, torn):
     assert all_values(log)[-1] == "next"
 
 
+def test_batches_of_any_size_are_recovered(tmp_path):
+    log = open_log(tmp_path, max_message_bytes=8 << 20)
+    sizes = [10, 900_000, 300_000, 3_000_000, 5, 1_048_576 - 70, 2_000_000]
+    for size in sizes:
+        log.append_records(values("x" * size))
+    log = open_log(tmp_path)
+    assert [len(text) for text in all_values(log)] == sizes
+
+
 def test_what_follows_a_broken_batch_is_cut_off_with_later_segments(tmp_path):
     log = open_log(tmp_path, segment_bytes=300)
     for number in range(30):
