@@ -355,6 +355,17 @@ def note_losses(losses: np.ndarray, reach: np.ndarray, seen: int, before: int, s
 
 
 @kernel
+def conclude(state: np.ndarray, end: np.ndarray, after: np.ndarray, n: int) -> None:
+    """Notes the record as the last one applied, and keeps the state after it as row n. `end`: see `exchange`."""
+    if end[2] == RESET:
+        state[LIFE] = end[0]
+    state[LAST_AT] = end[0]
+    state[LAST_TIME] = end[1]
+    for column in range(SCALAR_COUNT):
+        after[n, column] = state[column]
+
+
+@kernel
 def fold(
     kinds: np.ndarray,
     keys: np.ndarray,
@@ -419,12 +430,7 @@ def fold(
             begin = state[RANGE_AT]
             closed_count = exchange(state, key, pool, begin, begin + had, now, count, end, closed, closed_count)
             pool, used = splice(state, pool, used, 0, 0, had, now, count)
-        if ending == RESET:
-            state[LIFE] = at
-        state[LAST_AT] = at
-        state[LAST_TIME] = time
-        for column in range(SCALAR_COUNT):
-            after[n_record, column] = state[column]
+        conclude(state, end, after, n_record)
     seen = note_losses(losses, reach, seen, MAX_OFFSET, scalars)
     for key in range(scalars.shape[0]):
         mark_incomplete(scalars[key], losses, reach, seen)
