@@ -13,6 +13,7 @@ from broker.storage.files import OpenFiles
 from broker.storage.log_config import LogConfig
 from broker.storage.partition_log import PartitionLog
 from state_model.group_schemas import GroupKind
+from state_model.uuids import uuid_text
 from tests.broker_logs import produced
 from tests.broker_memory import ManualTimers
 
@@ -58,9 +59,13 @@ class RealCluster:
     def by_name(self, name):
         return self._topics.get(name)
 
+    def by_id(self, topic_id):
+        return next((topic for topic in self._topics.values() if topic.topic_id == topic_id), None)
+
     def ensure_internal(self, name):
         if name not in self._topics:
-            self._topics[name] = Topic(name=name, topic_id=name.ljust(22, "-")[:22], partitions=self._partitions)
+            topic_id = uuid_text(name.encode().ljust(16, b"-")[:16])
+            self._topics[name] = Topic(name=name, topic_id=topic_id, partitions=self._partitions)
             self._open(name)
         return self._topics[name]
 

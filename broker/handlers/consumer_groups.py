@@ -2,7 +2,6 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
-from datetime import timedelta
 from typing import Any, TypeVar
 
 from kio.schema.errors import ErrorCode
@@ -10,10 +9,10 @@ from kio.schema.errors import ErrorCode
 from broker.coordinators.classic_group import ClassicGroup, GroupState, JoinAnswer, SyncAnswer
 from broker.coordinators.classic_groups import JoinRequest, MemberCall
 from broker.protocol.api_keys import ApiKey
+from broker.protocol.messages import milliseconds
 from broker.protocol.registry import Answer, RequestContext, handles
 
 Waited = TypeVar("Waited")
-_MILLISECOND = timedelta(milliseconds=1)
 _NULLABLE_PROTOCOL_NAME_VERSION = 7
 _KNOWN_MEMBER_VERSION = 4
 _SKIP_ASSIGNMENT_VERSION = 9
@@ -25,7 +24,7 @@ _NOT_FOUND_VERSION = 6
 def join_group(broker: Any, request: Any, context: RequestContext) -> Answer | Awaitable[Answer]:
     """Answered when the generation that the member joins is complete."""
     version = context.api_version
-    session_timeout_ms = request.session_timeout // _MILLISECOND
+    session_timeout_ms = milliseconds(request.session_timeout)
     rebalance_timeout = getattr(request, "rebalance_timeout", None)
     call = JoinRequest(
         group_id=request.group_id,
@@ -34,7 +33,7 @@ def join_group(broker: Any, request: Any, context: RequestContext) -> Answer | A
         client_id=context.client_id,
         client_host=context.client_host,
         session_timeout_ms=session_timeout_ms,
-        rebalance_timeout_ms=session_timeout_ms if rebalance_timeout is None else rebalance_timeout // _MILLISECOND,
+        rebalance_timeout_ms=session_timeout_ms if rebalance_timeout is None else milliseconds(rebalance_timeout),
         protocol_type=request.protocol_type,
         protocols=tuple((protocol.name, bytes(protocol.metadata)) for protocol in request.protocols),
         requires_known_member=version >= _KNOWN_MEMBER_VERSION,

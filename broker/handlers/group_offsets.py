@@ -10,12 +10,13 @@ from broker.coordinators.group_log import GROUP_TOPIC
 from broker.handlers.consumer_groups import member_call
 from broker.ports import ProducerIdentity, Topic, TopicPartition
 from broker.protocol.api_keys import ApiKey
+from broker.protocol.messages import topic_id_text
 from broker.protocol.registry import Answer, RequestContext, handles
 from state_model.group_schemas import GroupKind
-from state_model.uuids import uuid_text
 
 _TOPIC_ID_VERSION = 10
 _BATCHED_VERSION = 8
+_NO_TOP_ERROR_VERSION = 1
 _NO_OFFSET = CommittedOffset(offset=-1)
 
 
@@ -101,7 +102,19 @@ def offset_fetch(broker: Any, request: Any, context: RequestContext) -> Answer:
             for asked in request.groups
         ]
         return {"groups": groups}
-    return _fetched(broker, request.group_id, request.topics, is_stable=is_stable, has_ids=False)
+    if context.api_version == _NO_TOP_ERROR_VERSION and _is_foreign(broker, request.group_id):
+        return {"topics": [_refused(topic, ErrorCode.group_id_not_found) for topic in request.topics]}
+    fetched = _fetched(broker, request.group_id, request.topics, is_stable=is_stable, has_ids=False)
+    return {"error_code": fetched["error_code"], "topics": fetched["topics"]}
+
+
+def _is_foreign(broker: Any, group_id: str) -> bool:
+    return broker.group_log.ids.kind(group_id) not in (None, GroupKind.CLASSIC)
+
+
+def _refused(topic: Any, error: ErrorCode) -> Answer:
+    partitions = [_fetched_partition(partition, _NO_OFFSET, error) for partition in topic.partition_indexes]
+    return {"name": topic.name, "partitions": partitions}
 
 
 def _fetched(
@@ -160,7 +173,8 @@ def _topic(broker: Any, asked: Any, *, has_ids: bool) -> Topic | None:
     if not has_ids:
         found: Topic | None = broker.catalog.by_name(asked.name)
         return found
-    return None if asked.topic_id is None else broker.catalog.by_id(uuid_text(asked.topic_id.bytes))
+    topic_id = topic_id_text(asked.topic_id)
+    return None if topic_id is None else broker.catalog.by_id(topic_id)
 
 
 def _named(asked: Any, *, has_ids: bool) -> dict[str, Any]:

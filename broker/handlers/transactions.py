@@ -3,7 +3,6 @@
 AddPartitionsToTxn ends at version 3, EndTxn at 4: later ones belong to transaction.version 2, which is not finalized.
 """
 
-from datetime import timedelta
 from typing import Any
 
 from kio.schema.errors import ErrorCode
@@ -11,9 +10,9 @@ from kio.schema.errors import ErrorCode
 from broker.coordinators.group_log import GROUP_TOPIC
 from broker.ports import TopicPartition
 from broker.protocol.api_keys import ApiKey
+from broker.protocol.messages import milliseconds
 from broker.protocol.registry import Answer, RequestContext, handles
 
-_MILLISECOND = timedelta(milliseconds=1)
 _FENCED_VERSION_INIT = 4
 _FENCED_VERSION = 2
 
@@ -23,7 +22,7 @@ def init_producer_id(broker: Any, request: Any, context: RequestContext) -> Answ
     """A producer id and epoch, for an idempotent or a transactional producer."""
     answer = broker.transactions.init_producer_id(
         request.transactional_id,
-        request.transaction_timeout // _MILLISECOND,
+        milliseconds(request.transaction_timeout),
         producer_id=getattr(request, "producer_id", -1),
         producer_epoch=getattr(request, "producer_epoch", -1),
     )
