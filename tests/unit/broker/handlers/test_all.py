@@ -1,0 +1,164 @@
+"""Every version that ApiVersions advertises is answered, in a broker that serves no sockets."""
+
+import asyncio
+import inspect
+import io
+
+import pytest
+from kio.index import load_request_schema, load_response_schema
+from kio.serial import entity_writer
+
+from broker.broker import Broker, Options
+from broker.config.settings import Settings
+from broker.handlers.all import MODULES
+from broker.protocol.dispatch import Dispatcher
+from broker.protocol.messages import build
+from broker.protocol.reader import read
+from broker.protocol.registry import registered
+from broker.timers import LoopTimers
+
+VERSIONS = [
+    (api.key, version)
+    for api in sorted(registered().values(), key=lambda api: api.key)
+    for version in range(api.first_version, api.last_version + 1)
+]
+
+
+class Peer:
+    """A connection that nobody closes."""
+
+    id = 1
+
+    def on_close(self, callback):
+        """Nothing will happen."""
+
+
+def ask(tmp_path, *questions):
+    """The answers to (key, version, fields of the request), asked one after the other of one broker."""
+
+    async def run():
+        timers = LoopTimers(asyncio.get_running_loop())
+        settings = Settings({"offsets.topic.num.partitions": "2", "transaction.state.log.num.partitions": "2"})
+        broker = Broker(settings, timers, Options(log_dir=tmp_path / "log", listeners=[]))
+        await broker.start()
+        try:
+            return [await answer(Dispatcher(broker, registered()), *question) for question in questions]
+        finally:
+            await broker.stop()
+
+    return asyncio.run(run())
+
+
+async def answer(dispatcher, key, version, fields):
+    schema = load_request_schema(key, version)
+    header = schema.__header_schema__
+    out = io.BytesIO()
+    names = {"request_api_key": key, "request_api_version": version, "correlation_id": 5, "client_id": "c"}
+    entity_writer(header)(out, header(**names))
+    entity_writer(schema)(out, build(schema, fields))
+    pieces = dispatcher.dispatch(out.getvalue(), Peer(), "/127.0.0.1")
+    if inspect.isawaitable(pieces):
+        pieces = await asyncio.wait_for(pieces, 10)
+    if pieces is None:
+        return None
+    raw = b"".join(bytes(piece) for piece in pieces)
+    response = load_response_schema(key, version)
+    read_header, at = read(response.__header_schema__, raw, 4)
+    assert read_header.correlation_id == 5
+    body, end = read(response, raw, at)
+    assert end == len(raw)
+    return body
+
+
+@pytest.mark.parametrize("key", sorted({key for key, _ in VERSIONS}))
+def test_an_empty_request_in_every_version_has_an_answer(tmp_path, caplog, key):
+    versions = [version for api_key, version in VERSIONS if api_key == key]
+    # Produce without acks wants no answer; everything else here does.
+    answers = ask(tmp_path, *[(key, version, {"acks": 1} if key == 0 else {}) for version in versions])
+    assert len(answers) == len(versions)
+    assert None not in answers
+    assert "failed" not in caplog.text
+    assert [body for body in answers if getattr(body, "error_code", 0) == -1] == []
+
+
+def test_what_is_registered_comes_from_these_modules():
+    assert {api.handler.__module__ for api in registered().values()} == {module.__name__ for module in MODULES}
+
+
+def test_a_topic_is_found_by_name_and_by_id(tmp_path):
+    created, by_name, by_nothing, unknown = ask(
+        tmp_path,
+        (19, 7, {"topics": [{"name": "t", "num_partitions": 2, "replication_factor": 1}]}),
+        (3, 12, {"topics": [{"name": "t"}], "allow_auto_topic_creation": False}),
+        (3, 12, {"topics": [{"name": "other"}], "allow_auto_topic_creation": False}),
+        (3, 12, {"topics": [{"name": None, "topic_id": "AAECAwQFBgcICQoLDA0ODw"}]}),
+    )
+    assert created.topics[0].topic_id == by_name.topics[0].topic_id
+    assert [partition.leader_epoch for partition in by_name.topics[0].partitions] == [0, 0]
+    assert by_nothing.topics[0].error_code == 3
+    assert unknown.topics[0].error_code == 100
+
+
+def test_topics_are_described_in_pages(tmp_path):
+    topics = [{"name": name, "num_partitions": 3, "replication_factor": 1} for name in ("a", "b")]
+    _, first, second = ask(
+        tmp_path,
+        (19, 7, {"topics": topics}),
+        (75, 0, {"response_partition_limit": 4}),
+        (75, 0, {"response_partition_limit": 4, "cursor": {"topic_name": "b", "partition_index": 1}}),
+    )
+    assert [(topic.name, len(topic.partitions)) for topic in first.topics] == [("a", 3), ("b", 1)]
+    assert (first.next_cursor.topic_name, first.next_cursor.partition_index) == ("b", 1)
+    assert [(topic.name, len(topic.partitions)) for topic in second.topics] == [("b", 2)]
+    assert second.next_cursor is None
+
+
+def test_the_first_question_for_a_share_coordinator_creates_the_state_topic(tmp_path):
+    key = {"key_type": 2, "coordinator_keys": ["g:with:colons:AAECAwQFBgcICQoLDA0ODw:0"]}
+    first, second, broken, old = ask(
+        tmp_path,
+        (10, 6, key),
+        (10, 6, key),
+        (
+            10,
+            6,
+            {"key_type": 2, "coordinator_keys": ["g:AAECAwQFBgcICQoLDA0ODw", "g:x:0", ":AAECAwQFBgcICQoLDA0ODw:0"]},
+        ),
+        (10, 5, key),
+    )
+    assert [one.error_code for one in first.coordinators] == [15]
+    assert [(one.error_code, one.node_id) for one in second.coordinators] == [(0, 1)]
+    assert [one.error_code for one in broken.coordinators] == [42, 42, 42]
+    assert [one.error_code for one in old.coordinators] == [42]
+
+
+def test_a_leader_epoch_that_is_not_the_current_one_is_told(tmp_path):
+    def fetch(epoch):
+        partition = {"partition": 0, "current_leader_epoch": epoch, "fetch_offset": 0, "partition_max_bytes": 1000}
+        return (1, 12, {"topics": [{"topic": "t", "partitions": [partition]}], "max_bytes": 1000})
+
+    _, current, unknown = ask(
+        tmp_path,
+        (19, 7, {"topics": [{"name": "t", "num_partitions": 1, "replication_factor": 1}]}),
+        fetch(0),
+        fetch(1),
+    )
+    assert current.responses[0].partitions[0].error_code == 0
+    assert unknown.responses[0].partitions[0].error_code == 75
+
+
+def test_a_fetch_session_is_never_begun_and_never_found(tmp_path):
+    begun, found = ask(tmp_path, (1, 12, {"session_id": 0, "session_epoch": 0}), (1, 12, {"session_id": 4}))
+    assert (begun.error_code, begun.session_id) == (0, 0)
+    assert found.error_code == 70
+
+
+def test_features_are_told_as_they_are_in_force(tmp_path):
+    (body,) = ask(tmp_path, (18, 4, {}))
+    assert [(one.name, one.max_version_level) for one in body.finalized_features] == [("share.version", 1)]
+    assert [(one.name, one.min_version, one.max_version) for one in body.supported_features] == [
+        ("share.version", 0, 1)
+    ]
+    assert {(one.api_key, one.min_version, one.max_version) for one in body.api_keys} == {
+        (api.key, api.first_version, api.last_version) for api in registered().values()
+    }
