@@ -1,0 +1,42 @@
+"""The features of the cluster."""
+
+import pytest
+
+from broker.errors import ConfigError
+from broker.features import choose, parse
+
+
+@pytest.mark.parametrize(
+    ("asked", "kept", "version", "outcome"),
+    [
+        ({}, {}, None, ("4.3", 1)),
+        ({"share.version": 2}, {}, None, ("4.4", 2)),
+        ({}, {"share.version": 2}, None, ("4.4", 2)),
+        ({}, {}, "4.4", ("4.4", 1)),
+        ({"share.version": 0}, {"share.version": 1}, None, ("4.3", 0)),
+    ],
+)
+def test_what_is_asked_for_comes_before_what_the_directory_has(asked, kept, version, outcome):
+    features = choose(asked, kept, version)
+    assert (features.kafka_version, features.share_version) == outcome
+
+
+@pytest.mark.parametrize(
+    ("asked", "kept", "version"),
+    [
+        ({"share.version": 2}, {}, "4.3"),
+        ({"share.version": 3}, {}, None),
+        ({}, {"share.version": 2}, "4.3"),
+        ({"kraft.version": 1}, {}, None),
+    ],
+)
+def test_levels_that_the_version_does_not_have_are_refused(asked, kept, version):
+    with pytest.raises(ConfigError):
+        choose(asked, kept, version)
+
+
+def test_levels_are_numbers():
+    assert parse(("share.version=2",)) == {"share.version": 2}
+    for text in ("share.version", "share.version=", "share.version=two", "share.version=-1"):
+        with pytest.raises(ConfigError, match="is no feature=level"):
+            parse((text,))
