@@ -4,15 +4,15 @@ from state_model.errors import SharelensError
 
 
 class BrokerError(SharelensError):
-    """Base of all of them."""
+    """Raised when the broker can't do what it was asked; the base of all below."""
 
 
 class ConfigError(BrokerError):
-    """Raised for a configuration that can't be used; the message names the key and what it takes."""
+    """Raised when a configuration can't be used; the message names the key and what it takes."""
 
 
 class DirectoryError(BrokerError):
-    """Raised for a log directory that this broker must not or can't use."""
+    """Raised when this broker must not or can't use a log directory."""
 
 
 class StorageError(BrokerError):
@@ -20,27 +20,27 @@ class StorageError(BrokerError):
 
 
 class CorruptBatchError(BrokerError):
-    """Raised for record batches that a client sent and that don't hold together (CORRUPT_MESSAGE)."""
+    """Raised when record batches that a client sent don't hold together (CORRUPT_MESSAGE)."""
 
 
 class InvalidRecordError(CorruptBatchError):
-    """Raised for batches that are whole and that a client must not send (INVALID_RECORD)."""
+    """Raised when batches are whole, but nothing that a client may send (INVALID_RECORD)."""
 
 
 class InvalidTimestampError(BrokerError):
-    """Raised for timestamps that the topic does not take (INVALID_TIMESTAMP)."""
+    """Raised when the topic does not take a batch's timestamps (INVALID_TIMESTAMP)."""
 
 
 class RecordListTooLargeError(BrokerError):
-    """Raised for a batch larger than a whole segment of the topic (RECORD_LIST_TOO_LARGE)."""
+    """Raised when a batch is larger than a whole segment of the topic (RECORD_LIST_TOO_LARGE)."""
 
 
 class RecordTooLargeError(BrokerError):
-    """Raised for a batch above max.message.bytes (MESSAGE_TOO_LARGE)."""
+    """Raised when a batch is above max.message.bytes (MESSAGE_TOO_LARGE)."""
 
 
 class OffsetOutOfRangeError(BrokerError):
-    """Raised for a read outside of the log (OFFSET_OUT_OF_RANGE)."""
+    """Raised when a read lies outside of the log (OFFSET_OUT_OF_RANGE)."""
 
 
 class OutOfOrderSequenceError(BrokerError):
@@ -48,15 +48,15 @@ class OutOfOrderSequenceError(BrokerError):
 
 
 class ProducerFencedError(BrokerError):
-    """Raised for a producer epoch older than one seen before (INVALID_PRODUCER_EPOCH)."""
+    """Raised when a producer's epoch is older than one seen before (INVALID_PRODUCER_EPOCH)."""
 
 
 class InvalidTransactionStateError(BrokerError):
-    """Raised for a write that does not fit the transaction that its producer has open (INVALID_TXN_STATE)."""
+    """Raised when a write does not fit the transaction that its producer has open (INVALID_TXN_STATE)."""
 
 
 class CoordinatorFencedError(BrokerError):
-    """Raised for a marker of an earlier transaction coordinator (TRANSACTION_COORDINATOR_FENCED)."""
+    """Raised when a marker comes from an earlier transaction coordinator (TRANSACTION_COORDINATOR_FENCED)."""
 
 
 class InvalidTopicError(BrokerError):
@@ -76,4 +76,4 @@ class InvalidPartitionsError(BrokerError):
 
 
 class FrameError(BrokerError):
-    """Raised for bytes on a connection that are no request; the connection is closed."""
+    """Raised when bytes on a connection are no request; the connection is closed."""
