@@ -76,9 +76,9 @@ def test_values_that_contradict_each_other_are_refused(given):
 
 
 def test_keys_of_a_real_broker_are_ignored_and_unknown_ones_told_apart():
-    settings = Settings({"num.network.threads": "3", "ssl.keystore.location": "/x", "num.partitons": "3"})
+    settings = Settings({"num.network.threads": "3", "ssl.keystore.location": "/x", "no.such.key": "3"})
     assert settings.given_keys.ignored == ("num.network.threads", "ssl.keystore.location")
-    assert settings.given_keys.unknown == ("num.partitons",)
+    assert settings.given_keys.unknown == ("no.such.key",)
 
 
 def test_changes_come_before_what_was_given_and_defaults_come_last():
