@@ -1,6 +1,6 @@
 """The broker put together: one function for each part, in the order in which they need each other."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -29,7 +29,7 @@ from broker.storage.local_log import Faults
 from broker.storage.log_config import LogConfig, log_config
 from broker.storage.log_manager import LogManager, LogManagerSettings
 from broker.storage.ownership import claim, ensure_meta
-from broker.timers import LoopTimers
+from broker.timers import StoppableTimers
 from state_model.group_schemas import GroupKind
 from state_model.rule_sets import RULE_SETS
 
@@ -40,12 +40,13 @@ MINUTE_MS = 60_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Options:
-    """What a start is told beside the configuration."""
+    """What a start is told beside the configuration; `make_id` gives the ids that are else random."""
 
     log_dir: Path
     listeners: Sequence[Listener]
     features: Mapping[str, int] = field(default_factory=dict)
     kafka_version: KafkaVersion | None = None
+    make_id: Callable[[], str] | None = None
 
 
 class Broker:
@@ -54,7 +55,9 @@ class Broker:
     Raises DirectoryError, StorageError or ConfigError when it can't be opened; nothing is locked then.
     """
 
-    def __init__(self, config: Settings, timers: LoopTimers, options: Options, *, faults: Faults | None = None) -> None:
+    def __init__(
+        self, config: Settings, timers: StoppableTimers, options: Options, *, faults: Faults | None = None
+    ) -> None:
         self.config = config
         self.timers = timers
         self.node_id = node_id(config)
@@ -63,9 +66,11 @@ class Broker:
         choose(options.features, {}, options.kafka_version)
         self._claim = claim(options.log_dir)
         try:
-            self.catalog = Catalog(options.log_dir, internal_topics=_internal_topics(config))
+            self.catalog = Catalog(options.log_dir, internal_topics=_internal_topics(config), make_id=options.make_id)
             self.features: Features = choose(options.features, self.catalog.features, options.kafka_version)
-            ensure_meta(options.log_dir, cluster_id=self.catalog.cluster_id, node_id=self.node_id)
+            ensure_meta(
+                options.log_dir, cluster_id=self.catalog.cluster_id, node_id=self.node_id, make_id=options.make_id
+            )
             if dict(self.features.levels) != dict(self.catalog.features):
                 self.catalog.set_features(self.features.levels)
             self._apply_dynamic_configs()
@@ -107,7 +112,16 @@ class Broker:
         return self._options.log_dir
 
     async def start(self) -> None:
-        """Read what the coordinators have in their logs, then serve clients. Raises ListenError."""
+        """Load, then serve clients. Raises ListenError."""
+        self.load()
+        for listener in self._options.listeners:
+            port = await self._server.listen(listener.host, listener.port)
+            if not self.addresses:
+                self.advertised = listener.advertised or (listener.host, port)
+            self.addresses.append((listener.host, port))
+
+    def load(self) -> None:
+        """Read what the coordinators have in their logs, set all timers."""
         replays = {GroupKind.CLASSIC: self.classic_groups.replay, GroupKind.SHARE: self.share_groups.replay}
         self.group_log.load(replays, self.classic_groups.offsets)
         self.classic_groups.start()
@@ -115,16 +129,15 @@ class Broker:
         self.offset_commits.start()
         self.transactions.start()
         self.share_coordinator.start()
-        for listener in self._options.listeners:
-            port = await self._server.listen(listener.host, listener.port)
-            if not self.addresses:
-                self.advertised = listener.advertised or (listener.host, port)
-            self.addresses.append((listener.host, port))
         self.logs.start()
 
     async def stop(self) -> None:
-        """Leave the clients, close the logs in order, unlock the directory. Raises StorageError."""
+        """Leave the clients, then close. Raises StorageError."""
         await self._server.stop()
+        self.close()
+
+    def close(self) -> None:
+        """Stop the timers, close the logs in order, unlock the directory. Raises StorageError."""
         self.timers.stop()
         try:
             self.logs.close()

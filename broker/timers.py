@@ -3,6 +3,16 @@
 import asyncio
 import time
 from collections.abc import Callable
+from typing import Protocol
+
+from broker.ports import Timers
+
+
+class StoppableTimers(Timers, Protocol):
+    """The timers that a broker is run with."""
+
+    def stop(self) -> None:
+        """Let no timer fire any more: the logs are about to be closed."""
 
 
 class LoopTimers:

@@ -86,16 +86,19 @@ class Catalog:
         *,
         cluster_id: str | None = None,
         internal_topics: Mapping[str, InternalTopic] = INTERNAL_TOPICS,
+        make_id: Callable[[], str] | None = None,
     ) -> None:
         """Read the file of a log directory, or begin one: with a cluster id of its own unless one is given.
 
+        make_id: gives the ids of topics and cluster, instead of random ones.
         Raises DirectoryError for a file that is not ours to read, StorageError.
         """
         self._path = directory / CATALOG_FILE
         self._internal_topics = internal_topics
+        self._make_id = make_id or new_id
         self._listeners: tuple[TopicListener, ...] = ()
         self._producer_id = self._producer_ids_end = 0
-        self._state = _State(cluster_id=cluster_id or new_id())
+        self._state = _State(cluster_id=cluster_id or self._make_id())
         self._by_id: dict[str, Topic] = {}
         if self._path.exists():
             self._set(_read(self._path))
@@ -174,7 +177,7 @@ class Catalog:
     def _create(self, name: str, partitions: int, configs: Mapping[str, str], *, is_internal: bool) -> Topic:
         self.check_name(name)
         self.check_partitions(name, partitions)
-        topic = Topic(name=name, topic_id=new_id(), partitions=partitions, is_internal=is_internal)
+        topic = Topic(name=name, topic_id=self._make_id(), partitions=partitions, is_internal=is_internal)
         self._change_topic(topic, configs)
         return topic
 

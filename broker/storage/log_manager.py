@@ -32,6 +32,7 @@ from kafka_log.text_files import (
     parse_partition_offsets,
     parse_topic_id,
 )
+from state_model.uuids import uuid_bytes
 
 CLEAN_SHUTDOWN_FILE: Final = ".kafka_cleanshutdown"
 RECOVERY_POINT_CHECKPOINT: Final = "recovery-point-offset-checkpoint"
@@ -184,7 +185,7 @@ class LogManager:
             if log is not None:
                 self._remove(log)
                 with storage_errors(f"{log.directory} can't be deleted"):
-                    aside = self._set_aside(log.directory, "delete")
+                    aside = self._set_aside(log.directory, "delete", uuid_bytes(log.topic_id).hex())
                 self._timers.after_ms(log.config.file_delete_delay_ms, partial(_remove_tree, aside))
 
     def _was_closed(self) -> bool:
@@ -233,11 +234,11 @@ class LogManager:
             if folder.name.endswith("-delete"):
                 _remove_tree(folder)
             elif match is not None and not _belongs(folder, topics.get(match["topic"]), int(match["partition"])):
-                aside = self._set_aside(folder, "stray")
+                aside = self._set_aside(folder, "stray", uuid.uuid4().hex)
                 _LOG.warning("%s is no partition of the catalogue: kept as %s", folder, aside.name)
 
-    def _set_aside(self, folder: Path, suffix: str) -> Path:
-        ending = f".{uuid.uuid4().hex}-{suffix}"
+    def _set_aside(self, folder: Path, suffix: str, unique: str) -> Path:
+        ending = f".{unique}-{suffix}"
         return folder.rename(folder.with_name(folder.name[: _MAX_FOLDER_CHARACTERS - len(ending)] + ending))
 
     def _read_checkpoint(self, name: str) -> PartitionOffsets:

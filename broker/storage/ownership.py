@@ -8,7 +8,7 @@ import fcntl
 import json
 import os
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -114,8 +114,8 @@ def _lock(directory: Path) -> int:
     return descriptor
 
 
-def ensure_meta(directory: Path, *, cluster_id: str, node_id: int) -> str:
-    """Write meta.properties (version 1, as Kafka 4 does) or compare it; the directory id.
+def ensure_meta(directory: Path, *, cluster_id: str, node_id: int, make_id: Callable[[], str] | None = None) -> str:
+    """Write meta.properties (version 1, as Kafka 4 does) or compare it; the directory id, random or `make_id`'s.
 
     Raises DirectoryError when it names another cluster or node, StorageError.
     """
@@ -129,7 +129,7 @@ def ensure_meta(directory: Path, *, cluster_id: str, node_id: int) -> str:
             if found.get(name) != value:
                 raise DirectoryError(f"{path} has {name}={found.get(name)}, this broker is {value}: set {name} to that")
         return found.get("directory.id", "")
-    directory_id = new_id()
+    directory_id = (make_id or new_id)()
     lines = [f"cluster.id={cluster_id}", f"directory.id={directory_id}", f"node.id={node_id}", "version=1", ""]
     replace_file(path, "\n".join(lines), durable=True)
     return directory_id
