@@ -27,7 +27,7 @@ from kafka_log.layout import scan_log_directory
 from kafka_log.union import unite
 from state_model.columnar import record_kernels, replay
 from state_model.columnar.decode import decode_share_records
-from tools.kafka_tools import ToolUnavailableError
+from tools.kept_jars import ToolUnavailableError
 
 SECTIONS = ("kernels", "pipeline", "increment", "questions")
 SHAPES = ("hot", "cool")

@@ -11,7 +11,8 @@ from pathlib import Path
 from bench.log_files import STATE_TOPIC
 from jobs.java import find_java
 from state_model.errors import SharelensError
-from tools.kafka_tools import ToolUnavailableError, fetch_tools
+from tools.kafka_tools import fetch_tools
+from tools.kept_jars import ToolUnavailableError
 
 MAIN_CLASS = "org.apache.kafka.tools.DumpLogSegments"
 DUMP_TIMEOUT_S = 3600

@@ -4,7 +4,7 @@ import pytest
 
 from bench import dump_log_segments as tool
 from bench.generate import generate
-from tools.kafka_tools import ToolUnavailableError
+from tools.kept_jars import ToolUnavailableError
 
 
 @pytest.fixture

@@ -1,0 +1,48 @@
+"""Jars that tests and benchmarks need beside Spark's own: fetched once from the public Maven repository, and kept."""
+
+import shutil
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+
+from jobs.jars import reason, resolve
+from jobs.places import keep_folder
+from state_model.errors import SharelensError
+
+
+class ToolUnavailableError(SharelensError):
+    """Raised when jars are not there and could not be fetched."""
+
+
+def kept_folder(name: str) -> Path:
+    """Where jars are kept under a name."""
+    return keep_folder() / name
+
+
+def kept_jars(name: str, packages: Sequence[tuple[str, Sequence[str]]], jars: Sequence[str]) -> Path:
+    """The folder with these jars; when one is missing, all that the packages resolve to are fetched first.
+
+    packages: coordinates as Spark's resolver takes them, several joined by commas, and the groups and artifacts to
+        leave out of what they depend on.
+    jars: as that resolver names them, GROUP_ARTIFACT-VERSION.jar.
+
+    Raises:
+        ToolUnavailableError: without them and without a way to get them; the message is one line.
+    """
+    folder = kept_folder(name)
+    if missing_in(folder, jars):
+        with tempfile.TemporaryDirectory(prefix="sharelens-jars-") as scratch:
+            report = [resolve(package, Path(scratch), excluded) for package, excluded in packages]
+            fetched = Path(scratch) / "jars"
+            missing = missing_in(fetched, jars)
+            if missing:
+                raise ToolUnavailableError(f"{', '.join(missing)} could not be fetched: {reason(''.join(report))}")
+            folder.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            shutil.rmtree(folder, ignore_errors=True)
+            shutil.copytree(fetched, folder)
+    return folder
+
+
+def missing_in(folder: Path, jars: Sequence[str]) -> list[str]:
+    """The jars that a folder lacks."""
+    return [jar for jar in jars if not (folder / jar).is_file()]
