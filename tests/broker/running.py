@@ -89,7 +89,7 @@ def start(log_dir: Path, *options: str, listen: str = "127.0.0.1:0", **settings:
     line = _first_line(process)
     if not line.startswith(READY):
         process.kill()
-        process.wait(STOP_TIMEOUT_S)
+        process.communicate(timeout=STOP_TIMEOUT_S)
         raise AssertionError(f"the broker did not start: {line!r} {problems.read_text()[-2000:]}")
     bootstrap = line.removeprefix(READY).split()[0].split(",")[0]
     return RunningBroker(
