@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from kio.schema.errors import ErrorCode
 
@@ -11,6 +11,9 @@ from broker.coordinators.classic_groups import JoinRequest, MemberCall
 from broker.protocol.api_keys import ApiKey
 from broker.protocol.messages import milliseconds
 from broker.protocol.registry import Answer, RequestContext, handles
+
+if TYPE_CHECKING:
+    from broker.broker import Broker
 
 Waited = TypeVar("Waited")
 _NULLABLE_PROTOCOL_NAME_VERSION = 7
@@ -21,7 +24,7 @@ _NOT_FOUND_VERSION = 6
 
 
 @handles(ApiKey.JOIN_GROUP, (0, 9))
-def join_group(broker: Any, request: Any, context: RequestContext) -> Answer | Awaitable[Answer]:
+def join_group(broker: "Broker", request: Any, context: RequestContext) -> Answer | Awaitable[Answer]:
     """Answered when the generation that the member joins is complete."""
     version = context.api_version
     session_timeout_ms = milliseconds(request.session_timeout)
@@ -64,7 +67,7 @@ def join_group(broker: Any, request: Any, context: RequestContext) -> Answer | A
 
 
 @handles(ApiKey.SYNC_GROUP, (0, 5))
-def sync_group(broker: Any, request: Any, context: RequestContext) -> Answer | Awaitable[Answer]:
+def sync_group(broker: "Broker", request: Any, context: RequestContext) -> Answer | Awaitable[Answer]:
     """Answered when the leader has shared out the work."""
     assignments = {one.member_id: bytes(one.assignment) for one in request.assignments}
 
@@ -89,13 +92,13 @@ def sync_group(broker: Any, request: Any, context: RequestContext) -> Answer | A
 
 
 @handles(ApiKey.HEARTBEAT, (0, 4))
-def heartbeat(broker: Any, request: Any, context: RequestContext) -> Answer:
+def heartbeat(broker: "Broker", request: Any, context: RequestContext) -> Answer:
     """Answered at once."""
     return {"error_code": broker.classic_groups.heartbeat(member_call(request, request.generation_id))}
 
 
 @handles(ApiKey.LEAVE_GROUP, (0, 5))
-def leave_group(broker: Any, request: Any, context: RequestContext) -> Answer:
+def leave_group(broker: "Broker", request: Any, context: RequestContext) -> Answer:
     """One member up to version 2, then several, each with its code."""
     groups = broker.classic_groups
     if context.api_version < _MEMBERS_VERSION:
@@ -114,12 +117,12 @@ def leave_group(broker: Any, request: Any, context: RequestContext) -> Answer:
 
 
 @handles(ApiKey.DESCRIBE_GROUPS, (0, 6))
-def describe_groups(broker: Any, request: Any, context: RequestContext) -> Answer:
+def describe_groups(broker: "Broker", request: Any, context: RequestContext) -> Answer:
     """A group that is not there is dead, and from version 6 on an error."""
     return {"groups": [_described(broker, group_id, context.api_version) for group_id in request.groups]}
 
 
-def _described(broker: Any, group_id: str, version: int) -> Mapping[str, Any]:
+def _described(broker: "Broker", group_id: str, version: int) -> Mapping[str, Any]:
     group: ClassicGroup | None = broker.classic_groups.get(group_id)
     if group is None:
         is_error = version >= _NOT_FOUND_VERSION

@@ -1,7 +1,7 @@
 """Committed offsets: OffsetCommit, OffsetFetch, TxnOffsetCommit."""
 
 from collections.abc import Iterable, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from kio.schema.errors import ErrorCode
 
@@ -14,6 +14,9 @@ from broker.protocol.messages import topic_id_text
 from broker.protocol.registry import Answer, RequestContext, handles
 from state_model.group_schemas import GroupKind
 
+if TYPE_CHECKING:
+    from broker.broker import Broker
+
 _TOPIC_ID_VERSION = 10
 _BATCHED_VERSION = 8
 _NO_TOP_ERROR_VERSION = 1
@@ -21,7 +24,7 @@ _NO_OFFSET = CommittedOffset(offset=-1)
 
 
 @handles(ApiKey.OFFSET_COMMIT, (2, 10))
-def offset_commit(broker: Any, request: Any, context: RequestContext) -> Answer:
+def offset_commit(broker: "Broker", request: Any, context: RequestContext) -> Answer:
     """Topics by name, from version 10 on by id; what does not exist is refused, the rest is committed together."""
     call = member_call(request, request.generation_id_or_member_epoch)
     has_ids = context.api_version >= _TOPIC_ID_VERSION
@@ -31,7 +34,7 @@ def offset_commit(broker: Any, request: Any, context: RequestContext) -> Answer:
 
 
 @handles(ApiKey.TXN_OFFSET_COMMIT, (0, 4))
-def txn_offset_commit(broker: Any, request: Any, context: RequestContext) -> Answer:
+def txn_offset_commit(broker: "Broker", request: Any, context: RequestContext) -> Answer:
     """Offsets that count when the transaction commits; the group must have been added to it."""
     offsets = _existing(broker, request.topics, has_ids=False, is_transactional=True)
     partition = TopicPartition(GROUP_TOPIC, broker.group_log.partition_for(request.group_id))
@@ -48,7 +51,7 @@ def txn_offset_commit(broker: Any, request: Any, context: RequestContext) -> Ans
 
 
 def _existing(
-    broker: Any, topics: Iterable[Any], *, has_ids: bool, is_transactional: bool = False
+    broker: "Broker", topics: Iterable[Any], *, has_ids: bool, is_transactional: bool = False
 ) -> dict[TopicPartition, CommittedOffset]:
     """The offsets of partitions that there are. Transactional commits keep no topic id."""
     now_ms = broker.timers.now_ms()
@@ -68,7 +71,7 @@ def _existing(
 
 
 def _commit_answers(
-    broker: Any, topics: Iterable[Any], codes: Mapping[TopicPartition, ErrorCode], *, has_ids: bool
+    broker: "Broker", topics: Iterable[Any], codes: Mapping[TopicPartition, ErrorCode], *, has_ids: bool
 ) -> list[Answer]:
     missing = ErrorCode.unknown_topic_id if has_ids else ErrorCode.unknown_topic_or_partition
     answers: list[Answer] = []
@@ -92,7 +95,7 @@ def _commit_answers(
 
 
 @handles(ApiKey.OFFSET_FETCH, (1, 10))
-def offset_fetch(broker: Any, request: Any, context: RequestContext) -> Answer:
+def offset_fetch(broker: "Broker", request: Any, context: RequestContext) -> Answer:
     """What groups committed; a partition without an offset has -1. From version 8 on of several groups."""
     is_stable = getattr(request, "require_stable", False)
     if context.api_version >= _BATCHED_VERSION:
@@ -108,7 +111,7 @@ def offset_fetch(broker: Any, request: Any, context: RequestContext) -> Answer:
     return {"error_code": fetched["error_code"], "topics": fetched["topics"]}
 
 
-def _is_foreign(broker: Any, group_id: str) -> bool:
+def _is_foreign(broker: "Broker", group_id: str) -> bool:
     return broker.group_log.ids.kind(group_id) not in (None, GroupKind.CLASSIC)
 
 
@@ -118,7 +121,7 @@ def _refused(topic: Any, error: ErrorCode) -> Answer:
 
 
 def _fetched(
-    broker: Any, group_id: str, topics: Iterable[Any] | None, *, is_stable: bool, has_ids: bool
+    broker: "Broker", group_id: str, topics: Iterable[Any] | None, *, is_stable: bool, has_ids: bool
 ) -> dict[str, Any]:
     if broker.group_log.ids.kind(group_id) not in (None, GroupKind.CLASSIC):
         return {"group_id": group_id, "error_code": ErrorCode.group_id_not_found, "topics": []}
@@ -148,7 +151,7 @@ def _fetched_partition(partition: int, committed: CommittedOffset, error: ErrorC
 
 
 def _asked(
-    broker: Any, group_id: str, topics: Iterable[Any] | None, *, has_ids: bool
+    broker: "Broker", group_id: str, topics: Iterable[Any] | None, *, has_ids: bool
 ) -> Iterable[tuple[Answer, str | None, list[int]]]:
     """How to name each topic in the answer, its name (None: no topic has the id), its partitions. Null asks for all."""
     if topics is not None:
@@ -169,7 +172,7 @@ def _asked(
             yield {"topic_id": topic.topic_id}, name, partitions
 
 
-def _topic(broker: Any, asked: Any, *, has_ids: bool) -> Topic | None:
+def _topic(broker: "Broker", asked: Any, *, has_ids: bool) -> Topic | None:
     if not has_ids:
         found: Topic | None = broker.catalog.by_name(asked.name)
         return found

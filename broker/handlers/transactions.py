@@ -3,7 +3,7 @@
 AddPartitionsToTxn ends at version 3, EndTxn at 4: later ones belong to transaction.version 2, which is not finalized.
 """
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from kio.schema.errors import ErrorCode
 
@@ -13,12 +13,15 @@ from broker.protocol.api_keys import ApiKey
 from broker.protocol.messages import milliseconds
 from broker.protocol.registry import Answer, RequestContext, handles
 
+if TYPE_CHECKING:
+    from broker.broker import Broker
+
 _FENCED_VERSION_INIT = 4
 _FENCED_VERSION = 2
 
 
 @handles(ApiKey.INIT_PRODUCER_ID, (0, 5))
-def init_producer_id(broker: Any, request: Any, context: RequestContext) -> Answer:
+def init_producer_id(broker: "Broker", request: Any, context: RequestContext) -> Answer:
     """A producer id and epoch, for an idempotent or a transactional producer."""
     answer = broker.transactions.init_producer_id(
         request.transactional_id,
@@ -34,7 +37,7 @@ def init_producer_id(broker: Any, request: Any, context: RequestContext) -> Answ
 
 
 @handles(ApiKey.ADD_PARTITIONS_TO_TXN, (0, 3))
-def add_partitions_to_txn(broker: Any, request: Any, context: RequestContext) -> Answer:
+def add_partitions_to_txn(broker: "Broker", request: Any, context: RequestContext) -> Answer:
     """All partitions are added, or none: beside one that does not exist the others are not attempted."""
     topics = [(topic.name, list(topic.partitions)) for topic in request.v3_and_below_topics]
     missing = {
@@ -71,7 +74,7 @@ def add_partitions_to_txn(broker: Any, request: Any, context: RequestContext) ->
 
 
 @handles(ApiKey.ADD_OFFSETS_TO_TXN, (0, 4))
-def add_offsets_to_txn(broker: Any, request: Any, context: RequestContext) -> Answer:
+def add_offsets_to_txn(broker: "Broker", request: Any, context: RequestContext) -> Answer:
     """The partition that holds the group's offsets becomes part of the transaction."""
     error = broker.transactions.add_partitions(
         request.transactional_id,
@@ -83,7 +86,7 @@ def add_offsets_to_txn(broker: Any, request: Any, context: RequestContext) -> An
 
 
 @handles(ApiKey.END_TXN, (0, 4))
-def end_txn(broker: Any, request: Any, context: RequestContext) -> Answer:
+def end_txn(broker: "Broker", request: Any, context: RequestContext) -> Answer:
     """Commit or abort."""
     error = broker.transactions.end(
         request.transactional_id, request.producer_id, request.producer_epoch, is_commit=request.committed
