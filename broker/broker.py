@@ -18,6 +18,7 @@ from broker.coordinators.transaction_log import TransactionLog
 from broker.coordinators.transactions import Transactions, TransactionSettings
 from broker.errors import ConfigError
 from broker.features import Features, KafkaVersion, choose
+from broker.metrics import BrokerMetrics
 from broker.ports import Topic
 from broker.protocol.dispatch import Dispatcher
 from broker.protocol.registry import registered
@@ -62,6 +63,7 @@ class Broker:
         self.timers = timers
         self.node_id = node_id(config)
         self._options = options
+        self.metrics = BrokerMetrics()
         # What can be known to be wrong is said before a directory is made.
         choose(options.features, {}, options.kafka_version)
         self._claim = claim(options.log_dir)
@@ -335,7 +337,7 @@ def _share_coordinator(broker: Broker) -> ShareCoordinator:
         prune_interval_ms=config.integer("share.coordinator.state.topic.prune.interval.ms"),
         cold_snapshot_interval_ms=config.integer("share.coordinator.cold.partition.snapshot.interval.ms"),
     )
-    return ShareCoordinator(broker.catalog, broker.logs, broker.timers, settings)
+    return ShareCoordinator(broker.catalog, broker.logs, broker.timers, settings, broker.metrics)
 
 
 def _share_groups(broker: Broker) -> ShareGroups:
@@ -351,6 +353,7 @@ def _share_groups(broker: Broker) -> ShareGroups:
         timers=broker.timers,
         group_settings=broker.group_settings,
         settings=settings,
+        metrics=broker.metrics,
     )
 
 
@@ -370,4 +373,5 @@ def _share_partitions(broker: Broker) -> SharePartitions:
         timers=broker.timers,
         dead_letters=dead_letters,
         max_sessions=broker.config.integer("group.share.max.share.sessions"),
+        metrics=broker.metrics,
     )

@@ -6,7 +6,8 @@ import logging
 import resource
 import signal
 import sys
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
 
 from broker.config.settings import Settings
 
@@ -15,33 +16,66 @@ sys.modules.setdefault("hypothesis", None)  # type: ignore[arg-type]
 
 import broker.handlers.all  # noqa: E402, F401  (registers them)
 from broker.broker import Broker, Options  # noqa: E402
+from broker.metrics import IdleSelector  # noqa: E402
 from broker.timers import LoopTimers  # noqa: E402
 
+Ready = Callable[[Broker, tuple[str, int] | None], None]
+"""Called once when clients can connect, with the address of the metrics if they are served."""
 
-def run(config: Settings, options: Options, ready: Callable[[Broker], None]) -> None:
-    """Serve until SIGTERM or SIGINT; `ready` is called once when clients can connect.
+
+def run(config: Settings, options: Options, ready: Ready, *, metrics_port: int | None = None) -> None:
+    """Serve until SIGTERM or SIGINT.
+
+    Args:
+        metrics_port: where metrics are served on the loopback address, 0 for any port; None: nowhere.
 
     Raises:
         BrokerError: it can't start, or could not close its logs.
     """
     logging.basicConfig(stream=sys.stderr, level=logging.WARNING, format="%(asctime)s %(levelname)s %(message)s")
     _allow_many_files()
-    asyncio.run(_serve(config, options, ready))
+    idle = None if metrics_port is None else IdleSelector()
+    with asyncio.Runner(loop_factory=lambda: asyncio.SelectorEventLoop(idle)) as runner:
+        runner.run(_serve(config, options, ready, metrics_port, idle))
 
 
-async def _serve(config: Settings, options: Options, ready: Callable[[Broker], None]) -> None:
+async def _serve(
+    config: Settings, options: Options, ready: Ready, metrics_port: int | None, idle: IdleSelector | None
+) -> None:
     loop = asyncio.get_running_loop()
     stop = asyncio.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stop.set)
     served = Broker(config, LoopTimers(loop), options)
     await served.start()
-    # What was loaded so far stays: no need to look at it again and again.
-    gc.collect()
-    gc.freeze()
-    ready(served)
-    await stop.wait()
-    await served.stop()
+    try:
+        async with _metrics(served, metrics_port, idle) as metrics_address:
+            # What was loaded so far stays: no need to look at it again and again.
+            gc.collect()
+            gc.freeze()
+            ready(served, metrics_address)
+            await stop.wait()
+    finally:
+        await served.stop()
+
+
+@asynccontextmanager
+async def _metrics(
+    served: Broker, port: int | None, idle: IdleSelector | None
+) -> AsyncIterator[tuple[str, int] | None]:
+    """Serve the metrics of a broker while the block runs; their address, None when nobody asked for them."""
+    if port is None:
+        yield None
+        return
+    # Nobody else pays the time and memory of prometheus_client.
+    from broker.metrics_endpoint import HOST, KafkaCollector, MetricsEndpoint
+
+    endpoint = MetricsEndpoint(KafkaCollector(served.metrics, served.share_groups, served.catalog, idle))
+    bound = await endpoint.listen(port)
+    try:
+        yield HOST, bound
+    finally:
+        endpoint.close()
 
 
 def _allow_many_files() -> None:

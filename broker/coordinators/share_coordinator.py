@@ -11,6 +11,7 @@ from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 
 from broker.errors import BrokerError, RecordTooLargeError, StorageError
+from broker.metrics import BrokerMetrics
 from broker.ports import Log, Logs, Record, Timers, Topics
 from broker.storage import record_batch
 from state_model import answers, coordinator
@@ -71,7 +72,15 @@ class _StatePartition:
 class ShareCoordinator:
     """Keeps the state of all share partitions (broker.ports.Persister)."""
 
-    def __init__(self, topics: Topics, logs: Logs, timers: Timers, settings: ShareCoordinatorSettings) -> None:
+    def __init__(
+        self,
+        topics: Topics,
+        logs: Logs,
+        timers: Timers,
+        settings: ShareCoordinatorSettings,
+        metrics: BrokerMetrics | None = None,
+    ) -> None:
+        self._metrics = metrics or BrokerMetrics()
         self._topics = topics
         self._logs = logs
         self._timers = timers
@@ -125,6 +134,13 @@ class ShareCoordinator:
 
     def write(self, key: SharePartitionKey, request: WriteRequest) -> ErrorCode:
         """WriteShareGroupState."""
+        timing = self._metrics.state_write
+        begun_s = timing.clock()
+        error = self._write(key, request)
+        timing.took(begun_s)
+        return error
+
+    def _write(self, key: SharePartitionKey, request: WriteRequest) -> ErrorCode:
         partition = self._loaded(self._index_of(key))
         if partition is None:
             return ErrorCode.NOT_COORDINATOR
@@ -237,7 +253,10 @@ class ShareCoordinator:
         log = self._logs.get(STATE_TOPIC, index)
         if log is None:
             return None
+        timing = self._metrics.state_partition_load
+        begun_s = timing.clock()
         partition = self._partitions[index] = self._load(log)
+        timing.took(begun_s)
         return partition
 
     def _load(self, log: Log) -> _StatePartition | None:

@@ -17,6 +17,7 @@ from broker.coordinators.member_timers import MemberTimers
 from broker.coordinators.share_group import GroupError, NamedPartitions, ShareGroup, StatePartitions, apply
 from broker.coordinators.share_membership import JOINING, Beat, Heartbeat, Membership, unknown_member
 from broker.errors import RecordTooLargeError, StorageError
+from broker.metrics import BrokerMetrics
 from broker.ports import GroupSettings, Persister, Timers, Topics
 from state_model import answers
 from state_model.group_records import GroupRecord, encode_record
@@ -62,7 +63,9 @@ class ShareGroups:
         timers: Timers,
         group_settings: GroupSettings,
         settings: ShareGroupCoordinatorSettings,
+        metrics: BrokerMetrics | None = None,
     ) -> None:
+        self._metrics = metrics or BrokerMetrics()
         self._log = log
         self._topics = topics
         self._persister = persister
@@ -133,6 +136,7 @@ class ShareGroups:
         )
         starts = self._start_offsets(group, beat.initializing)
         self.commit(group_id, beat.records)
+        self._metrics.share_group_rebalances += beat.group_epoch > group.epoch
         self._stale.discard(group_id)
         self._restart_session(group_id, request.member_id)
         if beat.initializing:

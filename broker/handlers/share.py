@@ -175,6 +175,7 @@ def _acknowledge(exchange: _Exchange, request: Any, version: int) -> None:
     """Take the acknowledgements of all partitions; each partition's stand or fall together."""
     shares = exchange.server.share_partitions
     last_type = _LAST_TYPE[version]
+    has_any = False
     may_renew = getattr(request, "is_renew_ack", False)
     if may_renew:
         may_renew = shares.settings(exchange.group_id).renew_acknowledge_enable
@@ -183,6 +184,7 @@ def _acknowledge(exchange: _Exchange, request: Any, version: int) -> None:
         for part in topic.partitions:
             if not part.acknowledgement_batches:
                 continue
+            has_any = True
             place = (topic_id, part.partition_index)
             batches = _batches(part.acknowledgement_batches)
             exchange.acknowledged[place] = (
@@ -192,6 +194,7 @@ def _acknowledge(exchange: _Exchange, request: Any, version: int) -> None:
                     share_partition_key(exchange.group_id, place), exchange.session.member_id, batches
                 )
             )
+    shares.metrics.share_acknowledgements += has_any
 
 
 def _batches(batches: Sequence[Any]) -> list[AcknowledgementBatch]:

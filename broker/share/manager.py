@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 from broker.errors import CorruptBatchError, StorageError
+from broker.metrics import BrokerMetrics
 from broker.ports import DeadLetterSink, GroupSettings, Log, Logs, Persister, Timers, Topics
 from broker.share.acknowledgement import AcknowledgementBatch
 from broker.share.acquisition import AcquireMode
@@ -57,6 +58,7 @@ class SharePartitions:
     Args:
         persister: the share coordinator. settings: the configuration of each group, as it is when asked.
         dead_letters: where given-up records go; None when there is no such thing.
+        metrics: counts what happens.
     """
 
     def __init__(
@@ -69,7 +71,9 @@ class SharePartitions:
         timers: Timers,
         dead_letters: DeadLetterSink | None = None,
         max_sessions: int = MAX_SESSIONS,
+        metrics: BrokerMetrics | None = None,
     ) -> None:
+        self.metrics = metrics or BrokerMetrics()
         self.sessions = ShareSessions(max_sessions)
         self.settings = settings
         self._logs = logs
@@ -124,7 +128,10 @@ class SharePartitions:
         partition = self._partitions.get(key)
         if partition is None:
             return ShareErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-        return partition.acknowledge(member_id, batches)
+        error = partition.acknowledge(member_id, batches)
+        if error is ShareErrorCode.NONE:
+            self.metrics.acknowledged(batches)
+        return error
 
     def place_error(self, place: TopicIdPartition) -> ShareErrorCode:
         """Whether a topic and a partition of it exist."""
@@ -226,6 +233,8 @@ class SharePartitions:
         return self._make(key, log)
 
     def _make(self, key: SharePartitionKey, log: Log) -> SharePartition | ShareErrorCode:
+        load = self.metrics.share_partition_load
+        begun_s = load.clock()
         partition = SharePartition(
             key,
             leader_epoch=log.leader_epoch,
@@ -240,6 +249,7 @@ class SharePartitions:
         error = partition.initialize()
         if error is not ShareErrorCode.NONE:
             return error
+        load.took(begun_s)
         self._partitions[key] = partition
         self._groups.setdefault(key.group_id, {})[key] = partition
         self._ends[key] = log.subscribe(lambda: self._wake(partition))

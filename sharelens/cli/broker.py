@@ -54,6 +54,11 @@ def broker_group() -> None:
     help="Whose rules to follow  [default: what share.version asks for]",
 )
 @click.option("--allow-remote", is_flag=True, help="Listen on addresses that other machines can reach.")
+@click.option(
+    "--metrics-port",
+    type=click.IntRange(0, 65535),
+    help="Serve metrics for Prometheus at http://127.0.0.1:PORT/metrics; 0 picks one  [default: not served]",
+)
 def start(
     listen: str | None,
     log_dir: Path | None,
@@ -62,6 +67,7 @@ def start(
     features: tuple[str, ...],
     kafka_version: str | None,
     allow_remote: bool,
+    metrics_port: int | None,
 ) -> None:
     """Runs the broker until SIGTERM; prints one line when clients can connect."""
     try:
@@ -80,7 +86,7 @@ def start(
         features=parse(features),
         kafka_version="4.4" if kafka_version == "4.4" else "4.3" if kafka_version == "4.3" else None,
     )
-    process.run(settings, options, _ready)
+    process.run(settings, options, _ready, metrics_port=metrics_port)
 
 
 def _tell_of_keys(settings: "Settings") -> None:
@@ -94,9 +100,10 @@ def _tell_of_keys(settings: "Settings") -> None:
         say(f"sharelens: unknown configuration {key}")
 
 
-def _ready(served: "Broker") -> None:
+def _ready(served: "Broker", metrics_address: tuple[str, int] | None) -> None:
     addresses = ",".join(f"{host}:{port}" for host, port in served.addresses)
-    tell(f"ready: {addresses} cluster={served.cluster_id} log-dir={served.log_dir}")
+    metrics = "" if metrics_address is None else " metrics={}:{}".format(*metrics_address)
+    tell(f"ready: {addresses} cluster={served.cluster_id} log-dir={served.log_dir}{metrics}")
     sys.stdout.flush()
 
 

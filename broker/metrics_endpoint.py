@@ -1,0 +1,161 @@
+"""The metrics for Prometheus: GET /metrics on the loopback address, in the broker's own loop.
+
+Names are those of Kafka's MBeans in Prometheus' spelling; docs/reference/broker-metrics.md has the mapping. A rate is
+told as the counter it comes from. Only a broker that is asked for its metrics loads this module.
+"""
+
+import asyncio
+from collections.abc import Iterator
+
+from prometheus_client import CONTENT_TYPE_LATEST, CollectorRegistry, generate_latest
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric, SummaryMetricFamily
+from prometheus_client.registry import Collector
+
+from broker.coordinators.share_coordinator import STATE_TOPIC
+from broker.coordinators.share_groups import ShareGroups
+from broker.metrics import BrokerMetrics, IdleSelector, Timing
+from broker.ports import Topics
+from broker.protocol.server import ListenError
+from broker.share.acknowledgement import AcknowledgeType
+
+HOST = "127.0.0.1"
+PATHS = ("/", "/metrics")
+REQUEST_BYTES_MAX = 8192
+REQUEST_TIMEOUT_S = 5.0
+CLIENTS_MAX = 16
+
+_GROUPS = "kafka_server_group_coordinator_metrics"
+_SHARE = "kafka_server_share_group_metrics"
+_STATE = "kafka_server_share_coordinator_metrics"
+_STATES = ("Empty", "Stable", "Dead")
+_TYPES = (AcknowledgeType.ACCEPT, AcknowledgeType.RELEASE, AcknowledgeType.REJECT, AcknowledgeType.RENEW)
+
+
+class KafkaCollector(Collector):
+    """Makes samples of the numbers as they are when asked."""
+
+    def __init__(
+        self, metrics: BrokerMetrics, groups: ShareGroups, topics: Topics, idle: IdleSelector | None = None
+    ) -> None:
+        self._metrics = metrics
+        self._groups = groups
+        self._topics = topics
+        self._idle = idle
+
+    def collect(self) -> Iterator[Metric]:
+        """All families."""
+        yield from self._group_coordinator()
+        yield from self._share_groups()
+        yield from self._share_coordinator()
+
+    def _group_coordinator(self) -> Iterator[Metric]:
+        states = [group.state for group in self._groups]
+        yield _gauge(f"{_GROUPS}_group_count", "Share groups.", len(states), protocol="share")
+        by_state = GaugeMetricFamily(
+            f"{_GROUPS}_share_group_count", "Share groups in a state.", labels=("protocol", "state")
+        )
+        for state in _STATES:
+            by_state.add_metric(("share", state), states.count(state))
+        yield by_state
+        rebalances = CounterMetricFamily(f"{_GROUPS}_rebalance", "Rebalances of share groups.", labels=("protocol",))
+        rebalances.add_metric(("share",), self._metrics.share_group_rebalances)
+        yield rebalances
+
+    def _share_groups(self) -> Iterator[Metric]:
+        metrics = self._metrics
+        yield CounterMetricFamily(
+            f"{_SHARE}_share_acknowledgement", "Requests with acknowledgements.", metrics.share_acknowledgements
+        )
+        records = CounterMetricFamily(
+            f"{_SHARE}_record_acknowledgement", "Acknowledged records by type.", labels=("ack_type",)
+        )
+        for kind in _TYPES:
+            records.add_metric((kind.name.capitalize(),), metrics.acknowledged_records[kind])
+        yield records
+        yield from _timing(f"{_SHARE}_partition_load_time", "Loading a share partition.", metrics.share_partition_load)
+
+    def _share_coordinator(self) -> Iterator[Metric]:
+        metrics = self._metrics
+        topic = self._topics.by_name(STATE_TOPIC)
+        count = 0 if topic is None else topic.partitions
+        yield _gauge(f"{_STATE}_num_partitions", f"Partitions of {STATE_TOPIC}.", count)
+        yield CounterMetricFamily(f"{_STATE}_write", "WriteShareGroupState calls.", metrics.state_write.count)
+        yield from _timing(f"{_STATE}_write_latency", "A WriteShareGroupState call.", metrics.state_write)
+        load = metrics.state_partition_load
+        yield from _timing(f"{_STATE}_partition_load_time", f"Loading a partition of {STATE_TOPIC}.", load)
+        if self._idle is not None:
+            ratios, idle = self._idle.ratios(), f"{_STATE}_thread_idle_ratio"
+            yield _gauge(f"{idle}_avg", "Idle part of the broker's one thread.", sum(ratios) / len(ratios))
+            yield _gauge(f"{idle}_min", "Least idle part in ten seconds of the last minute.", min(ratios))
+
+
+def _gauge(name: str, text: str, value: float, **labels: str) -> Metric:
+    family = GaugeMetricFamily(name, text, labels=tuple(labels))
+    family.add_metric(tuple(labels.values()), value)
+    return family
+
+
+def _timing(name: str, text: str, timing: Timing) -> Iterator[Metric]:
+    """Sum and count, whose quotient is Kafka's average, and the maximum since the start."""
+    yield SummaryMetricFamily(f"{name}_ms", f"{text} Milliseconds.", timing.count, timing.sum_s * 1000)
+    yield _gauge(f"{name}_max_ms", f"{text} Milliseconds at most since the start.", timing.max_s * 1000)
+
+
+class MetricsEndpoint:
+    """Answers GET /metrics; everything else is refused, and a client that says too much or too little is left."""
+
+    def __init__(self, collector: Collector) -> None:
+        self._registry = CollectorRegistry()
+        self._registry.register(collector)
+        self._server: asyncio.Server | None = None
+        self._clients: set[asyncio.StreamWriter] = set()
+
+    async def listen(self, port: int) -> int:
+        """Listen on the loopback address and return the port, which the system picks for port 0. Raises ListenError."""
+        try:
+            self._server = await asyncio.start_server(self._serve, HOST, port, limit=REQUEST_BYTES_MAX)
+        except OSError as error:
+            raise ListenError(f"can't listen on {HOST}:{port}: {error.strerror or error}") from error
+        return int(self._server.sockets[0].getsockname()[1])
+
+    def close(self) -> None:
+        """Take no more clients and leave those that are there."""
+        if self._server is not None:
+            self._server.close()
+        for writer in list(self._clients):
+            writer.transport.abort()
+
+    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        if len(self._clients) >= CLIENTS_MAX:
+            writer.close()
+            return
+        self._clients.add(writer)
+        try:
+            async with asyncio.timeout(REQUEST_TIMEOUT_S):
+                head = await reader.readuntil(b"\r\n\r\n")
+                writer.write(self._answer(head))
+                await writer.drain()
+        except (asyncio.IncompleteReadError, asyncio.LimitOverrunError, TimeoutError, ConnectionError):
+            writer.transport.abort()
+        finally:
+            self._clients.discard(writer)
+            writer.close()
+
+    def _answer(self, head: bytes) -> bytes:
+        words = head.partition(b"\r\n")[0].decode("ascii", "replace").split()
+        if len(words) != 3 or not words[2].startswith("HTTP/1."):
+            return _response("400 Bad Request", b"")
+        if words[0] not in ("GET", "HEAD"):
+            return _response("405 Method Not Allowed", b"")
+        if words[1].partition("?")[0] not in PATHS:
+            return _response("404 Not Found", b"")
+        body = generate_latest(self._registry)
+        return _response("200 OK", body, has_body=words[0] == "GET")
+
+
+def _response(status: str, body: bytes, *, has_body: bool = True) -> bytes:
+    head = (
+        f"HTTP/1.1 {status}\r\nContent-Type: {CONTENT_TYPE_LATEST}\r\n"
+        f"Content-Length: {len(body)}\r\nConnection: close\r\n\r\n"
+    )
+    return head.encode("ascii") + (body if has_body else b"")

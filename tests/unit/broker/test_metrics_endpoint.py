@@ -1,0 +1,144 @@
+"""The metrics as Prometheus gets them."""
+
+import asyncio
+import re
+from collections.abc import Callable
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+from prometheus_client.parser import text_string_to_metric_families
+
+from broker import metrics_endpoint
+from broker.metrics import BrokerMetrics, IdleSelector
+from broker.metrics_endpoint import HOST, KafkaCollector, MetricsEndpoint
+from broker.protocol.server import ListenError
+from broker.share.acknowledgement import AcknowledgementBatch
+
+PAGE = Path(__file__).parents[3] / "docs" / "reference" / "broker-metrics.md"
+
+
+def collector(metrics: BrokerMetrics | None = None) -> KafkaCollector:
+    groups = [SimpleNamespace(state="Stable"), SimpleNamespace(state="Empty"), SimpleNamespace(state="Stable")]
+    topics = SimpleNamespace(by_name=lambda name: SimpleNamespace(partitions=4))
+    return KafkaCollector(metrics or BrokerMetrics(), groups, topics, IdleSelector())
+
+
+def exchanged(*requests: bytes) -> list[bytes]:
+    """The answers to requests, each on a connection of its own."""
+
+    async def one(port: int, request: bytes) -> bytes:
+        reader, writer = await asyncio.open_connection(HOST, port)
+        writer.write(request)
+        answer = await reader.read()
+        writer.close()
+        return answer
+
+    async def all_of_them(endpoint: MetricsEndpoint, port: int) -> list[bytes]:
+        return [await one(port, request) for request in requests]
+
+    return served(all_of_them)
+
+
+def served(work: Callable):
+    async def run():
+        endpoint = MetricsEndpoint(collector())
+        port = await endpoint.listen(0)
+        try:
+            return await work(endpoint, port)
+        finally:
+            endpoint.close()
+
+    return asyncio.run(run())
+
+
+def samples(metrics: BrokerMetrics) -> dict[tuple[str, ...], float]:
+    """Values by name and labels."""
+    found = {}
+    for family in collector(metrics).collect():
+        for sample in family.samples:
+            found[sample.name, *sample.labels.values()] = sample.value
+    return found
+
+
+def test_numbers_come_out_under_kafkas_names():
+    metrics = BrokerMetrics()
+    metrics.share_acknowledgements = 2
+    metrics.share_group_rebalances = 3
+    metrics.acknowledged([AcknowledgementBatch(first_offset=5, last_offset=8, types=(2,))])
+    metrics.state_write.count, metrics.state_write.sum_s, metrics.state_write.max_s = 4, 0.5, 0.25
+    found = samples(metrics)
+    groups, state = "kafka_server_group_coordinator_metrics", "kafka_server_share_coordinator_metrics"
+    assert found[f"{groups}_group_count", "share"] == 3
+    assert found[f"{groups}_share_group_count", "share", "Stable"] == 2
+    assert found[f"{groups}_share_group_count", "share", "Dead"] == 0
+    assert found[f"{groups}_rebalance_total", "share"] == 3
+    assert found["kafka_server_share_group_metrics_share_acknowledgement_total",] == 2
+    assert found["kafka_server_share_group_metrics_record_acknowledgement_total", "Release"] == 4
+    assert found[f"{state}_write_total",] == 4
+    assert found[f"{state}_write_latency_ms_sum",] == 500
+    assert found[f"{state}_write_latency_max_ms",] == 250
+    assert found[f"{state}_num_partitions",] == 4
+
+
+def test_the_page_of_the_reference_lists_exactly_what_is_served():
+    listed = set(re.findall(r"`(kafka_server_[a-z_]+)`", PAGE.read_text(encoding="utf-8")))
+    assert listed == {name for name, *_ in samples(BrokerMetrics())}
+
+
+def test_a_scrape_is_answered_in_the_text_format():
+    (answer,) = exchanged(b"GET /metrics HTTP/1.1\r\nHost: x\r\n\r\n")
+    head, _, body = answer.partition(b"\r\n\r\n")
+    assert head.startswith(b"HTTP/1.1 200 OK\r\nContent-Type: text/plain")
+    assert f"Content-Length: {len(body)}".encode() in head
+    assert len(list(text_string_to_metric_families(body.decode()))) > 10
+
+
+def test_other_requests_are_refused():
+    answers = exchanged(
+        b"GET /other HTTP/1.1\r\n\r\n",
+        b"POST /metrics HTTP/1.1\r\n\r\n",
+        b"garbage\r\n\r\n",
+        b"\xff\xfe GET\r\n\r\n",
+        b"HEAD /metrics HTTP/1.0\r\n\r\n",
+    )
+    assert [answer.split(b" ")[1] for answer in answers] == [b"404", b"405", b"400", b"400", b"200"]
+    assert answers[-1].endswith(b"\r\n\r\n")
+
+
+def test_a_request_without_end_is_cut_off():
+    assert exchanged(b"x" * (2 * metrics_endpoint.REQUEST_BYTES_MAX)) == [b""]
+
+
+def test_a_silent_client_is_left(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(metrics_endpoint, "REQUEST_TIMEOUT_S", 0.1)
+
+    async def work(endpoint: MetricsEndpoint, port: int) -> bytes:
+        reader, writer = await asyncio.open_connection(HOST, port)
+        answer = await reader.read()
+        writer.close()
+        return answer
+
+    assert served(work) == b""
+
+
+def test_clients_beyond_the_limit_are_turned_away(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(metrics_endpoint, "CLIENTS_MAX", 1)
+
+    async def work(endpoint: MetricsEndpoint, port: int) -> bytes:
+        _, first = await asyncio.open_connection(HOST, port)
+        reader, second = await asyncio.open_connection(HOST, port)
+        answer = await reader.read()
+        for writer in (first, second):
+            writer.close()
+        return answer
+
+    assert served(work) == b""
+
+
+def test_a_port_that_is_taken_is_told():
+    async def work(endpoint: MetricsEndpoint, port: int) -> None:
+        await MetricsEndpoint(collector()).listen(port)
+
+    with pytest.raises(ListenError, match="can't listen on 127.0.0.1"):
+        served(work)
