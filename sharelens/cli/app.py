@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 import click
 
-from sharelens.cli import broker, compute, holdings, questions, upkeep
+from sharelens.cli import broker, compute, holdings, questions, upkeep, workload
 from sharelens.cli.options import examples
 from sharelens.output import say
 from state_model.errors import SharelensError, UsageError
@@ -50,8 +50,9 @@ def cli() -> None:
     """
 
 
-for command in (*compute.COMMANDS, *questions.COMMANDS, *holdings.COMMANDS, *upkeep.COMMANDS, *broker.COMMANDS):
-    cli.add_command(command)
+for commands in (compute, questions, holdings, upkeep, broker, workload):
+    for command in commands.COMMANDS:
+        cli.add_command(command)
 
 
 def main(argv: Sequence[str] | None = None) -> int:

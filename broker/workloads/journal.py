@@ -1,0 +1,86 @@
+"""What clients saw, one JSON object a line, flushed line by line: a run that is killed leaves its evidence behind.
+
+docs/reference/workloads.md lists the events and their fields.
+"""
+
+import json
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import Any, Final, TextIO
+
+from broker.errors import BrokerError
+
+LINE_BYTES_MAX: Final = 1 << 20
+
+Entry = Mapping[str, Any]
+
+
+class JournalError(BrokerError):
+    """Raised for a journal that can't be written or read."""
+
+
+def now_ms() -> int:
+    """The machine's monotonic clock: the same in all processes, so that what they saw can be put in order."""
+    return time.monotonic_ns() // 1_000_000
+
+
+class Journal:
+    """Appends entries in the order of the calls, from any thread, and shows each to the listeners."""
+
+    def __init__(self, path: Path) -> None:
+        """Makes the file. Raises JournalError when there is one already: evidence is never written over."""
+        try:
+            self._file: TextIO = path.open("x", encoding="utf-8")
+        except FileExistsError as error:
+            raise JournalError(f"{path} is there already: name a new journal") from error
+        except OSError as error:
+            raise JournalError(f"{path} can't be written: {error.strerror}") from error
+        self._lock = threading.Lock()
+        self._listeners: list[Callable[[Entry], None]] = []
+
+    def listen(self, listener: Callable[[Entry], None]) -> None:
+        """Call `listener` with each entry, one at a time, after it is written."""
+        self._listeners.append(listener)
+
+    def write(self, event: str, **fields: object) -> None:
+        """One entry with the current time, or with that of the process that saw it."""
+        with self._lock:
+            entry = {"event": event, "at_ms": now_ms()} | fields
+            self._file.write(json.dumps(entry, separators=(",", ":")) + "\n")
+            self._file.flush()
+            for listener in self._listeners:
+                listener(entry)
+
+    def close(self) -> None:
+        """Nothing is written any more."""
+        self._file.close()
+
+
+def read_journal(path: Path) -> Iterator[tuple[int, Entry]]:
+    """Number (from 1) and entry of each line. The last line may be cut, as a killed run leaves it.
+
+    Raises:
+        JournalError: no such file, or a line that is no entry.
+    """
+    try:
+        with path.open("rb") as file:
+            number = 0
+            while line := file.readline(LINE_BYTES_MAX):
+                number += 1
+                if not line.endswith(b"\n") and not file.read(1):
+                    return
+                yield number, _entry(line, path, number)
+    except OSError as error:
+        raise JournalError(f"{path} can't be read: {error.strerror}") from error
+
+
+def _entry(line: bytes, path: Path, number: int) -> Entry:
+    try:
+        entry = json.loads(line)
+    except (ValueError, RecursionError) as error:
+        raise JournalError(f"{path} line {number} is no JSON") from error
+    if not isinstance(entry, dict) or not isinstance(entry.get("event"), str):
+        raise JournalError(f"{path} line {number} is no entry of a journal")
+    return entry

@@ -1,0 +1,163 @@
+"""Workloads through real clients, and the check of what they saw."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from sharelens.cli.options import examples, output_options
+from sharelens.output import Answer, Column, Shown, name_cell, say, show
+from state_model.errors import UsageError
+
+if TYPE_CHECKING:
+    from broker.workloads.check import Checked
+    from broker.workloads.run import Asked
+
+FINDINGS = 3
+PROFILE_NAMES = (
+    "steady",
+    "poison",
+    "slow-consumer",
+    "crash-loop",
+    "offset-resets",
+    "dead-letters",
+    "transactions",
+    "many-groups",
+)
+DEFAULT_DURATION_S = 10.0
+DEFAULT_RATE = 200.0
+
+
+@click.command(
+    short_help="Drives a broker with real clients and journals what they saw.",
+    epilog=examples(
+        "sharelens workload --bootstrap-server 127.0.0.1:9092 --profile poison --duration 20 --journal poison.jsonl",
+        "sharelens workload --check poison.jsonl",
+    ),
+)
+@click.option("--bootstrap-server", metavar="HOST:PORT", help="The broker to drive.")
+@click.option("--profile", type=click.Choice(PROFILE_NAMES), help="What happens.")
+@click.option("--records", type=click.IntRange(min=1), metavar="N", help="Produce so many records.")
+@click.option(
+    "--duration",
+    "duration_s",
+    type=click.FloatRange(min=0.1),
+    metavar="SECONDS",
+    help="Produce for so long  [default: 10 unless --records is given]",
+)
+@click.option(
+    "--rate",
+    type=click.FloatRange(min=0.1),
+    metavar="N",
+    help="Records a second  [default: 200 with a duration, else as fast as it goes]",
+)
+@click.option("--seed", type=int, default=0, show_default=True, help="Decides which records are poisonous and so on.")
+@click.option("--topic", metavar="TOPIC", help="Made when it is missing  [default: workload-PROFILE]")
+@click.option("--group", metavar="GROUP", help="Or the beginning of the groups' names  [default: workload-PROFILE]")
+@click.option("--journal", metavar="FILE", type=click.Path(path_type=Path), help="A new file: JSON, a line an event.")
+@click.option("--check", "checked", metavar="FILE", type=click.Path(path_type=Path), help="Only judge this journal.")
+@output_options
+def workload(
+    bootstrap_server: str | None,
+    profile: str | None,
+    records: int | None,
+    duration_s: float | None,
+    rate: float | None,
+    seed: int,
+    topic: str | None,
+    group: str | None,
+    journal: Path | None,
+    checked: Path | None,
+    shown: Shown,
+) -> None:
+    """Drives a broker through real clients; the journal is judged at the end. Exit code 3 when it has findings.
+
+    Findings: a record that is delivered again after its end was confirmed, a delivery count above every limit, an
+    acknowledged record that is missing. An outcome that no client learned is ambiguous and no finding.
+    """
+    if checked is not None:
+        if any(given is not None for given in (bootstrap_server, profile, journal)):
+            raise UsageError("--check judges a journal that is there; it goes without the options of a run")
+        _judge(checked, shown)
+        return
+    if bootstrap_server is None or profile is None or journal is None:
+        raise UsageError("give --bootstrap-server HOST:PORT, --profile and --journal FILE; or --check FILE")
+    if duration_s is None and records is None:
+        duration_s = DEFAULT_DURATION_S
+    if rate is None and duration_s is not None:
+        rate = DEFAULT_RATE
+    _run(_asked(bootstrap_server, profile, (records, duration_s, rate), seed, topic, group), journal)
+    _judge(journal, shown)
+
+
+def _asked(
+    bootstrap_server: str,
+    profile: str,
+    amount: tuple[int | None, float | None, float | None],
+    seed: int,
+    topic: str | None,
+    group: str | None,
+) -> "Asked":
+    try:
+        from broker.workloads.load import Amount
+        from broker.workloads.profiles import PROFILES
+        from broker.workloads.run import Asked
+    except ModuleNotFoundError as missing:
+        raise UsageError(f"workloads need {missing.name}: pip install 'sharelens[broker,workload]'") from missing
+    records, duration_s, rate = amount
+    return Asked(
+        bootstrap=bootstrap_server,
+        profile=PROFILES[profile],
+        amount=Amount(records=records, duration_s=duration_s, rate=rate),
+        seed=seed,
+        topic=topic or f"workload-{profile}",
+        group=group or f"workload-{profile}",
+    )
+
+
+def _run(asked: "Asked", path: Path) -> None:
+    from confluent_kafka import KafkaException
+
+    from broker.workloads.admin import WorkloadError
+    from broker.workloads.journal import Journal
+    from broker.workloads.run import Workload
+
+    journal = Journal(path)
+    try:
+        Workload(asked, journal).run()
+    except KafkaException as error:
+        raise WorkloadError(f"{asked.bootstrap}: {error.args[0].str()}") from error
+    finally:
+        journal.close()
+
+
+def _judge(path: Path, shown: Shown) -> None:
+    import pyarrow as pa
+
+    from broker.workloads.check import check
+    from broker.workloads.journal import read_journal
+
+    checked = check(read_journal(path))
+    schema = pa.schema([("code", pa.string()), ("where", pa.string()), ("line", pa.int64()), ("why", pa.string())])
+    rows = [
+        {"code": finding.code, "where": finding.where, "line": finding.line, "why": finding.why}
+        for finding in checked.findings
+    ]
+    columns = (
+        Column(heading="CODE", cell=lambda row: str(row["code"])),
+        Column(heading="WHERE", cell=lambda row: name_cell(row["where"])),
+        Column(heading="LINE", cell=lambda row: name_cell(row["line"]), right=True),
+        Column(heading="WHY", cell=lambda row: str(row["why"])),
+    )
+    table = pa.Table.from_pylist(rows, schema=schema)
+    show(Answer(table=table, columns=columns, summary=_summary(checked), none="no findings"), shown)
+    if checked.findings:
+        say(f"sharelens: {len(checked.findings)} findings in {path}")
+        raise click.exceptions.Exit(FINDINGS)
+
+
+def _summary(checked: "Checked") -> str:
+    return ", ".join(f"{name} {number}" for name, number in sorted(checked.counts.items()) if number) or "nothing seen"
+
+
+COMMANDS = (workload,)
