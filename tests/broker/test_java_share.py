@@ -1,0 +1,304 @@
+"""Kafka's Java share consumer and its tools for share groups, unmodified, in one JVM."""
+
+import time
+
+import pytest
+
+from tests.broker import running
+from tests.broker.java import java_machine
+from tests.broker.kafka_tools import CONSOLE_SHARE_CONSUMER, SHARE_GROUPS
+from tests.broker.share_clients import LOCK_MS, SHARE_SETTINGS, TIMEOUT_S, new_share_group
+from tests.broker.test_clients import new_topic, produce
+
+pytestmark = pytest.mark.broker
+
+
+@pytest.fixture(scope="module")
+def java():
+    with java_machine() as machine:
+        yield machine
+
+
+@pytest.fixture(scope="module")
+def broker(tmp_path_factory):
+    one = running.start(tmp_path_factory.mktemp("java") / "log", **SHARE_SETTINGS)
+    yield one
+    assert one.stop() == 0, one.problems.read_text()[-2000:]
+
+
+@pytest.fixture
+def groups(java, broker):
+    """kafka-share-groups: the lines that it prints, one blank between columns."""
+
+    def run(*arguments, code=0):
+        done = java.tool(SHARE_GROUPS, "--bootstrap-server", broker.bootstrap, *arguments, code=code)
+        return [" ".join(line.split()) for line in done.lines]
+
+    return run
+
+
+def filled(broker, count=10, partitions=1):
+    topic = new_topic(broker, partitions)
+    for partition in range(partitions):
+        produce(broker, topic, [str(n) for n in range(count)], partition=partition, **{"linger.ms": 50})
+    return topic
+
+
+def wait_for(one):
+    """The records of the first poll that has any."""
+    deadline_s = time.monotonic() + TIMEOUT_S
+    while time.monotonic() < deadline_s:
+        records = one.poll()
+        if records:
+            return records
+    raise AssertionError("nothing came")
+
+
+def accept(one, count):
+    """Accept so many records; all that came."""
+    seen = []
+    while len(seen) < count:
+        records = wait_for(one)
+        one.acknowledge(records)
+        assert set(one.commit().values()) == {None}
+        seen += records
+    return seen
+
+
+def counts(records):
+    return [(*one.place, one.delivery_count) for one in records]
+
+
+def test_each_kind_of_acknowledgement_does_what_it_says(java, broker):
+    topic, group = filled(broker), new_share_group(broker, share_delivery_count_limit=2)
+    with java.share_consumer(broker.bootstrap, group, topic) as one:
+        records = wait_for(one)
+        assert counts(records) == [(0, offset, 1) for offset in range(10)]
+        assert [record.value for record in records] == [str(n) for n in range(10)]
+        one.acknowledge(records[:4])
+        one.acknowledge(records[4:6], "RELEASE")
+        one.acknowledge(records[6:], "REJECT")
+        assert one.commit() == {(topic, 0): None}
+        again = wait_for(one)
+        assert counts(again) == [(0, 4, 2), (0, 5, 2)]
+        one.acknowledge(again, "RELEASE")
+        assert one.commit() == {(topic, 0): None}
+        assert one.poll() == []
+
+
+def test_the_last_delivery_before_the_limit_is_made_alone(java, broker):
+    topic, group = filled(broker, 2), new_share_group(broker, share_delivery_count_limit=3)
+    with java.share_consumer(broker.bootstrap, group, topic) as one:
+        for expected in ([(0, 0, 1), (0, 1, 1)], [(0, 0, 2), (0, 1, 2)], [(0, 0, 3)], [(0, 1, 3)]):
+            records = wait_for(one)
+            assert counts(records) == expected
+            one.acknowledge(records, "RELEASE")
+            assert one.commit() == {(topic, 0): None}
+        assert one.poll() == []
+
+
+def test_records_are_acknowledged_one_by_one_with_a_commit_each(java, broker):
+    topic, group = filled(broker, 5), new_share_group(broker)
+    with java.share_consumer(broker.bootstrap, group, topic) as one:
+        for record in wait_for(one):
+            one.acknowledge([record], "REJECT" if record.offset == 2 else "ACCEPT")
+            assert one.commit() == {(topic, 0): None}
+        assert one.poll() == []
+
+
+def test_a_renewed_lock_holds_on(java, broker):
+    topic, group = filled(broker, 2), new_share_group(broker)
+    with java.share_consumer(broker.bootstrap, group, topic) as one:
+        records = wait_for(one)
+        began_s = time.monotonic()
+        while time.monotonic() - began_s < 2 * LOCK_MS / 1000:
+            one.acknowledge(records, "RENEW")
+            assert one.commit() == {(topic, 0): None}
+            records = wait_for(one)
+            assert counts(records) == [(0, 0, 1), (0, 1, 1)]
+        one.acknowledge(records)
+        assert one.commit() == {(topic, 0): None}
+        assert one.poll() == []
+
+
+def test_renewing_is_refused_where_the_group_forbids_it(java, broker):
+    topic, group = filled(broker, 2), new_share_group(broker, share_renew_acknowledge_enable="false")
+    with java.share_consumer(broker.bootstrap, group, topic) as one:
+        one.acknowledge(wait_for(one), "RENEW")
+        assert one.commit() == {(topic, 0): "InvalidRequestException"}
+
+
+def test_the_acquire_modes(java, broker):
+    topic = filled(broker, 20)
+    limited, whole = new_share_group(broker), new_share_group(broker)
+    limit = {"share_acquire_mode": "record_limit", "max_poll_records": 7}
+    with java.share_consumer(broker.bootstrap, limited, topic, **limit) as one:
+        sizes = []
+        while sum(sizes) < 20:
+            records = wait_for(one)
+            sizes.append(len(records))
+            one.acknowledge(records)
+        assert sizes == [7, 7, 6]
+    with java.share_consumer(broker.bootstrap, whole, topic, max_poll_records=7) as one:
+        assert len(wait_for(one)) == 20
+
+
+def test_acknowledgements_ride_on_the_next_fetch_and_are_called_back(java, broker):
+    topic, group = filled(broker, 3), new_share_group(broker)
+    told = []
+
+    class Told:
+        def onComplete(self, offsets, problem):  # noqa: N802 - the Java interface's name
+            told.append((sorted(offset for of in offsets.values() for offset in of), problem))
+
+        class Java:
+            implements = ["org.apache.kafka.clients.consumer.AcknowledgementCommitCallback"]
+
+    with java.share_consumer(broker.bootstrap, group, topic) as one:
+        one.java.setAcknowledgementCommitCallback(Told())
+        one.acknowledge(wait_for(one))
+        deadline_s = time.monotonic() + TIMEOUT_S
+        while not told and time.monotonic() < deadline_s:
+            one.poll()
+    assert told == [([0, 1, 2], None)]
+
+
+def test_implicit_acknowledgement(java, broker):
+    topic, group = filled(broker, 3), new_share_group(broker)
+    with java.share_consumer(broker.bootstrap, group, topic, share_acknowledgement_mode="implicit") as one:
+        assert len(wait_for(one)) == 3
+        assert one.commit() == {(topic, 0): None}
+        assert one.poll() == []
+
+
+def test_a_late_acknowledgement_is_refused_and_the_record_is_delivered_again(java, broker):
+    topic, group = filled(broker, 2), new_share_group(broker)
+    with java.share_consumer(broker.bootstrap, group, topic) as one:
+        records = wait_for(one)
+        time.sleep(LOCK_MS / 1000 + 0.5)  # the lock's time, which is what is tested
+        one.acknowledge(records)
+        assert one.commit() == {(topic, 0): "InvalidRecordStateException"}
+        assert counts(accept(one, 2)) == [(0, 0, 2), (0, 1, 2)]
+
+
+def test_members_come_and_go(java, broker):
+    topic, group = new_topic(broker, 4), new_share_group(broker)
+    seen = {"a": [], "b": []}
+    produced = 0
+
+    def all_delivered():
+        return sum(map(len, seen.values())) == produced
+
+    def serve(name, member):
+        records = member.poll(100)
+        seen[name] += [record.place for record in records]
+        member.acknowledge(records)
+
+    deadline_s = time.monotonic() + TIMEOUT_S
+    with java.share_consumer(broker.bootstrap, group, topic) as a:
+        with java.share_consumer(broker.bootstrap, group, topic) as b:
+            while not all(seen.values()) or not all_delivered():
+                assert time.monotonic() < deadline_s, seen
+                for partition in () if all(seen.values()) else range(4):
+                    produced += len(produce(broker, topic, ["x"], partition=partition))
+                serve("a", a)
+                serve("b", b)
+        for partition in range(4):
+            produced += len(produce(broker, topic, ["x"] * 3, partition=partition))
+        while not all_delivered():
+            assert time.monotonic() < deadline_s, seen
+            serve("a", a)
+    places = seen["a"] + seen["b"]
+    assert len(places) == len(set(places)) == produced
+
+
+def test_the_console_share_consumer_accepts_releases_and_rejects(java, broker):
+    topic, group = filled(broker, 3), new_share_group(broker)
+
+    def read(*how):
+        place = ("--bootstrap-server", broker.bootstrap, "--group", group, "--topic", topic)
+        limits = ("--max-messages", "3", "--timeout-ms", "8000")
+        return java.tool(CONSOLE_SHARE_CONSUMER, *place, *limits, *how).lines
+
+    assert read("--release") == ["0", "1", "2"]
+    assert read("--formatter-property", "print.delivery=true") == ["Delivery:2\t0", "Delivery:2\t1", "Delivery:2\t2"]
+    produce(broker, topic, ["3", "4", "5"])
+    assert read("--reject") == ["3", "4", "5"]
+
+
+def test_groups_are_listed_and_described_with_members_state_and_offsets(java, broker, groups):
+    topic, group = filled(broker, 10, 2), new_share_group(broker)
+    with java.share_consumer(broker.bootstrap, group, topic, client_id="worker") as one:
+        accept(one, 20)
+        produce(broker, topic, ["x"] * 3, partition=1)
+        assert group in groups("--list")
+        assert f"{group} Stable" in groups("--list", "--state")
+        assert groups("--list", "--state", "dead") == ["GROUP STATE"]
+        header, member = groups("--describe", "--group", group, "--members", "--verbose")
+        assert header == "GROUP CONSUMER-ID HOST CLIENT-ID #PARTITIONS MEMBER-EPOCH ASSIGNMENT"
+        assert member.split()[2:5] == ["/127.0.0.1", "worker", "2"]
+        assert member.endswith(f"{topic}:0,1")
+        assert groups("--describe", "--group", group, "--state") == [
+            "GROUP COORDINATOR (ID) STATE #MEMBERS",
+            f"{group} {broker.bootstrap} (1) Stable 1",
+        ]
+        assert groups("--describe", "--group", group, "--verbose") == [
+            "GROUP TOPIC PARTITION LEADER-EPOCH START-OFFSET LAG",
+            f"{group} {topic} 0 0 0 0",
+            f"{group} {topic} 1 0 0 3",
+        ]
+    assert f"{group} Empty" in groups("--list", "--state", "empty")
+    assert any(line.startswith(f"{group} {topic} 1") for line in groups("--describe", "--all-groups"))
+
+
+def test_offsets_are_reset_dry_and_for_real(java, broker, groups):
+    topic, group = filled(broker, 10, 2), new_share_group(broker)
+    with java.share_consumer(broker.bootstrap, group, topic) as one:
+        accept(one, 20)
+    reset = ("--reset-offsets", "--group", group, "--topic", topic)
+
+    def described():
+        return groups("--describe", "--group", group)
+
+    def start_and_lag():
+        return [tuple(line.split()[-2:]) for line in described()[1:]]
+
+    before = described()
+    plan = sorted(["GROUP TOPIC PARTITION NEW-OFFSET", f"{group} {topic} 0 0", f"{group} {topic} 1 0"])
+    assert sorted(groups(*reset, "--to-earliest", "--dry-run")) == plan
+    assert described() == before
+    assert sorted(groups(*reset, "--to-earliest", "--execute")) == plan
+    assert start_and_lag() == [("0", "10"), ("0", "10")]
+    with java.share_consumer(broker.bootstrap, group, topic) as one:
+        assert {record.delivery_count for record in accept(one, 20)} == {1}
+    groups(*reset, "--to-latest", "--execute")
+    assert start_and_lag() == [("10", "0"), ("10", "0")]
+    one_partition = ("--reset-offsets", "--group", group, "--topic", f"{topic}:1")
+    groups(*one_partition, "--to-datetime", "2001-01-01T00:00:00.000", "--execute")
+    assert start_and_lag() == [("10", "0"), ("0", "10")]
+
+
+def test_a_group_with_members_keeps_its_offsets(java, broker, groups):
+    topic, group = filled(broker), new_share_group(broker)
+    with java.share_consumer(broker.bootstrap, group, topic) as one:
+        accept(one, 10)
+        groups("--reset-offsets", "--group", group, "--topic", topic, "--to-earliest", "--execute", code=1)
+        kept = groups("--delete-offsets", "--group", group, "--topic", topic, code=None)
+        assert kept[-1] == f"{topic} Error: Group {group} is not empty."
+        kept = groups("--delete", "--group", group, code=None)
+        assert kept[-1].endswith(f"GroupNotEmptyException: Share group '{group}' is not EMPTY.")
+        assert groups("--describe", "--group", group)[1:] == [f"{group} {topic} 0 0 0"]
+
+
+def test_offsets_and_groups_are_deleted_and_begin_anew(java, broker, groups):
+    topic, other, group = filled(broker), filled(broker), new_share_group(broker)
+    with java.share_consumer(broker.bootstrap, group, topic, other) as one:
+        accept(one, 20)
+    assert groups("--delete-offsets", "--group", group, "--topic", topic)[1:] == [f"{topic} Successful"]
+    assert [line.split()[1] for line in groups("--describe", "--group", group)[1:]] == [other]
+    deleted = groups("--delete", "--group", group)
+    assert deleted == [f"Deletion of requested share groups ('{group}') was successful."]
+    assert group not in groups("--list")
+    assert groups("--describe", "--group", group, code=None)[-1].endswith(f"Group {group} not found.")
+    with java.share_consumer(broker.bootstrap, group, topic) as one:
+        assert counts(accept(one, 10)) == [(0, offset, 1) for offset in range(10)]
