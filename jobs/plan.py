@@ -146,7 +146,7 @@ def plan_partition(
         wanted += held.wanted(copy.source_id, (first, min(last, end)))
     ranges = union(wanted)
     if not ranges and not unread and not _log_start_moved(partition, rows):
-        return None
+        return _only_its_end(partition, content, include_uncommitted) if not rows and until_ms is None else None
     begin = ranges[0][0] if ranges else held.end
     whole = reader.readable_end(partition, include_uncommitted=True) if not include_uncommitted else end
     return Extent(
@@ -160,6 +160,25 @@ def plan_partition(
         log_time_ms=held.log_time_ms,
         held=tuple(held.held),
         superseded_from=superseded_from,
+    )
+
+
+def _only_its_end(partition: LogPartition, content: str, include_uncommitted: bool) -> Extent | None:
+    """An extent that takes nothing of a user partition and says how far it goes: every group has seen all it holds."""
+    if content != "topic_batch":
+        return None
+    end = reader.readable_end(partition, include_uncommitted=include_uncommitted)
+    whole = reader.readable_end(partition, include_uncommitted=True)
+    return Extent(
+        partition=partition,
+        content=content,
+        ranges=(),
+        from_offset=end,
+        end=end,
+        held_back=max(0, whole - end),
+        late=False,
+        log_time_ms=None,
+        held=(),
     )
 
 

@@ -6,8 +6,9 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
+import pyarrow.dataset as ds
 
-from sharelens.questions.evidence import KEY, ClockStep, Keys, kept
+from sharelens.questions.evidence import DELIVERY_ORDER, KEY, ClockStep, Cut, Keys, kept
 from state_model.columnar import schemas
 from state_model.columnar.keys import number_keys
 from state_model.columnar.placement import is_ambiguous, placed
@@ -70,6 +71,26 @@ def _batches(wanted: Ints, ranges: pa.Table, of_ranges: Ints) -> pa.ListArray:
 
 def _flat(column: pa.ChunkedArray) -> pa.Array:
     return column.combine_chunks() if column.num_chunks != 1 else column.chunk(0)
+
+
+def deliveries(rows: pa.Table, cut: Cut) -> pa.Table:
+    """DELIVERY_HISTORY rows as they stood after the cut, in DELIVERY_ORDER: what ended later is open."""
+    rows = kept(rows, cut.expression("valid_from_log_offset", "valid_from_ms"))
+    inside = cut.expression("valid_to_log_offset", "valid_to_ms")
+    if inside is not None:
+        ended = pc.fill_null(_holds(rows, inside), False)
+        for name in ("valid_to_log_offset", "valid_to_ms", "end_reason"):
+            index = rows.schema.get_field_index(name)
+            kind = rows.schema.field(index)
+            rows = rows.set_column(index, kind, pc.if_else(ended, rows.column(name), pa.scalar(None, kind.type)))
+        rows = _replaced(rows, {"is_open": pc.is_null(rows.column("valid_to_log_offset"))})
+    return rows.cast(schemas.DELIVERY_HISTORY).sort_by(DELIVERY_ORDER)
+
+
+def _holds(rows: pa.Table, condition: pc.Expression) -> pa.ChunkedArray:
+    """The condition of each row, null where it can't be told."""
+    scan = ds.dataset(rows).scanner(columns={"holds": condition})
+    return scan.to_table().column("holds")
 
 
 def with_losses(found: pa.Table, losses: Mapping[int, Sequence[Loss]]) -> pa.Table:

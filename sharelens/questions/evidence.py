@@ -1,6 +1,6 @@
 """What a question may ask its evidence for. A lake and a log directory both answer with the same Arrow schemas."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import TracebackType
 from typing import Protocol, Self
@@ -8,11 +8,18 @@ from typing import Protocol, Self
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from measures.topics import TopicPartition
 from state_model.columnar.values import Loss
 
 KEY = ["group_id", "topic_id", "partition"]
 KEY_ORDER = [(name, "ascending") for name in KEY]
 LOG_ORDER = [("state_partition", "ascending"), ("log_offset", "ascending")]
+DELIVERY_ORDER = [
+    ("state_partition", "ascending"),
+    *KEY_ORDER,
+    ("valid_from_log_offset", "ascending"),
+    ("first_offset", "ascending"),
+]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -180,6 +187,25 @@ class Evidence(Protocol):
 
     def delivery(self, keys: Keys, offset: int) -> pa.Table:
         """DELIVERY_HISTORY rows whose range covers the record offset, in any order."""
+
+    def deliveries(self, keys: Keys, cut: Cut) -> pa.Table:
+        """DELIVERY_HISTORY rows that began inside the cut, by state partition and share partition, then as they began.
+
+        What ended after the cut is open.
+        """
+
+    def topic_batches(self, begins: Mapping[TopicPartition, int]) -> Iterator[pa.Table]:
+        """TOPIC_BATCH rows of user partitions that reach the given offset or lie above, in bounded tables.
+
+        Together they come by (topic id, partition), then in offset order. A lake holds none below the smallest start
+        offset that share state ever named for a partition, so that is the lowest beginning to ask for.
+        """
+
+    def topic_extents(self, wanted: Iterable[TopicPartition]) -> pa.Table:
+        """TOPIC_EXTENT rows of those of the user partitions that the evidence has, by (topic id, partition)."""
+
+    def group_records(self, groups: frozenset[str] | None = None) -> pa.Table:
+        """GROUP_RECORD rows of these groups (None: all), by (partition of __consumer_offsets, log offset)."""
 
     def cover(self) -> Sequence[StatePartitionCover]:
         """What is held of each state partition (newest incarnation of the state topic), in their order."""

@@ -22,14 +22,28 @@ SPLIT_BYTES = 64 << 20
 
 def read_group_names(partition: LogPartition, *, include_uncommitted: bool) -> dict[str, str]:
     """Topic names by id from one partition of __consumer_offsets; what can't be decoded tells nothing."""
+    names: dict[str, str] = {}
+    for records in _record_chunks(partition, include_uncommitted):
+        for row in _naming_rows(records):
+            names.update(_names_in(row["key"], row["value"]))
+    return names
+
+
+def read_group_records(partition: LogPartition, include_uncommitted: bool) -> Iterator[pa.Table]:
+    """GROUP_RECORD rows of one partition of __consumer_offsets, in offset order; what can't be decoded is left out."""
+    from jobs.groups import decode_groups
+
+    for records in _record_chunks(partition, include_uncommitted):
+        yield decode_groups(pa.Table.from_batches([records])).records
+
+
+def _record_chunks(partition: LogPartition, include_uncommitted: bool) -> Iterator[pa.RecordBatch]:
+    """All that can be read of a partition (LOG_RECORD)."""
     begin = min((segment.base_offset for copy in partition.copies for segment in copy.segments), default=0)
     end = reader.readable_end(partition, include_uncommitted=include_uncommitted)
-    names: dict[str, str] = {}
     for part in reader.splits(partition, begin, end, SPLIT_BYTES):
         for chunk in reader.read_split(part, include_uncommitted=include_uncommitted):
-            for row in _naming_rows(chunk.records):
-                names.update(_names_in(row["key"], row["value"]))
-    return names
+            yield chunk.records
 
 
 def _naming_rows(records: pa.RecordBatch) -> list[dict[str, Any]]:

@@ -1,6 +1,6 @@
 """Evidence from a lake: the tables of the newest published cut, conditions pushed into the scan."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
 from types import TracebackType
@@ -9,12 +9,15 @@ from typing import Any, Self, cast
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from kafka_log.schemas import TOPIC_BATCH
 from kafka_log.union import log_start
 from lake.errors import LakeError
 from lake.scan import Lake, open_lake
+from lake.tables import GROUP_RECORD
 from lake.undecodable import DECODED_FROM, undecodable
+from measures.topics import TopicPartition
 from sharelens.output import name_cell
-from sharelens.questions import assembly, losses
+from sharelens.questions import assembly, losses, topic_evidence
 from sharelens.questions.evidence import LOG_ORDER, ClockStep, Cut, Keys, Span, StatePartitionCover, all_of, kept
 from state_model.columnar import schemas
 from state_model.columnar.values import Loss
@@ -127,6 +130,40 @@ class LakeEvidence:
         around = (pc.field("first_offset") <= offset) & (pc.field("last_offset") >= offset)
         found = self._scan("gold.delivery_history", self._names_of("delivery"), all_of(keys.expression(), around))
         return self._newest(found).cast(schemas.DELIVERY_HISTORY)
+
+    def deliveries(self, keys: Keys, cut: Cut) -> pa.Table:
+        """Rows of gold.delivery_history."""
+        begun = cut.expression("valid_from_log_offset", "valid_from_ms")
+        found = self._scan("gold.delivery_history", self._names_of("delivery"), all_of(keys.expression(), begun))
+        return assembly.deliveries(self._newest(found), cut)
+
+    def topic_batches(self, begins: Mapping[TopicPartition, int]) -> Iterator[pa.Table]:
+        """Rows of bronze.topic_batch."""
+        for group in topic_evidence.binned(begins, self._topic_rows):
+            condition = topic_evidence.condition(group)
+            found = self._scan("bronze.topic_batch", TOPIC_BATCH.names, condition).cast(TOPIC_BATCH)
+            yield topic_evidence.from_begins(found, group).sort_by(topic_evidence.BATCH_ORDER)
+
+    def topic_extents(self, wanted: Iterable[TopicPartition]) -> pa.Table:
+        """By what the runs were told of the partitions (bronze.ingest_extent)."""
+        return topic_evidence.extents_of_books(self._topic_books, wanted)
+
+    @cached_property
+    def _topic_books(self) -> pa.Table:
+        condition = (pc.field("content") == "topic_batch") & (pc.field("status") == "taken")
+        return self._scan("bronze.ingest_extent", topic_evidence.BOOK_COLUMNS, condition)
+
+    @cached_property
+    def _topic_rows(self) -> dict[TopicPartition, int]:
+        """How many batch headers are held of each user partition."""
+        counts = self._topic_books.group_by(["topic_id", "partition"]).aggregate([("record_count", "sum")])
+        columns = (counts.column(name).to_pylist() for name in ("topic_id", "partition", "record_count_sum"))
+        return {(topic_id, partition): rows for topic_id, partition, rows in zip(*columns, strict=True)}
+
+    def group_records(self, groups: frozenset[str] | None = None) -> pa.Table:
+        """Rows of silver.group_record."""
+        found = self._scan("silver.group_record", GROUP_RECORD.names, Keys(groups=groups).expression())
+        return found.sort_by(topic_evidence.GROUP_ORDER).cast(GROUP_RECORD)
 
     def cover(self) -> Sequence[StatePartitionCover]:
         """The published range of each state partition, with its gaps and what was quarantined."""

@@ -1,7 +1,7 @@
 """Evidence straight from log directories: the columnar model in this process, nothing written, no Java."""
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import cached_property
 from types import TracebackType
@@ -12,11 +12,13 @@ import pyarrow.compute as pc
 
 from kafka_log.layout import LogDirectory, scan_log_directory
 from kafka_log.union import LogPartition, unite
+from lake.tables import GROUP_RECORD
+from measures.topics import TopicPartition
 from sharelens.asked import Source
 from sharelens.output import name_cell
-from sharelens.questions import assembly
+from sharelens.questions import assembly, topic_evidence
 from sharelens.questions.evidence import KEY, LOG_ORDER, ClockStep, Cut, Keys, Span, StatePartitionCover, all_of, kept
-from sharelens.questions.group_names import OFFSETS_TOPIC, read_group_names
+from sharelens.questions.group_names import OFFSETS_TOPIC, read_group_names, read_group_records
 from sharelens.questions.state_log import STATE_TOPIC, StateLog, partitions_of_key, size_bytes
 from sharelens.topic_names import read_topic_names
 from state_model.columnar import schemas
@@ -134,6 +136,38 @@ class LogEvidence:
         around = (pc.field("first_offset") <= offset) & (pc.field("last_offset") >= offset)
         tables = [table for one in self._replayed(keys) for table in (one.closed, open_ranges(one.state))]
         return pa.concat_tables([schemas.DELIVERY_HISTORY.empty_table(), *tables]).filter(around)
+
+    def deliveries(self, keys: Keys, cut: Cut) -> pa.Table:
+        """Closed and open ranges."""
+        tables = [table for one in self._replayed(keys) for table in (one.closed, open_ranges(one.state))]
+        return assembly.deliveries(pa.concat_tables([schemas.DELIVERY_HISTORY.empty_table(), *tables]), cut)
+
+    def topic_batches(self, begins: Mapping[TopicPartition, int]) -> Iterator[pa.Table]:
+        """Batch headers from the topics' segments."""
+        for place in sorted(begins):
+            if place in self._partitions:
+                uncommitted = self.source.include_uncommitted
+                yield from topic_evidence.batches(self._partitions[place], begins[place], uncommitted)
+
+    def topic_extents(self, wanted: Iterable[TopicPartition]) -> pa.Table:
+        """By the checkpoints of the directories."""
+        there = [self._partitions[place] for place in sorted(wanted) if place in self._partitions]
+        return topic_evidence.extents_of_partitions(there)
+
+    @cached_property
+    def _partitions(self) -> dict[TopicPartition, LogPartition]:
+        return {(part.topic_id, part.partition): part for part in unite(self.directories)}
+
+    def group_records(self, groups: frozenset[str] | None = None) -> pa.Table:
+        """Decoded from __consumer_offsets."""
+        partitions = [partition for partition in self._partitions.values() if partition.topic == OFFSETS_TOPIC]
+        size = sum(size_bytes(partition) for partition in partitions)
+        if size > self.source.max_bytes:
+            raise too_much(f"{size >> 20} MiB of {OFFSETS_TOPIC} would have to be read")
+        condition = Keys(groups=groups).expression()
+        uncommitted = self.source.include_uncommitted
+        tables = [kept(rows, condition) for part in partitions for rows in read_group_records(part, uncommitted)]
+        return pa.concat_tables([GROUP_RECORD.empty_table(), *tables]).sort_by(topic_evidence.GROUP_ORDER)
 
     def _replayed(self, keys: Keys) -> list[Replayed]:
         """The whole replay of the wanted share partitions; the last one is remembered."""

@@ -9,7 +9,18 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[2]
-PACKAGES = ("state_model", "kafka_log", "pyspark_kafka_log", "lake", "jobs", "broker", "sharelens", "bench", "tools")
+PACKAGES = (
+    "state_model",
+    "measures",
+    "kafka_log",
+    "pyspark_kafka_log",
+    "lake",
+    "jobs",
+    "broker",
+    "sharelens",
+    "bench",
+    "tools",
+)
 MAX_FUNCTION_LINES = 70
 MAX_MODULE_LINES = 500
 MAX_FILE_BYTES = 4 << 20

@@ -10,7 +10,7 @@ import pytest
 from sharelens import __version__
 
 ROOT = Path(__file__).parents[2]
-PACKAGES = {"state_model", "kafka_log", "pyspark_kafka_log", "lake", "jobs", "sharelens"}
+PACKAGES = {"state_model", "measures", "kafka_log", "pyspark_kafka_log", "lake", "jobs", "broker", "sharelens"}
 
 pytestmark = pytest.mark.slow
 

@@ -1,0 +1,172 @@
+"""How far a user partition goes: its end, its last stable offset, how far it went at a moment, by batch headers alone.
+
+    offsets   0 ... 99 | 100-109 data of producer 7 | 110-119 data of producer 8 | 120 COMMIT of producer 8 | end 121
+    last stable offset = 100: the first offset of the oldest transaction without a marker (ProducerStateManager)
+
+Headers hold no more than a batch's own timestamps. Those of CreateTime batches are the producers' clocks, so an end at
+an earlier moment is an inference; where every batch says LogAppendTime it is as good as the broker's clock.
+"""
+
+import itertools
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from state_model.columnar.schemas import column
+
+TopicPartition = tuple[str, int]
+"""(topic id, partition) of a user partition."""
+Ints = npt.NDArray[np.int64]
+
+TOPIC_PARTITION = [
+    column("topic_id", pa.string(), "id of the user topic, 22 characters", nullable=False),
+    column("partition", pa.int32(), "partition of the user topic", nullable=False),
+]
+TOPIC_EXTENT = pa.schema(
+    [
+        *TOPIC_PARTITION,
+        column("log_start_offset", pa.int64(), "log start offset; null = no checkpoint told it"),
+        column("end_offset", pa.int64(), "first offset after what is committed; null = unknown"),
+        column(
+            "end_offset_source", pa.string(), "high_watermark (checkpoint, up to 5 s old) or log_end (no such file)"
+        ),
+    ]
+)
+"""What the evidence says of a user partition without looking into it."""
+TOPIC_END = pa.schema(
+    [
+        *TOPIC_PARTITION,
+        column("log_start_offset", pa.int64(), "log start offset; null = no checkpoint told it"),
+        column("end_offset", pa.int64(), "end offset as Kafka would list it: the high watermark; null = unknown"),
+        column("end_offset_source", pa.string(), "high_watermark, log_end or log_append_time; null = unknown"),
+        column(
+            "last_stable_offset",
+            pa.int64(),
+            "oldest open transaction's first offset, else the end; null = unknown",
+        ),
+        column("newest_batch_ms", pa.int64(), "largest timestamp of a batch that was looked at; null = none was"),
+        column("end_offset_inferred", pa.int64(), "end at an earlier moment by the batches' timestamps; else null"),
+    ]
+)
+
+BATCH_COLUMNS = [
+    "topic_id",
+    "partition",
+    "base_offset",
+    "last_offset",
+    "max_timestamp_ms",
+    "timestamp_type",
+    "producer_id",
+    "transactional",
+    "control_type",
+]
+"""What is read of a batch header (bronze.topic_batch)."""
+
+
+@dataclass(slots=True)
+class _Seen:
+    """What the headers of one user partition said so far."""
+
+    newest_ms: int | None = None
+    end: int | None = None
+    end_at_moment: int | None = None
+    beyond_moment: bool = False
+    by_broker_clock: bool = True
+    open_since: dict[int, int] = field(default_factory=dict)
+
+
+class EndsFromHeaders:
+    """Takes batch headers, by user partition and in offset order, and tells where the partitions end.
+
+    `as_of_ms`: the moment to answer for; None for the end of the evidence. Its memory is one entry a user partition and
+    one an open transaction, however many batches pass by.
+    """
+
+    def __init__(self, as_of_ms: int | None = None) -> None:
+        self._as_of_ms = as_of_ms
+        self._seen: dict[TopicPartition, _Seen] = {}
+
+    def take(self, batches: pa.Table) -> None:
+        """Notes BATCH_COLUMNS rows that follow those taken before; several user partitions may be among them."""
+        if batches.num_rows == 0:
+            return
+        for mine in runs(batches):
+            place = mine.slice(0, 1).select(["topic_id", "partition"]).to_pylist()[0]
+            seen = self._seen.setdefault((place["topic_id"], place["partition"]), _Seen())
+            self._note_ends(seen, mine)
+            _note_transactions(seen.open_since, mine)
+
+    def _note_ends(self, seen: _Seen, mine: pa.Table) -> None:
+        times: Ints = mine.column("max_timestamp_ms").to_numpy()
+        lasts: Ints = mine.column("last_offset").to_numpy()
+        seen.newest_ms = max(int(times.max()), times.min() if seen.newest_ms is None else seen.newest_ms)
+        seen.end = int(lasts.max()) + 1
+        data = pc.is_null(mine.column("control_type"))
+        append_time = pc.equal(mine.column("timestamp_type"), "LogAppendTime")
+        seen.by_broker_clock &= bool(pc.all(pc.or_(append_time, pc.invert(data)), min_count=0).as_py())
+        if self._as_of_ms is None or seen.beyond_moment:
+            return
+        late = np.flatnonzero(times > self._as_of_ms)
+        inside = int(late[0]) if len(late) else len(times)
+        seen.beyond_moment = bool(len(late))
+        if inside:
+            seen.end_at_moment = int(lasts[:inside].max()) + 1
+
+    def ends(self, extents: pa.Table) -> pa.Table:
+        """TOPIC_END rows, one for each of `extents` (TOPIC_EXTENT), in their order.
+
+        Of a partition without headers at or above its beginning, what the extent says is all there is.
+        """
+        rows = [self._row(extent) for extent in extents.to_pylist()]
+        return pa.Table.from_pylist(rows, schema=TOPIC_END)
+
+    def _row(self, extent: Mapping[str, object]) -> dict[str, object]:
+        seen = self._seen.get((str(extent["topic_id"]), int(str(extent["partition"]))), _Seen())
+        row = {**extent, "newest_batch_ms": seen.newest_ms, "last_stable_offset": None, "end_offset_inferred": None}
+        if self._as_of_ms is None or not seen.beyond_moment:
+            ends = [value for value in (extent["end_offset"], *seen.open_since.values()) if isinstance(value, int)]
+            row["last_stable_offset"] = min(ends) if extent["end_offset"] is not None else None
+            return row | {"end_offset_inferred": None if self._as_of_ms is None else extent["end_offset"]}
+        known = seen.by_broker_clock and seen.end_at_moment is not None
+        return row | {
+            "end_offset": seen.end_at_moment if known else None,
+            "end_offset_source": "log_append_time" if known else None,
+            "end_offset_inferred": seen.end_at_moment,
+        }
+
+
+def runs(batches: pa.Table) -> Iterator[pa.Table]:
+    """Slices of headers that are sorted by user partition, one for each."""
+    topics = pc.dictionary_encode(batches.column("topic_id").combine_chunks()).indices.to_numpy().astype(np.int64)
+    places = (topics << 32) | batches.column("partition").to_numpy()
+    cuts = [0, *(np.flatnonzero(np.diff(places)) + 1).tolist(), batches.num_rows]
+    for first, end in itertools.pairwise(cuts):
+        yield batches.slice(first, end - first)
+
+
+def _note_transactions(open_since: dict[int, int], mine: pa.Table) -> None:
+    """Updates the first offset of each producer's open transaction by headers of one partition, in offset order.
+
+    A control batch ends the transaction of its producer; the epoch does not matter, because a coordinator that fences a
+    producer writes the marker of its open transaction first.
+    """
+    marks = mine.filter(pc.is_in(mine.column("control_type"), value_set=pa.array(["COMMIT", "ABORT"])))
+    data = mine.filter(pc.and_(mine.column("transactional"), pc.is_null(mine.column("control_type"))))
+    closed = dict(_by_producer(marks, "last_offset", "max"))
+    for producer in closed:
+        open_since.pop(producer, None)
+    if closed and data.num_rows:
+        ends = pa.array(list(closed.values()), pa.int64())
+        where = pc.index_in(data.column("producer_id"), value_set=pa.array(list(closed), pa.int64()))
+        data = data.filter(pc.greater(data.column("base_offset"), pc.fill_null(ends.take(where), -1)))
+    for producer, first in _by_producer(data, "base_offset", "min"):
+        open_since.setdefault(producer, first)
+
+
+def _by_producer(rows: pa.Table, name: str, how: str) -> list[tuple[int, int]]:
+    found = rows.group_by("producer_id").aggregate([(name, how)])
+    return list(zip(found.column("producer_id").to_pylist(), found.column(f"{name}_{how}").to_pylist(), strict=True))
