@@ -17,6 +17,7 @@ from broker.coordinators.share_offsets import ShareOffsets
 from broker.coordinators.transaction_log import TransactionLog
 from broker.coordinators.transactions import Transactions, TransactionSettings
 from broker.errors import ConfigError
+from broker.faults import FaultInjection, FaultRule
 from broker.features import Features, KafkaVersion, choose
 from broker.metrics import BrokerMetrics
 from broker.ports import Topic
@@ -26,7 +27,6 @@ from broker.protocol.server import Limits, Server
 from broker.share.dead_letters import DeadLetterWriter
 from broker.share.manager import SharePartitions
 from broker.storage.catalog import INTERNAL_TOPICS, Catalog, InternalTopic
-from broker.storage.local_log import Faults
 from broker.storage.log_config import LogConfig, log_config
 from broker.storage.log_manager import LogManager, LogManagerSettings
 from broker.storage.ownership import claim, ensure_meta
@@ -47,6 +47,7 @@ class Options:
     listeners: Sequence[Listener]
     features: Mapping[str, int] = field(default_factory=dict)
     kafka_version: KafkaVersion | None = None
+    faults: Sequence[FaultRule] = ()
     make_id: Callable[[], str] | None = None
 
 
@@ -56,9 +57,7 @@ class Broker:
     Raises DirectoryError, StorageError or ConfigError when it can't be opened; nothing is locked then.
     """
 
-    def __init__(
-        self, config: Settings, timers: StoppableTimers, options: Options, *, faults: Faults | None = None
-    ) -> None:
+    def __init__(self, config: Settings, timers: StoppableTimers, options: Options) -> None:
         self.config = config
         self.timers = timers
         self.node_id = node_id(config)
@@ -76,6 +75,7 @@ class Broker:
             if dict(self.features.levels) != dict(self.catalog.features):
                 self.catalog.set_features(self.features.levels)
             self._apply_dynamic_configs()
+            faults = FaultInjection(options.faults) if options.faults else None
             self.logs = _open_logs(self, faults)
             self.group_settings = ShareGroupConfigs(
                 config, lambda group_id: self.catalog.group_configs.get(group_id, {}), lambda: self.share_version
@@ -94,7 +94,8 @@ class Broker:
         except BaseException:
             self._claim.release()
             raise
-        self._server = Server(Dispatcher(self, registered()), _limits(config))
+        apis = registered() if faults is None else faults.around(registered())
+        self._server = Server(Dispatcher(self, apis), _limits(config))
         self.advertised = ("", -1)
         self.addresses: list[tuple[str, int]] = []
 
@@ -263,7 +264,7 @@ def _internal_topics(config: Settings) -> dict[str, InternalTopic]:
     }
 
 
-def _open_logs(broker: Broker, faults: Faults | None) -> LogManager:
+def _open_logs(broker: Broker, faults: FaultInjection | None) -> LogManager:
     config, catalog = broker.config, broker.catalog
 
     def config_of(topic: str) -> LogConfig:

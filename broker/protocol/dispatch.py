@@ -80,6 +80,8 @@ class Dispatcher:
     async def _encode_later(self, request: Request, outcome: Awaitable[Answer | None]) -> Pieces | None:
         try:
             answer = await outcome
+        except FrameError:
+            raise
         except Exception as error:
             return self._failed(request, error)
         return self._encode(request, answer)

@@ -4,7 +4,7 @@ import time
 from collections.abc import Mapping, Sequence
 from typing import Final
 
-from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, KafkaException, TopicPartition
+from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, KafkaException, Message, TopicPartition
 from confluent_kafka.admin import (
     AdminClient,
     AlterConfigOpType,
@@ -105,8 +105,11 @@ class Admin:
         parts = [part.error_code for topic in answer.responses for part in topic.partitions]
         return next((code.name for code in (answer.error_code, *parts) if code is not ErrorCode.none), None)
 
-    def read(self, topic: str, partition: int) -> Sequence[Read]:
-        """All committed records of a partition as they are now. Raises WorkloadError."""
+    def read(self, topic: str) -> Mapping[int, Sequence[Read]]:
+        """All committed records of each partition of a topic as they are now. Raises WorkloadError."""
+        partitions = range(self.partitions(topic))
+        found: dict[int, list[Read]] = {partition: [] for partition in partitions}
+        unread = set(partitions)
         consumer = Consumer(
             {
                 "bootstrap.servers": self._bootstrap,
@@ -116,18 +119,25 @@ class Admin:
                 "log_level": 0,
             }
         )
-        found: list[Read] = []
         deadline_s = time.monotonic() + TIMEOUT_S
         try:
-            consumer.assign([TopicPartition(topic, partition, OFFSET_BEGINNING)])
-            while time.monotonic() < deadline_s:
+            consumer.assign([TopicPartition(topic, partition, OFFSET_BEGINNING) for partition in partitions])
+            while unread and time.monotonic() < deadline_s:
                 message = consumer.poll(1.0)
-                error = None if message is None else message.error()
-                if error is not None and error.code() == KafkaError._PARTITION_EOF:
-                    return found
-                if message is not None and error is None:
-                    value = read_value(message.value())
-                    found.append((message.offset() or 0, None if value is None else value.id))
+                if message is not None:
+                    _take(message, found, unread)
         finally:
             consumer.close()
-        raise WorkloadError(f"{self._bootstrap}: {topic}-{partition} could not be read to its end")
+        if unread:
+            raise WorkloadError(f"{self._bootstrap}: partitions {sorted(unread)} of {topic} can't be read to their end")
+        return found
+
+
+def _take(message: Message, found: Mapping[int, list[Read]], unread: set[int]) -> None:
+    """A record, or the end of a partition; other errors come and go while the consumer tries again."""
+    error, partition = message.error(), message.partition() or 0
+    if error is None:
+        value = read_value(message.value())
+        found[partition].append((message.offset() or 0, None if value is None else value.id))
+    elif error.code() == KafkaError._PARTITION_EOF:
+        unread.discard(partition)

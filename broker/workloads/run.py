@@ -178,8 +178,7 @@ class Workload:
         """What the logs hold at the end."""
         dead_letters = [self._asked.dead_letter_topic] if self._profile.sends_dead_letters else []
         for topic in (self._asked.topic, *dead_letters):
-            for partition in range(self._admin.partitions(topic)):
-                found = self._admin.read(topic, partition)
+            for partition, found in self._admin.read(topic).items():
                 for begin in range(0, len(found), IDS_A_LINE):
                     offsets, ids = zip(*found[begin : begin + IDS_A_LINE], strict=True)
                     self._journal.write("log", topic=topic, partition=partition, offsets=offsets, ids=ids)

@@ -30,6 +30,7 @@ def broker_group() -> None:
         "sharelens broker start --listen 127.0.0.1:9092 --log-dir ./broker-log",
         "sharelens broker start --listen 127.0.0.1:0 --log-dir ./broker-log --set group.share.delivery.count.limit=3",
         "sharelens broker start --config server.properties --feature share.version=2",
+        "sharelens broker start --log-dir ./broker-log --fault append=__share_group_state,action=torn,after=100",
     ),
 )
 @click.option(
@@ -53,6 +54,13 @@ def broker_group() -> None:
     type=click.Choice(["4.3", "4.4"]),
     help="Whose rules to follow  [default: what share.version asks for]",
 )
+@click.option(
+    "--fault",
+    "faults",
+    metavar="RULE",
+    multiple=True,
+    help="Something that goes wrong on purpose, such as api=ShareAcknowledge,action=drop,probability=0.1. Repeatable.",
+)
 @click.option("--allow-remote", is_flag=True, help="Listen on addresses that other machines can reach.")
 @click.option(
     "--metrics-port",
@@ -66,6 +74,7 @@ def start(
     overrides: tuple[str, ...],
     features: tuple[str, ...],
     kafka_version: str | None,
+    faults: tuple[str, ...],
     allow_remote: bool,
     metrics_port: int | None,
 ) -> None:
@@ -75,6 +84,7 @@ def start(
         from broker.broker import Options
         from broker.config.listeners import listeners
         from broker.config.start import log_directory, read_settings
+        from broker.faults import parse_fault
         from broker.features import parse
     except ModuleNotFoundError as missing:
         raise UsageError(f"the broker needs {missing.name}: pip install 'sharelens[broker]'") from missing
@@ -85,6 +95,7 @@ def start(
         listeners=listeners(settings, listen=listen, allow_remote=allow_remote),
         features=parse(features),
         kafka_version="4.4" if kafka_version == "4.4" else "4.3" if kafka_version == "4.3" else None,
+        faults=[parse_fault(text) for text in faults],
     )
     process.run(settings, options, _ready, metrics_port=metrics_port)
 

@@ -1,0 +1,69 @@
+"""Answers that refuse a whole request with one error code, wherever its response has room for codes."""
+
+from typing import Any, Final
+
+from kio.index import load_request_schema, load_response_schema
+from kio.schema.errors import ErrorCode
+
+from broker.errors import FrameError
+from broker.protocol.registry import Answer
+from broker.protocol.schema import Field, fields_of
+
+_CODES: Final = ("error_code", "partition_error_code")
+_IDENTIFYING: Final = frozenset(
+    {"name", "topic", "topic_id", "topic_name", "partition", "partition_index", "index", "group_id"}
+    | {"resource_type", "resource_name"}
+)
+_PLAIN_NAMES: Final = {
+    "coordinator_keys": "key",
+    "groups": "group_id",
+    "group_ids": "group_id",
+    "groups_names": "group_id",
+    "partitions": "partition_index",
+}
+"""What an element of a request's plain array is called in the response."""
+
+
+def error_answer(api_key: int, version: int, request: Any, code: ErrorCode) -> Answer:
+    """The code at the top of the response, else with each topic, partition, group or whatever was asked for.
+
+    Raises:
+        FrameError: the response has no room for an error code.
+    """
+    schema = load_response_schema(api_key, version)
+    answer = _refused(schema, load_request_schema(api_key, version), request, code)
+    if answer is None:
+        raise FrameError(f"API {api_key} version {version} has no error code to answer")
+    return answer
+
+
+def _refused(schema: Any, asked_schema: Any, asked: Any, code: ErrorCode) -> dict[str, Any] | None:
+    """What refuses one struct of the request; None when neither it nor its parts have an error code."""
+    answered = {field.name: field for field in fields_of(schema)}
+    same = {
+        field.name: getattr(asked, field.name)
+        for field in fields_of(asked_schema)
+        if field.name in _IDENTIFYING and field.name in answered
+    }
+    own = next((name for name in _CODES if name in answered), None)
+    if own is not None:
+        return same | {own: code}
+    parts = next((field for field in answered.values() if field.is_array and _has_code(field.nested)), None)
+    lists = next((field for field in fields_of(asked_schema) if field.is_array), None)
+    if parts is None or lists is None:
+        return None
+    return same | {parts.name: [_part(parts, lists, item, code) for item in getattr(asked, lists.name) or ()]}
+
+
+def _part(parts: Field, lists: Field, item: Any, code: ErrorCode) -> dict[str, Any] | None:
+    if lists.nested is not None:
+        return _refused(parts.nested, lists.nested, item, code)
+    names = {field.name for field in fields_of(parts.nested)}
+    own = next(name for name in _CODES if name in names)
+    return {_PLAIN_NAMES[lists.name]: item, own: code}
+
+
+def _has_code(schema: Any) -> bool:
+    if schema is None:
+        return False
+    return any(field.name in _CODES or (field.is_array and _has_code(field.nested)) for field in fields_of(schema))
