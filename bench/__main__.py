@@ -20,16 +20,17 @@ import pyarrow as pa
 from rich.console import Console
 from rich.table import Table
 
-from bench import dump_log_segments, generate
+from bench import brokers, dump_log_segments, generate
 from bench.measure import Measured, sharelens
 from kafka_log import reader
 from kafka_log.layout import scan_log_directory
 from kafka_log.union import unite
 from state_model.columnar import record_kernels, replay
 from state_model.columnar.decode import decode_share_records
+from state_model.errors import SharelensError
 from tools.kept_jars import ToolUnavailableError
 
-SECTIONS = ("kernels", "pipeline", "increment", "questions")
+SECTIONS = ("kernels", "pipeline", "increment", "questions", "broker")
 SHAPES = ("hot", "cool")
 REPEATS = 3
 
@@ -194,6 +195,26 @@ def questions(bench: Bench) -> Iterator[Figure]:
             )
 
 
+def broker(bench: Bench) -> Iterator[Figure]:
+    """The light broker, then a real Kafka, with the same client: produce, acquire, accept in batches."""
+    records = max(1, bench.records // 5)
+    ours = brokers.measure(brokers.light_broker, bench.folder / "broker-light", records)
+    kafka: brokers.Speed | None = None
+    try:
+        kafka = brokers.measure(brokers.kafka_broker, bench.folder / "broker-kafka", records)
+    except SharelensError as error:
+        yield Figure(section="broker", what="Kafka", value="skipped", note=str(error))
+    for name, speed in (("the light broker", ours), ("Kafka", kafka)):
+        if speed is None:
+            continue
+        for batch, rate in speed.records_per_s.items():
+            share = "" if kafka is None else f"{100 * rate / kafka.records_per_s[batch]:.0f} % of Kafka's"
+            what = f"{name}: end to end, batches of up to {batch:,}"
+            yield Figure(section="broker", what=what, value=f"{rate:,.0f} records/s", note=share)
+        yield Figure(section="broker", what=f"{name}: start to first answer", value=f"{speed.start_s:.2f} s")
+        yield Figure(section="broker", what=f"{name}: memory at rest", value=f"{speed.idle_bytes / 2**20:.0f} MiB")
+
+
 def _working_s(run: Measured) -> float:
     """Seconds of the stages, session start apart."""
     return sum(float(value) for name, value in run.summary["seconds"].items() if name != "session")
@@ -262,7 +283,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--only", choices=SECTIONS, action="append")
     parser.add_argument("--folder", type=Path, help="where logs and lakes are kept  [default: a temporary folder]")
     asked = parser.parse_args(arguments)
-    sections = {"kernels": kernels, "pipeline": pipeline, "increment": increment, "questions": questions}
+    sections = {
+        "kernels": kernels,
+        "pipeline": pipeline,
+        "increment": increment,
+        "questions": questions,
+        "broker": broker,
+    }
     with tempfile.TemporaryDirectory(prefix="sharelens-bench-") as scratch:
         bench = Bench(folder=asked.folder or Path(scratch), records=asked.records)
         figures = []

@@ -1,0 +1,185 @@
+"""The light broker and a real Kafka 4.3.1 on this machine: each a process of its own, one node, loopback only."""
+
+import json
+import socket
+import statistics
+import struct
+import subprocess
+import sys
+import time
+import uuid
+from base64 import urlsafe_b64encode
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from bench.measure import COMMAND
+from state_model.errors import SharelensError
+from tools.kafka_tools import tool_command
+
+HOST = "127.0.0.1"
+START_TIMEOUT_S = 60
+STOP_TIMEOUT_S = 60
+TRY_AGAIN_S = 0.01
+IDLE_S = 3.0
+# What Kafka's own start script gives a broker.
+JVM = ("-Xmx1G", "-Xms1G", "-server", "-XX:+UseG1GC", "-XX:MaxGCPauseMillis=20", "-Djava.awt.headless=true")
+# Both ask members to report as often, so that neither waits longer for its first assignment.
+SHARE_SETTINGS = {"group.share.heartbeat.interval.ms": "1000", "group.share.min.heartbeat.interval.ms": "1000"}
+KAFKA_SETTINGS = """\
+process.roles=broker,controller
+node.id=1
+controller.quorum.bootstrap.servers={host}:{controller}
+listeners=PLAINTEXT://{host}:{broker},CONTROLLER://{host}:{controller}
+advertised.listeners=PLAINTEXT://{host}:{broker}
+controller.listener.names=CONTROLLER
+listener.security.protocol.map=CONTROLLER:PLAINTEXT,PLAINTEXT:PLAINTEXT
+log.dirs={log_dir}
+offsets.topic.replication.factor=1
+share.coordinator.state.topic.replication.factor=1
+share.coordinator.state.topic.min.isr=1
+transaction.state.log.replication.factor=1
+transaction.state.log.min.isr=1
+"""
+
+
+class BrokerUnavailableError(SharelensError):
+    """Raised when a broker does not start on this machine."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Started:
+    """A broker that answers: its address, the seconds until its first answer, its process."""
+
+    bootstrap: str
+    start_s: float
+    pid: int
+
+    def idle_bytes(self) -> int:
+        """Resident memory of the process after a few seconds without any client."""
+        time.sleep(IDLE_S)
+        for line in Path(f"/proc/{self.pid}/status").read_text(encoding="ascii").splitlines():
+            if line.startswith("VmRSS:"):
+                return int(line.split()[1]) * 1024
+        raise BrokerUnavailableError(f"process {self.pid} has ended")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Speed:
+    """What one broker took; `records_per_s` by the most records in a batch of the producer, median of the rounds."""
+
+    start_s: float
+    idle_bytes: int
+    records_per_s: dict[int, float]
+
+
+Broker = Callable[[Path], AbstractContextManager[Started]]
+"""A broker with its files in a folder that is not there yet; ended when the block ends."""
+
+
+def measure(broker: Broker, folder: Path, records: int) -> Speed:
+    """Start a broker, look at it at rest, and let one client work through records, several times over.
+
+    Raises:
+        BrokerUnavailableError: it does not start, or its client failed; and whatever the broker raises.
+    """
+    with broker(folder) as one:
+        idle_bytes = one.idle_bytes()
+        command = [sys.executable, "-m", "bench.share_load", one.bootstrap, str(records)]
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        if done.returncode != 0:
+            raise BrokerUnavailableError(f"the client failed: {_last_line(done.stderr)}")
+        rounds = json.loads(done.stdout)
+    medians = {int(batch): statistics.median(rates) for batch, rates in rounds.items()}
+    return Speed(start_s=one.start_s, idle_bytes=idle_bytes, records_per_s=medians)
+
+
+@contextmanager
+def light_broker(folder: Path) -> Iterator[Started]:
+    """The light broker as its command starts it. Raises BrokerUnavailableError."""
+    (port,) = free_ports(1)
+    command = [
+        *(str(COMMAND), "broker", "start", "--listen", f"{HOST}:{port}", "--log-dir", str(folder / "log")),
+        *(word for name, text in SHARE_SETTINGS.items() for word in ("--set", f"{name}={text}")),
+    ]
+    folder.mkdir(parents=True)
+    with _running(command, folder, port) as one:
+        yield one
+
+
+@contextmanager
+def kafka_broker(folder: Path) -> Iterator[Started]:
+    """A real broker in KRaft mode, with its defaults.
+
+    Raises:
+        ToolUnavailableError: no jars. JavaError: no Java. BrokerUnavailableError.
+    """
+    folder.mkdir(parents=True)
+    broker, controller = free_ports(2)
+    settings = KAFKA_SETTINGS.format(host=HOST, broker=broker, controller=controller, log_dir=folder / "log")
+    settings += "".join(f"{name}={text}\n" for name, text in SHARE_SETTINGS.items())
+    properties = folder / "server.properties"
+    properties.write_text(settings, encoding="utf-8")
+    cluster_id = urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")
+    formatted = subprocess.run(
+        _java("kafka.tools.StorageTool", "format", "-t", cluster_id, "-c", str(properties), "--standalone"),
+        capture_output=True, text=True, timeout=START_TIMEOUT_S, check=False,
+    )  # fmt: skip
+    if formatted.returncode != 0:
+        raise BrokerUnavailableError(f"Kafka's log directory can't be formatted: {_last_line(formatted.stderr)}")
+    with _running(_java("kafka.Kafka", str(properties)), folder, broker) as one:
+        yield one
+
+
+def free_ports(count: int) -> list[int]:
+    """Ports that nobody listens on now."""
+    sockets = [socket.socket() for _ in range(count)]
+    for one in sockets:
+        one.bind((HOST, 0))
+    ports = [int(one.getsockname()[1]) for one in sockets]
+    for one in sockets:
+        one.close()
+    return ports
+
+
+@contextmanager
+def _running(command: Sequence[str], folder: Path, port: int) -> Iterator[Started]:
+    told = folder / "told.txt"
+    begun_s = time.perf_counter()
+    with told.open("wb") as output:
+        process = subprocess.Popen(command, stdout=output, stderr=subprocess.STDOUT)
+    try:
+        while not _answers(port):
+            if process.poll() is not None or time.perf_counter() - begun_s > START_TIMEOUT_S:
+                raise BrokerUnavailableError(f"no answer: {_last_line(told.read_text(errors='replace'))}")
+            time.sleep(TRY_AGAIN_S)
+        yield Started(bootstrap=f"{HOST}:{port}", start_s=time.perf_counter() - begun_s, pid=process.pid)
+    finally:
+        process.terminate()
+        try:
+            process.wait(STOP_TIMEOUT_S)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
+
+
+def _answers(port: int) -> bool:
+    """Whether the broker answers ApiVersions, the first thing that every client asks."""
+    request = struct.pack(">hhih", 18, 0, 1, 0)
+    try:
+        with socket.create_connection((HOST, port), timeout=5) as one:
+            one.sendall(struct.pack(">i", len(request)) + request)
+            return len(one.recv(8)) > 0
+    except OSError:
+        return False
+
+
+def _java(main_class: str, *arguments: str) -> list[str]:
+    """The command of Kafka's tools with the JVM options of a broker."""
+    command = tool_command(main_class, *arguments)
+    return [command[0], *JVM, *command[command.index("-cp") :]]
+
+
+def _last_line(text: str) -> str:
+    return next((line.strip()[:200] for line in reversed(text.splitlines()) if line.strip()), "it said nothing")
