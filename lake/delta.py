@@ -167,7 +167,7 @@ def commit(
             "size": file.size_bytes,
             "modificationTime": now,
             "dataChange": True,
-            "stats": json.dumps(file.stats),
+            "stats": _json(file.stats),
         }
         actions.append({"add": add})
     _write(path, latest + 1, operation, actions, previous_ms=_commit_ms(path, latest))
@@ -215,7 +215,7 @@ def _write(path: Path, version: int, operation: str, actions: list[dict[str, Any
         "operationParameters": {},
         "engineInfo": "sharelens",
     }
-    lines = [json.dumps({"commitInfo": info})] + [json.dumps(action) for action in actions]
+    lines = [_json({"commitInfo": info})] + [_json(action) for action in actions]
     target = log / f"{version:020d}.json"
     handle, scratch = tempfile.mkstemp(dir=log, prefix=".commit-")
     try:
@@ -228,6 +228,11 @@ def _write(path: Path, version: int, operation: str, actions: list[dict[str, Any
         raise LakeError(f"version {version} of {path} was committed by another writer; run again") from None
     finally:
         os.unlink(scratch)
+
+
+def _json(value: dict[str, Any]) -> str:
+    """JSON with text as it is: delta-rs misreads characters beyond U+FFFF that are escaped as surrogates."""
+    return json.dumps(value, ensure_ascii=False)
 
 
 def _commit_ms(path: Path, version: int) -> int:

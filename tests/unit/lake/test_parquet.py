@@ -142,9 +142,17 @@ def test_statistics_are_the_smallest_and_largest_value_of_the_whole_file(
     assert (stats["minValues"]["run_id"], stats["nullCount"]["valid_from_ms"]) == (7, 1)
 
 
-@pytest.mark.parametrize("long", ["x" * 33, "ü" * 40])
-def test_text_too_long_for_a_statistic_has_none(long: str, tmp_path: Path) -> None:
-    stats = statistics_of(tmp_path, names("a", long))
-    assert "topic" not in stats["minValues"]
-    assert "topic" not in stats["maxValues"]
+LAST = "\U0010ffff"
+
+
+@pytest.mark.parametrize("long", ["x" * 33, "ü" * 40, "x" * 32 + LAST * 9, LAST * 40, "x" * 32767, LAST * 8191])
+def test_long_text_has_bounds_around_it(long: str, tmp_path: Path) -> None:
+    stats = statistics_of(tmp_path, names("b", long))
+    assert stats["minValues"]["topic"] <= min("b", long)
+    assert stats["maxValues"]["topic"] >= max("b", long)
     assert stats["minValues"]["run_id"] == 7
+
+
+def test_short_statistics_stand_for_long_text(tmp_path: Path) -> None:
+    stats = statistics_of(tmp_path, names("a" * 1000, "b" * 1000))
+    assert (len(stats["minValues"]["topic"]), len(stats["maxValues"]["topic"])) == (32, 33)

@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 
@@ -43,6 +44,27 @@ def test_columns_and_conditions(lake: Path) -> None:
     assert rows.to_pylist() == [{"log_offset": 0}]
     nobody = opened.scan("silver.share_record", None, pc.field("group_id") == "' OR 1=1 --")
     assert (nobody.num_rows, nobody.schema) == (0, TABLES["silver.share_record"].schema)
+
+
+@pytest.mark.parametrize(
+    "group", ["g", "g" * 40, "ü" * 3000, "\U0010ffff" * 50], ids=["short", "long", "longest", "last"]
+)
+def test_each_value_of_each_column_is_found_by_a_condition_on_it(group: str, tmp_path: Path) -> None:
+    story = [snapshot(group), update(group, batches=[(0, 3, 2, 1)]), update(group, batches=[(4, 4, 4, 1)])]
+    make_lake(tmp_path / "lake", write_log_directory(tmp_path / "logs", story))
+    opened = scan.open_lake(tmp_path / "lake")
+    asked = 0
+    for name in TABLES:
+        rows = opened.scan(name)
+        for column in rows.column_names:
+            kind = rows.schema.field(column).type
+            if pa.types.is_nested(kind) or rows.num_rows == 0:
+                continue
+            value = rows.column(column)[0]
+            where = pc.field(column) == value if value.is_valid else pc.field(column).is_null()
+            assert opened.scan(name, [column], where).num_rows > 0, (name, column)
+            asked += 1
+    assert asked > 100
 
 
 def test_a_table_that_the_cut_does_not_know_is_empty(lake: Path) -> None:
