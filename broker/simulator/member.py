@@ -1,0 +1,233 @@
+"""A share consumer as the broker sees it: heartbeats, fetches, acknowledgements, and how it ends."""
+
+import random
+from collections.abc import Callable, Iterable
+from typing import Final
+
+from broker.coordinators.share_group import GroupError
+from broker.coordinators.share_membership import JOINING, Heartbeat
+from broker.ports import Handle
+from broker.share.acknowledgement import AcknowledgementBatch, AcknowledgeType
+from broker.share.acquisition import AcquiredRange, AcquireMode
+from broker.share.codes import ShareErrorCode
+from broker.share.manager import FetchTerms, share_partition_key
+from broker.share.sessions import ShareSession, ShareSessionError, TopicIdPartition
+from broker.simulator.world import World
+
+ACCEPT: Final = (AcknowledgeType.ACCEPT,)
+RENEW: Final = (AcknowledgeType.RENEW,)
+BATCH_SIZE: Final = 500
+HANGS_MS: Final = 60_000
+IDLE_FACTOR: Final = 3
+Requests = list[list[AcknowledgementBatch]]
+
+
+class Member:
+    """Lives from `join` until it dies or leaves; `on_gone` is called then."""
+
+    def __init__(
+        self, world: World, group_id: str, member_id: str, topics: tuple[str, ...], on_gone: Callable[["Member"], None]
+    ) -> None:
+        self.member_id = member_id
+        self._world = world
+        self._group_id = group_id
+        self._topics = topics
+        self._on_gone = on_gone
+        self._chance: random.Random = world.chance(f"member {member_id}")
+        self._epoch = JOINING
+        self._assigned: dict[TopicIdPartition, None] = {}
+        self._session: ShareSession | None = None
+        self._connection = 0
+        self._held: dict[TopicIdPartition, list[AcquiredRange]] = {}
+        self._renewed: dict[TopicIdPartition, list[AcquiredRange]] = {}
+        self._timers: dict[str, Handle] = {}
+        self._terms = FetchTerms(
+            max_records=world.settings.fetch_records,
+            batch_size=BATCH_SIZE,
+            mode=AcquireMode.RECORD_LIMIT if self._chance.random() < 0.2 else AcquireMode.BATCH_OPTIMIZED,
+        )
+
+    def join(self) -> None:
+        """Begin with a heartbeat."""
+        self._beat()
+        self._set("poll", self._chance.randrange(self._world.settings.poll_interval_ms), self._poll)
+
+    def leave(self) -> None:
+        """End in order: what is held is given back, the group told."""
+        shares = self._world.broker.share_partitions
+        if self._session is not None and not self._session.is_closed:
+            shares.close_session(self._session)
+        try:
+            self._world.broker.share_groups.leave(self._group_id, self.member_id)
+        except GroupError as error:
+            self._note("refused", error=str(error))
+        self._end("left")
+        self._disconnect()
+
+    def _die(self) -> None:
+        """End without a word; the connection goes now, or after a while."""
+        self._end("died")
+        delay_ms = 0 if self._chance.random() < 0.5 else HANGS_MS
+        self._world.timers.after_ms(delay_ms, self._disconnect)
+
+    def _end(self, how: str) -> None:
+        for timer in self._timers.values():
+            timer.cancel()
+        self._note(how)
+        self._on_gone(self)
+
+    def _disconnect(self) -> None:
+        if self._session is not None:
+            self._world.broker.share_partitions.connection_closed(self._connection, self._group_id)
+
+    def _note(self, what: str, **about: object) -> None:
+        self._world.journal.event(self._world.clock.now_ms, what, group=self._group_id, member=self.member_id, **about)
+
+    def _set(self, what: str, delay_ms: int, callback: Callable[[], None]) -> None:
+        self._timers[what] = self._world.timers.after_ms(delay_ms, callback)
+
+    # Heartbeats
+
+    def _beat(self) -> None:
+        groups = self._world.broker.share_groups
+        try:
+            answer = groups.heartbeat(self._heartbeat())
+        except GroupError as error:
+            self._note("refused", error=str(error))
+            self._epoch = JOINING
+            self._set("beat", 1_000, self._beat)
+            return
+        beat = answer.beat
+        self._epoch = beat.member.epoch
+        if beat.assignment is not None:
+            self._assign((topic_id, one) for topic_id, held in beat.assignment.items() for one in held)
+        self._set("beat", answer.heartbeat_interval_ms, self._beat)
+
+    def _heartbeat(self) -> Heartbeat:
+        is_new = self._epoch == JOINING
+        return Heartbeat(
+            group_id=self._group_id,
+            member_id=self.member_id,
+            member_epoch=self._epoch,
+            rack_id="" if is_new else None,
+            subscribed_topic_names=self._topics if is_new else None,
+            client_id="simulated",
+            client_host="/127.0.0.1",
+        )
+
+    def _assign(self, places: Iterable[TopicIdPartition]) -> None:
+        assigned = dict.fromkeys(sorted(places))
+        if self._session is not None:
+            forgotten = [place for place in self._assigned if place not in assigned]
+            self._session.update(assigned, forgotten)
+        self._assigned = assigned
+
+    # Fetches
+
+    def _poll(self) -> None:
+        settings, chance = self._world.settings, self._chance
+        fate = chance.random()
+        if fate < settings.habits.dies:
+            self._die()
+            return
+        if fate < settings.habits.dies + settings.habits.leaves:
+            self.leave()
+            return
+        session = self._go_on()
+        has_news = session is not None and self._fetch(session)
+        pause_ms = settings.poll_interval_ms if has_news else IDLE_FACTOR * settings.poll_interval_ms
+        self._set("poll", pause_ms // 2 + chance.randrange(pause_ms + 1), self._poll)
+
+    def _go_on(self) -> ShareSession | None:
+        """The session of the next request, opened where there is none; held records are acknowledged with it."""
+        shares = self._world.broker.share_partitions
+        if not self._assigned:
+            return None
+        if self._session is not None:
+            try:
+                shares.sessions.go_on(self._group_id, self.member_id, self._session.epoch)
+            except ShareSessionError:
+                self._session = None
+        if self._session is None:
+            self._held.clear()
+            self._renewed.clear()
+            self._connection = self._world.new_connection()
+            self._session = shares.open_session(self._group_id, self.member_id, self._connection, lambda _: None)
+            if self._session is not None:
+                self._session.update(self._assigned, ())
+            return self._session
+        self._acknowledge_all()
+        return self._session
+
+    def _fetch(self, session: ShareSession) -> bool:
+        world = self._world
+        has_news = False
+        for place, found in world.broker.share_partitions.fetch(session, self._terms).items():
+            ranges = found.acquired.ranges
+            if ranges:
+                has_news = True
+                self._held[place] = list(ranges)
+                world.journal.deliveries(world.clock.now_ms, self.member_id, place, ranges)
+        return has_news
+
+    # Acknowledgements
+
+    def _acknowledge_all(self) -> None:
+        held, self._held = self._held, {}
+        renewed, self._renewed = self._renewed, {}
+        for place, ranges in renewed.items():
+            self._acknowledge(place, [self._whole(ranges, ACCEPT)])
+        for place, ranges in held.items():
+            self._acknowledge(place, self._decide(place, ranges))
+
+    def _acknowledge(self, place: TopicIdPartition, requests: Requests) -> None:
+        world = self._world
+        shares = world.broker.share_partitions
+        key = share_partition_key(self._group_id, place)
+        for batches in requests:
+            error = shares.acknowledge(key, self.member_id, batches)
+            world.journal.acknowledged(world.clock.now_ms, self.member_id, place, batches, error)
+            if error is not ShareErrorCode.NONE:
+                self._renewed.pop(place, None)
+
+    def _decide(self, place: TopicIdPartition, ranges: list[AcquiredRange]) -> Requests:
+        habits, fate = self._world.settings.habits, self._chance.random()
+        if fate < habits.singly:
+            return [
+                [AcknowledgementBatch(first_offset=offset, last_offset=offset, types=(self._type(),))]
+                for one in ranges
+                for offset in range(one.first_offset, one.last_offset + 1)
+            ]
+        fate -= habits.singly
+        if fate < habits.mixed:
+            return [
+                [
+                    AcknowledgementBatch(
+                        first_offset=one.first_offset,
+                        last_offset=one.last_offset,
+                        types=[self._type() for _ in range(one.first_offset, one.last_offset + 1)],
+                    )
+                    for one in ranges
+                ]
+            ]
+        fate -= habits.mixed
+        if fate < habits.forgets:
+            return []
+        fate -= habits.forgets
+        if fate < habits.renews:
+            self._renewed[place] = ranges
+            return [self._whole(ranges, RENEW)]
+        return [self._whole(ranges, ACCEPT)]
+
+    def _type(self) -> AcknowledgeType:
+        habits, fate = self._world.settings.habits, self._chance.random()
+        if fate < habits.releases:
+            return AcknowledgeType.RELEASE
+        return AcknowledgeType.REJECT if fate < habits.releases + habits.rejects else AcknowledgeType.ACCEPT
+
+    @staticmethod
+    def _whole(ranges: list[AcquiredRange], types: tuple[AcknowledgeType, ...]) -> list[AcknowledgementBatch]:
+        return [
+            AcknowledgementBatch(first_offset=one.first_offset, last_offset=one.last_offset, types=types)
+            for one in ranges
+        ]

@@ -1,0 +1,111 @@
+"""What a simulation is made of: sizes, limits, and how often things happen."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from types import MappingProxyType
+from typing import Any, Final
+
+from broker.errors import BrokerError
+from broker.features import KafkaVersion
+
+MAX_PARTITION_LOGS: Final = 4_096
+
+
+class SimulationError(BrokerError):
+    """Raised when a simulation is asked for that can't be."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Habits:
+    """How likely members do things: probabilities from 0 to 1.
+
+    Of what was fetched at once from one partition, at most one of these happens; else all of it is accepted.
+
+    Attributes:
+        singly: each record is acknowledged alone. mixed: one request with a type for each record.
+        forgets: nothing is said, the lock ends. renews: the lock is renewed, the end comes with the next poll.
+        releases, rejects: of single records, the share that is released or rejected instead of accepted.
+        dies, leaves: at a poll, the member is gone without a word, or leaves in order.
+    """
+
+    singly: float = 0.25
+    mixed: float = 0.1
+    forgets: float = 0.005
+    renews: float = 0.01
+    releases: float = 0.08
+    rejects: float = 0.02
+    dies: float = 0.0005
+    leaves: float = 0.0005
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SimulationSettings:
+    """The whole of a simulation but its seed.
+
+    Attributes:
+        records: state records after which it ends; a few more may come.
+        members: of each group. batch_records: the largest batch of a producer.
+        lock_duration_ms, delivery_count_limit: of all groups.
+        has_dead_letters: share.version 2 and a topic for dead letters for each second group; needs Kafka 4.4.
+        admin_interval_ms: between two works of the admin (offsets reset or deleted, groups and topics deleted,
+            partitions added); 0: there is no admin. restarts: of the broker, evenly spread.
+        checkpoints: moments at which the truth is written, the end among them.
+        keeps_deliveries: whether the members' journal is written.
+    """
+
+    records: int = 10_000
+    groups: int = 6
+    topics: int = 3
+    partitions: int = 8
+    members: int = 2
+    state_partitions: int = 50
+    batch_records: int = 40
+    record_bytes: int = 24
+    produce_interval_ms: int = 400
+    poll_interval_ms: int = 200
+    fetch_records: int = 300
+    lock_duration_ms: int = 15_000
+    delivery_count_limit: int = 5
+    has_dead_letters: bool = False
+    kafka_version: KafkaVersion = "4.3"
+    admin_interval_ms: int = 20_000
+    restarts: int = 1
+    checkpoints: int = 10
+    keeps_deliveries: bool = True
+    habits: Habits = Habits()
+    start_ms: int = 1_790_000_000_000
+
+    def check(self) -> None:
+        """Raise SimulationError for what can't be simulated."""
+        for name in ("records", "groups", "topics", "partitions", "members", "state_partitions", "checkpoints"):
+            if getattr(self, name) < 1:
+                raise SimulationError(f"{name}={getattr(self, name)}: at least 1")
+        logs = self.topics * self.partitions + 2 * self.state_partitions
+        if logs > MAX_PARTITION_LOGS:
+            raise SimulationError(f"{logs} partitions of all topics: at most {MAX_PARTITION_LOGS}")
+        if self.has_dead_letters and self.kafka_version != "4.4":
+            raise SimulationError("dead letters came with Kafka 4.4: ask for its rules")
+
+
+PROFILES: Final[Mapping[str, Mapping[str, Any]]] = MappingProxyType(
+    {
+        "steady": {},
+        "single-records": {"habits": Habits(singly=0.9, mixed=0.0)},
+        "slow-consumers": {"habits": Habits(forgets=0.2, renews=0.1), "lock_duration_ms": 15_000},
+        "crash-loop": {"habits": Habits(dies=0.02, leaves=0.01), "restarts": 8},
+        "poison": {"habits": Habits(mixed=0.5, releases=0.3, rejects=0.1), "delivery_count_limit": 3},
+        "admin": {"admin_interval_ms": 2_000},
+        "dead-letters": {
+            "habits": Habits(mixed=0.5, releases=0.2, rejects=0.1),
+            "has_dead_letters": True,
+            "kafka_version": "4.4",
+        },
+        "many-groups": {"groups": 60, "members": 1, "partitions": 4},
+    }
+)
+"""What differs from the defaults, by the name of a profile."""
+
+
+def profile(name: str, **more: Any) -> SimulationSettings:
+    """The settings of a profile, with some of them replaced."""
+    return replace(SimulationSettings(), **{**PROFILES[name], **more})

@@ -1,0 +1,140 @@
+"""A simulation from its beginning to its end: equal settings and seeds give equal files, byte for byte."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from broker.simulator.admin import Admin
+from broker.simulator.crowd import Crowd
+from broker.simulator.journal import DELIVERIES_FILE
+from broker.simulator.producers import Producers
+from broker.simulator.settings import SimulationError, SimulationSettings
+from broker.simulator.truth import CHECKPOINTS_FILE, Truth
+from broker.simulator.world import DEAD_LETTERS_PREFIX, World
+
+LOOK_EVERY: Final = 16
+"""Timers between two looks at the number of records."""
+IDLE_LIMIT_MS: Final = 3_600_000
+"""Virtual time without a state record after which a simulation is taken for stuck."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Counts:
+    """What happened. `virtual_ms`: the time that passed in the simulation."""
+
+    state_records: int
+    produced: int
+    delivered: int
+    admin_works: int
+    checkpoints: int
+    virtual_ms: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Simulated:
+    """A log directory was written, with its truth in two files beside the partitions."""
+
+    checkpoints: Path
+    deliveries: Path | None
+    counts: Counts
+
+
+def simulate(
+    settings: SimulationSettings, seed: int, directory: Path, *, progress: Callable[[int], None] = lambda _: None
+) -> Simulated:
+    """Write a log directory and its truth into a new or empty directory.
+
+    `progress` is told the number of state records now and then. Raises SimulationError, DirectoryError, StorageError.
+    """
+    settings.check()
+    if directory.exists() and any(directory.iterdir()):
+        raise SimulationError(f"{directory} is not empty: a simulation begins in a new directory")
+    world = World(settings, seed, directory)
+    try:
+        counts = _run(world, Truth(directory / CHECKPOINTS_FILE), progress)
+    finally:
+        world.close()
+    return Simulated(
+        checkpoints=directory / CHECKPOINTS_FILE,
+        deliveries=directory / DELIVERIES_FILE if settings.keeps_deliveries else None,
+        counts=counts,
+    )
+
+
+def _run(world: World, truth: Truth, progress: Callable[[int], None]) -> Counts:
+    settings = world.settings
+    names = [f"topic-{number}" for number in range(settings.topics)]
+    for name in names:
+        world.broker.catalog.create(name, settings.partitions)
+    crowds = [Crowd(world, f"group-{number}", tuple(_subscribed(names, number))) for number in range(settings.groups)]
+    for number, crowd in enumerate(crowds):
+        world.broker.catalog.set_group_configs(crowd.group_id, _group_configs(settings, number))
+        crowd.gather()
+    producers, admin = Producers(world), Admin(world, crowds)
+    producers.start()
+    admin.start()
+    _Stages(world, truth, progress).run()
+    return Counts(
+        state_records=world.state_records(),
+        produced=producers.produced,
+        delivered=world.journal.delivered,
+        admin_works=admin.works,
+        checkpoints=truth.checkpoints,
+        virtual_ms=world.clock.now_ms - settings.start_ms,
+    )
+
+
+def _subscribed(names: list[str], number: int) -> list[str]:
+    """Most groups read all topics, each third one alone."""
+    return [names[number % len(names)]] if number % 3 == 2 else names
+
+
+def _group_configs(settings: SimulationSettings, number: int) -> dict[str, str]:
+    configs = {"share.auto.offset.reset": "latest" if number % 4 == 3 else "earliest"}
+    if settings.has_dead_letters and number % 2 == 0:
+        configs["errors.deadletterqueue.topic.name"] = f"{DEAD_LETTERS_PREFIX}{number}"
+    return configs
+
+
+class _Stages:
+    """From one checkpoint or restart to the next."""
+
+    def __init__(self, world: World, truth: Truth, progress: Callable[[int], None]) -> None:
+        self._world = world
+        self._truth = truth
+        self._progress = progress
+        self._timers = 0
+        self._seen = -1
+        self._seen_ms = world.clock.now_ms
+
+    def run(self) -> None:
+        """All of them."""
+        settings = self._world.settings
+        stops = [(settings.records * one // settings.checkpoints, "checkpoint") for one in _up_to(settings.checkpoints)]
+        stops += [(settings.records * one // (settings.restarts + 1), "restart") for one in _up_to(settings.restarts)]
+        for records, what in sorted(stops):
+            self._run_to(records)
+            if what == "restart":
+                self._world.restart()
+            else:
+                self._truth.take(self._world, f"after {records}")
+
+    def _run_to(self, records: int) -> None:
+        self._world.clock.run_while(lambda: self._goes_on(records))
+
+    def _goes_on(self, records: int) -> bool:
+        self._timers += 1
+        if self._timers % LOOK_EVERY:
+            return True
+        seen, now_ms = self._world.state_records(), self._world.clock.now_ms
+        if seen != self._seen:
+            self._seen, self._seen_ms = seen, now_ms
+            self._progress(seen)
+        elif now_ms - self._seen_ms > IDLE_LIMIT_MS:
+            raise SimulationError(f"no state record for an hour of virtual time after {seen} of them")
+        return seen < records
+
+
+def _up_to(last: int) -> range:
+    return range(1, last + 1)

@@ -1,0 +1,61 @@
+"""Virtual time: it stands still while something runs, and leaps to the next timer when nothing does."""
+
+import heapq
+from collections.abc import Callable
+
+
+class _Timer:
+    __slots__ = ("callback", "owner")
+
+    def __init__(self, callback: Callable[[], None], owner: "VirtualTimers") -> None:
+        self.callback: Callable[[], None] | None = callback
+        self.owner = owner
+
+    def cancel(self) -> None:
+        """Keep it from firing."""
+        self.callback = None
+
+
+class Clock:
+    """The time, and the timers of all who live in it. Those of one moment fire in the order in which they were set."""
+
+    def __init__(self, now_ms: int) -> None:
+        self.now_ms = now_ms
+        self._queue: list[tuple[int, int, _Timer]] = []
+        self._count = 0
+
+    def set(self, due_ms: int, timer: _Timer) -> None:
+        """Let a timer fire, not before now."""
+        self._count += 1
+        heapq.heappush(self._queue, (max(due_ms, self.now_ms), self._count, timer))
+
+    def run_while(self, goes_on: Callable[[], bool]) -> None:
+        """Fire timers as long as there are any and `goes_on` says so before each one."""
+        queue = self._queue
+        while queue and goes_on():
+            due_ms, _, timer = heapq.heappop(queue)
+            if timer.callback is not None and not timer.owner.is_stopped:
+                self.now_ms = due_ms
+                timer.callback()
+
+
+class VirtualTimers:
+    """Timers on a clock (broker.timers.StoppableTimers); those that are stopped leave the clock to the others."""
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self.is_stopped = False
+
+    def now_ms(self) -> int:
+        """The clock's time in milliseconds since the epoch."""
+        return self._clock.now_ms
+
+    def after_ms(self, delay_ms: int, callback: Callable[[], None]) -> _Timer:
+        """Call `callback` once, when `delay_ms` have passed."""
+        timer = _Timer(callback, self)
+        self._clock.set(self._clock.now_ms + delay_ms, timer)
+        return timer
+
+    def stop(self) -> None:
+        """Let none of these timers fire any more."""
+        self.is_stopped = True

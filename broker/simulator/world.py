@@ -1,0 +1,90 @@
+"""What all who take part in a simulation share: the broker of now, the clock, the journal, and chance by name."""
+
+import random
+from pathlib import Path
+from typing import Final
+
+from broker.broker import Broker, Options
+from broker.config.settings import Settings
+from broker.simulator.journal import DELIVERIES_FILE, Journal
+from broker.simulator.settings import SimulationSettings
+from broker.simulator.timers import Clock, VirtualTimers
+from state_model.uuids import uuid_text
+
+STATE_TOPIC: Final = "__share_group_state"
+DEAD_LETTERS_PREFIX: Final = "dlq."
+_LONG_AGO_MS: Final = str(365 * 86_400_000)
+
+
+class World:
+    """See the module. `broker` is another one after a restart: nobody keeps parts of it."""
+
+    def __init__(self, settings: SimulationSettings, seed: int, directory: Path) -> None:
+        self.settings = settings
+        self.clock = Clock(settings.start_ms)
+        self.timers = VirtualTimers(self.clock)
+        self._seed = seed
+        self._directory = directory
+        self._ids = self.chance("ids")
+        self._connections = 0
+        self.broker = self._open()
+        # After the broker: it takes an empty directory only.
+        self.journal = Journal(directory / DELIVERIES_FILE, is_kept=settings.keeps_deliveries)
+
+    def chance(self, who: str) -> random.Random:
+        """The random numbers of one who takes part; they don't depend on what others do."""
+        return random.Random(f"{self._seed}/{who}")  # noqa: S311 - it shall repeat itself
+
+    def new_id(self) -> str:
+        """A uuid as Kafka's text."""
+        return uuid_text(bytes([self._ids.randrange(0xF0)]) + self._ids.randbytes(15))
+
+    def new_connection(self) -> int:
+        """The number of one more connection."""
+        self._connections += 1
+        return self._connections
+
+    def state_records(self) -> int:
+        """State records written so far."""
+        logs = self.broker.logs
+        found = (logs.get(STATE_TOPIC, index) for index in range(self.settings.state_partitions))
+        return sum(log.high_watermark for log in found if log is not None)
+
+    def restart(self) -> None:
+        """Stop the broker in order and start it again: leader epochs rise, connections are gone."""
+        self.broker.close()
+        self.broker = self._open()
+
+    def close(self) -> None:
+        """Stop the broker in order, end the journal. Raises StorageError."""
+        try:
+            self.broker.close()
+        finally:
+            self.journal.close()
+
+    def _open(self) -> Broker:
+        settings = self.settings
+        options = Options(
+            log_dir=self._directory,
+            listeners=(),
+            features={"share.version": 2} if settings.has_dead_letters else {},
+            kafka_version=settings.kafka_version,
+            make_id=self.new_id,
+        )
+        broker = Broker(Settings(_configuration(settings)), VirtualTimers(self.clock), options)
+        broker.load()
+        return broker
+
+
+def _configuration(settings: SimulationSettings) -> dict[str, str]:
+    """The broker's configuration. User records are stamped on arrival: producers may then send the same batch again."""
+    return {
+        "share.coordinator.state.topic.num.partitions": str(settings.state_partitions),
+        "offsets.topic.num.partitions": str(settings.state_partitions),
+        "group.share.record.lock.duration.ms": str(settings.lock_duration_ms),
+        "group.share.min.record.lock.duration.ms": str(min(15_000, settings.lock_duration_ms)),
+        "group.share.delivery.count.limit": str(settings.delivery_count_limit),
+        "log.message.timestamp.type": "LogAppendTime",
+        "log.retention.ms": _LONG_AGO_MS,
+        "errors.deadletterqueue.auto.create.topics.enable": "true",
+    }
