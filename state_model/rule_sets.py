@@ -19,6 +19,8 @@ class RuleSet:
         refuses_negative_epochs: a negative leader or state epoch is an invalid request; otherwise -1 skips its check.
         starts_added_partitions_at_zero: the group coordinator initializes partitions that are added to a topic it
             knows with start offset 0; otherwise all begin undetermined (consumer-offsets-records §6).
+        tells_empty_assignment: when the last member of a share group goes, its target assignment's epoch is written
+            too, without a time (type 12); otherwise it stays behind until somebody joins.
     """
 
     name: str
@@ -26,6 +28,7 @@ class RuleSet:
     keeps_start_offset: bool
     refuses_negative_epochs: bool
     starts_added_partitions_at_zero: bool
+    tells_empty_assignment: bool
 
 
 KAFKA_4_3 = RuleSet(
@@ -34,6 +37,7 @@ KAFKA_4_3 = RuleSet(
     keeps_start_offset=False,
     refuses_negative_epochs=False,
     starts_added_partitions_at_zero=False,
+    tells_empty_assignment=False,
 )
 KAFKA_4_4 = RuleSet(
     name="4.4",
@@ -41,5 +45,6 @@ KAFKA_4_4 = RuleSet(
     keeps_start_offset=True,
     refuses_negative_epochs=True,
     starts_added_partitions_at_zero=True,
+    tells_empty_assignment=True,
 )
 RULE_SETS = {rules.name: rules for rules in (KAFKA_4_3, KAFKA_4_4)}

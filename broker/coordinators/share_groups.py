@@ -35,7 +35,7 @@ class ShareGroupCoordinatorSettings:
     Attributes:
         max_size: group.share.max.size, members in a group.
         initialize_retry_interval_ms: group.share.initialize.retry.interval.ms.
-        rules: whether partitions that are added to a known topic start at 0.
+        rules: where added partitions start, and what is told of a group without members.
     """
 
     max_size: int = 200
@@ -77,6 +77,7 @@ class ShareGroups:
             group_settings,
             max_size=settings.max_size,
             initialize_retry_interval_ms=settings.initialize_retry_interval_ms,
+            rules=settings.rules,
         )
         self._groups: dict[str, ShareGroup] = {}
         self._stale: set[str] = set()

@@ -23,6 +23,7 @@ from broker.coordinators.share_group import (
 )
 from broker.ports import GroupSettings, Topics
 from state_model.group_records import GroupRecord
+from state_model.rule_sets import RuleSet
 
 JOINING, LEAVING = 0, -1
 """Member epochs of a request that joins and of one that leaves."""
@@ -64,8 +65,15 @@ class Membership:
     """The rules of membership with what they look at: topics and settings."""
 
     def __init__(
-        self, topics: Topics, group_settings: GroupSettings, *, max_size: int, initialize_retry_interval_ms: int
+        self,
+        topics: Topics,
+        group_settings: GroupSettings,
+        *,
+        max_size: int,
+        initialize_retry_interval_ms: int,
+        rules: RuleSet,
     ) -> None:
+        self._rules = rules
         self._topics = topics
         self._group_settings = group_settings
         self._max_size = max_size
@@ -107,8 +115,14 @@ class Membership:
         left = {
             name for one in group.members.values() if one.member_id != member_id for name in one.subscribed_topic_names
         }
-        epoch = records.group_epoch(group.group_id, group.epoch + 1, metadata_hash(self._topics, left))
-        return [*records.member_tombstones(group.group_id, member_id), epoch]
+        epoch = group.epoch + 1
+        ended = [
+            *records.member_tombstones(group.group_id, member_id),
+            records.group_epoch(group.group_id, epoch, metadata_hash(self._topics, left)),
+        ]
+        if self._rules.tells_empty_assignment and not group.members.keys() - {member_id}:
+            ended.append(records.target_epoch(group.group_id, epoch, timestamp_ms=0))
+        return ended
 
     def _member(self, group: ShareGroup, request: Heartbeat) -> ShareMember:
         member = group.members.get(request.member_id)

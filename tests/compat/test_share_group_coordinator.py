@@ -1,7 +1,8 @@
 """Share groups beside what a real broker wrote for the same deeds at the same moments.
 
-The deeds are those of the recorded clients (`admin` and `basic`, Kafka 4.3.1), the moments those of the records, in
-milliseconds. Members, topics and hashes are named alike before comparing; the order inside of arrays has no meaning.
+The deeds are those of the recorded clients (`admin` and `basic`, Kafka 4.3.1; `v44`, Kafka 4.4.0), the moments those
+of the records, in milliseconds. Members, topics and hashes are named alike before comparing; the order inside of arrays
+has no meaning.
 """
 
 import itertools
@@ -9,6 +10,7 @@ import json
 
 import pytest
 
+from state_model.rule_sets import KAFKA_4_3, KAFKA_4_4
 from tests.datasets import dataset
 from tests.share_group_harness import ShareGroupHarness
 
@@ -96,12 +98,26 @@ SCRIPTS = {
         8758 leave i1-3
         9956 join ifin orders
         9986 leave ifin""",
+    ("v44", "g-implicit"): """
+        0 create orders 3
+        881 join i1-0 orders
+        3092 beat i1-0
+        3322 leave i1-0
+        6159 join i1-1 orders
+        6312 leave i1-1
+        8095 join i1-2 orders
+        8135 leave i1-2
+        9987 join i1-3 orders
+        10082 leave i1-3
+        11543 join ifin orders
+        11587 leave ifin""",
 }
+RULES = {"v44": KAFKA_4_4}
 
 
-def played(script, group):
+def played(script, group, rules):
     """The harness after the deeds of a script."""
-    harness = ShareGroupHarness(partitions=4)
+    harness = ShareGroupHarness(rules=rules, partitions=4)
     start_ms = harness.timers.now_ms()
     harness.configure(session_timeout_ms=10**9)
     for line in script.strip().splitlines():
@@ -194,7 +210,7 @@ def alike(records):
 
 @pytest.mark.parametrize(("name", "group"), SCRIPTS)
 def test_the_same_deeds_at_the_same_moments_write_the_same_records(name, group):
-    harness = played(SCRIPTS[name, group], group)
+    harness = played(SCRIPTS[name, group], group, RULES.get(name, KAFKA_4_3))
     written = [record for batch in harness.batches(group) for record in batch]
     expected = recorded(name, group)
     assert len(expected) > 10

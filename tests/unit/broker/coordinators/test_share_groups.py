@@ -7,7 +7,7 @@ from broker.coordinators.group_log import GROUP_TOPIC
 from broker.coordinators.share_coordinator import STATE_TOPIC
 from broker.coordinators.share_group import GroupError
 from state_model.group_schemas import GroupKind
-from state_model.rule_sets import KAFKA_4_4
+from state_model.rule_sets import KAFKA_4_3, KAFKA_4_4
 from state_model.share_records import ShareSnapshot
 from tests.share_group_harness import ShareGroupHarness
 
@@ -231,6 +231,20 @@ def test_an_initialization_that_was_lost_is_repeated_after_thirty_seconds(harnes
     harness.beat()
     assert len(harness.state_values()) == 3
     assert harness.last(15)["initializedTopics"][0]["partitions"] == [0, 1, 2]
+
+
+@pytest.mark.parametrize(("rules", "emptied"), [(KAFKA_4_3, "14X 13X 10X 11"), (KAFKA_4_4, "14X 13X 10X 11 12")])
+def test_kafka_4_4_tells_the_assignment_of_a_group_without_members(rules, emptied):
+    harness = ShareGroupHarness(rules=rules)
+    harness.cluster.create("alpha", 1)
+    harness.settle("a", topics="alpha")
+    harness.settle("b", topics="alpha")
+    harness.leave("a")
+    assert harness.types()[-1] == "14X 13X 10X 11"
+    harness.leave("b")
+    assert harness.types()[-1] == emptied
+    if rules is KAFKA_4_4:
+        assert harness.last(12) == {"assignmentEpoch": harness.last(11)["epoch"]}
 
 
 @pytest.mark.parametrize(("rules", "start_offset"), [(None, -1), (KAFKA_4_4, 0)])
