@@ -30,7 +30,7 @@ setup: $(ENV_STAMP) $(JAR_STAMP) $(ARCHIVE_STAMP) $(KERNEL_STAMP) ## Make .venv 
 	@echo "ready: $(BIN)/sharelens --help"
 
 .PHONY: demo
-demo: setup ## Run the main job on real Kafka log segments that ship with the project
+demo: setup ## Show the whole story: broker, clients with faults, pipeline, answers
 	@$(BIN)/sharelens demo
 
 ##@ Checking it

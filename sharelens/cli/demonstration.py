@@ -9,30 +9,63 @@ from typing import Any
 import pyarrow as pa
 
 from sharelens.asked import CutAsked, Source
+from sharelens.cli import live
 from sharelens.filters import Wanted, parse_wanted
 from sharelens.output import Shown, say, show
 from sharelens.packed import SUFFIX, unpack
+from state_model.errors import UsageError
 
 SHOWN = Shown(limit=12)
+LIVE, RECORDED = "live", "basic"
 
 
-def demonstrate(data_set: str, lake: Path) -> None:
-    """Runs the pipeline over a packed log directory and asks the lake."""
+def demonstrate(data_set: str | None, lake: Path) -> None:
+    """Makes or unpacks a broker's log directory, runs the pipeline over it and asks the lake.
+
+    Args:
+        data_set: the packed log to take; `live`: a log made on the spot; None: live where that is possible.
+    """
+    with tempfile.TemporaryDirectory(prefix="sharelens-demo-log-") as folder:
+        if is_live(data_set):
+            incident = live.make_incident(Path(folder))
+            _ask(incident.log_dir, lake, incident.record)
+        else:
+            logs = Path(folder)
+            unpack(Path(str(files("sharelens.demo_data").joinpath((data_set or RECORDED) + SUFFIX))), logs)
+            _ask(logs / "logs" if (logs / "logs").is_dir() else logs, lake, None)
+
+
+def is_live(data_set: str | None) -> bool:
+    """Whether the demo makes its own log; says what to install when it can't and nobody named a set.
+
+    Raises:
+        UsageError: that was asked for, and something is missing.
+    """
+    if data_set not in (None, LIVE):
+        return False
+    missing = live.missing_packages()
+    if not missing:
+        return True
+    install = f"{', '.join(missing)} is missing: pip install 'sharelens[broker,workload]'"
+    if data_set == LIVE:
+        raise UsageError(install)
+    say(f"sharelens: the demo takes a recorded log; for one with a broker and clients {install}")
+    return False
+
+
+def _ask(logs: Path, lake: Path, record: live.RecordPlace | None) -> None:
+    """Logs into a lake, then its state, the life of a record (None: the one that the state names), its status."""
     from sharelens.cli.compute import start
     from sharelens.questions import opening, state, status, trace
     from sharelens.questions.lake_evidence import LakeEvidence
 
-    with tempfile.TemporaryDirectory(prefix="sharelens-demo-log-") as folder:
-        logs = Path(folder)
-        unpack(Path(str(files("sharelens.demo_data").joinpath(data_set + SUFFIX))), logs)
-        logs = logs / "logs" if (logs / "logs").is_dir() else logs
-        _step("run", "--log-dir", str(logs), "--lake", str(lake))
-        start("run", _stages(), _run_asked(logs, lake))
+    _step("run", "--log-dir", str(logs), "--lake", str(lake))
+    start("run", _stages(), _run_asked(logs, lake))
     with opening.open_evidence(Source(lake=str(lake))) as evidence:
         _step("state", "--lake", str(lake))
         answered = state.state(evidence, Wanted(), CutAsked())
         show(answered, SHOWN)
-        chosen = busiest_record(answered.table)
+        chosen = record or busiest_record(answered.table)
         if chosen is not None:
             group, topic, partition, offset = chosen
             _step(
@@ -59,9 +92,9 @@ def _run_asked(logs: Path, lake: Path) -> dict[str, Any]:
     return {"lake": str(lake), "log_dir": (str(logs),), "conf": (), **nothing, **flags}
 
 
-def busiest_record(states: pa.Table) -> tuple[str, str, int, int] | None:
+def busiest_record(states: pa.Table) -> live.RecordPlace | None:
     """(group, topic or its id, partition, record offset) of the record delivered most often; None without any."""
-    best: tuple[int, tuple[str, str, int, int]] | None = None
+    best: tuple[int, live.RecordPlace] | None = None
     for row in states.select(["group_id", "topic", "topic_id", "partition", "state_batches"]).to_pylist():
         for batch in row["state_batches"]:
             found = (row["group_id"], row["topic"] or row["topic_id"], row["partition"], batch["first_offset"])

@@ -52,13 +52,11 @@ def doctor(lake: str | None, log_dir: tuple[str, ...], shown: Shown) -> None:
 @click.option(
     "--set",
     "data_set",
-    type=click.Choice(["basic", "dlq"]),
-    default="basic",
-    show_default=True,
-    help="Which recorded broker log to take.",
+    type=click.Choice(["live", "basic", "dlq"]),
+    help="live: a broker and clients make the log; the others were recorded  [default: live where it can run]",
 )
-def demo(lake: str | None, data_set: str) -> None:
-    """The whole story on a log that a real Kafka wrote: into a lake, then state, status and the life of one record."""
+def demo(lake: str | None, data_set: str | None) -> None:
+    """The whole story: a broker, a producer and share consumers with faults; their log into a lake; its answers."""
     from sharelens.cli.demonstration import demonstrate
 
     if lake is not None:

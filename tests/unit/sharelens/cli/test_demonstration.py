@@ -4,7 +4,9 @@ from unittest import mock
 
 import pytest
 
-from sharelens.cli import compute, main
+from sharelens.cli import compute, live, main
+from sharelens.cli.demonstration import is_live
+from state_model.errors import UsageError
 from tests.in_process import no_session
 
 
@@ -23,3 +25,19 @@ def test_the_demo_tells_the_whole_story(data_set: str, capsys: pytest.CaptureFix
         "evidence: ",
     ):
         assert told in out
+
+
+def test_without_the_broker_the_demo_takes_a_recorded_log_and_says_what_to_install(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(live, "NEEDED", ("no_such_package",))
+    assert not is_live(None)
+    assert "no_such_package is missing: pip install 'sharelens[broker,workload]'" in capsys.readouterr().err
+    with pytest.raises(UsageError, match="no_such_package is missing"):
+        is_live("live")
+
+
+def test_a_set_that_is_named_is_taken() -> None:
+    assert is_live("live")
+    assert is_live(None)
+    assert not is_live("dlq")

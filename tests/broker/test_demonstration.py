@@ -1,0 +1,29 @@
+"""The demo with its own broker: from a fault to the answers."""
+
+import re
+import time
+from unittest import mock
+
+import pytest
+
+from sharelens.cli import compute, main
+from tests.in_process import no_session
+
+pytestmark = pytest.mark.broker
+
+LONGEST_S = 40
+
+
+def test_the_demo_makes_an_incident_and_reads_it(capsys: pytest.CaptureFixture[str]):
+    begun_s = time.monotonic()
+    with mock.patch.object(compute, "_session", return_value=no_session):
+        assert main(["demo"]) == 0
+    assert time.monotonic() - begun_s < LONGEST_S
+    out, err = capsys.readouterr()
+    steps = [line.split()[2] for line in err.splitlines() if line.startswith("$")]
+    assert steps == ["broker", "workload", "run", "state", "trace", "status"]
+    assert out.startswith("ready: 127.0.0.1:")
+    assert "no findings" in out
+    assert int(re.findall(r"acks_ambiguous (\d+)", out)[0]) > 0, "the fault struck nobody"
+    assert "ARCHIVED/3" in out.partition("share partition created")[2], "the poison record's end"
+    assert "gaps 0, quarantined 0" in out
