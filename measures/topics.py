@@ -127,15 +127,17 @@ class EndsFromHeaders:
     def _row(self, extent: Mapping[str, object]) -> dict[str, object]:
         seen = self._seen.get((str(extent["topic_id"]), int(str(extent["partition"]))), _Seen())
         row = {**extent, "newest_batch_ms": seen.newest_ms, "last_stable_offset": None, "end_offset_inferred": None}
-        if self._as_of_ms is None or not seen.beyond_moment:
+        if self._as_of_ms is None:
             ends = [value for value in (extent["end_offset"], *seen.open_since.values()) if isinstance(value, int)]
-            row["last_stable_offset"] = min(ends) if extent["end_offset"] is not None else None
-            return row | {"end_offset_inferred": None if self._as_of_ms is None else extent["end_offset"]}
-        known = seen.by_broker_clock and seen.end_at_moment is not None
+            return row | {"last_stable_offset": min(ends) if extent["end_offset"] is not None else None}
+        end = seen.end_at_moment if seen.beyond_moment else extent["end_offset"]
+        if seen.newest_ms is None:  # nothing at or above the beginning: the partition ended there all the time
+            return row | {"end_offset_inferred": end}
+        known = seen.by_broker_clock and end is not None
         return row | {
-            "end_offset": seen.end_at_moment if known else None,
+            "end_offset": end if known else None,
             "end_offset_source": "log_append_time" if known else None,
-            "end_offset_inferred": seen.end_at_moment,
+            "end_offset_inferred": end,
         }
 
 

@@ -75,9 +75,14 @@ def test_the_end_at_an_earlier_moment_by_the_brokers_clock_is_a_fact():
     assert found["end_offset_source"] == "log_append_time"
 
 
-def test_a_moment_after_every_header_is_the_end():
+def test_at_a_moment_after_every_header_the_end_is_still_an_inference():
     found = ends(NO_TRANSACTION, 20, as_of_ms=200)
-    assert (found["end_offset"], found["end_offset_inferred"], found["last_stable_offset"]) == (20, 20, 20)
+    assert (found["end_offset"], found["end_offset_inferred"]) == (None, 20)
+
+
+def test_a_partition_without_headers_from_its_beginning_on_ended_there_at_any_moment():
+    found = ends("", 20, as_of_ms=200)
+    assert (found["end_offset"], found["end_offset_source"]) == (20, "high_watermark")
 
 
 def test_a_moment_before_every_header_tells_no_end():

@@ -1,0 +1,247 @@
+"""How far a share group is behind, by Kafka's own count and by what the state batches hold.
+
+    start offset 230                      end offset (high watermark) 238
+    | 230-233 aborted | 234-236 acknowledged | 237 archived |
+    lag = end - start - delivery complete count = 238 - 230 - 8 = 0              (KIP-1226; ShareGroupListing's figure)
+    lag_recounted = end - start - offsets in terminal state batches = 4          aborted records are in no state batch
+    lag_naive = end - start = 8
+
+The count is the broker's and goes with the start offset of the same write. It is absent (-1) before 4.2 and in a state
+that no leader wrote yet; then Kafka shows no lag, and neither does this.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from measures.topics import TopicPartition
+from state_model.columnar.schemas import COMPLETENESS, SHARE_PARTITION, column
+
+ACKNOWLEDGED, ARCHIVED = 2, 4
+NO_START = "start_offset_not_determined"
+NO_COUNT = "delivery_complete_count_not_logged"
+NO_END = "end_offset_unknown"
+NO_END_THEN = "end_offset_of_the_moment_not_logged"
+END_IS_OLDER = "end_offset_older_than_the_state"
+Ints = npt.NDArray[np.int64]
+Mask = npt.NDArray[np.bool_]
+
+LAG = pa.schema(
+    [
+        *SHARE_PARTITION[:2],
+        column("topic", pa.string(), "name of the topic; null = unknown"),
+        SHARE_PARTITION[2],
+        column("start_offset", pa.int64(), "start offset (SPSO) as logged; -1 = not determined"),
+        column("leader_epoch", pa.int32(), "leader epoch of the state"),
+        column(
+            "first_incomplete_offset",
+            pa.int64(),
+            "first offset from the start offset on that no state batch holds as done; null = none below the end offset",
+        ),
+        column("end_offset", pa.int64(), "end offset of the user partition (high watermark); null = unknown"),
+        column("end_offset_source", pa.string(), "high_watermark, log_end, log_append_time or end_offsets_file"),
+        column(
+            "end_offset_inferred", pa.int64(), "end offset at the moment by the producers' timestamps; null = not asked"
+        ),
+        column("last_stable_offset", pa.int64(), "last stable offset; null = unknown"),
+        column("delivery_complete_count", pa.int32(), "delivery complete count (KIP-1226); -1 = not logged"),
+        column("lag", pa.int64(), "Kafka's: end - start - delivery complete count; null = unknown"),
+        column("lag_inferred", pa.int64(), "the same with end_offset_inferred"),
+        column("lag_stable", pa.int64(), "the same up to the last stable offset"),
+        column("lag_recounted", pa.int64(), "end - start - offsets that state batches hold as done"),
+        column("lag_naive", pa.int64(), "end - start"),
+        column("why", pa.string(), "what makes the figures differ; null = nothing does"),
+        column("unknown_reason", pa.string(), "why the lag is unknown; null when it is known"),
+        column(
+            "newest_batch_ms", pa.int64(), "largest timestamp in the user partition's headers from the start offset on"
+        ),
+        column("state_partition", pa.int32(), "partition of __share_group_state", nullable=False),
+        column("log_offset", pa.int64(), "offset there of the last record applied", nullable=False),
+        column("log_time_ms", pa.int64(), "log time of the last record applied", nullable=False),
+        *COMPLETENESS,
+    ]
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Progress:
+    """Per share partition what its state batches hold: all arrays of one length, in the states' order.
+
+    `done`: offsets in terminal batches below `end` of the same row; `first_incomplete`: start offset, or the offset
+    after the terminal batches that follow it without a hole (-1 without a start offset); `last`: last offset of any
+    batch, -1 for none; `done_from_stable`: those of `done` at or above the last stable offset.
+    """
+
+    done: Ints
+    first_incomplete: Ints
+    last: Ints
+    done_from_stable: Ints
+
+
+def begins_of(states: pa.Table) -> dict[TopicPartition, int]:
+    """From which offset on a user partition matters: the smallest start offset of the share partitions on it.
+
+    A partition that no share partition has a start offset for is left out: nothing was served from it yet.
+    """
+    places = states.select(["topic_id", "partition", "start_offset"]).filter(pc.field("start_offset") >= 0)
+    found = places.group_by(["topic_id", "partition"]).aggregate([("start_offset", "min")])
+    columns = (found.column(name).to_pylist() for name in ("topic_id", "partition", "start_offset_min"))
+    return {(topic_id, partition): begin for topic_id, partition, begin in zip(*columns, strict=True)}
+
+
+def lag(states: pa.Table, ends: pa.Table, names: Mapping[str, str], *, end_of_now: bool = True) -> pa.Table:
+    """LAG rows of share partitions, in the order of `states`.
+
+    Args:
+        states: SHARE_PARTITION_STATE rows (more columns do no harm).
+        ends: TOPIC_END rows of their user partitions; one that has none ends nobody knows where.
+        names: topic names by id, as far as known.
+        end_of_now: the ends are those of the evidence's end; else of an earlier moment.
+    """
+    found = _matched(states, ends)
+    start, count = _plain(states.column("start_offset"), -1), _plain(states.column("delivery_complete_count"), -1)
+    end, stable = _plain(found.column("end_offset"), -1), _plain(found.column("last_stable_offset"), -1)
+    progress = progress_of(states, end, stable)
+    inferred = _inferred_end(found, start, progress)
+    counted = np.where(count >= 0, count, 0)
+    lags = end - start - counted
+    known = (start >= 0) & (count >= 0) & (end >= 0) & (lags >= 0)
+    sane = (start >= 0) & (end >= start)
+    stable_lag = np.where(stable > start, stable - start - (counted - progress.done_from_stable), 0)
+    open_end = (progress.first_incomplete < end) | (end < 0)
+    behind = known & (lags == 0)
+    columns: dict[str, Any] = {
+        "topic": _named(states.column("topic_id"), names),
+        "first_incomplete_offset": _or_null(progress.first_incomplete, (start >= 0) & open_end & ~behind),
+        "end_offset_inferred": _or_null(inferred, inferred >= 0),
+        "lag": _or_null(lags, known),
+        "lag_inferred": _or_null(inferred - start - counted, (inferred >= 0) & (start >= 0) & (count >= 0)),
+        "lag_stable": _or_null(stable_lag, known & (stable >= 0) & (stable_lag >= 0)),
+        "lag_recounted": _or_null(end - start - progress.done, sane),
+        "lag_naive": _or_null(end - start, sane),
+        "unknown_reason": _reasons(start, count, end, lags, end_of_now=end_of_now),
+    }
+    columns["why"] = _whys(columns, start, count, end, stable, progress)
+    for name in ("end_offset", "end_offset_source", "last_stable_offset", "newest_batch_ms"):
+        columns[name] = found.column(name)
+    return pa.table([columns[n] if n in columns else states.column(n) for n in LAG.names], names=LAG.names).cast(LAG)
+
+
+def progress_of(states: pa.Table, end: Ints, stable: Ints) -> Progress:
+    """What the state batches of each row hold; `end` and `stable` are offsets (exclusive), -1 where unknown."""
+    rows = states.num_rows
+    flat = pc.list_flatten(states.column("state_batches")).combine_chunks()
+    owner = np.repeat(np.arange(rows), pc.list_value_length(states.column("state_batches")).to_numpy())
+    first, last = (flat.field(name).to_numpy() for name in ("first_offset", "last_offset"))
+    state = flat.field("delivery_state").to_numpy()
+    terminal = (state == ACKNOWLEDGED) | (state == ARCHIVED)
+    start = _plain(states.column("start_offset"), -1)
+    begin = np.maximum(first, start[owner])
+    capped = np.where(end[owner] >= 0, np.minimum(last, end[owner] - 1), last)
+    done = np.where(terminal, np.maximum(capped - begin + 1, 0), 0)
+    above = np.where(stable[owner] >= 0, np.maximum(begin, stable[owner]), begin)
+    late = np.where(terminal & (stable[owner] >= 0), np.maximum(capped - above + 1, 0), 0)
+    heads = np.searchsorted(owner, np.arange(rows), "left")
+    ends = np.searchsorted(owner, np.arange(rows), "right")
+    before = np.where(np.arange(len(owner)) == heads[owner], start[owner], np.roll(last, 1) + 1) if rows else first
+    broken = np.cumsum(~terminal | (begin != before))
+    ahead = np.concatenate([[0], broken])
+    unbroken = broken == ahead[heads[owner]] if rows else np.zeros(0, np.bool_)
+    reach = np.maximum.reduce([start, _largest(np.where(unbroken, last + 1, -1), heads, ends)])
+    return Progress(
+        done=_sums(done, heads, ends),
+        first_incomplete=np.where(start >= 0, reach, -1),
+        last=_largest(last, heads, ends),
+        done_from_stable=_sums(late, heads, ends),
+    )
+
+
+def _sums(values: Ints, heads: Ints, ends: Ints) -> Ints:
+    total = np.concatenate([np.zeros(1, np.int64), np.cumsum(values)])  # wraps alike at both ends: differences hold
+    result: Ints = total[ends] - total[heads]
+    return result
+
+
+def _largest(values: Ints, heads: Ints, ends: Ints) -> Ints:
+    """The maximum of values[head:end] for each pair; -1 where there are none."""
+    result = np.full(len(heads), -1, np.int64)
+    some = ends > heads
+    if some.any():
+        result[some] = np.maximum.reduceat(values, heads[some])
+    return result
+
+
+def _matched(states: pa.Table, ends: pa.Table) -> pa.Table:
+    """The row of `ends` for each state; null throughout where there is none."""
+    places = {place: row for row, place in enumerate(_places(ends))}
+    index = pa.array([places.get(place) for place in _places(states)], pa.int64())
+    return ends.take(index)
+
+
+def _places(rows: pa.Table) -> list[TopicPartition]:
+    return list(zip(rows.column("topic_id").to_pylist(), rows.column("partition").to_pylist(), strict=True))
+
+
+def _plain(values: pa.ChunkedArray, unknown: int) -> Ints:
+    plain: Ints = pc.fill_null(values.cast(pa.int64()), unknown).to_numpy()
+    return plain
+
+
+def _or_null(values: Ints, known: Mask) -> pa.Array:
+    return pa.array(values, pa.int64(), mask=~known)
+
+
+def _named(topic_ids: pa.ChunkedArray, names: Mapping[str, str]) -> pa.Array:
+    return pa.array([names.get(topic_id) for topic_id in topic_ids.to_pylist()], pa.string())
+
+
+def _inferred_end(ends: pa.Table, start: Ints, progress: Progress) -> Ints:
+    """The end of an earlier moment: never below what had been delivered by then; -1 where nobody asked or can know."""
+    guess = _plain(ends.column("end_offset_inferred"), -1)
+    asked = pc.is_valid(ends.column("end_offset_inferred")).to_numpy()
+    least = np.maximum(start, progress.last + 1)
+    result: Ints = np.where(asked & (start >= 0), np.maximum(guess, least), guess)
+    return result
+
+
+def _reasons(start: Ints, count: Ints, end: Ints, lags: Ints, *, end_of_now: bool) -> pa.Array:
+    codes = np.select(
+        [start < 0, count < 0, end < 0, lags < 0],
+        [NO_START, NO_COUNT, NO_END if end_of_now else NO_END_THEN, END_IS_OLDER],
+        "",
+    )
+    return pa.array(codes.tolist(), pa.string(), mask=codes == "")
+
+
+def _whys(
+    columns: Mapping[str, Any], start: Ints, count: Ints, end: Ints, stable: Ints, progress: Progress
+) -> pa.Array:
+    told: list[str | None] = []
+    for row in range(len(start)):
+        words = []
+        if start[row] >= 0 and count[row] > 0:
+            words.append(f"{_offsets(count[row])} from the start offset on done")
+        if start[row] >= 0 and progress.first_incomplete[row] > start[row]:
+            words.append("the logged start offset trails the real one by a write")
+        words += _count_words(int(count[row]) - int(progress.done[row])) if start[row] >= 0 and count[row] >= 0 else []
+        if 0 <= stable[row] < end[row]:
+            words.append(f"{_offsets(end[row] - stable[row])} in or behind an open transaction")
+        told.append("; ".join(words) or None)
+    return pa.array(told, pa.string())
+
+
+def _count_words(difference: int) -> list[str]:
+    if difference > 0:
+        return [f"{difference} of them are in no state batch: aborted records are counted and never logged"]
+    if difference < 0:
+        return [f"state batches hold {_offsets(-difference)} as done that are not counted"]
+    return []
+
+
+def _offsets(count: np.int64 | int) -> str:
+    return f"{count} offset" if count == 1 else f"{count} offsets"

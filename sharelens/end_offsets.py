@@ -1,0 +1,42 @@
+"""The file behind --end-offsets: what kafka-get-offsets prints, a line `topic:partition:offset` for each partition."""
+
+import re
+from pathlib import Path
+
+from sharelens.filters import LAST_PARTITION
+from state_model.errors import SharelensError, UsageError
+
+LARGEST_FILE = 64 << 20
+LARGEST_OFFSET = 2**63 - 1
+LINE = re.compile(r"(?P<topic>[^:\s]+):(?P<partition>[0-9]{1,10}):(?P<offset>[0-9]{0,19})")
+
+
+def read_end_offsets(path: str) -> dict[tuple[str, int], int]:
+    """End offsets by (topic name, partition); lines without an offset, which the tool prints too, tell nothing.
+
+    Raises:
+        SharelensError: the file can't be read.
+        UsageError: a line is not `topic:partition:offset`.
+    """
+    file = Path(path)
+    try:
+        if file.stat().st_size > LARGEST_FILE:
+            raise UsageError(f"--end-offsets: {path} is larger than 64 MiB; give lines of topic:partition:offset")
+        lines = file.read_text(encoding="utf-8").splitlines()
+    except (OSError, UnicodeDecodeError) as error:
+        raise SharelensError(f"--end-offsets: can't read {path}: {error}") from error
+    ends: dict[tuple[str, int], int] = {}
+    for number, line in enumerate(lines, 1):
+        if not line.strip():
+            continue
+        topic, partition, offset = _parts(line.strip(), f"--end-offsets: line {number} of {path}")
+        if offset is not None:
+            ends[topic, partition] = offset
+    return ends
+
+
+def _parts(line: str, where: str) -> tuple[str, int, int | None]:
+    found = LINE.fullmatch(line)
+    if found is None or int(found["partition"]) > LAST_PARTITION or int(found["offset"] or 0) > LARGEST_OFFSET:
+        raise UsageError(f"{where} is not topic:partition:offset, as kafka-get-offsets prints it")
+    return found["topic"], int(found["partition"]), int(found["offset"]) if found["offset"] else None

@@ -1,0 +1,111 @@
+"""Lag, start offset and leader epoch against what the brokers' Admin API listed, from logs and from lakes."""
+
+import json
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from sharelens.cli import main
+from tests.compat.test_log_dir_answers import answerable, at_offsets, first_offsets, lines
+from tests.datasets import dataset, scenarios
+from tests.in_process import make_lake
+
+Json = dict[str, Any]
+Ask = Callable[..., list[Json]]
+
+
+@pytest.fixture
+def ask(capsys: pytest.CaptureFixture[str]) -> Ask:
+    """Runs a command with --output json and returns its document."""
+
+    def asked(*words: str) -> list[Json]:
+        code = main([*words, "--output", "json"])
+        out, err = capsys.readouterr()
+        assert code == 0, err
+        document = json.loads(out)
+        assert isinstance(document, list)
+        return document
+
+    return asked
+
+
+def listed(checkpoint: Json) -> Iterator[tuple[tuple[str, str, int], Json]]:
+    """Start offset, leader epoch and lag that the Admin API listed, by group, topic and partition; 4.1 knew no lag."""
+    for group, partitions in checkpoint.get("listShareGroupOffsets", {}).items():
+        for place, entry in partitions.items():
+            topic, _, partition = place.rpartition("-")
+            if entry is not None:
+                start = entry["startOffset"] if "startOffset" in entry else entry["offset"]
+                told = {"start_offset": start, "leader_epoch": entry["leaderEpoch"], "lag": entry.get("lag")}
+                yield (group, topic, int(partition)), told
+
+
+def compare(rows: list[Json], checkpoint: Json) -> int:
+    """Compares what the broker listed of live topics; how many it was."""
+    ours: dict[tuple[str, str, int], list[Json]] = {}
+    for row in rows:
+        ours.setdefault((row["group_id"], row["topic"], row["partition"]), []).append(row)
+    compared = 0
+    for key, told in listed(checkpoint):
+        found = [{name: row[name] for name in told} for row in ours[key]]
+        assert told in found, f"{key} at checkpoint {checkpoint['name']}: {ours[key]}"
+        assert len(found) == 1 or checkpoint_has_two_ids(checkpoint, key)
+        compared += 1
+    return compared
+
+
+def checkpoint_has_two_ids(checkpoint: Json, key: tuple[str, str, int]) -> bool:
+    """Whether the topic was made anew and the state of both still stood."""
+    ids = {entry["topicId"] for entry in checkpoint["states"] if (entry["group"], entry["topic"]) == key[:2]}
+    return len(ids) > 1
+
+
+def end_offsets(checkpoint: Json, folder: Path) -> str:
+    """The topics' ends at a checkpoint, as kafka-get-offsets prints them."""
+    text = "".join(
+        f"{topic}:{partition}:{offset}\n"
+        for topic, held in checkpoint["topics"].items()
+        for partition, offset in held["end"].items()
+    )
+    file = folder / f"ends-{checkpoint['checkpoint']}"
+    file.write_text(text, encoding="ascii")
+    return str(file)
+
+
+@pytest.mark.parametrize("name", scenarios())
+def test_lag_now_is_what_the_broker_listed_last(name: str, ask: Ask, tmp_path: Path) -> None:
+    logs = dataset(name) / "logs"
+    *_, last = lines(dataset(name) / "checkpoints.jsonl")
+    straight = ask("lag", "--log-dir", str(logs))
+    expected = sum(1 for _ in listed(last))
+    assert compare(straight, last) == expected
+    make_lake(tmp_path / "lake", logs)
+    assert ask("lag", "--lake", str(tmp_path / "lake")) == straight
+
+
+@pytest.mark.parametrize("name", scenarios())
+def test_lag_at_every_checkpoint_is_what_the_broker_listed(name: str, ask: Ask, tmp_path: Path) -> None:
+    logs = dataset(name) / "logs"
+    first = first_offsets(logs)
+    make_lake(tmp_path / "lake", logs)
+    for checkpoint in lines(dataset(name) / "checkpoints.jsonl"):
+        if not answerable(checkpoint, first) or "topics" not in checkpoint:
+            continue
+        cut = ["--at-offset", at_offsets(checkpoint, first), "--end-offsets", end_offsets(checkpoint, tmp_path)]
+        rows = ask("lag", "--log-dir", str(logs), *cut)
+        compare(rows, checkpoint)
+        assert ask("lag", "--lake", str(tmp_path / "lake"), *cut) == rows
+
+
+def test_the_recorded_sets_hold_many_listed_lags() -> None:
+    """So that the comparisons above mean something."""
+    every = [
+        told["lag"]
+        for name in scenarios()
+        for one in lines(dataset(name) / "checkpoints.jsonl")
+        for _, told in listed(one)
+    ]
+    assert len(every) > 400
+    assert sum(lag is not None and lag > 0 for lag in every) > 100
