@@ -22,7 +22,7 @@ POLL_S: Final = 0.2
 COMMIT_TIMEOUT_S: Final = 10.0
 PAUSE_S: Final = 0.05
 LATE_MS: Final = 400
-SOCKET_TIMEOUT_MS: Final = 10_000
+SOCKET_TIMEOUT_MS: Final = 5_000
 _TYPE_NAMES: Final = {
     AcknowledgeType.ACCEPT: "accept",
     AcknowledgeType.RELEASE: "release",

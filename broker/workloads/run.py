@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Final
 
 from broker.workloads.admin import Admin, WorkloadError
@@ -74,8 +75,8 @@ class Workload:
         self._progress = Progress(asked.groups, asked.profile.delivery_count_limit)
         journal.listen(self._progress.note)
 
-    def run(self) -> None:
-        """Set up, produce, consume until all is settled, read the logs back."""
+    def run(self, is_over: Callable[[], bool] = lambda: False) -> None:
+        """Set up, produce (no longer than until `is_over`), consume until all is settled, read the logs back."""
         asked, profile = self._asked, self._profile
         self._journal.write(
             "begin",
@@ -92,7 +93,8 @@ class Workload:
         for number in range(rounds):
             if number:
                 self._reset(times)
-            self._round(load, _part(asked.amount, number, rounds), times)
+            part = _part(asked.amount, number, rounds)
+            self._round(partial(_produce, load, part, is_over), times)
         self._read_back()
         self._journal.write("end")
 
@@ -126,11 +128,11 @@ class Workload:
             configs["errors.deadletterqueue.copy.record.enable"] = "true"
         return configs | dict(self._profile.group_config)
 
-    def _round(self, load: Load, amount: Amount, times: _Times) -> None:
+    def _round(self, produce: Callable[[Callable[[], bool]], None], times: _Times) -> None:
         steady = self._orders(times, "member", self._profile.members)
         crashing = self._orders(times, "crashing", self._profile.crashing_members)
         with Crew(self._journal, steady, crashing) as crew:
-            with _in_background(lambda is_over: load.run(amount, is_over)) as produced:
+            with _in_background(produce) as produced:
                 produced()
             crew.end_crashes()
             outcome = self._drain(times)
@@ -210,6 +212,10 @@ def _in_background(work: Callable[[Callable[[], bool]], None]) -> Iterator[Calla
     finally:
         is_over.set()
         thread.join()
+
+
+def _produce(load: Load, amount: Amount, is_over: Callable[[], bool], is_given_up: Callable[[], bool]) -> None:
+    load.run(amount, lambda: is_over() or is_given_up())
 
 
 def _part(amount: Amount, number: int, rounds: int) -> Amount:

@@ -1,0 +1,142 @@
+"""kill -9 in a loop under load: what was acknowledged is there after each restart."""
+
+import random
+import threading
+import time
+from collections import defaultdict
+
+import pytest
+
+from broker.protocol.api_keys import ApiKey
+from broker.workloads.check import check
+from broker.workloads.journal import Journal, read_journal
+from broker.workloads.load import Amount
+from broker.workloads.profiles import PROFILES
+from broker.workloads.run import Asked, Workload
+from broker.workloads.wire import UnreachableError, ask
+from tests.broker.workload_runs import Supervised, assert_kafkas_tool_reads, batches_of, read_state
+
+pytestmark = pytest.mark.broker
+
+GROUP, TOPIC = "g-kill", "t-kill"
+ACKNOWLEDGED, ARCHIVED = 2, 4
+ENDED_STATES = {"accept": ACKNOWLEDGED, "reject": ARCHIVED}
+PATIENCE_S = 60
+START_S_MAX = 5.0
+"""A start takes half a second; other tests may want the processor at the same time."""
+
+
+class Confirmed:
+    """The acknowledgements that were confirmed so far (a listener to the journal)."""
+
+    def __init__(self):
+        self._lock = threading.Lock()
+        self._ended = defaultdict(dict)
+
+    def note(self, entry):
+        if entry["event"] == "ack" and entry["outcome"] == "confirmed" and entry["type"] in ENDED_STATES:
+            with self._lock:
+                for offset in entry["offsets"]:
+                    self._ended[entry["partition"]][offset] = ENDED_STATES[entry["type"]]
+
+    def now(self):
+        """{partition: {offset: delivery state}}"""
+        with self._lock:
+            return {partition: dict(offsets) for partition, offsets in self._ended.items()}
+
+    def count(self):
+        return sum(map(len, self.now().values()))
+
+
+def until(condition):
+    deadline_s = time.monotonic() + PATIENCE_S
+    while not condition():
+        assert time.monotonic() < deadline_s, "it did not come about"
+        time.sleep(0.01)
+
+
+def topic_id(bootstrap):
+    answer = ask(bootstrap, ApiKey.METADATA, 12, {"topics": [{"name": TOPIC}]})
+    return answer.topics[0].topic_id
+
+
+def lost(bootstrap, topic, confirmed):
+    """The confirmed acknowledgements that the broker does not know."""
+    missing = []
+    for partition, offsets in confirmed.items():
+        found = read_state(bootstrap, GROUP, topic, partition, leader_epoch=0)
+        start, states = found.start_offset, batches_of(found)
+        missing += [
+            (partition, offset, expected, states.get(offset))
+            for offset, expected in offsets.items()
+            if offset >= start and states.get(offset, (None,))[0] != expected
+        ]
+    return missing
+
+
+def reachable_topic_id(bootstrap):
+    found = []
+
+    def is_there():
+        try:
+            found[:] = [topic_id(bootstrap)]
+        except UnreachableError:
+            return False
+        return found[0] is not None
+
+    until(is_there)
+    return found[0]
+
+
+def kill_in_a_loop(folder, rounds):
+    """What the clients saw of so many kills, and how long the starts took."""
+    dice = random.Random(rounds)
+    journal, confirmed, is_over = Journal(folder / "journal.jsonl"), Confirmed(), threading.Event()
+    journal.listen(confirmed.note)
+    problems = []
+    with Supervised(folder / "log", []) as supervised:
+        bootstrap = supervised.broker.bootstrap
+        asked = Asked(
+            bootstrap=bootstrap, profile=PROFILES["poison"], amount=Amount(rate=300), seed=3, topic=TOPIC, group=GROUP
+        )
+
+        def run():
+            try:
+                Workload(asked, journal).run(is_over.is_set)
+            except Exception as error:
+                problems.append(error)
+
+        thread = threading.Thread(target=run)
+        thread.start()
+        try:
+            for number in range(rounds):
+                enough = confirmed.count() + dice.randint(1, 60)
+                until(lambda enough=enough: confirmed.count() >= enough or problems)
+                known = confirmed.now()
+                supervised.broker.process.kill()
+                until(lambda number=number: len(supervised.starts_s) == number + 2)
+                assert lost(bootstrap, reachable_topic_id(bootstrap), known) == []
+        finally:
+            is_over.set()
+            thread.join()
+        assert problems == []
+        assert lost(bootstrap, topic_id(bootstrap), confirmed.now()) == []
+        supervised.stop()
+    journal.close()
+    return check(read_journal(folder / "journal.jsonl")), supervised.starts_s
+
+
+def test_what_was_acknowledged_is_there_after_each_kill(tmp_path):
+    checked, starts_s = kill_in_a_loop(tmp_path, 5)
+    assert checked.findings == ()
+    assert checked.counts["committed"] > 50
+    assert max(starts_s) < START_S_MAX
+    assert assert_kafkas_tool_reads(tmp_path / "log") > 100
+
+
+@pytest.mark.soak
+def test_what_was_acknowledged_is_there_after_hundreds_of_kills(tmp_path):
+    checked, starts_s = kill_in_a_loop(tmp_path, 150)
+    assert checked.findings == ()
+    assert sorted(starts_s)[len(starts_s) // 2] < START_S_MAX
+    assert assert_kafkas_tool_reads(tmp_path / "log") > 1_000

@@ -1,0 +1,58 @@
+"""Every profile with and without faults: the journals, Kafka's own tool, and our pipeline against the broker."""
+
+import pytest
+
+from broker.workloads.load import Amount
+from broker.workloads.profiles import PROFILES
+from tests.broker.workload_runs import (
+    Supervised,
+    asked_state,
+    assert_kafkas_tool_reads,
+    pipeline_states,
+    run_profiles,
+    told_state,
+)
+
+pytestmark = pytest.mark.broker
+
+AMOUNT = Amount(duration_s=1.5, rate=100)
+LIVES = {
+    "undisturbed": [],
+    "disturbed": [
+        (
+            "api=ShareAcknowledge,action=lose,probability=0.1,seed=1,count=5",
+            "api=ShareAcknowledge,action=error:NOT_LEADER_OR_FOLLOWER,probability=0.1,seed=2,count=10",
+            "api=ShareFetch,action=delay:100ms,probability=0.1,seed=3",
+            "api=ShareFetch,action=close,probability=0.02,seed=4,count=5",
+            "api=Produce,action=lose,probability=0.1,seed=5,count=5",
+            "api=ShareGroupHeartbeat,action=drop,after=20,count=1",
+            "append=__share_group_state,action=error,probability=0.05,seed=6,count=10",
+        ),
+    ],
+    "crashing": [
+        ("append=t-steady,action=crash_before,after=5",),
+        ("append=__share_group_state,action=torn,after=40",),
+        ("append=__share_group_state,action=crash_after,after=40",),
+        ("append=__share_group_state,action=crash_before,after=40",),
+    ],
+}
+
+
+@pytest.mark.parametrize("situation", LIVES)
+def test_no_profile_sees_what_the_broker_must_not_do_and_the_logs_say_the_same(situation, tmp_path):
+    log_dir = tmp_path / "log"
+    with Supervised(log_dir, LIVES[situation]) as supervised:
+        seen = run_profiles(supervised.broker.bootstrap, tmp_path, PROFILES, AMOUNT)
+        assert {name: checked.findings for name, checked in seen.items() if checked.findings} == {}
+        assert all(checked.counts["committed"] > 0 for checked in seen.values())
+        assert supervised.deaths == (len(LIVES[situation]) if situation == "crashing" else 0)
+        rows = pipeline_states(log_dir)
+        assert {row["group_id"] for row in rows} >= {"g-steady", "g-many-groups-8"}
+        told = {(row["group_id"], row["topic"], row["partition"]): told_state(row) for row in rows}
+        asked = {
+            (row["group_id"], row["topic"], row["partition"]): asked_state(supervised.broker.bootstrap, row)
+            for row in rows
+        }
+        assert told == asked
+        supervised.stop()
+    assert assert_kafkas_tool_reads(log_dir) > 1_000

@@ -1,0 +1,190 @@
+"""Workloads in tests: a broker that is started again when it dies, runs of profiles, and what is asked afterwards."""
+
+import threading
+import time
+from collections.abc import Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+from kio.schema.errors import ErrorCode
+
+from broker.protocol.api_keys import ApiKey
+from broker.workloads.check import Checked, check
+from broker.workloads.journal import Journal, read_journal
+from broker.workloads.load import Amount
+from broker.workloads.profiles import PROFILES
+from broker.workloads.run import Asked, Workload
+from broker.workloads.wire import ask
+from sharelens.asked import CutAsked, Source
+from sharelens.filters import Wanted
+from sharelens.questions.opening import open_evidence
+from sharelens.questions.state import state
+from tests.broker import running
+from tests.broker.kafka_tools import DUMP_LOG_SEGMENTS, kafka_tool
+from tests.broker.running import RunningBroker
+
+SETTINGS = {
+    "group_share_min_heartbeat_interval_ms": 300,
+    "group_share_min_record_lock_duration_ms": 1_000,
+    "group_share_min_session_timeout_ms": 1_000,
+    "group_share_assignment_interval_ms": 0,
+    "offsets_topic_num_partitions": 4,
+    "share_coordinator_state_topic_num_partitions": 4,
+    "share_coordinator_snapshot_update_records_per_snapshot": 20,
+    "transaction_state_log_num_partitions": 2,
+    "log_index_interval_bytes": 512,
+}
+DEATHS_MAX = 1_000
+LEADER_EPOCHS_MAX = 2 * DEATHS_MAX + 10
+STATE_DECODER, OFFSETS_DECODER = "--share-group-state-decoder", "--offsets-decoder"
+INDEX_COMPLAINTS = ("isvalid: false", "Mismatches", "mismatch", "out of order", "not be found", "failed")
+
+
+class Supervised:
+    """A broker that dies by its faults and is started again at the same address, with the next faults of the list.
+
+    Use as a context; after the last faults of the list it is started without any.
+    """
+
+    def __init__(self, log_dir: Path, lives: Sequence[Sequence[str]], **settings: object) -> None:
+        self._log_dir, self._settings = log_dir, SETTINGS | settings
+        self._lives = [*lives, ()]
+        self._is_over = threading.Event()
+        self._thread = threading.Thread(target=self._watch, daemon=True)
+        self.deaths = 0
+        self.starts_s: list[float] = []
+        self.broker: RunningBroker
+
+    def __enter__(self) -> "Supervised":
+        self.broker = self._start("127.0.0.1:0")
+        self._thread.start()
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self._is_over.set()
+        self.broker.kill()
+        self._thread.join()
+
+    def stop(self) -> None:
+        """End it in order."""
+        self._is_over.set()
+        self._thread.join()
+        assert self.broker.stop() == 0, self.broker.problems.read_text()[-2000:]
+
+    def _start(self, listen: str) -> RunningBroker:
+        faults = [f"--fault={rule}" for rule in self._lives[min(self.deaths, len(self._lives) - 1)]]
+        begun_s = time.monotonic()
+        broker = running.start(self._log_dir, "--feature", "share.version=2", *faults, listen=listen, **self._settings)
+        self.starts_s.append(time.monotonic() - begun_s)
+        return broker
+
+    def _watch(self) -> None:
+        while not self._is_over.wait(0.05):
+            if self.broker.process.poll() is not None and self.deaths < DEATHS_MAX:
+                self.broker.kill()
+                self.deaths += 1
+                self.broker = self._start(self.broker.bootstrap)
+
+
+def run_profiles(bootstrap: str, folder: Path, names: Iterable[str], amount: Amount) -> dict[str, Checked]:
+    """Run profiles side by side on one broker; what their journals show."""
+
+    def run(name: str) -> Checked:
+        path = folder / f"{name}.jsonl"
+        asked = Asked(
+            bootstrap=bootstrap, profile=PROFILES[name], amount=amount, seed=7, topic=f"t-{name}", group=f"g-{name}"
+        )
+        journal = Journal(path)
+        try:
+            Workload(asked, journal).run()
+        finally:
+            journal.close()
+        return check(read_journal(path))
+
+    wanted = list(names)
+    with ThreadPoolExecutor(len(wanted)) as pool:
+        return dict(zip(wanted, pool.map(run, wanted), strict=True))
+
+
+def pipeline_states(log_dir: Path) -> list[dict]:
+    """The answer of `sharelens state --log-dir` as rows."""
+    with open_evidence(Source(log_dirs=(str(log_dir),), include_uncommitted=True)) as evidence:
+        return state(evidence, Wanted(), CutAsked()).table.to_pylist()
+
+
+def read_state(bootstrap: str, group: str, topic_id: object, partition: int, leader_epoch: int) -> Any:
+    """ReadShareGroupState's answer, asked with the lowest leader epoch that is not fenced: so it changes nothing.
+
+    The coordinator remembers the highest epoch that it saw; a state may have been initialised again since then.
+    """
+    while True:
+        topics = [{"topic_id": topic_id, "partitions": [{"partition": partition, "leader_epoch": leader_epoch}]}]
+        answer = ask(bootstrap, ApiKey.READ_SHARE_GROUP_STATE, 0, {"group_id": group, "topics": topics})
+        found = answer.results[0].partitions[0]
+        if found.error_code is not ErrorCode.fenced_leader_epoch:
+            assert found.error_code is ErrorCode.none, found
+            return found
+        leader_epoch += 1
+        assert leader_epoch < LEADER_EPOCHS_MAX
+
+
+def batches_of(found: Any) -> dict[int, tuple[int, int]]:
+    """{offset: (delivery state, delivery count)} of such an answer."""
+    return by_offset(
+        (one.first_offset, one.last_offset, one.delivery_state, one.delivery_count) for one in found.state_batches
+    )
+
+
+def asked_state(bootstrap: str, row: dict) -> dict:
+    """The broker's answer for a row of the pipeline."""
+    at = row["group_id"], row["topic_id"], row["partition"]
+    found = read_state(bootstrap, *at, leader_epoch=max(0, row["leader_epoch"]))
+    return {"state_epoch": found.state_epoch, "start_offset": found.start_offset, "offsets": batches_of(found)}
+
+
+def told_state(row: dict) -> dict:
+    """The same of the pipeline's row."""
+    batches = row["state_batches"]
+    return {
+        "state_epoch": row["state_epoch"],
+        "start_offset": row["start_offset"],
+        "offsets": by_offset(
+            (one["first_offset"], one["last_offset"], one["delivery_state"], one["delivery_count"]) for one in batches
+        ),
+    }
+
+
+def by_offset(batches: Iterable[tuple[int, int, int, int]]) -> dict[int, tuple[int, int]]:
+    """{offset: (delivery state, delivery count)} of ranges of a test's size."""
+    return {
+        offset: (delivery_state, delivery_count)
+        for first, last, delivery_state, delivery_count in batches
+        for offset in range(first, last + 1)
+    }
+
+
+def assert_kafkas_tool_reads(log_dir: Path) -> int:
+    """DumpLogSegments reads every segment and finds no fault with any index; how many records it printed."""
+    printed = 0
+    for prefix, decoder in (("__share_group_state", STATE_DECODER), ("__consumer_offsets", OFFSETS_DECODER), ("", "")):
+        folders = [path for path in log_dir.iterdir() if path.is_dir() and _belongs(path.name, prefix)]
+        files = sorted(
+            path
+            for folder in folders
+            for path in folder.iterdir()
+            if path.suffix in (".log", ".index", ".timeindex", ".txnindex") and path.stat().st_size
+        )
+        assert files
+        decoded = [decoder] if decoder else []
+        done = kafka_tool(
+            DUMP_LOG_SEGMENTS, *decoded, "--print-data-log", "--files", ",".join(str(path) for path in files)
+        )
+        complaints = [line for line in done.lines for bad in INDEX_COMPLAINTS if bad in line]
+        assert complaints == []
+        printed += done.out.count("| offset: ")
+    return printed
+
+
+def _belongs(folder: str, prefix: str) -> bool:
+    return folder.startswith(prefix) if prefix else not folder.startswith("__")
