@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 import click
 
-from sharelens.cli import broker, compute, holdings, measures, questions, upkeep, workload
+from sharelens.cli import broker, compute, forensics, holdings, measures, questions, upkeep, workload
 from sharelens.cli.options import examples
 from sharelens.output import say
 from state_model.errors import SharelensError, UsageError
@@ -50,7 +50,7 @@ def cli() -> None:
     """
 
 
-for commands in (compute, questions, measures, holdings, upkeep, broker, workload):
+for commands in (compute, questions, measures, forensics, holdings, upkeep, broker, workload):
     for command in commands.COMMANDS:
         cli.add_command(command)
 

@@ -77,7 +77,7 @@ def trace(evidence: Evidence, wanted: Wanted, offset: int) -> Answer:
     history = evidence.history(keys)
     if history.num_rows == 0:
         ensure_known(evidence, wanted, keys)
-    misplaced = _misplaced(evidence, keys, history)
+    misplaced = misplaced_places(evidence, keys, history)
     aside = set(map(_place, misplaced.to_pylist()))
     events = []
     for scalars in _share_partitions(history):
@@ -99,7 +99,7 @@ def trace(evidence: Evidence, wanted: Wanted, offset: int) -> Answer:
     )
 
 
-def _misplaced(evidence: Evidence, keys: Keys, history: pa.Table) -> pa.Table:
+def misplaced_places(evidence: Evidence, keys: Keys, history: pa.Table) -> pa.Table:
     """The places (WHERE) of `history` that do not hold their share partition's state: another state partition does.
 
     That of a share partition without any state is where its newest record lies.

@@ -1,0 +1,167 @@
+"""The lives of share partitions by their scalar history: how each began and ended, where its start offset stood.
+
+A life reaches from a creation or reset to the next reset or deletion. The start offset of a life is -1 until it is
+determined; -1 never counts as an offset here.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from measures.steps import Flags, Ints, numbered, together
+from state_model.columnar.keys import KEY, number_keys, place_of_keys
+from state_model.columnar.values import Loss
+
+PLACE = ["log_topic_id", "state_partition", *KEY]
+"""Columns that say which share partition, in which state partition."""
+LIVE, RESET, DELETED = 0, 1, 2
+UNDETERMINED = -1
+BLIND = pa.array(["provisional", "incomplete"])
+"""States whose outcomes may be missing from the evidence."""
+
+
+def number_places(*tables: pa.Table) -> tuple[list[Ints], pa.Table]:
+    """For each table each row's place: share partitions (in each state partition) by group, topic id and partition.
+
+    The second value has the PLACE columns of each place. All tables come from one state topic.
+    """
+    keys, names = number_keys(*tables)
+    rank = together([place_of_keys(names)[key] for key in keys])
+    state_partition = together([table.column("state_partition").to_numpy().astype(np.int64) for table in tables])
+    place, sample = numbered(rank, state_partition)
+    rows = pa.concat_tables([table.select(PLACE) for table in tables]).take(pa.array(sample))
+    return np.split(place, np.cumsum([table.num_rows for table in tables])[:-1]), rows
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Lives:
+    """One entry a life, by (place, beginning); and the rows of the scalar history that belong to lives.
+
+    `begun_at`, `ended_at`: log offsets of the beginning and of the last record; `first_start`, `lowest_start`,
+    `last_start`: start offsets (UNDETERMINED: never was); `ending`: LIVE, RESET or DELETED; `from_creation`: the
+    evidence holds its beginning. `back`: one entry a record whose start offset lies below the one before, with the
+    offsets [`back_to`, `back_from`) that it brought back. `blind`: offsets that the start offset passed where the
+    evidence may lack outcomes.
+    """
+
+    place: Ints
+    key: Ints
+    begun_at: Ints
+    ended_at: Ints
+    first_start: Ints
+    lowest_start: Ints
+    last_start: Ints
+    ending: Ints
+    from_creation: Flags
+    back_life: Ints
+    back_at: Ints
+    back_to: Ints
+    back_from: Ints
+    blind_life: Ints
+    blind_first: Ints
+    blind_last: Ints
+
+    @property
+    def count(self) -> int:
+        """Lives."""
+        return len(self.place)
+
+    def of(self, place: Ints, key: Ints) -> Ints:
+        """The life of each (place, life_log_offset); -1 where the history has none."""
+        code, _ = numbered(together([self.place, place]), together([self.key, key]))
+        life = np.full(int(code.max(initial=-1)) + 1, -1, np.int64)
+        life[code[: self.count]] = np.arange(self.count)
+        return life[code[self.count :]]
+
+    def follows(self, life: Ints) -> Flags:
+        """Whether the life is not the first one of its place."""
+        return np.append(False, self.place[1:] == self.place[:-1])[: self.count][life]
+
+
+def lives_of(history: pa.Table, place: Ints, losses: Mapping[int, Sequence[Loss]] | None = None) -> Lives:
+    """The lives that SHARE_PARTITION_HISTORY rows tell of; `place` has the place of each row.
+
+    `losses`: what the evidence lacks, by state partition.
+    """
+    order = np.lexsort((history.column("log_offset").to_numpy(), place))
+    rows = history.take(pa.array(order))
+    place = place[order]
+    gone = pc.equal(rows.column("record_type"), "tombstone").to_numpy(zero_copy_only=False).astype(np.bool_)
+    first_of_place = np.append(True, np.diff(place) != 0)[: len(place)]
+    key = pc.fill_null(rows.column("life_log_offset"), UNDETERMINED).to_numpy()
+    after_gone = np.append(False, gone[:-1])[: len(place)]
+    begins = ~gone & (first_of_place | after_gone | np.append(True, np.diff(key) != 0)[: len(place)])
+    last_of_place = np.append(first_of_place[1:], True)[: len(place)]
+    before_gone = np.append(gone[1:], False)[: len(place)] & ~last_of_place
+    held = np.flatnonzero(~gone)
+    number = np.cumsum(begins)[held] - 1
+    ends = held[np.append(np.diff(number) != 0, True)[: len(held)]]
+    start = pc.fill_null(rows.column("start_offset"), UNDETERMINED).to_numpy()
+    first, lowest = _starts(number, start[held], int(begins.sum()))
+    offset = rows.column("log_offset").to_numpy()
+    born = pc.and_(pc.equal(rows.column("record_type"), "snapshot"), pc.equal(rows.column("snapshot_epoch"), 0))
+    created = pc.fill_null(born, False).to_numpy(zero_copy_only=False)
+    return Lives(
+        place=place[begins],
+        key=key[begins],
+        begun_at=offset[begins],
+        ended_at=offset[ends],
+        first_start=first,
+        lowest_start=lowest,
+        last_start=start[ends],
+        ending=np.where(last_of_place[ends], LIVE, np.where(before_gone[ends], DELETED, RESET)),
+        from_creation=created[begins] | ~first_of_place[begins],
+        **_movements(rows, held, number, start, losses or {}),
+    )
+
+
+def _starts(life: Ints, start: Ints, lives: int) -> tuple[Ints, Ints]:
+    """The first and the lowest start offset of each life that is none of -1."""
+    first, lowest = np.full(lives, UNDETERMINED, np.int64), np.full(lives, UNDETERMINED, np.int64)
+    known = np.flatnonzero(start >= 0)
+    if len(known):
+        begins = np.flatnonzero(np.append(True, np.diff(life[known]) != 0))
+        first[life[known][begins]] = start[known][begins]
+        lowest[life[known][begins]] = np.minimum.reduceat(start[known], begins)
+    return first, lowest
+
+
+def _movements(
+    rows: pa.Table, held: Ints, life: Ints, start: Ints, losses: Mapping[int, Sequence[Loss]]
+) -> dict[str, Ints]:
+    """Where the start offset went back, and what it passed unseen, by records of lives that follow each other."""
+    offset = rows.column("log_offset").to_numpy()
+    was, now = held[:-1], held[1:]
+    same = (life[1:] == life[:-1]) & (start[was] >= 0) & (start[now] >= 0)
+    back = same & (start[now] < start[was])
+    unsure = pc.is_in(rows.column("completeness"), value_set=BLIND).to_numpy(zero_copy_only=False)
+    lost = _lost_between(rows, held, offset, losses)
+    blind = same & (start[now] > start[was]) & (unsure[now] | lost)
+    return {
+        "back_life": life[1:][back],
+        "back_at": offset[now][back],
+        "back_to": start[now][back],
+        "back_from": start[was][back],
+        "blind_life": life[1:][blind],
+        "blind_first": start[was][blind],
+        "blind_last": start[now][blind] - 1,
+    }
+
+
+def _lost_between(rows: pa.Table, held: Ints, offset: Ints, losses: Mapping[int, Sequence[Loss]]) -> Flags:
+    """Whether the evidence lacks a record between each row of `held` and the next that could be of the same key."""
+    found = np.zeros(max(0, len(held) - 1), np.bool_)
+    state_partition = rows.column("state_partition").to_numpy()
+    for number, some in losses.items():
+        here = state_partition[held[1:]] == number
+        for loss in some:
+            hit = here & (offset[held[:-1]] < loss.first_offset) & (offset[held[1:]] > loss.first_offset)
+            if loss.group_id is not None and hit.any():
+                named = {"group_id": loss.group_id, "topic_id": loss.topic_id, "partition": loss.partition}
+                for name, value in named.items():
+                    hit &= pc.equal(rows.column(name), value).to_numpy(zero_copy_only=False)[held[1:]]
+            found |= hit
+    return found

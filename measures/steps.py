@@ -1,0 +1,147 @@
+"""Overlapping ranges of offsets as step functions over their boundaries; no offset is ever enumerated.
+
+    group 7   0---------9          highest(values): for each cell the largest value of the ranges over it
+                   5--------14     total(weights):  for each cell the sum over the ranges over it
+    cells     [0,5) [5,10) [10,15)
+
+Work and memory go by the number of ranges, whatever offsets they claim. Ranges of different groups never meet.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+Ints = npt.NDArray[np.int64]
+Flags = npt.NDArray[np.bool_]
+
+LAST_OFFSET = (1 << 63) - 2
+"""The largest offset a record can have: the one behind it must fit 64 bits too. What lies above is cut off."""
+NOTHING = -(1 << 63)
+"""Value of a cell that no range covers."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ranges:
+    """Ranges by (group, first), both ends inclusive; those of one group are disjoint. `values` by name, one a range."""
+
+    group: Ints
+    first: Ints
+    last: Ints
+    values: Mapping[str, Ints]
+
+    def where(self, wanted: Flags) -> "Ranges":
+        """The wanted ranges."""
+        values = {name: column[wanted] for name, column in self.values.items()}
+        return Ranges(group=self.group[wanted], first=self.first[wanted], last=self.last[wanted], values=values)
+
+    def part(self, begin: int, end: int) -> "Ranges":
+        """The ranges from one place up to, not including, another."""
+        here = slice(begin, end)
+        values = {name: column[here] for name, column in self.values.items()}
+        return Ranges(group=self.group[here], first=self.first[here], last=self.last[here], values=values)
+
+
+class Cells:
+    """The cells between the boundaries of ranges; arrays of one value a cell are what the methods give.
+
+    `group`, `first`, `last`: one a range, last inclusive. Negative offsets and those above LAST_OFFSET are cut off; a
+    range of which nothing is left covers no cell.
+    """
+
+    def __init__(self, group: Ints, first: Ints, last: Ints) -> None:
+        begin, end = np.clip(first, 0, LAST_OFFSET), np.clip(last, -1, LAST_OFFSET) + 1
+        end = np.maximum(begin, end)
+        groups, offsets = np.concatenate([group, group]), np.concatenate([begin, end])
+        order = np.lexsort((offsets, groups))
+        groups, offsets = groups[order], offsets[order]
+        new = np.append(True, (np.diff(groups) != 0) | (np.diff(offsets) != 0))[: len(order)]
+        place = np.empty(len(order), np.int64)
+        place[order] = np.cumsum(new) - 1
+        self.group, self.begin = groups[new], offsets[new]
+        self.low, self.high = place[: len(group)], place[len(group) :]
+
+    @property
+    def count(self) -> int:
+        """Cells, the empty one behind the last boundary of each group included."""
+        return len(self.begin)
+
+    def highest(self, values: Ints, chosen: Flags | None = None) -> Ints:
+        """For each cell the largest value of the (chosen) ranges over it; NOTHING where there is none.
+
+        A range becomes two overlapping pieces whose length is a power of two; pieces are halved level by level.
+        """
+        low, high, values = self._of(chosen, values)
+        level = np.frexp((high - low).astype(np.float64))[1] - 1
+        found = np.full(self.count, NOTHING, np.int64)
+        for power in range(int(level.max(initial=0)), -1, -1):
+            mine = level == power
+            np.maximum.at(found, low[mine], values[mine])
+            np.maximum.at(found, high[mine] - (1 << power), values[mine])
+            if power:
+                half = 1 << (power - 1)
+                halved = found.copy()
+                np.maximum(halved[half:], found[:-half], out=halved[half:])
+                found = halved
+        return found
+
+    def lowest(self, values: Ints, chosen: Flags | None = None) -> Ints:
+        """For each cell the smallest value (above NOTHING) of the ranges over it; NOTHING where there is none."""
+        found = self.highest(-values, chosen)
+        return np.where(found == NOTHING, NOTHING, -found)
+
+    def total(self, weights: Ints, chosen: Flags | None = None) -> Ints:
+        """For each cell the sum of the weights of the (chosen) ranges over it."""
+        low, high, weights = self._of(chosen, weights)
+        steps = np.zeros(self.count + 1, np.int64)
+        np.add.at(steps, low, weights)
+        np.add.at(steps, high, -weights)
+        return np.cumsum(steps)[: self.count]
+
+    def covered(self, chosen: Flags | None = None) -> Flags:
+        """Whether a (chosen) range lies over the cell."""
+        return self.total(np.ones(len(self.low), np.int64), chosen) > 0
+
+    def ranges(self, wanted: Flags, values: Mapping[str, Ints]) -> Ranges:
+        """The wanted cells; neighbours in a group whose values are all equal are one range."""
+        inside = np.append(self.group[1:] == self.group[:-1], False)[: self.count]
+        at = np.flatnonzero(wanted & inside)
+        end = self.begin[np.minimum(at + 1, self.count - 1)] if self.count else self.begin[:0]
+        columns = {name: column[at] for name, column in values.items()}
+        return joined(self.group[at], self.begin[at], end - 1, columns)
+
+    def _of(self, chosen: Flags | None, values: Ints) -> tuple[Ints, Ints, Ints]:
+        some = self.high > self.low
+        some = some if chosen is None else some & chosen
+        return self.low[some], self.high[some], values[some]
+
+
+def joined(group: Ints, first: Ints, last: Ints, values: Mapping[str, Ints]) -> Ranges:
+    """Ranges by (group, first), disjoint within a group; neighbours that touch and have equal values become one."""
+    if len(group) == 0:
+        return Ranges(group=group, first=first, last=last, values=values)
+    apart = (np.diff(group) != 0) | (first[1:] != last[:-1] + 1)
+    for column in values.values():
+        apart |= np.diff(column) != 0
+    begins = np.append(0, np.flatnonzero(apart) + 1)
+    ends = np.append(begins[1:], len(group)) - 1
+    columns = {name: column[begins] for name, column in values.items()}
+    return Ranges(group=group[begins], first=first[begins], last=last[ends], values=columns)
+
+
+def numbered(*columns: Ints) -> tuple[Ints, Ints]:
+    """The number of each row's combination of values, in their order, and for each number the index of one such row."""
+    order = np.lexsort(columns[::-1])
+    new = np.zeros(len(order), np.bool_)
+    new[:1] = True
+    for column in columns:
+        new[1:] |= np.diff(column[order]) != 0
+    number = np.empty(len(order), np.int64)
+    number[order] = np.cumsum(new) - 1
+    return number, order[new]
+
+
+def together(parts: Sequence[Ints]) -> Ints:
+    """The arrays one behind the other; an empty one for none."""
+    return np.concatenate([np.zeros(0, np.int64), *parts])

@@ -1,0 +1,89 @@
+"""The commands that reconstruct: what came twice, what became of every offset, the lives of groups, what it cost."""
+
+import click
+
+from sharelens.asked import CutAsked, Source
+from sharelens.cli.options import (
+    REQUIRE_COMPLETE,
+    Time,
+    cut_options,
+    evidence_options,
+    examples,
+    filter_options,
+    output_options,
+)
+from sharelens.cli.questions import answer
+from sharelens.filters import Wanted
+from sharelens.output import Answer, Shown, say
+from sharelens.times import Rounding
+from state_model.errors import UsageError
+
+FINDINGS = 3
+FROM = click.option("--from", "from_ms", type=Time(Rounding.UP), metavar="TIME", help="Log times from TIME on.")
+TO = click.option("--to", "to_ms", type=Time(Rounding.UP), metavar="TIME", help="Log times before TIME.")
+FAIL_ON = click.option("--fail-on", is_flag=True, help="Exit with 3 when there is a finding.")
+
+
+def in_order(command: str, from_ms: int | None, to_ms: int | None) -> None:
+    """Refuses an interval whose end lies before its beginning."""
+    if from_ms is not None and to_ms is not None and to_ms < from_ms:
+        raise UsageError(f"{command}: --to lies before --from; exchange them")
+
+
+def fail_on_findings(answered: Answer, what: str) -> None:
+    """Exits with 3 when the answer has a row."""
+    if answered.table.num_rows:
+        say(f"sharelens: {answered.table.num_rows} {what} (--fail-on)")
+        raise click.exceptions.Exit(FINDINGS)
+
+
+@click.command(
+    short_help="What was delivered more than once.",
+    epilog=examples(
+        "sharelens redelivered --lake ./lake --group orders-workers",
+        "sharelens redelivered --log-dir /var/kafka-copy --kind delivered_after_acknowledged --fail-on",
+    ),
+)
+@evidence_options
+@filter_options
+@cut_options
+@FROM
+@TO
+@click.option(
+    "--kind", metavar="KIND", multiple=True, help="Only this kind (retry, replayed_by_reset, ...). Repeatable."
+)
+@FAIL_ON
+@REQUIRE_COMPLETE
+@output_options
+def redelivered(
+    source: Source,
+    wanted: Wanted,
+    cut: CutAsked,
+    from_ms: int | None,
+    to_ms: int | None,
+    kind: tuple[str, ...],
+    fail_on: bool,
+    require_complete: bool,
+    shown: Shown,
+) -> None:
+    """Record offsets that were delivered more than once, by kind, with the state-log records that prove it.
+
+    Kinds: retry, delivered_after_acknowledged, replayed_by_reset, replayed_by_recreation, start_went_back. --from and
+    --to bound the log time of the later delivery's newest outcome.
+    """
+    in_order("redelivered", from_ms, to_ms)
+    from measures.redelivered import KINDS
+    from sharelens.questions import opening, redelivered
+    from sharelens.questions.evidence import Span
+
+    for unknown in sorted(set(kind) - set(KINDS)):
+        raise UsageError(f"redelivered: --kind: {unknown!r} is no kind; kinds: {', '.join(KINDS)}")
+    span = Span(from_ms=from_ms, to_ms=to_ms)
+    with opening.open_evidence(source) as evidence:
+        answered = redelivered.redelivered(evidence, wanted, cut, span, kinds=kind or KINDS)
+    answer(answered, shown, require_complete)
+    if fail_on:
+        fail_on_findings(answered, "ranges of record offsets were delivered more than once")
+
+
+COMMANDS = (redelivered,)

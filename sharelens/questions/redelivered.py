@@ -1,0 +1,58 @@
+"""What was delivered more than once, why, and the records of the state log that prove it."""
+
+from collections.abc import Collection
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from measures import redelivered as measure
+from sharelens.asked import CutAsked
+from sharelens.filters import Wanted
+from sharelens.output import Answer, Column, name_column, number_column, time_column
+from sharelens.questions.evidence import Evidence, Span, kept
+from sharelens.questions.measured import answer, histories
+from sharelens.questions.state import completeness_cell, topic_cell
+
+UNSEEN = "not in the log: deliveries without an outcome yet, who had the record, whether it was processed before"
+
+
+def redelivered(
+    evidence: Evidence, wanted: Wanted, asked: CutAsked, span: Span, *, kinds: Collection[str] = measure.KINDS
+) -> Answer:
+    """The answer to `sharelens redelivered`; `span` bounds the log time of the later delivery's outcome."""
+    asked_of = histories(evidence, wanted, asked)
+    found = measure.redelivered(asked_of.history, asked_of.deliveries)
+    found = kept(found.rename_columns({"last_ms": "log_time_ms"}), span.expression())
+    found = found.rename_columns({"log_time_ms": "last_ms"})
+    found = found.filter(pc.is_in(found.column("kind"), value_set=pa.array(sorted(kinds), pa.string())))
+    sizes = pc.add(pc.subtract(found.column("last_offset"), found.column("first_offset")), 1)
+    told = ", ".join(
+        f"{kind} {pc.sum(sizes.filter(pc.equal(found.column('kind'), kind))).as_py() or 0}" for kind in measure.KINDS
+    )
+    return answer(
+        evidence,
+        found,
+        TEXT_COLUMNS,
+        told=f"record offsets: {told}\n{UNSEEN}",
+        warnings=asked_of.warnings,
+        none="no outcome of a second delivery",
+    )
+
+
+TEXT_COLUMNS = (
+    name_column("GROUP", "group_id"),
+    Column(heading="TOPIC", cell=topic_cell),
+    number_column("PARTITION", "partition"),
+    number_column("FIRST-OFFSET", "first_offset"),
+    number_column("LAST-OFFSET", "last_offset"),
+    name_column("KIND", "kind"),
+    number_column("TIMES-ACKNOWLEDGED", "times_acknowledged"),
+    number_column("DELIVERY-COUNT", "max_delivery_count"),
+    time_column("SINCE", "last_ms"),
+    number_column("STATE-PARTITION", "state_partition"),
+    number_column("LIFE", "life_log_offset"),
+    number_column("FIRST-STATE-LOG-OFFSET", "first_log_offset"),
+    number_column("CAUSE-STATE-LOG-OFFSET", "cause_log_offset"),
+    number_column("LAST-STATE-LOG-OFFSET", "last_log_offset"),
+    Column(heading="COMPLETENESS", cell=completeness_cell),
+)

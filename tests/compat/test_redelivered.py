@@ -1,0 +1,51 @@
+"""What the state log calls delivered more than once, against what the clients saw."""
+
+import gzip
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from sharelens.asked import CutAsked, Source
+from sharelens.filters import Wanted
+from sharelens.questions.evidence import Span
+from sharelens.questions.log_evidence import open_log_evidence
+from sharelens.questions.redelivered import redelivered
+from tests.datasets import dataset
+
+Place = tuple[str, str, int, int]
+
+
+def journal(folder: Path) -> list[dict[str, Any]]:
+    packed = folder / "journal.jsonl.gz"
+    text = gzip.decompress(packed.read_bytes()) if packed.exists() else (folder / "journal.jsonl").read_bytes()
+    return [json.loads(line) for line in text.splitlines()]
+
+
+def measured(folder: Path) -> dict[Place, int]:
+    """The largest delivery count by (group, topic, partition, offset)."""
+    with open_log_evidence(Source(log_dirs=(str(folder / "logs"),))) as evidence:
+        rows = redelivered(evidence, Wanted(), CutAsked(), Span()).table.to_pylist()
+    found: dict[Place, int] = {}
+    for row in rows:
+        for offset in range(row["first_offset"], row["last_offset"] + 1):
+            place = (row["group_id"], row["topic"], row["partition"], offset)
+            found[place] = max(found.get(place, 0), row["max_delivery_count"])
+    return found
+
+
+@pytest.mark.parametrize("name", ["basic", "timeouts", "transactions", "dlq", "v44"])
+def test_what_clients_settled_at_a_later_delivery_is_told_with_its_count(name: str) -> None:
+    """A record that was fetched but never handed to the application counts too: no journal has a line for it."""
+    folder = dataset(name)
+    settled: dict[Place, int] = {}
+    for line in journal(folder):
+        if line.get("ack") in ("ACCEPT", "REJECT", "IMPLICIT"):
+            place = (line["g"], line["topic"], line["p"], line["o"])
+            settled[place] = max(settled.get(place, 0), line["dc"])
+    again = {place: count for place, count in settled.items() if count > 1}
+    told = measured(folder)
+    assert again
+    assert {place: told.get(place, 0) >= count for place, count in again.items()} == dict.fromkeys(again, True)
+    assert not {place for place, count in settled.items() if count == 1} & told.keys()
