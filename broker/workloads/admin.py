@@ -1,8 +1,8 @@
 """What a workload's admin does: topics, groups' configurations, start offsets; and what it reads at the end."""
 
 import time
-from collections.abc import Mapping, Sequence
-from typing import Final
+from collections.abc import Callable, Mapping, Sequence
+from typing import Final, TypeVar
 
 from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, KafkaException, Message, TopicPartition
 from confluent_kafka.admin import (
@@ -24,6 +24,9 @@ TIMEOUT_S: Final = 30.0
 RETRY_S: Final = 0.2
 DEAD_LETTERS_LEVEL: Final = 2
 
+_NO_ANSWER: Final = frozenset({KafkaError._TRANSPORT, KafkaError._TIMED_OUT, KafkaError._ALL_BROKERS_DOWN})
+_Answer = TypeVar("_Answer")
+
 Read = tuple[int, int | None]
 """Offset and record id; None for records of somebody else."""
 
@@ -43,7 +46,7 @@ class Admin:
         """Make a topic unless it is there; how many partitions it has. Raises WorkloadError."""
         wanted = NewTopic(name, partitions, 1, config=dict(configs or {}))
         try:
-            self._client.create_topics([wanted])[name].result(TIMEOUT_S)
+            _patiently(lambda: self._client.create_topics([wanted])[name].result(TIMEOUT_S))
         except KafkaException as error:
             if error.args[0].code() != KafkaError.TOPIC_ALREADY_EXISTS:
                 raise WorkloadError(f"{self._bootstrap} refuses topic {name}: {error.args[0].str()}") from error
@@ -53,7 +56,7 @@ class Admin:
         """How many partitions a topic has. Raises WorkloadError when there is no such topic yet."""
         deadline_s = time.monotonic() + TIMEOUT_S
         while time.monotonic() < deadline_s:
-            found = self._client.list_topics(topic, TIMEOUT_S).topics[topic]
+            found = _patiently(lambda: self._client.list_topics(topic, TIMEOUT_S)).topics[topic]
             if found.error is None and found.partitions:
                 return len(found.partitions)
             time.sleep(RETRY_S)
@@ -66,7 +69,7 @@ class Admin:
         ]
         resource = ConfigResource(ResourceType.GROUP, group, incremental_configs=entries)
         try:
-            self._client.incremental_alter_configs([resource])[resource].result(TIMEOUT_S)
+            _patiently(lambda: self._client.incremental_alter_configs([resource])[resource].result(TIMEOUT_S))
         except KafkaException as error:
             raise WorkloadError(
                 f"{self._bootstrap} refuses the configuration of {group}: {error.args[0].str()}"
@@ -74,9 +77,9 @@ class Admin:
 
     def broker_configs(self) -> Mapping[str, str]:
         """The configurations of the broker."""
-        cluster = self._client.list_topics(timeout=TIMEOUT_S)
+        cluster = _patiently(lambda: self._client.list_topics(timeout=TIMEOUT_S))
         resource = ConfigResource(ResourceType.BROKER, str(next(iter(cluster.brokers))))
-        described = self._client.describe_configs([resource])[resource].result(TIMEOUT_S)
+        described = _patiently(lambda: self._client.describe_configs([resource])[resource].result(TIMEOUT_S))
         return {name: entry.value for name, entry in described.items() if entry.value is not None}
 
     def require_dead_letters(self) -> None:
@@ -131,6 +134,18 @@ class Admin:
         if unread:
             raise WorkloadError(f"{self._bootstrap}: partitions {sorted(unread)} of {topic} can't be read to their end")
         return found
+
+
+def _patiently(ask_once: Callable[[], _Answer]) -> _Answer:
+    """Ask again while there is no answer: the broker may be starting. Raises KafkaException."""
+    deadline_s = time.monotonic() + TIMEOUT_S
+    while True:
+        try:
+            return ask_once()
+        except KafkaException as error:
+            if error.args[0].code() not in _NO_ANSWER or time.monotonic() > deadline_s:
+                raise
+        time.sleep(RETRY_S)
 
 
 def _take(message: Message, found: Mapping[int, list[Read]], unread: set[int]) -> None:

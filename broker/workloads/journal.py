@@ -18,7 +18,7 @@ Entry = Mapping[str, Any]
 
 
 class JournalError(BrokerError):
-    """Raised for a journal that can't be written or read."""
+    """Raised when a journal can't be written or read."""
 
 
 def now_ms() -> int:
