@@ -76,10 +76,23 @@ class Recorded:
 
     def state_records(self) -> Iterator[tuple[SharePartition, int, dict]]:
         """Share partition, type and value of each record of the state log, in the order of each state partition."""
+        for group, topic_id, partition, number, value in self._state_rows():
+            yield (group, self._names[topic_id], partition), number, value
+
+    def lives(self) -> Iterator[tuple[tuple[str, tuple[str, int], int], int, dict | None]]:
+        """As state_records, with a topic's name and its life: 1 after it was deleted and made again."""
+        names = list(self._names.values())
+        lives = {
+            topic_id: (name, names[:index].count(name)) for index, (topic_id, name) in enumerate(self._names.items())
+        }
+        for group, topic_id, partition, number, value in self._state_rows():
+            yield (group, lives[topic_id], partition), number, value
+
+    def _state_rows(self) -> Iterator[tuple[str, str, int, int, dict | None]]:
         for row in _rows(self._folder / "formatter.jsonl"):
             key = row["key"]["data"]
-            place = (key["groupId"], self._names[key["topicId"]], key["partition"])
-            yield place, row["key"]["type"], row["value"] and row["value"]["data"]
+            value = row["value"] and row["value"]["data"]
+            yield key["groupId"], key["topicId"], key["partition"], row["key"]["type"], value
 
     def outcomes(self, group: str) -> dict[tuple[str, ...], set[History]]:
         """What became of records of a group, by the answers that its clients gave to their deliveries."""
