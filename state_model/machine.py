@@ -6,7 +6,7 @@ what the log says: epochs may go back, start offsets too, counts are overwritten
 """
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field, replace
+from typing import NamedTuple
 
 from state_model.batches import Batches, combine
 from state_model.key_map import KeyMap
@@ -28,8 +28,7 @@ SNAPSHOT_UPDATE_LIMIT = 500
 """Default of share.coordinator.snapshot.update.records.per.snapshot; its range is 0 to 500."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SharePartitionState:
+class SharePartitionState(NamedTuple):
     """The soft state of one share partition.
 
     The first eight fields are what the coordinator calls the state; epoch maxima and update count lie beside it and do
@@ -67,8 +66,7 @@ class SharePartitionState:
         return self.snapshot_log_offset is None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PartitionState:
+class PartitionState(NamedTuple):
     """All share partitions of one state partition.
 
     Attributes:
@@ -80,7 +78,7 @@ class PartitionState:
         skipped_types: records of unknown type so far.
     """
 
-    share_partitions: KeyMap[SharePartitionKey, SharePartitionState] = field(default_factory=KeyMap)
+    share_partitions: KeyMap[SharePartitionKey, SharePartitionState] = KeyMap()
     update_limit: int = SNAPSHOT_UPDATE_LIMIT
     rules: RuleSet = KAFKA_4_4
     log_offset: int | None = None
@@ -112,12 +110,12 @@ def apply(state: PartitionState, log_offset: int, timestamp_ms: int, record: Any
     load the state partition at an unknown value version (we go on, and note where).
     """
     if isinstance(record, UnknownTypeRecord):
-        return replace(state, log_offset=log_offset, skipped_types=state.skipped_types + 1)
+        return state._replace(log_offset=log_offset, skipped_types=state.skipped_types + 1)
     held = state.share_partitions.get(record.key)
     match record.value:
         case Tombstone():
             left = state.share_partitions.remove(record.key)
-            return replace(state, share_partitions=left, log_offset=log_offset, last_tombstone=log_offset)
+            return state._replace(share_partitions=left, log_offset=log_offset, last_tombstone=log_offset)
         case ShareSnapshot() as snapshot:
             after = after_snapshot(held, snapshot, log_offset, timestamp_ms, state.update_limit)
             return _with(state, record.key, after, log_offset, None)
@@ -129,8 +127,8 @@ def apply(state: PartitionState, log_offset: int, timestamp_ms: int, record: Any
             return _with(state, record.key, after, log_offset, state.last_tombstone)
         case UnknownVersionValue():
             if held is None:
-                return replace(state, log_offset=log_offset)
-            after = replace(held, skipped_log_offset=log_offset)
+                return state._replace(log_offset=log_offset)
+            after = held._replace(skipped_log_offset=log_offset)
             return _with(state, record.key, after, log_offset, state.last_tombstone)
 
 
@@ -251,7 +249,7 @@ def _without_tags(batches: Batches) -> Batches:
     """The coordinator's state has no room for tagged fields of a batch."""
     if not any([batch.unknown_tags for batch in batches]):  # noqa: C419 - a list is faster here
         return batches
-    return tuple(replace(batch, unknown_tags=()) for batch in batches)
+    return tuple(batch._replace(unknown_tags=()) for batch in batches)
 
 
 def _with(

@@ -8,7 +8,7 @@ import functools
 import struct
 from dataclasses import dataclass
 from enum import IntEnum
-from typing import Any
+from typing import Any, NamedTuple
 
 from state_model import schema
 from state_model.errors import BufferUnderflowError, InvalidKeyError, InvalidLengthError, MissingValueError
@@ -81,8 +81,7 @@ _NO_TAGS = b"\x00"
 _COUNT_TAG = struct.Struct(">BBBi")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, order=True)
-class SharePartitionKey:
+class SharePartitionKey(NamedTuple):
     """A share partition: `topic_id` (22 characters) and `partition` are those of the user's topic."""
 
     group_id: str
@@ -93,8 +92,7 @@ class SharePartitionKey:
         return f"{self.group_id}/{self.topic_id}/{self.partition}"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class StateBatch:
+class StateBatch(NamedTuple):
     """Offsets from first to last, both inclusive, with their delivery state (any int8 as logged) and delivery count."""
 
     first_offset: int

@@ -1,7 +1,7 @@
 """The configuration of share groups: checked when it is changed, within the broker's bounds when it is used."""
 
 from collections.abc import Callable, Mapping
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from broker.config.durations import duration_ms
 from broker.config.group_keys import BOUNDS, BY_DURATION, GROUP
@@ -10,6 +10,18 @@ from broker.errors import ConfigError
 from broker.ports import IsolationLevel, ShareGroupSettings
 
 DEAD_LETTERS_SHARE_VERSION = 2
+GROUPS_REMEMBERED = 4_096
+LONGEST_REMEMBERED = 256
+"""Characters of a group id; so that clients can't fill the memory with long ones."""
+
+
+class _Remembered(NamedTuple):
+    """Settings, and what they were made of."""
+
+    own: Mapping[str, str]
+    revision: int
+    share_version: int
+    settings: ShareGroupSettings
 
 
 def check_group(settings: Settings, own: Mapping[str, str]) -> None:
@@ -36,11 +48,27 @@ class ShareGroups:
         self._settings = settings
         self._group_config = group_config
         self._share_version = share_version
+        self._remembered: dict[str, _Remembered] = {}
 
     def __call__(self, group_id: str) -> ShareGroupSettings:
-        """The settings of a group, as they are now."""
+        """The settings of a group, as they are now.
+
+        They are worked out once for each configuration: what a group sets is never changed in place.
+        """
+        own, revision, share_version = self._group_config(group_id), self._settings.revision, self._share_version()
+        held = self._remembered.get(group_id)
+        if held is not None and held.own is own and held.revision == revision and held.share_version == share_version:
+            return held.settings
+        found = self._found(own)
+        if len(group_id) <= LONGEST_REMEMBERED:
+            if len(self._remembered) >= GROUPS_REMEMBERED:
+                self._remembered.clear()
+            self._remembered[group_id] = _Remembered(own, revision, share_version, found)
+        return found
+
+    def _found(self, own: Mapping[str, str]) -> ShareGroupSettings:
         settings = self._settings
-        values = parse_all(GROUP, self._group_config(group_id))
+        values = parse_all(GROUP, own)
         isolation: IsolationLevel = (
             "read_committed" if values.get("share.isolation.level") == "read_committed" else "read_uncommitted"
         )

@@ -43,12 +43,14 @@ class Settings:
     """The broker's configuration under Kafka's names.
 
     `given` is the text of each key that was given at start. Raises ConfigError for a value that can't be used.
+    `revision` is another number after each change.
     """
 
     def __init__(self, given: Mapping[str, str] | None = None) -> None:
         self._given = {key: text for key, text in (given or {}).items() if key in BROKER}
         self._dynamic: dict[str, tuple[str, Source]] = {}
         self._values: dict[str, Value] = {}
+        self.revision = 0
         without_effect = [key for key in given or {} if key not in BROKER]
         self.given_keys = GivenKeys(
             ignored=tuple(sorted(key for key in without_effect if is_ignored(key))),
@@ -143,6 +145,7 @@ class Settings:
             values[name] = BROKER[name].parse(text)
         _check_bounds(values)
         self._values = values
+        self.revision += 1
 
 
 def _scaled(text: str, factor: int) -> str:

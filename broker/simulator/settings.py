@@ -69,7 +69,7 @@ class SimulationSettings:
     has_dead_letters: bool = False
     kafka_version: KafkaVersion = "4.3"
     admin_interval_ms: int = 20_000
-    restarts: int = 1
+    restarts: int = 0
     checkpoints: int = 10
     keeps_deliveries: bool = True
     habits: Habits = Habits()

@@ -1,7 +1,8 @@
 """The truth of a simulation: what the share coordinator answers for all share partitions, at chosen moments.
 
 One JSON object a line, a line a checkpoint, fields as those of the recorded logs: the end and start offsets of the
-state partitions, the ends of `__consumer_offsets`, and for each live share partition the answers to Read and ReadSummary.
+state partitions, the ends of `__consumer_offsets`, and for each live share partition the answers to Read and
+ReadSummary.
 """
 
 import json

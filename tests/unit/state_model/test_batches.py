@@ -1,4 +1,3 @@
-import dataclasses
 import itertools
 
 import pytest
@@ -179,6 +178,6 @@ def test_batches_in_order_combine_as_any_others_do(given_batches, start_offset, 
 @BOTH
 def test_batches_in_order_that_carry_unknown_tags_lose_them_when_combined(rules):
     first, second = batches("0-4 2/1, 5-9 0/1")
-    tagged = dataclasses.replace(first, unknown_tags=(UnknownTag(tag=9, data=b"x"),))
+    tagged = first._replace(unknown_tags=(UnknownTag(tag=9, data=b"x"),))
     assert combine((tagged,), (second,), -1, rules=rules) == (first, second)
     assert combine((tagged,), (), -1, rules=rules) == (tagged,)

@@ -23,7 +23,7 @@ from state_model.share_records import (
 
 TOPIC = "A" * 22
 KEY, OTHER = (SharePartitionKey(group_id="g", topic_id=TOPIC, partition=partition) for partition in (0, 1))
-NEGATIVE = dataclasses.replace(KEY, partition=-1)
+NEGATIVE = KEY._replace(partition=-1)
 BOTH = pytest.mark.parametrize("rules", RULE_SETS.values(), ids=RULE_SETS)
 NOW_MS = 1_000_000
 

@@ -1,5 +1,3 @@
-import dataclasses
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -278,7 +276,7 @@ def test_share_partitions_do_not_touch_each_other(log):
         assert (alone is None) == (together is None)
         if alone is not None:
             places = {"log_offset": 0, "timestamp_ms": 0, "snapshot_log_offset": 0, "life_log_offset": 0}
-            assert dataclasses.replace(alone, **places) == dataclasses.replace(together, **places)
+            assert alone._replace(**places) == together._replace(**places)
 
 
 @given(LOGS)
@@ -287,4 +285,4 @@ def test_the_rules_of_combining_change_lists_and_nothing_else(log):
     assert newer.keys() == older.keys()
     for key, state in newer.items():
         assert content_equal(state.state_batches, older[key].state_batches)
-        assert dataclasses.replace(state, state_batches=()) == dataclasses.replace(older[key], state_batches=())
+        assert state._replace(state_batches=()) == older[key]._replace(state_batches=())

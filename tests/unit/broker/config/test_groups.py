@@ -3,7 +3,7 @@
 import pytest
 
 from broker.config.groups import ShareGroups, check_group
-from broker.config.settings import Settings
+from broker.config.settings import Settings, Source
 from broker.errors import ConfigError
 from broker.ports import ShareGroupSettings
 
@@ -80,3 +80,17 @@ def test_the_session_must_outlast_the_heartbeat():
     }
     with pytest.raises(ConfigError, match=r"must be above share\.heartbeat\.interval\.ms=5000"):
         check_group(Settings(given), {"share.session.timeout.ms": "5000"})
+
+
+def test_settings_follow_every_change_of_what_they_are_made_of():
+    broker, own, level = Settings(), {"g": {"share.delivery.count.limit": "4"}}, [1]
+    groups = ShareGroups(broker, lambda group_id: own[group_id], lambda: level[0])
+    assert groups("g").delivery_count_limit == 4
+    own["g"] = {"share.delivery.count.limit": "6", "errors.deadletterqueue.topic.name": "dlq.t"}
+    assert groups("g").delivery_count_limit == 6
+    assert groups("g").dead_letter_topic is None
+    level[0] = 2
+    assert groups("g").dead_letter_topic == "dlq.t"
+    broker.change({"group.share.record.lock.duration.ms": ("20000", Source.DYNAMIC_BROKER)})
+    assert groups("g").record_lock_duration_ms == 20_000
+    assert groups("g") is groups("g")
