@@ -1,0 +1,138 @@
+"""Writes the generated reference pages of the light broker: python -m tools.write_broker_reference [--check].
+
+docs/reference/broker-apis.md comes from the registry of handlers, docs/reference/broker-configuration.md from the
+definitions in broker/config.
+"""
+
+import sys
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from pathlib import Path
+
+from kio.schema.index import api_key_map, schema_name_map
+
+from broker.config.broker_keys import BROKER
+from broker.config.definitions import INT_MAX, LONG_MAX, Definition
+from broker.config.group_keys import BOUNDS, GROUP
+from broker.config.topic_keys import TOPIC
+from broker.handlers.all import MODULES
+from broker.protocol.registry import registered
+
+FOLDER = Path(__file__).parent.parent / "docs" / "reference"
+APIS_HEAD = """# The light broker: APIs and versions
+
+Written by `python -m tools.write_broker_reference` from the handlers. ApiVersions tells clients exactly this table. A
+request of another API or version closes its connection, as Kafka does; too new an ApiVersions is answered in version 0.
+"""
+NOT_ANSWERED = """
+## Not answered
+
+All other APIs that the message library knows. Most are between brokers and controllers, or for what a single node
+without security does not have.
+"""
+CONFIGURATION_HEAD = """# The light broker: configuration
+
+Written by `python -m tools.write_broker_reference` from `broker/config`. Names, defaults and bounds are those of Kafka
+4.3. What becomes of other keys, and which of these are kept and shown but change nothing here, is said in
+[the reference of the broker](broker.md).
+"""
+BROKER_TITLE = """## Broker
+
+Given in a `server.properties`, with `--set`, or, where dynamic, with `kafka-configs --entity-type brokers`.
+"""
+GROUP_TITLE = """## Share groups
+
+Set with `kafka-configs --entity-type groups`. What a group does not set, the broker's value decides.
+"""
+TOPIC_TITLE = """## Topics
+
+Set with `kafka-configs --entity-type topics`, or when a topic is created.
+"""
+
+
+def apis() -> str:
+    """The page of APIs."""
+    assert MODULES
+    lines = [APIS_HEAD, "| key | API | versions | newest known |", "|---|---|---|---|"]
+    answered = registered()
+    for key, api in sorted(answered.items()):
+        newest = max(schema_name_map[api_key_map[key]])
+        lines.append(f"| {key} | {_api_name(key)} | {api.first_version} to {api.last_version} | {newest} |")
+    others = ", ".join(_api_name(key) for key in sorted(api_key_map) if key not in answered)
+    return "\n".join([*lines, NOT_ANSWERED, others, ""])
+
+
+def configuration() -> str:
+    """The page of configurations."""
+    parts = [CONFIGURATION_HEAD]
+    parts += _table(BROKER_TITLE, ("key", "default", "takes", "dynamic", "meaning"), BROKER, _broker_row)
+    parts += _table(GROUP_TITLE, ("key", "default", "takes", "meaning"), GROUP, _group_row)
+    parts += _table(TOPIC_TITLE, ("key", "default", "takes", "meaning"), TOPIC, _own_row)
+    return "\n".join(parts)
+
+
+def _table(
+    title: str, heads: Sequence[str], definitions: Mapping[str, Definition], row: Callable[[Definition], Iterable[str]]
+) -> list[str]:
+    rows = [_line(row(definitions[name])) for name in sorted(definitions)]
+    return [title, _line(heads), "|" + "---|" * len(heads), *rows, ""]
+
+
+def _line(cells: Iterable[str]) -> str:
+    return "| " + " | ".join(cells) + " |"
+
+
+def _broker_row(one: Definition) -> Iterable[str]:
+    key, default, takes, meaning = _own_row(one)
+    return key, default, takes, "yes" if one.is_dynamic else "", meaning
+
+
+def _group_row(one: Definition) -> Iterable[str]:
+    key, default, takes, meaning = _own_row(one)
+    bounds = BOUNDS.get(one.name)
+    if bounds is not None:
+        default, takes = f"`{one.synonyms[0][0]}`", f"`{bounds.low}` to `{bounds.high}`"
+    return key, default, takes, meaning
+
+
+def _own_row(one: Definition) -> tuple[str, str, str, str]:
+    text = one.text(one.default)
+    default = "" if not text else _number(int(text)) if text.lstrip("-").isdigit() else text
+    return f"`{one.name}`", default, _takes(one), one.doc
+
+
+def _takes(one: Definition) -> str:
+    if one.choices:
+        return ", ".join(one.choices)
+    if one.low is not None and one.high is not None:
+        return f"{_number(one.low)} to {_number(one.high)}"
+    if one.low is not None:
+        return f"at least {_number(one.low)}"
+    return one.kind.name.lower()
+
+
+def _number(value: float) -> str:
+    """A number, the largest ones by name."""
+    return {INT_MAX: "largest int", LONG_MAX: "largest long"}.get(int(value), f"{value}")
+
+
+def _api_name(key: int) -> str:
+    return "".join(word.capitalize() for word in api_key_map[key].split("_"))
+
+
+PAGES: Mapping[str, Callable[[], str]] = {"broker-apis.md": apis, "broker-configuration.md": configuration}
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Writes the pages, or with --check says whether they are as they should be."""
+    asked = sys.argv[1:] if arguments is None else arguments
+    for name, page in PAGES.items():
+        target = FOLDER / name
+        if "--check" not in asked:
+            target.write_text(page(), encoding="utf-8")
+        elif not target.exists() or target.read_text(encoding="utf-8") != page():
+            return 1
+    return 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())
