@@ -4,6 +4,7 @@ Run as a module it is a process of its own: it takes its orders as JSON and prin
 """
 
 import json
+import os
 import random
 import sys
 import time
@@ -226,14 +227,19 @@ def command(orders: Orders) -> list[str]:
 
 
 def main(arguments: Sequence[str]) -> None:
-    """A member by its orders, for ever."""
+    """A member by its orders, for as long as the process that ordered it lives."""
     (orders,) = arguments
+    parent = os.getppid()
 
     def write(event: str, **fields: object) -> None:
-        sys.stdout.write(json.dumps({"event": event, "at_ms": now_ms()} | fields) + "\n")
-        sys.stdout.flush()
+        try:
+            sys.stdout.write(json.dumps({"event": event, "at_ms": now_ms()} | fields) + "\n")
+            sys.stdout.flush()
+        except BrokenPipeError:
+            # Nobody is left to hear it: end as by the kill that would have come.
+            os._exit(1)
 
-    Member(Orders(**json.loads(orders)), write).run(lambda: False)
+    Member(Orders(**json.loads(orders)), write).run(lambda: os.getppid() != parent)
 
 
 if __name__ == "__main__":

@@ -1,8 +1,14 @@
 """Every profile with and without faults: the journals, Kafka's own tool, and our pipeline against the broker."""
 
+import shlex
+import subprocess
+import time
+from pathlib import Path
+
 import pytest
 
 from broker.workloads.load import Amount
+from broker.workloads.member import Orders, command
 from broker.workloads.profiles import PROFILES
 from tests.broker.workload_runs import (
     Supervised,
@@ -56,3 +62,28 @@ def test_no_profile_sees_what_the_broker_must_not_do_and_the_logs_say_the_same(s
         assert told == asked
         supervised.stop()
     assert assert_kafkas_tool_reads(log_dir) > 1_000
+
+
+def test_a_member_process_ends_with_the_run_that_ordered_it():
+    orders = Orders(bootstrap="127.0.0.1:1", group="g", topic="t", member="m", seed=0, lock_duration_ms=1_000)
+    run = subprocess.Popen(
+        ["sh", "-c", f"{shlex.join(command(orders))} & echo $!; wait"], stdout=subprocess.PIPE, text=True
+    )
+    assert run.stdout is not None
+    told = [run.stdout.readline(), run.stdout.readline()]
+    (member,) = [int(line) for line in told if line.strip().isdecimal()]
+    assert any("joined" in line for line in told)
+    run.kill()
+    run.wait()
+    deadline_s = time.monotonic() + 20
+    while is_running(member):
+        assert time.monotonic() < deadline_s, "it goes on without anybody to hear it"
+        time.sleep(0.05)
+    run.stdout.close()
+
+
+def is_running(process_id):
+    try:
+        return Path(f"/proc/{process_id}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except FileNotFoundError:
+        return False
