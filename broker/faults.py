@@ -2,7 +2,7 @@
 
 A rule is a text such as `api=ShareAcknowledge,action=drop,probability=0.1,seed=7,after=20,count=5` or
 `append=__share_group_state,action=torn,after=100,count=1`. Each rule draws from a generator of its own, so that equal
-seeds meet the same requests of the rule's API, and the same writes of its topic. docs/reference/workloads.md has the list.
+seeds meet the same requests of the rule's API, and the same writes of its topic. docs/reference/workloads.md lists all.
 """
 
 import asyncio
