@@ -37,7 +37,7 @@ from state_model.rule_sets import RULE_SETS
 DEFAULT_NODE_ID = 1
 FOR_ALL_BROKERS = "*:"
 MINUTE_MS = 60_000
-NOTHING_SET: Mapping[str, str] = {}
+UNSET: Mapping[str, str] = {}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -79,7 +79,7 @@ class Broker:
             faults = FaultInjection(options.faults) if options.faults else None
             self.logs = _open_logs(self, faults)
             self.group_settings = ShareGroupConfigs(
-                config, lambda group_id: self.catalog.group_configs.get(group_id, NOTHING_SET), lambda: self.share_version
+                config, lambda group_id: self.catalog.group_configs.get(group_id, UNSET), lambda: self.share_version
             )
             self.group_log = GroupLog(self.catalog, self.logs, codec=config.integer("offsets.topic.compression.codec"))
             self.classic_groups = _classic_groups(self)

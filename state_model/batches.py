@@ -33,6 +33,8 @@ def combine(old: Sequence[StateBatch], new: Sequence[StateBatch], start_offset: 
     as it is; otherwise the result is ascending and disjoint, and coalesced if the rules say so. Lists of both rule
     sets differ, their content never does.
     """
+    if not old and len(new) == 1 and start_offset <= new[0].first_offset <= new[0].last_offset:
+        return (new[0],)
     in_order = _combined_in_order((*old, *new), start_offset)
     if in_order is not None:
         return in_order

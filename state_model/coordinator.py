@@ -8,6 +8,7 @@ it names.
 
 from collections.abc import Collection
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from state_model import answers
 from state_model.answers import ErrorCode, ReadAnswer, is_fenced, place_error
@@ -30,8 +31,7 @@ COLD_SNAPSHOT_INTERVAL_MS = 300_000
 Records = tuple[ShareRecord, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Outcome:
+class Outcome(NamedTuple):
     """Answer to Initialize, Write or Delete for one share partition, and what to append for it."""
 
     error_code: ErrorCode = ErrorCode.NONE
@@ -46,8 +46,7 @@ class ReadOutcome:
     records: Records = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class WriteRequest:
+class WriteRequest(NamedTuple):
     """WriteShareGroupState for one share partition; version 0 of the request has no delivery complete count."""
 
     state_epoch: int

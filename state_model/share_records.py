@@ -102,8 +102,7 @@ class StateBatch(NamedTuple):
     unknown_tags: tuple[UnknownTag, ...] = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ShareSnapshot:
+class ShareSnapshot(NamedTuple):
     """The whole state of a share partition (ShareSnapshotValue)."""
 
     snapshot_epoch: int
@@ -117,8 +116,7 @@ class ShareSnapshot:
     unknown_tags: tuple[UnknownTag, ...] = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ShareUpdate:
+class ShareUpdate(NamedTuple):
     """A change (ShareUpdateValue): the delivery complete count is absolute, a start offset of -1 changes nothing."""
 
     snapshot_epoch: int

@@ -104,15 +104,12 @@ def _plan_batch(
         for cached in window.overlapping(first, last):
             if len(batch.types) > 1:
                 cached.by_offset = True
-            if not all(_is_held(run, member_id) for run in cached.touching(first, last)):
-                return ShareErrorCode.INVALID_RECORD_STATE
+            for run in cached.touching(first, last):
+                if run.state is not DeliveryState.ACQUIRED or run.target is not None or run.member_id != member_id:
+                    return ShareErrorCode.INVALID_RECORD_STATE
             for run in cached.cover(first, last):
                 _plan_run(cached, run, kind, ending, made)
     return ShareErrorCode.NONE
-
-
-def _is_held(run: Run, member_id: str) -> bool:
-    return run.state is DeliveryState.ACQUIRED and run.target is None and run.member_id == member_id
 
 
 def _segments(batch: AcknowledgementBatch, start_offset: int) -> Iterator[tuple[int, int, int]]:

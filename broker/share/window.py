@@ -96,13 +96,30 @@ class CachedBatch:
         if first <= self.first and last >= self.last:
             return list(self.runs)
         self.by_offset = True
+        index = max(0, self._index(first))
+        run = self.runs[index]
+        if run.first <= first and last <= run.last:
+            return [self._middle(index, first, last)]
         self._cut(first)
         self._cut(last + 1)
         return self.touching(first, last)
 
+    def _middle(self, index: int, first: int, last: int) -> Run:
+        """Cut a range out of the one run that holds it."""
+        run = self.runs[index]
+        if run.first < first:
+            run = run.cut_before(first)
+            index += 1
+            self.runs.insert(index, run)
+        if last < run.last:
+            self.runs.insert(index + 1, run.cut_before(last + 1))
+        return run
+
     def touching(self, first: int, last: int) -> list[Run]:
         """The runs that hold any offset of a range, as they are."""
-        return self.runs[max(0, self._index(first)) : self._index(last) + 1]
+        runs = self.runs
+        begin = bisect_right(runs, first, key=_first_of) - 1
+        return runs[max(0, begin) : bisect_right(runs, last, key=_first_of)]
 
     def _index(self, offset: int) -> int:
         """Index of the last run that begins at or below an offset; -1 when there is none."""
@@ -240,10 +257,11 @@ class Window:
 
     def overlapping(self, first: int, last: int) -> list[CachedBatch]:
         """The batches that hold any offset of a range."""
-        index = max(0, self.floor(first))
-        if index < len(self._batches) and self._batches[index].last < first:
+        batches, firsts = self._batches, self._firsts
+        index = max(0, bisect_right(firsts, first) - 1)
+        if index < len(batches) and batches[index].last < first:
             index += 1
-        return self._batches[index : self.floor(last) + 1]
+        return batches[index : bisect_right(firsts, last)]
 
     def batches_between(self, lower: int, upper: int) -> list[CachedBatch]:
         """The batches of an inclusive range of indexes."""

@@ -14,8 +14,10 @@ from broker.share.manager import FetchTerms, share_partition_key
 from broker.share.sessions import ShareSession, ShareSessionError, TopicIdPartition
 from broker.simulator.world import World
 
-ACCEPT: Final = (AcknowledgeType.ACCEPT,)
-RENEW: Final = (AcknowledgeType.RENEW,)
+ACCEPT: Final = int(AcknowledgeType.ACCEPT)
+RELEASE: Final = int(AcknowledgeType.RELEASE)
+REJECT: Final = int(AcknowledgeType.REJECT)
+RENEW: Final = int(AcknowledgeType.RENEW)
 BATCH_SIZE: Final = 500
 HANGS_MS: Final = 60_000
 IDLE_FACTOR: Final = 3
@@ -219,15 +221,15 @@ class Member:
             return [self._whole(ranges, RENEW)]
         return [self._whole(ranges, ACCEPT)]
 
-    def _type(self) -> AcknowledgeType:
+    def _type(self) -> int:
         habits, fate = self._world.settings.habits, self._chance.random()
         if fate < habits.releases:
-            return AcknowledgeType.RELEASE
-        return AcknowledgeType.REJECT if fate < habits.releases + habits.rejects else AcknowledgeType.ACCEPT
+            return RELEASE
+        return REJECT if fate < habits.releases + habits.rejects else ACCEPT
 
     @staticmethod
-    def _whole(ranges: list[AcquiredRange], types: tuple[AcknowledgeType, ...]) -> list[AcknowledgementBatch]:
+    def _whole(ranges: list[AcquiredRange], kind: int) -> list[AcknowledgementBatch]:
         return [
-            AcknowledgementBatch(first_offset=one.first_offset, last_offset=one.last_offset, types=types)
+            AcknowledgementBatch(first_offset=one.first_offset, last_offset=one.last_offset, types=(kind,))
             for one in ranges
         ]

@@ -5,9 +5,8 @@ Rules: org.apache.kafka.storage.internals.log.LogSegment (when to roll, what is 
 
 import os
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
+from typing import Final, NamedTuple
 
 from broker.storage.files import OpenFiles, write_at
 from broker.storage.indexes import OFFSET_ENTRY_BYTES, TIME_ENTRY_BYTES, SegmentIndex, read_last_time
@@ -19,8 +18,7 @@ _CHECK_BYTES: Final = 1 << 20
 _INT32_MAX: Final = (1 << 31) - 1
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class BatchFacts:
+class BatchFacts(NamedTuple):
     """What the segment notes of a batch that is appended."""
 
     size_bytes: int

@@ -214,7 +214,7 @@ def canonical(record):
     """The 4.3.1 shard combined the batches of the request once, we what came of it: equal neighbours may get joined."""
     if isinstance(record.value, Tombstone):
         return record
-    joined = dataclasses.replace(record.value, state_batches=coalesce(record.value.state_batches))
+    joined = record.value._replace(state_batches=coalesce(record.value.state_batches))
     return dataclasses.replace(record, value=joined)
 
 

@@ -1,4 +1,3 @@
-import dataclasses
 
 import pytest
 from hypothesis import given
@@ -347,7 +346,7 @@ def test_the_prune_job_deletes_only_what_it_has_not_deleted():
 
 def test_the_snapshot_epoch_wraps_around_as_javas_int_does():
     log = Log(KAFKA_4_4, update_limit=0)
-    last = dataclasses.replace(log.initialize(), snapshot_epoch=(1 << 31) - 1)
+    last = log.initialize()._replace(snapshot_epoch=(1 << 31) - 1)
     log.append((ShareRecord(key=KEY, value=last),))
     assert log.write(0).snapshot_epoch == -(1 << 31)
 

@@ -252,4 +252,4 @@ def test_an_integer_that_is_too_wide_is_refused_by_its_type(field):
     update = ShareUpdate(snapshot_epoch=0, leader_epoch=0, start_offset=0, state_batches=())
     key = SharePartitionKey(group_id="g", topic_id="A" * 22, partition=0)
     with pytest.raises(EncodeError, match="2147483648 is no int32"):
-        encode_record(ShareRecord(key=key, value=dataclasses.replace(update, **{field: 1 << 31})))
+        encode_record(ShareRecord(key=key, value=update._replace(**{field: 1 << 31})))
