@@ -29,6 +29,7 @@ MARKER = {
     "topics": EXTENT,
     "decode": "silver.share_record",
     "replay": "gold.share_partition_state",
+    "measure": "gold.lag",
     "publish": scan.PUBLICATION,
 }
 

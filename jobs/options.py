@@ -3,17 +3,17 @@
 from dataclasses import dataclass, field
 from pathlib import Path
 
-STAGES = ("ingest", "decode", "replay", "publish")
+STAGES = ("ingest", "decode", "replay", "measure", "publish")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunOptions:
     """Options of `run` and its stages.
 
-    `until_ms`: only records whose log time lies below it; `rebuild`: "decode" or "replay" starts over from bronze or
-    silver; `topic_names`: names by topic id for topics that left no directory; `stages`: which stages to run, a subset
-    of STAGES in order; `in_process_bytes`: how much a stage may read and still run in this process, without a JVM
-    (0: always on Spark).
+    `until_ms`: only records whose log time lies below it; `rebuild`: "decode", "replay" or "measure" starts over from
+    bronze, silver or the histories; `topic_names`: names by topic id for topics that left no directory; `stages`: which
+    stages to run, a subset of STAGES in order; `in_process_bytes`: how much a stage may read and still run in this
+    process, without a JVM (0: always on Spark).
     """
 
     lake: Path

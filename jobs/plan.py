@@ -263,7 +263,7 @@ def extent_rows(extents: Sequence[Extent], *, cluster_id: str, run: int, stamp: 
                 "run_id": run,
                 "status": "planned",
                 "source_id": copy.source_id,
-                "node_id": None,
+                "node_id": None if copy.node_id is None else str(copy.node_id),
                 "source_uri": copy.uri,
                 "topic": extent.partition.topic,
                 "topic_id": extent.partition.topic_id,
@@ -358,7 +358,7 @@ def _vanished(row: dict[str, Any]) -> LogPartition:
 def rebuild_rows(
     taken: Sequence[dict[str, Any]], what: str, *, run: int, stamp: dict[str, Any]
 ) -> list[dict[str, Any]]:
-    """Planned rows that take nothing and make decode and replay (or, for "replay", replay alone) start over."""
+    """Planned rows that take nothing and make the stages from `what` on (decode, replay or measure) start over."""
     rows = []
     for group in books.by_partition(taken).values():
         row = max(group, key=lambda r: r["run_id"])
@@ -367,7 +367,7 @@ def rebuild_rows(
             "run_id": run,
             "status": "planned",
             "source_id": f"rebuild {what}",
-            "content": "log_record" if what == "decode" else "replay",
+            "content": "log_record" if what == "decode" else what,
             "from_offset": end,
             "end_offset_exclusive": end,
             "held_back": 0,

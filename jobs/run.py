@@ -1,4 +1,4 @@
-"""The pipeline: ingest -> decode -> replay -> topics -> publish, each stage exactly once however often it is killed.
+"""The pipeline: ingest -> decode -> replay -> topics -> measure -> publish, each stage exactly once, whatever kills it.
 
     plan | bronze, extents | silver | gold | user topics' headers | publication
          ^ a killed run goes on from here: its plan, and what it had committed, are in the tables
@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow.compute as pc
 
-from jobs import books, decode, executors, ingest, plan, publish, replay
+from jobs import books, decode, executors, ingest, measure, plan, publish, replay
 from jobs.copies import divergence
 from jobs.errors import ClusterMismatchError, JobError
 from jobs.names import commit_names, told_names
@@ -112,6 +112,8 @@ class Pipeline:
         if "ingest" in stages:
             self._resume("topics")
             self._plan_topics(directories, partitions)
+        if "measure" in stages:
+            self._measure()
         if "publish" in stages:
             self._publish()
         return self.summary
@@ -132,7 +134,9 @@ class Pipeline:
     def _next_run(self, stage: str) -> int:
         """The number of the run that plans `stage` next: the newest run, unless it has planned that stage already."""
         newest = max(books.done(self._lake, name) for name in books.MARKER)
-        return max(newest, books.done(self._lake, f"{stage}-plan") + 1) if stage != "ingest" else newest + 1
+        if stage == "ingest":
+            return newest + 1
+        return max(newest, books.done(self._lake, f"{stage}-plan") + 1, books.done(self._lake, "measure") + 1)
 
     def _plan_records(self, directories: Sequence[LogDirectory], partitions: Sequence[LogPartition]) -> None:
         """Plans, commits and reads what is new in the internal topics, or what is to be rebuilt."""
@@ -250,6 +254,15 @@ class Pipeline:
             run = books.done(self._lake, "decode")
             limit = self._options.update_limit
             counts = replay.run_replay(self._engine, self._lake, run, self._progress, update_limit=limit)
+        self.summary.run_id = run
+        self.summary.counts |= counts
+
+    def _measure(self) -> None:
+        run = max(books.done(self._lake, "replay"), books.done(self._lake, "topics"))
+        if not measure.is_due(self._lake, run):
+            return
+        with self._timed("measure"):
+            counts = measure.run_measure(self._engine, self._lake, run, self._progress)
         self.summary.run_id = run
         self.summary.counts |= counts
 

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 import pyarrow as pa
 
 from kafka_log import schemas as log_schemas
+from measures.lag import LAG
 from state_model.columnar import schemas as state_schemas
 from state_model.columnar.schemas import column
 
@@ -271,6 +272,13 @@ TABLES: dict[str, Table] = {
             key=(*_SHARE_PARTITION, *_LOG, "first_offset", "valid_from_log_offset"),
             clustering=("group_id", "topic_id", "partition", "first_offset", "valid_from_log_offset"),
             partition_by=("is_open",),
+        ),
+        Table(
+            name="gold.lag",
+            comment="how far a share partition is behind now, and why its figures differ",
+            schema=_gold(LAG),
+            key=_SHARE_PARTITION,
+            clustering=("group_id", "topic_id", "partition"),
         ),
         Table(
             name="gold.publication",

@@ -33,7 +33,9 @@ UNTIL = click.option(
     "--until", "until_ms", type=Time(Rounding.UP), metavar="TIME", help="Only the prefix with log times before TIME."
 )
 REBUILD = click.option(
-    "--rebuild", type=click.Choice(["decode", "replay"]), help="Start over from bronze (decode) or silver (replay)."
+    "--rebuild",
+    type=click.Choice(["decode", "replay", "measure"]),
+    help="Start over from bronze (decode), silver (replay) or the histories (measure).",
 )
 READING = [LOG_DIR, BOOTSTRAP, UNTIL, CLUSTER, UNCOMMITTED, DELETED, TOPIC_NAMES]
 ENGINE = [
@@ -136,6 +138,11 @@ def _replay(**asked: Any) -> None:
     start("replay", ("replay", "publish"), asked)
 
 
+def _measure(**asked: Any) -> None:
+    """Only the fourth stage: the measures of what changed, and publishes the cut."""
+    start("measure", ("measure", "publish"), asked)
+
+
 def _command(
     name: str, body: Command, short: str, options: list[Callable[[Command], Command]], example: str
 ) -> click.Command:
@@ -162,4 +169,7 @@ decode = _command(
 replay = _command(
     "replay", _replay, "Only the third stage: silver into gold.", [LAKE, *ENGINE], "sharelens replay --lake ./lake"
 )
-COMMANDS = (run, ingest, decode, replay)
+measure = _command(
+    "measure", _measure, "Only the fourth stage: gold measures.", [LAKE, *ENGINE], "sharelens measure --lake ./lake"
+)
+COMMANDS = (run, ingest, decode, replay, measure)

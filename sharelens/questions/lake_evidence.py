@@ -11,6 +11,7 @@ import pyarrow.compute as pc
 
 from kafka_log.schemas import TOPIC_BATCH
 from kafka_log.union import log_start
+from lake import user_topics
 from lake.errors import LakeError
 from lake.scan import Lake, open_lake
 from lake.tables import GROUP_RECORD
@@ -139,26 +140,16 @@ class LakeEvidence:
 
     def topic_batches(self, begins: Mapping[TopicPartition, int]) -> Iterator[pa.Table]:
         """Rows of bronze.topic_batch."""
-        for group in topic_evidence.binned(begins, self._topic_rows):
-            condition = topic_evidence.condition(group)
-            found = self._scan("bronze.topic_batch", TOPIC_BATCH.names, condition).cast(TOPIC_BATCH)
-            yield topic_evidence.from_begins(found, group).sort_by(topic_evidence.BATCH_ORDER)
+        for found in user_topics.batches(self._scan, self._topic_books, begins, TOPIC_BATCH.names):
+            yield found.cast(TOPIC_BATCH)
 
     def topic_extents(self, wanted: Iterable[TopicPartition]) -> pa.Table:
         """By what the runs were told of the partitions (bronze.ingest_extent)."""
-        return topic_evidence.extents_of_books(self._topic_books, wanted)
+        return user_topics.extents(self._topic_books, wanted)
 
     @cached_property
     def _topic_books(self) -> pa.Table:
-        condition = (pc.field("content") == "topic_batch") & (pc.field("status") == "taken")
-        return self._scan("bronze.ingest_extent", topic_evidence.BOOK_COLUMNS, condition)
-
-    @cached_property
-    def _topic_rows(self) -> dict[TopicPartition, int]:
-        """How many batch headers are held of each user partition."""
-        counts = self._topic_books.group_by(["topic_id", "partition"]).aggregate([("record_count", "sum")])
-        columns = (counts.column(name).to_pylist() for name in ("topic_id", "partition", "record_count_sum"))
-        return {(topic_id, partition): rows for topic_id, partition, rows in zip(*columns, strict=True)}
+        return user_topics.books(self._scan)
 
     def group_records(self, groups: frozenset[str] | None = None) -> pa.Table:
         """Rows of silver.group_record."""

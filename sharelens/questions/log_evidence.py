@@ -152,7 +152,7 @@ class LogEvidence:
     def topic_extents(self, wanted: Iterable[TopicPartition]) -> pa.Table:
         """By the checkpoints of the directories."""
         there = [self._partitions[place] for place in sorted(wanted) if place in self._partitions]
-        return topic_evidence.extents_of_partitions(there)
+        return topic_evidence.extents(there)
 
     @cached_property
     def _partitions(self) -> dict[TopicPartition, LogPartition]:

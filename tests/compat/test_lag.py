@@ -7,7 +7,9 @@ from typing import Any
 
 import pytest
 
+from lake.scan import open_lake
 from sharelens.cli import main
+from sharelens.questions.evidence import KEY_ORDER
 from tests.compat.test_log_dir_answers import answerable, at_offsets, first_offsets, lines
 from tests.datasets import dataset, scenarios
 from tests.in_process import make_lake
@@ -83,6 +85,8 @@ def test_lag_now_is_what_the_broker_listed_last(name: str, ask: Ask, tmp_path: P
     assert compare(straight, last) == expected
     make_lake(tmp_path / "lake", logs)
     assert ask("lag", "--lake", str(tmp_path / "lake")) == straight
+    gold = open_lake(tmp_path / "lake").scan("gold.lag").sort_by(KEY_ORDER)
+    assert [{name: row[name] for name in straight[0]} for row in gold.to_pylist()] == straight
 
 
 @pytest.mark.parametrize("name", scenarios())

@@ -116,7 +116,7 @@ def test_the_status_of_a_cluster_is_that_of_its_own_lake(cluster: str, lakes: di
     for name in ("state_partitions", "gaps"):
         assert here[name] == alone[name]
     assert [row["rows"] for row in here["quarantine"]] == [row["rows"] for row in alone["quarantine"]]
-    assert {row["cluster_id"] for row in here["sources"]} == {cluster}
+    assert {(row["cluster_id"], row["node_id"]) for row in here["sources"]} == {(cluster, "1")}
     assert here["runs"][0]["state_log_offsets"] == alone["runs"][0]["state_log_offsets"]
 
 
@@ -163,7 +163,8 @@ def test_a_run_that_was_killed_is_finished_by_a_run_of_the_other_cluster(
         with crash_points.arm(point), pytest.raises(crash_points.CrashPointReached):
             make_lake(lake, east)
         make_lake(lake, logs_of(tmp_path / f"west-{number}", WEST))
-    assert make_lake(lake, east).counts == {"bronze.topic_batch": 0}  # only the names of its folders were not told yet
+    # Only the names of its folders were not told yet, and stand in its measures.
+    assert make_lake(lake, east).counts == {"bronze.topic_batch": 0, "gold.lag": 2}
     assert_parts(lake, lakes)
 
 

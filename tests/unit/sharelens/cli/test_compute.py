@@ -42,7 +42,7 @@ def test_run_says_what_it_did_in_one_line_of_json(execute: Run, logs: str, tmp_p
     assert (summary["command"], summary["lake"], summary["cluster_id"]) == ("run", lake, "a-cluster")
     assert summary["rows"]["silver.share_record"] == 6
     assert summary["held_back"] == summary["quarantined"] == summary["gaps"] == 0
-    assert summary["engine"] == {"ingest": "local", "decode": "local", "replay": "local"}
+    assert summary["engine"] == {"ingest": "local", "decode": "local", "replay": "local", "measure": "local"}
 
 
 def test_a_second_run_finds_nothing_and_is_a_success_unless_rows_are_required(

@@ -1,0 +1,99 @@
+"""The stage that measures: what is measured again, and what keeps its row."""
+
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from lake.scan import open_lake
+from tests.in_process import make_lake
+from tests.lakes import assert_same
+from tests.state_logs import START_MS, snapshot, tombstone, update, write_log_directory
+from tests.user_topics import ORDERS_RECORDS, write_orders
+
+STORY = [
+    snapshot("g", start=0),
+    snapshot("h", start=10),
+    snapshot("gone", start=0),
+    update("g", start=0, batches=[(0, 4, 2, 1)], delivery_complete_count=5, at_ms=START_MS + 1),
+    tombstone("gone", at_ms=START_MS + 2),
+]
+MORE = [update("g", start=5, batches=[(5, 9, 2, 1)], delivery_complete_count=5, at_ms=START_MS + 3)]
+
+
+def logs_of(folder: Path, story: list[dict[str, Any]], *, topic: bool = True) -> Path:
+    """A log directory with the story, and with the user topic or without it; takes the place of one that is there."""
+    if folder.exists():
+        shutil.rmtree(folder)
+    logs = write_log_directory(folder, story)
+    if topic:
+        shutil.rmtree(logs / "orders-0")
+        write_orders(logs)
+    return logs
+
+
+def lags(lake: Path) -> dict[str, tuple[int | None, int]]:
+    """Lag and run by group."""
+    rows = open_lake(lake).scan("gold.lag").to_pylist()
+    return {row["group_id"]: (row["lag"], row["run_id"]) for row in rows}
+
+
+@pytest.fixture
+def first(tmp_path: Path) -> Path:
+    """A lake of one run."""
+    make_lake(tmp_path / "lake", logs_of(tmp_path / "first", STORY))
+    return tmp_path / "lake"
+
+
+def test_live_share_partitions_have_a_row_and_deleted_ones_have_none(first: Path) -> None:
+    assert lags(first) == {"g": (ORDERS_RECORDS - 5, 1), "h": (ORDERS_RECORDS - 10, 1)}
+
+
+def test_only_what_a_run_touched_is_measured_again(first: Path, tmp_path: Path) -> None:
+    assert make_lake(first, logs_of(tmp_path / "first", STORY + MORE)).counts["gold.lag"] == 1
+    assert lags(first) == {"g": (ORDERS_RECORDS - 10, 2), "h": (ORDERS_RECORDS - 10, 1)}
+
+
+def test_several_runs_hold_what_one_run_holds(first: Path, tmp_path: Path) -> None:
+    logs = logs_of(tmp_path / "first", STORY + MORE)
+    make_lake(first, logs)
+    make_lake(tmp_path / "at-once", logs)
+    assert_same(first, tmp_path / "at-once")
+
+
+def test_a_share_partition_that_is_deleted_loses_its_row(first: Path, tmp_path: Path) -> None:
+    make_lake(first, logs_of(tmp_path / "first", [*STORY, tombstone("h", at_ms=START_MS + 3)]))
+    assert lags(first) == {"g": (ORDERS_RECORDS - 5, 1)}
+
+
+def test_new_records_of_the_user_topic_alone_change_the_lag(tmp_path: Path) -> None:
+    make_lake(tmp_path / "lake", logs_of(tmp_path / "first", STORY, topic=False))
+    assert lags(tmp_path / "lake")["g"] == (None, 1), "the count is ahead of the end"
+    make_lake(tmp_path / "lake", logs_of(tmp_path / "first", STORY))
+    assert {group: lag for group, (lag, _) in lags(tmp_path / "lake").items()} == {
+        "g": ORDERS_RECORDS - 5,
+        "h": ORDERS_RECORDS - 10,
+    }
+
+
+def test_nothing_new_measures_nothing(first: Path, tmp_path: Path) -> None:
+    version = open_lake(first).versions["gold.lag"]
+    make_lake(first, tmp_path / "first")
+    assert open_lake(first).versions["gold.lag"] == version
+
+
+def test_a_rebuild_measures_everything_again(first: Path) -> None:
+    assert make_lake(first, rebuild="measure").counts["gold.lag"] == 2
+    assert {run for _, run in lags(first).values()} == {2}
+
+
+def test_the_stage_alone_measures_what_a_run_without_it_left(tmp_path: Path) -> None:
+    logs = logs_of(tmp_path / "logs", STORY)
+    make_lake(tmp_path / "lake", logs, stages=("ingest", "decode", "replay", "publish"))
+    assert lags(tmp_path / "lake") == {}
+    make_lake(tmp_path / "lake", stages=("measure", "publish"))
+    assert {group: lag for group, (lag, _) in lags(tmp_path / "lake").items()} == {
+        "g": ORDERS_RECORDS - 5,
+        "h": ORDERS_RECORDS - 10,
+    }
