@@ -57,6 +57,7 @@ class PartitionDirectory:
     status: Status
     leader_epochs: tuple[tuple[int, int], ...] = ()
     cluster_id: str | None = None
+    node_id: int | None = None
     log_start_known: bool = False
 
 
@@ -78,6 +79,7 @@ class _Context:
     uri: str
     source_id: str
     cluster_id: str | None
+    node_id: int | None
     log_starts: PartitionOffsets | None
     high_watermarks: PartitionOffsets | None
 
@@ -100,6 +102,7 @@ def scan_log_directory(
         uri=uri,
         source_id=f"{node}{uri}",
         cluster_id=meta.cluster_id,
+        node_id=meta.node_id,
         log_starts=checkpoints.read_partition_offsets(files, uri, text_files.LOG_START_CHECKPOINT),
         high_watermarks=checkpoints.read_partition_offsets(files, uri, text_files.HIGH_WATERMARK_CHECKPOINT),
     )
@@ -229,5 +232,6 @@ def _scan_partition(context: _Context, name: str, topic: str, partition: int, st
         status=status,
         leader_epochs=epochs,
         cluster_id=context.cluster_id,
+        node_id=context.node_id,
         log_start_known=context.log_starts is not None and status == "live",
     )
