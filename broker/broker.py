@@ -18,7 +18,7 @@ from broker.coordinators.transaction_log import TransactionLog
 from broker.coordinators.transactions import Transactions, TransactionSettings
 from broker.errors import ConfigError
 from broker.faults import FaultInjection, FaultRule
-from broker.features import Features, KafkaVersion, choose
+from broker.features import SHARE_VERSION, Features, KafkaVersion, choose
 from broker.metrics import BrokerMetrics
 from broker.ports import Topic
 from broker.protocol.dispatch import Dispatcher
@@ -79,7 +79,9 @@ class Broker:
             faults = FaultInjection(options.faults) if options.faults else None
             self.logs = _open_logs(self, faults)
             self.group_settings = ShareGroupConfigs(
-                config, lambda group_id: self.catalog.group_configs.get(group_id, UNSET), lambda: self.share_version
+                config,
+                lambda group_id: self.catalog.group_configs.get(group_id, UNSET),
+                lambda: self.features.levels[SHARE_VERSION],
             )
             self.group_log = GroupLog(self.catalog, self.logs, codec=config.integer("offsets.topic.compression.codec"))
             self.classic_groups = _classic_groups(self)

@@ -53,15 +53,15 @@ def _combined_in_order(batches: Batches, start_offset: int) -> Batches | None:
     out: list[StateBatch] = []
     end, count, state = LOWEST_OFFSET - 1, 0, 0
     for batch in batches:
-        first, last = batch.first_offset, batch.last_offset
+        first, last, its_state, its_count, tags = batch
         if last < start:
             continue
-        if first <= end or last < first or batch.unknown_tags:
+        if first <= end or last < first or tags:
             return None
-        if first == end + 1 and batch.delivery_count == count and batch.delivery_state == state and out:
+        if first == end + 1 and its_count == count and its_state == state and out:
             out[-1] = _batch((out[-1].first_offset, last, count, state))
         else:
-            count, state = batch.delivery_count, batch.delivery_state
+            count, state = its_count, its_state
             out.append(batch if first >= start else _batch((start, last, count, state)))
         end = last
     return tuple(out)

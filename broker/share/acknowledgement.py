@@ -1,6 +1,6 @@
 """What a client's acknowledgements change (§5): validation against the window, and the changes to write."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from enum import IntEnum
 
@@ -112,12 +112,15 @@ def _plan_batch(
     return ShareErrorCode.NONE
 
 
-def _segments(batch: AcknowledgementBatch, start_offset: int) -> Iterator[tuple[int, int, int]]:
+def _segments(batch: AcknowledgementBatch, start_offset: int) -> Iterable[tuple[int, int, int]]:
     """(first offset, last offset, type) of neighbours with one type, from the start offset on."""
+    if len(batch.types) == 1:
+        return ((max(batch.first_offset, start_offset), batch.last_offset, batch.types[0]),)
+    return _neighbours(batch, start_offset)
+
+
+def _neighbours(batch: AcknowledgementBatch, start_offset: int) -> Iterator[tuple[int, int, int]]:
     types = batch.types
-    if len(types) == 1:
-        yield max(batch.first_offset, start_offset), batch.last_offset, types[0]
-        return
     begin = max(0, start_offset - batch.first_offset)
     while begin < len(types):
         end = begin + 1

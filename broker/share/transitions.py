@@ -33,11 +33,11 @@ class Ending:
 class Changes:
     """The started changes of one write, in the order of offsets as they were started."""
 
-    __slots__ = ("_batches", "_window", "runs")
+    __slots__ = ("_touched", "_window", "runs")
 
     def __init__(self, window: Window) -> None:
         self._window = window
-        self._batches: list[CachedBatch] = []
+        self._touched: list[tuple[CachedBatch, int, int]] = []
         self.runs: list[Run] = []
 
     def start(self, batch: CachedBatch, run: Run, target: DeliveryState) -> None:
@@ -46,8 +46,12 @@ class Changes:
         if target in TERMINAL:
             self._window.delivery_complete_count += self._window.counted(run)
         self.runs.append(run)
-        if not self._batches or self._batches[-1] is not batch:
-            self._batches.append(batch)
+        first, last = run.first, run.last
+        if self._touched and self._touched[-1][0] is batch:
+            _, before, after = self._touched[-1]
+            self._touched[-1] = (batch, min(first, before), max(last, after))
+        else:
+            self._touched.append((batch, first, last))
 
     def state_batches(self) -> Batches:
         """What WriteShareGroupState carries of them."""
@@ -102,8 +106,8 @@ class Changes:
 
     def tidy(self) -> None:
         """Join what is alike again in the batches that were touched; the runs here are of no use afterwards."""
-        for batch in self._batches:
-            batch.coalesce()
+        for batch, first, last in self._touched:
+            batch.coalesce_around(first, last)
 
 
 def start_release(window: Window, batch: CachedBatch, run: Run, ending: Ending, changes: Changes) -> None:

@@ -150,15 +150,26 @@ class CachedBatch:
 
     def coalesce(self) -> None:
         """Join neighbouring runs of equal state."""
-        if len(self.runs) < 2:
+        self._join(0, len(self.runs))
+
+    def coalesce_around(self, first: int, last: int) -> None:
+        """The same where only offsets of a range have changed: the work is in their runs, not in all of them."""
+        self._join(max(0, self._index(first) - 1), self._index(last) + 2)
+
+    def _join(self, begin: int, end: int) -> None:
+        touched = self.runs[begin:end]
+        if len(touched) < 2:
             return
-        joined = [self.runs[0]]
-        for run in self.runs[1:]:
-            if joined[-1].is_like(run):
-                joined[-1].last = run.last
+        held = touched[0]
+        joined = [held]
+        for run in touched[1:]:
+            if held.is_like(run):
+                held.last = run.last
             else:
+                held = run
                 joined.append(run)
-        self.runs = joined
+        if len(joined) < len(touched):
+            self.runs[begin:end] = joined
 
 
 class Window:
@@ -290,7 +301,8 @@ class Window:
 
     def counted(self, run: Run) -> int:
         """How many of a run's offsets the delivery complete count is about."""
-        return max(0, run.last - max(run.first, self.start_offset) + 1)
+        first = run.first if run.first > self.start_offset else self.start_offset
+        return run.last - first + 1 if run.last >= first else 0
 
     def raise_start(self, offset: int) -> bool:
         """The log now begins at `offset`: what is available below it ends, what is acquired stays so (§4).
