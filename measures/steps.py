@@ -68,23 +68,8 @@ class Cells:
         return len(self.begin)
 
     def highest(self, values: Ints, chosen: Flags | None = None) -> Ints:
-        """For each cell the largest value of the (chosen) ranges over it; NOTHING where there is none.
-
-        A range becomes two overlapping pieces whose length is a power of two; pieces are halved level by level.
-        """
-        low, high, values = self._of(chosen, values)
-        level = np.frexp((high - low).astype(np.float64))[1] - 1
-        found = np.full(self.count, NOTHING, np.int64)
-        for power in range(int(level.max(initial=0)), -1, -1):
-            mine = level == power
-            np.maximum.at(found, low[mine], values[mine])
-            np.maximum.at(found, high[mine] - (1 << power), values[mine])
-            if power:
-                half = 1 << (power - 1)
-                halved = found.copy()
-                np.maximum(halved[half:], found[:-half], out=halved[half:])
-                found = halved
-        return found
+        """For each cell the largest value of the (chosen) ranges over it; NOTHING where there is none."""
+        return _highest(self.count, *self._of(chosen, values))
 
     def lowest(self, values: Ints, chosen: Flags | None = None) -> Ints:
         """For each cell the smallest value (above NOTHING) of the ranges over it; NOTHING where there is none."""
@@ -93,11 +78,7 @@ class Cells:
 
     def total(self, weights: Ints, chosen: Flags | None = None) -> Ints:
         """For each cell the sum of the weights of the (chosen) ranges over it."""
-        low, high, weights = self._of(chosen, weights)
-        steps = np.zeros(self.count + 1, np.int64)
-        np.add.at(steps, low, weights)
-        np.add.at(steps, high, -weights)
-        return np.cumsum(steps)[: self.count]
+        return _total(self.count, *self._of(chosen, weights))
 
     def covered(self, chosen: Flags | None = None) -> Flags:
         """Whether a (chosen) range lies over the cell."""
@@ -112,9 +93,56 @@ class Cells:
         return joined(self.group[at], self.begin[at], end - 1, columns)
 
     def _of(self, chosen: Flags | None, values: Ints) -> tuple[Ints, Ints, Ints]:
-        some = self.high > self.low
-        some = some if chosen is None else some & chosen
-        return self.low[some], self.high[some], values[some]
+        if chosen is None:
+            return self.low, self.high, values
+        return self.low[chosen], self.high[chosen], values[chosen]
+
+
+class Layers(Cells):
+    """The cells of several named sets of ranges; a layer's values are one a range of that layer."""
+
+    def __init__(self, layers: Mapping[str, tuple[Ints, Ints, Ints]]) -> None:
+        """`layers`: group, first and last of the ranges of each."""
+        super().__init__(*(together([layer[i] for layer in layers.values()]) for i in range(3)))
+        ends = np.cumsum([len(layer[0]) for layer in layers.values()]).tolist()
+        self._layer = {
+            name: slice(end - len(layer[0]), end) for (name, layer), end in zip(layers.items(), ends, strict=True)
+        }
+
+    def highest_of(self, layer: str, values: Ints) -> Ints:
+        """For each cell the largest value of the layer's ranges over it; NOTHING where there is none."""
+        here = self._layer[layer]
+        return _highest(self.count, self.low[here], self.high[here], values)
+
+    def total_of(self, layer: str, weights: Ints) -> Ints:
+        """For each cell the sum of the weights of the layer's ranges over it."""
+        here = self._layer[layer]
+        return _total(self.count, self.low[here], self.high[here], weights)
+
+
+def _highest(cells: int, low: Ints, high: Ints, values: Ints) -> Ints:
+    """A range becomes two overlapping pieces whose length is a power of two; pieces are halved level by level."""
+    some = high > low
+    low, high, values = low[some], high[some], values[some]
+    level = np.frexp((high - low).astype(np.float64))[1] - 1
+    found = np.full(cells, NOTHING, np.int64)
+    for power in range(int(level.max(initial=0)), -1, -1):
+        mine = level == power
+        np.maximum.at(found, low[mine], values[mine])
+        np.maximum.at(found, high[mine] - (1 << power), values[mine])
+        if power:
+            half = 1 << (power - 1)
+            halved = found.copy()
+            np.maximum(halved[half:], found[:-half], out=halved[half:])
+            found = halved
+    return found
+
+
+def _total(cells: int, low: Ints, high: Ints, weights: Ints) -> Ints:
+    steps = np.zeros(cells + 1, np.int64)
+    np.add.at(steps, low, weights)
+    np.add.at(steps, high, -weights)
+    return np.cumsum(steps)[:cells]
 
 
 def joined(group: Ints, first: Ints, last: Ints, values: Mapping[str, Ints]) -> Ranges:

@@ -19,6 +19,7 @@ from sharelens.times import Rounding
 from state_model.errors import UsageError
 
 FINDINGS = 3
+MAX_OFFSET = (1 << 63) - 2
 FROM = click.option("--from", "from_ms", type=Time(Rounding.UP), metavar="TIME", help="Log times from TIME on.")
 TO = click.option("--to", "to_ms", type=Time(Rounding.UP), metavar="TIME", help="Log times before TIME.")
 FAIL_ON = click.option("--fail-on", is_flag=True, help="Exit with 3 when there is a finding.")
@@ -86,4 +87,54 @@ def redelivered(
         fail_on_findings(answered, "ranges of record offsets were delivered more than once")
 
 
-COMMANDS = (redelivered,)
+@click.command(
+    short_help="What became of every offset.",
+    epilog=examples(
+        "sharelens account --lake ./lake --group orders-workers",
+        "sharelens account --log-dir /var/kafka-copy --topic orders:0 --class passed_without_outcome",
+    ),
+)
+@evidence_options
+@filter_options
+@cut_options
+@click.option("--from", "from_ms", type=Time(Rounding.UP), metavar="TIME", help="Records appended from TIME on.")
+@click.option("--to", "to_ms", type=Time(Rounding.UP), metavar="TIME", help="Records appended before TIME.")
+@click.option("--from-offset", type=click.IntRange(0, MAX_OFFSET), metavar="O", help="Record offsets from O on.")
+@click.option("--to-offset", type=click.IntRange(0, MAX_OFFSET), metavar="O", help="Record offsets before O.")
+@click.option("--class", "classes", metavar="CLASS", multiple=True, help="List the ranges of this class. Repeatable.")
+@REQUIRE_COMPLETE
+@output_options
+def account(
+    source: Source,
+    wanted: Wanted,
+    cut: CutAsked,
+    from_ms: int | None,
+    to_ms: int | None,
+    from_offset: int | None,
+    to_offset: int | None,
+    classes: tuple[str, ...],
+    require_complete: bool,
+    shown: Shown,
+) -> None:
+    """What became of every record offset that was appended in a window: each is in exactly one class.
+
+    Times are those of the topic's batches, looked up as Kafka looks up offsets by time. Classes: acknowledged_once,
+    acknowledged_after_retries, archived, open, below_first_start, skipped_by_reset, passed_without_outcome,
+    not_in_evidence.
+    """
+    in_order("account", from_ms, to_ms)
+    from measures.account import CLASSES
+    from sharelens.questions import accounting, opening
+    from sharelens.questions.evidence import Span
+
+    if from_offset is not None and to_offset is not None and to_offset < from_offset:
+        raise UsageError("account: --to-offset lies before --from-offset; exchange them")
+    for unknown in sorted(set(classes) - set(CLASSES)):
+        raise UsageError(f"account: --class: {unknown!r} is no class; classes: {', '.join(CLASSES)}")
+    window = Span(from_ms=from_ms, to_ms=to_ms, from_offset=from_offset, to_offset=to_offset)
+    with opening.open_evidence(source) as evidence:
+        answered = accounting.account(evidence, wanted, cut, window, listed=classes)
+    answer(answered, shown, require_complete)
+
+
+COMMANDS = (redelivered, account)

@@ -4,11 +4,9 @@ import pyarrow as pa
 from hypothesis import given
 
 from measures.redelivered import redelivered
-from state_model.batches import coalesce
 from state_model.columnar.replay import open_ranges, replay_records
-from state_model.machine import PartitionState, apply
-from state_model.share_records import ShareRecord
-from tests.replay_logs import BATCH, LOGS, parsed, table
+from tests.lives_model import life_events, lives_of
+from tests.replay_logs import LOGS, parsed, table
 
 OFFSETS = range(40)
 ACKNOWLEDGED = 2
@@ -166,42 +164,3 @@ def within(partition, offset, at, events, back):
         return
     row = (len(acknowledged), most, first, brought[0] if brought else None, last)
     yield (partition, offset, kind, at), row
-
-
-def life_events(life, offset):
-    """(log offset, state, count) each time the offset came to another state."""
-    was, events = None, []
-    for log_offset, ranges in life["states"]:
-        now = next(((s, c) for first, last, s, c in ranges if first <= offset <= last), None)
-        if now is not None and now != was:
-            events.append((log_offset, *now))
-        was = now
-    return events
-
-
-def lives_of(log, partition):
-    history = [row for row in replay_records(table(log)).history.to_pylist() if row["partition"] == partition]
-    state, lives, start = PartitionState(), [], -1
-    rows = {row["log_offset"]: row for row in history}
-    was_gone = True
-    for log_offset, (key, value, _) in enumerate(log):
-        state = apply(state, log_offset, 10 * log_offset, ShareRecord(key=key, value=value))
-        if key.partition != partition:
-            continue
-        held = state.share_partitions.get(key)
-        if held is None:
-            was_gone = True
-            if lives:
-                lives[-1]["deleted"] = True
-            continue
-        at = rows[log_offset]["life_log_offset"]
-        if was_gone or at != lives[-1]["at"]:
-            lives.append({"at": at, "begun": log_offset, "states": [], "back": [], "deleted": False})
-            start = -1
-        was_gone = False
-        if start >= 0 and 0 <= held.start_offset < start:
-            lives[-1]["back"].append((log_offset, held.start_offset, start))
-        start = held.start_offset
-        ranges = [tuple(getattr(batch, name) for name in BATCH) for batch in coalesce(held.state_batches)]
-        lives[-1]["states"].append((log_offset, ranges))
-    return lives

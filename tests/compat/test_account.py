@@ -1,0 +1,87 @@
+"""Every offset of the recorded topics in one class, against what clients settled and what the topics hold."""
+
+import json
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from measures.account import CLASSES
+from sharelens.asked import CutAsked, Source
+from sharelens.cli import main
+from sharelens.filters import Wanted
+from sharelens.questions.accounting import account
+from sharelens.questions.evidence import Span
+from sharelens.questions.log_evidence import open_log_evidence
+from tests.compat.test_redelivered import journal
+from tests.datasets import dataset
+from tests.in_process import make_lake
+
+Classes = dict[tuple[str, str, int, int], tuple[str, str | None]]
+SETTLED = {"ACCEPT", "IMPLICIT"}
+
+
+def accounted(folder: Path) -> Classes:
+    """Class and reason by (group, topic, partition, offset)."""
+    with open_log_evidence(Source(log_dirs=(str(folder / "logs"),))) as evidence:
+        rows = account(evidence, Wanted(), CutAsked(), Span(), listed=CLASSES).table.to_pylist()
+    found: Classes = {}
+    for row in rows:
+        for offset in range(row["first_offset"], row["last_offset"] + 1):
+            place = (row["group_id"], row["topic"], row["partition"], offset)
+            assert place not in found
+            found[place] = (row["class"], row["reason"])
+    return found
+
+
+def topic_records(folder: Path) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in (folder / "topics.jsonl").open()]
+
+
+@pytest.mark.parametrize("name", ["basic", "timeouts", "transactions", "v44"])
+def test_what_clients_settled_last_is_the_class(name: str) -> None:
+    folder = dataset(name)
+    last: dict[tuple[str, str, int, int], str] = {}
+    for line in journal(folder):
+        if "o" in line and line.get("ack") in SETTLED | {"REJECT"}:
+            last[(line["g"], line["topic"], line["p"], line["o"])] = line["ack"]
+    told = accounted(folder)
+    by_ack = Counter((ack in SETTLED, told[place][0].split("_")[0]) for place, ack in last.items())
+    assert by_ack.keys() <= {(True, "acknowledged"), (False, "archived")}, by_ack
+
+
+def test_what_was_passed_without_an_outcome_is_aborted_or_a_marker() -> None:
+    folder = dataset("transactions")
+    reasons = Counter(reason for kind, reason in accounted(folder).values() if kind == "passed_without_outcome")
+    assert reasons["aborted"] > 0
+    assert reasons.keys() <= {"aborted", "control"}
+
+
+@pytest.mark.parametrize("name", ["basic", "timeouts", "transactions", "dlq", "edge", "v41", "pruned", "crash"])
+def test_the_counts_add_up_to_the_offsets_of_the_topics(name: str) -> None:
+    with open_log_evidence(Source(log_dirs=(str(dataset(name) / "logs"),))) as evidence:
+        rows = account(evidence, Wanted(), CutAsked(), Span()).table.to_pylist()
+    sums: Counter[tuple[Any, ...]] = Counter()
+    sizes = {}
+    for row in rows:
+        place = (row["group_id"], row["topic_id"], row["partition"], row["state_partition"])
+        sums[place] += row["offsets"]
+        sizes[place] = row["window_offsets"]
+        assert row["difference"] in (0, None), row
+    assert dict(sums) == sizes
+
+
+@pytest.mark.parametrize("name", ["admin", "transactions"])
+@pytest.mark.parametrize("words", [("account",), ("account", "--class", "open"), ("redelivered",)])
+def test_a_lake_answers_as_its_logs_do(
+    name: str, words: tuple[str, ...], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    logs = dataset(name) / "logs"
+    make_lake(tmp_path / "lake", logs)
+    answers = []
+    for source in (["--log-dir", str(logs)], ["--lake", str(tmp_path / "lake")]):
+        assert main([*words, *source, "--output", "json"]) == 0
+        answers.append(json.loads(capsys.readouterr().out))
+    assert answers[0]
+    assert answers[0] == answers[1]
