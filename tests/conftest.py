@@ -27,7 +27,7 @@ def pytest_configure() -> None:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """A test's folder says what it needs: tests/spark a session, tests/compat the recorded logs, tests/broker a broker."""
+    """A test's folder says what it needs: tests/spark a session, tests/compat recorded logs, tests/broker a broker."""
     for item in items:
         top = item.path.relative_to(TESTS).parts[0]
         if top in TIER_OF_FOLDER:

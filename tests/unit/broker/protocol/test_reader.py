@@ -26,7 +26,7 @@ PATCHES = st.lists(
 )
 
 
-@given(frame=st.sampled_from(FRAMES), patches=PATCHES, cut=st.none() | st.integers(0, 400))
+@given(frame=st.sampled_from(FRAMES), patches=PATCHES, cut=st.none() | st.integers(4, 400))
 def test_damaged_requests_are_read_or_refused(frame, patches, cut):
     damaged = bytearray(frame[:cut])
     for place, patch in patches:
@@ -34,7 +34,7 @@ def test_damaged_requests_are_read_or_refused(frame, patches, cut):
         at = 4 + place % max(len(damaged) - 4, 1)
         damaged[at : at + len(patch)] = patch
     try:
-        request = decode_request(bytes(damaged), lambda key, version: len(damaged) >= 8)
+        request = decode_request(bytes(damaged), lambda key, version: True)
     except FrameError:
         return
     assert request.api_key == int.from_bytes(damaged[:2], "big")
