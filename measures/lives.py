@@ -42,7 +42,9 @@ class Lives:
 
     `begun_at`, `ended_at`: log offsets of the beginning and of the last record; `first_start`, `lowest_start`,
     `last_start`: start offsets (UNDETERMINED: never was); `ending`: LIVE, RESET or DELETED; `from_creation`: the
-    evidence holds its beginning. `back`: one entry a record whose start offset lies below the one before, with the
+    evidence holds its beginning; `first_row`, `last_row`: its rows in the history by (place, log offset).
+
+    `back`: one entry a record whose start offset lies below the one before, with the
     offsets [`back_to`, `back_from`) that it brought back. `blind`: offsets that the start offset passed where the
     evidence may lack outcomes.
     """
@@ -56,6 +58,8 @@ class Lives:
     last_start: Ints
     ending: Ints
     from_creation: Flags
+    first_row: Ints
+    last_row: Ints
     back_life: Ints
     back_at: Ints
     back_to: Ints
@@ -75,10 +79,6 @@ class Lives:
         life = np.full(int(code.max(initial=-1)) + 1, -1, np.int64)
         life[code[: self.count]] = np.arange(self.count)
         return life[code[self.count :]]
-
-    def follows(self, life: Ints) -> Flags:
-        """Whether the life is not the first one of its place."""
-        return np.append(False, self.place[1:] == self.place[:-1])[: self.count][life]
 
 
 def lives_of(history: pa.Table, place: Ints, losses: Mapping[int, Sequence[Loss]] | None = None) -> Lives:
@@ -114,6 +114,8 @@ def lives_of(history: pa.Table, place: Ints, losses: Mapping[int, Sequence[Loss]
         last_start=start[ends],
         ending=np.where(last_of_place[ends], LIVE, np.where(before_gone[ends], DELETED, RESET)),
         from_creation=created[begins] | ~first_of_place[begins],
+        first_row=np.flatnonzero(begins),
+        last_row=ends,
         **_movements(rows, held, number, start, losses or {}),
     )
 

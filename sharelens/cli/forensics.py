@@ -137,4 +137,46 @@ def account(
     answer(answered, shown, require_complete)
 
 
-COMMANDS = (redelivered, account)
+@click.command(
+    short_help="Creations, resets and deletions, with before and after.",
+    epilog=examples(
+        "sharelens life --lake ./lake --group orders-workers",
+        "sharelens life --log-dir /var/kafka-copy --event reset --event deleted --output json",
+    ),
+)
+@evidence_options
+@filter_options
+@cut_options
+@FROM
+@TO
+@click.option("--event", "events", metavar="EVENT", multiple=True, help="Only this event (reset, ...). Repeatable.")
+@REQUIRE_COMPLETE
+@output_options
+def life(
+    source: Source,
+    wanted: Wanted,
+    cut: CutAsked,
+    from_ms: int | None,
+    to_ms: int | None,
+    events: tuple[str, ...],
+    require_complete: bool,
+    shown: Shown,
+) -> None:
+    """The lives of share partitions: what began, ended or moved, and which offsets a reset skipped or replayed.
+
+    Events: first_seen, created, recreated, reset, deleted, state_epoch_moved, leader_epoch_moved,
+    start_offset_went_back. A deletion of the group and one of the topic look alike in the state log.
+    """
+    in_order("life", from_ms, to_ms)
+    from measures.life import EVENTS
+    from sharelens.questions import life, opening
+    from sharelens.questions.evidence import Span
+
+    for unknown in sorted(set(events) - set(EVENTS)):
+        raise UsageError(f"life: --event: {unknown!r} is no event; events: {', '.join(EVENTS)}")
+    with opening.open_evidence(source) as evidence:
+        answered = life.life(evidence, wanted, cut, Span(from_ms=from_ms, to_ms=to_ms), events=events or EVENTS)
+    answer(answered, shown, require_complete)
+
+
+COMMANDS = (redelivered, account, life)
