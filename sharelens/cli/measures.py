@@ -5,6 +5,8 @@ import click
 from sharelens.asked import CutAsked, Source
 from sharelens.cli.options import (
     REQUIRE_COMPLETE,
+    Duration,
+    Time,
     cut_options,
     evidence_options,
     examples,
@@ -14,6 +16,8 @@ from sharelens.cli.options import (
 from sharelens.cli.questions import answer
 from sharelens.filters import Wanted
 from sharelens.output import Shown
+from sharelens.times import Rounding
+from state_model.errors import UsageError
 
 
 @click.command(
@@ -22,6 +26,7 @@ from sharelens.output import Shown
         "sharelens lag --lake ./lake --group orders-workers",
         "kafka-get-offsets.sh --bootstrap-server localhost:9092 > ends.txt",
         "sharelens lag --log-dir /var/kafka-copy --end-offsets ends.txt --output json",
+        "sharelens lag --lake ./lake --group orders-workers --every 5m --from 2026-11-21T03:00:00Z",
     ),
 )
 @evidence_options
@@ -30,18 +35,39 @@ from sharelens.output import Shown
 @click.option(
     "--end-offsets", metavar="FILE", help="End offsets of topics, as kafka-get-offsets prints them (topic:partition:N)."
 )
+@click.option("--every", "every_ms", type=Duration(), metavar="DURATION", help="Over time: at every 30s, 5m, 1h, 1d.")
+@click.option("--from", "from_ms", type=Time(Rounding.UP), metavar="TIME", help="With --every: moments from TIME on.")
+@click.option("--to", "to_ms", type=Time(Rounding.UP), metavar="TIME", help="With --every: moments before TIME.")
 @REQUIRE_COMPLETE
 @output_options
 def lag(
-    source: Source, wanted: Wanted, cut: CutAsked, end_offsets: str | None, require_complete: bool, shown: Shown
+    source: Source,
+    wanted: Wanted,
+    cut: CutAsked,
+    end_offsets: str | None,
+    every_ms: int | None,
+    from_ms: int | None,
+    to_ms: int | None,
+    require_complete: bool,
+    shown: Shown,
 ) -> None:
-    """How far share groups are behind: Kafka's lag (KIP-1226), a recount of the state batches, and why they differ."""
+    """How far share groups are behind: Kafka's lag (KIP-1226), a recount of the state batches, and why they differ.
+
+    With --every, the lag at moments of the past; their end offsets are inferred from the batches' timestamps.
+    """
     from sharelens.end_offsets import read_end_offsets
     from sharelens.questions import lag, opening
 
+    if every_ms is None and (from_ms, to_ms) != (None, None):
+        raise UsageError("lag: --from and --to go with --every; for one moment give --as-of")
+    if every_ms is not None and (cut != CutAsked() or end_offsets is not None):
+        raise UsageError("lag: --every names the moments itself; leave --as-of, --at-offset and --end-offsets out")
     ends = None if end_offsets is None else read_end_offsets(end_offsets)
     with opening.open_evidence(source) as evidence:
-        answered = lag.lag(evidence, wanted, cut, end_offsets=ends)
+        if every_ms is None:
+            answered = lag.lag(evidence, wanted, cut, end_offsets=ends)
+        else:
+            answered = lag.lag_over_time(evidence, wanted, every_ms, from_ms, to_ms)
     answer(answered, shown, require_complete)
 
 

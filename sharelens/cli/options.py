@@ -1,6 +1,7 @@
 """Options that several commands share, gathered into one value each."""
 
 import functools
+import re
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -13,6 +14,8 @@ from sharelens.times import Rounding, parse_time
 from state_model.errors import UsageError
 
 Command = Callable[..., None]
+DURATION = re.compile(r"([0-9]{1,9})(ms|s|m|h|d)")
+TIME_UNITS = {"ms": 1, "s": 1000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}
 BYTE_UNITS = {"": 1, "k": 10, "m": 20, "g": 30, "t": 40}
 
 
@@ -30,6 +33,21 @@ class Time(click.ParamType[int]):
             return value
         option = param.opts[0] if param is not None else "--as-of"
         return parse_time(str(value), option=option, rounding=self.rounding)
+
+
+class Duration(click.ParamType[int]):
+    """A length of time with its unit: ms, s, m, h or d."""
+
+    name = "duration"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
+        """Milliseconds, at least one; a usage error for anything else."""
+        if isinstance(value, int):
+            return value
+        found = DURATION.fullmatch(str(value).strip().lower())
+        if found is None or int(found[1]) == 0:
+            self.fail(f"{value!r} is no length of time; type 500ms, 30s, 5m, 1h or 1d", param, ctx)
+        return int(found[1]) * TIME_UNITS[found[2]]
 
 
 class Size(click.ParamType[int]):

@@ -2,14 +2,18 @@
 
 from collections.abc import Mapping, Sequence
 
+import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from measures import lag as measure
+from measures.lag_over_time import Arrivals
+from measures.lag_over_time import lag_over_time as over_time
 from measures.topics import BATCH_COLUMNS, TOPIC_END, EndsFromHeaders, TopicPartition
 from sharelens.asked import CutAsked
 from sharelens.filters import Wanted
-from sharelens.output import Answer, Column, Row, known, name_column, number_column
+from sharelens.output import Answer, Column, Row, known, name_column, number_column, time_column
 from sharelens.questions.completeness import (
     check_cut,
     cut_of,
@@ -18,15 +22,18 @@ from sharelens.questions.completeness import (
     misplaced_warnings,
     times,
 )
-from sharelens.questions.evidence import KEY_ORDER, Cut, Evidence
+from sharelens.questions.evidence import KEY, KEY_ORDER, Cut, Evidence
 from sharelens.questions.naming import ensure_known, resolve
 from sharelens.questions.shape import constant
 from sharelens.questions.state import completeness_cell, topic_cell
+from sharelens.questions.trace import WHERE, misplaced_places
 from sharelens.times import time_text
+from state_model.errors import UsageError
 
 EndOffsets = Mapping[tuple[str, int], int]
 """End offsets by (topic name, partition)."""
 FROM_FILE = "end_offsets_file"
+MOST_ROWS = 5_000_000
 
 
 def lag(evidence: Evidence, wanted: Wanted, asked: CutAsked, *, end_offsets: EndOffsets | None = None) -> Answer:
@@ -54,6 +61,65 @@ def lag(evidence: Evidence, wanted: Wanted, asked: CutAsked, *, end_offsets: End
         summary=f"{_cut_line(evidence, cut, table)}\n{closing}",
         warnings=tuple(warnings),
         none="no live share partition",
+    )
+
+
+def lag_over_time(
+    evidence: Evidence, wanted: Wanted, every_ms: int, from_ms: int | None = None, to_ms: int | None = None
+) -> Answer:
+    """The answer to `sharelens lag --every`: the lag at each multiple of `every_ms` in [from, to); the ends of the
+    evidence where none is given.
+
+    Raises:
+        UsageError: nothing bears the names that were typed, or the moments are too many.
+    """
+    keys = resolve(evidence, wanted)
+    history = evidence.history(keys)
+    if history.num_rows == 0:
+        ensure_known(evidence, wanted, keys)
+    misplaced = misplaced_places(evidence, keys, history)
+    history = without_places(history, misplaced)
+    names = evidence.names(history.column("topic_id").unique().to_pylist())
+    moments = _moments(evidence, every_ms, from_ms, to_ms)
+    share_partitions = history.group_by(KEY).aggregate([]).num_rows
+    if len(moments) * share_partitions > MOST_ROWS:
+        raise UsageError(
+            f"--every: {len(moments)} moments of {share_partitions} share partitions are more than {MOST_ROWS} rows; "
+            "give a longer --every, a narrower --from and --to, or --group"
+        )
+    arrivals = Arrivals()
+    for batches in evidence.topic_batches(measure.begins_of(history)):
+        arrivals.take(batches.select(BATCH_COLUMNS))
+    table = over_time(history, arrivals, moments, names)
+    table = table.add_column(0, "cluster_id", constant(evidence.cluster_id, table.num_rows, pa.string()))
+    return Answer(
+        table=table,
+        columns=OVER_TIME_COLUMNS,
+        summary=evidence_line(evidence.cover(), incomplete_rows(table.column("completeness"))),
+        warnings=tuple(misplaced_warnings(misplaced, names)),
+        none="no live share partition at any of the moments",
+    )
+
+
+def _moments(evidence: Evidence, every_ms: int, from_ms: int | None, to_ms: int | None) -> npt.NDArray[np.int64]:
+    """Multiples of `every_ms` from the beginning asked for, or of the evidence, up to its end."""
+    first, last = times(evidence.cover())
+    if first is None or last is None:
+        return np.empty(0, np.int64)
+    begin = first if from_ms is None else from_ms
+    end = last + every_ms if to_ms is None else to_ms
+    if (end - begin) // every_ms > MOST_ROWS:
+        raise UsageError(f"--every: more than {MOST_ROWS} moments; give a longer one, or a narrower --from and --to")
+    return np.arange(-(-begin // every_ms) * every_ms, end, every_ms, dtype=np.int64)
+
+
+def without_places(rows: pa.Table, places: pa.Table) -> pa.Table:
+    """The rows that lie in none of the places (trace.WHERE)."""
+    if places.num_rows == 0:
+        return rows
+    gone = {tuple(row.values()) for row in places.select(list(WHERE)).to_pylist()}
+    return rows.filter(
+        pa.array([tuple(row.values()) not in gone for row in rows.select(list(WHERE)).to_pylist()], pa.bool_())
     )
 
 
@@ -134,6 +200,20 @@ def text_columns(*, inferred: bool) -> tuple[Column, ...]:
         Column(heading="COMPLETENESS", cell=completeness_cell),
         Column(heading="WHY", cell=_why_cell),
     )
+
+
+OVER_TIME_COLUMNS = (
+    time_column("AT", "at_ms"),
+    name_column("GROUP", "group_id"),
+    Column(heading="TOPIC", cell=topic_cell),
+    number_column("PARTITION", "partition"),
+    number_column("LEADER-EPOCH", "leader_epoch"),
+    number_column("START-OFFSET", "start_offset"),
+    number_column("END-OFFSET-INFERRED", "end_offset_inferred"),
+    number_column("LAG-INFERRED", "lag_inferred"),
+    Column(heading="COMPLETENESS", cell=completeness_cell),
+    Column(heading="WHY", cell=lambda row: known(row["unknown_reason"])),
+)
 
 
 def _why_cell(row: Row) -> str:

@@ -113,3 +113,34 @@ def test_the_recorded_sets_hold_many_listed_lags() -> None:
     ]
     assert len(every) > 400
     assert sum(lag is not None and lag > 0 for lag in every) > 100
+
+
+@pytest.mark.parametrize("name", ["admin", "transactions", "upgrade", "pruned"])
+def test_lag_over_time_is_the_same_from_lake_and_log_and_ends_where_the_broker_did(
+    name: str, ask: Ask, tmp_path: Path
+) -> None:
+    logs = dataset(name) / "logs"
+    make_lake(tmp_path / "lake", logs)
+    rows = ask("lag", "--log-dir", str(logs), "--every", "5s")
+    assert ask("lag", "--lake", str(tmp_path / "lake"), "--every", "5s") == rows
+    newest = {(row["group_id"], row["topic_id"], row["partition"]): row for row in rows}
+    now = ask("lag", "--log-dir", str(logs))
+    known = [row for row in now if row["lag"] is not None and row["newest_batch_ms"] is not None]
+    assert known
+    for row in known:
+        assert newest[row["group_id"], row["topic_id"], row["partition"]]["lag_inferred"] == row["lag"]
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["--from", "1"],
+        ["--every", "5s", "--as-of", "1"],
+        ["--every", "0s"],
+        ["--every", "5"],
+        ["--every", "1ms", "--from", "1"],
+    ],
+)
+def test_moments_that_cannot_be_meant_are_refused(words: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["lag", "--log-dir", str(dataset("basic") / "logs"), *words]) == 2
+    assert capsys.readouterr().err.startswith("sharelens: ")

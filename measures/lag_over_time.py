@@ -1,0 +1,124 @@
+"""Lag at moments of the past: the state of each moment, and the end of its user partition by the batches' timestamps.
+
+    records of the state log    |start 0    |start 40       |start 40, 25 done
+    batches of the topic     |0-49     |50-99        |100-149
+    moments                          T1          T2             T3
+    lag_inferred                     50          60             85
+
+Every end is an inference: producers set the timestamps (see measures.topics).
+"""
+
+from collections.abc import Mapping
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from measures.lag import NO_COUNT, NO_END_THEN, NO_START
+from measures.topics import TopicPartition, runs
+from state_model.columnar.keys import ORDER, number_keys
+from state_model.columnar.schemas import COMPLETENESS, SHARE_PARTITION, column
+
+Ints = npt.NDArray[np.int64]
+
+LAG_OVER_TIME = pa.schema(
+    [
+        *SHARE_PARTITION[:2],
+        column("topic", pa.string(), "name of the topic; null = unknown"),
+        SHARE_PARTITION[2],
+        column("at_ms", pa.int64(), "the moment", nullable=False),
+        column("start_offset", pa.int64(), "start offset (SPSO) as logged; -1 = not determined"),
+        column("leader_epoch", pa.int32(), "leader epoch of the state"),
+        column("delivery_complete_count", pa.int32(), "delivery complete count (KIP-1226); -1 = not logged"),
+        column("end_offset_inferred", pa.int64(), "end offset by the batches' timestamps; null = unknown"),
+        column("lag_inferred", pa.int64(), "end_offset_inferred - start - delivery complete count; null = unknown"),
+        column("unknown_reason", pa.string(), "why the lag is unknown; null when it is known"),
+        column("state_partition", pa.int32(), "partition of __share_group_state", nullable=False),
+        column("log_offset", pa.int64(), "offset there of the last record by the moment", nullable=False),
+        column("log_time_ms", pa.int64(), "log time of that record", nullable=False),
+        *COMPLETENESS,
+    ]
+)
+
+
+class Arrivals:
+    """Takes batch headers, by user partition and in offset order; tells where a partition ended at any moment.
+
+    Sixteen bytes a batch are kept, of batches alone that came later than all before them.
+    """
+
+    def __init__(self) -> None:
+        self._parts: dict[TopicPartition, list[tuple[Ints, Ints]]] = {}
+
+    def take(self, batches: pa.Table) -> None:
+        """Notes rows with topic_id, partition, base_offset, last_offset and max_timestamp_ms."""
+        if batches.num_rows == 0:
+            return
+        for mine in runs(batches):
+            place = mine.slice(0, 1).select(["topic_id", "partition"]).to_pylist()[0]
+            parts = self._parts.setdefault((place["topic_id"], place["partition"]), [])
+            floor = parts[-1][0][-1] if parts else np.iinfo(np.int64).min
+            times = np.maximum(np.maximum.accumulate(mine.column("max_timestamp_ms").to_numpy()), floor)
+            last_of_time = np.append(np.diff(times) > 0, True)
+            ends = np.maximum.accumulate(mine.column("last_offset").to_numpy()) + 1
+            parts.append((times[last_of_time], ends[last_of_time]))
+
+    def ends(self, place: TopicPartition, moments: Ints) -> Ints:
+        """End offset at each moment; -1 before the first header, and of a partition without any."""
+        parts = self._parts.get(place)
+        if parts is None:
+            return np.full(len(moments), -1, np.int64)
+        times, ends = (np.concatenate(columns) for columns in zip(*parts, strict=True))
+        at = np.searchsorted(times, moments, "right") - 1
+        found: Ints = np.where(at >= 0, ends[at.clip(min=0)], -1)
+        return found
+
+
+def lag_over_time(history: pa.Table, arrivals: Arrivals, moments: Ints, names: Mapping[str, str]) -> pa.Table:
+    """LAG_OVER_TIME rows: one a moment at which a share partition was alive, by (state partition, KEY, moment).
+
+    Args:
+        history: SHARE_PARTITION_HISTORY rows, each share partition in log order.
+        arrivals: the headers of the user partitions, from the smallest start offset in `history` on.
+        moments: epoch ms, ascending; the number of rows is at most theirs times that of share partitions.
+        names: topic names by id, as far as known.
+    """
+    (number,), keys = number_keys(history)
+    place = (number << 31) | history.column("state_partition").to_numpy()
+    order = np.argsort(place, kind="stable")
+    times = history.column("log_time_ms").to_numpy()[order]
+    alive = pc.not_equal(history.column("record_type"), "tombstone").to_numpy(zero_copy_only=False)[order]
+    cuts = np.flatnonzero(np.append(True, np.diff(place[order]) != 0)) if len(order) else np.zeros(0, np.int64)
+    tables = [LAG_OVER_TIME.empty_table()]
+    known = keys.to_pylist()
+    for first, end in zip(cuts, np.append(cuts[1:], len(order)), strict=True):
+        at = np.searchsorted(times[first:end], moments, "right") - 1
+        held = (at >= 0) & alive[first:end][at.clip(min=0)]
+        key = known[int(number[order[first]])]
+        rows = history.take(pa.array(order[first:end][at[held]]))
+        ends = arrivals.ends((key["topic_id"], key["partition"]), moments[held])
+        tables.append(_measured(rows, ends, moments[held], names.get(key["topic_id"])))
+    sorting = [("state_partition", "ascending"), *ORDER, ("at_ms", "ascending")]
+    return pa.concat_tables(tables).sort_by(sorting)
+
+
+def _measured(rows: pa.Table, ends: Ints, moments: Ints, topic: str | None) -> pa.Table:
+    start, count = (
+        pc.fill_null(rows.column(name).cast(pa.int64()), -1).to_numpy()
+        for name in ("start_offset", "delivery_complete_count")
+    )
+    ends = np.where(ends >= 0, np.maximum(ends, start), -1)
+    lags = ends - start - count
+    known = (start >= 0) & (count >= 0) & (ends >= 0) & (lags >= 0)
+    codes = np.select([start < 0, count < 0, ~known], [NO_START, NO_COUNT, NO_END_THEN], "")
+    columns = {
+        "topic": pa.array([topic] * rows.num_rows, pa.string()),
+        "at_ms": pa.array(moments, pa.int64()),
+        "end_offset_inferred": pa.array(ends, pa.int64(), mask=ends < 0),
+        "lag_inferred": pa.array(lags, pa.int64(), mask=~known),
+        "unknown_reason": pa.array(codes.tolist(), pa.string(), mask=codes == ""),
+    }
+    names = LAG_OVER_TIME.names
+    table = pa.table([columns[name] if name in columns else rows.column(name) for name in names], names=names)
+    return table.cast(LAG_OVER_TIME)

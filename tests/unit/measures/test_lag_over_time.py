@@ -1,0 +1,72 @@
+"""Lag at moments of the past, as one small worked story."""
+
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from measures.lag_over_time import LAG_OVER_TIME, Arrivals, lag_over_time
+from state_model.columnar.replay import replay_records
+from state_model.columnar.schemas import SHARE_RECORD
+from tests.state_logs import ORDERS_ID, STATE_TOPIC_ID, snapshot, tombstone, update
+from tests.topic_headers import headers
+
+BATCHES = """
+    0-49    at 100
+    50-99   at 200
+    100-149 at 300
+    150-159 at 250
+"""
+STORY = [
+    snapshot("g", start=-1, at_ms=50, delivery_complete_count=-1),
+    update("g", start=0, at_ms=110),
+    update("g", start=40, delivery_complete_count=25, at_ms=210),
+    tombstone("g", at_ms=400),
+]
+
+
+def history(story: list[dict[str, Any]]) -> pa.Table:
+    place = {"log_topic_id": STATE_TOPIC_ID, "state_partition": 0, "trailing_bytes": 0, "record_bytes": 0}
+    place |= {"log_leader_epoch": 0, "below_log_start": False, "uncommitted": False}
+    rows = [
+        place | record | {"log_offset": offset, "log_time_ms": record["timestamp_ms"]}
+        for offset, record in enumerate(story)
+    ]
+    return replay_records(pa.Table.from_pylist(rows, schema=SHARE_RECORD)).history
+
+
+def told(text: str, *moments: int) -> list[dict[str, Any]]:
+    arrivals = Arrivals()
+    rows = headers(text)
+    for at in range(rows.num_rows):
+        arrivals.take(rows.slice(at, 1))
+    at_once = Arrivals()
+    at_once.take(rows)
+    asked = np.array(moments, np.int64)
+    found = lag_over_time(history(STORY), arrivals, asked, {ORDERS_ID: "orders"})
+    assert found.schema.equals(LAG_OVER_TIME)
+    assert lag_over_time(history(STORY), at_once, asked, {ORDERS_ID: "orders"}).equals(found)
+    return list(found.to_pylist())
+
+
+def test_each_moment_has_the_state_and_the_end_of_then():
+    rows = told(BATCHES, 49, 50, 110, 209, 210, 299, 399, 400)
+    assert [(row["at_ms"], row["end_offset_inferred"], row["lag_inferred"]) for row in rows] == [
+        (50, None, None),
+        (110, 50, 50),
+        (209, 100, 100),
+        (210, 100, 35),
+        (299, 100, 35),
+        (399, 160, 95),  # the last batch's own time is older, and it came after the third
+    ]
+    assert rows[0]["unknown_reason"] == "start_offset_not_determined"
+    assert {row["topic"] for row in rows} == {"orders"}
+
+
+def test_without_headers_no_lag_is_known():
+    (row,) = told("", 150)
+    assert (row["lag_inferred"], row["unknown_reason"]) == (None, "end_offset_of_the_moment_not_logged")
+
+
+def test_no_moment_has_no_row():
+    assert told(BATCHES) == []
