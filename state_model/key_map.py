@@ -59,8 +59,8 @@ class KeyMap(Mapping[K, V], Generic[K, V]):
     def get(self, key: K, /, default: V | T) -> V | T: ...
     def get(self, key: K, /, default: V | T | None = None) -> V | T | None:
         """The value of `key`, or the default; without the exception that Mapping's own would cost."""
-        outer, inner = _path(key)
-        return self._branches[outer][inner].get(key, default)
+        hashed = hash(key)  # as _path
+        return self._branches[hashed % WIDTH][hashed // WIDTH % WIDTH].get(key, default)
 
     def __iter__(self) -> Iterator[K]:
         for leaves in self._branches:

@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from enum import IntEnum
+from typing import NamedTuple
 
 from broker.share.codes import ShareErrorCode
 from broker.share.transitions import Changes, Ending
@@ -20,8 +21,7 @@ class AcknowledgeType(IntEnum):
     RENEW = 4
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AcknowledgementBatch:
+class AcknowledgementBatch(NamedTuple):
     """A range of offsets, last inclusive, with one type for all or one for each."""
 
     first_offset: int

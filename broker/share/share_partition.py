@@ -84,6 +84,7 @@ class SharePartition:
         self._on_fenced = on_fenced
         self._timer: Handle | None = None
         self._timer_deadline_ms = 0
+        self._last_ending: tuple[ShareGroupSettings, Ending] | None = None
         self._finished_letters: list[DeadLetters] = []
 
     def initialize(self) -> ShareErrorCode:
@@ -222,10 +223,13 @@ class SharePartition:
             self._on_fenced(self)
 
     def _ending(self, settings: ShareGroupSettings) -> Ending:
-        return Ending(
-            delivery_count_limit=settings.delivery_count_limit,
-            has_dead_letters=self._dead_letters is not None and settings.dead_letter_topic is not None,
-        )
+        if self._last_ending is None or self._last_ending[0] is not settings:
+            ending = Ending(
+                delivery_count_limit=settings.delivery_count_limit,
+                has_dead_letters=self._dead_letters is not None and settings.dead_letter_topic is not None,
+            )
+            self._last_ending = (settings, ending)
+        return self._last_ending[1]
 
     def _write(
         self, changes: Changes, settings: ShareGroupSettings, rejected: set[int] | frozenset[int] = frozenset()

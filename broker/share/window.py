@@ -328,8 +328,9 @@ class Window:
         """Move the start offset over the terminal offsets at its head, as far as a hole or an open offset (§7)."""
         passed = 0
         stop: int | None = None
-        for batch in self._batches[max(0, self.floor(self.start_offset)) :]:
-            stop, terminal = self._terminal_prefix(batch)
+        batches = self._batches
+        for index in range(max(0, self.floor(self.start_offset)), len(batches)):
+            stop, terminal = self._terminal_prefix(batches[index])
             passed += terminal
             if stop is not None:
                 break

@@ -59,7 +59,7 @@ class SimulationSettings:
     partitions: int = 8
     members: int = 2
     state_partitions: int = 50
-    batch_records: int = 40
+    batch_records: int = 80
     record_bytes: int = 24
     produce_interval_ms: int = 400
     poll_interval_ms: int = 200

@@ -84,6 +84,7 @@ def _configuration(settings: SimulationSettings) -> dict[str, str]:
         "group.share.record.lock.duration.ms": str(settings.lock_duration_ms),
         "group.share.min.record.lock.duration.ms": str(min(15_000, settings.lock_duration_ms)),
         "group.share.delivery.count.limit": str(settings.delivery_count_limit),
+        "replica.high.watermark.checkpoint.interval.ms": "60000",
         "log.message.timestamp.type": "LogAppendTime",
         "log.retention.ms": _LONG_AGO_MS,
         "errors.deadletterqueue.auto.create.topics.enable": "true",

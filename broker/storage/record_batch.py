@@ -330,6 +330,9 @@ def _encode_record(record: Record, timestamp_delta: int, offset_delta: int) -> b
     parts = [b"\x00", _varint(timestamp_delta), _varint(offset_delta)]
     parts += (_varint(len(key)), key) if key is not None else (b"\x01",)
     parts += (_varint(len(value)), value) if value is not None else (b"\x01",)
+    if not headers:
+        parts.append(b"\x00")
+        return b"".join(parts)
     parts.append(_varint(len(headers)))
     for name, content in headers:
         raw = name.encode()

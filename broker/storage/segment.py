@@ -113,13 +113,17 @@ class Segment:
             age_ms = batch.max_timestamp_ms - self._first_timestamp_ms
         else:
             age_ms = now_ms - self.created_ms
-        index = self.index
         return (
             self.size_bytes + batch.size_bytes > config.segment_bytes
             or age_ms > config.segment_ms
-            or index.entries >= config.segment_index_bytes // OFFSET_ENTRY_BYTES
-            or index.time_entries >= config.segment_index_bytes // TIME_ENTRY_BYTES
             or batch.last_offset - self.base_offset > _INT32_MAX
+            or self._is_index_full(config.segment_index_bytes)
+        )
+
+    def _is_index_full(self, limit_bytes: int) -> bool:
+        index = self._index or self.index
+        return (
+            index.entries >= limit_bytes // OFFSET_ENTRY_BYTES or index.time_entries >= limit_bytes // TIME_ENTRY_BYTES
         )
 
     def write(self, pieces: tuple[Buffer, ...], size_bytes: int) -> None:
