@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 import click
 
-from sharelens.cli import broker, compute, forensics, holdings, measures, questions, upkeep, workload
+from sharelens.cli import broker, compute, forensics, holdings, incidents, measures, questions, upkeep, workload
 from sharelens.cli.options import examples
 from sharelens.output import say
 from state_model.errors import SharelensError, UsageError
@@ -45,12 +45,13 @@ class InOrder(click.Group):
 def cli() -> None:
     """The flight recorder and forensic lab for the share groups of Apache Kafka®.
 
-    Questions (state, records, trace, diff, lag, status, tables, sql) answer from a lake's tables, or with --log-dir
-    straight from a broker's log directory; they need no Java. Exit codes: 0 ok, 1 failure, 2 usage, 3 findings.
+    Questions (state, records, trace, diff, lag, stalled, poison, status, tables, sql) answer from a lake's tables, or
+    with --log-dir straight from a broker's log directory; they need no Java. Exit codes: 0 ok, 1 failure, 2 usage, 3
+    findings.
     """
 
 
-for commands in (compute, questions, measures, forensics, holdings, upkeep, broker, workload):
+for commands in (compute, questions, measures, incidents, forensics, holdings, upkeep, broker, workload):
     for command in commands.COMMANDS:
         cli.add_command(command)
 

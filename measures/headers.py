@@ -1,0 +1,171 @@
+"""What batch headers of a user topic say of single offsets: which hold no record for a group, and how old they are.
+
+    offsets   0-9 data of producer 7 | 10 ABORT of producer 7 | 11-14 nothing | 15-19 data
+              aborted                  control                  absent
+
+Inside a batch compaction may have removed records; a header does not tell which, so those count as records.
+"""
+
+import itertools
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from measures.topics import BATCH_COLUMNS, TOPIC_PARTITION, TopicPartition, runs
+from state_model.columnar.schemas import column
+
+Ints = npt.NDArray[np.int64]
+CONTROL, ABSENT, ABORTED = "control", "absent", "aborted"
+REASONS = (CONTROL, ABSENT, ABORTED)
+LOG_APPEND_TIME = "LogAppendTime"
+
+NO_RECORD = pa.schema(
+    [
+        *TOPIC_PARTITION,
+        column("first_offset", pa.int64(), "first offset of the range", nullable=False),
+        column("last_offset", pa.int64(), "last offset of the range (inclusive)", nullable=False),
+        column("reason", pa.string(), "control, absent, or aborted (a record, but of an aborted transaction)"),
+    ]
+)
+"""Ranges of offsets that hold no record for a group that reads committed records."""
+HELD = pa.schema(
+    [
+        *TOPIC_PARTITION,
+        column("first_offset", pa.int64(), "first offset that a held batch header covers", nullable=False),
+        column("last_offset", pa.int64(), "last offset that one covers (inclusive)", nullable=False),
+    ]
+)
+"""Where headers are held at all; outside, nothing is known of an offset."""
+OFFSET_TIME = pa.schema(
+    [
+        *TOPIC_PARTITION,
+        column("offset", pa.int64(), "the offset that was asked for", nullable=False),
+        column("max_timestamp_ms", pa.int64(), "max timestamp of the batch that holds it; null = no such batch"),
+        column("timestamp_type", pa.string(), "CreateTime or LogAppendTime; null = no such batch"),
+    ]
+)
+
+
+class NoRecords:
+    """Takes batch headers, by user partition and in offset order, and finds the ranges without records.
+
+    Its memory is one entry a range found, and one a transaction that is still open.
+    """
+
+    def __init__(self) -> None:
+        self._found: list[pa.Table] = []
+        self._held: dict[TopicPartition, tuple[int, int]] = {}
+        self._open: dict[TopicPartition, pa.Table] = {}
+
+    def take(self, batches: pa.Table) -> None:
+        """Notes BATCH_COLUMNS rows that follow those taken before; several user partitions may be among them."""
+        if batches.num_rows == 0:
+            return
+        for mine in runs(batches.select(BATCH_COLUMNS)):
+            place = (str(mine.column("topic_id")[0].as_py()), int(mine.column("partition")[0].as_py()))
+            self._note(place, mine)
+
+    def _note(self, place: TopicPartition, mine: pa.Table) -> None:
+        bases: Ints = mine.column("base_offset").to_numpy()
+        lasts: Ints = mine.column("last_offset").to_numpy()
+        before = self._held.get(place)
+        ends = np.concatenate([[bases[0] - 1 if before is None else before[1]], np.maximum.accumulate(lasts)[:-1]])
+        holes = np.flatnonzero(bases > ends + 1)
+        self._add(place, ends[holes] + 1, bases[holes] - 1, ABSENT)
+        control = pc.is_valid(mine.column("control_type")).to_numpy()
+        self._add(place, bases[control], lasts[control], CONTROL)
+        self._held[place] = (int(bases[0]) if before is None else before[0], max(int(lasts.max()), int(ends[-1])))
+        self._note_aborted(place, mine)
+
+    def _note_aborted(self, place: TopicPartition, mine: pa.Table) -> None:
+        """Data of a transaction is aborted when the next marker of its producer says ABORT."""
+        transactional = mine.filter(pc.or_(mine.column("transactional"), pc.is_valid(mine.column("control_type"))))
+        waiting = self._open.pop(place, None)
+        rows = transactional if waiting is None else pa.concat_tables([waiting, transactional])
+        if rows.num_rows == 0:
+            return
+        rows = rows.sort_by([("producer_id", "ascending"), ("base_offset", "ascending")])
+        marker = pc.fill_null(rows.column("control_type"), "").to_numpy(zero_copy_only=False)
+        producers: Ints = rows.column("producer_id").to_numpy()
+        ends_one = (marker == "COMMIT") | (marker == "ABORT")
+        at = np.arange(len(marker))
+        following = np.minimum.accumulate(np.where(ends_one, at, len(marker))[::-1])[::-1]
+        known = following < len(marker)
+        where = np.where(known, following, 0)
+        known &= producers[where] == producers
+        data = marker == ""
+        aborted = data & known & (marker[where] == "ABORT")
+        bases, lasts = (rows.column(name).to_numpy()[aborted] for name in ("base_offset", "last_offset"))
+        self._add(place, bases, lasts, ABORTED)
+        still_open = rows.filter(pa.array(data & ~known))
+        if still_open.num_rows:
+            self._open[place] = still_open
+
+    def _add(self, place: TopicPartition, firsts: Ints, lasts: Ints, reason: str) -> None:
+        if len(firsts):
+            count = len(firsts)
+            columns = [pa.repeat(place[0], count), pa.array(np.full(count, place[1], np.int32)), firsts, lasts]
+            self._found.append(pa.table([*columns, pa.repeat(reason, count)], schema=NO_RECORD))
+
+    def ranges(self) -> pa.Table:
+        """NO_RECORD rows by user partition and first offset, disjoint."""
+        found = pa.concat_tables([NO_RECORD.empty_table(), *self._found])
+        return found.sort_by([(name, "ascending") for name in ("topic_id", "partition", "first_offset")])
+
+    def held(self) -> pa.Table:
+        """HELD rows, one a user partition."""
+        rows = [(*place, *span) for place, span in sorted(self._held.items())]
+        return pa.Table.from_pylist([dict(zip(HELD.names, row, strict=True)) for row in rows], schema=HELD)
+
+
+class OffsetTimes:
+    """Takes batch headers like NoRecords, and finds the batches that hold some offsets."""
+
+    def __init__(self, wanted: dict[TopicPartition, Ints]) -> None:
+        """`wanted`: ascending offsets without repetition, by user partition."""
+        self._wanted = wanted
+        self._found: dict[TopicPartition, list[tuple[int, int, str]]] = {}
+
+    def take(self, batches: pa.Table) -> None:
+        """Notes BATCH_COLUMNS rows."""
+        if batches.num_rows == 0:
+            return
+        for mine in runs(batches.select(BATCH_COLUMNS)):
+            place = (str(mine.column("topic_id")[0].as_py()), int(mine.column("partition")[0].as_py()))
+            offsets = self._wanted.get(place)
+            if offsets is None:
+                continue
+            at = np.searchsorted(mine.column("last_offset").to_numpy(), offsets)
+            inside = at < mine.num_rows
+            inside[inside] = mine.column("base_offset").to_numpy()[at[inside]] <= offsets[inside]
+            rows = mine.select(["max_timestamp_ms", "timestamp_type"]).take(pa.array(at[inside]))
+            told = zip(offsets[inside].tolist(), *(part.to_pylist() for part in rows.columns), strict=True)
+            self._found.setdefault(place, []).extend(told)
+
+    def table(self) -> pa.Table:
+        """OFFSET_TIME rows of the offsets whose batch was met."""
+        rows = [
+            dict(zip(OFFSET_TIME.names, (*place, *told), strict=True))
+            for place, found in sorted(self._found.items())
+            for told in found
+        ]
+        return pa.Table.from_pylist(rows, schema=OFFSET_TIME)
+
+
+def spans_of(ranges: pa.Table) -> dict[TopicPartition, tuple[Ints, Ints, npt.NDArray[np.int8]]]:
+    """NO_RECORD rows by user partition: first offsets, last offsets, and the reasons as places in REASONS."""
+    found: dict[TopicPartition, tuple[Ints, Ints, npt.NDArray[np.int8]]] = {}
+    if ranges.num_rows == 0:
+        return found
+    ranges = ranges.combine_chunks()
+    topics = pc.dictionary_encode(ranges.column("topic_id")).combine_chunks().indices.to_numpy().astype(np.int64)
+    places = (topics << 32) | ranges.column("partition").to_numpy()
+    cuts = [0, *(np.flatnonzero(np.diff(places)) + 1).tolist(), ranges.num_rows]
+    firsts, lasts = (ranges.column(name).to_numpy() for name in ("first_offset", "last_offset"))
+    reasons = pc.index_in(ranges.column("reason"), value_set=pa.array(REASONS)).to_numpy().astype(np.int8)
+    for begin, end in itertools.pairwise(cuts):
+        place = (str(ranges.column("topic_id")[begin].as_py()), int(ranges.column("partition")[begin].as_py()))
+        found[place] = (firsts[begin:end], lasts[begin:end], reasons[begin:end])
+    return found

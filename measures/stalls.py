@@ -1,0 +1,236 @@
+"""Stalls: how long a share partition's first incomplete offset stood while there was work, and what held it.
+
+Held by a member and never delivered look alike in the log, so a kind says what the log shows, not who is to blame:
+
+    dead_letter_pending   the offset is ARCHIVING: the broker writes its dead letter (4.4)
+    window_full           as many offsets from it on are in flight or done as the group may have: nothing new is fetched
+    blocked_by_record     others behind it are finished, or state is still written, but it is not done
+    silent_with_backlog   there are records, and no state was written for the least duration of a stall
+    idle                  nothing is left to do; no stall
+"""
+
+from collections.abc import Mapping
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from measures import incomplete
+from measures.headers import LOG_APPEND_TIME, OFFSET_TIME
+from measures.incomplete import Intervals
+from measures.settings import DELIVERY_COUNT_LIMIT, ISOLATION_LEVEL, MAX_RECORD_LOCKS, READ_COMMITTED, GroupSettings
+from measures.topics import TopicPartition
+from state_model.columnar.schemas import COMPLETENESS, SHARE_PARTITION, column
+
+Ints = npt.NDArray[np.int64]
+Flags = npt.NDArray[np.bool_]
+DEAD_LETTER_PENDING, WINDOW_FULL, BLOCKED = "dead_letter_pending", "window_full", "blocked_by_record"
+SILENT, IDLE = "silent_with_backlog", "idle"
+KINDS = (DEAD_LETTER_PENDING, WINDOW_FULL, BLOCKED, SILENT, IDLE)
+STATE_LOG, RECORD_APPEND_TIME, RECORD_CREATE_TIME = "state_log", "log_append_time", "create_time"
+MOVED, RESET, DELETED = "moved", "reset", "deleted"
+ARCHIVING_STATE = 3
+MIN_DURATION_MS = 60_000
+
+STALL = pa.schema(
+    [
+        column("since_ms", pa.int64(), "since when the record could be worked on and was the first incomplete one"),
+        column("since_clock", pa.string(), "state_log, log_append_time or create_time (a producer's clock)"),
+        column("until_ms", pa.int64(), "log time of the record that ended it; null = it stands still"),
+        column("duration_ms", pa.int64(), "until its end, or the end of the evidence", nullable=False),
+        column("kind", pa.string(), "dead_letter_pending, window_full, blocked_by_record, silent_with_backlog or idle"),
+        column("ended_by", pa.string(), "moved, reset or deleted; null = it stands still"),
+        *SHARE_PARTITION,
+        column("state_partition", pa.int32(), "partition of __share_group_state", nullable=False),
+        column("life_log_offset", pa.int64(), "the life it belongs to: log offset of the creating or resetting record"),
+        column("start_offset", pa.int64(), "logged start offset at its end; it trails the broker's", nullable=False),
+        column("first_incomplete_offset", pa.int64(), "first offset that is not done", nullable=False),
+        column("last_incomplete_offset", pa.int64(), "last offset of that range; null = nothing logged behind it"),
+        column("delivery_state", pa.int8(), "delivery state logged there; null = none was (held or never delivered)"),
+        column("delivery_count", pa.int16(), "delivery count logged there; null = none was"),
+        column("finished_behind", pa.int64(), "offsets behind it that are acknowledged or archived", nullable=False),
+        column("window_used", pa.int64(), "offsets from it to the highest one logged; a lower bound"),
+        column("window_limit", pa.int64(), "share.partition.max.record.locks of the group; null = not told"),
+        column("window_limit_source", pa.string(), "where the limit is from; null = not told"),
+        column("throttled_offsets_inferred", pa.int64(), "suspects, handed out slowly; null = no limit told"),
+        column("end_offset", pa.int64(), "end offset of the user partition at the cut; null = ended, or unknown"),
+        column("end_offset_source", pa.string(), "high_watermark, log_end, log_append_time or create_time (a guess)"),
+        column("last_state_write_ms", pa.int64(), "log time of the last write before its end, cold snapshots aside"),
+        column("log_offset", pa.int64(), "state log offset of the last record before its end", nullable=False),
+        *COMPLETENESS,
+    ]
+)  # fmt: skip
+
+
+def intervals(history: pa.Table, deliveries: pa.Table, no_records: pa.Table, settings: GroupSettings) -> Intervals:
+    """How long each first incomplete offset stood, with what the groups' settings tell (measures.incomplete)."""
+    groups = history.column("group_id").unique().to_pylist()
+    committed = frozenset(group for group in groups if settings.of(group, ISOLATION_LEVEL).value == READ_COMMITTED)
+    limits = {group: settings.of(group, DELIVERY_COUNT_LIMIT).number for group in groups}
+    slowed = {group: _slowed_from(limit) for group, limit in limits.items() if limit is not None}
+    return incomplete.first_incomplete(history, deliveries, no_records, reads_committed=committed, slowed_from=slowed)
+
+
+def _slowed_from(limit: int) -> int:
+    """The delivery count from which the broker suspects a record (share-partition §4.7)."""
+    return max(2, (limit + 1) // 2)
+
+
+def long_enough(found: Intervals, now_ms: int, min_duration_ms: int) -> Intervals:
+    """The intervals that may be stalls: those that lasted, by the state log's times."""
+    since, until = _log_times(found, now_ms)
+    return Intervals(history=found.history, rows=found.rows[until - since >= min_duration_ms])
+
+
+def offsets_of(found: Intervals) -> dict[TopicPartition, Ints]:
+    """The first incomplete offsets, ascending without repetition, by user partition."""
+    at = found.history.select(["topic_id", "partition"]).take(pa.array(found.rows[:, incomplete.BEGIN]))
+    wanted: dict[TopicPartition, set[int]] = {}
+    for row, first in zip(at.to_pylist(), found.rows[:, incomplete.FIRST].tolist(), strict=True):
+        wanted.setdefault((row["topic_id"], row["partition"]), set()).add(first)
+    return {place: np.array(sorted(offsets), np.int64) for place, offsets in wanted.items()}
+
+
+def _log_times(found: Intervals, now_ms: int) -> tuple[Ints, Ints]:
+    times: Ints = found.history.column("log_time_ms").to_numpy()
+    ended = found.rows[:, incomplete.END]
+    until = np.where(ended < 0, max(now_ms, int(times.max(initial=0))), times[ended])
+    return times[found.rows[:, incomplete.BEGIN]], until
+
+
+def stalls(
+    found: Intervals,
+    offset_times: pa.Table,
+    end_offsets: Mapping[TopicPartition, tuple[int, str]],
+    settings: GroupSettings,
+    *,
+    now_ms: int,
+    min_duration_ms: int = MIN_DURATION_MS,
+) -> pa.Table:
+    """STALL rows, the longest first; idle share partitions are among them.
+
+    Args:
+        found: the intervals to judge.
+        offset_times: OFFSET_TIME rows of their offsets, as far as known.
+        end_offsets: the user partitions' ends at the cut, as far as known, and what tells them.
+        settings: of the groups.
+        now_ms: the moment up to which an interval without end lasts; the last log time if that is later.
+        min_duration_ms: the shortest stall.
+
+    An interval in which nothing at or behind the offset was ever logged, of a record that no held batch header covers,
+    says nothing: silence can't be told from idleness. It has no row.
+    """
+    if len(found.rows) == 0:
+        return STALL.empty_table()
+    begun, until = _log_times(found, now_ms)
+    history = found.history
+    rows = history.take(pa.array(found.rows[:, incomplete.LATEST]))
+    partitions = list(zip(rows.column("topic_id").to_pylist(), rows.column("partition").to_pylist(), strict=True))
+    appended, by_broker = _appended(offset_times, partitions, found.rows[:, incomplete.FIRST])
+    since, clock = _since(found, begun, until, appended, by_broker)
+    told = [end_offsets.get(place, (-1, None)) for place in partitions]
+    ends = np.array([offset for offset, _ in told], np.int64)
+    still = found.rows[:, incomplete.END] < 0
+    limits = [settings.of(group, MAX_RECORD_LOCKS) for group in rows.column("group_id").to_pylist()]
+    window = np.maximum(0, found.rows[:, incomplete.TOP] - found.rows[:, incomplete.FIRST] + 1)
+    numbers = [limit.number for limit in limits]
+    full = window >= np.array([np.iinfo(np.int64).max if number is None else number for number in numbers])
+    idle = still & (ends >= 0) & (found.rows[:, incomplete.FIRST] >= ends)
+    since, clock = np.where(idle, begun, since), np.where(idle, 0, clock).astype(np.int8)
+    kinds = _kinds(found, until, full, idle, min_duration_ms)
+    lasting = (clock >= 0) & (until - since >= min_duration_ms)
+    table = _table(found, rows, {
+        "since_ms": since,
+        "since_clock": _words(clock, (STATE_LOG, RECORD_APPEND_TIME, RECORD_CREATE_TIME)),
+        "until_ms": _or_null(until, ~still),
+        "duration_ms": until - since,
+        "kind": _words(kinds, KINDS),
+        "ended_by": _ended_by(found),
+        "window_used": window,
+        "window_limit": pa.array(numbers, pa.int64()),
+        "window_limit_source": pa.array([limit.origin for limit in limits], pa.string()),
+        "end_offset": _or_null(ends, still & (ends >= 0)),
+        "end_offset_source": pa.array([source for _, source in told], pa.string(), mask=~still),
+    })  # fmt: skip
+    order = [("duration_ms", "descending"), ("finished_behind", "descending")]
+    keys = [(name, "ascending") for name in ("group_id", "topic_id", "partition", "state_partition", "since_ms")]
+    return table.filter(pa.array(lasting)).sort_by([*order, *keys])
+
+
+def _appended(offset_times: pa.Table, partitions: list[TopicPartition], firsts: Ints) -> tuple[Ints, Flags]:
+    """When the batch of each first incomplete offset was stamped (-1: unknown), and whether by a broker."""
+    told = {
+        (row["topic_id"], row["partition"], row["offset"]): (row["max_timestamp_ms"], row["timestamp_type"])
+        for row in offset_times.select(OFFSET_TIME.names).to_pylist()
+    }
+    found = [told.get((*place, first), (None, None)) for place, first in zip(partitions, firsts.tolist(), strict=True)]
+    stamps = np.array([-1 if stamp is None else max(0, stamp) for stamp, _ in found], np.int64)
+    return stamps, np.array([kind == LOG_APPEND_TIME for _, kind in found], np.bool_)
+
+
+def _since(
+    found: Intervals, begun: Ints, until: Ints, appended: Ints, by_broker: Flags
+) -> tuple[Ints, npt.NDArray[np.int8]]:
+    """Since when each offset could be worked on, and whose clock says so (-1: nobody's).
+
+    The record may be younger than the interval: the group had caught up. A stamp of a producer's clock that lies after
+    the first word of the state log about the record is wrong, and the log's time is taken.
+    """
+    shown = found.rows[:, incomplete.SHOWN]
+    latest = np.where(shown < 0, until, shown)
+    younger = (appended > begun) & (appended <= latest)
+    since = np.where(younger, appended, np.where((appended >= 0) & (appended <= begun), begun, latest))
+    clock = np.where(younger, np.where(by_broker, 1, 2), 0)
+    return since, np.where((appended < 0) & (shown < 0), -1, clock).astype(np.int8)
+
+
+def _kinds(found: Intervals, until: Ints, full: Flags, idle: Flags, min_duration_ms: int) -> npt.NDArray[np.int8]:
+    """Places in KINDS; the first that applies, `idle` before all."""
+    quiet = until - found.rows[:, incomplete.WRITTEN] >= min_duration_ms
+    rules = [
+        (idle, IDLE),
+        (found.rows[:, incomplete.STATE] == ARCHIVING_STATE, DEAD_LETTER_PENDING),
+        (full, WINDOW_FULL),
+        ((found.rows[:, incomplete.BEHIND] > 0) | ~quiet, BLOCKED),
+    ]
+    conditions, names = zip(*rules, strict=True)
+    chosen = np.select(conditions, [KINDS.index(name) for name in names], KINDS.index(SILENT))
+    return chosen.astype(np.int8)
+
+
+def _ended_by(found: Intervals) -> pa.Array:
+    """What the record that ended each interval did."""
+    ended = found.rows[:, incomplete.END]
+    at = np.maximum(ended, 0)
+    types = found.history.column("record_type").take(pa.array(at))
+    gone = pc.equal(types, "tombstone").to_numpy(zero_copy_only=False)
+    lives = pc.fill_null(found.history.column("life_log_offset"), -1).to_numpy()
+    other = lives[at] != lives[found.rows[:, incomplete.LATEST]]
+    codes = np.select([ended < 0, gone, other], [-1, 2, 1], 0).astype(np.int8)
+    return _words(codes, (MOVED, RESET, DELETED))
+
+
+def _table(found: Intervals, rows: pa.Table, columns: dict[str, object]) -> pa.Table:
+    """STALL rows in the order of the intervals."""
+    known = {
+        "first_incomplete_offset": found.rows[:, incomplete.FIRST],
+        "last_incomplete_offset": _or_null(found.rows[:, incomplete.LAST]),
+        "delivery_state": _or_null(found.rows[:, incomplete.STATE]),
+        "delivery_count": _or_null(found.rows[:, incomplete.COUNT]),
+        "finished_behind": found.rows[:, incomplete.BEHIND],
+        "throttled_offsets_inferred": _or_null(found.rows[:, incomplete.THROTTLED]),
+        "last_state_write_ms": _or_null(found.rows[:, incomplete.WRITTEN]),
+    }
+    columns = {name: rows.column(name) for name in rows.column_names} | known | columns
+    return pa.table({name: columns[name] for name in STALL.names}).cast(STALL)
+
+
+def _or_null(values: Ints, valid: Flags | None = None) -> pa.Array:
+    """The values, null where they are not valid (by default: below 0)."""
+    return pa.array(values, pa.int64(), mask=values < 0 if valid is None else ~valid)
+
+
+def _words(codes: npt.NDArray[np.int8], words: tuple[str, ...]) -> pa.Array:
+    """The word of each code; null for -1."""
+    return pa.array(words, pa.string()).take(pa.array(codes, pa.int8(), mask=codes < 0))

@@ -1,0 +1,180 @@
+"""The commands of an incident: what stands still, and which records were given up. None of them starts a JVM."""
+
+import functools
+from collections.abc import Callable
+from typing import Any
+
+import click
+
+from measures.settings import GroupSettings
+from sharelens.asked import CutAsked, Source
+from sharelens.cli.forensics import FAIL_ON, FROM, TO, fail_on_findings, in_order
+from sharelens.cli.options import (
+    REQUIRE_COMPLETE,
+    cut_options,
+    evidence_options,
+    examples,
+    filter_options,
+    output_options,
+    stacked,
+)
+from sharelens.cli.questions import answer
+from sharelens.filters import Wanted
+from sharelens.output import Shown
+
+SECOND_MS = 1000
+MIN_DURATION = click.option(
+    "--min-duration",
+    type=click.FloatRange(min=0, max=1e12),
+    default=60,
+    show_default=True,
+    metavar="SECONDS",
+    help="The shortest stall.",
+)
+IDLE = click.option("--idle", is_flag=True, help="Share partitions with nothing left to do, too; they are no stall.")
+
+
+def settings_options(command: Callable[..., None]) -> Callable[..., None]:
+    """--group-configs and --broker-config; the command gets `settings`."""
+
+    @functools.wraps(command)
+    def gathered(*args: Any, group_configs: str | None, broker_config: str | None, **others: Any) -> None:
+        from sharelens.group_settings import read_group_settings
+
+        command(*args, settings=read_group_settings(group_configs, broker_config), **others)
+
+    return stacked(
+        gathered,
+        [
+            click.option(
+                "--group-configs",
+                metavar="FILE",
+                help="Groups' settings, as kafka-configs --describe --entity-type groups prints them.",
+            ),
+            click.option("--broker-config", metavar="FILE", help="The brokers' server.properties."),
+        ],
+    )
+
+
+def stall_options(command: Callable[..., None]) -> Callable[..., None]:
+    """The options of `stalled` and of its alias `pinned`."""
+    for option in (
+        output_options, REQUIRE_COMPLETE, FAIL_ON, settings_options, IDLE, MIN_DURATION, TO, FROM, cut_options,
+        filter_options, evidence_options,
+    ):  # fmt: skip
+        command = option(command)
+    return command
+
+
+@click.command(
+    short_help="Which share partitions stood still, since when, and at which record.",
+    epilog=examples(
+        "sharelens stalled --lake ./lake --min-duration 300",
+        "sharelens stalled --log-dir /var/kafka-copy --group orders-workers --broker-config server.properties",
+    ),
+)
+@stall_options
+def stalled(**asked: Any) -> None:
+    """Intervals in which a share partition's first incomplete record stood still although there was work.
+
+    The longest come first. Kinds: dead_letter_pending, window_full, blocked_by_record, silent_with_backlog. --from and
+    --to keep the intervals that reach into that time.
+    """
+    _stalled("stalled", still_only=False, **asked)
+
+
+@click.command(
+    short_help="Which share partitions stand still now: stalled, without what is over.",
+    epilog=examples("sharelens pinned --lake ./lake --fail-on"),
+)
+@stall_options
+def pinned(**asked: Any) -> None:
+    """What stands still at the end of the evidence (or at --as-of), the longest first: `stalled` without the past."""
+    _stalled("pinned", still_only=True, **asked)
+
+
+def _stalled(
+    command: str,
+    *,
+    still_only: bool,
+    source: Source,
+    wanted: Wanted,
+    cut: CutAsked,
+    from_ms: int | None,
+    to_ms: int | None,
+    min_duration: float,
+    idle: bool,
+    settings: GroupSettings,
+    fail_on: bool,
+    require_complete: bool,
+    shown: Shown,
+) -> None:
+    in_order(command, from_ms, to_ms)
+    from sharelens.questions import opening, stalled
+    from sharelens.questions.evidence import Span
+
+    with opening.open_evidence(source) as evidence:
+        answered = stalled.stalled(
+            evidence,
+            wanted,
+            cut,
+            Span(from_ms=from_ms, to_ms=to_ms),
+            settings,
+            min_duration_ms=round(min_duration * SECOND_MS),
+            still_only=still_only,
+            idle=idle,
+        )
+    answer(answered, shown, require_complete)
+    if fail_on:
+        fail_on_findings(answered, "intervals stood still")
+
+
+@click.command(
+    short_help="Which records groups gave up, and why.",
+    epilog=examples(
+        "sharelens poison --lake ./lake --group orders-workers --broker-config server.properties",
+        "kafka-configs.sh --bootstrap-server localhost:9092 --describe --entity-type groups > groups.txt",
+        "sharelens poison --log-dir /var/kafka-copy --group-configs groups.txt --near-limit",
+    ),
+)
+@evidence_options
+@filter_options
+@cut_options
+@FROM
+@TO
+@click.option("--near-limit", is_flag=True, help="Records one failed delivery away from being given up, too.")
+@click.option("--gaps", is_flag=True, help="Archived offsets that hold no record (control records, absent ones), too.")
+@settings_options
+@FAIL_ON
+@REQUIRE_COMPLETE
+@output_options
+def poison(
+    source: Source,
+    wanted: Wanted,
+    cut: CutAsked,
+    from_ms: int | None,
+    to_ms: int | None,
+    near_limit: bool,
+    gaps: bool,
+    settings: GroupSettings,
+    fail_on: bool,
+    require_complete: bool,
+    shown: Shown,
+) -> None:
+    """Records that a group archived: rejected, or delivered as often as the limit allows; with the limit's origin.
+
+    --from and --to bound the log time of the last outcome.
+    """
+    in_order("poison", from_ms, to_ms)
+    from sharelens.questions import opening, poison
+    from sharelens.questions.evidence import Span
+
+    span = Span(from_ms=from_ms, to_ms=to_ms)
+    with opening.open_evidence(source) as evidence:
+        answered = poison.poison(evidence, wanted, cut, span, settings, near_limit=near_limit, gaps=gaps)
+    answer(answered, shown, require_complete)
+    if fail_on:
+        fail_on_findings(answered, "runs of records were given up")
+
+
+COMMANDS = (stalled, pinned, poison)

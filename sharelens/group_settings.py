@@ -1,0 +1,59 @@
+"""The files behind --group-configs and --broker-config: what they tell of the settings of share groups."""
+
+import re
+from pathlib import Path
+
+from broker.config.properties import parse
+from measures.settings import GroupSettings, Setting
+from state_model.errors import SharelensError, UsageError
+
+LARGEST_FILE = 64 << 20
+GROUP_CONFIGS = "group_configs"
+HEAD = re.compile(r"(?:Dynamic|All) configs for group (?P<group>.*) are:")
+LINE = re.compile(r"\s+(?P<name>[^\s=]+)=(?P<value>.*) sensitive=(?:true|false) synonyms=\{(?P<synonyms>.*)\}")
+
+
+def read_group_settings(group_configs: str | None, broker_config: str | None) -> GroupSettings:
+    """What the files tell; None: not given.
+
+    Raises:
+        SharelensError: a file can't be read, or server.properties is broken.
+        UsageError: a line is not what kafka-configs prints.
+    """
+    return GroupSettings(
+        groups=None if group_configs is None else _groups(group_configs),
+        broker=None if broker_config is None else parse(_text(broker_config, "--broker-config"), broker_config),
+    )
+
+
+def _text(path: str, option: str) -> str:
+    file = Path(path)
+    try:
+        if file.stat().st_size > LARGEST_FILE:
+            raise UsageError(f"{option}: {path} is larger than 64 MiB")
+        return file.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise SharelensError(f"{option}: can't read {path}: {error}") from error
+
+
+def _groups(path: str) -> dict[str, dict[str, Setting]]:
+    """Settings by group and name. The origin is the first synonym's source, which is the one that counts for Kafka."""
+    groups: dict[str, dict[str, Setting]] = {}
+    current: dict[str, Setting] | None = None
+    for number, line in enumerate(_text(path, "--group-configs").split("\n"), 1):
+        line = line.removesuffix("\r")
+        head = HEAD.fullmatch(line)
+        if head is not None:
+            current = groups.setdefault(head["group"], {})
+            continue
+        if not line.strip():
+            continue
+        found = LINE.fullmatch(line)
+        if found is None or current is None:
+            raise UsageError(
+                f"--group-configs: line {number} of {path} is not what kafka-configs prints; give the output of "
+                "kafka-configs --bootstrap-server HOST:PORT --describe --entity-type groups"
+            )
+        source = found["synonyms"].partition(":")[0].lower() or GROUP_CONFIGS
+        current[found["name"]] = Setting(value=found["value"], origin=source)
+    return groups

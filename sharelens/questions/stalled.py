@@ -1,0 +1,144 @@
+"""Which share partitions stood still, since when, at which record, and what the log shows of the reason."""
+
+from collections.abc import Mapping
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from measures import stalls as measure
+from measures.settings import GroupSettings
+from sharelens.asked import CutAsked
+from sharelens.filters import Wanted
+from sharelens.output import Answer, Column, Row, known, name_column, number_column, time_column
+from sharelens.questions import headers
+from sharelens.questions.completeness import times
+from sharelens.questions.evidence import Cut, Evidence, Span
+from sharelens.questions.measured import answer, histories
+from sharelens.questions.state import completeness_cell, topic_cell
+from state_model.columnar.values import STATE_NAMES
+
+WHAT_IT_MAY_BE: Mapping[str, str] = {
+    measure.DEAD_LETTER_PENDING: "the broker has not finished the dead letter: look at the dead-letter topic (does it "
+    "exist, errors.deadletterqueue.group.enable, its size limits) and at the broker's log",
+    measure.WINDOW_FULL: "as many records as the group may have in flight wait behind this one: find it with "
+    "`sharelens trace`, and see that its member finishes or loses it (share.record.lock.duration.ms, renewals)",
+    measure.BLOCKED: "others finish, this one does not: held by a slow or stuck member that renews its lock, released "
+    "over and over, or skipped after a leader change; see `sharelens trace`",
+    measure.SILENT: "no member, members without this partition or that hold records and say nothing, an open "
+    "transaction under read_committed, records still behind the high watermark, or a coordinator that can't write: "
+    "look at kafka-share-groups --describe --members, kafka-transactions list, and the broker's log",
+}
+SAME = "held by a member and never delivered look alike in the log"
+
+
+def stalled(
+    evidence: Evidence,
+    wanted: Wanted,
+    asked: CutAsked,
+    span: Span,
+    settings: GroupSettings,
+    *,
+    min_duration_ms: int = measure.MIN_DURATION_MS,
+    still_only: bool = False,
+    idle: bool = False,
+) -> Answer:
+    """The answer to `sharelens stalled`; `span` bounds the log times that an interval reaches into."""
+    read = histories(evidence, wanted, asked)
+    begins = headers.begins_of(read.history)
+    empty = headers.no_records(evidence, begins).ranges()
+    now = _now(evidence, read.cut)
+    found = measure.intervals(read.history, read.deliveries, empty, settings)
+    found = measure.long_enough(found, now, min_duration_ms)
+    table = measure.stalls(
+        found,
+        headers.offset_times(evidence, measure.offsets_of(found)),
+        headers.known_ends(evidence, begins, read.cut),
+        settings,
+        now_ms=now,
+        min_duration_ms=min_duration_ms,
+    )
+    table = _chosen(table, span, still_only=still_only, idle=idle)
+    kinds = [kind for kind in measure.KINDS if kind in table.column("kind").unique().to_pylist()]
+    lines = [_counts(table, kinds), *(f"{kind}: {WHAT_IT_MAY_BE[kind]}" for kind in kinds if kind in WHAT_IT_MAY_BE)]
+    warnings = list(read.warnings)
+    unseen = len(begins.keys() - _seen(evidence, begins))
+    if unseen:
+        warnings.append(
+            f"{unseen} user partitions are not in the evidence: there silence can't be told from idleness, and is no "
+            "stall here; copy their folders too"
+        )
+    return answer(
+        evidence,
+        table,
+        TEXT_COLUMNS,
+        told="\n".join([*lines, SAME]),
+        warnings=warnings,
+        none="no share partition stalled",
+    )
+
+
+def _now(evidence: Evidence, cut: Cut) -> int:
+    """The moment up to which what stands still has stood."""
+    last = times(evidence.cover())[1] or 0
+    return last if cut.as_of_ms is None else min(last, cut.as_of_ms)
+
+
+def _seen(evidence: Evidence, begins: Mapping[tuple[str, int], int]) -> set[tuple[str, int]]:
+    rows = evidence.topic_extents(begins).select(["topic_id", "partition"]).to_pylist()
+    return {(row["topic_id"], row["partition"]) for row in rows}
+
+
+def _chosen(table: pa.Table, span: Span, *, still_only: bool, idle: bool) -> pa.Table:
+    if still_only:
+        table = table.filter(pc.is_null(table.column("until_ms")))
+    if not idle:
+        table = table.filter(pc.not_equal(table.column("kind"), measure.IDLE))
+    if span.from_ms is not None:
+        table = table.filter(pc.fill_null(pc.greater(table.column("until_ms"), span.from_ms), True))
+    if span.to_ms is not None:
+        table = table.filter(pc.less(table.column("since_ms"), span.to_ms))
+    return table
+
+
+def _counts(table: pa.Table, kinds: list[str]) -> str:
+    """How many of each kind, and how many stand still."""
+    counts = {kind: pc.sum(pc.equal(table.column("kind"), kind)).as_py() for kind in kinds}
+    still = table.column("until_ms").null_count
+    told = ", ".join(f"{kind} {count}" for kind, count in counts.items()) or "none"
+    return f"intervals: {told}; {still} of them stand still"
+
+
+def _state_cell(row: Row) -> str:
+    """The delivery state at the offset and its count; `-` where none is logged."""
+    state = row["delivery_state"]
+    if not isinstance(state, int):
+        return known(None)
+    name = STATE_NAMES[state] if 0 <= state < len(STATE_NAMES) else str(state)
+    return f"{name}/{row['delivery_count']}"
+
+
+def _seconds_cell(row: Row) -> str:
+    lasted = row["duration_ms"]
+    return f"{lasted / 1000:.1f}" if isinstance(lasted, int) else known(None)
+
+
+TEXT_COLUMNS = (
+    name_column("GROUP", "group_id"),
+    Column(heading="TOPIC", cell=topic_cell),
+    number_column("PARTITION", "partition"),
+    number_column("START-OFFSET", "start_offset"),
+    number_column("FIRST-INCOMPLETE", "first_incomplete_offset"),
+    Column(heading="STATE", cell=_state_cell),
+    time_column("SINCE", "since_ms"),
+    time_column("UNTIL", "until_ms"),
+    Column(heading="SECONDS", cell=_seconds_cell, right=True),
+    name_column("KIND", "kind"),
+    number_column("FINISHED-BEHIND", "finished_behind"),
+    number_column("WINDOW-USED", "window_used"),
+    number_column("WINDOW-LIMIT", "window_limit"),
+    name_column("LIMIT-FROM", "window_limit_source"),
+    number_column("THROTTLED-INFERRED", "throttled_offsets_inferred"),
+    number_column("END-OFFSET", "end_offset"),
+    time_column("LAST-STATE-WRITE", "last_state_write_ms"),
+    Column(heading="COMPLETENESS", cell=completeness_cell),
+)

@@ -1,0 +1,55 @@
+"""What batch headers say of single offsets, as small worked cases."""
+
+import numpy as np
+import pytest
+
+from measures.headers import NoRecords, OffsetTimes, spans_of
+from tests.state_logs import ORDERS_ID
+from tests.topic_headers import headers
+
+STORY = """
+    0-9   at 100 producer 7
+    10-14 at 110 producer 8
+    15-15 at 120 producer 7 ABORT
+    20-24 at 130
+    25-25 at 140 producer 8 COMMIT
+    26-29 at 150 producer 7
+"""
+
+
+@pytest.mark.parametrize("chunk", [1, 2, 4, 100])
+def test_markers_holes_and_aborted_records_are_told_however_headers_are_chunked(chunk):
+    rows, found = headers(STORY), NoRecords()
+    for first in range(0, rows.num_rows, chunk):
+        found.take(rows.slice(first, chunk))
+    told = [(row["first_offset"], row["last_offset"], row["reason"]) for row in found.ranges().to_pylist()]
+    assert told == [(0, 9, "aborted"), (15, 15, "control"), (16, 19, "absent"), (25, 25, "control")]
+    held = {"topic_id": ORDERS_ID, "partition": 0, "first_offset": 0, "last_offset": 29}
+    assert found.held().to_pylist() == [held]
+
+
+def test_transactions_of_one_partition_say_nothing_about_another():
+    found = NoRecords()
+    found.take(headers("0-9 at 1 producer 7"))
+    found.take(headers("0-0 at 2 producer 7 ABORT", partition=1))
+    assert [(row["partition"], row["reason"]) for row in found.ranges().to_pylist()] == [(1, "control")]
+
+
+def test_ranges_come_apart_by_user_partition():
+    found = NoRecords()
+    found.take(headers("0-0 at 2 producer 7 ABORT"))
+    found.take(headers("0-0 at 2 producer 7 COMMIT\n5-9 at 3", partition=1))
+    spans = spans_of(found.ranges())
+    assert {place: list(zip(*map(list, parts), strict=True)) for place, parts in spans.items()} == {
+        (ORDERS_ID, 0): [(0, 0, 0)],
+        (ORDERS_ID, 1): [(0, 0, 0), (1, 4, 1)],
+    }
+    assert spans_of(NoRecords().ranges()) == {}
+
+
+def test_an_offset_has_the_time_of_its_batch_and_none_outside_all():
+    found = OffsetTimes({(ORDERS_ID, 0): np.array([3, 17, 20, 99])})
+    for row in range(headers(STORY).num_rows):
+        found.take(headers(STORY).slice(row, 1))
+    found.take(headers("0-9 at 7 append", partition=1))
+    assert [(row["offset"], row["max_timestamp_ms"]) for row in found.table().to_pylist()] == [(3, 100), (20, 130)]
