@@ -179,4 +179,29 @@ def life(
     answer(answered, shown, require_complete)
 
 
-COMMANDS = (redelivered, account, life)
+@click.command(
+    short_help="What share state costs its coordinator.",
+    epilog=examples("sharelens cost --lake ./lake", "sharelens cost --log-dir /var/kafka-copy --state-partitions"),
+)
+@evidence_options
+@filter_options
+@cut_options
+@click.option("--state-partitions", is_flag=True, help="By state partition: what pruning could free, what holds it up.")
+@REQUIRE_COMPLETE
+@output_options
+def cost(
+    source: Source, wanted: Wanted, cut: CutAsked, state_partitions: bool, require_complete: bool, shown: Shown
+) -> None:
+    """What share state costs: records and bytes to an acknowledged record, spans between snapshots, pruning."""
+    if state_partitions and not wanted.everything:
+        raise UsageError(
+            "cost: --state-partitions is about whole state partitions; leave --group, --topic, --partition"
+        )
+    from sharelens.questions import cost, opening
+
+    with opening.open_evidence(source) as evidence:
+        answered = cost.pruning(evidence, cut) if state_partitions else cost.cost(evidence, wanted, cut)
+    answer(answered, shown, require_complete)
+
+
+COMMANDS = (redelivered, account, life, cost)

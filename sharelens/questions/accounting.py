@@ -6,17 +6,16 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from measures import account as measure
+from measures.lives import PLACE
 from measures.topic_log import TopicLog, TopicLogs, limits
 from measures.topics import TopicPartition
 from sharelens.asked import CutAsked
 from sharelens.filters import Wanted
 from sharelens.output import Answer, Column, name_column, number_column
-from sharelens.questions.evidence import KEY, Evidence, Span
-from sharelens.questions.measured import Histories, answer, histories
+from sharelens.questions.evidence import Evidence, Span
+from sharelens.questions.measured import Histories, answer, histories, marked
 from sharelens.questions.state import completeness_cell, topic_cell
 
-PLACE = ["log_topic_id", "state_partition", *KEY]
-MARKS = ["completeness", "completeness_reason"]
 FROM_STATE_LOG = "state_log"
 FROM_TOPIC = "topic"
 
@@ -33,7 +32,7 @@ def account(evidence: Evidence, wanted: Wanted, asked: CutAsked, window: Span, *
     losses = {part.state_partition: part.losses for part in evidence.cover()}
     rows = measure.account(told.history, told.deliveries, limits(logs), logs, losses)
     table = _listed(rows, listed) if listed else _counted(rows, logs, sources)
-    table = _marked(table, told.history)
+    table = marked(table, told.history)
     return answer(
         evidence,
         table,
@@ -141,15 +140,6 @@ def _counted(
     for name, values in columns.items():
         found = found.append_column(name, pa.array(values, pa.int64()))
     return found.append_column("end_offset_source", pa.array([sources[place] for place in places], pa.string()))
-
-
-def _marked(table: pa.Table, history: pa.Table) -> pa.Table:
-    """The rows with the completeness of their share partition's state at the cut."""
-    newest = history.sort_by([("log_offset", "ascending")]).group_by(PLACE, use_threads=False)
-    marks = newest.aggregate([(name, "last") for name in MARKS])
-    joined = table.append_column("row", pa.array(range(table.num_rows), pa.int64())).join(marks, keys=PLACE)
-    joined = joined.sort_by("row").drop_columns(["row"])
-    return joined.rename_columns({f"{name}_last": name for name in MARKS})
 
 
 def _totals(rows: pa.Table, logs: Mapping[TopicPartition, TopicLog]) -> str:

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
+from measures.lives import PLACE
 from sharelens.asked import CutAsked
 from sharelens.filters import Wanted
 from sharelens.output import Answer, Column
@@ -13,6 +14,8 @@ from sharelens.questions.evidence import Cut, Evidence, Keys, kept
 from sharelens.questions.naming import ensure_known, resolve
 from sharelens.questions.shape import constant, topic_column
 from sharelens.questions.trace import WHERE, misplaced_places
+
+MARKS = ["completeness", "completeness_reason"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,6 +56,15 @@ def _without(rows: pa.Table, places: pa.Table) -> pa.Table:
     left = rows.select(list(WHERE)).append_column("row", number)
     found = left.join(places.select(list(WHERE)), keys=list(WHERE), join_type="left anti")
     return rows.take(found.column("row").sort())
+
+
+def marked(table: pa.Table, history: pa.Table) -> pa.Table:
+    """The rows with the completeness of their share partition's state at the cut."""
+    newest = history.sort_by([("log_offset", "ascending")]).group_by(PLACE, use_threads=False)
+    marks = newest.aggregate([(name, "last") for name in MARKS])
+    joined = table.append_column("row", pa.array(range(table.num_rows), pa.int64())).join(marks, keys=PLACE)
+    joined = joined.sort_by("row").drop_columns(["row"])
+    return joined.rename_columns({f"{name}_last": name for name in MARKS})
 
 
 def described(evidence: Evidence, table: pa.Table) -> pa.Table:

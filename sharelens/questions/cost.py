@@ -1,0 +1,84 @@
+"""What share state costs its coordinator, by share partition or by state partition."""
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from measures import cost as measure
+from sharelens.asked import CutAsked
+from sharelens.filters import Wanted
+from sharelens.output import Answer, Column, Row, known, name_column, number_column
+from sharelens.questions.completeness import check_cut, cut_of
+from sharelens.questions.evidence import Evidence, Keys, Span, kept
+from sharelens.questions.measured import answer, histories, marked
+from sharelens.questions.state import completeness_cell, topic_cell
+
+
+def cost(evidence: Evidence, wanted: Wanted, asked: CutAsked) -> Answer:
+    """The answer to `sharelens cost`: one row a share partition."""
+    told = histories(evidence, wanted, asked)
+    records = kept(evidence.records(told.keys, Span()), told.cut.expression())
+    table = marked(measure.cost(records, told.history, told.deliveries), told.history)
+    sums = {name: pc.sum(table.column(name)).as_py() or 0 for name in ("records", "bytes", "acknowledged_offsets")}
+    summary = ", ".join(f"{name.replace('_', ' ')} {count}" for name, count in sums.items())
+    return answer(evidence, table, COST_COLUMNS, told=summary, warnings=told.warnings, none="no record")
+
+
+def pruning(evidence: Evidence, asked: CutAsked) -> Answer:
+    """The answer to `sharelens cost --state-partitions`: one row a state partition."""
+    cut = cut_of(asked)
+    found = measure.pruning(kept(evidence.records(Keys(), Span()), cut.expression()))
+    lost = {part.state_partition: part.losses[0].reason for part in evidence.cover() if part.losses}
+    reasons = [lost.get(number) for number in found.column("state_partition").to_pylist()]
+    marks = ["complete" if reason is None else "incomplete" for reason in reasons]
+    found = found.append_column("completeness", pa.array(marks, pa.string()))
+    found = found.append_column("completeness_reason", pa.array(reasons, pa.string()))
+    stalls = pc.sum(pc.cast(found.column("pruning_stalls"), pa.int64())).as_py() or 0
+    return answer(
+        evidence,
+        found,
+        PRUNING_COLUMNS,
+        told=f"state partitions whose pruning stalls: {stalls}",
+        warnings=check_cut(evidence, cut),
+        none="no record",
+    )
+
+
+def _ratio(heading: str, field: str) -> Column:
+    def cell(row: Row) -> str:
+        value = row[field]
+        return f"{value:.2f}" if isinstance(value, float) else known(None)
+
+    return Column(heading=heading, cell=cell, right=True)
+
+
+COST_COLUMNS = (
+    name_column("GROUP", "group_id"),
+    Column(heading="TOPIC", cell=topic_cell),
+    number_column("PARTITION", "partition"),
+    number_column("RECORDS", "records"),
+    number_column("SNAPSHOTS", "snapshots"),
+    number_column("COLD-SNAPSHOTS", "cold_snapshots"),
+    number_column("UPDATES", "updates"),
+    number_column("BYTES", "bytes"),
+    number_column("ACKNOWLEDGED-OFFSETS", "acknowledged_offsets"),
+    _ratio("UPDATES-PER-ACKNOWLEDGED", "updates_per_acknowledged"),
+    _ratio("BYTES-PER-ACKNOWLEDGED", "bytes_per_acknowledged"),
+    _ratio("SPAN-UPDATES-MEAN", "span_updates_mean"),
+    number_column("SPAN-UPDATES-MAX", "span_updates_max"),
+    number_column("STATE-PARTITION", "state_partition"),
+    Column(heading="COMPLETENESS", cell=completeness_cell),
+)
+PRUNING_COLUMNS = (
+    number_column("STATE-PARTITION", "state_partition"),
+    number_column("RECORDS", "records"),
+    number_column("BYTES", "bytes"),
+    number_column("PRUNE-STATE-LOG-OFFSET", "prune_log_offset"),
+    number_column("FREEABLE-RECORDS", "freeable_records"),
+    number_column("FREEABLE-BYTES", "freeable_bytes"),
+    name_column("HELD-UP-BY-GROUP", "held_up_by_group_id"),
+    name_column("HELD-UP-BY-TOPIC-ID", "held_up_by_topic_id"),
+    number_column("HELD-UP-BY-PARTITION", "held_up_by_partition"),
+    number_column("HELD-UP-MS", "held_up_ms"),
+    name_column("STALLS", "pruning_stalls"),
+    Column(heading="COMPLETENESS", cell=completeness_cell),
+)

@@ -1,0 +1,50 @@
+"""Cost and lives of the recorded logs: counted against what Kafka's own formatter printed."""
+
+import json
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from sharelens.cli import main
+from tests.compat.test_log_dir_answers import lines
+from tests.datasets import dataset
+from tests.in_process import make_lake
+
+
+def asked(capsys: pytest.CaptureFixture[str], *words: str) -> list[dict[str, Any]]:
+    assert main([*words, "--output", "json"]) == 0
+    found: list[dict[str, Any]] = json.loads(capsys.readouterr().out)
+    return found
+
+
+@pytest.mark.parametrize("name", ["admin", "basic", "edge", "upgrade"])
+def test_every_record_is_counted(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+    printed = Counter(
+        "tombstones" if line["value"] is None else ("snapshots", "updates")[line["key"]["type"]]
+        for line in lines(dataset(name) / "formatter.jsonl")
+    )
+    rows = asked(capsys, "cost", "--log-dir", str(dataset(name) / "logs"))
+    kinds = ("snapshots", "updates", "tombstones")
+    assert {kind: sum(row[kind] for row in rows) for kind in kinds} == {kind: printed[kind] for kind in kinds}
+    parts = asked(capsys, "cost", "--state-partitions", "--log-dir", str(dataset(name) / "logs"))
+    assert sum(row["records"] for row in parts) == printed.total()
+
+
+@pytest.mark.parametrize("name", ["admin", "edge"])
+def test_every_tombstone_of_a_live_share_partition_is_a_deletion(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+    tombstones = sum(line["value"] is None for line in lines(dataset(name) / "formatter.jsonl"))
+    rows = asked(capsys, "life", "--event", "deleted", "--log-dir", str(dataset(name) / "logs"))
+    assert len(rows) == tombstones
+
+
+@pytest.mark.parametrize("words", [("life",), ("cost",), ("cost", "--state-partitions")])
+def test_a_lake_answers_as_its_logs_do(
+    words: tuple[str, ...], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    logs = str(dataset("admin") / "logs")
+    make_lake(tmp_path / "lake", dataset("admin") / "logs")
+    straight = asked(capsys, *words, "--log-dir", logs)
+    assert straight
+    assert asked(capsys, *words, "--lake", str(tmp_path / "lake")) == straight
