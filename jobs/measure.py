@@ -22,13 +22,16 @@ from jobs.progress import Progress
 from lake import delta, scan, user_topics
 from lake.delta import DataFile
 from lake.parquet import ParquetSink
-from lake.tables import TABLES
-from measures import lag
-from measures.topics import BATCH_COLUMNS, EndsFromHeaders
+from lake.tables import TABLES, TOPIC
+from measures import incomplete, lag, poison, stalls
+from measures.headers import NoRecords, OffsetTimes, begins_of
+from measures.settings import GroupSettings
+from measures.topics import BATCH_COLUMNS, EndsFromHeaders, TopicPartition
 from state_model.columnar import schemas
 from state_model.columnar.keys import KEY, number_keys, only_keys_of
 
-STATE, HISTORY = "gold.share_partition_state", "gold.share_partition_history"
+STATE, HISTORY, DELIVERY = "gold.share_partition_state", "gold.share_partition_history", "gold.delivery_history"
+NO_SETTINGS = GroupSettings()
 KEYS_A_TASK = 512
 PLACE = ["cluster_id", *KEY]
 NO_PLACES = TABLES[STATE].schema.empty_table().select(PLACE)
@@ -59,6 +62,28 @@ class Inputs:
         rows = self.read(STATE, names).filter(~pc.field("misplaced"))
         order = [(name, "ascending") for name in KEY]
         return rows.select(schemas.SHARE_PARTITION_STATE.names).sort_by(order)
+
+    @cached_property
+    def history(self) -> pa.Table:
+        """SHARE_PARTITION_HISTORY rows, in any order, with the columns that measures read."""
+        return self.read(HISTORY, incomplete.HISTORY_COLUMNS)
+
+    @cached_property
+    def deliveries(self) -> pa.Table:
+        """DELIVERY_HISTORY rows, in any order, with the columns that measures read."""
+        return self.read(DELIVERY, incomplete.DELIVERY_COLUMNS)
+
+    def headers(self, begins: Mapping[TopicPartition, int]) -> Iterator[pa.Table]:
+        """BATCH_COLUMNS rows of user partitions from these offsets on, by user partition, in offset order."""
+        return user_topics.batches(self.scan, self.topic_books, begins, BATCH_COLUMNS)
+
+    @cached_property
+    def no_records(self) -> NoRecords:
+        """The offsets without records, from the lowest start offsets on."""
+        found = NoRecords()
+        for batches in self.headers(begins_of(self.history)):
+            found.take(batches)
+        return found
 
     def read(self, table: str, columns: list[str]) -> pa.Table:
         """Rows of the share partitions in a table that has KEY and log_topic_id."""
@@ -100,12 +125,50 @@ def lag_rows(inputs: Inputs) -> pa.Table:
     states = inputs.states
     begins = lag.begins_of(states)
     folded = EndsFromHeaders()
-    for batches in user_topics.batches(inputs.scan, inputs.topic_books, begins, BATCH_COLUMNS):
+    for batches in inputs.headers(begins):
         folded.take(batches)
     return lag.lag(states, folded.ends(user_topics.extents(inputs.topic_books, begins)), inputs.names())
 
 
-MEASURES = {"lag": Measure(table="gold.lag", rows=lag_rows)}
+def stall_rows(inputs: Inputs) -> pa.Table:
+    """STALL rows with the topic's name: what lasted a minute, and what stands still, as if nothing came any more.
+
+    So no row depends on the moment of the run, and what is not touched needs no new one.
+    """
+    found = stalls.intervals(inputs.history, inputs.deliveries, inputs.no_records.ranges(), NO_SETTINGS)
+    found = stalls.long_enough(found, None, stalls.MIN_DURATION_MS)
+    wanted = stalls.offsets_of(found)
+    times = OffsetTimes(wanted)
+    for batches in inputs.headers({place: int(offsets[0]) for place, offsets in wanted.items()}):
+        times.take(batches)
+    ends = {
+        (row["topic_id"], row["partition"]): (row["end_offset"], row["end_offset_source"])
+        for row in user_topics.extents(inputs.topic_books, wanted).to_pylist()
+        if row["end_offset"] is not None
+    }
+    rows = stalls.stalls(found, times.table(), ends, NO_SETTINGS, now_ms=None)
+    rows = rows.filter(pc.not_equal(rows.column("kind"), stalls.IDLE))
+    return _with_topic(rows, inputs).sort_by([(name, "ascending") for name in TABLES["gold.stall"].clustering])
+
+
+def poison_rows(inputs: Inputs) -> pa.Table:
+    """POISON_RECORD rows with the topic's name; a run knows no settings of groups, so fewer causes are told."""
+    headers = inputs.no_records
+    rows = poison.poison(inputs.history, inputs.deliveries, headers.ranges(), headers.held(), NO_SETTINGS)
+    return _with_topic(rows, inputs)
+
+
+def _with_topic(rows: pa.Table, inputs: Inputs) -> pa.Table:
+    names = inputs.names()
+    topics = [names.get(topic_id) for topic_id in rows.column("topic_id").to_pylist()]
+    return rows.add_column(rows.schema.get_field_index("topic_id") + 1, TOPIC, pa.array(topics, pa.string()))
+
+
+MEASURES = {
+    "stall": Measure(table="gold.stall", rows=stall_rows),
+    "poison_record": Measure(table="gold.poison_record", rows=poison_rows),
+    "lag": Measure(table="gold.lag", rows=lag_rows),
+}
 """By name; the one whose table marks the stage as done (`books.MARKER`) comes last."""
 
 
@@ -129,7 +192,7 @@ def run_measure(engine: Engine, lake: Path, run: int, progress: Progress) -> dic
         if books.is_committed(lake, measure.table, "measure", run):
             continue
         before = delta.committed_txn(delta.table_path(lake, measure.table), "measure") or 0
-        touched = touched_since(lake, before)
+        touched = touched_since(lake, before, measure.table)
         tasks = list(_tasks(lake, run, name, touched))
         files = engine.run("measure", measure_task, tasks, progress, size_bytes=_size_bytes(lake, touched))
         adds = [file for found in files for file in found]
@@ -139,15 +202,19 @@ def run_measure(engine: Engine, lake: Path, run: int, progress: Progress) -> dic
     return counts
 
 
-def touched_since(lake: Path, before: int) -> pa.Table:
-    """The share partitions (PLACE) that have news since run `before`, without repetition."""
+def touched_since(lake: Path, before: int, table: str) -> pa.Table:
+    """The share partitions (PLACE) that have news since run `before`, without repetition.
+
+    What is told of a topic concerns the live ones, and those that have a row in the measure's `table`.
+    """
     history = scan.dataset_at(lake, HISTORY)
     later = pc.field("run_id") > before
     found = [NO_PLACES, history.to_table(columns=PLACE, filter=later)]
     places = _state_partitions_with_holes(lake, before)
     if places is not None:
         found.append(history.to_table(columns=PLACE, filter=places))
-    held = scan.dataset_at(lake, STATE).to_table(columns=PLACE)
+    measured = [scan.dataset_at(lake, name).to_table(columns=PLACE) for name in (STATE, table)]
+    held = pa.concat_tables(measured).group_by(PLACE).aggregate([])
     topics = set(changed(lake, before, ["topic_batch"]))
     names = scan.dataset_at(lake, "silver.name").to_table(columns=["cluster_id", "topic_id"], filter=later)
     named = set(zip(*(names.column(name).to_pylist() for name in names.column_names), strict=True))

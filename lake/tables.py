@@ -10,6 +10,8 @@ import pyarrow as pa
 
 from kafka_log import schemas as log_schemas
 from measures.lag import LAG
+from measures.poison import POISON_RECORD
+from measures.stalls import STALL
 from state_model.columnar import schemas as state_schemas
 from state_model.columnar.schemas import column
 
@@ -62,6 +64,12 @@ def _gold(fields: list[pa.Field] | pa.Schema) -> pa.Schema:
     return _schema(with_times(list(fields)))
 
 
+def _with_topic(schema: pa.Schema) -> pa.Schema:
+    """The columns with the topic's name behind its id."""
+    return schema.insert(schema.get_field_index("topic_id") + 1, TOPIC)
+
+
+TOPIC = column("topic", pa.string(), "name of the topic; null = unknown")
 _POSITION = ("cluster_id", "log_topic_id", "state_partition", "log_offset")
 _SHARE_PARTITION = ("cluster_id", "group_id", "topic_id", "partition")
 _LOG = ("log_topic_id", "state_partition")
@@ -272,6 +280,20 @@ TABLES: dict[str, Table] = {
             key=(*_SHARE_PARTITION, *_LOG, "first_offset", "valid_from_log_offset"),
             clustering=("group_id", "topic_id", "partition", "first_offset", "valid_from_log_offset"),
             partition_by=("is_open",),
+        ),
+        Table(
+            name="gold.stall",
+            comment="one interval of a minute or more in which the first incomplete offset stood still, or still does",
+            schema=_gold(_with_topic(STALL)),
+            key=(*_SHARE_PARTITION, "state_partition", "log_offset"),
+            clustering=("group_id", "topic_id", "partition", "log_offset"),
+        ),
+        Table(
+            name="gold.poison_record",
+            comment="one run of record offsets that a group archived, or is about to, in one life",
+            schema=_gold(_with_topic(POISON_RECORD)),
+            key=(*_SHARE_PARTITION, "state_partition", "life_log_offset", "offset"),
+            clustering=("group_id", "topic_id", "partition", "offset"),
         ),
         Table(
             name="gold.lag",

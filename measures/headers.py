@@ -48,6 +48,14 @@ OFFSET_TIME = pa.schema(
 )
 
 
+def begins_of(history: pa.Table) -> dict[TopicPartition, int]:
+    """The lowest start offset of each user partition that SHARE_PARTITION_HISTORY rows name."""
+    known = history.filter(pc.greater_equal(history.column("start_offset"), 0))
+    lowest = known.group_by(["topic_id", "partition"]).aggregate([("start_offset", "min")])
+    rows = lowest.to_pylist()
+    return {(row["topic_id"], row["partition"]): row["start_offset_min"] for row in rows}
+
+
 class NoRecords:
     """Takes batch headers, by user partition and in offset order, and finds the ranges without records.
 

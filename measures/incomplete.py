@@ -28,6 +28,35 @@ Ints = npt.NDArray[np.int64]
 ACKNOWLEDGED_STATE, ARCHIVED_STATE = 2, 4
 ABSENT_CODE, ABORTED_CODE = REASONS.index(ABSENT), REASONS.index(ABORTED)
 UNKNOWN = -1
+HISTORY_COLUMNS = [
+    "state_partition",
+    *KEY,
+    "log_offset",
+    "log_time_ms",
+    "record_type",
+    "start_offset",
+    "delivery_complete_count",
+    "create_timestamp_ms",
+    "write_timestamp_ms",
+    "life_log_offset",
+    "completeness",
+    "completeness_reason",
+]
+DELIVERY_COLUMNS = [
+    "state_partition",
+    *KEY,
+    "life_log_offset",
+    "first_offset",
+    "last_offset",
+    "delivery_state",
+    "delivery_state_name",
+    "delivery_count",
+    "valid_from_log_offset",
+    "valid_from_ms",
+    "valid_to_log_offset",
+    "is_open",
+]
+"""What measures read of SHARE_PARTITION_HISTORY and DELIVERY_HISTORY."""
 PLACE = ("state_partition", *KEY)
 
 # Columns of an interval, as the kernel writes them.

@@ -32,13 +32,15 @@ STATE_LOG, RECORD_APPEND_TIME, RECORD_CREATE_TIME = "state_log", "log_append_tim
 MOVED, RESET, DELETED = "moved", "reset", "deleted"
 ARCHIVING_STATE = 3
 MIN_DURATION_MS = 60_000
+FOREVER = 1 << 62
+"""A moment after all others: what stands still then stands still unless something is written."""
 
 STALL = pa.schema(
     [
         column("since_ms", pa.int64(), "since when the record could be worked on and was the first incomplete one"),
         column("since_clock", pa.string(), "state_log, log_append_time or create_time (a producer's clock)"),
         column("until_ms", pa.int64(), "log time of the record that ended it; null = it stands still"),
-        column("duration_ms", pa.int64(), "until its end, or the end of the evidence", nullable=False),
+        column("duration_ms", pa.int64(), "until its end or the moment asked for; null = neither"),
         column("kind", pa.string(), "dead_letter_pending, window_full, blocked_by_record, silent_with_backlog or idle"),
         column("ended_by", pa.string(), "moved, reset or deleted; null = it stands still"),
         *SHARE_PARTITION,
@@ -77,8 +79,8 @@ def _slowed_from(limit: int) -> int:
     return max(2, (limit + 1) // 2)
 
 
-def long_enough(found: Intervals, now_ms: int, min_duration_ms: int) -> Intervals:
-    """The intervals that may be stalls: those that lasted, by the state log's times."""
+def long_enough(found: Intervals, now_ms: int | None, min_duration_ms: int) -> Intervals:
+    """The intervals that may be stalls: those that lasted, by the state log's times; `now_ms` as in `stalls`."""
     since, until = _log_times(found, now_ms)
     return Intervals(history=found.history, rows=found.rows[until - since >= min_duration_ms])
 
@@ -92,10 +94,11 @@ def offsets_of(found: Intervals) -> dict[TopicPartition, Ints]:
     return {place: np.array(sorted(offsets), np.int64) for place, offsets in wanted.items()}
 
 
-def _log_times(found: Intervals, now_ms: int) -> tuple[Ints, Ints]:
+def _log_times(found: Intervals, now_ms: int | None) -> tuple[Ints, Ints]:
     times: Ints = found.history.column("log_time_ms").to_numpy()
     ended = found.rows[:, incomplete.END]
-    until = np.where(ended < 0, max(now_ms, int(times.max(initial=0))), times[ended])
+    moment = FOREVER if now_ms is None else now_ms
+    until = np.where(ended < 0, max(moment, int(times.max(initial=0))), times[ended])
     return times[found.rows[:, incomplete.BEGIN]], until
 
 
@@ -105,7 +108,7 @@ def stalls(
     end_offsets: Mapping[TopicPartition, tuple[int, str]],
     settings: GroupSettings,
     *,
-    now_ms: int,
+    now_ms: int | None,
     min_duration_ms: int = MIN_DURATION_MS,
 ) -> pa.Table:
     """STALL rows, the longest first; idle share partitions are among them.
@@ -115,7 +118,8 @@ def stalls(
         offset_times: OFFSET_TIME rows of their offsets, as far as known.
         end_offsets: the user partitions' ends at the cut, as far as known, and what tells them.
         settings: of the groups.
-        now_ms: the moment up to which an interval without end lasts; the last log time if that is later.
+        now_ms: the moment up to which an interval without end lasts; the last log time if that is later. None: every
+            such interval counts, without a duration, and as if nothing were written any more.
         min_duration_ms: the shortest stall.
 
     An interval in which nothing at or behind the offset was ever logged, of a record that no held batch header covers,
@@ -144,7 +148,7 @@ def stalls(
         "since_ms": since,
         "since_clock": _words(clock, (STATE_LOG, RECORD_APPEND_TIME, RECORD_CREATE_TIME)),
         "until_ms": _or_null(until, ~still),
-        "duration_ms": until - since,
+        "duration_ms": _or_null(until - since, ~still | (now_ms is not None)),
         "kind": _words(kinds, KINDS),
         "ended_by": _ended_by(found),
         "window_used": window,

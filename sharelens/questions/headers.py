@@ -1,8 +1,7 @@
-"""What questions ask of the batch headers of user topics: where to begin, offsets without records, ends."""
+"""What questions ask of the batch headers of user topics: offsets without records, times of offsets, ends."""
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from measures.headers import NoRecords, OffsetTimes
 from measures.topics import TopicPartition
@@ -10,14 +9,6 @@ from sharelens.questions.evidence import Cut, Evidence
 from sharelens.questions.lag import ends_at
 
 CREATE_TIME = "create_time"
-
-
-def begins_of(history: pa.Table) -> dict[TopicPartition, int]:
-    """The lowest start offset of each user partition that SHARE_PARTITION_HISTORY rows name."""
-    known = history.filter(pc.greater_equal(history.column("start_offset"), 0))
-    lowest = known.group_by(["topic_id", "partition"]).aggregate([("start_offset", "min")])
-    rows = lowest.to_pylist()
-    return {(row["topic_id"], row["partition"]): row["start_offset_min"] for row in rows}
 
 
 def no_records(evidence: Evidence, begins: dict[TopicPartition, int]) -> NoRecords:

@@ -4,6 +4,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from measures import poison as measure
+from measures.headers import begins_of
 from measures.settings import GroupSettings
 from sharelens.asked import CutAsked
 from sharelens.filters import Wanted
@@ -32,7 +33,7 @@ def poison(
 ) -> Answer:
     """The answer to `sharelens poison`; `span` bounds the log time of the last outcome."""
     read = histories(evidence, wanted, asked)
-    headers_read = headers.no_records(evidence, headers.begins_of(read.history))
+    headers_read = headers.no_records(evidence, begins_of(read.history))
     found = measure.poison(
         read.history, read.deliveries, headers_read.ranges(), headers_read.held(), settings, near_limit=near_limit
     )

@@ -6,6 +6,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from measures import stalls as measure
+from measures.headers import begins_of
 from measures.settings import GroupSettings
 from sharelens.asked import CutAsked
 from sharelens.filters import Wanted
@@ -44,7 +45,7 @@ def stalled(
 ) -> Answer:
     """The answer to `sharelens stalled`; `span` bounds the log times that an interval reaches into."""
     read = histories(evidence, wanted, asked)
-    begins = headers.begins_of(read.history)
+    begins = begins_of(read.history)
     empty = headers.no_records(evidence, begins).ranges()
     now = _now(evidence, read.cut)
     found = measure.intervals(read.history, read.deliveries, empty, settings)

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from lake.scan import open_lake
 from sharelens.cli import main
 from tests.datasets import dataset
 from tests.in_process import make_lake
@@ -180,6 +181,26 @@ def test_what_members_left_behind_stands_still(tmp_path: Path, capsys: pytest.Ca
         place = (row["group_id"], row["topic"], row["partition"], row["first_incomplete_offset"])
         assert seen[place][-1]["ack"] not in ("ACCEPT", "REJECT", "IMPLICIT")
         assert row["end_offset"] > row["first_incomplete_offset"]
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_the_gold_tables_hold_what_the_questions_tell_without_settings(
+    name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    make_lake(tmp_path / "lake", dataset(name) / "logs")
+    lake = open_lake(tmp_path / "lake")
+    told = ask(capsys, "poison", "--gaps", "--lake", str(tmp_path / "lake"))
+    assert [{key: row[key] for key in told[0]} for row in lake.scan("gold.poison_record").to_pylist()] == told
+    gold = lake.scan("gold.stall").to_pylist()
+    assert all(row["kind"] != "idle" for row in gold)
+    assert all((row["duration_ms"] is None) == (row["until_ms"] is None) for row in gold)
+    still = {place(row): row["first_incomplete_offset"] for row in gold if row["until_ms"] is None}
+    rows = ask(capsys, "pinned", "--min-duration", "0", "--lake", str(tmp_path / "lake"))
+    assert {place(row): row["first_incomplete_offset"] for row in rows}.items() <= still.items()
+
+
+def place(row: Json) -> tuple[str, str, int]:
+    return row["group_id"], row["topic_id"], row["partition"]
 
 
 @pytest.mark.parametrize("name", NAMES)

@@ -132,3 +132,10 @@ def test_suspects_are_counted_from_the_delivery_count_that_slows_the_broker_down
 def test_the_longest_comes_first_and_shorter_ones_than_asked_for_are_left_out():
     assert lines(PINNED, "0-29 at 1", now=30, end=30, least=21) == []
     assert lines(PINNED, "0-29 at 1", now=30, end=30, least=20) == ["10-None blocked_by_record at 5: 24"]
+
+
+def test_without_a_moment_what_stands_still_has_no_duration_and_counts_as_silent():
+    story = CAUGHT_UP + "    0 update start=10\n"
+    (row,) = stalled(story, "0-9 at 1\n10-14 at 12", now=None, end=15, least=60_000)
+    told = (row["kind"], row["since_ms"], row["until_ms"], row["duration_ms"])
+    assert told == ("silent_with_backlog", 12, None, None)
