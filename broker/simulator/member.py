@@ -2,6 +2,7 @@
 
 import random
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from typing import Final
 
 from broker.coordinators.share_group import GroupError
@@ -57,8 +58,9 @@ class Member:
     def leave(self) -> None:
         """End in order: what is held is given back, the group told."""
         shares = self._world.broker.share_partitions
-        if self._session is not None and not self._session.is_closed:
-            shares.close_session(self._session)
+        # The broker's session: ours may be one of a broker that was stopped since.
+        with suppress(ShareSessionError):
+            shares.close_session(shares.sessions.get(self._group_id, self.member_id))
         try:
             self._world.broker.share_groups.leave(self._group_id, self.member_id)
         except GroupError as error:

@@ -7,7 +7,18 @@ from collections.abc import Sequence
 
 import click
 
-from sharelens.cli import broker, compute, forensics, holdings, incidents, measures, questions, upkeep, workload
+from sharelens.cli import (
+    broker,
+    compute,
+    forensics,
+    holdings,
+    incidents,
+    measures,
+    questions,
+    simulate,
+    upkeep,
+    workload,
+)
 from sharelens.cli.options import examples
 from sharelens.output import say
 from state_model.errors import SharelensError, UsageError
@@ -51,7 +62,7 @@ def cli() -> None:
     """
 
 
-for commands in (compute, questions, measures, incidents, forensics, holdings, upkeep, broker, workload):
+for commands in (compute, questions, measures, incidents, forensics, holdings, upkeep, broker, workload, simulate):
     for command in commands.COMMANDS:
         cli.add_command(command)
 

@@ -1,0 +1,78 @@
+"""Simulated logs."""
+
+import json
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import asdict
+from pathlib import Path
+
+import click
+
+from sharelens.cli.options import examples
+from sharelens.output import tell
+from state_model.errors import UsageError
+
+PROFILE_NAMES = (
+    "steady",
+    "single-records",
+    "slow-consumers",
+    "crash-loop",
+    "poison",
+    "admin",
+    "dead-letters",
+    "many-groups",
+)
+
+
+@click.command(
+    short_help="Writes a broker's log directory from a seed, with the truth beside it.",
+    epilog=examples(
+        "sharelens simulate --log-dir ./simulated --records 100000 --seed 7",
+        "sharelens simulate --log-dir ./letters --profile dead-letters",
+    ),
+)
+@click.option(
+    "--log-dir",
+    required=True,
+    metavar="DIR",
+    type=click.Path(path_type=Path),
+    help="The log directory to make: new or empty.",
+)
+@click.option(
+    "--records", type=click.IntRange(min=1), default=10_000, show_default=True, help="State records; a few more come."
+)
+@click.option("--seed", type=int, default=0, show_default=True, help="Equal seeds give equal files, byte for byte.")
+@click.option("--profile", type=click.Choice(PROFILE_NAMES), default="steady", show_default=True, help="What happens.")
+@click.option(
+    "--kafka-version", type=click.Choice(["4.3", "4.4"]), help="Whose rules to follow  [default: the profile's]"
+)
+def simulate(log_dir: Path, records: int, seed: int, profile: str, kafka_version: str | None) -> None:
+    """Lets the broker's own parts work in virtual time, without sockets, and writes what they write.
+
+    Beside the partitions lie checkpoints.jsonl (what the share coordinator answered at ten moments) and
+    deliveries.jsonl (what was delivered to whom, and acknowledged). A summary in JSON is the one line on stdout.
+    """
+    try:
+        from broker.simulator import settings
+        from broker.simulator.simulation import simulate as run
+    except ModuleNotFoundError as missing:
+        raise UsageError(f"the simulator needs {missing.name}: pip install 'sharelens[broker]'") from missing
+    more = {} if kafka_version is None else {"kafka_version": kafka_version}
+    asked = settings.profile(profile, records=records, **more)
+    with _bar(records) as progress:
+        simulated = run(asked, seed, log_dir, progress=progress)
+    tell(json.dumps({"log_dir": str(log_dir), "profile": profile, "seed": seed, **asdict(simulated.counts)}))
+
+
+@contextmanager
+def _bar(records: int) -> Iterator[Callable[[int], None]]:
+    """A bar on stderr where that is a terminal."""
+    if not sys.stderr.isatty():
+        yield lambda _: None
+        return
+    with click.progressbar(length=records, label="state records", file=sys.stderr, update_min_steps=1_000) as bar:
+        yield lambda seen: bar.update(min(seen, records) - bar.pos)
+
+
+COMMANDS = (simulate,)
