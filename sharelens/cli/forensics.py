@@ -204,4 +204,22 @@ def cost(
     answer(answered, shown, require_complete)
 
 
-COMMANDS = (redelivered, account, life, cost)
+@click.command(
+    short_help="Share groups: state, members, epochs, last change.",
+    epilog=examples("sharelens groups --lake ./lake", "sharelens groups --log-dir /var/kafka-copy --output json"),
+)
+@evidence_options
+@click.option("--group", metavar="GROUP", multiple=True, help="Only this share group. Repeatable.")
+@click.option("--as-of", type=Time(), metavar="TIME", help="Records of the group stamped up to and including TIME.")
+@REQUIRE_COMPLETE
+@output_options
+def groups(source: Source, group: tuple[str, ...], as_of: int | None, require_complete: bool, shown: Shown) -> None:
+    """Share groups by the group coordinator's log: state, members, epochs, last change."""
+    from sharelens.questions import groups, opening
+
+    with opening.open_evidence(source) as evidence:
+        answered = groups.groups(evidence, frozenset(group), as_of)
+    answer(answered, shown, require_complete)
+
+
+COMMANDS = (groups, redelivered, account, life, cost)

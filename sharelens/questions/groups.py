@@ -1,0 +1,63 @@
+"""Share groups: state, epochs, members, last change, by the group coordinator's log."""
+
+import pyarrow.compute as pc
+
+from measures import groups as measure
+from sharelens.output import Answer, Column, Row, known, name_cell, name_column, number_column, time_column
+from sharelens.questions.evidence import Evidence, kept
+from sharelens.questions.measured import answer
+from sharelens.questions.naming import listed
+from sharelens.questions.state import completeness_cell
+from state_model.errors import UsageError
+
+MISSING = (
+    "no record of a share group in __consumer_offsets; state, members and epochs stand there alone: copy the brokers' "
+    "__consumer_offsets-N folders too"
+)
+
+
+def groups(evidence: Evidence, names: frozenset[str], as_of_ms: int | None) -> Answer:
+    """The answer to `sharelens groups`; no names: all groups. `as_of_ms`: only records with a timestamp up to it.
+
+    Raises:
+        UsageError: no record of __consumer_offsets names the group.
+    """
+    records = evidence.group_records(names or None)
+    unknown = sorted(names - set(records.column("group_id").to_pylist()))
+    if unknown:
+        there = sorted(set(evidence.group_records().column("group_id").to_pylist()))
+        raise UsageError(f"no share group {name_cell(unknown[0])} in {evidence.place}; groups there: {listed(there)}")
+    if as_of_ms is not None:
+        records = kept(records, pc.field("timestamp_ms") <= as_of_ms)
+    table = measure.groups(records)
+    states = {row["values"]: row["counts"] for row in pc.value_counts(table.column("state")).to_pylist()}
+    told = ", ".join(f"{state} {states[state]}" for state in sorted(states)) or "none"
+    return answer(
+        evidence,
+        table,
+        TEXT_COLUMNS,
+        told=f"share groups: {told}",
+        warnings=() if table.num_rows or names else (MISSING,),
+        none="no share group",
+    )
+
+
+def _members_cell(row: Row) -> str:
+    members = row["members"]
+    if not isinstance(members, list) or not members:
+        return known(None)
+    return ", ".join(f"{name_cell(one['client_id'])}@{name_cell(one['client_host'])}" for one in members)
+
+
+TEXT_COLUMNS = (
+    name_column("GROUP", "group_id"),
+    name_column("STATE", "state"),
+    number_column("GROUP-EPOCH", "group_epoch"),
+    number_column("ASSIGNMENT-EPOCH", "assignment_epoch"),
+    number_column("#MEMBERS", "member_count"),
+    number_column("INITIALIZED-PARTITIONS", "initialized_partitions"),
+    number_column("DELETING-TOPICS", "deleting_topics"),
+    time_column("LAST-CHANGE", "last_change_ms"),
+    Column(heading="COMPLETENESS", cell=completeness_cell),
+    Column(heading="MEMBERS", cell=_members_cell),
+)

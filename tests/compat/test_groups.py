@@ -1,0 +1,40 @@
+"""Share groups by the recorded logs against what the Admin API described at the end."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from sharelens.cli import main
+from tests.compat.test_log_dir_answers import lines
+from tests.datasets import dataset
+from tests.in_process import make_lake
+
+
+@pytest.mark.parametrize("name", ["admin", "basic", "dlq", "timeouts", "edge", "upgrade", "v41"])
+def test_state_epochs_and_members_are_what_the_broker_described(
+    name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    logs = dataset(name) / "logs"
+    *_, last = lines(dataset(name) / "checkpoints.jsonl")
+    assert main(["groups", "--log-dir", str(logs), "--output", "json"]) == 0
+    straight = json.loads(capsys.readouterr().out)
+    told = {row["group_id"]: row for row in straight}
+    described = {group: answer for group, answer in last["describeShareGroups"].items() if isinstance(answer, dict)}
+    assert described
+    assert {
+        group: (
+            told[group]["state"].title(),
+            told[group]["group_epoch"],
+            told[group]["assignment_epoch"],
+            told[group]["member_count"],
+        )
+        for group in described
+    } == {
+        group: (answer["state"], answer["groupEpoch"], answer["targetAssignmentEpoch"], len(answer["members"]))
+        for group, answer in described.items()
+    }
+    assert {told[group]["state"] for group in told.keys() - described.keys()} <= {"DEAD"}
+    make_lake(tmp_path / "lake", logs)
+    assert main(["groups", "--lake", str(tmp_path / "lake"), "--output", "json"]) == 0
+    assert json.loads(capsys.readouterr().out) == straight
