@@ -5,6 +5,7 @@ Everything is run side by side in this one call, as processes that a user would 
 
 import argparse
 import json
+import resource
 import shutil
 import statistics
 import sys
@@ -30,7 +31,7 @@ from state_model.columnar.decode import decode_share_records
 from state_model.errors import SharelensError
 from tools.kept_jars import ToolUnavailableError
 
-SECTIONS = ("kernels", "pipeline", "increment", "questions", "broker")
+SECTIONS = ("kernels", "pipeline", "increment", "questions", "broker", "simulator")
 SHAPES = ("hot", "cool")
 REPEATS = 3
 
@@ -215,6 +216,24 @@ def broker(bench: Bench) -> Iterator[Figure]:
         yield Figure(section="broker", what=f"{name}: memory at rest", value=f"{speed.idle_bytes / 2**20:.0f} MiB")
 
 
+def simulator(bench: Bench) -> Iterator[Figure]:
+    """The broker's own parts in virtual time, in a process of their own: real bytes, truth and journal included."""
+    directory = bench.folder / "log-simulated"
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    run = sharelens("simulate", "--records", str(bench.records), "--seed", "1", "--log-dir", str(directory))
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    count = int(run.summary["state_records"])
+    cpu_s = after.ru_utime + after.ru_stime - used.ru_utime - used.ru_stime
+    size = sum(path.stat().st_size for path in directory.glob("__share_group_state-*/*.log"))
+    yield Figure(
+        section="simulator",
+        what="state records with real bytes",
+        value=f"{run.seconds:.1f} s, {count / run.seconds:,.0f} records/s",
+        note=f"{count / cpu_s:,.0f} a second of CPU time; {size / 2**20:.0f} MiB of state log",
+    )
+    yield from _memory("simulator", run)
+
+
 def _working_s(run: Measured) -> float:
     """Seconds of the stages, session start apart."""
     return sum(float(value) for name, value in run.summary["seconds"].items() if name != "session")
@@ -289,6 +308,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         "increment": increment,
         "questions": questions,
         "broker": broker,
+        "simulator": simulator,
     }
     with tempfile.TemporaryDirectory(prefix="sharelens-bench-") as scratch:
         bench = Bench(folder=asked.folder or Path(scratch), records=asked.records)
