@@ -11,13 +11,14 @@ from measures.topic_log import TopicLog, TopicLogs, limits
 from measures.topics import TopicPartition
 from sharelens.asked import CutAsked
 from sharelens.filters import Wanted
-from sharelens.output import Answer, Column, name_column, number_column
+from sharelens.output import Answer, Column, name_cell, name_column, number_column
 from sharelens.questions.evidence import Evidence, Span
 from sharelens.questions.measured import Histories, answer, histories, marked
 from sharelens.questions.state import completeness_cell, topic_cell
 
 FROM_STATE_LOG = "state_log"
 FROM_TOPIC = "topic"
+NAMED = 4
 
 
 def account(evidence: Evidence, wanted: Wanted, asked: CutAsked, window: Span, *, listed: Sequence[str] = ()) -> Answer:
@@ -65,7 +66,7 @@ def _windows(
     extents = {(row["topic_id"], row["partition"]): row for row in evidence.topic_extents(begins).to_pylist()}
     reached = _reached(told)
     logs, sources = {}, {}
-    missing = []
+    missing, beyond = [], []
     for place, begin in sorted(begins.items()):
         extent = extents.get(place)
         log_start = extent["log_start_offset"] if extent else None
@@ -73,6 +74,8 @@ def _windows(
         sources[place] = FROM_TOPIC if extent else FROM_STATE_LOG
         if extent is None:
             missing.append(place)
+        if end is not None and window.to_offset is None and to_ms is None and reached.get(place, 0) > end:
+            beyond.append(place)
         first = begin if log_start is None else log_start
         first = first if window.from_offset is None else window.from_offset
         end = reached.get(place, begin) if end is None else end
@@ -80,21 +83,36 @@ def _windows(
         log = folded.log(place, first=first, end=max(first, end), log_start=log_start, looked_from=begin)
         if log is not None:
             logs[place] = log
-    return logs, sources, _missing(evidence, missing, window)
+    return logs, sources, [*_missing(evidence, missing, window), *_beyond(evidence, beyond)]
 
 
 def _missing(evidence: Evidence, places: Sequence[TopicPartition], window: Span) -> list[str]:
     if not places:
         return []
-    names = evidence.names({topic_id for topic_id, _ in places})
-    some = ", ".join(f"{names.get(topic_id, topic_id)}:{number}" for topic_id, number in places[:4])
-    more = f" and {len(places) - 4} more" if len(places) > 4 else ""
     timed = "; a window of time needs them, so nothing of it is told" if window.from_ms is not None else ""
     warning = (
-        f"no batch headers of {some}{more} in {evidence.place}: accounted for as far as the state log goes{timed}; "
+        f"no batch headers of {_named(evidence, places)} in {evidence.place}: accounted for as far as the state log "
+        f"goes{timed}; "
         "copy the topics' folders too (--log-dir, or `sharelens run` again)"
     )
     return [warning]
+
+
+def _beyond(evidence: Evidence, places: Sequence[TopicPartition]) -> list[str]:
+    if not places:
+        return []
+    warning = (
+        f"the state log speaks of offsets at or above the end of {_named(evidence, places)}: the copy of the topic is "
+        "older than that of the state log, or no client wrote that state"
+    )
+    return [warning]
+
+
+def _named(evidence: Evidence, places: Sequence[TopicPartition]) -> str:
+    """The first few user partitions, and how many more there are."""
+    names = evidence.names({topic_id for topic_id, _ in places})
+    some = ", ".join(f"{name_cell(names.get(topic_id, topic_id))}:{number}" for topic_id, number in places[:NAMED])
+    return some + (f" and {len(places) - NAMED} more" if len(places) > NAMED else "")
 
 
 def _reached(told: Histories) -> dict[TopicPartition, int]:

@@ -85,3 +85,9 @@ def test_a_lake_answers_as_its_logs_do(
         answers.append(json.loads(capsys.readouterr().out))
     assert answers[0]
     assert answers[0] == answers[1]
+
+
+def test_state_beyond_the_end_of_its_topic_is_said() -> None:
+    with open_log_evidence(Source(log_dirs=(str(dataset("edge") / "logs"),))) as evidence:
+        warnings = account(evidence, Wanted(), CutAsked(), Span()).warnings
+    assert any("at or above the end of edge:0" in warning for warning in warnings)
