@@ -107,7 +107,7 @@ def test_records_are_acknowledged_one_by_one_with_a_commit_each(java, broker):
 
 
 def test_a_renewed_lock_holds_on(java, broker):
-    topic, group = filled(broker, 2), new_share_group(broker)
+    topic, group = filled(broker, 2), new_share_group(broker, share_record_lock_duration_ms=LOCK_MS)
     with java.share_consumer(broker.bootstrap, group, topic) as one:
         records = wait_for(one)
         began_s = time.monotonic()
@@ -172,7 +172,7 @@ def test_implicit_acknowledgement(java, broker):
 
 
 def test_a_late_acknowledgement_is_refused_and_the_record_is_delivered_again(java, broker):
-    topic, group = filled(broker, 2), new_share_group(broker)
+    topic, group = filled(broker, 2), new_share_group(broker, share_record_lock_duration_ms=LOCK_MS)
     with java.share_consumer(broker.bootstrap, group, topic) as one:
         records = wait_for(one)
         time.sleep(LOCK_MS / 1000 + 0.5)  # the lock's time, which is what is tested

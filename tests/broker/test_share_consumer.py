@@ -86,7 +86,7 @@ def test_implicit_acknowledgement_accepts_with_the_next_poll(broker):
 
 
 def test_a_lock_that_is_over_gives_the_record_to_another_member_and_refuses_the_late_one(broker):
-    topic, group = filled(broker, 5), new_share_group(broker)
+    topic, group = filled(broker, 5), new_share_group(broker, share_record_lock_duration_ms=LOCK_MS)
     with share_consumer(broker, group, topic) as slow:
         held = wait_for(slow)
         assert len(held) == 5
@@ -105,7 +105,10 @@ def test_a_lock_that_is_over_gives_the_record_to_another_member_and_refuses_the_
 
 
 def test_a_lock_that_is_over_without_another_member_brings_the_record_back(broker):
-    topic, group = filled(broker, 4), new_share_group(broker, share_delivery_count_limit=2)
+    topic, group = (
+        filled(broker, 4),
+        new_share_group(broker, share_record_lock_duration_ms=LOCK_MS, share_delivery_count_limit=2),
+    )
     with share_consumer(broker, group, topic) as forgetful:
         wait_for(forgetful)
         time.sleep(LOCK_MS / 1000 + 0.5)  # the lock's time, which is what is tested
