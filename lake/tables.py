@@ -15,7 +15,7 @@ from measures.stalls import STALL
 from state_model.columnar import schemas as state_schemas
 from state_model.columnar.schemas import column
 
-SCHEMA_VERSION = 1
+SCHEMA_VERSION = 2
 TIME = pa.timestamp("us", tz="UTC")
 
 CLUSTER = column("cluster_id", pa.string(), "Kafka cluster id; `unknown` when no directory named one", nullable=False)
