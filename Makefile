@@ -16,7 +16,7 @@ SOURCES := state_model measures kafka_log pyspark_kafka_log lake jobs broker sha
 KERNEL_SOURCES := $(wildcard state_model/columnar/*.py kafka_log/*.py) measures/incomplete.py
 PYTEST := $(BIN)/python -m pytest
 FAST := not spark and not compat and not broker and not slow and not soak
-PARALLEL ?= 2
+PARALLEL ?= 3
 
 ##@ Using it
 

@@ -128,7 +128,7 @@ def books(lake: Path) -> dict[str, list[dict[str, object]]]:
     return {name: [row for row in found if not row["source_id"].startswith("rebuild")] for name, found in rows.items()}
 
 
-@pytest.mark.parametrize("situation", ["fresh_run", "late_evidence"])
+@pytest.mark.parametrize("situation", ["fresh_run", pytest.param("late_evidence", marks=pytest.mark.soak)])
 def test_a_run_killed_at_any_point_is_finished_by_the_next_one(situation: str, tmp_path: Path) -> None:
     case = Case(tmp_path, situation)
     assert len(case.points) >= 30

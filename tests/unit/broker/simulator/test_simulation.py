@@ -18,6 +18,8 @@ from sharelens.cli.simulate import PROFILE_NAMES
 from tests.compat.test_log_dir_answers import answerable, at_offsets, compare_states, first_offsets, lines
 from tests.in_process import make_lake
 
+pytestmark = pytest.mark.slow
+
 SMALL = {"records": 900, "state_partitions": 3, "partitions": 2, "groups": 4, "checkpoints": 3}
 ACCEPT, REJECT = 1, 3
 
