@@ -4,7 +4,6 @@ Names are those of Kafka's MBeans in Prometheus' spelling; docs/reference/broker
 told as the counter it comes from. Only a broker that is asked for its metrics loads this module.
 """
 
-import asyncio
 from collections.abc import Iterator
 
 from prometheus_client import CONTENT_TYPE_LATEST, CollectorRegistry, generate_latest
@@ -17,12 +16,9 @@ from broker.metrics import BrokerMetrics, IdleSelector, Timing
 from broker.ports import Topics
 from broker.protocol.server import ListenError
 from broker.share.acknowledgement import AcknowledgeType
+from broker.text_endpoint import TextEndpoint
 
 HOST = "127.0.0.1"
-PATHS = ("/", "/metrics")
-REQUEST_BYTES_MAX = 8192
-REQUEST_TIMEOUT_S = 5.0
-CLIENTS_MAX = 16
 
 _GROUPS = "kafka_server_group_coordinator_metrics"
 _SHARE = "kafka_server_share_group_metrics"
@@ -101,61 +97,20 @@ def _timing(name: str, text: str, timing: Timing) -> Iterator[Metric]:
     yield _gauge(f"{name}_max_ms", f"{text} Milliseconds at most since the start.", timing.max_s * 1000)
 
 
-class MetricsEndpoint:
-    """Answers GET /metrics; everything else is refused, and a client that says too much or too little is left."""
+class MetricsEndpoint(TextEndpoint):
+    """Serves what a collector finds when asked, on the loopback address."""
 
     def __init__(self, collector: Collector) -> None:
         self._registry = CollectorRegistry()
         self._registry.register(collector)
-        self._server: asyncio.Server | None = None
-        self._clients: set[asyncio.StreamWriter] = set()
+        super().__init__(self._metrics_page, CONTENT_TYPE_LATEST)
 
     async def listen(self, port: int) -> int:
         """Listen on the loopback address and return the port, which the system picks for port 0. Raises ListenError."""
         try:
-            self._server = await asyncio.start_server(self._serve, HOST, port, limit=REQUEST_BYTES_MAX)
+            return await self.open(HOST, port)
         except OSError as error:
             raise ListenError(f"can't listen on {HOST}:{port}: {error.strerror or error}") from error
-        return int(self._server.sockets[0].getsockname()[1])
 
-    def close(self) -> None:
-        """Take no more clients and leave those that are there."""
-        if self._server is not None:
-            self._server.close()
-        for writer in list(self._clients):
-            writer.transport.abort()
-
-    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        if len(self._clients) >= CLIENTS_MAX:
-            writer.close()
-            return
-        self._clients.add(writer)
-        try:
-            async with asyncio.timeout(REQUEST_TIMEOUT_S):
-                head = await reader.readuntil(b"\r\n\r\n")
-                writer.write(self._answer(head))
-                await writer.drain()
-        except (asyncio.IncompleteReadError, asyncio.LimitOverrunError, TimeoutError, ConnectionError):
-            writer.transport.abort()
-        finally:
-            self._clients.discard(writer)
-            writer.close()
-
-    def _answer(self, head: bytes) -> bytes:
-        words = head.partition(b"\r\n")[0].decode("ascii", "replace").split()
-        if len(words) != 3 or not words[2].startswith("HTTP/1."):
-            return _response("400 Bad Request", b"")
-        if words[0] not in ("GET", "HEAD"):
-            return _response("405 Method Not Allowed", b"")
-        if words[1].partition("?")[0] not in PATHS:
-            return _response("404 Not Found", b"")
-        body = generate_latest(self._registry)
-        return _response("200 OK", body, has_body=words[0] == "GET")
-
-
-def _response(status: str, body: bytes, *, has_body: bool = True) -> bytes:
-    head = (
-        f"HTTP/1.1 {status}\r\nContent-Type: {CONTENT_TYPE_LATEST}\r\n"
-        f"Content-Length: {len(body)}\r\nConnection: close\r\n\r\n"
-    )
-    return head.encode("ascii") + (body if has_body else b"")
+    async def _metrics_page(self) -> bytes:
+        return generate_latest(self._registry)

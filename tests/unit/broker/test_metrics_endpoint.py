@@ -9,7 +9,6 @@ from types import SimpleNamespace
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
-from broker import metrics_endpoint
 from broker.metrics import BrokerMetrics, IdleSelector
 from broker.metrics_endpoint import HOST, KafkaCollector, MetricsEndpoint
 from broker.protocol.server import ListenError
@@ -92,48 +91,6 @@ def test_a_scrape_is_answered_in_the_text_format():
     assert head.startswith(b"HTTP/1.1 200 OK\r\nContent-Type: text/plain")
     assert f"Content-Length: {len(body)}".encode() in head
     assert len(list(text_string_to_metric_families(body.decode()))) > 10
-
-
-def test_other_requests_are_refused():
-    answers = exchanged(
-        b"GET /other HTTP/1.1\r\n\r\n",
-        b"POST /metrics HTTP/1.1\r\n\r\n",
-        b"garbage\r\n\r\n",
-        b"\xff\xfe GET\r\n\r\n",
-        b"HEAD /metrics HTTP/1.0\r\n\r\n",
-    )
-    assert [answer.split(b" ")[1] for answer in answers] == [b"404", b"405", b"400", b"400", b"200"]
-    assert answers[-1].endswith(b"\r\n\r\n")
-
-
-def test_a_request_without_end_is_cut_off():
-    assert exchanged(b"x" * (2 * metrics_endpoint.REQUEST_BYTES_MAX)) == [b""]
-
-
-def test_a_silent_client_is_left(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(metrics_endpoint, "REQUEST_TIMEOUT_S", 0.1)
-
-    async def work(endpoint: MetricsEndpoint, port: int) -> bytes:
-        reader, writer = await asyncio.open_connection(HOST, port)
-        answer = await reader.read()
-        writer.close()
-        return answer
-
-    assert served(work) == b""
-
-
-def test_clients_beyond_the_limit_are_turned_away(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(metrics_endpoint, "CLIENTS_MAX", 1)
-
-    async def work(endpoint: MetricsEndpoint, port: int) -> bytes:
-        _, first = await asyncio.open_connection(HOST, port)
-        reader, second = await asyncio.open_connection(HOST, port)
-        answer = await reader.read()
-        for writer in (first, second):
-            writer.close()
-        return answer
-
-    assert served(work) == b""
 
 
 def test_a_port_that_is_taken_is_told():
