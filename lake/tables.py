@@ -9,9 +9,7 @@ from dataclasses import dataclass
 import pyarrow as pa
 
 from kafka_log import schemas as log_schemas
-from measures.lag import LAG
-from measures.poison import POISON_RECORD
-from measures.stalls import STALL
+from measures.schemas import LAG, POISON_RECORD, STALL
 from state_model.columnar import schemas as state_schemas
 from state_model.columnar.schemas import column
 

@@ -19,48 +19,20 @@ import pyarrow.compute as pc
 
 from measures.lives import DELETED, LIVE, PLACE, Lives, lives_of, number_places
 from measures.redelivered import NEVER, outcomes_of
+from measures.schemas import ACCOUNTED, CLASSES
 from measures.steps import LAST_OFFSET, NOTHING, Flags, Ints, Layers, Ranges, together
 from measures.topic_log import ABORTED, CONTROL, WHATS, TopicLog
-from state_model.columnar.schemas import LOG_POSITION, SHARE_PARTITION, column
 from state_model.columnar.values import Loss
 from state_model.share_records import DeliveryState
 
-CLASSES = (
-    "acknowledged_once",
-    "acknowledged_after_retries",
-    "archived",
-    "open",
-    "below_first_start",
-    "skipped_by_reset",
-    "passed_without_outcome",
-    "not_in_evidence",
-)
 ONCE, AFTER_RETRIES, ARCHIVED, OPEN, BELOW_FIRST_START, SKIPPED, PASSED, NOT_IN_EVIDENCE = range(len(CLASSES))
 REASONS = (*WHATS, None, "life_ended", "acknowledged_again", "start_undetermined", "recreated")
 """Of passed_without_outcome: what the topic's log says of the offset, or life_ended; else a remark on the class."""
 NO_REASON, LIFE_ENDED, AGAIN, START_UNDETERMINED, RECREATED = range(len(WHATS), len(REASONS))
 UNKNOWN = WHATS.index("unknown")
-DROPPED = pa.array(["changed", "split_or_joined", "start_offset_passed"])
+DROPPED = ("changed", "split_or_joined", "start_offset_passed")
 """Ends of a range after which its offsets are in another range of the same life, or in none."""
 
-ACCOUNTED = pa.schema(
-    [
-        *LOG_POSITION[:2],
-        *SHARE_PARTITION,
-        column("first_offset", pa.int64(), "first record offset of the range", nullable=False),
-        column("last_offset", pa.int64(), "last record offset of the range (inclusive)", nullable=False),
-        column("class", pa.string(), "; ".join(CLASSES), nullable=False),
-        column(
-            "reason",
-            pa.string(),
-            "of passed_without_outcome: aborted, control, expired, compacted (by the topic), unknown, life_ended; "
-            "of open: aborted, control (never delivered so far), start_undetermined; else a remark or null",
-        ),
-        column("delivery_count", pa.int16(), "delivery count of the outcome that decides; null = none"),
-        column("life_log_offset", pa.int64(), "the life that decides; null = none had it in reach"),
-        column("log_offset", pa.int64(), "record that made the outcome that decides; null = none"),
-    ]
-)
 """Ranges of one class, by share partition and offset."""
 
 
@@ -144,7 +116,7 @@ def _judged(
         for values in (
             deliveries.column("delivery_state").to_numpy().astype(np.int64),
             deliveries.column("delivery_count").to_numpy().astype(np.int64),
-            pc.fill_null(pc.index_in(deliveries.column("end_reason"), value_set=DROPPED), NEVER).to_numpy(),
+            pc.fill_null(pc.index_in(deliveries.column("end_reason"), value_set=pa.array(DROPPED)), NEVER).to_numpy(),
         )
     )
     has = decides != NEVER

@@ -10,56 +10,12 @@ import pyarrow.compute as pc
 
 from measures.lives import PLACE, lives_of, number_places
 from measures.redelivered import outcomes_of
+from measures.schemas import COST, PRUNING
 from measures.steps import Flags, Ints
-from state_model.columnar.schemas import LOG_POSITION, SHARE_PARTITION, column
 from state_model.share_records import DeliveryState
 
 STALL_MS = 600_000
 """Pruning stalls when the oldest newest snapshot is older than two rounds of the cold snapshot job (300 s each)."""
-COST = pa.schema(
-    [
-        *LOG_POSITION[:2],
-        *SHARE_PARTITION,
-        column("records", pa.int64(), "records held of the share partition", nullable=False),
-        column("snapshots", pa.int64(), "snapshots among them", nullable=False),
-        column(
-            "cold_snapshots",
-            pa.int64(),
-            "snapshots that only repeat (write and create timestamps differ)",
-            nullable=False,
-        ),
-        column("updates", pa.int64(), "updates among them", nullable=False),
-        column("tombstones", pa.int64(), "tombstones among them", nullable=False),
-        column("bytes", pa.int64(), "bytes of their keys and values", nullable=False),
-        column("snapshot_bytes", pa.int64(), "bytes of the snapshots", nullable=False),
-        column("cold_snapshot_bytes", pa.int64(), "bytes of the cold snapshots", nullable=False),
-        column(
-            "acknowledged_offsets", pa.int64(), "offsets that became ACKNOWLEDGED, each time counted", nullable=False
-        ),
-        column("updates_per_acknowledged", pa.float64(), "updates to one acknowledged offset; null when there is none"),
-        column("bytes_per_acknowledged", pa.float64(), "bytes to one acknowledged offset; null when there is none"),
-        column(
-            "span_updates_mean", pa.float64(), "updates behind a snapshot up to the next, mean; null without snapshot"
-        ),
-        column("span_updates_max", pa.int64(), "the same, most; null without snapshot"),
-        column("last_snapshot_log_offset", pa.int64(), "newest snapshot or tombstone; null = none held"),
-    ]
-)
-PRUNING = pa.schema(
-    [
-        *LOG_POSITION[:2],
-        column("records", pa.int64(), "records held", nullable=False),
-        column("bytes", pa.int64(), "bytes of their keys and values", nullable=False),
-        column("prune_log_offset", pa.int64(), "log offset up to which pruning could go; null = no live snapshot held"),
-        column("freeable_records", pa.int64(), "records at or above the log start that it would free", nullable=False),
-        column("freeable_bytes", pa.int64(), "bytes of these", nullable=False),
-        column("held_up_by_group_id", pa.string(), "group of the share partition whose snapshot is the oldest"),
-        column("held_up_by_topic_id", pa.string(), "its topic"),
-        column("held_up_by_partition", pa.int32(), "its partition"),
-        column("held_up_ms", pa.int64(), "log time from that snapshot to the end of the state partition"),
-        column("pruning_stalls", pa.bool_(), "held up for over 10 minutes, two rounds of the cold snapshot job"),
-    ]
-)
 
 
 def cost(records: pa.Table, history: pa.Table, deliveries: pa.Table) -> pa.Table:

@@ -12,40 +12,10 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from state_model.columnar.schemas import COMPLETENESS, column
+from measures.schemas import GROUPS
 
 MEMBER, GROUP, TARGET, MEMBER_TARGET, ASSIGNMENT, STATE_PARTITIONS = range(10, 16)
 SHARE_TYPES = range(MEMBER, STATE_PARTITIONS + 1)
-MEMBERS = pa.list_(
-    pa.struct(
-        [
-            pa.field("member_id", pa.string()),
-            pa.field("client_id", pa.string()),
-            pa.field("client_host", pa.string()),
-            pa.field("member_epoch", pa.int32()),
-            pa.field("subscribed_topics", pa.list_(pa.string())),
-        ]
-    )
-)
-GROUPS = pa.schema(
-    [
-        column("group_id", pa.string(), "share group", nullable=False),
-        column("state", pa.string(), "STABLE, EMPTY or DEAD", nullable=False),
-        column("group_epoch", pa.int32(), "group epoch; null = no record held, or DEAD"),
-        column("assignment_epoch", pa.int32(), "epoch of the target assignment; null = no record held, or DEAD"),
-        column("member_count", pa.int32(), "members", nullable=False),
-        column("members", MEMBERS, "members by id, with what they said when they joined", nullable=False),
-        column(
-            "initialized_partitions", pa.int32(), "share partitions that the group has initialized; null = not told"
-        ),
-        column("initializing_partitions", pa.int32(), "share partitions on the way there; null = not told"),
-        column("deleting_topics", pa.int32(), "topics whose share state is being deleted; null = not told"),
-        column("last_change_ms", pa.int64(), "timestamp of the group's newest record", nullable=False),
-        column("partition", pa.int32(), "partition of __consumer_offsets", nullable=False),
-        column("log_offset", pa.int64(), "offset of that record", nullable=False),
-        *COMPLETENESS,
-    ]
-)
 
 
 @dataclass(slots=True)

@@ -19,8 +19,8 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from measures.schemas import LAG
 from measures.topics import TopicPartition
-from state_model.columnar.schemas import COMPLETENESS, SHARE_PARTITION, column
 
 ACKNOWLEDGED, ARCHIVED = 2, 4
 NO_START = "start_offset_not_determined"
@@ -30,42 +30,6 @@ NO_END_THEN = "end_offset_of_the_moment_not_logged"
 END_IS_OLDER = "end_offset_older_than_the_state"
 Ints = npt.NDArray[np.int64]
 Mask = npt.NDArray[np.bool_]
-
-LAG = pa.schema(
-    [
-        *SHARE_PARTITION[:2],
-        column("topic", pa.string(), "name of the topic; null = unknown"),
-        SHARE_PARTITION[2],
-        column("start_offset", pa.int64(), "start offset (SPSO) as logged; -1 = not determined"),
-        column("leader_epoch", pa.int32(), "leader epoch of the state"),
-        column(
-            "first_incomplete_offset",
-            pa.int64(),
-            "first offset from the start offset on that no state batch holds as done; null = none below the end offset",
-        ),
-        column("end_offset", pa.int64(), "end offset of the user partition (high watermark); null = unknown"),
-        column("end_offset_source", pa.string(), "high_watermark, log_end, log_append_time or end_offsets_file"),
-        column(
-            "end_offset_inferred", pa.int64(), "end offset at the moment by the producers' timestamps; null = not asked"
-        ),
-        column("last_stable_offset", pa.int64(), "last stable offset; null = unknown"),
-        column("delivery_complete_count", pa.int32(), "delivery complete count (KIP-1226); -1 = not logged"),
-        column("lag", pa.int64(), "Kafka's: end - start - delivery complete count; null = unknown"),
-        column("lag_inferred", pa.int64(), "the same with end_offset_inferred"),
-        column("lag_stable", pa.int64(), "the same up to the last stable offset"),
-        column("lag_recounted", pa.int64(), "end - start - offsets that state batches hold as done"),
-        column("lag_naive", pa.int64(), "end - start"),
-        column("why", pa.string(), "what makes the figures differ; null = nothing does"),
-        column("unknown_reason", pa.string(), "why the lag is unknown; null when it is known"),
-        column(
-            "newest_batch_ms", pa.int64(), "largest timestamp in the user partition's headers from the start offset on"
-        ),
-        column("state_partition", pa.int32(), "partition of __share_group_state", nullable=False),
-        column("log_offset", pa.int64(), "offset there of the last record applied", nullable=False),
-        column("log_time_ms", pa.int64(), "log time of the last record applied", nullable=False),
-        *COMPLETENESS,
-    ]
-)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -16,30 +16,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from measures.lag import NO_COUNT, NO_END_THEN, NO_START
+from measures.schemas import LAG_OVER_TIME
 from measures.topics import TopicPartition, runs
 from state_model.columnar.keys import ORDER, number_keys
-from state_model.columnar.schemas import COMPLETENESS, SHARE_PARTITION, column
 
 Ints = npt.NDArray[np.int64]
-
-LAG_OVER_TIME = pa.schema(
-    [
-        *SHARE_PARTITION[:2],
-        column("topic", pa.string(), "name of the topic; null = unknown"),
-        SHARE_PARTITION[2],
-        column("at_ms", pa.int64(), "the moment", nullable=False),
-        column("start_offset", pa.int64(), "start offset (SPSO) as logged; -1 = not determined"),
-        column("leader_epoch", pa.int32(), "leader epoch of the state"),
-        column("delivery_complete_count", pa.int32(), "delivery complete count (KIP-1226); -1 = not logged"),
-        column("end_offset_inferred", pa.int64(), "end offset by the batches' timestamps; null = unknown"),
-        column("lag_inferred", pa.int64(), "end_offset_inferred - start - delivery complete count; null = unknown"),
-        column("unknown_reason", pa.string(), "why the lag is unknown; null when it is known"),
-        column("state_partition", pa.int32(), "partition of __share_group_state", nullable=False),
-        column("log_offset", pa.int64(), "offset there of the last record by the moment", nullable=False),
-        column("log_time_ms", pa.int64(), "log time of that record", nullable=False),
-        *COMPLETENESS,
-    ]
-)
 
 
 class Arrivals:

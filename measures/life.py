@@ -14,51 +14,11 @@ import pyarrow.compute as pc
 
 from measures.lives import DELETED, UNDETERMINED, Lives, lives_of, number_places
 from measures.redelivered import NEVER
+from measures.schemas import EVENTS, LIFE, SIDES
 from measures.steps import LAST_OFFSET, Ints
-from state_model.columnar.schemas import COMPLETENESS, LOG_POSITION, SHARE_PARTITION, column
 from state_model.share_records import DeliveryState
 
-EVENTS = (
-    "first_seen",
-    "created",
-    "recreated",
-    "reset",
-    "deleted",
-    "state_epoch_moved",
-    "leader_epoch_moved",
-    "start_offset_went_back",
-)
 FIRST_SEEN, CREATED, RECREATED, RESET, GONE, STATE_EPOCH, LEADER_EPOCH, WENT_BACK = range(len(EVENTS))
-SIDES = ("start_offset", "state_epoch", "leader_epoch", "snapshot_epoch")
-LIFE = pa.schema(
-    [
-        *LOG_POSITION,
-        column("log_time_ms", pa.int64(), "log_time_ms of the record", nullable=False),
-        *SHARE_PARTITION,
-        column("event", pa.string(), "; ".join(EVENTS), nullable=False),
-        *(
-            column(f"{name}_{side}", pa.int64(), f"{name.replace('_', ' ')} {side} the record; null = none")
-            for name in SIDES
-            for side in ("before", "after")
-        ),
-        column("life_log_offset", pa.int64(), "the life after the record; of deleted: the life that ended"),
-        column("skipped_first_offset", pa.int64(), "first offset that the new life left out; null = none"),
-        column("skipped_last_offset", pa.int64(), "last offset that the new life left out; null = none"),
-        column("replayed_first_offset", pa.int64(), "first offset that the new life begins again with; null = none"),
-        column("replayed_last_offset", pa.int64(), "last offset below the earlier start offset; null = none"),
-        column(
-            "settled_skipped",
-            pa.int64(),
-            "offsets among the skipped that had been acknowledged or archived before; null = nothing skipped",
-        ),
-        column(
-            "settled_dropped",
-            pa.int64(),
-            "acknowledged or archived offsets above both start offsets, whose outcome is forgotten; null = no reset",
-        ),
-        *COMPLETENESS,
-    ]
-)
 TERMINAL = (DeliveryState.ACKNOWLEDGED, DeliveryState.ARCHIVED)
 SPANS = ("skipped_first_offset", "skipped_last_offset", "replayed_first_offset", "replayed_last_offset")
 Event = tuple[int, int, int]

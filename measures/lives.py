@@ -19,7 +19,7 @@ PLACE = ["log_topic_id", "state_partition", *KEY]
 """Columns that say which share partition, in which state partition."""
 LIVE, RESET, DELETED = 0, 1, 2
 UNDETERMINED = -1
-BLIND = pa.array(["provisional", "incomplete"])
+BLIND = ("provisional", "incomplete")
 """States whose outcomes may be missing from the evidence."""
 
 
@@ -139,7 +139,7 @@ def _movements(
     was, now = held[:-1], held[1:]
     same = (life[1:] == life[:-1]) & (start[was] >= 0) & (start[now] >= 0)
     back = same & (start[now] < start[was])
-    unsure = pc.is_in(rows.column("completeness"), value_set=BLIND).to_numpy(zero_copy_only=False)
+    unsure = pc.is_in(rows.column("completeness"), value_set=pa.array(BLIND)).to_numpy(zero_copy_only=False)
     lost = _lost_between(rows, held, offset, losses)
     blind = same & (start[now] > start[was]) & (unsure[now] | lost)
     return {

@@ -22,36 +22,16 @@ import pyarrow.compute as pc
 
 from measures.headers import ABORTED, spans_of
 from measures.redelivered import rows_at
+from measures.schemas import POISON_RECORD
 from measures.settings import DELIVERY_COUNT_LIMIT, LOWEST_DELIVERY_COUNT_LIMIT, GroupSettings
 from state_model.columnar.keys import KEY, number_keys
 from state_model.columnar.ranges import MAX_OFFSET, paint
-from state_model.columnar.schemas import COMPLETENESS, SHARE_PARTITION, column
+from state_model.columnar.schemas import COMPLETENESS
 
 Ints = npt.NDArray[np.int64]
 AVAILABLE_STATE, ARCHIVING_STATE, ARCHIVED_STATE = 0, 3, 4
 REJECTED, DELIVERY_LIMIT, GAP, UNKNOWN = "rejected", "delivery_limit", "gap", "unknown"
 DEAD_LETTER, CONFIGURATION, HEADERS, INFERRED = "dead_letter", "configuration", "headers", "inferred"
-
-POISON_RECORD = pa.schema(
-    [
-        *SHARE_PARTITION,
-        column("state_partition", pa.int32(), "partition of __share_group_state", nullable=False),
-        column("life_log_offset", pa.int64(), "the life it belongs to: log offset of the creating or resetting record"),
-        column("offset", pa.int64(), "the record's offset; the first of a run of equal ones", nullable=False),
-        column("last_offset", pa.int64(), "the last offset of that run (inclusive)", nullable=False),
-        column("delivery_state", pa.int8(), "4 ARCHIVED, 3 ARCHIVING (its dead letter is due), 0 AVAILABLE"),
-        column("delivery_state_name", pa.string(), "name of the delivery state"),
-        column("delivery_count", pa.int16(), "delivery count", nullable=False),
-        column("cause", pa.string(), "rejected, delivery_limit, gap or unknown; null for a record near the limit"),
-        column("cause_source", pa.string(), "dead_letter (state ARCHIVING), configuration, headers or inferred"),
-        column("delivery_count_limit", pa.int64(), "share.delivery.count.limit of the group; null = not told"),
-        column("delivery_count_limit_source", pa.string(), "where the limit is from; null = not told"),
-        column("first_outcome_ms", pa.int64(), "log time of the first outcome logged for it in this life"),
-        column("last_outcome_ms", pa.int64(), "log time of the record that brought it into this state"),
-        column("log_offset", pa.int64(), "state log offset of that record", nullable=False),
-        *COMPLETENESS,
-    ]
-)
 
 # Columns of a piece of offsets.
 (FIRST, LAST, FINAL, EARLIEST, ENTERED, WAS_ARCHIVING, PRESENCE) = range(7)

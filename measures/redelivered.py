@@ -18,47 +18,12 @@ import pyarrow.compute as pc
 
 from measures.lives import DELETED, PLACE, Lives, lives_of, number_places
 from measures.painted import Painted
+from measures.schemas import REDELIVERED, REDELIVERIES
 from measures.steps import NOTHING, Cells, Ints, Ranges, numbered, together
-from state_model.columnar.schemas import COMPLETENESS, LOG_POSITION, SHARE_PARTITION, column
 from state_model.share_records import DeliveryState
 
 RETRY, AFTER_ACKNOWLEDGED, BY_RESET, BY_RECREATION, WENT_BACK = range(5)
-KINDS = ("retry", "delivered_after_acknowledged", "replayed_by_reset", "replayed_by_recreation", "start_went_back")
 NEVER = -1
-REDELIVERED = pa.schema(
-    [
-        *LOG_POSITION[:2],
-        *SHARE_PARTITION,
-        column("first_offset", pa.int64(), "first record offset of the range", nullable=False),
-        column("last_offset", pa.int64(), "last record offset of the range (inclusive)", nullable=False),
-        column("kind", pa.string(), "; ".join(KINDS), nullable=False),
-        column(
-            "times_acknowledged",
-            pa.int32(),
-            "how often it became ACKNOWLEDGED: in this life, or (replayed_...) in all lives up to this one",
-            nullable=False,
-        ),
-        column(
-            "max_delivery_count",
-            pa.int16(),
-            "largest delivery count: in this life, or (replayed_...) in all lives up to this one",
-            nullable=False,
-        ),
-        column("life_log_offset", pa.int64(), "the life of the later delivery", nullable=False),
-        column("earlier_life_log_offset", pa.int64(), "replayed_...: the life of the earlier delivery; else null"),
-        column("first_log_offset", pa.int64(), "proof: record with an outcome of the earlier delivery", nullable=False),
-        column(
-            "cause_log_offset",
-            pa.int64(),
-            "proof: record that made it deliverable again (reset, re-creation, start offset moved back); else null",
-        ),
-        column(
-            "last_log_offset", pa.int64(), "proof: record with the newest outcome of the later delivery", nullable=False
-        ),
-        column("last_ms", pa.int64(), "log_time_ms of that record", nullable=False),
-        *COMPLETENESS,
-    ]
-)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -209,7 +174,7 @@ def _table(rows: Rows, lives: Lives, places: pa.Table, history: pa.Table) -> pa.
     columns |= {
         "first_offset": pa.array(rows["first"]),
         "last_offset": pa.array(rows["last"]),
-        "kind": pa.array(KINDS, pa.string()).take(pa.array(rows["kind"])),
+        "kind": pa.array(REDELIVERIES, pa.string()).take(pa.array(rows["kind"])),
         "times_acknowledged": pa.array(rows["acknowledged"].astype(np.int32)),
         "max_delivery_count": pa.array(rows["count"].astype(np.int16)),
         "life_log_offset": pa.array(lives.key[rows["life"]]),

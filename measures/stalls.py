@@ -19,9 +19,9 @@ import pyarrow.compute as pc
 from measures import incomplete
 from measures.headers import LOG_APPEND_TIME, OFFSET_TIME
 from measures.incomplete import Intervals
+from measures.schemas import STALL
 from measures.settings import DELIVERY_COUNT_LIMIT, ISOLATION_LEVEL, MAX_RECORD_LOCKS, READ_COMMITTED, GroupSettings
 from measures.topics import TopicPartition
-from state_model.columnar.schemas import COMPLETENESS, SHARE_PARTITION, column
 
 Ints = npt.NDArray[np.int64]
 Flags = npt.NDArray[np.bool_]
@@ -34,35 +34,6 @@ ARCHIVING_STATE = 3
 MIN_DURATION_MS = 60_000
 FOREVER = 1 << 62
 """A moment after all others: what stands still then stands still unless something is written."""
-
-STALL = pa.schema(
-    [
-        column("since_ms", pa.int64(), "since when the record could be worked on and was the first incomplete one"),
-        column("since_clock", pa.string(), "state_log, log_append_time or create_time (a producer's clock)"),
-        column("until_ms", pa.int64(), "log time of the record that ended it; null = it stands still"),
-        column("duration_ms", pa.int64(), "until its end or the moment asked for; null = neither"),
-        column("kind", pa.string(), "dead_letter_pending, window_full, blocked_by_record, silent_with_backlog or idle"),
-        column("ended_by", pa.string(), "moved, reset or deleted; null = it stands still"),
-        *SHARE_PARTITION,
-        column("state_partition", pa.int32(), "partition of __share_group_state", nullable=False),
-        column("life_log_offset", pa.int64(), "the life it belongs to: log offset of the creating or resetting record"),
-        column("start_offset", pa.int64(), "logged start offset at its end; it trails the broker's", nullable=False),
-        column("first_incomplete_offset", pa.int64(), "first offset that is not done", nullable=False),
-        column("last_incomplete_offset", pa.int64(), "last offset of that range; null = nothing logged behind it"),
-        column("delivery_state", pa.int8(), "delivery state logged there; null = none was (held or never delivered)"),
-        column("delivery_count", pa.int16(), "delivery count logged there; null = none was"),
-        column("finished_behind", pa.int64(), "offsets behind it that are acknowledged or archived", nullable=False),
-        column("window_used", pa.int64(), "offsets from it to the highest one logged; a lower bound"),
-        column("window_limit", pa.int64(), "share.partition.max.record.locks of the group; null = not told"),
-        column("window_limit_source", pa.string(), "where the limit is from; null = not told"),
-        column("throttled_offsets_inferred", pa.int64(), "suspects, handed out slowly; null = no limit told"),
-        column("end_offset", pa.int64(), "end offset of the user partition at the cut; null = ended, or unknown"),
-        column("end_offset_source", pa.string(), "high_watermark, log_end, log_append_time or create_time (a guess)"),
-        column("last_state_write_ms", pa.int64(), "log time of the last write before its end, cold snapshots aside"),
-        column("log_offset", pa.int64(), "state log offset of the last record before its end", nullable=False),
-        *COMPLETENESS,
-    ]
-)  # fmt: skip
 
 
 def intervals(history: pa.Table, deliveries: pa.Table, no_records: pa.Table, settings: GroupSettings) -> Intervals:

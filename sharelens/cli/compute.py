@@ -18,6 +18,7 @@ from sharelens.cli.options import (
     refuse_bootstrap,
     stacked,
 )
+from sharelens.light import leave_pandas_out
 from sharelens.output import json_text, tell
 from sharelens.times import Rounding
 from state_model.errors import UsageError
@@ -55,6 +56,7 @@ def start(command: str, stages: tuple[str, ...], asked: dict[str, Any]) -> None:
     if "ingest" in stages and not asked["log_dir"] and asked.get("rebuild") is None:
         raise UsageError(f"{command}: give --log-dir DIR, a broker's log directory or a copy of one")
     conf = dict(map(_conf_pair, asked.pop("conf")))
+    leave_pandas_out()
     from jobs.settings import load_settings
 
     flags: dict[str, object] = {name: asked.pop(name) for name in FLAGS}

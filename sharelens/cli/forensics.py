@@ -73,15 +73,15 @@ def redelivered(
     --to bound the log time of the later delivery's newest outcome.
     """
     in_order("redelivered", from_ms, to_ms)
-    from measures.redelivered import KINDS
+    from measures.schemas import REDELIVERIES
     from sharelens.questions import opening, redelivered
     from sharelens.questions.evidence import Span
 
-    for unknown in sorted(set(kind) - set(KINDS)):
-        raise UsageError(f"redelivered: --kind: {unknown!r} is no kind; kinds: {', '.join(KINDS)}")
+    for unknown in sorted(set(kind) - set(REDELIVERIES)):
+        raise UsageError(f"redelivered: --kind: {unknown!r} is no kind; kinds: {', '.join(REDELIVERIES)}")
     span = Span(from_ms=from_ms, to_ms=to_ms)
     with opening.open_evidence(source) as evidence:
-        answered = redelivered.redelivered(evidence, wanted, cut, span, kinds=kind or KINDS)
+        answered = redelivered.redelivered(evidence, wanted, cut, span, kinds=kind or REDELIVERIES)
     answer(answered, shown, require_complete)
     if fail_on:
         fail_on_findings(answered, "ranges of record offsets were delivered more than once")
@@ -123,7 +123,7 @@ def account(
     not_in_evidence.
     """
     in_order("account", from_ms, to_ms)
-    from measures.account import CLASSES
+    from measures.schemas import CLASSES
     from sharelens.questions import accounting, opening
     from sharelens.questions.evidence import Span
 
@@ -168,7 +168,7 @@ def life(
     start_offset_went_back. A deletion of the group and one of the topic look alike in the state log.
     """
     in_order("life", from_ms, to_ms)
-    from measures.life import EVENTS
+    from measures.schemas import EVENTS
     from sharelens.questions import life, opening
     from sharelens.questions.evidence import Span
 

@@ -7,6 +7,7 @@ import pyarrow.compute as pc
 
 from measures import account as measure
 from measures.lives import PLACE
+from measures.schemas import CLASSES
 from measures.topic_log import TopicLog, TopicLogs, limits
 from measures.topics import TopicPartition
 from sharelens.asked import CutAsked
@@ -162,7 +163,7 @@ def _counted(
 
 def _totals(rows: pa.Table, logs: Mapping[TopicPartition, TopicLog]) -> str:
     sizes = pc.add(pc.subtract(rows.column("last_offset"), rows.column("first_offset")), 1)
-    counts = {name: pc.sum(sizes.filter(pc.equal(rows.column("class"), name))).as_py() or 0 for name in measure.CLASSES}
+    counts = {name: pc.sum(sizes.filter(pc.equal(rows.column("class"), name))).as_py() or 0 for name in CLASSES}
     appended = sum(
         logs[(row["topic_id"], row["partition"])].end - logs[(row["topic_id"], row["partition"])].first
         for row in rows.group_by(PLACE).aggregate([]).select(["topic_id", "partition"]).to_pylist()

@@ -13,6 +13,7 @@ from state_model.columnar.values import Loss
 
 KEY = ["group_id", "topic_id", "partition"]
 KEY_ORDER = [(name, "ascending") for name in KEY]
+GROUP_ORDER = [("partition", "ascending"), ("log_offset", "ascending")]
 LOG_ORDER = [("state_partition", "ascending"), ("log_offset", "ascending")]
 DELIVERY_ORDER = [
     ("state_partition", "ascending"),

@@ -18,8 +18,18 @@ from lake.tables import GROUP_RECORD
 from lake.undecodable import DECODED_FROM, undecodable
 from measures.topics import TopicPartition
 from sharelens.output import name_cell
-from sharelens.questions import assembly, losses, topic_evidence
-from sharelens.questions.evidence import LOG_ORDER, ClockStep, Cut, Keys, Span, StatePartitionCover, all_of, kept
+from sharelens.questions import assembly, losses
+from sharelens.questions.evidence import (
+    GROUP_ORDER,
+    LOG_ORDER,
+    ClockStep,
+    Cut,
+    Keys,
+    Span,
+    StatePartitionCover,
+    all_of,
+    kept,
+)
 from state_model.columnar import schemas
 from state_model.columnar.values import Loss
 from state_model.errors import UsageError
@@ -154,7 +164,7 @@ class LakeEvidence:
     def group_records(self, groups: frozenset[str] | None = None) -> pa.Table:
         """Rows of silver.group_record."""
         found = self._scan("silver.group_record", GROUP_RECORD.names, Keys(groups=groups).expression())
-        return found.sort_by(topic_evidence.GROUP_ORDER).cast(GROUP_RECORD)
+        return found.sort_by(GROUP_ORDER).cast(GROUP_RECORD)
 
     def cover(self) -> Sequence[StatePartitionCover]:
         """The published range of each state partition, with its gaps and what was quarantined."""

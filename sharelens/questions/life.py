@@ -6,6 +6,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from measures import life as measure
+from measures.schemas import EVENTS
 from sharelens.asked import CutAsked
 from sharelens.filters import Wanted
 from sharelens.output import Answer, Column, Row, known, name_column, number_column, time_column
@@ -15,14 +16,14 @@ from sharelens.questions.state import completeness_cell, topic_cell
 
 
 def life(
-    evidence: Evidence, wanted: Wanted, asked: CutAsked, span: Span, *, events: Collection[str] = measure.EVENTS
+    evidence: Evidence, wanted: Wanted, asked: CutAsked, span: Span, *, events: Collection[str] = EVENTS
 ) -> Answer:
     """The answer to `sharelens life`; `span` bounds the log time of the events."""
     told = histories(evidence, wanted, asked)
     found = kept(measure.life(told.history, told.deliveries), span.expression())
     found = found.filter(pc.is_in(found.column("event"), value_set=pa.array(sorted(events), pa.string())))
     counts = {row["values"]: row["counts"] for row in pc.value_counts(found.column("event")).to_pylist()}
-    summary = ", ".join(f"{event} {counts[event]}" for event in measure.EVENTS if event in counts) or "none"
+    summary = ", ".join(f"{event} {counts[event]}" for event in EVENTS if event in counts) or "none"
     return answer(
         evidence,
         found,

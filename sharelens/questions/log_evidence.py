@@ -17,7 +17,18 @@ from measures.topics import TopicPartition
 from sharelens.asked import Source
 from sharelens.output import name_cell
 from sharelens.questions import assembly, topic_evidence
-from sharelens.questions.evidence import KEY, LOG_ORDER, ClockStep, Cut, Keys, Span, StatePartitionCover, all_of, kept
+from sharelens.questions.evidence import (
+    GROUP_ORDER,
+    KEY,
+    LOG_ORDER,
+    ClockStep,
+    Cut,
+    Keys,
+    Span,
+    StatePartitionCover,
+    all_of,
+    kept,
+)
 from sharelens.questions.group_names import OFFSETS_TOPIC, read_group_names, read_group_records
 from sharelens.questions.state_log import STATE_TOPIC, StateLog, partitions_of_key, size_bytes
 from sharelens.topic_names import read_topic_names
@@ -167,7 +178,7 @@ class LogEvidence:
         condition = Keys(groups=groups).expression()
         uncommitted = self.source.include_uncommitted
         tables = [kept(rows, condition) for part in partitions for rows in read_group_records(part, uncommitted)]
-        return pa.concat_tables([GROUP_RECORD.empty_table(), *tables]).sort_by(topic_evidence.GROUP_ORDER)
+        return pa.concat_tables([GROUP_RECORD.empty_table(), *tables]).sort_by(GROUP_ORDER)
 
     def _replayed(self, keys: Keys) -> list[Replayed]:
         """The whole replay of the wanted share partitions; the last one is remembered."""

@@ -6,6 +6,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from measures import redelivered as measure
+from measures.schemas import REDELIVERIES
 from sharelens.asked import CutAsked
 from sharelens.filters import Wanted
 from sharelens.output import Answer, Column, name_column, number_column, time_column
@@ -17,7 +18,7 @@ UNSEEN = "not in the log: deliveries without an outcome yet, who had the record,
 
 
 def redelivered(
-    evidence: Evidence, wanted: Wanted, asked: CutAsked, span: Span, *, kinds: Collection[str] = measure.KINDS
+    evidence: Evidence, wanted: Wanted, asked: CutAsked, span: Span, *, kinds: Collection[str] = REDELIVERIES
 ) -> Answer:
     """The answer to `sharelens redelivered`; `span` bounds the log time of the later delivery's outcome."""
     asked_of = histories(evidence, wanted, asked)
@@ -27,7 +28,7 @@ def redelivered(
     found = found.filter(pc.is_in(found.column("kind"), value_set=pa.array(sorted(kinds), pa.string())))
     sizes = pc.add(pc.subtract(found.column("last_offset"), found.column("first_offset")), 1)
     told = ", ".join(
-        f"{kind} {pc.sum(sizes.filter(pc.equal(found.column('kind'), kind))).as_py() or 0}" for kind in measure.KINDS
+        f"{kind} {pc.sum(sizes.filter(pc.equal(found.column('kind'), kind))).as_py() or 0}" for kind in REDELIVERIES
     )
     return answer(
         evidence,

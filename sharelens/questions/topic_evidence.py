@@ -10,8 +10,6 @@ from kafka_log.union import LogPartition
 from lake.user_topics import ROWS_AT_ONCE, extent
 from measures.topics import TOPIC_EXTENT
 
-GROUP_ORDER = [("partition", "ascending"), ("log_offset", "ascending")]
-
 
 def batches(partition: LogPartition, begin: int, include_uncommitted: bool) -> Iterator[pa.Table]:
     """TOPIC_BATCH rows of a partition that reach `begin` or lie above, up to where it can be read."""

@@ -11,7 +11,7 @@ from state_model.columnar.schemas import STATE_BATCH, UNKNOWN_TAG
 from state_model.errors import EncodeError
 
 KEY_AND_VALUE = pa.schema([pa.field("key", pa.binary(), nullable=False), pa.field("value", pa.binary(), nullable=True)])
-RECORD_TYPES = pa.array(["snapshot", "update", "tombstone"])
+RECORD_TYPES = ("snapshot", "update", "tombstone")
 INTS = ("snapshot_epoch", "state_epoch", "leader_epoch", "delivery_complete_count", "partition")
 LONGS = ("start_offset", "create_timestamp_ms", "write_timestamp_ms")
 SNAPSHOTS_ONLY = frozenset({"state_epoch", "create_timestamp_ms", "write_timestamp_ms"})
@@ -45,7 +45,7 @@ def encode_share_records(records: pa.RecordBatch) -> pa.RecordBatch:
 def _kinds(records: pa.RecordBatch) -> npt.NDArray[np.int8]:
     names = records.column("record_type")
     found: npt.NDArray[np.int8] = (
-        pc.fill_null(pc.index_in(names, RECORD_TYPES), -1).to_numpy(zero_copy_only=False).astype(np.int8)
+        pc.fill_null(pc.index_in(names, pa.array(RECORD_TYPES)), -1).to_numpy(zero_copy_only=False).astype(np.int8)
     )
     if (found < 0).any():
         row = int(np.flatnonzero(found < 0)[0])

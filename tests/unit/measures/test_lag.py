@@ -6,6 +6,7 @@ import pyarrow as pa
 import pytest
 
 from measures import lag as measure
+from measures.schemas import LAG
 from measures.topics import TOPIC_END
 from state_model.columnar.schemas import SHARE_PARTITION_STATE
 
@@ -57,7 +58,7 @@ def end(offset: int | None, *, stable: int | None = None, inferred: int | None =
 def measured(states: list[Row], ends: list[Row], *, end_of_now: bool = True) -> list[Row]:
     rows = pa.Table.from_pylist(states, schema=SHARE_PARTITION_STATE)
     told = measure.lag(rows, pa.Table.from_pylist(ends, schema=TOPIC_END), {TOPIC: "orders"}, end_of_now=end_of_now)
-    assert told.schema.equals(measure.LAG)
+    assert told.schema.equals(LAG)
     return list(told.to_pylist())
 
 

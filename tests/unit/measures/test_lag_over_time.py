@@ -5,7 +5,8 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from measures.lag_over_time import LAG_OVER_TIME, Arrivals, lag_over_time
+from measures.lag_over_time import Arrivals, lag_over_time
+from measures.schemas import LAG_OVER_TIME
 from state_model.columnar.replay import replay_records
 from state_model.columnar.schemas import SHARE_RECORD
 from tests.state_logs import ORDERS_ID, STATE_TOPIC_ID, snapshot, tombstone, update

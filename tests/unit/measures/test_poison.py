@@ -4,6 +4,7 @@ import pyarrow as pa
 
 from measures import poison as measure
 from measures.headers import NoRecords
+from measures.schemas import POISON_RECORD
 from measures.settings import DELIVERY_COUNT_LIMIT, GroupSettings, Setting
 from state_model.columnar.replay import open_ranges, replay_records
 from state_model.uuids import ZERO_UUID
@@ -20,7 +21,7 @@ def given_up(text, topic=RECORDS, settings=LIMIT_3, **more):
     found = NoRecords()
     found.take(headers(topic, topic_id=ZERO_UUID))
     rows = measure.poison(done.history, deliveries, found.ranges(), found.held(), settings, **more)
-    assert rows.schema.equals(measure.POISON_RECORD)
+    assert rows.schema.equals(POISON_RECORD)
     return rows.to_pylist()
 
 

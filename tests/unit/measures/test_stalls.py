@@ -5,6 +5,7 @@ import pytest
 
 from measures import stalls as measure
 from measures.headers import NoRecords, OffsetTimes
+from measures.schemas import STALL
 from measures.settings import DELIVERY_COUNT_LIMIT, MAX_RECORD_LOCKS, GroupSettings, Setting
 from state_model.columnar.replay import open_ranges, replay_records
 from state_model.uuids import ZERO_UUID
@@ -24,7 +25,7 @@ def stalled(text, topic, *, now, end=None, settings=None, least=20):
     times.take(headers(topic, topic_id=ZERO_UUID))
     ends = {} if end is None else {(ZERO_UUID, 0): (end, "high_watermark")}
     rows = measure.stalls(found, times.table(), ends, settings, now_ms=now, min_duration_ms=least)
-    assert rows.schema.equals(measure.STALL)
+    assert rows.schema.equals(STALL)
     return rows.to_pylist()
 
 

@@ -1,0 +1,33 @@
+"""What a short command leaves out."""
+
+import subprocess
+import sys
+
+import pytest
+
+
+def imported_by(*statements: str, heavy: tuple[str, ...]) -> list[str]:
+    """Those of the heavy modules that a fresh interpreter has imported after the statements."""
+    code = "\n".join(["import sys", *statements, f"print(*(name for name in {heavy!r} if name in sys.modules))"])
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    return done.stdout.split()
+
+
+def test_questions_to_a_lake_start_without_kernels_pandas_and_spark() -> None:
+    heavy = ("numba", "pandas", "pyspark")
+    assert imported_by("import sharelens.questions.lake_evidence", heavy=heavy) == []
+
+
+def test_questions_to_a_log_directory_start_without_pandas_and_spark() -> None:
+    assert imported_by("import sharelens.questions.log_evidence", heavy=("pandas", "pyspark", "deltalake")) == []
+
+
+@pytest.mark.slow
+def test_pandas_is_there_for_whoever_asks_for_it_later() -> None:
+    asks = (
+        "from sharelens.light import leave_pandas_out",
+        "leave_pandas_out()",
+        "import pandas, pyarrow as pa",
+        "assert pa.array(pandas.Series([1])).to_pylist() == pa.table({'a': [1]}).to_pandas()['a'].tolist()",
+    )
+    assert imported_by(*asks, heavy=("pandas",)) == ["pandas"]
