@@ -12,6 +12,7 @@ from typing import Final
 
 import yaml
 
+from jobs.dag_settings import DagSettings, dag_settings
 from state_model.errors import UsageError
 
 PREFIX: Final = "SHARELENS_"
@@ -36,6 +37,7 @@ class Settings:
     in_process_bytes: int
     spark_conf: tuple[tuple[str, str], ...]
     """Spark's own settings as sorted pairs: a tuple, so that settings stay hashable."""
+    dags: DagSettings
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,11 +74,12 @@ def load_settings(
         Layer(place="flags", values={name: value for name, value in (flags or {}).items() if value is not None}),
     ]
     _refuse_unknown(layers)
-    readers = {name: reader for name, reader in _READERS.items() if name != "spark_conf"}
+    readers = {name: reader for name, reader in _READERS.items() if name not in MERGED}
     values = {name: _one_value(name, reader, layers) for name, reader in readers.items()}
     return Settings(
         environment=named or DEFAULT_ENVIRONMENT,
-        spark_conf=_merged_spark_conf(layers),
+        spark_conf=tuple(sorted((key, str(value)) for key, value in _merged("spark_conf", layers).items())),
+        dags=_dags(layers),
         **values,  # type: ignore[arg-type]  # each reader returns the type of its field; a test pins that
     )
 
@@ -143,14 +146,22 @@ def _one_value(name: str, reader: Callable[[object], object], layers: list[Layer
         raise SettingsError(f"setting {name} in {found[-1].place}: {error}; {_trace(name, layers)}") from None
 
 
-def _merged_spark_conf(layers: list[Layer]) -> tuple[tuple[str, str], ...]:
-    merged: dict[str, str] = {}
+def _merged(name: str, layers: list[Layer]) -> dict[str, object]:
+    """A setting that is a mapping: the layers' values together, the later key over the earlier."""
+    merged: dict[str, object] = {}
     for layer in layers:
         try:
-            merged.update(_spark_conf(layer.values.get("spark_conf", {})))
+            merged.update(_READERS[name](layer.values.get(name, {})))  # type: ignore[call-overload]
         except ValueError as error:
-            raise SettingsError(f"setting spark_conf in {layer.place}: {error}") from None
-    return tuple(sorted(merged.items()))
+            raise SettingsError(f"setting {name} in {layer.place}: {error}") from None
+    return merged
+
+
+def _dags(layers: list[Layer]) -> DagSettings:
+    try:
+        return dag_settings(_merged("dags", layers))
+    except ValueError as error:
+        raise SettingsError(f"setting {error}; {_trace('dags', layers)}") from None
 
 
 def _trace(name: str, layers: list[Layer]) -> str:
@@ -210,18 +221,23 @@ def _byte_count_or_none(value: object) -> int:
     return int(value)
 
 
-def _spark_conf(value: object) -> dict[str, str]:
+def _mapping(value: object) -> dict[str, object]:
     if isinstance(value, str):
         try:
             value = json.loads(value)
         except json.JSONDecodeError as error:
             raise ValueError(f"{value!r} is not a JSON object: {error}") from None
     if not isinstance(value, Mapping):
-        raise ValueError(f"{value!r} does not map Spark's settings to values")
-    wrong = [key for key in value if not isinstance(key, str) or not key.startswith("spark.")]
+        raise ValueError(f"{value!r} does not map settings to values")
+    return dict(value)
+
+
+def _spark_conf(value: object) -> dict[str, str]:
+    settings = _mapping(value)
+    wrong = [key for key in settings if not str(key).startswith("spark.")]
     if wrong:
         raise ValueError(f"{wrong[0]!r} is no setting of Spark: they begin with spark.")
-    return {key: _spark_value(key, item) for key, item in value.items()}
+    return {key: _spark_value(key, item) for key, item in settings.items()}
 
 
 def _spark_value(key: str, value: object) -> str:
@@ -240,5 +256,8 @@ _READERS: Final[dict[str, Callable[[object], object]]] = {
     "split_bytes": _byte_count,
     "in_process_bytes": _byte_count_or_none,
     "spark_conf": _spark_conf,
+    "dags": _mapping,
 }
+MERGED: Final = ("spark_conf", "dags")
+"""Settings that are mappings, merged key by key."""
 assert set(_READERS) == {field.name for field in fields(Settings)} - {"environment"}

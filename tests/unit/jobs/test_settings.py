@@ -19,12 +19,14 @@ spark_conf:
   spark.a: 1
   spark.b: base
 """
+DAGS = (Path(__file__).parents[3] / "conf" / "base" / "dags.yaml").read_text()
 
 
 @pytest.fixture
 def conf(tmp_path):
     (tmp_path / "base").mkdir()
     (tmp_path / "base" / "jobs.yaml").write_text(BASE)
+    (tmp_path / "base" / "dags.yaml").write_text(DAGS)
     return tmp_path
 
 
@@ -85,7 +87,7 @@ def test_default_environment_need_not_exist(conf):
         ("OFFLINE", "perhaps", "neither true nor false"),
         ("MASTER", "", "not a text"),
         ("SPARK_CONF", "{", "not a JSON object"),
-        ("SPARK_CONF", "[1]", "does not map"),
+        ("SPARK_CONF", "[1]", "does not map settings"),
         ("SPARK_CONF", '{"executor.memory": "1g"}', "begin with spark."),
         ("SPARK_CONF", '{"spark.x": [1]}', "not a text, number or truth value"),
     ],
@@ -143,3 +145,34 @@ def test_missing_configuration_says_where_it_was_looked_for(tmp_path):
 
 def test_logging_setup_is_found_beside_the_settings():
     assert "rootLogger" in conf_file("log4j2.properties", {}).read_text()
+
+
+def test_dag_settings_are_merged_key_by_key(conf):
+    (conf / "prod").mkdir()
+    (conf / "prod" / "dags.yaml").write_text("dags: {lake: /prod/lake, log_dirs: [/a, 's3://b/c']}\n")
+    dags = load(conf, "prod", SHARELENS_DAGS='{"command": "python -m sharelens", "metrics_file": null}').dags
+    assert (dags.lake, dags.log_dirs) == ("/prod/lake", ("/a", "s3://b/c"))
+    assert (dags.command, dags.metrics_file) == (("python", "-m", "sharelens"), None)
+    assert dags.start.isoformat() == "2026-01-01T00:00:00+00:00"
+
+
+@pytest.mark.parametrize(
+    ("value", "said"),
+    [
+        ('{"lake": "here"}', "dags.lake: 'here' is not an absolute path"),
+        ('{"log_dirs": []}', "dags.log_dirs: [] is not a list of texts"),
+        ('{"start": "2026-01-01T00:00:00"}', "is not a moment with a zone"),
+        ('{"start": "yesterday"}', "dags.start"),
+        ('{"retries": -1}', "dags.retries: -1 is not a number from 0 on"),
+        ('{"timeout_s": 0}', "above 0"),
+        ('{"catchup": "maybe"}', "neither true nor false"),
+        ('{"colour": "red"}', "dags has no 'colour'; there are command, lake"),
+        ("[]", "does not map settings to values"),
+    ],
+)
+def test_wrong_dag_setting_is_refused_in_one_line(conf, value, said):
+    with pytest.raises(SettingsError) as caught:
+        load(conf, SHARELENS_DAGS=value)
+    assert said in str(caught.value)
+    assert "environment variables" in str(caught.value)
+    assert "\n" not in str(caught.value)
