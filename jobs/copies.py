@@ -7,22 +7,25 @@ log truncation after an unclean or a fenced leader). With equal leader epochs tw
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from jobs.intervals import Interval
-from jobs.plan import LOG_RECORD, Divergence, Extent
+from jobs.plan import LOG_RECORD, RECORD_TOPICS, Divergence, Extent
 from jobs.quarantine import KEPT_BYTES
 from kafka_log import reader
+from kafka_log.dead_letters import letters_of, without_digests
 from kafka_log.errors import CopyConflictError
 from kafka_log.layout import PartitionDirectory
 from kafka_log.schemas import PROBLEM
 from kafka_log.union import LogPartition
 from lake import scan
 
-COMPARED = ["offset", "leader_epoch", "timestamp_ms", "key", "value"]
+COMPARED = ["timestamp_ms", "key", "value"]
+COMPARED_LETTERS = ["timestamp_ms", "key_sha256", "value_sha256"]
 
 
 def divergence(
@@ -34,10 +37,12 @@ def divergence(
         CopyConflictError: different bytes under one leader epoch.
     """
     alone = replace(partition, copies=(copy,), committed_end=None)
+    internal = partition.topic in RECORD_TOPICS
     for first, end in overlaps:
         for split in reader.splits(alone, first, end, 1 << 62):
             for chunk in reader.read_split(split, include_uncommitted=True):
-                found = _first_difference(lake, cluster_id, partition, chunk.records)
+                rows = without_digests(chunk.records) if internal else letters_of(chunk.records, keep_values=False)
+                found = _first_difference(lake, cluster_id, partition, rows)
                 if found is not None:
                     return _judged(partition, copy, *found)
     return None
@@ -50,6 +55,7 @@ def _first_difference(
     if theirs.num_rows == 0:
         return None
     offsets = theirs.column("offset")
+    compared = COMPARED if partition.topic in RECORD_TOPICS else COMPARED_LETTERS
     mine = (
         (pc.field("cluster_id") == cluster_id)
         & (pc.field("topic_id") == partition.topic_id)
@@ -57,7 +63,8 @@ def _first_difference(
         & (pc.field("offset") >= offsets[0].as_py())
         & (pc.field("offset") <= offsets[-1].as_py())
     )
-    ours = scan.dataset_at(lake, LOG_RECORD).to_table(columns=COMPARED, filter=mine).sort_by("offset")
+    ours = scan.dataset_at(lake, LOG_RECORD).to_table(columns=["offset", "leader_epoch", *compared], filter=mine)
+    ours = ours.sort_by("offset")
     place = np.searchsorted(ours.column("offset").to_numpy(), offsets.to_numpy())
     place = np.minimum(place, max(0, ours.num_rows - 1))
     if ours.num_rows == 0:
@@ -65,7 +72,7 @@ def _first_difference(
     ours = ours.take(pa.array(place))
     both = pc.equal(ours.column("offset"), offsets)
     same = pa.chunked_array([np.ones(theirs.num_rows, bool)])
-    for name in ("timestamp_ms", "key", "value"):
+    for name in compared:
         left, right = ours.column(name), pa.chunked_array([theirs.column(name)])
         equal = pc.fill_null(pc.equal(left, right), False)
         same = pc.and_(same, pc.or_(equal, pc.and_(pc.is_null(left), pc.is_null(right))))
@@ -124,7 +131,15 @@ def superseded_problems(lake: Path, cluster_id: str, extents: Sequence[Extent]) 
                 "last_offset": row["offset"],
                 "reason": "superseded",
                 "detail": f"a copy with a higher leader epoch than {row['leader_epoch']} holds another record",
-                "bytes": ((row["key"] or b"") + (row["value"] or b""))[:KEPT_BYTES],
+                "bytes": _kept_bytes(row),
             }
             tables.append(pa.Table.from_pylist([problem], schema=PROBLEM))
     return pa.concat_tables(tables)
+
+
+def _kept_bytes(row: dict[str, Any]) -> bytes:
+    """The bytes of a record that was set aside; of a dead letter none, whatever else the lake keeps of it."""
+    if row["topic"] not in RECORD_TOPICS:
+        return b""
+    kept: bytes = ((row["key"] or b"") + (row["value"] or b""))[:KEPT_BYTES]
+    return kept

@@ -1,4 +1,4 @@
-"""Decode: bronze.log_record -> silver.share_record and silver.group_record, and the small tables that follow."""
+"""Decode: bronze.log_record -> silver.share_record, group_record and dlq_record, and the small tables that follow."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -16,10 +16,11 @@ from jobs.executors import Engine
 from jobs.groups import decode_groups
 from jobs.merged import LEAST, merged
 from jobs.names import NAMES
-from jobs.plan import DAWN, OFFSETS_TOPIC, STATE_TOPIC
+from jobs.plan import DAWN, RECORD_TOPICS, STATE_TOPIC
 from jobs.progress import Progress
 from jobs.quarantine import KEPT_BYTES, QUARANTINE, new_problems
 from jobs.topic_starts import STARTS, named_starts
+from kafka_log.dead_letters import LETTER, typed_letters
 from kafka_log.schemas import LOG_RECORD, PROBLEM
 from lake.delta import DataFile
 from lake.parquet import ParquetSink, write_rows
@@ -29,7 +30,7 @@ from lake.undecodable import DECODED_FROM
 from state_model.columnar.clock import clock_steps
 from state_model.columnar.decode import decode_share_records
 
-SHARE_RECORD, GROUP = "silver.share_record", "silver.group_record"
+SHARE_RECORD, GROUP, LETTERS = "silver.share_record", "silver.group_record", "silver.dlq_record"
 CLOCK_STEPS = "silver.clock_step"
 
 
@@ -78,8 +79,12 @@ def decode_task(task: Task) -> Outcome:
     with (
         ParquetSink(task.lake, TABLES[SHARE_RECORD], constants=constants) as shares,
         ParquetSink(task.lake, TABLES[GROUP], constants=constants) as groups,
+        ParquetSink(task.lake, TABLES[LETTERS], constants=constants) as letters,
     ):
         for unit in task.units:
+            if unit.topic not in RECORD_TOPICS:
+                letters.write(typed_letters(read_unit(unit.slices, LETTER)), cluster_id=unit.cluster_id)
+                continue
             rows = read_unit(unit.slices, LOG_RECORD)
             if unit.topic == STATE_TOPIC:
                 found = _decode_shares(rows, unit, shares)
@@ -92,9 +97,14 @@ def decode_task(task: Task) -> Outcome:
             for table, few in found.items():
                 small[table].append(books.of_cluster(few, unit.cluster_id))
     return Outcome(
-        files={SHARE_RECORD: tuple(shares.files), GROUP: tuple(groups.files)},
+        files={SHARE_RECORD: tuple(shares.files), GROUP: tuple(groups.files), LETTERS: tuple(letters.files)},
         rows={table: pa.concat_tables(tables) for table, tables in small.items()},
-        counts={**counts, SHARE_RECORD: shares.record_count, GROUP: groups.record_count},
+        counts={
+            **counts,
+            SHARE_RECORD: shares.record_count,
+            GROUP: groups.record_count,
+            LETTERS: letters.record_count,
+        },
     )
 
 
@@ -160,9 +170,7 @@ def changed(lake: Path, after: int, contents: Sequence[str]) -> dict[PartitionKe
 def run_decode(engine: Engine, lake: Path, run: int, progress: Progress) -> dict[str, int]:
     """Decodes what was taken since the last decode; rows by table and group record type."""
     before = books.done(lake, "decode")
-    partitions = {
-        k: r for k, r in changed(lake, before, ["log_record"]).items() if r["topic"] in (STATE_TOPIC, OFFSETS_TOPIC)
-    }
+    partitions = changed(lake, before, ["log_record"])
     late = {key for key, row in partitions.items() if row["rebuild"]}
     fresh = slices(lake, DECODED_FROM, BRONZE, runs=(before + 1, run), only=set(partitions) - late)
     whole = slices(lake, DECODED_FROM, BRONZE, runs=(0, run), only=late) if late else {}
@@ -194,7 +202,8 @@ def _commit(lake: Path, run: int, outcomes: Sequence[Outcome], late: set[Partiti
     fresh = {QUARANTINE: new_problems(lake, small[QUARANTINE]), CLOCK_STEPS: small[CLOCK_STEPS]}
     place = ("log_topic_id", "state_partition")
     replaced = {CLOCK_STEPS: place, STARTS: place, GROUP: ("log_topic_id", "partition"), SHARE_RECORD: place}
-    for name in (QUARANTINE, NAMES, CLOCK_STEPS, STARTS, GROUP, SHARE_RECORD):
+    replaced[LETTERS] = ("dlq_topic_id", "dlq_partition")
+    for name in (QUARANTINE, NAMES, CLOCK_STEPS, STARTS, GROUP, LETTERS, SHARE_RECORD):
         if books.is_committed(lake, name, "decode", run):
             continue
         drop = books.of_partitions(late, *replaced[name]) if name in replaced else None

@@ -19,10 +19,11 @@ from jobs.copies import set_aside, superseded_problems
 from jobs.errors import JobError
 from jobs.executors import Engine
 from jobs.intervals import Interval, difference, union
-from jobs.plan import LOG_RECORD, STATE_TOPIC, TOPIC_BATCH, Extent, weight
+from jobs.plan import LOG_RECORD, RECORD_TOPICS, STATE_TOPIC, TOPIC_BATCH, Extent, weight
 from jobs.progress import Progress
 from jobs.quarantine import QUARANTINE, new_problems
 from kafka_log import reader
+from kafka_log.dead_letters import letters_of, without_digests
 from kafka_log.schemas import PROBLEM
 from lake.delta import DataFile
 from lake.parquet import ParquetSink, write_rows
@@ -59,6 +60,7 @@ class Task:
     run: int
     pieces: tuple[Piece, ...]
     include_uncommitted: bool
+    keep_dlq_values: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -98,8 +100,13 @@ def read_task(task: Task) -> Outcome:
 
 
 def _record_chunks(piece: Piece, task: Task) -> Iterator[tuple[pa.RecordBatch, pa.RecordBatch]]:
+    """The records of an internal topic, or the dead letters of any other."""
+    internal = piece.work.partition.topic in RECORD_TOPICS
     for chunk in reader.read_split(piece.work, include_uncommitted=task.include_uncommitted):
-        yield chunk.records, chunk.problems
+        rows = (
+            without_digests(chunk.records) if internal else letters_of(chunk.records, keep_values=task.keep_dlq_values)
+        )
+        yield rows, chunk.problems
 
 
 def _header_chunks(piece: Piece) -> Iterator[tuple[pa.RecordBatch, pa.RecordBatch]]:
@@ -147,18 +154,20 @@ def _take(
 
 
 def _weigh(rows: pa.RecordBatch, digest: Any) -> int:
-    """Bytes of keys and values, or of the batches; the same goes into the digest."""
+    """Bytes of keys and values, or of the batches; the same goes into the digest, of a dead letter its digests."""
     if "size_bytes" in rows.schema.names:
         for name in ("base_offset", "size_bytes", "max_timestamp_ms"):
             digest.update(np.ascontiguousarray(rows.column(name).to_numpy()))
         return int(pc.sum(rows.column("size_bytes")).as_py())
     digest.update(np.ascontiguousarray(rows.column("offset").to_numpy()))
+    internal = rows.column("topic")[0].as_py() in RECORD_TOPICS
     size = 0
     for name in ("key", "value"):
-        column = rows.column(name)
+        column = rows.column(name) if internal else rows.column(f"{name}_sha256").cast(pa.binary())
+        size += int(pc.sum(rows.column(f"{name}_size_bytes")).as_py() or 0)
         lengths = pc.fill_null(pc.binary_length(column), -1).to_numpy()
         digest.update(np.ascontiguousarray(lengths))
-        size += int(lengths[lengths > 0].sum())
+        size += int(lengths[lengths > 0].sum()) if internal else 0
         digest.update(
             pc.binary_join(pa.ListArray.from_arrays([0, len(column)], pc.fill_null(column, b"")), b"")[0].as_buffer()
         )
@@ -217,6 +226,7 @@ def read_extents(
     cluster_id: str,
     run: int,
     include_uncommitted: bool,
+    keep_dlq_values: bool,
     split_bytes: int,
     progress: Progress,
 ) -> list[Outcome]:
@@ -230,6 +240,7 @@ def read_extents(
             run=run,
             pieces=tuple(together),
             include_uncommitted=include_uncommitted,
+            keep_dlq_values=keep_dlq_values,
         )
         for together in executors.binned(pieces)
     ]

@@ -3,6 +3,8 @@
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from kafka_log.dead_letters import DeadLetterTopics
+
 STAGES = ("ingest", "decode", "replay", "measure", "publish")
 
 
@@ -13,7 +15,8 @@ class RunOptions:
     `until_ms`: only records whose log time lies below it; `rebuild`: "decode", "replay" or "measure" starts over from
     bronze, silver or the histories; `topic_names`: names by topic id for topics that left no directory; `stages`: which
     stages to run, a subset of STAGES in order; `in_process_bytes`: how much a stage may read and still run in this
-    process, without a JVM (0: always on Spark).
+    process, without a JVM (0: always on Spark); `dead_letter_topics`: where dead letters are looked for;
+    `keep_dlq_values`: their keys and values are kept, too.
     """
 
     lake: Path
@@ -30,3 +33,5 @@ class RunOptions:
     split_bytes: int = 32 << 20
     update_limit: int = 500
     in_process_bytes: int = 0
+    dead_letter_topics: DeadLetterTopics = field(default_factory=DeadLetterTopics)
+    keep_dlq_values: bool = False

@@ -164,8 +164,11 @@ def plan_partition(
 
 
 def _only_its_end(partition: LogPartition, content: str, include_uncommitted: bool) -> Extent | None:
-    """An extent that takes nothing of a user partition and says how far it goes: every group has seen all it holds."""
-    if content != "topic_batch":
+    """An extent that takes nothing of a partition and says how far it goes.
+
+    Of a user partition every group has seen all it holds; of one for dead letters it says that none is there.
+    """
+    if partition.topic in RECORD_TOPICS:
         return None
     end = reader.readable_end(partition, include_uncommitted=include_uncommitted)
     whole = reader.readable_end(partition, include_uncommitted=True)

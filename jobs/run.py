@@ -19,6 +19,7 @@ import pyarrow.compute as pc
 
 from jobs import books, decode, executors, ingest, measure, plan, publish, replay
 from jobs.copies import divergence
+from jobs.dead_letters import without_letters
 from jobs.errors import ClusterMismatchError, JobError
 from jobs.names import commit_names, told_names
 from jobs.options import RunOptions
@@ -147,7 +148,10 @@ class Pipeline:
         cluster_id = self._cluster(directories, taken)
         options = self._options
         mine = [row for row in taken if row["cluster_id"] == cluster_id and row["content"] == "log_record"]
-        asked = [p for p in partitions if p.topic in RECORD_TOPICS]
+        before = {row["topic"] for row in mine}
+        letters = options.dead_letter_topics
+        asked = [p for p in partitions if p.topic in RECORD_TOPICS or p.topic in before or letters.takes(p.topic)]
+        asked.sort(key=lambda p: p.topic not in RECORD_TOPICS)  # what state speaks of is there when letters are read
         extents = plan.plan(
             asked,
             mine,
@@ -224,6 +228,7 @@ class Pipeline:
                 cluster_id=rows[0]["cluster_id"] if rows else "",
                 run=run,
                 include_uncommitted=self._options.include_uncommitted,
+                keep_dlq_values=self._options.keep_dlq_values,
                 split_bytes=self._options.split_bytes,
                 progress=self._progress,
             )
@@ -240,6 +245,8 @@ class Pipeline:
             summary.held_back += group[0]["held_back"]
             summary.gaps += len(group[0]["gaps"])
             summary.lost_offsets += sum(gap["last_offset"] + 1 - gap["first_offset"] for gap in group[0]["gaps"])
+        if stage == "ingest":
+            summary.skipped += without_letters(taken)
 
     def _decode(self) -> None:
         with self._timed("decode"):

@@ -9,11 +9,12 @@ from dataclasses import dataclass
 import pyarrow as pa
 
 from kafka_log import schemas as log_schemas
+from kafka_log.dead_letters import DLQ_RECORD, LETTER
 from measures.schemas import LAG, POISON_RECORD, STALL
 from state_model.columnar import schemas as state_schemas
 from state_model.columnar.schemas import column
 
-SCHEMA_VERSION = 2
+SCHEMA_VERSION = 3
 TIME = pa.timestamp("us", tz="UTC")
 
 CLUSTER = column("cluster_id", pa.string(), "Kafka cluster id; `unknown` when no directory named one", nullable=False)
@@ -196,8 +197,8 @@ TABLES: dict[str, Table] = {
     for table in (
         Table(
             name="bronze.log_record",
-            comment="one record of __share_group_state or __consumer_offsets, bytes untouched",
-            schema=_schema(log_schemas.LOG_RECORD),
+            comment="one record of __share_group_state or __consumer_offsets, bytes untouched, or one dead letter",
+            schema=_schema(LETTER),
             key=("cluster_id", "topic_id", "partition", "offset"),
             clustering=("topic_id", "partition", "offset"),
         ),
@@ -235,6 +236,13 @@ TABLES: dict[str, Table] = {
             schema=_schema(GROUP_RECORD),
             key=("cluster_id", "log_topic_id", "partition", "log_offset"),
             clustering=("log_topic_id", "partition", "log_offset"),
+        ),
+        Table(
+            name="silver.dlq_record",
+            comment="one dead letter of a share group, its headers typed",
+            schema=_schema(DLQ_RECORD),
+            key=("cluster_id", "dlq_topic_id", "dlq_partition", "dlq_offset"),
+            clustering=("dlq_topic_id", "dlq_partition", "dlq_offset"),
         ),
         Table(
             name="silver.name",

@@ -1,6 +1,13 @@
 """What a command line asks for, as plain values: where to look and at which moment."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from state_model.errors import UsageError
+
+if TYPE_CHECKING:
+    from kafka_log.dead_letters import DeadLetterTopics
 
 DEFAULT_MAX_BYTES = 2 << 30
 
@@ -16,6 +23,8 @@ class Source:
     include_deleted: bool = False
     topic_names: str | None = None
     max_bytes: int = DEFAULT_MAX_BYTES
+    dlq_topics: tuple[str, ...] = ()
+    dlq_prefix: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -24,3 +33,22 @@ class CutAsked:
 
     as_of_ms: int | None = None
     at_offsets: dict[int, int] | None = None
+
+
+def dead_letter_topics(names: Iterable[str], prefix: str | None) -> "DeadLetterTopics":
+    """Where dead letters are looked for; no prefix: Kafka's default.
+
+    Raises:
+        UsageError: an empty prefix, which would mean every topic, or an internal topic.
+    """
+    from kafka_log.dead_letters import DEFAULT_PREFIX, INTERNAL, DeadLetterTopics
+
+    names = frozenset(names)
+    if prefix == "":
+        raise UsageError("--dlq-prefix: an empty prefix means every topic; name the topics with --dlq-topic NAME")
+    for name in sorted(names):
+        if name.startswith(INTERNAL) or not name:
+            raise UsageError(
+                f"--dlq-topic: {name!r} can hold no dead letters; name a topic that does not begin with __"
+            )
+    return DeadLetterTopics(names=names, prefix=DEFAULT_PREFIX if prefix is None else prefix)

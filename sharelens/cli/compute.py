@@ -10,6 +10,8 @@ from sharelens.cli.options import (
     BOOTSTRAP,
     CLUSTER,
     DELETED,
+    DLQ_PREFIX,
+    DLQ_TOPIC,
     TOPIC_NAMES,
     UNCOMMITTED,
     Command,
@@ -38,7 +40,16 @@ REBUILD = click.option(
     type=click.Choice(["decode", "replay", "measure"]),
     help="Start over from bronze (decode), silver (replay) or the histories (measure).",
 )
-READING = [LOG_DIR, BOOTSTRAP, UNTIL, CLUSTER, UNCOMMITTED, DELETED, TOPIC_NAMES]
+DLQ_VALUES = click.option(
+    "--dlq-values",
+    type=click.Choice(["hash", "keep"]),
+    default="hash",
+    show_default=True,
+    help="Of keys and values of dead letters keep size and SHA-256 alone, or all of them (bronze.log_record).",
+)
+READING = [
+    LOG_DIR, BOOTSTRAP, UNTIL, CLUSTER, UNCOMMITTED, DELETED, TOPIC_NAMES, DLQ_TOPIC, DLQ_PREFIX, DLQ_VALUES,
+]  # fmt: skip
 ENGINE = [
     click.option("--lock-timeout", type=click.FloatRange(min=0), metavar="S", help="Seconds to wait for another run."),
     click.option("--require-rows", is_flag=True, help="Exit with 1 when nothing new was found."),
@@ -77,6 +88,7 @@ def _run_options(stages: tuple[str, ...], asked: dict[str, Any], settings: Any) 
     from jobs.session import in_process_bytes
 
     names = asked.get("topic_names")
+    from sharelens.asked import dead_letter_topics
     from sharelens.topic_names import read_topic_names
 
     return RunOptions(
@@ -93,6 +105,8 @@ def _run_options(stages: tuple[str, ...], asked: dict[str, Any], settings: Any) 
         stages=stages,
         split_bytes=settings.split_bytes,
         in_process_bytes=in_process_bytes(settings),
+        dead_letter_topics=dead_letter_topics(asked.get("dlq_topic", ()), asked.get("dlq_prefix")),
+        keep_dlq_values=asked.get("dlq_values") == "keep",
     )
 
 

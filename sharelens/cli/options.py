@@ -86,6 +86,14 @@ TOPIC_NAMES = click.option(
 )
 
 
+DLQ_TOPIC = click.option(
+    "--dlq-topic", metavar="NAME", multiple=True, help="A topic with dead letters, whatever its name. Repeatable."
+)
+DLQ_PREFIX = click.option(
+    "--dlq-prefix", metavar="PREFIX", help="Topics named so are looked into for dead letters, too.  [default: dlq.]"
+)
+
+
 def refuse_bootstrap(bootstrap_server: str | None) -> None:
     """A live cluster can't be read yet: one line, and what to type instead."""
     if bootstrap_server is not None:

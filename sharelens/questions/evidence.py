@@ -9,6 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from measures.topics import TopicPartition
+from sharelens.questions.letter_evidence import Letters
 from state_model.columnar.values import Loss
 
 KEY = ["group_id", "topic_id", "partition"]
@@ -207,6 +208,12 @@ class Evidence(Protocol):
 
     def group_records(self, groups: frozenset[str] | None = None) -> pa.Table:
         """GROUP_RECORD rows of these groups (None: all), by (partition of __consumer_offsets, log offset)."""
+
+    def dead_letters(self, wanted: Letters) -> pa.Table:
+        """DLQ_RECORD rows of these dead letters, by (topic, id, partition, offset) of where they lie."""
+
+    def dead_letter_partitions(self) -> pa.Table:
+        """DLQ_PARTITION rows of what was looked into for dead letters, by (topic, id, partition)."""
 
     def cover(self) -> Sequence[StatePartitionCover]:
         """What is held of each state partition (newest incarnation of the state topic), in their order."""

@@ -9,6 +9,7 @@ from typing import Any, Self, cast
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from kafka_log.dead_letters import DLQ_RECORD
 from kafka_log.schemas import TOPIC_BATCH
 from kafka_log.union import log_start
 from lake import user_topics
@@ -18,7 +19,7 @@ from lake.tables import GROUP_RECORD
 from lake.undecodable import DECODED_FROM, undecodable
 from measures.topics import TopicPartition
 from sharelens.output import name_cell
-from sharelens.questions import assembly, losses
+from sharelens.questions import assembly, letter_evidence, losses
 from sharelens.questions.evidence import (
     GROUP_ORDER,
     LOG_ORDER,
@@ -30,6 +31,7 @@ from sharelens.questions.evidence import (
     all_of,
     kept,
 )
+from sharelens.questions.letter_evidence import Letters
 from state_model.columnar import schemas
 from state_model.columnar.values import Loss
 from state_model.errors import UsageError
@@ -165,6 +167,16 @@ class LakeEvidence:
         """Rows of silver.group_record."""
         found = self._scan("silver.group_record", GROUP_RECORD.names, Keys(groups=groups).expression())
         return found.sort_by(GROUP_ORDER).cast(GROUP_RECORD)
+
+    def dead_letters(self, wanted: Letters) -> pa.Table:
+        """Rows of silver.dlq_record."""
+        found = self._scan("silver.dlq_record", DLQ_RECORD.names, wanted.expression())
+        return letter_evidence.in_order([found.cast(DLQ_RECORD)])
+
+    def dead_letter_partitions(self) -> pa.Table:
+        """By what the runs took (bronze.ingest_extent)."""
+        condition = (pc.field("content") == "log_record") & (pc.field("status") == "taken")
+        return letter_evidence.partitions_in_books(self._scan("bronze.ingest_extent", None, condition).to_pylist())
 
     def cover(self) -> Sequence[StatePartitionCover]:
         """The published range of each state partition, with its gaps and what was quarantined."""

@@ -14,9 +14,9 @@ from kafka_log.layout import LogDirectory, scan_log_directory
 from kafka_log.union import LogPartition, unite
 from lake.tables import GROUP_RECORD
 from measures.topics import TopicPartition
-from sharelens.asked import Source
+from sharelens.asked import Source, dead_letter_topics
 from sharelens.output import name_cell
-from sharelens.questions import assembly, topic_evidence
+from sharelens.questions import assembly, letter_evidence, topic_evidence
 from sharelens.questions.evidence import (
     GROUP_ORDER,
     KEY,
@@ -30,6 +30,7 @@ from sharelens.questions.evidence import (
     kept,
 )
 from sharelens.questions.group_names import OFFSETS_TOPIC, read_group_names, read_group_records
+from sharelens.questions.letter_evidence import Letters
 from sharelens.questions.state_log import STATE_TOPIC, StateLog, partitions_of_key, size_bytes
 from sharelens.topic_names import read_topic_names
 from state_model.columnar import schemas
@@ -179,6 +180,45 @@ class LogEvidence:
         uncommitted = self.source.include_uncommitted
         tables = [kept(rows, condition) for part in partitions for rows in read_group_records(part, uncommitted)]
         return pa.concat_tables([GROUP_RECORD.empty_table(), *tables]).sort_by(GROUP_ORDER)
+
+    def dead_letters(self, wanted: Letters) -> pa.Table:
+        """Read from the topics that --dlq-topic and --dlq-prefix choose."""
+        condition, tables, held = wanted.expression(), [], 0
+        for partition in self._letter_partitions:
+            count = 0
+            for letters in topic_evidence.read_letters(partition, self.source.include_uncommitted):
+                count += letters.num_rows
+                tables.append(kept(letters, condition))
+                held += tables[-1].nbytes
+                if held > self.source.max_bytes * MEMORY_PER_BYTE:
+                    raise too_much(f"the dead letters wanted take more than {held >> 20} MiB")
+            self._letter_counts[partition.topic_id, partition.partition] = count
+        return letter_evidence.in_order(tables)
+
+    def dead_letter_partitions(self) -> pa.Table:
+        """By the directories; the partitions are read when no question has read them."""
+        if self._letter_partitions and not self._letter_counts:
+            self.dead_letters(Letters(groups=frozenset()))
+        uncommitted = self.source.include_uncommitted
+        return letter_evidence.partitions_table(
+            topic_evidence.partition_row(part, uncommitted, self._letter_counts[part.topic_id, part.partition])
+            for part in self._letter_partitions
+        )
+
+    @cached_property
+    def _letter_partitions(self) -> list[LogPartition]:
+        """The partitions to look into. Refuses more than --max-bytes."""
+        topics = dead_letter_topics(self.source.dlq_topics, self.source.dlq_prefix)
+        partitions = [partition for partition in self._partitions.values() if topics.takes(partition.topic)]
+        size = sum(size_bytes(partition) for partition in partitions)
+        if size > self.source.max_bytes:
+            raise too_much(f"{size >> 20} MiB of topics for dead letters would have to be read")
+        return partitions
+
+    @cached_property
+    def _letter_counts(self) -> dict[TopicPartition, int]:
+        """Dead letters found, by partition."""
+        return {}
 
     def _replayed(self, keys: Keys) -> list[Replayed]:
         """The whole replay of the wanted share partitions; the last one is remembered."""

@@ -1,14 +1,18 @@
-"""What log directories say of user topics: batch headers in bounded tables, and how far a partition goes."""
+"""What log directories say of topics: batch headers and dead letters in bounded tables, how far a partition goes."""
 
 from collections.abc import Iterator, Sequence
+from typing import Any
 
 import pyarrow as pa
 
 from kafka_log import reader
+from kafka_log.dead_letters import letters_of, typed_letters
 from kafka_log.schemas import TOPIC_BATCH
 from kafka_log.union import LogPartition
 from lake.user_topics import ROWS_AT_ONCE, extent
 from measures.topics import TOPIC_EXTENT
+
+SPLIT_BYTES = 64 << 20
 
 
 def batches(partition: LogPartition, begin: int, include_uncommitted: bool) -> Iterator[pa.Table]:
@@ -38,3 +42,27 @@ def extents(partitions: Sequence[LogPartition]) -> pa.Table:
         for part in partitions
     ]
     return pa.Table.from_pylist(rows, schema=TOPIC_EXTENT)
+
+
+def read_letters(partition: LogPartition, include_uncommitted: bool) -> Iterator[pa.Table]:
+    """DLQ_RECORD rows of a partition in offset order, in bounded tables; damaged batches are left out."""
+    begin = min((segment.base_offset for copy in partition.copies for segment in copy.segments), default=0)
+    end = reader.readable_end(partition, include_uncommitted=include_uncommitted)
+    for part in reader.splits(partition, begin, end, SPLIT_BYTES):
+        for chunk in reader.read_split(part, include_uncommitted=include_uncommitted):
+            letters = letters_of(chunk.records, keep_values=False)
+            yield typed_letters(pa.Table.from_batches([letters]))
+
+
+def partition_row(partition: LogPartition, include_uncommitted: bool, letters: int) -> dict[str, Any]:
+    """A DLQ_PARTITION row of a partition in log directories."""
+    end = reader.readable_end(partition, include_uncommitted=include_uncommitted)
+    return {
+        "dlq_topic": partition.topic,
+        "dlq_topic_id": partition.topic_id,
+        "dlq_partition": partition.partition,
+        "log_start_offset": partition.log_start_offset,
+        "end_offset": end,
+        "held_back": max(0, reader.readable_end(partition, include_uncommitted=True) - end),
+        "letters": letters,
+    }

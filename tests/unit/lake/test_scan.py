@@ -96,7 +96,7 @@ def test_a_lake_without_a_publication_says_how_to_finish_it(tmp_path: Path) -> N
 
 def test_a_lake_of_another_version_is_refused(lake: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(scan, "SCHEMA_VERSION", 99)
-    with pytest.raises(LakeVersionError, match="has schema version 2, this sharelens reads 99"):
+    with pytest.raises(LakeVersionError, match="has schema version 3, this sharelens reads 99"):
         scan.open_lake(lake)
 
 
