@@ -10,6 +10,7 @@ import click
 from sharelens.cli import (
     broker,
     compute,
+    export,
     forensics,
     holdings,
     incidents,
@@ -62,7 +63,22 @@ def cli() -> None:
     """
 
 
-for commands in (compute, questions, measures, incidents, forensics, holdings, upkeep, broker, workload, simulate):
+GROUPS = (
+    compute,
+    questions,
+    measures,
+    incidents,
+    forensics,
+    holdings,
+    export,
+    upkeep,
+    broker,
+    workload,
+    simulate,
+)
+"""In the order of a day's work."""
+
+for commands in GROUPS:
     for command in commands.COMMANDS:
         cli.add_command(command)
 

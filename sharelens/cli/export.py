@@ -1,0 +1,173 @@
+"""The command that hands the answers to a monitoring system: metrics."""
+
+import sys
+from pathlib import Path
+
+import click
+
+from sharelens.asked import Source
+from sharelens.cli.options import Duration, evidence_options, examples
+from sharelens.output import say, tell
+from state_model.errors import UsageError
+
+MS_PER_S = 1000
+PORT_MAX = 65_535
+
+
+class FileMode(click.ParamType[int]):
+    """Permission bits in octal."""
+
+    name = "mode"
+
+    def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> int:
+        """The bits; a usage error for anything else."""
+        try:
+            mode = int(str(value), 8)
+        except ValueError:
+            mode = -1
+        if not 0o400 <= mode <= 0o777:
+            self.fail(f"{value!r} is no mode of a file; type 600 or 644", param, ctx)
+        return mode
+
+
+@click.command(
+    short_help="Lag, stalls, poison and freshness for a monitoring system.",
+    epilog=examples(
+        "sharelens metrics --lake ./lake --output-file /var/lib/node_exporter/sharelens.prom --file-mode 644",
+        "sharelens metrics --lake ./lake --listen 127.0.0.1:9309",
+        "sharelens metrics --log-dir /var/kafka-copy --format otlp --output-file ./sharelens.json",
+    ),
+)
+@evidence_options
+@click.option("--output-file", metavar="FILE", help="Write FILE at once: its readers see the old text or the new one.")
+@click.option("--listen", metavar="HOST:PORT", help="Serve http://HOST:PORT/metrics until SIGTERM; port 0 picks one.")
+@click.option("--allow-remote", is_flag=True, help="Listen on addresses that other machines can reach.")
+@click.option(
+    "--format",
+    "form",
+    type=click.Choice(["prometheus", "otlp"]),
+    default="prometheus",
+    show_default=True,
+    help="Prometheus text, or OTLP in JSON with OpenTelemetry's names (for --output-file).",
+)
+@click.option(
+    "--max-series",
+    type=click.IntRange(1, 10_000_000),
+    default=100_000,
+    show_default=True,
+    metavar="N",
+    help="Series at most; sums of groups are always there, share partitions the worst first.",
+)
+@click.option(
+    "--refresh",
+    type=Duration(),
+    default="15s",
+    show_default=True,
+    metavar="DURATION",
+    help="With --listen: look for news at most that often.",
+)
+@click.option(
+    "--file-mode",
+    type=FileMode(),
+    default="600",
+    show_default=True,
+    metavar="MODE",
+    help="With --output-file: who may read it; 644 for a node_exporter of another user.",
+)
+def metrics(
+    source: Source,
+    output_file: str | None,
+    listen: str | None,
+    allow_remote: bool,
+    form: str,
+    max_series: int,
+    refresh: int,
+    file_mode: int,
+) -> None:
+    """Metrics of share groups at the end of the evidence; what is unknown is absent.
+
+    docs/reference/metrics.md lists them. The time that the figures stand for is a metric of its own.
+    """
+    if (output_file is None) == (listen is None):
+        raise UsageError("metrics: give either --output-file FILE or --listen HOST:PORT")
+    if listen is None and allow_remote:
+        raise UsageError("metrics: --allow-remote goes with --listen")
+    if output_file is not None:
+        _write(source, Path(output_file), form, max_series, file_mode)
+        return
+    if form == "otlp":
+        raise UsageError("metrics: OTLP is pushed, not scraped; give --output-file with --format otlp")
+    _listen(source, *_address(listen or "", allow_remote=allow_remote), max_series, refresh / MS_PER_S)
+
+
+def _write(source: Source, target: Path, form: str, max_series: int, mode: int) -> None:
+    if not target.parent.is_dir():
+        raise UsageError(f"metrics: --output-file: no directory {target.parent}")
+    if target.is_dir():
+        raise UsageError(f"metrics: --output-file: {target} is a directory; name a file in it")
+    from jobs.places import write_whole
+    from sharelens.metrics.reading import read
+    from sharelens.metrics.samples import export
+
+    made = export(read(source), max_series)
+    if form == "otlp":
+        from sharelens.metrics.otlp import otlp_json
+
+        text = otlp_json(made)
+    else:
+        _ensure_client()
+        from sharelens.metrics.prometheus import prometheus_text
+
+        text = prometheus_text(made)
+    write_whole(target, text, mode=mode)
+    series = sum(map(len, made.samples.values()))
+    groups = sum(len(one.of_groups) for one in made.figures)
+    say(f"{target}: {series} series of {groups} groups in {len(made.figures)} clusters")
+    if made.left_out:
+        say(
+            f"warning: {made.left_out} share partitions have no series of their own (--max-series {max_series}); "
+            "the sums of their groups count them"
+        )
+
+
+def _listen(source: Source, host: str, port: int, max_series: int, refresh_s: float) -> None:
+    _ensure_client()
+    from sharelens.metrics.prometheus import CONTENT_TYPE, prometheus_text
+    from sharelens.metrics.reading import Page
+    from sharelens.metrics.serving import serve
+
+    page = Page(source, max_series, prometheus_text, refresh_s)
+    page.text()  # what can't be read is told now, not at the first scrape
+
+    def ready(host: str, bound: int) -> None:
+        shown = f"[{host}]" if ":" in host else host
+        tell(f"ready: http://{shown}:{bound}/metrics")
+        sys.stdout.flush()
+
+    serve(page, CONTENT_TYPE, host, port, ready)
+
+
+def _ensure_client() -> None:
+    """prometheus_client is an extra."""
+    try:
+        import prometheus_client  # noqa: F401  # only whether it is there
+    except ModuleNotFoundError as missing:
+        raise UsageError("metrics: needs prometheus_client: pip install 'sharelens[metrics]'") from missing
+
+
+def _address(listen: str, *, allow_remote: bool) -> tuple[str, int]:
+    """Host and port; other machines may reach it only when that is meant."""
+    from broker.config.listeners import is_loopback
+
+    host, _, port = listen.rpartition(":")
+    bare = host[1:-1] if host.startswith("[") and host.endswith("]") else host
+    if not bare or not port.isascii() or not port.isdecimal() or int(port) > PORT_MAX:
+        raise UsageError(f"metrics: --listen: {listen!r} is not HOST:PORT; type 127.0.0.1:9309")
+    if not allow_remote and not is_loopback(bare):
+        raise UsageError(
+            f"metrics: --listen: {listen} can be reached by other machines; add --allow-remote if that is meant"
+        )
+    return bare, int(port)
+
+
+COMMANDS = (metrics,)

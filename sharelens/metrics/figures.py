@@ -1,0 +1,189 @@
+"""The figures of one cluster: per share partition, per group, and of the evidence itself. None stands for unknown."""
+
+import math
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from sharelens.metrics import catalog
+from sharelens.metrics.catalog import Metric
+from sharelens.metrics.measured import Measured
+from sharelens.questions.completeness import COMPLETE, times
+from sharelens.questions.evidence import KEY, Evidence
+
+Key = tuple[str, str, int]
+"""Group, topic id, partition."""
+UNKNOWN_CLUSTER = "unknown"
+LIVE = (catalog.LAG, catalog.START_OFFSET, catalog.END_OFFSET)
+SUMS = {
+    catalog.ARCHIVED: catalog.GROUP_ARCHIVED,
+    catalog.REDELIVERED: catalog.GROUP_REDELIVERED,
+    catalog.DEAD_LETTERS_MISSING: catalog.GROUP_DEAD_LETTERS_MISSING,
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Figures:
+    """Values by metric; `topics`: the label of each topic id; times are epoch milliseconds."""
+
+    cluster: str
+    first_ms: int | None
+    data_ms: int | None
+    read_ms: int
+    of_cluster: Mapping[Metric, float]
+    of_groups: Mapping[str, Mapping[Metric, float]]
+    of_share_partitions: Mapping[Key, Mapping[Metric, float]]
+    topics: Mapping[str, str]
+
+
+@dataclass(slots=True)
+class _Group:
+    """What is summed up of a group while its share partitions are gone through."""
+
+    values: dict[Metric, float] = field(default_factory=dict)
+
+    def add(self, metric: Metric, value: float) -> None:
+        self.values[metric] = self.values.get(metric, 0) + value
+
+
+def figures(evidence: Evidence, read_ms: int) -> Figures:
+    """The figures of the evidence's cluster, all at its end; `read_ms`: when it was read."""
+    measured = Measured(evidence)
+    cover = evidence.cover()
+    first_ms, data_ms = times(cover)
+    partitions = _live(measured.lag)
+    _add_stalls(partitions, measured.stalls, _record_times(evidence, measured.stalls), data_ms)
+    _add_counts(partitions, catalog.ARCHIVED, measured.archived())
+    _add_counts(partitions, catalog.REDELIVERED, measured.redelivered())
+    losses = [loss for part in cover for loss in part.losses]
+    of_cluster: dict[Metric, float] = {
+        catalog.READ_TIMESTAMP: read_ms / 1000,
+        catalog.STATE_PARTITIONS: len(cover),
+        catalog.GAPS: len(losses),
+        catalog.GAP_OFFSETS: sum(loss.last_offset - loss.first_offset + 1 for loss in losses if loss.group_id is None),
+        catalog.QUARANTINED: sum(part.quarantined for part in cover),
+        catalog.HELD_BACK: sum(part.held_back for part in cover),
+    }
+    if data_ms is not None:
+        of_cluster[catalog.DATA_TIMESTAMP] = data_ms / 1000
+    return Figures(
+        cluster=evidence.cluster_id or UNKNOWN_CLUSTER,
+        first_ms=first_ms,
+        data_ms=data_ms,
+        read_ms=read_ms,
+        of_cluster=of_cluster,
+        of_groups=_groups(partitions, measured.lag),
+        of_share_partitions=partitions,
+        topics=_topic_labels(evidence, partitions, measured.lag),
+    )
+
+
+def _keys(rows: pa.Table) -> Iterator[Key]:
+    return zip(*(rows.column(name).to_pylist() for name in KEY), strict=True)
+
+
+def _live(lag: pa.Table) -> dict[Key, dict[Metric, float]]:
+    """What `lag` tells; where nothing is left to do, nothing stands still."""
+    found: dict[Key, dict[Metric, float]] = {}
+    columns = (lag.column(name).to_pylist() for name in ("lag", "start_offset", "end_offset"))
+    for key, *told in zip(_keys(lag), *columns, strict=True):
+        values: dict[Metric, float] = {
+            metric: value for metric, value in zip(LIVE, told, strict=True) if value is not None and value >= 0
+        }
+        if values.get(catalog.LAG) == 0:
+            values |= {catalog.STALLED: 0, catalog.WINDOW_USED: 0}
+        found[key] = values
+    return found
+
+
+def _record_times(evidence: Evidence, stalls: pa.Table) -> dict[tuple[str, int, int], int]:
+    """Largest timestamp of the batch of each first unfinished record, by topic id, partition and offset."""
+    from sharelens.questions.headers import offset_times
+
+    wanted: dict[tuple[str, int], set[int]] = {}
+    offsets = stalls.column("first_incomplete_offset_first").to_pylist()
+    for (_, topic_id, partition), offset in zip(_keys(stalls), offsets, strict=True):
+        wanted.setdefault((topic_id, partition), set()).add(offset)
+    table = offset_times(evidence, {place: np.array(sorted(some), np.int64) for place, some in wanted.items()})
+    rows = table.select(["topic_id", "partition", "offset", "max_timestamp_ms"]).to_pylist()
+    return {(row["topic_id"], row["partition"], row["offset"]): row["max_timestamp_ms"] for row in rows}
+
+
+def _add_stalls(
+    partitions: dict[Key, dict[Metric, float]],
+    stalls: pa.Table,
+    record_times: Mapping[tuple[str, int, int], int],
+    data_ms: int | None,
+) -> None:
+    """Adds what still stands; times behind the end of the evidence make an age of 0."""
+    columns = (
+        stalls.column(f"{name}_first").to_pylist() for name in ("since_ms", "first_incomplete_offset", "window_used")
+    )
+    for key, since_ms, offset, window in zip(_keys(stalls), *columns, strict=True):
+        values = partitions.get(key)
+        if values is None or since_ms is None or data_ms is None:
+            continue
+        values[catalog.STALLED] = max(0, data_ms - since_ms) / 1000
+        values[catalog.STALLED_SINCE] = since_ms / 1000
+        if window is not None:
+            values[catalog.WINDOW_USED] = window
+        record_ms = record_times.get((key[1], key[2], offset))
+        if record_ms is not None and record_ms >= 0:
+            values[catalog.OLDEST_INCOMPLETE_AGE] = max(0, data_ms - record_ms) / 1000
+
+
+def _add_counts(partitions: dict[Key, dict[Metric, float]], metric: Metric, counted: pa.Table) -> None:
+    """Adds counts; what is live and was not counted has 0. Share partitions that are gone keep theirs."""
+    for values in partitions.values():
+        values.setdefault(metric, 0)
+    for key, records in zip(_keys(counted), counted.column("records").to_pylist(), strict=True):
+        partitions.setdefault(key, {})[metric] = records
+
+
+def _groups(partitions: Mapping[Key, Mapping[Metric, float]], lag: pa.Table) -> dict[str, dict[Metric, float]]:
+    """The sums of each group, and the worst of its stalls."""
+    groups: dict[str, _Group] = {}
+    complete = pc.equal(lag.column("completeness"), COMPLETE).to_pylist()
+    for key, is_complete in zip(_keys(lag), complete, strict=True):
+        group = groups.setdefault(key[0], _Group())
+        lags = partitions[key].get(catalog.LAG)
+        group.add(catalog.GROUP_SHARE_PARTITIONS, 1)
+        group.add(catalog.GROUP_INCOMPLETE, 0 if is_complete else 1)
+        group.add(catalog.GROUP_LAG_UNKNOWN, 1 if lags is None else 0)
+        if lags is not None:
+            group.add(catalog.GROUP_LAG, lags)
+    for (group_id, _, _), values in partitions.items():
+        group = groups.setdefault(group_id, _Group())
+        group.values.setdefault(catalog.GROUP_SHARE_PARTITIONS, 0)
+        for metric, total in SUMS.items():
+            if metric in values:
+                group.add(total, values[metric])
+        if catalog.STALLED in values:
+            most = max(values[catalog.STALLED], group.values.get(catalog.GROUP_STALLED, 0))
+            group.values[catalog.GROUP_STALLED] = most
+        if catalog.STALLED_SINCE in values:
+            least = min(values[catalog.STALLED_SINCE], group.values.get(catalog.GROUP_STALLED_SINCE, math.inf))
+            group.values[catalog.GROUP_STALLED_SINCE] = least
+    return {group_id: group.values for group_id, group in groups.items()}
+
+
+def _topic_labels(evidence: Evidence, partitions: Mapping[Key, object], lag: pa.Table) -> dict[str, str]:
+    """A topic's name; of several ids that bear one name the newest has it, the others are shown by id.
+
+    A name that is another topic's id is not used: no two series may have the same labels.
+    """
+    ids = {topic_id for _, topic_id, _ in partitions}
+    names = evidence.names(ids)
+    newest = lag.select(["topic_id", "log_time_ms"]).group_by("topic_id").aggregate([("log_time_ms", "max")])
+    moments = dict(
+        zip(newest.column("topic_id").to_pylist(), newest.column("log_time_ms_max").to_pylist(), strict=True)
+    )
+    bearer: dict[str, str] = {}
+    for topic_id in sorted(ids, key=lambda one: (moments.get(one, -1), one)):
+        if topic_id in names and names[topic_id] not in ids:
+            bearer[names[topic_id]] = topic_id
+    labels = {topic_id: name for name, topic_id in bearer.items()}
+    return {topic_id: labels.get(topic_id, topic_id) for topic_id in ids}

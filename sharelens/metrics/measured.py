@@ -1,0 +1,72 @@
+"""The rows that the figures come from: a lake's gold tables where the publication has them, else the measures."""
+
+from collections.abc import Callable
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from sharelens.questions.evidence import KEY, Evidence
+from sharelens.questions.lake_evidence import LakeEvidence
+
+if TYPE_CHECKING:
+    from sharelens.metrics.from_histories import FromHistories
+
+LAG_COLUMNS = [*KEY, "topic", "start_offset", "end_offset", "lag", "log_time_ms", "completeness"]
+STALL_COLUMNS = [*KEY, "since_ms", "until_ms", "first_incomplete_offset", "window_used"]
+POISON_COLUMNS = [*KEY, "offset", "last_offset", "cause"]
+REDELIVERED_COLUMNS = [*KEY, "first_offset", "last_offset"]
+DEAD_LETTER_COLUMNS = [*KEY, "status"]
+GAP, MISSING = "gap", "missing"
+
+
+class Measured:
+    """Rows of all share partitions of one cluster, at the end of the evidence; no settings of groups are known."""
+
+    def __init__(self, evidence: Evidence) -> None:
+        self._evidence = evidence
+
+    @cached_property
+    def lag(self) -> pa.Table:
+        """One row a live share partition."""
+        return self._rows("gold.lag", LAG_COLUMNS, lambda: self._computed.lag())
+
+    @cached_property
+    def stalls(self) -> pa.Table:
+        """What still stands, one row a share partition at most."""
+        rows = self._rows("gold.stall", STALL_COLUMNS, lambda: self._computed.stalls())
+        rows = rows.filter(pc.is_null(rows.column("until_ms"))).sort_by("since_ms")
+        return rows.group_by(KEY, use_threads=False).aggregate(
+            [(name, "first") for name in ("since_ms", "first_incomplete_offset", "window_used")]
+        )
+
+    def archived(self) -> pa.Table:
+        """`records` given up a share partition; offsets without a record are none."""
+        rows = self._rows("gold.poison_record", POISON_COLUMNS, lambda: self._computed.poison())
+        given_up = rows.filter(pc.fill_null(pc.not_equal(rows.column("cause"), GAP), False))
+        return _counted(given_up.rename_columns({"offset": "first_offset"}))
+
+    def redelivered(self) -> pa.Table:
+        """`records` delivered more than once a share partition."""
+        return _counted(
+            self._rows("gold.redelivered_record", REDELIVERED_COLUMNS, lambda: self._computed.redelivered())
+        )
+
+    def _rows(self, table: str, columns: list[str], computed: Callable[[], pa.Table]) -> pa.Table:
+        if isinstance(self._evidence, LakeEvidence) and table in self._evidence.lake.versions:
+            mine = pc.field("cluster_id") == self._evidence.cluster
+            return self._evidence.lake.scan(table, columns, mine)
+        return computed().select(columns)
+
+    @cached_property
+    def _computed(self) -> "FromHistories":
+        from sharelens.metrics.from_histories import FromHistories
+
+        return FromHistories(self._evidence)
+
+
+def _counted(ranges: pa.Table) -> pa.Table:
+    sizes = pc.add(pc.subtract(ranges.column("last_offset"), ranges.column("first_offset")), 1)
+    found = ranges.select(KEY).append_column("records", sizes)
+    return found.group_by(KEY).aggregate([("records", "sum")]).rename_columns({"records_sum": "records"})

@@ -1,0 +1,79 @@
+"""Reads the figures of a lake or of log directories, and makes the text of an export; again only when it changed."""
+
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import pyarrow.compute as pc
+
+from lake.scan import Lake, open_lake
+from sharelens.asked import Source
+from sharelens.metrics.figures import Figures, figures
+from sharelens.metrics.samples import Export, export
+from sharelens.questions.lake_evidence import LakeEvidence, choose_cluster, clusters
+from sharelens.questions.published import publications
+
+Render = Callable[[Export], bytes]
+
+
+def read(source: Source) -> list[Figures]:
+    """The figures of every cluster of the lake (or the one asked for), or of the log directories.
+
+    Raises:
+        SharelensError: there is no lake, no share-group state, or no such cluster.
+    """
+    if source.lake is not None:
+        return _read_lake(open_lake(Path(source.lake)), source.cluster_id)
+    from sharelens.questions.log_evidence import open_log_evidence
+
+    with open_log_evidence(source) as evidence:
+        return [figures(evidence, time.time_ns() // 1_000_000)]
+
+
+def _read_lake(lake: Lake, cluster_id: str | None) -> list[Figures]:
+    there = clusters(lake)
+    wanted = there if cluster_id is None and there else [choose_cluster(lake, cluster_id)]
+    moments = publications(lake).group_by("cluster_id").aggregate([("published_at_ms", "max")])
+    published: dict[str, int] = dict(
+        zip(moments.column("cluster_id").to_pylist(), moments.column("published_at_ms_max").to_pylist(), strict=True)
+    )
+    any_ms = int(pc.max(moments.column("published_at_ms_max")).as_py())
+    return [figures(LakeEvidence(lake, one), published.get(one, any_ms)) for one in wanted]
+
+
+class Page:
+    """The text of the newest export. A lake is read again when something was published, log directories each time;
+    neither more often than every `refresh_s` seconds.
+    """
+
+    def __init__(self, source: Source, max_series: int, render: Render, refresh_s: float) -> None:
+        self._source = source
+        self._max_series = max_series
+        self._render = render
+        self._refresh_s = refresh_s
+        self._looked_s: float | None = None
+        self._publication: object = None
+        self._text = b""
+
+    def text(self) -> bytes:
+        """The text as of now, or as it was at most `refresh_s` ago.
+
+        Raises:
+            SharelensError: as `read`.
+        """
+        now_s = time.monotonic()
+        if self._looked_s is not None and now_s - self._looked_s < self._refresh_s:
+            return self._text
+        self._looked_s = None
+        if self._source.lake is None:
+            self._make(read(self._source))
+        else:
+            lake = open_lake(Path(self._source.lake))
+            if lake.publication != self._publication:
+                self._make(_read_lake(lake, self._source.cluster_id))
+                self._publication = lake.publication
+        self._looked_s = time.monotonic()
+        return self._text
+
+    def _make(self, found: Sequence[Figures]) -> None:
+        self._text = self._render(export(found, self._max_series))

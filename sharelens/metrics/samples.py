@@ -1,0 +1,80 @@
+"""The samples of an export: every metric with its labels and values, in a fixed order and a bounded number."""
+
+import heapq
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from sharelens import __version__
+from sharelens.metrics import catalog
+from sharelens.metrics.catalog import METRICS, Metric
+from sharelens.metrics.figures import Figures, Key
+
+MAX_SERIES = 100_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sample:
+    """One value; `labels` in the order of the metric's label names, `of`: place in the figures, None for the export."""
+
+    labels: tuple[str | int, ...]
+    value: float
+    of: int | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Export:
+    """Samples by metric, in the order of METRICS; a metric without samples is absent."""
+
+    figures: Sequence[Figures]
+    samples: dict[Metric, list[Sample]]
+    left_out: int
+
+
+def export(figures: Sequence[Figures], max_series: int = MAX_SERIES) -> Export:
+    """The samples of clusters: sums of groups always, share partitions up to `max_series` series in all.
+
+    The share partitions that have stood still longest come first, then those with the largest lag.
+    """
+    kept = _kept(figures, max_series)
+    found: dict[Metric, list[Sample]] = {metric: [] for metric in METRICS}
+    found[catalog.BUILD].append(Sample(labels=(__version__,), value=1, of=None))
+    left_out = 0
+    for number, one in enumerate(figures):
+        _add_cluster(found, number, one)
+        missing = len(one.of_share_partitions) - len(kept[number])
+        left_out += missing
+        found[catalog.LEFT_OUT].append(Sample(labels=(one.cluster,), value=missing, of=number))
+        labelled = sorted((group, one.topics[topic], partition, topic) for group, topic, partition in kept[number])
+        for group, topic, partition, topic_id in labelled:
+            for metric, value in one.of_share_partitions[group, topic_id, partition].items():
+                labels = (one.cluster, group, topic, partition)
+                found[metric].append(Sample(labels=labels, value=value, of=number))
+    samples = {metric: found[metric] for metric in METRICS if found[metric]}
+    return Export(figures=figures, samples=samples, left_out=left_out)
+
+
+def _add_cluster(found: dict[Metric, list[Sample]], number: int, one: Figures) -> None:
+    for metric, value in one.of_cluster.items():
+        found[metric].append(Sample(labels=(one.cluster,), value=value, of=number))
+    for group, values in sorted(one.of_groups.items()):
+        for metric, value in values.items():
+            found[metric].append(Sample(labels=(one.cluster, group), value=value, of=number))
+
+
+def _kept(figures: Sequence[Figures], max_series: int) -> list[list[Key]]:
+    """The share partitions of each cluster that have series of their own."""
+    always = 1 + sum(len(one.of_cluster) + 1 + sum(len(values) for values in one.of_groups.values()) for one in figures)
+    room = max_series - always
+    if sum(len(values) for one in figures for values in one.of_share_partitions.values()) <= room:
+        return [list(one.of_share_partitions) for one in figures]
+    ranked = [
+        (-values.get(catalog.STALLED, 0), -values.get(catalog.LAG, 0), number, key, len(values))
+        for number, one in enumerate(figures)
+        for key, values in one.of_share_partitions.items()
+    ]
+    kept: list[list[Key]] = [[] for _ in figures]
+    heapq.heapify(ranked)
+    while ranked and (worst := heapq.heappop(ranked))[4] <= room:
+        room -= worst[4]
+        kept[worst[2]].append(worst[3])
+    return kept
