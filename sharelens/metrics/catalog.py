@@ -22,7 +22,7 @@ class Scope(Enum):
     @property
     def labels(self) -> tuple[str, ...]:
         """Label names, in the order of a sample's label values."""
-        return self.value
+        return tuple(self.value)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
