@@ -9,6 +9,7 @@ import json
 from pathlib import Path
 from typing import Any, Final
 
+from broker.checkpoint_lines import checkpoint_line, state_entry
 from broker.simulator.world import STATE_TOPIC, World
 from state_model import answers
 from state_model.machine import PartitionState
@@ -44,49 +45,18 @@ def checkpoint(world: World, number: int, name: str) -> dict[str, Any]:
         state = None if log is None else world.broker.share_coordinator.state_of(index)
         if state is not None:
             states += [_entry(world, state, key) for key in sorted(state.share_partitions)]
-    return {
-        "checkpoint": number,
-        "name": name,
-        "wallMs": world.clock.now_ms,
-        "logEndOffsets": {str(index): log.high_watermark for index, log in held if log is not None},
-        "logStartOffsets": {str(index): log.log_start_offset for index, log in held if log is not None},
-        "consumerOffsetsEnd": {str(index): log.high_watermark for index, log in others if log is not None},
-        "states": states,
-    }
+    return checkpoint_line(
+        number,
+        name,
+        world.clock.now_ms,
+        ends={index: log.high_watermark for index, log in held if log is not None},
+        starts={index: log.log_start_offset for index, log in held if log is not None},
+        consumerOffsetsEnd={str(index): log.high_watermark for index, log in others if log is not None},
+        states=states,
+    )
 
 
 def _entry(world: World, state: PartitionState, key: SharePartitionKey) -> dict[str, Any]:
     topic = world.broker.catalog.by_id(key.topic_id)
     read = answers.read(state, key, leader_epoch=state.share_partitions[key].leader_epoch_max)
-    summary = answers.read_summary(state, key)
-    return {
-        "group": key.group_id,
-        "topic": None if topic is None else topic.name,
-        "topicId": key.topic_id,
-        "partition": key.partition,
-        "read": {
-            "partition": key.partition,
-            "errorCode": int(read.error_code),
-            "errorMessage": None,
-            "stateEpoch": read.state_epoch,
-            "startOffset": read.start_offset,
-            "stateBatches": [
-                {
-                    "firstOffset": one.first_offset,
-                    "lastOffset": one.last_offset,
-                    "deliveryState": int(one.delivery_state),
-                    "deliveryCount": one.delivery_count,
-                }
-                for one in read.state_batches
-            ],
-        },
-        "summary": {
-            "partition": key.partition,
-            "errorCode": int(summary.error_code),
-            "errorMessage": None,
-            "stateEpoch": summary.state_epoch,
-            "leaderEpoch": summary.leader_epoch,
-            "startOffset": summary.start_offset,
-            "deliveryCompleteCount": summary.delivery_complete_count,
-        },
-    }
+    return state_entry(key, None if topic is None else topic.name, read, answers.read_summary(state, key))

@@ -26,17 +26,22 @@ def now_ms() -> int:
     return time.monotonic_ns() // 1_000_000
 
 
+def new_file(path: Path) -> TextIO:
+    """Opens a file for what is seen. Raises JournalError when there is one already: evidence is never written over."""
+    try:
+        return path.open("x", encoding="utf-8")
+    except FileExistsError as error:
+        raise JournalError(f"{path} is there already: name a new file") from error
+    except OSError as error:
+        raise JournalError(f"{path} can't be written: {error.strerror}") from error
+
+
 class Journal:
     """Appends entries in the order of the calls, from any thread, and shows each to the listeners."""
 
     def __init__(self, path: Path) -> None:
-        """Makes the file. Raises JournalError when there is one already: evidence is never written over."""
-        try:
-            self._file: TextIO = path.open("x", encoding="utf-8")
-        except FileExistsError as error:
-            raise JournalError(f"{path} is there already: name a new journal") from error
-        except OSError as error:
-            raise JournalError(f"{path} can't be written: {error.strerror}") from error
+        """Makes the file. Raises JournalError when there is one already."""
+        self._file = new_file(path)
         self._lock = threading.Lock()
         self._listeners: list[Callable[[Entry], None]] = []
 

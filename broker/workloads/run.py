@@ -4,12 +4,13 @@ import random
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Final
 
 from broker.workloads.admin import Admin, WorkloadError
+from broker.workloads.checkpoints import Checkpoints
 from broker.workloads.crew import Crew
 from broker.workloads.journal import Journal, now_ms
 from broker.workloads.load import Amount, Load
@@ -67,8 +68,9 @@ class _Times:
 class Workload:
     """One run. Raises WorkloadError, UnreachableError, or KafkaException when the cluster gives no way to go on."""
 
-    def __init__(self, asked: Asked, journal: Journal) -> None:
-        self._asked, self._journal = asked, journal
+    def __init__(self, asked: Asked, journal: Journal, checkpoints: Checkpoints | None = None) -> None:
+        """`checkpoints` are taken during each round and after it, by state RPCs; without any none are sent."""
+        self._asked, self._journal, self._checkpoints = asked, journal, checkpoints
         self._profile = asked.profile
         self._random = random.Random(f"{asked.seed} run")
         self._admin = Admin(asked.bootstrap)
@@ -94,7 +96,9 @@ class Workload:
             if number:
                 self._reset(times)
             part = _part(asked.amount, number, rounds)
-            self._round(partial(_produce, load, part, is_over), times)
+            during = nullcontext() if self._checkpoints is None else self._checkpoints.during(f"round {number + 1}")
+            with during:
+                self._round(partial(_produce, load, part, is_over), times)
         self._read_back()
         self._journal.write("end")
 

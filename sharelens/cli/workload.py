@@ -1,5 +1,6 @@
 """Workloads through real clients, and the check of what they saw."""
 
+from contextlib import ExitStack, closing
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -55,6 +56,12 @@ DEFAULT_RATE = 200.0
 @click.option("--topic", metavar="TOPIC", help="Made when it is missing  [default: workload-PROFILE]")
 @click.option("--group", metavar="GROUP", help="Or the beginning of the groups' names  [default: workload-PROFILE]")
 @click.option("--journal", metavar="FILE", type=click.Path(path_type=Path), help="A new file: JSON, a line an event.")
+@click.option(
+    "--checkpoints",
+    metavar="FILE",
+    type=click.Path(path_type=Path),
+    help="A new file: what the coordinator answers for the groups' state, several times. Sends the state RPCs.",
+)
 @click.option("--check", "checked", metavar="FILE", type=click.Path(path_type=Path), help="Only judge this journal.")
 @output_options
 def workload(
@@ -67,6 +74,7 @@ def workload(
     topic: str | None,
     group: str | None,
     journal: Path | None,
+    checkpoints: Path | None,
     checked: Path | None,
     shown: Shown,
 ) -> None:
@@ -76,7 +84,7 @@ def workload(
     acknowledged record that is missing. An outcome that no client learned is ambiguous and no finding.
     """
     if checked is not None:
-        if any(given is not None for given in (bootstrap_server, profile, journal)):
+        if any(given is not None for given in (bootstrap_server, profile, journal, checkpoints)):
             raise UsageError("--check judges a journal that is there; it goes without the options of a run")
         _judge(checked, shown)
         return
@@ -86,7 +94,8 @@ def workload(
         duration_s = DEFAULT_DURATION_S
     if rate is None and duration_s is not None:
         rate = DEFAULT_RATE
-    _run(_asked(bootstrap_server, profile, (records, duration_s, rate), seed, topic, group), journal)
+    asked = _asked(bootstrap_server, profile, (records, duration_s, rate), seed, topic, group)
+    _run(asked, journal, checkpoints)
     _judge(journal, shown)
 
 
@@ -115,20 +124,27 @@ def _asked(
     )
 
 
-def _run(asked: "Asked", path: Path) -> None:
+def _run(asked: "Asked", path: Path, checkpoints_path: Path | None) -> None:
     from confluent_kafka import KafkaException
 
     from broker.workloads.admin import WorkloadError
+    from broker.workloads.checkpoints import Checkpoints
     from broker.workloads.journal import Journal
     from broker.workloads.run import Workload
 
-    journal = Journal(path)
-    try:
-        Workload(asked, journal).run()
-    except KafkaException as error:
-        raise WorkloadError(f"{asked.bootstrap}: {error.args[0].str()}") from error
-    finally:
-        journal.close()
+    with ExitStack() as files:
+        journal = files.enter_context(closing(Journal(path)))
+        checkpoints = None
+        if checkpoints_path is not None:
+            checkpoints = files.enter_context(
+                closing(Checkpoints(checkpoints_path, asked.bootstrap, asked.topic, asked.groups))
+            )
+        try:
+            Workload(asked, journal, checkpoints).run()
+        except KafkaException as error:
+            raise WorkloadError(f"{asked.bootstrap}: {error.args[0].str()}") from error
+        if checkpoints is not None:
+            say(f"sharelens: {checkpoints.taken} checkpoints in {checkpoints_path}")
 
 
 def _judge(path: Path, shown: Shown) -> None:

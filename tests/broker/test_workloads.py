@@ -14,6 +14,8 @@ from tests.broker.workload_runs import (
     Supervised,
     asked_state,
     assert_kafkas_tool_reads,
+    checkpoints_of,
+    compare_checkpoints,
     pipeline_states,
     run_profiles,
     told_state,
@@ -61,6 +63,12 @@ def test_no_profile_sees_what_the_broker_must_not_do_and_the_logs_say_the_same(s
         }
         assert told == asked
         supervised.stop()
+    compared = {name: compare_checkpoints(log_dir, checkpoints_of(tmp_path, name)) for name in PROFILES}
+    assert {name: seen["after"] for name, seen in compared.items()} == {
+        name: profile.resets + 1 for name, profile in PROFILES.items()
+    }
+    assert all(seen["initialized"] > 0 for seen in compared.values())
+    assert sum(seen["during"] for seen in compared.values()) > len(PROFILES)
     assert assert_kafkas_tool_reads(log_dir) > 1_000
 
 

@@ -2,6 +2,7 @@
 
 import threading
 import time
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -11,6 +12,7 @@ from kio.schema.errors import ErrorCode
 
 from broker.protocol.api_keys import ApiKey
 from broker.workloads.check import Checked, check
+from broker.workloads.checkpoints import Checkpoints
 from broker.workloads.journal import Journal, read_journal
 from broker.workloads.load import Amount
 from broker.workloads.profiles import PROFILES
@@ -23,6 +25,7 @@ from sharelens.questions.state import state
 from tests.broker import running
 from tests.broker.kafka_tools import DUMP_LOG_SEGMENTS, kafka_tool
 from tests.broker.running import RunningBroker
+from tests.compat.test_log_dir_answers import answerable, compare_states, first_offsets, key_of, lines
 
 SETTINGS = {
     "group_share_min_heartbeat_interval_ms": 300,
@@ -96,10 +99,12 @@ def run_profiles(bootstrap: str, folder: Path, names: Iterable[str], amount: Amo
             bootstrap=bootstrap, profile=PROFILES[name], amount=amount, seed=7, topic=f"t-{name}", group=f"g-{name}"
         )
         journal = Journal(path)
+        checkpoints = Checkpoints(checkpoints_of(folder, name), bootstrap, asked.topic, asked.groups)
         try:
-            Workload(asked, journal).run()
+            Workload(asked, journal, checkpoints).run()
         finally:
             journal.close()
+            checkpoints.close()
         return check(read_journal(path))
 
     wanted = list(names)
@@ -107,10 +112,35 @@ def run_profiles(bootstrap: str, folder: Path, names: Iterable[str], amount: Amo
         return dict(zip(wanted, pool.map(run, wanted), strict=True))
 
 
+def checkpoints_of(folder: Path, profile: str) -> Path:
+    """Where a profile's run keeps its checkpoints."""
+    return folder / f"{profile}.checkpoints.jsonl"
+
+
 def pipeline_states(log_dir: Path) -> list[dict]:
     """The answer of `sharelens state --log-dir` as rows."""
     with open_evidence(Source(log_dirs=(str(log_dir),), include_uncommitted=True)) as evidence:
         return state(evidence, Wanted(), CutAsked()).table.to_pylist()
+
+
+def compare_checkpoints(log_dir: Path, path: Path) -> Counter[str]:
+    """Hold `sharelens state --at-offset` to every checkpoint of a run; how many were taken when, and what they told.
+
+    Each checkpoint speaks of the state partitions that stood still, so only their share partitions are compared.
+    """
+    seen: Counter[str] = Counter()
+    first = first_offsets(log_dir)
+    with open_evidence(Source(log_dirs=(str(log_dir),), include_uncommitted=True)) as evidence:
+        for checkpoint in lines(path):
+            assert answerable(checkpoint, first)
+            asked = {(entry["group"], entry["topicId"], entry["partition"]) for entry in checkpoint["states"]}
+            ends = {int(index): end for index, end in checkpoint["logEndOffsets"].items() if int(index) in first}
+            cut = CutAsked(at_offsets={index: end - 1 for index, end in ends.items()})
+            rows = [row for row in state(evidence, Wanted(), cut).table.to_pylist() if key_of(row) in asked]
+            seen["share partitions"] += compare_states(checkpoint, rows)
+            seen["initialized"] += len(rows)
+            seen[checkpoint["name"].split()[0]] += 1
+    return seen
 
 
 def read_state(bootstrap: str, group: str, topic_id: object, partition: int, leader_epoch: int) -> Any:

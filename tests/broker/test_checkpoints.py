@@ -1,0 +1,66 @@
+"""Checkpoints of a run: they are there, they change nothing, and our pipeline says the same."""
+
+import json
+
+import pytest
+
+from broker.protocol.api_keys import ApiKey
+from broker.workloads.checkpoints import Checkpoints
+from broker.workloads.journal import JournalError
+from broker.workloads.load import Amount
+from broker.workloads.wire import ask
+from tests.broker.workload_runs import (
+    SETTINGS,
+    checkpoints_of,
+    compare_checkpoints,
+    run_profiles,
+)
+
+pytestmark = pytest.mark.broker
+
+STATE_TOPIC = "__share_group_state"
+
+
+def state_ends(bootstrap):
+    partitions = [{"partition_index": index, "timestamp": -1} for index in range(4)]
+    body = {"replica_id": -1, "topics": [{"name": STATE_TOPIC, "partitions": partitions}]}
+    return [one.offset for one in ask(bootstrap, ApiKey.LIST_OFFSETS, 7, body).topics[0].partitions]
+
+
+@pytest.mark.parametrize("version", ["4.3", "4.4"])
+def test_checkpoints_change_nothing_also_where_a_read_needs_the_right_leader_epoch(version, start_broker, tmp_path):
+    settings = SETTINGS | {"offsets_topic_num_partitions": 4}
+    broker = start_broker("--kafka-version", version, **settings)
+    run_profiles(broker.bootstrap, tmp_path, ["offset-resets"], Amount(records=60))
+    # Leader epochs rise by a restart, and go back in the state by the resets above.
+    assert broker.stop() == 0
+    broker = start_broker("--kafka-version", version, **settings)
+    ends, path = state_ends(broker.bootstrap), tmp_path / "more.jsonl"
+    checkpoints = Checkpoints(path, broker.bootstrap, "t-offset-resets", ["g-offset-resets", "nobody"])
+    for _ in range(3):
+        checkpoints.take("quiet", patience_s=30)
+    checkpoints.close()
+    assert state_ends(broker.bootstrap) == ends
+    told = [json.loads(line) for line in path.read_text().splitlines()]
+    assert [one["checkpoint"] for one in told] == [0, 1, 2]
+    assert {(entry["group"], entry["read"]["errorCode"]) for one in told for entry in one["states"]} == {
+        ("g-offset-resets", 0),
+        ("nobody", 42),
+    }
+    assert broker.stop() == 0
+    assert compare_checkpoints(broker.log_dir, checkpoints_of(tmp_path, "offset-resets"))["after"] == 3
+    assert compare_checkpoints(broker.log_dir, path)["initialized"] == 3 * 2
+
+
+def test_without_a_broker_no_checkpoint_is_taken(tmp_path):
+    path = tmp_path / "checkpoints.jsonl"
+    checkpoints = Checkpoints(path, "127.0.0.1:1", "t", ["g"])
+    checkpoints.take("quiet", patience_s=0.1)
+    checkpoints.close()
+    assert (checkpoints.taken, path.read_text()) == (0, "")
+
+
+def test_checkpoints_are_never_written_over(tmp_path):
+    (tmp_path / "checkpoints.jsonl").touch()
+    with pytest.raises(JournalError, match="is there already"):
+        Checkpoints(tmp_path / "checkpoints.jsonl", "127.0.0.1:1", "t", ["g"])
