@@ -8,7 +8,10 @@ A batch whose last offset is below its first covers nothing. Combining drops it;
 """
 
 import heapq
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Sequence
+from itertools import pairwise
+from operator import attrgetter
 from typing import TypeAlias
 
 from state_model.rule_sets import RuleSet
@@ -19,6 +22,17 @@ Priority: TypeAlias = tuple[int, int]
 Range: TypeAlias = tuple[int, int, int, int]
 """(first offset, last offset, delivery count, delivery state): sorts as Kafka sorts batches."""
 LOWEST_OFFSET = -(1 << 63)
+_FIRST = attrgetter("first_offset")
+_LAST = attrgetter("last_offset")
+
+
+class InOrder(tuple[StateBatch, ...]):
+    """Batches that ascend, overlap nowhere, have no unknown tags and no equal neighbours that touch: the mark of it.
+
+    Only this module makes them; equal to a plain tuple of the same batches.
+    """
+
+    __slots__ = ()
 
 
 def priority(batch: StateBatch) -> Priority:
@@ -33,18 +47,80 @@ def combine(old: Sequence[StateBatch], new: Sequence[StateBatch], start_offset: 
     as it is; otherwise the result is ascending and disjoint, and coalesced if the rules say so. Lists of both rule
     sets differ, their content never does.
     """
-    if not old and len(new) == 1 and start_offset <= new[0].first_offset <= new[0].last_offset:
-        return (new[0],)
-    in_order = _combined_in_order((*old, *new), start_offset)
-    if in_order is not None:
-        return in_order
+    if isinstance(old, InOrder) or not old:
+        in_window = _combined_in_window(old, new, start_offset, rules)
+        if in_window is not None:
+            return in_window
+    else:
+        in_order = _joined((*old, *new), start_offset)
+        if in_order is not None:
+            return InOrder(in_order)
     kept = prune((*old, *new), start_offset)
     if len(kept) < 2:
         return kept
-    return pointwise_maximum(kept) if rules.coalesces_batches else combine_pairwise(kept)
+    return _marked(_general(kept, rules))
 
 
-def _combined_in_order(batches: Batches, start_offset: int) -> Batches | None:
+def _combined_in_window(
+    old: Sequence[StateBatch], new: Sequence[StateBatch], start_offset: int, rules: RuleSet
+) -> Batches | None:
+    """Only those old batches are combined that the new ones overlap or touch; what lies left and right of them stays.
+
+    old   |--a--|  |--b--||-c-|     |-d-|  |--e--|      new touches b, overlaps c; a, d and e are as they were
+    new                  |---|
+
+    A neighbour of the window that stays can't become equal to what it touches: that is a piece of an old batch with
+    the priority it had. None when the new batches are of another kind: with tags, or covering nothing.
+    """
+    start = LOWEST_OFFSET if start_offset == NOT_DETERMINED else start_offset
+    fresh: list[StateBatch] = []
+    for batch in new:
+        first, last, state, count, tags = batch
+        if tags or last < first:
+            return None
+        if last >= start:
+            fresh.append(batch if first >= start else _batch((start, last, count, state)))
+    kept = _cut(old, start)
+    if not fresh:
+        return InOrder(kept)
+    low, high = fresh[0].first_offset, fresh[0].last_offset
+    for batch in fresh:
+        low, high = min(low, batch.first_offset), max(high, batch.last_offset)
+    left = bisect_left(kept, low - 1, key=_LAST)
+    right = bisect_right(kept, high + 1, lo=left, key=_FIRST)
+    middle = sorted((*kept[left:right], *fresh))
+    joined = _joined(middle, NOT_DETERMINED)
+    if joined is not None:
+        return InOrder((*kept[:left], *joined, *kept[right:]))
+    settled = _marked(_general(middle, rules))
+    made = (*kept[:left], *settled, *kept[right:])
+    return InOrder(made) if isinstance(settled, InOrder) else made
+
+
+def _cut(old: Sequence[StateBatch], start: int) -> Sequence[StateBatch]:
+    """Batches in order from an offset on, the one across it cut."""
+    begin = bisect_left(old, start, key=_LAST)
+    if begin == len(old):
+        return ()
+    first, last, state, count, _ = old[begin]
+    if first < start:
+        return (_batch((start, last, count, state)), *old[begin + 1 :])
+    return old[begin:] if begin else old
+
+
+def _general(batches: Iterable[StateBatch], rules: RuleSet) -> Batches:
+    return pointwise_maximum(batches) if rules.coalesces_batches else combine_pairwise(batches)
+
+
+def _marked(batches: Batches) -> Batches:
+    """Disjoint batches in order, marked so if no equal neighbours touch each other."""
+    for before, after in pairwise(batches):
+        if before.last_offset + 1 == after.first_offset and before[2:] == after[2:]:
+            return batches
+    return InOrder(batches)
+
+
+def _joined(batches: Sequence[StateBatch], start_offset: int) -> list[StateBatch] | None:
     """The common case in one pass: batches that ascend without overlap, as new ones behind the old do.
 
     Both rule sets then only join equal neighbours. None when the batches are of another kind.
@@ -64,7 +140,7 @@ def _combined_in_order(batches: Batches, start_offset: int) -> Batches | None:
             count, state = its_count, its_state
             out.append(batch if first >= start else _batch((start, last, count, state)))
         end = last
-    return tuple(out)
+    return out
 
 
 def prune(batches: Iterable[StateBatch], start_offset: int) -> Batches:

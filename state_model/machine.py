@@ -8,7 +8,7 @@ what the log says: epochs may go back, start offsets too, counts are overwritten
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from state_model.batches import Batches, combine
+from state_model.batches import Batches, InOrder, combine
 from state_model.key_map import KeyMap
 from state_model.rule_sets import KAFKA_4_4, RuleSet
 from state_model.share_records import (
@@ -247,6 +247,8 @@ def begins_new_life(held: SharePartitionState, snapshot: ShareSnapshot) -> bool:
 
 def _without_tags(batches: Batches) -> Batches:
     """The coordinator's state has no room for tagged fields of a batch."""
+    if isinstance(batches, InOrder):
+        return batches
     if not any([batch.unknown_tags for batch in batches]):  # noqa: C419 - a list is faster here
         return batches
     return tuple(batch._replace(unknown_tags=()) for batch in batches)

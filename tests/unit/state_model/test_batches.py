@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from state_model.batches import coalesce, combine, combine_pairwise, content_equal, pointwise_maximum, prune
+from state_model.batches import InOrder, coalesce, combine, combine_pairwise, content_equal, pointwise_maximum, prune
 from state_model.rule_sets import KAFKA_4_3, KAFKA_4_4, RULE_SETS
 from state_model.schema import UnknownTag
 from state_model.share_records import StateBatch
@@ -173,6 +173,31 @@ def test_batches_in_order_combine_as_any_others_do(given_batches, start_offset, 
     for rules, general in ((KAFKA_4_3, combine_pairwise), (KAFKA_4_4, pointwise_maximum)):
         expected = kept if len(kept) < 2 else general(kept)
         assert combine(old, new, start_offset, rules=rules) == expected
+
+
+@BOTH
+@given(lists(), lists(3), STARTS)
+def test_a_list_known_to_be_in_order_combines_as_any_other_does(rules, old, new, start_offset):
+    held = combine(old, (), -1, rules=rules)
+    assert combine(held, new, start_offset, rules=rules) == combine(tuple(held), new, start_offset, rules=rules)
+
+
+@BOTH
+@given(st.lists(st.tuples(lists(3), STARTS), max_size=12))
+def test_one_list_after_the_other_gives_the_same_whether_what_is_held_is_known_to_be_in_order(rules, writes):
+    held, plain = (), ()
+    for new, start_offset in writes:
+        held = combine(held, new, start_offset, rules=rules)
+        plain = tuple(combine(plain, new, start_offset, rules=rules))
+        assert held == plain
+
+
+@BOTH
+@given(lists(), lists(), STARTS)
+def test_only_lists_without_overlaps_and_equal_neighbours_are_marked_as_in_order(rules, old, new, start_offset):
+    out = combine(combine(old, (), -1, rules=rules), new, start_offset, rules=rules)
+    if isinstance(out, InOrder):
+        assert out == coalesce(out)
 
 
 @BOTH
