@@ -34,9 +34,10 @@ REJECTED, DELIVERY_LIMIT, GAP, UNKNOWN = "rejected", "delivery_limit", "gap", "u
 DEAD_LETTER, CONFIGURATION, HEADERS, INFERRED = "dead_letter", "configuration", "headers", "inferred"
 
 # Columns of a piece of offsets.
-(FIRST, LAST, FINAL, EARLIEST, ENTERED, WAS_ARCHIVING, PRESENCE) = range(7)
+(FIRST, LAST, FINAL, EARLIEST, ENTERED, ARCHIVING_AT, PRESENCE) = range(7)
 WIDTH = 7
 RECORD, NOTHING, UNSEEN = range(3)
+NEVER = -1
 NO_OFFSETS: Ints = np.empty(0, np.int64)
 PLACE = ["state_partition", *KEY, "life_log_offset"]
 READ = [*PLACE, "first_offset", "last_offset", "delivery_state", "delivery_count", "is_open"]
@@ -76,6 +77,8 @@ def poison(
         topic = (place["topic_id"], place["partition"])
         pieces = _with_presence(pieces, spans.get(topic, (NO_OFFSETS, NO_OFFSETS))[:2], covered.get(topic))
         pieces[:, [FINAL, EARLIEST, ENTERED]] = at[pieces[:, [FINAL, EARLIEST, ENTERED]]]
+        was = pieces[:, ARCHIVING_AT] != NEVER
+        pieces[was, ARCHIVING_AT] = at[pieces[was, ARCHIVING_AT]]
         found.append(pieces)
     table = _table(np.concatenate(found), deliveries, settings)
     table = _with_completeness(table, history)
@@ -135,7 +138,10 @@ def _pieces(mine: pa.Table, near_limit: int | None) -> Ints:
         mine_now = states[pieces[:, 2]] == state
         if mine_now.any():
             out[mine_now, ENTERED] = -_value_at(way, pieces[mine_now, 0])
-    out[:, WAS_ARCHIVING] = _covers(ways[ARCHIVING_STATE], pieces[:, 0])
+    archiving = ways[ARCHIVING_STATE]
+    was = _covers(archiving, pieces[:, 0])
+    out[:, ARCHIVING_AT] = NEVER
+    out[was, ARCHIVING_AT] = -_value_at(archiving, pieces[was, 0])
     return out
 
 
@@ -199,6 +205,9 @@ def _table(pieces: Ints, deliveries: pa.Table, settings: GroupSettings) -> pa.Ta
         "delivery_count_limit_source": pa.array([setting.origin for setting in told], pa.string()).take(groups.indices),
         "first_outcome_ms": deliveries.column("valid_from_ms").take(pa.array(pieces[:, EARLIEST])),
         "last_outcome_ms": entered.column("valid_from_ms"),
+        "archiving_ms": deliveries.column("valid_from_ms").take(
+            pa.array(pieces[:, ARCHIVING_AT], mask=pieces[:, ARCHIVING_AT] == NEVER)
+        ),
         "log_offset": entered.column("valid_from_log_offset"),
     }
     names = [name for name in POISON_RECORD.names if name in columns]
@@ -210,7 +219,7 @@ def _causes(pieces: Ints, rows: pa.Table, limits: Ints) -> tuple[pa.Array, pa.Ar
     counts = rows.column("delivery_count").to_numpy().astype(np.int64)
     near = rows.column("delivery_state").to_numpy() == AVAILABLE_STATE
     presence, told = pieces[:, PRESENCE], limits > 0
-    letter, exceeded = pieces[:, WAS_ARCHIVING] > 0, (limits > 0) & (counts >= limits)
+    letter, exceeded = pieces[:, ARCHIVING_AT] != NEVER, (limits > 0) & (counts >= limits)
     first_try = ~told & (counts < LOWEST_DELIVERY_COUNT_LIMIT)
     rules: list[tuple[npt.NDArray[np.bool_], str | None, str | None]] = [
         (near, None, None),

@@ -144,6 +144,7 @@ POISON_RECORD = pa.schema(
         column("delivery_count_limit_source", pa.string(), "where the limit is from; null = not told"),
         column("first_outcome_ms", pa.int64(), "log time of the first outcome logged for it in this life"),
         column("last_outcome_ms", pa.int64(), "log time of the record that brought it into this state"),
+        column("archiving_ms", pa.int64(), "log time from which its dead letter was due (ARCHIVING); null = none was"),
         column("log_offset", pa.int64(), "state log offset of that record", nullable=False),
         *COMPLETENESS,
     ]
