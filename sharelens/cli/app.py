@@ -10,6 +10,8 @@ import click
 from sharelens.cli import (
     broker,
     compute,
+    durations,
+    evidence,
     export,
     forensics,
     holdings,
@@ -68,7 +70,9 @@ GROUPS = (
     questions,
     measures,
     incidents,
+    durations,
     forensics,
+    evidence,
     holdings,
     export,
     upkeep,

@@ -1,0 +1,220 @@
+"""The age of settled offsets: from the record's own timestamp to its outcome, within bounds that batch headers give.
+
+    batch header    offsets 10-14, base timestamp 100, max timestamp 130
+    state log       12-13 ACKNOWLEDGED at 400           two offsets with an age from 270 to 300
+
+A range of settled offsets and a batch give one piece with a weight; offsets are never enumerated. A record may be
+stamped before the first one of its batch (producers set timestamps): then the upper bound is too low.
+"""
+
+import itertools
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from measures.headers import LOG_APPEND_TIME
+from measures.latency_schemas import AGE, CREATE_TIME, OUTCOMES
+from measures.latency_schemas import LOG_APPEND_TIME as LOG_APPEND_CLOCK
+from measures.lives import PLACE
+from measures.settled import LATEST_MS, NOT_KNOWN, Settled
+from measures.steps import Flags, Ints, numbered
+from measures.topics import BATCH_COLUMNS, TopicPartition, runs
+
+HEADER_COLUMNS = [*BATCH_COLUMNS, "base_timestamp_ms"]
+"""What is read of a batch header here."""
+PIECES_AT_ONCE = 1 << 20
+PIECES_KEPT = 1 << 22
+CLOCKS = (CREATE_TIME, LOG_APPEND_CLOCK)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pieces:
+    """What ranges and batches share: the range (`entry`), its offsets, the bounds of their age, the clock.
+
+    `clock`: a place in CLOCKS.
+    """
+
+    entry: Ints
+    first: Ints
+    last: Ints
+    age_min: Ints
+    age_max: Ints
+    clock: Ints
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AgeCounts:
+    """Offsets by bucket, clock and bounds of the age, each combination once."""
+
+    bucket: Ints
+    clock: Ints
+    age_min: Ints
+    age_max: Ints
+    weight: Ints
+
+
+class Ages:
+    """Takes batch headers, by user partition and in offset order, and finds the ages of settled offsets.
+
+    Its memory is one entry a settled range, and one a combination of hour, outcome and age that occurs.
+    """
+
+    def __init__(self, settled: Settled) -> None:
+        self._settled = settled
+        self._entries = self._by_topic()
+        self._span: dict[TopicPartition, tuple[int, int]] = {}
+        count = len(settled.place)
+        self.bucket, self.sample = numbered(settled.place, settled.hour_ms, settled.outcome)
+        self._covered, self._control, self._aged = (np.zeros(count, np.int64) for _ in range(3))
+        self._found: list[Ints] = []
+        self._rows, self._most_rows = 0, PIECES_KEPT
+
+    def _by_topic(self) -> dict[TopicPartition, Ints]:
+        rows = self._settled.places.select(["topic_id", "partition"]).to_pylist()
+        topics = [(str(row["topic_id"]), int(row["partition"])) for row in rows]
+        number = {name: at for at, name in enumerate(dict.fromkeys(topics))}
+        names = list(number)
+        of = np.array([number[name] for name in topics], np.int64)[self._settled.place]
+        order = np.argsort(of, kind="stable")
+        cuts = [0, *(np.flatnonzero(np.diff(of[order])) + 1).tolist(), len(order)]
+        parts = [order[begin:end] for begin, end in itertools.pairwise(cuts) if end > begin]
+        return {names[int(of[entries[0]])]: entries for entries in parts}
+
+    def begins(self) -> dict[TopicPartition, int]:
+        """The smallest settled offset of each user partition: from there on headers are wanted."""
+        return {name: int(self._settled.first[entries].min()) for name, entries in self._entries.items()}
+
+    def take(self, batches: pa.Table) -> None:
+        """Notes HEADER_COLUMNS rows that follow those taken before; several user partitions may be among them."""
+        for pieces in self.pieces(batches):
+            weight = pieces.last - pieces.first + 1
+            np.add.at(self._aged, pieces.entry, weight)
+            columns = [self.bucket[pieces.entry], pieces.clock, pieces.age_min, pieces.age_max, weight]
+            self._found.append(_reduced(np.stack(columns)))
+            self._rows += self._found[-1].shape[1]
+            if self._rows > self._most_rows:
+                self._found = [_reduced(np.concatenate(self._found, axis=1))]
+                self._rows = self._found[0].shape[1]
+                self._most_rows = max(PIECES_KEPT, 2 * self._rows)
+
+    def pieces(self, batches: pa.Table) -> Iterator[Pieces]:
+        """The pieces with an age that the headers give, in bounded numbers; notes what else they tell of the ranges."""
+        if batches.num_rows == 0:
+            return
+        for mine in runs(batches.select(HEADER_COLUMNS)):
+            place = (str(mine.column("topic_id")[0].as_py()), int(mine.column("partition")[0].as_py()))
+            entries = self._entries.get(place)
+            if entries is not None:
+                yield from self._of_partition(place, mine, entries)
+
+    def _of_partition(self, place: TopicPartition, mine: pa.Table, entries: Ints) -> Iterator[Pieces]:
+        bases, lasts = (mine.column(name).to_numpy() for name in ("base_offset", "last_offset"))
+        low, high = int(bases.min()), int(lasts.max())
+        before = self._span.get(place, (low, high))
+        self._span[place] = (min(low, before[0]), max(high, before[1]))
+        control, stamped, oldest, newest, clock = _stamps(mine)
+        first, last = self._settled.first, self._settled.last
+        for entry, batch in _overlaps(entries, first[entries], last[entries], bases, lasts):
+            begin, end = np.maximum(first[entry], bases[batch]), np.minimum(last[entry], lasts[batch])
+            weight = np.maximum(end - begin + 1, 0)
+            np.add.at(self._covered, entry, weight)
+            np.add.at(self._control, entry, np.where(control[batch], weight, 0))
+            aged = (weight > 0) & ~control[batch] & stamped[batch] & (self._settled.at_ms[entry] != NOT_KNOWN)
+            entry, batch = entry[aged], batch[aged]
+            at = self._settled.at_ms[entry]
+            yield Pieces(
+                entry=entry,
+                first=begin[aged],
+                last=end[aged],
+                age_min=at - newest[batch],
+                age_max=at - oldest[batch],
+                clock=clock[batch],
+            )
+
+    def gaps(self) -> Ints:
+        """Of each range the offsets that hold no record: control records, and archived ones that no batch holds."""
+        settled = self._settled
+        low, high = np.zeros(len(settled.place), np.int64), np.full(len(settled.place), -1, np.int64)
+        for name, entries in self._entries.items():
+            if name in self._span:
+                low[entries], high[entries] = self._span[name]
+        seen = np.maximum(np.minimum(settled.last, high) - np.maximum(settled.first, low) + 1, 0)
+        absent = np.maximum(seen - self._covered, 0)
+        archived = settled.outcome == OUTCOMES.index("archived")
+        return self._control + np.where(archived, absent, 0)
+
+    def counts(self) -> AgeCounts:
+        """The ages found so far."""
+        found = _reduced(np.concatenate([np.zeros((5, 0), np.int64), *self._found], axis=1))
+        bucket, clock, age_min, age_max, weight = found
+        return AgeCounts(bucket=bucket, clock=clock, age_min=age_min, age_max=age_max, weight=weight)
+
+    def listed(self, pieces: Pieces) -> pa.Table:
+        """AGE rows of pieces, in their order."""
+        settled, entry = self._settled, pieces.entry
+        places = pa.array(settled.place[entry])
+        columns = {name: settled.places.column(name).take(places) for name in PLACE}
+        columns |= {
+            "first_offset": pa.array(pieces.first),
+            "last_offset": pa.array(pieces.last),
+            "outcome": pa.array(OUTCOMES, pa.string()).take(pa.array(settled.outcome[entry])),
+            "delivery_count": pa.array(settled.count[entry]),
+            "settled_ms": pa.array(settled.at_ms[entry]),
+            "age_min_ms": pa.array(pieces.age_min),
+            "age_max_ms": pa.array(pieces.age_max),
+            "clock": pa.array(CLOCKS, pa.string()).take(pa.array(pieces.clock)),
+            "log_offset": pa.array(settled.at[entry]),
+        }
+        return pa.table({name: columns[name] for name in AGE.names}).cast(AGE)
+
+
+def _stamps(mine: pa.Table) -> tuple[Flags, Flags, Ints, Ints, Ints]:
+    """Of each batch: whether it is a control batch, whether it is stamped, oldest and newest timestamp, the clock."""
+    control = pc.is_valid(mine.column("control_type")).to_numpy().astype(np.bool_)
+    by_broker = pc.equal(mine.column("timestamp_type"), LOG_APPEND_TIME).to_numpy().astype(np.bool_)
+    base, newest = (mine.column(name).to_numpy() for name in ("base_timestamp_ms", "max_timestamp_ms"))
+    base = np.where(by_broker, newest, base)
+    stamped = (base >= 0) & (newest >= 0)
+    base, newest = np.clip(base, 0, LATEST_MS), np.clip(newest, 0, LATEST_MS)
+    return control, stamped, np.minimum(base, newest), newest, by_broker.astype(np.int64)
+
+
+def _overlaps(entries: Ints, first: Ints, last: Ints, bases: Ints, lasts: Ints) -> Iterator[tuple[Ints, Ints]]:
+    """Pairs of a range and a batch that overlap it, in bounded numbers; batches are disjoint and ascend."""
+    low, high = np.searchsorted(lasts, first, "left"), np.searchsorted(bases, last, "right")
+    counts = np.maximum(high - low, 0)
+    total = np.cumsum(counts)
+    begin = 0
+    while begin < len(entries):
+        done = int(total[begin - 1]) if begin else 0
+        end = max(begin + 1, int(np.searchsorted(total, done + PIECES_AT_ONCE, "right")))
+        here = counts[begin:end]
+        within = np.arange(int(here.sum())) - np.repeat(np.cumsum(here) - here, here)
+        yield np.repeat(entries[begin:end], here), np.repeat(low[begin:end], here) + within
+        begin = end
+
+
+def _reduced(found: Ints) -> Ints:
+    """Rows of bucket, clock, both ages and weight, with the weights of equal ones added up."""
+    if found.shape[1] == 0:
+        return found
+    code, sample = numbered(*found[:4])
+    weight = np.zeros(len(sample), np.int64)
+    np.add.at(weight, code, found[4])
+    return np.concatenate([found[:4, sample], weight[None, :]])
+
+
+def age_ranges(settled: Settled, batches: Iterator[pa.Table], most: int) -> tuple[pa.Table, bool]:
+    """AGE rows, those of the largest age first, at most so many; and whether there were more."""
+    ages = Ages(settled)
+    held, more = AGE.empty_table(), False
+    for table in batches:
+        for pieces in ages.pieces(table):
+            held = pa.concat_tables([held, ages.listed(pieces)])
+            order = [("age_max_ms", "descending"), *((name, "ascending") for name in (*PLACE, "first_offset"))]
+            held, more = held.sort_by(order), more or held.num_rows > most
+            held = held.slice(0, most).combine_chunks()
+    return held, more

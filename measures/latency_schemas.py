@@ -1,0 +1,83 @@
+"""The Arrow schemas of latency and attempts, with a comment a column; nothing here computes."""
+
+import pyarrow as pa
+
+from state_model.columnar.schemas import COMPLETENESS, LOG_POSITION, SHARE_PARTITION, column
+
+ACKNOWLEDGED, ARCHIVED, OPEN = "acknowledged", "archived", "open"
+OUTCOMES = (ACKNOWLEDGED, ARCHIVED, OPEN)
+CREATE_TIME, LOG_APPEND_TIME, BOTH = "create_time", "log_append_time", "both"
+PERCENTILES = (50, 90, 99)
+
+_WHERE = [
+    *LOG_POSITION[:2],
+    *SHARE_PARTITION,
+    column("hour_ms", pa.int64(), "beginning of the hour (UTC) of the outcome's log time; null = time not known"),
+]
+_AGES = [
+    column("age_min_ms", pa.int64(), "no age is smaller; negative: stamped after the outcome; null = no age known"),
+    *(
+        column(
+            f"age_p{rank}_{bound}_ms",
+            pa.int64(),
+            f"{rank} % of the offsets have an age up to a value that is at {least} this",
+        )
+        for rank in PERCENTILES
+        for bound, least in (("min", "least"), ("max", "most"))
+    ),
+    column("age_largest_min_ms", pa.int64(), "the largest age is at least this"),
+    column("age_max_ms", pa.int64(), "no age is larger, if no record is stamped before the first of its batch"),
+]
+LATENCY = pa.schema(
+    [
+        *_WHERE,
+        column("outcome", pa.string(), "acknowledged or archived: what the offset became first in its life"),
+        column("settled_offsets", pa.int64(), "record offsets that came to the outcome", nullable=False),
+        column(
+            "gap_offsets", pa.int64(), "archived offsets that hold no record; not among the settled", nullable=False
+        ),
+        column("aged_offsets", pa.int64(), "of the settled: those whose age has bounds", nullable=False),
+        column(
+            "clock", pa.string(), "whose clock stamped the records: create_time, log_append_time, both; null = none"
+        ),
+        *_AGES,
+        column("negative_offsets_min", pa.int64(), "offsets whose age is negative for sure", nullable=False),
+        column("negative_offsets_max", pa.int64(), "offsets whose age may be negative", nullable=False),
+        column("deliveries", pa.int64(), "deliveries that the settled offsets took", nullable=False),
+        column("extra_deliveries", pa.int64(), "of these: beyond the first of each offset", nullable=False),
+        column("deliveries_per_settled", pa.float64(), "deliveries to a settled offset; null = none settled"),
+        column("first_settled_ms", pa.int64(), "log time of the first outcome; null = not known"),
+        column("last_settled_ms", pa.int64(), "log time of the last outcome; null = not known"),
+        column("settled_per_minute", pa.float64(), "settled offsets a minute, over the hour or from first to last"),
+        *COMPLETENESS,
+    ]
+)
+"""One row a share partition, hour and outcome."""
+ATTEMPTS = pa.schema(
+    [
+        *_WHERE,
+        column("outcome", pa.string(), "acknowledged, archived, or open: delivered and not settled", nullable=False),
+        column("delivery_count", pa.int16(), "largest delivery count of the offset in its life", nullable=False),
+        column("offsets", pa.int64(), "record offsets", nullable=False),
+        column("deliveries", pa.int64(), "deliveries that they took: offsets times delivery count", nullable=False),
+        column("extra_deliveries", pa.int64(), "of these: beyond the first of each offset", nullable=False),
+        *COMPLETENESS,
+    ]
+)
+"""One row a share partition, hour, outcome and delivery count."""
+AGE = pa.schema(
+    [
+        *LOG_POSITION[:2],
+        *SHARE_PARTITION,
+        column("first_offset", pa.int64(), "first record offset of the range", nullable=False),
+        column("last_offset", pa.int64(), "last record offset of the range (inclusive)", nullable=False),
+        column("outcome", pa.string(), "acknowledged or archived", nullable=False),
+        column("delivery_count", pa.int16(), "largest delivery count in that life", nullable=False),
+        column("settled_ms", pa.int64(), "log time of the outcome", nullable=False),
+        column("age_min_ms", pa.int64(), "settled_ms - max timestamp of the batch", nullable=False),
+        column("age_max_ms", pa.int64(), "settled_ms - base timestamp of the batch", nullable=False),
+        column("clock", pa.string(), "create_time or log_append_time", nullable=False),
+        column("log_offset", pa.int64(), "record of the state log with the outcome", nullable=False),
+    ]
+)
+"""A range of settled offsets in one batch of the topic, with the bounds of its age."""
