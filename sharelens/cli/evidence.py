@@ -1,0 +1,189 @@
+"""The commands that make evidence of an incident and check it. None of them starts a JVM."""
+
+import re
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from measures.settings import GroupSettings
+from sharelens.asked import DEFAULT_MAX_BYTES, Source
+from sharelens.cli.forensics import FINDINGS
+from sharelens.cli.incidents import settings_options
+from sharelens.cli.options import REQUIRE_COMPLETE, Size, Time, evidence_options, examples, output_options
+from sharelens.output import Answer, Shown, name_column, number_column, say, show
+from sharelens.times import Rounding
+from state_model.errors import UsageError
+
+if TYPE_CHECKING:
+    from sharelens.evidence_folder.folder import Written
+    from sharelens.evidence_folder.manifest import Manifest
+
+SHA256 = re.compile(r"[0-9a-fA-F]{64}")
+AS_TYPED = "sharelens.as_typed"
+
+
+class Remembering(click.Command):
+    """A command that keeps what was typed, for the manifest."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Keeps the words behind the command's name."""
+        ctx.meta[AS_TYPED] = [*ctx.command_path.split(" "), *args]
+        return super().parse_args(ctx, args)
+
+
+@click.command(
+    cls=Remembering,
+    short_help="Evidence of an incident, as a folder that stands alone.",
+    epilog=examples(
+        "sharelens evidence --lake ./lake --group orders-workers --from 2026-11-21T03:00:00Z "
+        "--to 2026-11-21T03:40:00Z --case INC-4711 --out ./INC-4711",
+    ),
+)
+@evidence_options
+@click.option("--group", metavar="GROUP", required=True, help="The share group.")
+@click.option("--topic", metavar="TOPIC", multiple=True, help="Only this topic: NAME, ID or NAME:0,1. Repeatable.")
+@click.option(
+    "--from", "from_ms", type=Time(Rounding.UP), metavar="TIME", required=True, help="Log times from TIME on."
+)
+@click.option("--to", "to_ms", type=Time(Rounding.UP), metavar="TIME", required=True, help="Log times before TIME.")
+@click.option(
+    "--case", "case_id", metavar="ID", required=True, help="What the incident is called; stands in every page."
+)
+@click.option("--out", metavar="DIR", required=True, help="The folder to write; it must not be there yet.")
+@settings_options
+@click.option("--no-topic-hashes", is_flag=True, help="Don't hash segments of user topics (they may be large).")
+@REQUIRE_COMPLETE
+@output_options
+@click.pass_context
+def evidence(
+    context: click.Context,
+    source: Source,
+    group: str,
+    topic: tuple[str, ...],
+    from_ms: int,
+    to_ms: int,
+    case_id: str,
+    out: str,
+    settings: GroupSettings,
+    no_topic_hashes: bool,
+    require_complete: bool,
+    shown: Shown,
+) -> None:
+    """Writes evidence of one group and one window: raw records, states before and after, what happened, findings.
+
+    Tables as CSV, JSON and Parquet, a report, and a manifest with the SHA-256 of sources and content. The content is
+    the same byte by byte whenever it is made again. The last line is the one number to note elsewhere.
+    """
+    from sharelens.evidence_folder.folder import check_place, make_evidence
+    from sharelens.evidence_folder.question import ask
+    from sharelens.questions import opening
+
+    question = ask(case_id=case_id, group_id=group, from_ms=from_ms, to_ms=to_ms, topics=topic, settings=settings)
+    place = Path(out)
+    check_place(place)
+    with opening.open_evidence(source) as opened:
+        written = make_evidence(
+            opened,
+            question,
+            place,
+            command_line=list(context.meta[AS_TYPED]),
+            hash_topics=not no_topic_hashes,
+            require_complete=require_complete,
+        )
+    show(_written(written, place), shown)
+
+
+def _written(written: "Written", place: Path) -> Answer:
+    """The content files, then how complete they are, and the number to note."""
+    import pyarrow as pa
+
+    schema = pa.schema([("path", pa.string()), ("size_bytes", pa.int64()), ("sha256", pa.string())])
+    rows = [{name: getattr(file, name) for name in schema.names} for file in written.files]
+    because = written.content.incomplete
+    marked = "complete" if not because else "incomplete: " + "; ".join(note.detail for note in because)
+    return Answer(
+        table=pa.Table.from_pylist(rows, schema=schema),
+        columns=(
+            name_column("PATH", "path"),
+            number_column("SIZE-BYTES", "size_bytes"),
+            name_column("SHA-256", "sha256"),
+        ),
+        summary=f"{place}: {marked}\nmanifest SHA-256, to be noted elsewhere: {written.manifest_sha256}",
+        warnings=tuple(note.detail for note in written.content.notes if not note.incomplete),
+    )
+
+
+@click.command(
+    short_help="Whether evidence is as it was written, and whether its sources give it again.",
+    epilog=examples(
+        "sharelens verify ./INC-4711",
+        "sharelens verify ./INC-4711 --log-dir /backup/kafka-1 --log-dir /backup/kafka-2",
+    ),
+)
+@click.argument("folder", metavar="DIR")
+@click.option(
+    "--manifest-sha256", metavar="HEX", help="The number that `evidence` printed and that was noted elsewhere."
+)
+@click.option("--lake", metavar="DIR", help="Make the content again from this lake, and compare.")
+@click.option(
+    "--log-dir", metavar="DIR", multiple=True, help="Make it again from this log directory or copy. Repeatable."
+)
+@click.option("--topic-names", metavar="FILE", help="As for `evidence`, where it was given there.")
+@click.option("--max-bytes", type=Size(), default=DEFAULT_MAX_BYTES, show_default="2G", help="State log read at most.")
+@output_options
+def verify(
+    folder: str,
+    manifest_sha256: str | None,
+    lake: str | None,
+    log_dir: tuple[str, ...],
+    topic_names: str | None,
+    max_bytes: int,
+    shown: Shown,
+) -> None:
+    """Compares a folder of evidence with its manifest: sizes, SHA-256, missing and extra files. Exits 3 on a finding.
+
+    With --lake or --log-dir it also makes the content again, compares file by file, and tells which source files are
+    not as they were. Findings are what must not be; notes (a source that grew or was pruned) are no finding.
+    """
+    if lake is not None and log_dir:
+        raise UsageError("verify: give --lake or --log-dir, not both")
+    if manifest_sha256 is not None and not SHA256.fullmatch(manifest_sha256):
+        raise UsageError("verify: --manifest-sha256: give the 64 hexadecimal digits that `sharelens evidence` printed")
+    from sharelens.evidence_folder import verify as check
+
+    read, rows = check.verify(Path(folder), noted_sha256=manifest_sha256)
+    again = lake is not None or bool(log_dir)
+    if again:
+        from sharelens.questions import opening
+
+        source = _source(read, lake, log_dir, topic_names, max_bytes)
+        with opening.open_evidence(source) as opened:
+            rows += check.verify_sources(opened, read)
+            rows += check.recompute(opened, read, Path(folder))
+    show(check.answer(rows, read, recomputed=again), shown)
+    found = sum(row["kind"] == check.FINDING for row in rows)
+    if found:
+        say(f"sharelens: {found} findings: this is not what was written, or not what the sources give")
+        raise click.exceptions.Exit(FINDINGS)
+
+
+def _source(
+    read: "Manifest", lake: str | None, log_dir: tuple[str, ...], topic_names: str | None, max_bytes: int
+) -> Source:
+    """The source given, with what the manifest says of how it was read."""
+    from sharelens.questions.log_evidence import UNKNOWN_CLUSTER
+
+    cluster = read.document.get("cluster_id")
+    return Source(
+        lake=lake,
+        log_dirs=log_dir,
+        cluster_id=cluster if isinstance(cluster, str) and cluster != UNKNOWN_CLUSTER else None,
+        include_uncommitted=read.sources.get("include_uncommitted") is True,
+        include_deleted=read.sources.get("include_deleted") is True,
+        topic_names=topic_names,
+        max_bytes=max_bytes,
+    )
+
+
+COMMANDS = (evidence, verify)

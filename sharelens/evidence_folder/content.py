@@ -1,0 +1,248 @@
+"""Writes the content of a folder of evidence: tables, README and report. Nothing of the moment, nothing of the machine.
+
+The same question over the same records gives the same bytes: from a lake or from log directories, in any order of
+copies, and also from a log that has grown behind the window.
+"""
+
+import os
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from measures.groups import groups as group_rows
+from sharelens.evidence_folder import findings, notes
+from sharelens.evidence_folder.events import trace_events
+from sharelens.evidence_folder.notes import Note
+from sharelens.evidence_folder.question import Question
+from sharelens.evidence_folder.raw import RawLog, open_raw
+from sharelens.evidence_folder.readme import readme
+from sharelens.evidence_folder.report import report
+from sharelens.evidence_folder.schemas import EXTENT, GAP, GROUP_LOG_RECORD, NOTE, RECORD, TOPIC, TRACE_EVENT
+from sharelens.evidence_folder.window import LogWindow, group_log_records, quarantined, state_records
+from sharelens.evidence_folder.writers import TableFiles, batches_of, sorted_rows, write_file
+from sharelens.filters import Wanted, parse_wanted
+from sharelens.output import Answer
+from sharelens.questions.completeness import times
+from sharelens.questions.evidence import Cut, Evidence, Keys, StatePartitionCover, kept
+from sharelens.questions.naming import ensure_known, resolve
+from sharelens.questions.state import FIELDS, state_table
+from sharelens.questions.state_log import STATE_TOPIC
+from sharelens.times import time_text
+from state_model.columnar.schemas import DELIVERY_HISTORY, SHARE_PARTITION_HISTORY
+from state_model.errors import SharelensError
+
+TABLES_FOLDER = "tables"
+README, REPORT = "README.md", "report.html"
+MOVES_WITH_PRUNING = "below_log_start"
+"""A column of states that a later log start changes; the log start itself stands in the manifest."""
+
+
+@dataclass(slots=True, kw_only=True)
+class Content:
+    """What was written: rows and columns by table, notes, and what the report is made from."""
+
+    record_counts: dict[str, int] = field(default_factory=dict)
+    columns: dict[str, pa.Schema] = field(default_factory=dict)
+    notes: list[Note] = field(default_factory=list)
+    answers: dict[str, Answer] = field(default_factory=dict)
+    tables: dict[str, pa.Table] = field(default_factory=dict)
+
+    @property
+    def incomplete(self) -> list[Note]:
+        """The notes that make the evidence incomplete."""
+        return [note for note in self.notes if note.incomplete]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Asked:
+    """The question with what it means in this evidence.
+
+    `keys` puts the conditions that were typed, `places` the user partitions that the group has share state of.
+    """
+
+    question: Question
+    wanted: Wanted
+    keys: Keys
+    places: Keys
+    cover: Sequence[StatePartitionCover]
+
+
+def look_up(evidence: Evidence, question: Question) -> Asked:
+    """Looks the names up, which reads every state partition, so that the cover is that of all.
+
+    Raises:
+        UsageError: nobody of the group's or topics' name is there.
+        SharelensError: the window ends before the evidence begins.
+    """
+    there = evidence.share_partitions()
+    cover = tuple(evidence.cover())
+    wanted = parse_wanted([question.group_id], question.topics, [])
+    keys = resolve(evidence, wanted)
+    ensure_known(evidence, wanted, keys)
+    first, _ = times(cover)
+    if first is None or question.to_ms <= first:
+        begins = "holds no record" if first is None else f"begins at {time_text(first)}"
+        raise SharelensError(
+            f"the window up to {time_text(question.to_ms)} lies before the evidence in {evidence.place}, which {begins}"
+        )
+    places: dict[str, frozenset[int] | None] = {}
+    for row in kept(there, keys.expression()).to_pylist():
+        places[row["topic_id"]] = (places.get(row["topic_id"]) or frozenset()) | {row["partition"]}
+    return Asked(question=question, wanted=wanted, keys=keys, places=Keys(topics=places), cover=cover)
+
+
+def write_content(evidence: Evidence, asked: Asked, folder: Path) -> Content:
+    """Writes every content file into an empty folder.
+
+    Raises:
+        SharelensError: there is more than --max-bytes allows.
+    """
+    question = asked.question
+    content = Content()
+    tables = folder / TABLES_FOLDER
+    tables.mkdir(mode=0o700)
+    windows = _write_records(open_raw(evidence), asked, tables, content)
+    _write_histories(evidence, asked, tables, content)
+    for name, answer in findings.findings(evidence, question, asked.wanted):
+        content.answers[name] = answer
+        _write(tables, name, [sorted_rows(answer.table)], answer.table.schema, content)
+        content.notes += notes.of_warnings(answer.warnings, evidence.place)
+    content.notes[:0] = notes.of_window(asked.cover, windows, content.tables, question)
+    content.notes = list(dict.fromkeys(content.notes))
+    rows = [{"code": note.code, "incomplete": note.incomplete, "detail": note.detail} for note in content.notes]
+    _write(tables, "note", [pa.Table.from_pylist(rows, schema=NOTE)], NOTE, content)
+    page = readme(question, evidence.cluster_id, content.record_counts, content.columns)
+    write_file(folder / README, page.encode("utf-8"))
+    shown = report(question, evidence.cluster_id, content.record_counts, content.notes, content.answers, content.tables)
+    write_file(folder / REPORT, shown.encode("utf-8"))
+    sync_folder(tables)
+    sync_folder(folder)
+    return content
+
+
+def sync_folder(folder: Path) -> None:
+    """The names in a folder, on the disk when this returns."""
+    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def _write(folder: Path, name: str, parts: Iterable[pa.Table], schema: pa.Schema, content: Content) -> None:
+    with TableFiles(folder, name, schema) as files:
+        for rows in parts:
+            for some in batches_of(rows):
+                files.write(some)
+    content.record_counts[name] = files.record_count
+    content.columns[name] = files.schema
+
+
+def _write_records(raw: RawLog, asked: Asked, folder: Path, content: Content) -> dict[int, LogWindow]:
+    """Raw records, what could not be read, and what is held of each state partition."""
+    question = asked.question
+    windows = {number: LogWindow() for number in raw.state_partitions()}
+    counts: dict[int, int] = {}
+
+    def state_log() -> Iterator[pa.Table]:
+        for number, window in sorted(windows.items()):
+            for rows in state_records(raw, number, asked.keys, question.from_ms, question.to_ms, window):
+                counts[number] = counts.get(number, 0) + rows.num_rows
+                yield rows
+
+    _write(folder, "record", state_log(), RECORD, content)
+    problems = [raw.problems()]
+    group_log = group_log_records(raw, question.group_id, question.from_ms, question.to_ms, problems)
+    _write(folder, "group_record", group_log, GROUP_LOG_RECORD, content)
+    problems += [found for window in windows.values() for found in window.problems]
+    broken = sorted_rows(quarantined(problems, windows, STATE_TOPIC))
+    _write(folder, "quarantine", [broken], broken.schema, content)
+    extents = pa.Table.from_pylist([_extent(part, windows, counts) for part in asked.cover], schema=EXTENT)
+    _write(folder, "extent", [extents], EXTENT, content)
+    gaps = sorted_rows(pa.Table.from_pylist(list(_gaps(asked, windows)), schema=GAP))
+    _write(folder, "gap", [gaps], GAP, content)
+    content.tables |= {"extent": extents, "gap": gaps, "quarantine": broken}
+    return windows
+
+
+def _extent(
+    part: StatePartitionCover, windows: Mapping[int, LogWindow], counts: Mapping[int, int]
+) -> dict[str, object]:
+    window = windows[part.state_partition]
+    return {
+        "log_topic_id": part.log_topic_id,
+        "state_partition": part.state_partition,
+        "first_log_offset": part.first_offset,
+        "first_log_time_ms": part.first_ms,
+        "before_log_offset": window.before,
+        "first_window_log_offset": window.first_in,
+        "last_window_log_offset": window.last_in,
+        "window_records": window.record_count,
+        "group_records": counts.get(part.state_partition, 0),
+    }
+
+
+def _gaps(asked: Asked, windows: Mapping[int, LogWindow]) -> Iterator[dict[str, object]]:
+    """Losses up to the end of the window; those of other groups' share partitions alone are left out."""
+    for part in asked.cover:
+        window = windows[part.state_partition]
+        for loss in part.losses:
+            if loss.group_id not in (None, asked.question.group_id) or loss.first_offset >= window.after:
+                continue
+            yield {
+                "log_topic_id": part.log_topic_id,
+                "state_partition": part.state_partition,
+                "first_log_offset": loss.first_offset,
+                "last_log_offset": loss.last_offset,
+                "reason": loss.reason,
+                "in_window": window.reaches(loss.first_offset, loss.last_offset),
+                "group_id": loss.group_id,
+                "topic_id": loss.topic_id,
+                "partition": loss.partition,
+            }
+
+
+def _write_histories(evidence: Evidence, asked: Asked, folder: Path, content: Content) -> None:
+    """States before and after, scalars and delivery states in the window, the group by its own log, names."""
+    question, keys = asked.question, asked.keys
+    for name, moment in (("state_before", question.from_ms), ("state_after", question.to_ms)):
+        states, misplaced = state_table(evidence, keys, Cut(as_of_ms=moment - 1))
+        states = states.select([column for column in FIELDS if column != MOVES_WITH_PRUNING])
+        content.tables[name] = states
+        content.notes += notes.of_warnings(misplaced, evidence.place)
+        _write(folder, name, [states], states.schema, content)
+    history = evidence.history(keys)
+    ids = sorted(history.column("topic_id").unique().to_pylist())
+    history = history.filter(_between(history, "log_time_ms", question))
+    _write(folder, "share_partition_history", [history], SHARE_PARTITION_HISTORY, content)
+    deliveries = evidence.deliveries(keys, Cut(as_of_ms=question.to_ms - 1))
+    stood = pc.fill_null(pc.greater_equal(deliveries.column("valid_to_ms"), question.from_ms), True)
+    deliveries = deliveries.filter(stood)
+    _write(folder, "delivery_history", [deliveries], DELIVERY_HISTORY, content)
+    events = trace_events(deliveries, question.from_ms, question.to_ms)
+    _write(folder, "trace_event", events, TRACE_EVENT, content)
+    group = _group(evidence, question)
+    content.tables["group"] = group
+    _write(folder, "group", [group], group.schema, content)
+    names = evidence.names(ids)
+    topics = pa.Table.from_pylist([{"topic_id": one, "topic": names.get(one)} for one in ids], schema=TOPIC)
+    content.tables["topic"] = topics
+    _write(folder, "topic", [topics], TOPIC, content)
+
+
+def _between(rows: pa.Table, column: str, question: Question) -> pa.ChunkedArray:
+    at = rows.column(column)
+    return pc.and_(pc.greater_equal(at, question.from_ms), pc.less(at, question.to_ms))
+
+
+def _group(evidence: Evidence, question: Question) -> pa.Table:
+    """GROUPS rows as of the two moments, `moment` (before, after) in front; none where the group's log has none."""
+    records = evidence.group_records(frozenset({question.group_id}))
+    parts = []
+    for moment, end in (("before", question.from_ms), ("after", question.to_ms)):
+        rows = group_rows(records.filter(pc.field("timestamp_ms") < end))
+        parts.append(rows.add_column(0, "moment", pa.repeat(moment, rows.num_rows)))
+    return pa.concat_tables(parts)

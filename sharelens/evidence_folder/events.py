@@ -1,0 +1,95 @@
+"""What happened to record offsets in a window, by ranges: the events that `trace` shows of each of them."""
+
+import heapq
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import groupby
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from measures.lives import PLACE
+from sharelens.evidence_folder.schemas import TRACE_EVENT
+from sharelens.questions.diff import changed_ranges
+
+EVENT_OF_STATE = {
+    "AVAILABLE": "available_again",
+    "ACQUIRED": "acquired",
+    "ACKNOWLEDGED": "acknowledged",
+    "ARCHIVING": "archiving",
+    "ARCHIVED": "archived",
+}
+EVENT_OF_END = {"start_offset_passed": "start_offset_passed", "reset": "offset_reset", "deleted": "life_ended"}
+MEANING = {
+    "available_again": "delivered and given back (release, lock timeout or member left: the log does not tell which)",
+    "acquired": "logged as held by a member",
+    "acknowledged": "done",
+    "archiving": "given up, its dead letter is being written",
+    "archived": "given up, or no record at all (a gap)",
+    "start_offset_passed": "the start offset passed it: no state is kept any more",
+    "offset_reset": "the group's offset was reset: a new life begins",
+    "life_ended": "the share partition was deleted",
+}
+AT_ONCE = 1 << 13
+Moment = tuple[Any, ...]
+
+
+def trace_events(deliveries: pa.Table, from_ms: int, to_ms: int) -> Iterator[pa.Table]:
+    """TRACE_EVENT rows by share partition, then log offset, life and first record offset, in bounded tables.
+
+    `deliveries`: DELIVERY_HISTORY rows. Ranges that were only split or joined are no event.
+    """
+    begun = _moments(deliveries, "valid_from", from_ms, to_ms)
+    ended = _moments(deliveries, "valid_to", from_ms, to_ms)
+    rows: list[dict[str, Any]] = []
+    for moment, halves in groupby(_merged(begun, ended), key=lambda pair: pair[0]):
+        rows += _events(moment, [row for _, row in halves])
+        if len(rows) >= AT_ONCE:
+            yield pa.Table.from_pylist(rows, schema=TRACE_EVENT)
+            rows = []
+    if rows:
+        yield pa.Table.from_pylist(rows, schema=TRACE_EVENT)
+
+
+def _moments(deliveries: pa.Table, side: str, from_ms: int, to_ms: int) -> Iterator[tuple[Moment, dict[str, Any]]]:
+    """Rows that begin (`valid_from`) or end (`valid_to`) in the window, by where and when."""
+    at = deliveries.column(f"{side}_ms")
+    inside = pc.fill_null(pc.and_(pc.greater_equal(at, from_ms), pc.less(at, to_ms)), False)
+    order = [*PLACE, f"{side}_log_offset", "life_log_offset", "first_offset"]
+    found = deliveries.filter(inside).sort_by([(name, "ascending") for name in order])
+    for batch in found.to_batches(max_chunksize=AT_ONCE):
+        for row in batch.to_pylist():
+            yield tuple(row[name] for name in order[:-1]), row | {"begins": side == "valid_from"}
+
+
+def _merged(
+    one: Iterator[tuple[Moment, dict[str, Any]]], other: Iterator[tuple[Moment, dict[str, Any]]]
+) -> Iterator[tuple[Moment, dict[str, Any]]]:
+    return heapq.merge(one, other, key=lambda pair: pair[0])
+
+
+def _events(moment: Moment, rows: Sequence[Mapping[str, Any]]) -> Iterator[dict[str, Any]]:
+    """What one record of the state log changed in one life of a share partition."""
+    old = [row for row in rows if not row["begins"]]
+    new = [row for row in rows if row["begins"]]
+    place = dict(zip([*PLACE, "log_offset", "life_log_offset"], moment, strict=True))
+    first = rows[0]
+    place["log_time_ms"] = first["valid_from_ms" if first["begins"] else "valid_to_ms"]
+    for change in changed_ranges(old, new):
+        before, after = change["before"], change["after"]
+        yield place | {
+            "first_offset": change["first_offset"],
+            "last_offset": change["last_offset"],
+            "event": _event(after, old, change["first_offset"]),
+            "state_before": before and before["delivery_state_name"],
+            "delivery_count_before": before and before["delivery_count"],
+            "state_after": after and after["delivery_state_name"],
+            "delivery_count_after": after and after["delivery_count"],
+        }
+
+
+def _event(after: Mapping[str, Any] | None, old: Sequence[Mapping[str, Any]], offset: int) -> str:
+    if after is not None:
+        return EVENT_OF_STATE.get(after["delivery_state_name"], "unknown_state")
+    reason = next((row["end_reason"] for row in old if row["first_offset"] <= offset <= row["last_offset"]), None)
+    return EVENT_OF_END.get(str(reason), "no_state_any_more")

@@ -1,0 +1,23 @@
+"""The measures over a window, as the tables of a folder of evidence: all as of the last moment of the window."""
+
+from collections.abc import Iterator
+
+from sharelens.asked import CutAsked
+from sharelens.evidence_folder.question import Question
+from sharelens.filters import Wanted
+from sharelens.output import Answer
+from sharelens.questions import accounting, lag, life, poison, redelivered, stalled
+from sharelens.questions.evidence import Evidence, Span
+
+
+def findings(evidence: Evidence, question: Question, wanted: Wanted) -> Iterator[tuple[str, Answer]]:
+    """Each table's name with its answer."""
+    asked = CutAsked(as_of_ms=question.to_ms - 1)
+    span = Span(from_ms=question.from_ms, to_ms=question.to_ms)
+    settings = question.group_settings()
+    yield "lag", lag.lag(evidence, wanted, asked)
+    yield "stall", stalled.stalled(evidence, wanted, asked, span, settings)
+    yield "poison", poison.poison(evidence, wanted, asked, span, settings, near_limit=True, gaps=True)
+    yield "redelivered", redelivered.redelivered(evidence, wanted, asked, span)
+    yield "life", life.life(evidence, wanted, asked, span)
+    yield "account", accounting.account(evidence, wanted, asked, span)

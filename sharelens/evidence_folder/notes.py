@@ -1,0 +1,105 @@
+"""What has to be said about the evidence: what makes it incomplete, and what the answers warn of."""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from sharelens.evidence_folder.question import Question
+from sharelens.evidence_folder.window import LogWindow
+from sharelens.questions.completeness import incomplete_rows, times
+from sharelens.questions.evidence import StatePartitionCover
+from sharelens.times import time_text
+
+WARNING = "warning"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Note:
+    """One sentence, with a code that a program can look for."""
+
+    code: str
+    incomplete: bool
+    detail: str
+
+
+def of_warnings(warnings: Iterable[str], place: str) -> list[Note]:
+    """The warnings of answers; where the evidence lies is no part of it."""
+    return [Note(code=WARNING, incomplete=False, detail=said.replace(place, "the evidence")) for said in warnings]
+
+
+def of_window(
+    cover: Sequence[StatePartitionCover],
+    windows: Mapping[int, LogWindow],
+    tables: Mapping[str, pa.Table],
+    question: Question,
+) -> list[Note]:
+    """What makes the evidence of the window incomplete."""
+    return [*_extent(cover, question), *_losses(tables), *_states(tables), *_missing(tables)]
+
+
+def _extent(cover: Sequence[StatePartitionCover], question: Question) -> Iterator[Note]:
+    first, last = times(cover)
+    if first is not None and first > question.from_ms:
+        yield Note(
+            code="begins_late",
+            incomplete=True,
+            detail=f"the evidence begins at {time_text(first)}, after the window's beginning "
+            f"{time_text(question.from_ms)}; what came before is not held",
+        )
+    if last is not None and last < question.to_ms:
+        yield Note(
+            code="ends_early",
+            incomplete=True,
+            detail=f"the evidence ends at {time_text(last)}, before the window's end {time_text(question.to_ms)}; "
+            "what came after, if anything, is not held",
+        )
+        held_back = sum(part.held_back for part in cover)
+        if held_back:
+            yield Note(
+                code="held_back",
+                incomplete=True,
+                detail=f"{held_back} offsets at or above the high watermark were left out: they were not committed yet",
+            )
+
+
+def _losses(tables: Mapping[str, pa.Table]) -> Iterator[Note]:
+    gaps = tables["gap"].filter(pc.field("in_window"))
+    if gaps.num_rows:
+        yield Note(
+            code="gap_in_window",
+            incomplete=True,
+            detail=f"{gaps.num_rows} ranges of the state log that lie in the window or reach into it are missing (gap)",
+        )
+    broken = tables["quarantine"].num_rows
+    if broken:
+        yield Note(
+            code="quarantined",
+            incomplete=True,
+            detail=f"{broken} batches or records of the window could not be read or decoded (quarantine)",
+        )
+
+
+def _states(tables: Mapping[str, pa.Table]) -> Iterator[Note]:
+    for name in ("state_before", "state_after"):
+        marked = incomplete_rows(tables[name].column("completeness"))
+        if marked:
+            yield Note(
+                code=f"{name}_incomplete",
+                incomplete=True,
+                detail=f"{marked} of {tables[name].num_rows} rows of {name} are not complete; each says why",
+            )
+
+
+def _missing(tables: Mapping[str, pa.Table]) -> Iterator[Note]:
+    if tables["group"].num_rows == 0:
+        yield Note(
+            code="no_group_log",
+            incomplete=False,
+            detail="no record of the group in __consumer_offsets up to the window's end; members and assignments stand "
+            "there alone",
+        )
+    unnamed = tables["topic"].column("topic").null_count
+    if unnamed:
+        yield Note(code="unnamed_topics", incomplete=False, detail=f"{unnamed} topics are known by their id alone")

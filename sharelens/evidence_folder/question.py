@@ -1,0 +1,96 @@
+"""What a folder of evidence is about: all that, with the sources, decides what its content is."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from measures.settings import DELIVERY_COUNT_LIMIT, ISOLATION_LEVEL, MAX_RECORD_LOCKS, GroupSettings, Setting
+from sharelens.evidence_folder.errors import ManifestError
+from state_model.errors import UsageError
+
+SETTINGS = (DELIVERY_COUNT_LIMIT, ISOLATION_LEVEL, MAX_RECORD_LOCKS)
+LONGEST_CASE = 200
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Question:
+    """One group and one window: log times from `from_ms` up to, not including, `to_ms` (epoch milliseconds).
+
+    `topics`: as typed (name, id, or either with partitions); none means all. `settings`: those of the group by name.
+    """
+
+    case_id: str
+    group_id: str
+    from_ms: int
+    to_ms: int
+    topics: tuple[str, ...] = ()
+    settings: Mapping[str, Setting] = field(default_factory=dict)
+
+    def group_settings(self) -> GroupSettings:
+        """The settings as the measures take them."""
+        return GroupSettings(groups={self.group_id: dict(self.settings)})
+
+    def as_json(self) -> dict[str, Any]:
+        """Values of JSON, for the manifest."""
+        return {
+            "case_id": self.case_id,
+            "group_id": self.group_id,
+            "topics": list(self.topics),
+            "from_ms": self.from_ms,
+            "to_ms": self.to_ms,
+            "settings": {
+                name: {"value": setting.value, "origin": setting.origin}
+                for name, setting in sorted(self.settings.items())
+            },
+        }
+
+
+def ask(
+    *, case_id: str, group_id: str, from_ms: int, to_ms: int, topics: tuple[str, ...], settings: GroupSettings
+) -> Question:
+    """The question of a command line.
+
+    Raises:
+        UsageError: an empty window, or a case id that is no id.
+    """
+    if to_ms <= from_ms:
+        raise UsageError(
+            "evidence: --to does not lie after --from; the window is from --from up to, not including, --to"
+        )
+    if not case_id.strip() or len(case_id) > LONGEST_CASE or not case_id.isprintable():
+        raise UsageError(f"evidence: --case: give an id of 1 to {LONGEST_CASE} printable characters")
+    told = {name: settings.of(group_id, name) for name in SETTINGS}
+    return Question(
+        case_id=case_id, group_id=group_id, from_ms=from_ms, to_ms=to_ms, topics=tuple(sorted(topics)), settings=told
+    )
+
+
+def from_json(document: object) -> Question:
+    """The question of a manifest.
+
+    Raises:
+        ManifestError: it is none.
+    """
+    match document:
+        case {
+            "case_id": str(case_id),
+            "group_id": str(group_id),
+            "topics": list(topics),
+            "from_ms": int(from_ms),
+            "to_ms": int(to_ms),
+            "settings": dict(settings),
+        } if all(isinstance(topic, str) for topic in topics) and from_ms < to_ms:
+            told = {str(name): _setting(value) for name, value in settings.items()}
+            return Question(
+                case_id=case_id, group_id=group_id, from_ms=from_ms, to_ms=to_ms, topics=tuple(topics), settings=told
+            )
+        case _:
+            raise ManifestError("the manifest's question lacks a group, a window or settings; it was not written so")
+
+
+def _setting(value: object) -> Setting:
+    match value:
+        case {"value": str() | None as said, "origin": str() | None as origin}:
+            return Setting(value=said, origin=origin)
+        case _:
+            raise ManifestError("a setting in the manifest's question has no value and origin; it was not written so")

@@ -1,0 +1,208 @@
+"""The bytes behind an answer: records of the internal topics in offset order, from segments or from bronze.
+
+Both ways give the same rows: LOG_RECORD rows of the newest incarnation of `__share_group_state`, those of
+`__consumer_offsets`, and what could not be read.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import PurePosixPath
+from typing import Any, Protocol
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from kafka_log import reader
+from kafka_log.schemas import LOG_RECORD, PROBLEM
+from kafka_log.union import LogPartition, unite
+from lake.slices import BRONZE, EVERY_RUN, Slice, read_unit, slices, units
+from lake.undecodable import DECODED_FROM
+from sharelens.questions.evidence import Evidence, all_of
+from sharelens.questions.group_names import OFFSETS_TOPIC
+from sharelens.questions.lake_evidence import LakeEvidence
+from sharelens.questions.log_evidence import LogEvidence
+from sharelens.questions.state_log import CHUNK_BYTES, SPLIT_BYTES, STATE_TOPIC
+from state_model.columnar.decode import decode_share_records
+
+Times = npt.NDArray[np.int64]
+DAWN = -(1 << 63)
+"""Log time before the first record."""
+KEPT_BYTES = 4096
+PROBLEM_COLUMNS = ("topic", "topic_id", "partition", "file", "position", "offset", "last_offset", "reason", "detail")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Piece:
+    """LOG_RECORD rows of one partition in offset order, the log time of each, and PROBLEM rows met on the way.
+
+    A piece of which nothing is wanted may have no rows, but the `first_offset`, `last_offset` and `log_time_ms` (at
+    its end) of those that were left out.
+    """
+
+    records: pa.Table
+    times: Times
+    problems: pa.Table
+    left_out: tuple[int, int] | None = None
+
+
+class RawLog(Protocol):
+    """The internal topics of one evidence, newest incarnation of the state topic alone."""
+
+    def state_partitions(self) -> Sequence[int]:
+        """Numbers of the state partitions that hold a record, ascending."""
+
+    def state(self, number: int, from_ms: int, to_ms: int) -> Iterator[Piece]:
+        """A state partition in offset order; pieces wholly before `from_ms` or from `to_ms` on may be left out."""
+
+    def group_log(self) -> Iterator[Piece]:
+        """All of __consumer_offsets, by partition, then offset; log times are those of its partitions."""
+
+    def problems(self) -> pa.Table:
+        """PROBLEM rows of the two topics that no piece has with it, in any order."""
+
+
+def open_raw(evidence: Evidence) -> RawLog:
+    """The raw log behind an evidence."""
+    match evidence:
+        case LogEvidence():
+            return RawDirectories(evidence)
+        case LakeEvidence():
+            return RawLake(evidence)
+        case _:
+            raise TypeError(f"no raw log behind {type(evidence).__name__}")
+
+
+class RawDirectories:
+    """Records from segments."""
+
+    def __init__(self, evidence: LogEvidence) -> None:
+        self._evidence = evidence
+        self._logs = {log.number: log for log in evidence.logs}
+
+    def state_partitions(self) -> Sequence[int]:
+        """Those that the evidence covers."""
+        return [part.state_partition for part in self._evidence.cover()]
+
+    def state(self, number: int, from_ms: int, to_ms: int) -> Iterator[Piece]:
+        """Reads the partition through."""
+        log = self._logs[number]
+        yield from self._pieces(log.partition, log.first_offset, log.end_offset, CHUNK_BYTES)
+
+    def group_log(self) -> Iterator[Piece]:
+        """Reads every partition through."""
+        uncommitted = self._evidence.source.include_uncommitted
+        for partition in unite(self._evidence.directories):
+            if partition.topic == OFFSETS_TOPIC:
+                begin = min((one.base_offset for copy in partition.copies for one in copy.segments), default=0)
+                end = reader.readable_end(partition, include_uncommitted=uncommitted)
+                yield from self._pieces(partition, begin, end, CHUNK_BYTES)
+
+    def problems(self) -> pa.Table:
+        """None: each comes with its piece."""
+        return PROBLEM.empty_table()
+
+    def _pieces(self, partition: LogPartition, begin: int, end: int, size: int) -> Iterator[Piece]:
+        running = DAWN
+        uncommitted = self._evidence.source.include_uncommitted
+        for part in reader.splits(partition, begin, end, SPLIT_BYTES):
+            for chunk in reader.read_split(part, include_uncommitted=uncommitted, batch_bytes=size):
+                records = pa.Table.from_batches([chunk.records], schema=LOG_RECORD)
+                times = running_maximum(records, running)
+                running = int(times[-1]) if len(times) else running
+                yield Piece(records=records, times=times, problems=pa.Table.from_batches([chunk.problems]))
+
+
+class RawLake:
+    """Records from bronze.log_record, row group by row group."""
+
+    def __init__(self, evidence: LakeEvidence) -> None:
+        self._evidence = evidence
+        self._lake = evidence.lake
+        self._topic_ids = {part.state_partition: part.log_topic_id for part in evidence.cover()}
+
+    def state_partitions(self) -> Sequence[int]:
+        """Those of the published cut."""
+        return sorted(self._topic_ids)
+
+    def state(self, number: int, from_ms: int, to_ms: int) -> Iterator[Piece]:
+        """Row groups that reach into the window; of the others the footers alone."""
+        key = (str(self._evidence.cluster_id), self._topic_ids[number], number)
+        running = DAWN
+        for unit in self._units(key):
+            newest = max(running, *(piece.newest_ms for piece in unit))
+            if newest < from_ms or running >= to_ms:
+                ends = min(piece.first_offset for piece in unit), max(piece.last_offset for piece in unit)
+                times = np.array([newest if newest < from_ms else running], np.int64)
+                yield Piece(
+                    records=LOG_RECORD.empty_table(), times=times, problems=PROBLEM.empty_table(), left_out=ends
+                )
+            else:
+                records = read_unit(unit, LOG_RECORD)
+                yield Piece(records=records, times=running_maximum(records, running), problems=PROBLEM.empty_table())
+            running = newest
+
+    def group_log(self) -> Iterator[Piece]:
+        """Every partition of the topic that the books name."""
+        books = self._scan("bronze.ingest_extent", ["topic_id", "partition"], pc.field("topic") == OFFSETS_TOPIC)
+        places = books.group_by(["topic_id", "partition"]).aggregate([]).to_pylist()
+        for place in sorted(places, key=lambda row: (row["topic_id"], row["partition"])):
+            running = DAWN
+            for unit in self._units((str(self._evidence.cluster_id), place["topic_id"], place["partition"])):
+                records = read_unit(unit, LOG_RECORD)
+                times = running_maximum(records, running)
+                running = int(times[-1]) if len(times) else running
+                yield Piece(records=records, times=times, problems=PROBLEM.empty_table())
+
+    def problems(self) -> pa.Table:
+        """Rows of bronze.quarantine; records that can't be decoded come with the records."""
+        newest = next(iter(self._topic_ids.values()), "")
+        ours = ((pc.field("topic") == STATE_TOPIC) & (pc.field("topic_id") == newest)) | (
+            pc.field("topic") == OFFSETS_TOPIC
+        )
+        return self._scan("bronze.quarantine", PROBLEM.names, ours & (pc.field("file") != DECODED_FROM))
+
+    def _scan(self, table: str, columns: list[str], condition: pc.Expression) -> pa.Table:
+        return self._lake.scan(table, columns, all_of(pc.field("cluster_id") == self._evidence.cluster_id, condition))
+
+    def _units(self, key: tuple[str, str, int]) -> Iterator[list[Slice]]:
+        """Slices of bronze.log_record that are read together, in offset order."""
+        version = self._lake.versions.get(DECODED_FROM)
+        if version is None:
+            return
+        found = slices(self._lake.path, DECODED_FROM, BRONZE, runs=EVERY_RUN, version=version, only=[key])
+        yield from units(found.get(key, []))
+
+
+def running_maximum(records: pa.Table, before: int) -> Times:
+    """The log time of each record: the largest timestamp up to it."""
+    own = records.column("timestamp_ms").to_numpy().astype(np.int64)
+    times: Times = np.maximum.accumulate(np.maximum(own, before)) if len(own) else own
+    return times
+
+
+def undecodable(records: pa.Table, times: Times) -> pa.Table:
+    """PROBLEM rows of state records that can't be decoded."""
+    from jobs.decode import share_problems
+
+    parts = [PROBLEM.empty_table()]
+    begin = 0
+    for batch in records.to_batches():
+        found = decode_share_records(batch, log_time_ms=times[begin : begin + batch.num_rows]).problems
+        parts.append(share_problems(found, STATE_TOPIC))
+        begin += batch.num_rows
+    return pa.concat_tables(parts)
+
+
+def without_source(problems: pa.Table) -> list[dict[str, Any]]:
+    """PROBLEM rows without what depends on where a copy lies: of the file its name alone, null for a decoded record."""
+    rows = []
+    for row in problems.select([*PROBLEM_COLUMNS, "bytes"]).to_pylist():
+        if row["file"] == DECODED_FROM:
+            row |= {"file": None, "position": None}
+        else:
+            row["file"] = PurePosixPath(row["file"]).name
+            row["position"] = None if row["position"] < 0 else row["position"]
+        rows.append(row)
+    return rows

@@ -1,0 +1,197 @@
+"""Where the content comes from: each file of the log directories with its SHA-256, or the lake's books and versions."""
+
+import hashlib
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from kafka_log import filesystem, text_files
+from kafka_log.layout import LogDirectory, PartitionDirectory
+from sharelens.questions.evidence import Evidence, Keys
+from sharelens.questions.group_names import OFFSETS_TOPIC
+from sharelens.questions.lake_evidence import LakeEvidence
+from sharelens.questions.log_evidence import LogEvidence
+from sharelens.questions.state_log import STATE_TOPIC
+
+LOG_DIRECTORIES, LAKE = "log_directories", "lake"
+BLOCK_BYTES = 1 << 22
+IN_THE_ROOT = (
+    text_files.META_PROPERTIES,
+    text_files.HIGH_WATERMARK_CHECKPOINT,
+    text_files.LOG_START_CHECKPOINT,
+)
+IN_A_PARTITION = (text_files.PARTITION_METADATA, text_files.LEADER_EPOCH_CHECKPOINT)
+EXTENT_COLUMNS = (
+    "run_id", "source_id", "node_id", "source_uri", "topic", "topic_id", "partition", "content", "from_offset",
+    "end_offset_exclusive", "record_count", "size_bytes", "sha256", "written_at_ms", "sharelens_version", "user",
+    "host",
+)  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FileSeen:
+    """The first `size_bytes` bytes of a file and their SHA-256; `sha256` is null when it was gone or not hashed."""
+
+    size_bytes: int
+    modified_ms: int | None
+    sha256: str | None
+
+
+def sources_of(evidence: Evidence, keys: Keys, *, hash_topics: bool) -> dict[str, Any]:
+    """What the manifest says of the sources. Call it once the evidence is open: what it read lies in what is hashed.
+
+    `hash_topics`: segments of user topics too; else their size and time alone.
+    """
+    match evidence:
+        case LogEvidence():
+            return _of_directories(evidence, keys, hash_topics=hash_topics)
+        case LakeEvidence():
+            return _of_lake(evidence, keys)
+        case _:
+            raise TypeError(f"no sources behind {type(evidence).__name__}")
+
+
+def _of_directories(evidence: LogEvidence, keys: Keys, *, hash_topics: bool) -> dict[str, Any]:
+    directories = sorted(evidence.directories, key=lambda directory: directory.uri)
+    files = []
+    for number, directory in enumerate(directories):
+        for path, hashed in _paths(directory, keys, hash_topics=hash_topics):
+            seen = look_at(filesystem.join(directory.uri, path), hashed=hashed)
+            if seen is not None:
+                files.append(
+                    {
+                        "directory": number,
+                        "path": path,
+                        "size_bytes": seen.size_bytes,
+                        "modified_ms": seen.modified_ms,
+                        "node_id": directory.node_id,
+                        "sha256": seen.sha256,
+                    }
+                )
+    return {
+        "kind": LOG_DIRECTORIES,
+        "directories": [
+            {"uri": one.uri, "source_id": one.source_id, "node_id": one.node_id, "cluster_id": one.cluster_id}
+            for one in directories
+        ],
+        "files": files,
+        "include_uncommitted": evidence.source.include_uncommitted,
+        "include_deleted": evidence.source.include_deleted,
+        "topic_names": _text_file(evidence.source.topic_names),
+        "state_partitions": _state_partitions(evidence),
+    }
+
+
+def _text_file(path: str | None) -> dict[str, Any] | None:
+    """The file behind --topic-names."""
+    seen = None if path is None else look_at(path)
+    return None if seen is None else {"path": path, "size_bytes": seen.size_bytes, "sha256": seen.sha256}
+
+
+def _state_partitions(evidence: Evidence) -> list[dict[str, Any]]:
+    """What is held of each state partition, the moment's truth: it grows, and Kafka prunes it."""
+    return [
+        {
+            "state_partition": part.state_partition,
+            "log_topic_id": part.log_topic_id,
+            "first_log_offset": part.first_offset,
+            "end_log_offset_exclusive": part.end_offset_exclusive,
+            "log_start_offset": part.log_start_offset,
+            "first_log_time_ms": part.first_ms,
+            "last_log_time_ms": part.last_ms,
+            "held_back": part.held_back,
+        }
+        for part in evidence.cover()
+    ]
+
+
+def _paths(directory: LogDirectory, keys: Keys, *, hash_topics: bool) -> Iterator[tuple[str, bool]]:
+    """Paths of files inside a log directory that the content rests on, and whether each is hashed."""
+    for name in IN_THE_ROOT:
+        yield name, True
+    for partition in directory.partitions:
+        internal = partition.topic in (STATE_TOPIC, OFFSETS_TOPIC)
+        if not internal and not _wanted(partition, keys):
+            continue
+        folder = partition.uri.rstrip("/").rsplit("/", 1)[-1]
+        for name in IN_A_PARTITION:
+            yield f"{folder}/{name}", True
+        for segment in partition.segments:
+            yield f"{folder}/{segment.uri.rsplit('/', 1)[-1]}", internal or hash_topics
+
+
+def _wanted(partition: PartitionDirectory, keys: Keys) -> bool:
+    """Whether a user partition is one of those of `keys`, which name topics with partitions."""
+    if keys.topics is None or partition.topic_id not in keys.topics:
+        return False
+    numbers = keys.topics[partition.topic_id]
+    return numbers is None or partition.partition in numbers
+
+
+def look_at(uri: str, *, hashed: bool = True, size_bytes: int | None = None) -> FileSeen | None:
+    """Hashes the file as far as it goes now, or its first `size_bytes`; None when there is none."""
+    files = filesystem.filesystem_of(uri)
+    try:
+        with files.open(uri) as file:
+            size = file.size() if size_bytes is None else min(size_bytes, file.size())
+            digest = _digest(file, size) if hashed else None
+        return FileSeen(size_bytes=size, modified_ms=modified_ms(uri), sha256=digest)
+    except FileNotFoundError:
+        return None
+
+
+def _digest(file: filesystem.RandomAccess, size: int) -> str | None:
+    """SHA-256 of the first `size` bytes; null when the file became shorter meanwhile."""
+    digest = hashlib.sha256()
+    done = 0
+    while done < size:
+        block = file.read_at(done, min(BLOCK_BYTES, size - done))
+        if len(block) == 0:
+            return None
+        digest.update(block.data)
+        done += len(block)
+    return digest.hexdigest()
+
+
+def modified_ms(uri: str) -> int | None:
+    """When a file was changed last, epoch milliseconds; null where its file system does not tell."""
+    if filesystem.is_local(uri):
+        return os.stat(filesystem.local_path(uri)).st_mtime_ns // 1_000_000
+    import fsspec
+
+    try:
+        files, path = fsspec.core.url_to_fs(uri)
+        changed = files.modified(path)
+    except (NotImplementedError, ValueError, ImportError, KeyError):
+        return None
+    return int(changed.timestamp() * 1000) if isinstance(changed, datetime) else None
+
+
+def _of_lake(evidence: LakeEvidence, keys: Keys) -> dict[str, Any]:
+    lake = evidence.lake
+    return {
+        "kind": LAKE,
+        "uri": str(lake.path.resolve()),
+        "run_id": lake.publication["run_id"],
+        "published_at_ms": lake.publication["published_at_ms"],
+        "tables": [{"table": name, "version": version} for name, version in sorted(lake.versions.items())],
+        "extents": extents_of(evidence, keys),
+        "state_partitions": _state_partitions(evidence),
+    }
+
+
+def extents_of(evidence: LakeEvidence, keys: Keys) -> list[dict[str, Any]]:
+    """The books' rows of the internal topics and of the user partitions of `keys`, in a fixed order."""
+    topics = pa.array([STATE_TOPIC, OFFSETS_TOPIC], pa.string())
+    ours = pc.field("topic").isin(topics)
+    users = Keys(topics=keys.topics).expression()
+    ours = ours if users is None else ours | users
+    condition = (pc.field("cluster_id") == evidence.cluster_id) & (pc.field("status") == "taken") & ours
+    rows = evidence.lake.scan("bronze.ingest_extent", list(EXTENT_COLUMNS), condition)
+    order = ("run_id", "topic", "topic_id", "partition", "source_id", "content")
+    return list(rows.sort_by([(name, "ascending") for name in order]).to_pylist())

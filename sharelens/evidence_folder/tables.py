@@ -1,0 +1,153 @@
+"""The tables of a folder of evidence, in the order in which one reads them, and what each column means."""
+
+from dataclasses import dataclass
+
+import pyarrow as pa
+
+from lake.tables import GROUP_RECORD
+from measures import schemas as measured
+from sharelens.evidence_folder import schemas
+from state_model.columnar.schemas import COMPLETENESS, DELIVERY_HISTORY, PLACED_STATE, SHARE_PARTITION_HISTORY
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ContentTable:
+    """A table of the content: `schemas` tell what its columns mean, the first that knows one counts."""
+
+    name: str
+    one_row: str
+    order: str
+    schemas: tuple[pa.Schema, ...]
+
+
+_STATE = "group_id, topic_id, partition"
+_LOG = "state_partition, log_offset"
+_EVERY = "every column, from the left"
+COMMON = {
+    "cluster_id": "Kafka cluster id; `unknown` when nothing names one",
+    "topic": "name of the topic; null = unknown",
+    "delivery_state_name": "name of the delivery state",
+    "moment": "before (the window's beginning) or after (its end)",
+}
+"""Columns that no schema describes."""
+TABLES = (
+    ContentTable(
+        name="note",
+        one_row="one thing to know about this evidence: what makes it incomplete, what the answers warn of",
+        order="weight",
+        schemas=(schemas.NOTE,),
+    ),
+    ContentTable(
+        name="state_before",
+        one_row="the state of a share partition just before the window: all records with a log time before --from",
+        order=_STATE,
+        schemas=(PLACED_STATE,),
+    ),
+    ContentTable(
+        name="state_after",
+        one_row="the state of a share partition at the window's end: all records with a log time before --to",
+        order=_STATE,
+        schemas=(PLACED_STATE,),
+    ),
+    ContentTable(
+        name="record",
+        one_row="a record of `__share_group_state` in the window that concerns the group: its bytes, and what they say",
+        order=_LOG,
+        schemas=(schemas.RECORD,),
+    ),
+    ContentTable(
+        name="trace_event",
+        one_row="something that happened to a range of record offsets in the window, by the log record that says so",
+        order="share partition, log_offset, life_log_offset, first_offset",
+        schemas=(schemas.TRACE_EVENT,),
+    ),
+    ContentTable(
+        name="delivery_history",
+        one_row="a range of record offsets in one delivery state, as long as it stood; those that stood in the window",
+        order="state_partition, share partition, valid_from_log_offset, first_offset",
+        schemas=(DELIVERY_HISTORY,),
+    ),
+    ContentTable(
+        name="share_partition_history",
+        one_row="epochs, start offset and counts of a share partition after a record of the window",
+        order=_LOG,
+        schemas=(SHARE_PARTITION_HISTORY,),
+    ),
+    ContentTable(
+        name="stall",
+        one_row="an interval, reaching into the window, of a minute or more in which a share partition stood still",
+        order=_EVERY,
+        schemas=(measured.STALL,),
+    ),
+    ContentTable(
+        name="poison",
+        one_row="a run of record offsets given up in the window, near it, or archived as a gap",
+        order=_EVERY,
+        schemas=(measured.POISON_RECORD,),
+    ),
+    ContentTable(
+        name="redelivered",
+        one_row="a range of record offsets that was delivered more than once, its newest outcome in the window",
+        order=_EVERY,
+        schemas=(measured.REDELIVERED,),
+    ),
+    ContentTable(
+        name="life",
+        one_row="a creation, reset, deletion or moved epoch in the window",
+        order=_EVERY,
+        schemas=(measured.LIFE,),
+    ),
+    ContentTable(
+        name="lag",
+        one_row="how far a share partition was behind at the window's end",
+        order=_EVERY,
+        schemas=(measured.LAG,),
+    ),
+    ContentTable(
+        name="account",
+        one_row="a class of what became, by the window's end, of the record offsets appended in the window",
+        order=_EVERY,
+        schemas=(measured.ACCOUNTED,),
+    ),
+    ContentTable(
+        name="group",
+        one_row="the group by the group coordinator's own log, before and after",
+        order="moment",
+        schemas=(measured.GROUPS,),
+    ),
+    ContentTable(
+        name="group_record",
+        one_row="a record of `__consumer_offsets` about the group, stamped in the window: its bytes, and what they say",
+        order="partition, log_offset",
+        schemas=(schemas.GROUP_LOG_RECORD, GROUP_RECORD),
+    ),
+    ContentTable(
+        name="extent",
+        one_row="a state partition: what is held of it, and where the window lies in it",
+        order="state_partition",
+        schemas=(schemas.EXTENT,),
+    ),
+    ContentTable(
+        name="gap",
+        one_row="a range of the state log that the evidence lacks, up to the window's end",
+        order=_EVERY,
+        schemas=(schemas.GAP,),
+    ),
+    ContentTable(
+        name="quarantine",
+        one_row="a batch or record of the window that could not be read or decoded",
+        order=_EVERY,
+        schemas=(schemas.QUARANTINED,),
+    ),
+    ContentTable(name="topic", one_row="a topic of the group: id and name", order="topic_id", schemas=(schemas.TOPIC,)),
+)
+
+
+def meaning(table: ContentTable, column: str) -> str:
+    """What a column means; empty where nothing tells."""
+    for schema in (*table.schemas, pa.schema(COMPLETENESS)):
+        if column in schema.names:
+            comment = (schema.field(column).metadata or {}).get(b"comment")
+            if comment:
+                return str(comment.decode("utf-8"))
+    return COMMON.get(column, "")

@@ -1,0 +1,228 @@
+"""Whether evidence is as its manifest says, whether its sources still are, and whether they give the same again."""
+
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from kafka_log import filesystem
+from sharelens.evidence_folder import manifest
+from sharelens.evidence_folder.content import look_up, write_content
+from sharelens.evidence_folder.errors import ManifestError
+from sharelens.evidence_folder.manifest import ContentFile, Manifest
+from sharelens.evidence_folder.sources import LAKE, LOG_DIRECTORIES, extents_of, look_at
+from sharelens.output import Answer, name_column, visible
+from sharelens.questions.evidence import Evidence, Keys
+from sharelens.questions.lake_evidence import LakeEvidence
+from sharelens.questions.log_evidence import LogEvidence
+
+FINDING, NOTE = "finding", "note"
+SCHEMA = pa.schema([pa.field(name, pa.string()) for name in ("kind", "code", "path", "detail")])
+COLUMNS = (
+    name_column("KIND", "kind"),
+    name_column("CODE", "code"),
+    name_column("PATH", "path"),
+    name_column("DETAIL", "detail"),
+)
+MEANING = {
+    "manifest_differs": "the manifest has another SHA-256 than the sidecar, or than was noted elsewhere",
+    "missing": "a file that the manifest names is not there",
+    "extra": "a file that the manifest does not name",
+    "changed": "a file has another size or SHA-256 than the manifest says, or is no plain file",
+    "content_differs": "the sources give another file now",
+    "same_rows": "the sources give the same rows, in other bytes: another version of pyarrow wrote them",
+    "source_changed": "bytes of a source file that were hashed are others now",
+    "source_missing": "a source file, or rows of the lake's books, are not there any more",
+    "source_grown": "a source file has more bytes behind those that were hashed",
+    "source_unhashed": "a source file was not hashed (--no-topic-hashes)",
+    "source_other_kind": "the evidence was made from a source of the other kind (lake, log directories): not compared",
+}
+"""Findings and notes by code."""
+FINDINGS = ("manifest_differs", "missing", "extra", "changed", "content_differs", "source_changed")
+Row = dict[str, str | None]
+
+
+def verify(folder: Path, *, noted_sha256: str | None = None) -> tuple[Manifest, list[Row]]:
+    """Compares a folder with its manifest; rows of SCHEMA, none when all is well.
+
+    Raises:
+        ManifestError: there is no manifest, or none that can be believed.
+    """
+    read, digest = manifest.read_manifest(folder)
+    return read, [*_manifest_findings(folder, digest, noted_sha256), *_file_findings(folder, read)]
+
+
+def _row(code: str, path: str | None, detail: str) -> Row:
+    return {"kind": FINDING if code in FINDINGS else NOTE, "code": code, "path": path, "detail": detail}
+
+
+def _manifest_findings(folder: Path, digest: str, noted: str | None) -> Iterator[Row]:
+    if noted is not None and noted.lower() != digest:
+        yield _row("manifest_differs", manifest.NAME, f"SHA-256 is {digest}, not {noted} as noted")
+    try:
+        manifest.hashed(folder, manifest.SIDECAR)
+    except (FileNotFoundError, NotADirectoryError):
+        yield _row("missing", manifest.SIDECAR, "not there")
+        return
+    except ManifestError as error:
+        yield _row("changed", manifest.SIDECAR, str(error))
+        return
+    with (folder / manifest.SIDECAR).open("rb") as file:
+        said = file.read(4096)
+    if said != f"{digest}  {manifest.NAME}\n".encode("ascii"):
+        yield _row("manifest_differs", manifest.NAME, f"SHA-256 is {digest}, {manifest.SIDECAR} says otherwise")
+
+
+def _file_findings(folder: Path, read: Manifest) -> Iterator[Row]:
+    for said in sorted(read.files, key=lambda one: one.path):
+        try:
+            found = manifest.hashed(folder, said.path)
+        except (FileNotFoundError, NotADirectoryError):
+            yield _row("missing", said.path, "not there")
+            continue
+        except ManifestError as error:
+            yield _row("changed", said.path, str(error))
+            continue
+        if found.size_bytes != said.size_bytes:
+            yield _row("changed", said.path, f"{found.size_bytes} bytes, the manifest says {said.size_bytes}")
+        elif found.sha256 != said.sha256:
+            yield _row("changed", said.path, f"SHA-256 is {found.sha256}, the manifest says {said.sha256}")
+    named = {one.path for one in read.files} | {manifest.NAME, manifest.SIDECAR}
+    for path, is_file in manifest.files_below(folder):
+        if path not in named:
+            yield _row("extra", visible(path), "the manifest does not name it" + ("" if is_file else "; no plain file"))
+
+
+def verify_sources(evidence: Evidence, read: Manifest) -> Iterator[Row]:
+    """Compares the sources with what the manifest says of them."""
+    kind = read.sources.get("kind")
+    if isinstance(evidence, LogEvidence) and kind == LOG_DIRECTORIES:
+        yield from _file_sources(evidence, read.sources)
+    elif isinstance(evidence, LakeEvidence) and kind == LAKE:
+        yield from _book_sources(evidence, read.sources)
+    else:
+        yield _row("source_other_kind", None, f"the evidence was made from: {visible(str(kind))}")
+
+
+def _file_sources(evidence: LogEvidence, sources: Mapping[str, Any]) -> Iterator[Row]:
+    """Each recorded file is looked for in the directory of its own place, else in all given ones of its node."""
+    recorded = dict(enumerate(_dicts(sources.get("directories"))))
+    for entry in _dicts(sources.get("files")):
+        path, size, digest = entry.get("path"), entry.get("size_bytes"), entry.get("sha256")
+        if not isinstance(path, str) or not isinstance(size, int) or ".." in path.split("/") or path.startswith("/"):
+            raise ManifestError("the manifest names a source file by a path that no evidence has: refused")
+        home = recorded.get(entry.get("directory", -1), {}).get("uri")
+        homes = [one.uri for one in evidence.directories if one.uri == home] or [
+            one.uri for one in evidence.directories if one.node_id == entry.get("node_id")
+        ]
+        shown = visible(path) if len(recorded) == 1 else f"{visible(path)} (node {entry.get('node_id')})"
+        if not isinstance(digest, str):
+            yield _row("source_unhashed", shown, "size and time alone were recorded")
+        else:
+            yield from _compared(shown, [filesystem.join(uri, path) for uri in homes], size, digest)
+
+
+def _compared(shown: str, places: Sequence[str], size: int, digest: str) -> Iterator[Row]:
+    seen = [found for place in places if (found := look_at(place, size_bytes=size)) is not None]
+    if any(found.sha256 == digest and found.size_bytes == size for found in seen):
+        if not any(_length(place) == size for place in places):
+            yield _row("source_grown", shown, f"the first {size} bytes are as recorded")
+    elif seen:
+        yield _row("source_changed", shown, f"its first {size} bytes are not those that were hashed")
+    else:
+        yield _row("source_missing", shown, "not there any more")
+
+
+def _length(uri: str) -> int | None:
+    seen = look_at(uri, hashed=False)
+    return None if seen is None else seen.size_bytes
+
+
+def _book_sources(evidence: LakeEvidence, sources: Mapping[str, Any]) -> Iterator[Row]:
+    """Rows of the lake's books: each that was recorded is still there, with the same SHA-256."""
+    read = evidence.share_partitions()
+    places: dict[str, frozenset[int] | None] = dict.fromkeys(read.column("topic_id").unique().to_pylist())
+    now = {_book_key(row): row["sha256"] for row in extents_of(evidence, Keys(topics=places))}
+    for entry in _dicts(sources.get("extents")):
+        shown = f"run {entry.get('run_id')}, {visible(str(entry.get('topic')))}-{entry.get('partition')}"
+        key = _book_key(entry)
+        if key not in now:
+            yield _row("source_missing", shown, "not in the lake's books any more")
+        elif now[key] != entry.get("sha256"):
+            yield _row("source_changed", shown, f"the books say SHA-256 {now[key]}, the manifest {entry.get('sha256')}")
+
+
+def _book_key(row: Mapping[str, Any]) -> tuple[Any, ...]:
+    return tuple(row.get(name) for name in ("run_id", "source_id", "topic_id", "partition", "content", "from_offset"))
+
+
+def _dicts(value: object) -> list[dict[str, Any]]:
+    if not isinstance(value, list) or not all(isinstance(one, dict) for one in value):
+        raise ManifestError("the manifest's sources are not what evidence has; it was not written so")
+    return value
+
+
+def recompute(evidence: Evidence, read: Manifest, folder: Path) -> Iterator[Row]:
+    """Makes the content again from the sources, in a scratch folder, and compares it with the manifest."""
+    with tempfile.TemporaryDirectory(prefix="sharelens-verify-") as scratch:
+        again = Path(scratch) / "evidence"
+        again.mkdir(mode=0o700)
+        write_content(evidence, look_up(evidence, read.question), again)
+        made = {path: manifest.hashed(again, path) for path, _ in manifest.files_below(again)}
+        said = {one.path: one for one in read.files}
+        for path in sorted(said.keys() | made.keys()):
+            if path not in made or path not in said:
+                where = "from the sources" if path not in made else "in the manifest"
+                yield _row("content_differs", path, f"no such file {where}")
+            elif made[path] != said[path]:
+                yield _differs(said[path], folder / path, again / path)
+
+
+def _differs(said: ContentFile, before: Path, after: Path) -> Row:
+    """How a file that comes out differently differs: by its first line, or for Parquet whether by its rows at all."""
+    if said.path.endswith(".parquet"):
+        if _same_rows(before, after):
+            return _row("same_rows", said.path, "the bytes differ, the rows do not; see the versions in the manifest")
+        return _row("content_differs", said.path, "other rows")
+    return _row("content_differs", said.path, _first_difference(before, after))
+
+
+def _same_rows(before: Path, after: Path) -> bool:
+    try:
+        with pq.ParquetFile(before) as one, pq.ParquetFile(after) as other:
+            if one.schema_arrow != other.schema_arrow or one.metadata.num_rows != other.metadata.num_rows:
+                return False
+            pairs = zip(one.iter_batches(1 << 14), other.iter_batches(1 << 14), strict=True)
+            return all(left.equals(right) for left, right in pairs)
+    except (OSError, pa.ArrowInvalid, ValueError):
+        return False
+
+
+def _first_difference(before: Path, after: Path) -> str:
+    if not before.is_file() or before.is_symlink():
+        return "the file itself is not there to compare"
+    with before.open("rb") as one, after.open("rb") as other:
+        number = 0
+        while True:
+            number += 1
+            left, right = one.readline(1 << 20), other.readline(1 << 20)
+            if left != right:
+                return f"line {number} differs"
+            if not left:
+                return "the same as the file here, which is not what the manifest says"
+
+
+def answer(rows: Sequence[Row], read: Manifest, *, recomputed: bool) -> Answer:
+    """The answer to `sharelens verify`."""
+    found = sum(row["kind"] == FINDING for row in rows)
+    told = f"{len(read.files)} files of case {visible(read.question.case_id)}: "
+    told += "as the manifest says" if not found else f"{found} findings"
+    if recomputed:
+        differing = sum(row["code"] == "content_differs" for row in rows)
+        told += "; the sources give the same content" if not differing else f"; {differing} come out differently"
+    return Answer(
+        table=pa.Table.from_pylist(list(rows), schema=SCHEMA), columns=COLUMNS, summary=told, none="nothing to report"
+    )
