@@ -1,0 +1,117 @@
+"""The report: one HTML file. It starts no JVM."""
+
+import sys
+import time
+from pathlib import Path
+
+import click
+
+from measures.settings import GroupSettings
+from sharelens.asked import CutAsked, Source
+from sharelens.cli.forensics import FROM, TO, in_order
+from sharelens.cli.incidents import MIN_DURATION, SECOND_MS, settings_options
+from sharelens.cli.options import cut_options, evidence_options, examples, filter_options
+from sharelens.filters import Wanted
+from sharelens.output import say
+from state_model.errors import UsageError
+
+STDOUT = "-"
+LIBRARIES = ("altair", "jinja2", "vl_convert")
+
+
+@click.command(
+    short_help="One HTML file about share groups.",
+    epilog=examples(
+        "sharelens report --lake ./lake --out report.html",
+        "sharelens report --log-dir /var/kafka-copy --group orders-workers --out orders.html",
+    ),
+)
+@evidence_options
+@filter_options
+@cut_options
+@FROM
+@TO
+@MIN_DURATION
+@settings_options
+@click.option(
+    "--end-offsets", metavar="FILE", help="End offsets of topics, as kafka-get-offsets prints them (topic:partition:N)."
+)
+@click.option("--out", required=True, metavar="FILE", help="The file to write (mode 0600); - for stdout.")
+def report(
+    source: Source,
+    wanted: Wanted,
+    cut: CutAsked,
+    from_ms: int | None,
+    to_ms: int | None,
+    min_duration: float,
+    settings: GroupSettings,
+    end_offsets: str | None,
+    out: str,
+) -> None:
+    """One HTML file that needs nothing but a browser: what is wrong now, groups, lag over time, the state of the
+    offsets as a picture, stalls, records given up, traces, gaps, and what the log cannot know.
+
+    --from and --to bound the log times of stalls, outcomes and charts; the cut is --as-of or the end of the evidence.
+    """
+    in_order("report", from_ms, to_ms)
+    target = _target(out)
+    _need_libraries()
+    from sharelens.end_offsets import read_end_offsets
+    from sharelens.questions import opening
+    from sharelens.questions.evidence import Span
+    from sharelens.report.gather import Asked, gather
+    from sharelens.report.page import build, render
+
+    asked = Asked(
+        wanted=wanted,
+        cut=cut,
+        span=Span(from_ms=from_ms, to_ms=to_ms),
+        settings=settings,
+        end_offsets=None if end_offsets is None else read_end_offsets(end_offsets),
+        min_duration_ms=round(min_duration * SECOND_MS),
+    )
+    with opening.open_evidence(source) as evidence:
+        gathered = gather(evidence, asked)
+        html = render(build(gathered, source, time.time_ns() // 1_000_000))
+    for warning in gathered.warnings:
+        say(f"warning: {warning}")
+    _write(target, html)
+
+
+def _target(out: str) -> Path | None:
+    """Where to write; None for stdout.
+
+    Raises:
+        UsageError: a directory, or one that is not there.
+    """
+    if out == STDOUT:
+        return None
+    target = Path(out)
+    if target.is_dir():
+        raise UsageError(f"--out: {out} is a directory; name a file in it, as in --out {target / 'report.html'}")
+    if not target.parent.is_dir():
+        raise UsageError(f"--out: there is no directory {target.parent}; make it, or name another file")
+    return target
+
+
+def _need_libraries() -> None:
+    """Says what to install when a library of the report is missing."""
+    from importlib.util import find_spec
+
+    missing = [library for library in LIBRARIES if find_spec(library) is None]
+    if missing:
+        raise UsageError(f"report: {', '.join(missing)} is missing: pip install 'sharelens[report]'")
+
+
+def _write(target: Path | None, html: str) -> None:
+    content = html.encode()
+    if target is None:
+        sys.stdout.buffer.write(content)
+        return
+    from jobs.places import write_whole
+
+    write_whole(target, content)
+    say(f"sharelens: wrote {target} ({len(content) / 1e6:.1f} MB)")
+
+
+COMMANDS = (report,)

@@ -1,0 +1,175 @@
+"""The charts, drawn as SVG when the page is written: it needs no script to show them, and nothing from elsewhere."""
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import altair as alt
+import vl_convert
+
+from sharelens.report import colours
+from sharelens.report.raster import Picture
+from sharelens.report.wording import DAY_MS, MINUTE_MS
+
+WIDE, NARROW = 900, 330
+FONT = "system-ui, -apple-system, 'Segoe UI', Roboto, 'Helvetica Neue', sans-serif"
+OWN_IDS = re.compile(r'(id="|url\(#)')
+Rows = Sequence[Mapping[str, object]]
+Chart = alt.LayerChart | alt.FacetChart
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Size:
+    """Pixels of a drawing; a narrow one is for phones: fewer labels, and no words on its marks."""
+
+    width: int
+    height: int
+
+    @property
+    def narrow(self) -> bool:
+        """For phones."""
+        return self.width < WIDE
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Drawn:
+    """One chart in its two sizes."""
+
+    wide: str
+    narrow: str
+
+
+def drawn(name: str, height: int, chart: Callable[[Size], Chart], data: Mapping[str, Rows]) -> Drawn:
+    """The chart as SVG. `data`: rows by the names that the chart uses; `name` keeps ids on the page apart."""
+    sizes = (Size(width=WIDE, height=height), Size(width=NARROW, height=min(height, 260)))
+    wide, narrow = (_svg(f"{name}-{size.width}", size, chart(size), data) for size in sizes)
+    return Drawn(wide=wide, narrow=narrow)
+
+
+def _svg(name: str, size: Size, chart: Chart, data: Mapping[str, Rows]) -> str:
+    """One drawing; no address may be loaded for it."""
+    whole = chart.properties(
+        width=size.width, height=size.height, autosize=alt.AutoSizeParams(type="fit", contains="padding"),
+        background="transparent", padding={"left": 2, "right": 10, "top": 8, "bottom": 2},
+    )  # fmt: skip
+    spec: dict[str, Any] = whole.configure(**_config(size)).to_dict()
+    spec["datasets"] = {key: list(rows) for key, rows in data.items()}
+    svg: str = vl_convert.vegalite_to_svg(spec, allowed_base_urls=[])
+    return OWN_IDS.sub(rf"\g<1>{name}-", svg)
+
+
+def _config(size: Size) -> dict[str, Any]:
+    text, title, grid = (pair[0] for pair in (colours.TEXT, colours.TITLE, colours.GRID))
+    axis = {
+        "labelColor": text, "titleColor": title, "gridColor": grid, "domainColor": grid, "tickColor": grid,
+        "labelFontSize": 12, "titleFontSize": 12, "titleFontWeight": 500, "titlePadding": 10, "labelPadding": 6,
+        "labelFlush": True, "labelOverlap": "greedy",
+    }  # fmt: skip
+    return {"font": FONT, "axis": axis, "view": {"stroke": None}, "aria": not size.narrow}
+
+
+def _time_axis(size: Size, span_ms: int) -> alt.Axis:
+    clock = "%H:%M:%S" if span_ms < 20 * MINUTE_MS else "%H:%M" if span_ms < 2 * DAY_MS else "%b %d"
+    return alt.Axis(title="log time (UTC)", grid=False, tickCount=4 if size.narrow else 9, format=clock)
+
+
+def _offset_axis(size: Size) -> alt.Axis:
+    return alt.Axis(title="record offset", format=",d", tickMinStep=1, tickCount=5 if size.narrow else 7)
+
+
+def state_map(picture: Picture, pin: int | None) -> Callable[[Size], Chart]:
+    """A chart over the data sets `cells` (x, x2, y, y2, code, text), `lines` (x, start, end), `pins` (x, y, text)."""
+    window = picture.window
+    codes = sorted(colours.CELLS)
+
+    def chart(size: Size) -> Chart:
+        times = alt.Scale(type="utc", domain=[window.from_ms, window.to_ms], nice=False)
+        offsets = alt.Scale(domain=[window.low, window.high], nice=False, zero=False)
+        x = alt.X("x:T", scale=times, axis=_time_axis(size, window.to_ms - window.from_ms))
+        y = alt.Y("y:Q", scale=offsets, axis=_offset_axis(size))
+        lines = alt.Chart(alt.NamedData(name="lines")).encode(x=x)
+        passed = lines.mark_area(interpolate="step-after", color=colours.PASSED[0], clip=True, aria=False).encode(
+            y=alt.Y("start:Q", scale=offsets, axis=_offset_axis(size)), y2=alt.Y2("low:Q")
+        )
+        cells = alt.Chart(alt.NamedData(name="cells")).mark_rect(clip=True, strokeWidth=0, aria=not size.narrow)
+        painted = cells.encode(
+            x=x, x2=alt.X2("x2:T"), y=y, y2=alt.Y2("y2:Q"),
+            color=alt.Color(
+                "code:O", legend=None, scale=alt.Scale(domain=codes, range=[colours.CELLS[code][0] for code in codes])
+            ),
+            **({} if size.narrow else {"description": alt.Description("text:N")}),
+        )  # fmt: skip
+        end = lines.mark_line(
+            interpolate="step-after", color=colours.END[0], strokeDash=[4, 4], strokeWidth=1.5, clip=True, aria=False
+        ).encode(y=alt.Y("end:Q", scale=offsets))
+        start = lines.mark_line(
+            interpolate="step-after", color=colours.START[0], strokeWidth=2, clip=True, aria=False
+        ).encode(y=alt.Y("start:Q", scale=offsets))
+        layers: list[alt.Chart] = [passed, start, painted, end]
+        if pin is not None:
+            label = alt.Chart(alt.NamedData(name="pins")).encode(x=x, y=y, text=alt.Text("text:N"))
+            hot = colours.TITLE[0]
+            layers.append(label.mark_text(
+                align="right", baseline="bottom", dx=-6, dy=-5, color=hot, fontSize=13, fontWeight=600, aria=False
+            ))  # fmt: skip
+        return alt.layer(*layers)
+
+    return chart
+
+
+def lag_lines(names: Sequence[str], from_ms: int, to_ms: int) -> Callable[[Size], Chart]:
+    """A chart over the data set `lags` (x, lag, name, text): one line for each of at most eight names."""
+    count = len(names)
+
+    def chart(size: Size) -> Chart:
+        times = alt.Scale(type="utc", domain=[from_ms, to_ms], nice=False)
+        rows = alt.Chart(alt.NamedData(name="lags")).encode(
+            x=alt.X("x:T", scale=times, axis=_time_axis(size, to_ms - from_ms)),
+            y=alt.Y("lag:Q", axis=alt.Axis(title="lag (records)", format="~s", tickCount=5, tickMinStep=1)),
+            color=alt.Color(
+                "name:N",
+                legend=None,
+                scale=alt.Scale(domain=list(names), range=[pair[0] for pair in colours.LINES[:count]]),
+            ),
+            strokeDash=alt.StrokeDash(
+                "name:N",
+                legend=None,
+                scale=alt.Scale(domain=list(names), range=[list(dash) for dash in colours.DASHES[:count]]),
+            ),
+        )
+        return alt.layer(rows.mark_line(interpolate="step-after", strokeWidth=2, aria=False))
+
+    return chart
+
+
+def delivery_counts(kinds: Sequence[tuple[str, int]], labels: Sequence[str]) -> Callable[[Size], Chart]:
+    """A chart over the data set `counts` (label, kind, records, from, until, text) and `totals` (label, records, text).
+
+    `kinds`: words and cell code of each outcome; `labels`: the delivery counts in their order.
+    """
+
+    def chart(size: Size) -> Chart:
+        y = alt.Y(
+            "label:N", sort=list(labels), axis=alt.Axis(title="delivery count", grid=False, ticks=False, domain=False)
+        )
+        scale = alt.Scale(domain=[kind for kind, _ in kinds], range=[colours.CELLS[code][0] for _, code in kinds])
+        bars = (
+            alt.Chart(alt.NamedData(name="counts"))
+            .mark_bar(height={"band": 0.62}, aria=not size.narrow)
+            .encode(
+                y=y,
+                x=alt.X("from:Q", axis=alt.Axis(title="records", format="~s", tickCount=5, tickMinStep=1)),
+                x2=alt.X2("until:Q"),
+                color=alt.Color("kind:N", legend=None, scale=scale),
+                **({} if size.narrow else {"description": alt.Description("text:N")}),
+            )
+        )
+        totals = (
+            alt.Chart(alt.NamedData(name="totals"))
+            .mark_text(align="left", dx=6, color=colours.TEXT[0], fontSize=12, aria=False)
+            .encode(y=y, x=alt.X("records:Q"), text=alt.Text("text:N"))
+        )
+        return alt.layer(bars, totals)
+
+    return chart

@@ -1,0 +1,257 @@
+"""From gathered rows to charts: state maps of the worst share partitions, lag over time, delivery counts."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from measures.lag import begins_of
+from measures.lag_over_time import Arrivals
+from measures.redelivered import outcomes_of
+from measures.steps import LAST_OFFSET, numbered
+from sharelens.report import charts, raster
+from sharelens.report.gather import Gathered, Key, key_of, lag_lines, rows_of_keys
+from sharelens.report.model import Figure
+from sharelens.report.raster import ACKNOWLEDGED, ARCHIVED, MOST_ATTEMPTS, OPEN, Picture, Rectangle, Window
+from sharelens.report.wording import counted, lasted, moment, name, number, offsets, place, short
+from state_model.columnar.keys import number_keys
+from state_model.share_records import DeliveryState
+
+MAPS = 3
+CLOSE_BELOW, CLOSE_ABOVE = 8, 56
+CLOSE_FROM = 3 * raster.ROWS
+"""A close-up shows single offsets where the map's rows stand for many."""
+HEADROOM = 0.35
+"""The end offset is in the map as far as this share of what the group has reached; above, only its direction is."""
+HIGHEST_COUNT = 10
+MAP_HEIGHT, LINES_HEIGHT = 340, 300
+OUTCOMES: Mapping[str, int] = {"acknowledged": ACKNOWLEDGED, "archived": ARCHIVED}
+Row = Mapping[str, Any]
+
+
+def words(code: int) -> str:
+    """What a cell of the map says."""
+    match code:
+        case raster.ACKNOWLEDGED:
+            return "acknowledged"
+        case raster.ARCHIVED:
+            return "archived"
+        case raster.ARCHIVING:
+            return "archiving"
+        case _:
+            attempts = code - OPEN + 1
+            more = " or more" if attempts == MOST_ATTEMPTS else ""
+            return f"not done after {attempts}{more} {'delivery' if attempts == 1 else 'deliveries'}"
+
+
+def state_maps(gathered: Gathered) -> Sequence[Figure]:
+    """Maps of the worst share partitions that have any delivery state; of one with a pin a close-up too."""
+    figures: list[Figure] = []
+    shown = 0
+    for key in gathered.ranked:
+        if shown == MAPS:
+            break
+        deliveries = rows_of_keys(gathered.deliveries, [key])
+        if deliveries.num_rows:
+            shown += 1
+            figures += _maps_of(gathered, key, deliveries, shown)
+    return figures
+
+
+def _maps_of(gathered: Gathered, key: Key, deliveries: pa.Table, rank: int) -> list[Figure]:
+    history = rows_of_keys(gathered.history, [key])
+    arrivals = Arrivals()
+    for batches in gathered.evidence.topic_batches(begins_of(history)):
+        arrivals.take(batches)
+    window = _window(gathered, key, history, deliveries, arrivals)
+    pin = _pin(gathered, key)
+    title = f"{name(key[0])} · {place(gathered.names.get(key[1]), key[1], key[2])}"
+    if pin is not None:
+        verb = "stands" if pin["until_ms"] is None else "stood"
+        title += f": {verb} still at offset {number(pin['first_incomplete_offset'])} for {lasted(pin['duration_ms'])}"
+    figures = [_map(f"map-{rank}", title, window, pin, history, deliveries, arrivals, key)]
+    if pin is not None and window.high - window.low > CLOSE_FROM:
+        close = Window(
+            from_ms=window.from_ms,
+            to_ms=window.to_ms,
+            low=max(window.low, pin["first_incomplete_offset"] - CLOSE_BELOW),
+            high=pin["first_incomplete_offset"] + CLOSE_ABOVE,
+        )
+        figures.append(_map(f"map-{rank}-close", f"Close up: {title}", close, pin, history, deliveries, arrivals, key))
+    return figures
+
+
+def _pin(gathered: Gathered, key: Key) -> Row | None:
+    """The longest stall of a share partition; what stands still now goes first."""
+    stalls = [row for row in gathered.stalls.to_pylist() if key_of(row) == key]
+    return min(stalls, key=lambda row: (row["until_ms"] is not None, -(row["duration_ms"] or 0)), default=None)
+
+
+def _window(gathered: Gathered, key: Key, history: pa.Table, deliveries: pa.Table, arrivals: Arrivals) -> Window:
+    """The charts' time from the first record of the share partition on, and the offsets that mattered in it."""
+    began = history.column("log_time_ms")[0].as_py()
+    from_ms, to_ms = max(gathered.from_ms, min(began, gathered.to_ms - 1)), gathered.to_ms
+    inside = deliveries.filter(
+        pc.and_(
+            pc.less_equal(deliveries.column("valid_from_ms"), to_ms),
+            pc.fill_null(pc.greater_equal(deliveries.column("valid_to_ms"), from_ms), True),
+        )
+    )
+    inside = inside if inside.num_rows else deliveries
+    low = int(pc.min(inside.column("first_offset")).as_py())
+    high = int(pc.max(inside.column("last_offset")).as_py()) + 1
+    end = int(arrivals.ends((key[1], key[2]), np.array([to_ms], np.int64))[0])
+    roof = high + max(2, round((high - low) * HEADROOM))
+    return Window(from_ms=from_ms, to_ms=max(to_ms, from_ms + 1), low=low, high=min(max(high, end), roof))
+
+
+def _map(
+    name_: str, title: str, window: Window, pin: Row | None, history: pa.Table, deliveries: pa.Table,
+    arrivals: Arrivals, key: Key,
+) -> Figure:  # fmt: skip
+    picture = raster.picture(deliveries, window)
+    moments = raster.moments(window)
+    starts = raster.at_moments(
+        history.column("log_time_ms").to_numpy(), pc.fill_null(history.column("start_offset"), -1).to_numpy(), moments
+    )
+    ends = arrivals.ends((key[1], key[2]), moments)
+    lines = [
+        {
+            "x": int(at),
+            "start": int(min(max(start, window.low), window.high)) if start >= 0 else None,
+            "end": int(min(max(end, window.low), window.high)) if end >= 0 else None,
+            "low": window.low,
+        }
+        for at, start, end in zip(moments, starts, ends, strict=True)
+    ]
+    data: dict[str, charts.Rows] = {
+        "cells": [_cell(picture, cell) for cell in picture.rectangles],
+        "lines": lines,
+        "pins": [],
+    }
+    first = None if pin is None else pin["first_incomplete_offset"]
+    if first is not None and window.low <= first < window.high:
+        data["pins"] = [{"x": window.to_ms, "y": first + 1, "text": f"offset {number(first)}"}]
+    drawn = charts.drawn(name_, MAP_HEIGHT, charts.state_map(picture, first if data["pins"] else None), data)
+    a_row = "one offset" if picture.per_row == 1 else f"{number(picture.per_row)} offsets"
+    return Figure(
+        name=name_,
+        caption=title,
+        wide=drawn.wide,
+        narrow=drawn.narrow,
+        text=f"Offsets {offsets(window.low, window.high - 1)} from {moment(window.from_ms)} to {moment(window.to_ms)} "
+        f"UTC. A row is {a_row}, a column one moment every {lasted(max(1, round(picture.column_ms)))}.",
+        key=_map_key(picture),
+    )
+
+
+def _cell(picture: Picture, cell: Rectangle) -> dict[str, object]:
+    worst = "" if picture.per_row == 1 else "at least one "
+    return {
+        "x": cell.from_ms,
+        "x2": cell.to_ms,
+        "y": cell.low,
+        "y2": cell.high,
+        "code": cell.code,
+        "text": f"{offsets(cell.low, cell.high - 1)}: {worst}{words(cell.code)}, "
+        f"{moment(round(cell.from_ms))[11:]} to {moment(round(cell.to_ms))[11:]}",
+    }
+
+
+def _map_key(picture: Picture) -> Sequence[tuple[str, str]]:
+    there = sorted({cell.code for cell in picture.rectangles})
+    return (
+        *((f"cell-{code}", words(code)) for code in there),
+        ("passed", "below the start offset"),
+        ("start", "start offset"),
+        ("end", "end offset, by batch timestamps"),
+    )
+
+
+def lag_figure(gathered: Gathered) -> Figure | None:
+    """Lag over time; None where no lag is known at any moment."""
+    found = lag_lines(gathered)
+    if not found.lines:
+        return None
+    labels = [_line_label(gathered, line) for line, _ in found.lines]
+    rows = [
+        {"x": at, "lag": lag, "name": label}
+        for label, (_, points) in zip(labels, found.lines, strict=True)
+        for at, lag in points
+    ]
+    drawn = charts.drawn(
+        "lag", LINES_HEIGHT, charts.lag_lines(labels, gathered.from_ms, gathered.to_ms), {"lags": rows}
+    )
+    of_what = "each share group, summed over its share partitions" if found.summed else "the worst share partitions"
+    more = f" {counted(found.left_out, 'line')} more not drawn." if found.left_out else ""
+    return Figure(
+        name="lag",
+        caption="Lag over time",
+        wide=drawn.wide,
+        narrow=drawn.narrow,
+        text=f"Lag of {of_what}. The end offsets of the past are inferred from the batches' timestamps.{more}",
+        key=tuple((f"line-{place_}", label) for place_, label in enumerate(labels)),
+    )
+
+
+def _line_label(gathered: Gathered, line: Key | str) -> str:
+    if isinstance(line, str):
+        return short(line)
+    group, topic_id, partition = line
+    return f"{short(group)} · {short(place(gathered.names.get(topic_id), topic_id, partition))}"
+
+
+def delivery_counts(gathered: Gathered) -> Figure | None:
+    """How often records were delivered until their outcome was written; None where there is no outcome."""
+    sums = _outcomes(gathered.deliveries)
+    if not sums:
+        return None
+    highest = max(count for _, count in sums)
+    labels = [_count_label(count) for count in range(min(count for _, count in sums), highest + 1)]
+    counts: list[dict[str, object]] = []
+    totals: list[dict[str, object]] = []
+    for count, label in enumerate(labels, highest + 1 - len(labels)):
+        begin = 0
+        for kind, code in OUTCOMES.items():
+            records = sums.get((code, count), 0)
+            text = f"{label}: {counted(records, 'record')} {kind}"
+            counts.append({"label": label, "kind": kind, "from": begin, "until": begin + records, "text": text})
+            begin += records
+        totals.append({"label": label, "records": begin, "text": number(begin)})
+    height = 64 + 30 * len(labels)
+    chart = charts.delivery_counts(tuple(OUTCOMES.items()), labels)
+    drawn = charts.drawn("delivery-counts", height, chart, {"counts": counts, "totals": totals})
+    return Figure(
+        name="delivery-counts",
+        caption="Delivery counts",
+        wide=drawn.wide,
+        narrow=drawn.narrow,
+        text="Records by how often they had been delivered when their outcome was written. 1 is a record that went "
+        "well the first time; a record that came again in another life counts again.",
+        key=tuple((f"cell-{code}", kind) for kind, code in OUTCOMES.items()),
+    )
+
+
+def _outcomes(deliveries: pa.Table) -> dict[tuple[int, int], int]:
+    """Offsets by (cell code, delivery count up to HIGHEST_COUNT) of the outcomes that end a record's way."""
+    if deliveries.num_rows == 0:
+        return {}
+    (keys,), _ = number_keys(deliveries)
+    places = [
+        deliveries.column(column).to_numpy().astype(np.int64) for column in ("state_partition", "life_log_offset")
+    ]
+    life, _ = numbered(keys, *places)
+    found = outcomes_of(deliveries, life)
+    size = np.minimum(found.last, LAST_OFFSET) - found.first + 1
+    count = np.clip(found.count, 0, HIGHEST_COUNT)
+    sums: dict[tuple[int, int], int] = {}
+    for state, code in ((DeliveryState.ACKNOWLEDGED, ACKNOWLEDGED), (DeliveryState.ARCHIVED, ARCHIVED)):
+        for number_ in np.unique(count[found.state == state]).tolist():
+            sums[code, number_] = int(size[(found.state == state) & (count == number_)].sum())
+    return sums
+
+
+def _count_label(count: int) -> str:
+    return f"{count} or more" if count == HIGHEST_COUNT else str(count)

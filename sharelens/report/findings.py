@@ -1,0 +1,156 @@
+"""What is wrong, in plain sentences, the worst first; and the figures worth a glance."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from measures.stalls import BLOCKED, DEAD_LETTER_PENDING, SILENT, WINDOW_FULL
+from sharelens.questions.completeness import COMPLETE
+from sharelens.report.gather import Gathered, key_of
+from sharelens.report.model import Finding, Tile, Weight
+from sharelens.report.sheets import Anchors
+from sharelens.report.wording import UNKNOWN, clock, counted, lasted, name, number, place
+
+AFTER_ACKNOWLEDGED = "delivered_after_acknowledged"
+SHOWN = 6
+Row = Mapping[str, Any]
+
+
+def findings(gathered: Gathered, anchors: Anchors) -> Sequence[Finding]:
+    """All findings; one that says so when nothing is wrong."""
+    found = [
+        *_standing_still(gathered, anchors),
+        *_given_up(gathered.poison, gathered.last_ms),
+        *_again(gathered.redelivered),
+        *_evidence(gathered),
+    ]
+    if not any(finding.weight in (Weight.WRONG, Weight.WATCH) for finding in found):
+        found.insert(0, Finding(weight=Weight.GOOD, text="Nothing stands still, and no record was given up."))
+    return found
+
+
+def _standing_still(gathered: Gathered, anchors: Anchors) -> Iterable[Finding]:
+    stalls = gathered.stalls
+    for row in stalls.filter(pc.is_null(stalls.column("until_ms"))).to_pylist():
+        yield Finding(
+            weight=Weight.WRONG,
+            text=stall_sentence(row, gathered.last_ms),
+            more=_behind(row),
+            href=anchors.get((key_of(row), row["first_incomplete_offset"]), "#stalls"),
+        )
+
+
+def stall_sentence(row: Row, now_ms: int) -> str:
+    """`orders stands still at offset 4,711 of payments-3 since 03:12:05 (2 h 10 min).` The date when it is another."""
+    group, where = name(row["group_id"]), place(row["topic"], row["topic_id"], row["partition"])
+    since = f"since {clock(row['since_ms'], now_ms)} ({lasted(row['duration_ms'])})"
+    first = number(row["first_incomplete_offset"])
+    if row["kind"] == SILENT:
+        return f"{group} says nothing about {where} from offset {first} on {since}."
+    return f"{group} stands still at offset {first} of {where} {since}."
+
+
+def _behind(row: Row) -> str:
+    """What the log shows of the reason."""
+    done = counted(row["finished_behind"], "record")
+    waiting = "" if row["end_offset"] is None else (
+        f"{counted(max(0, row['end_offset'] - row['first_incomplete_offset']), 'offset')} from there to the end"
+    )  # fmt: skip
+    behind = f"{done} done behind it" if row["finished_behind"] else ""
+    match row["kind"]:
+        case kind if kind == DEAD_LETTER_PENDING:
+            what = "its dead letter is not finished"
+        case kind if kind == WINDOW_FULL:
+            what = f"the window is full ({number(row['window_used'])} of {number(row['window_limit'])})"
+        case kind if kind == BLOCKED:
+            what = f"delivered {counted(row['delivery_count'], 'time')}" if row["delivery_count"] else ""
+        case _:
+            what = "no state was written since"
+    return "; ".join(part for part in (behind, what, waiting) if part)
+
+
+def _given_up(given_up: pa.Table, now_ms: int) -> Iterable[Finding]:
+    """One for each group, the most records first."""
+    for group, rows in _by_group(given_up, "offset"):
+        newest = max(rows, key=lambda row: (row["last_outcome_ms"] or 0, row["offset"]))
+        where = place(newest["topic"], newest["topic_id"], newest["partition"])
+        yield Finding(
+            weight=Weight.WATCH,
+            text=f"{name(group)} gave up {counted(_size(rows, 'offset'), 'record')}.",
+            more=f"the newest at {clock(newest['last_outcome_ms'], now_ms)}: offset {number(newest['last_offset'])} of "
+            f"{where}, delivery count {newest['delivery_count']}",
+            href="#poison",
+        )
+
+
+def _again(redelivered: pa.Table) -> Iterable[Finding]:
+    after = redelivered.filter(pc.equal(redelivered.column("kind"), AFTER_ACKNOWLEDGED))
+    for group, rows in _by_group(after, "first_offset"):
+        count = counted(_size(rows, "first_offset"), "record")
+        text = f"{name(group)} was given {count} again after they had been acknowledged."
+        yield Finding(weight=Weight.WATCH, text=text, href="#redelivered")
+
+
+def _evidence(gathered: Gathered) -> Iterable[Finding]:
+    gaps = sum(len(part.losses) for part in gathered.cover)
+    quarantined = sum(part.quarantined for part in gathered.cover)
+    if gaps or quarantined:
+        text = f"The evidence has {counted(gaps, 'gap')}, and {counted(quarantined, 'broken piece')} set aside."
+        yield Finding(weight=Weight.NOTE, text=text, more="what lay in them is not in this report", href="#evidence")
+    unknown = gathered.lag.column("lag").null_count
+    if unknown:
+        text = f"The lag of {counted(unknown, 'share partition')} is unknown."
+        yield Finding(weight=Weight.NOTE, text=text, href="#unknown")
+
+
+def _by_group(table: pa.Table, first: str) -> list[tuple[str, list[Row]]]:
+    groups: dict[str, list[Row]] = {}
+    for row in table.to_pylist():
+        groups.setdefault(row["group_id"], []).append(row)
+    return sorted(groups.items(), key=lambda item: (-_size(item[1], first), item[0]))
+
+
+def _size(rows: Iterable[Row], first: str) -> int:
+    return sum(int(row["last_offset"]) - int(row[first]) + 1 for row in rows)
+
+
+def offsets_in(table: pa.Table, first: str) -> int:
+    """How many offsets the ranges from `first` to last_offset hold."""
+    return int(pc.sum(pc.add(pc.subtract(table.column("last_offset"), table.column(first)), 1)).as_py() or 0)
+
+
+def tiles(gathered: Gathered) -> Sequence[Tile]:
+    """The row of figures under the findings."""
+    lags = gathered.lag
+    groups = set(lags.column("group_id").unique().to_pylist())
+    still = gathered.stalls.column("until_ms").null_count
+    given_up, again = offsets_in(gathered.poison, "offset"), offsets_in(gathered.redelivered, "first_offset")
+    unknown = lags.column("lag").null_count
+    total = pc.sum(lags.column("lag")).as_py()
+    incomplete = int(pc.sum(pc.not_equal(lags.column("completeness"), COMPLETE)).as_py() or 0)
+    return (
+        Tile(label="Share groups", figure=number(len(groups)), more=counted(lags.num_rows, "share partition")),
+        Tile(
+            label="Lag",
+            figure=UNKNOWN if total is None else number(total),
+            more=f"unknown for {number(unknown)}" if unknown else "records",
+        ),
+        Tile(
+            label="Standing still",
+            figure=number(still),
+            more=f"{number(gathered.stalls.num_rows - still)} over",
+            weight=Weight.WRONG if still else Weight.NOTE,
+        ),
+        Tile(
+            label="Given up", figure=number(given_up), more="records", weight=Weight.WATCH if given_up else Weight.NOTE
+        ),
+        Tile(label="Redelivered", figure=number(again), more="records"),
+        Tile(
+            label="Completeness",
+            figure="complete" if not incomplete else f"{number(incomplete)} not complete",
+            more="all share partitions" if not incomplete else "share partitions",
+            weight=Weight.WATCH if incomplete else Weight.NOTE,
+        ),
+    )

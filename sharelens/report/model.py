@@ -1,0 +1,110 @@
+"""What a page is made of, as plain values: findings, sections, figures and sheets (tables)."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import Enum
+
+
+class Weight(Enum):
+    """How much a finding matters."""
+
+    WRONG = "wrong"
+    WATCH = "watch"
+    NOTE = "note"
+    GOOD = "good"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cell:
+    """A cell: what is read, what it sorts by (None: the text), and the anchor it leads to."""
+
+    text: str
+    sort: int | float | None = None
+    href: str | None = None
+    mark: str | None = None
+    """A word for a coloured mark before the text: the names of delivery states, or of a Weight."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Head:
+    """A column's heading; `hint` explains it on hover, `number`: figures stand to the right."""
+
+    label: str
+    number: bool = False
+    hint: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sheet:
+    """A table. `left_off`: rows that are not shown, with the command that shows them; `empty`: said without rows."""
+
+    name: str
+    caption: str
+    heads: Sequence[Head]
+    rows: Sequence[Sequence[Cell]]
+    left_off: int = 0
+    command: str | None = None
+    empty: str = "none"
+    tools: bool = False
+    """Whether it can be sorted and filtered."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Figure:
+    """A chart as SVG for wide and for narrow screens, with what it shows in words."""
+
+    name: str
+    caption: str
+    wide: str
+    narrow: str
+    text: str
+    key: Sequence[tuple[str, str]] = ()
+    """The legend: (mark, words)."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Finding:
+    """One sentence about what is wrong, where to read on, and the command that shows more."""
+
+    weight: Weight
+    text: str
+    more: str = ""
+    href: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tile:
+    """A figure worth a glance."""
+
+    label: str
+    figure: str
+    more: str = ""
+    weight: Weight = Weight.NOTE
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Section:
+    """A part of the page; `paragraphs` come before figures and sheets, `points` (a list) behind them."""
+
+    name: str
+    title: str
+    paragraphs: Sequence[str] = ()
+    figures: Sequence[Figure] = ()
+    sheets: Sequence[Sheet] = ()
+    points: Sequence[str] = ()
+    commands: Sequence[str] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Page:
+    """The whole report. `written` is the one place that tells the moment of writing."""
+
+    title: str
+    scope: str
+    facts: Sequence[tuple[str, str]]
+    written: str
+    findings: Sequence[Finding]
+    more_findings: int
+    tiles: Sequence[Tile]
+    sections: Sequence[Section]
+    version: str

@@ -1,0 +1,264 @@
+"""Puts a page together and renders it: one HTML file that loads nothing, and runs no script but its own."""
+
+import base64
+import hashlib
+from collections.abc import Sequence
+from importlib.resources import files
+
+import jinja2
+from markupsafe import Markup
+
+from sharelens import __version__
+from sharelens.asked import Source
+from sharelens.output import Answer
+from sharelens.report import colours, figures, sheets
+from sharelens.report.findings import SHOWN, findings, tiles
+from sharelens.report.gather import Gathered, Key, key_of, trace_of
+from sharelens.report.model import Cell, Figure, Head, Page, Section, Sheet
+from sharelens.report.sheets import Anchors
+from sharelens.report.unknowable import CANNOT_KNOW
+from sharelens.report.wording import command, counted, lasted, moment, name, number, place
+from sharelens.times import time_text
+
+TRACES = 12
+PINS_TRACED = 6
+EVENTS_SHOWN = 40
+SAME_FOR_ALL_EVENTS = {"GROUP", "TOPIC", "PARTITION", "RECORD-OFFSET"}
+HOW_TO_READ = "A pin is a line that runs to the right at one offset while the offsets above it are done."
+NO_STATE = "No delivery state was ever written."
+
+
+def build(gathered: Gathered, source: Source, written_ms: int) -> Page:
+    """The page. `written_ms`: wall clock; it shows in one place alone."""
+    line = _Commands(source, gathered)
+    traces = _traces(gathered, line)
+    anchors = {where: f"#{sheet.name}" for where, sheet in traces}
+    found = findings(gathered, anchors)
+    return Page(
+        title=_title(gathered),
+        scope=_scope(gathered),
+        facts=_facts(gathered),
+        written=f"Written {moment(written_ms)} UTC, {lasted(max(0, written_ms - gathered.last_ms))} after the cut.",
+        findings=found[:SHOWN],
+        more_findings=max(0, len(found) - SHOWN),
+        tiles=tiles(gathered),
+        sections=_sections(gathered, line, anchors, [sheet for _, sheet in traces]),
+        version=__version__,
+    )
+
+
+def _title(gathered: Gathered) -> str:
+    cluster = gathered.evidence.cluster_id
+    return "Share groups" if cluster in (None, "unknown") else f"Share groups of {name(cluster)}"
+
+
+class _Commands:
+    """Lines to type for what the page leaves out, about the same evidence and cut."""
+
+    def __init__(self, source: Source, gathered: Gathered) -> None:
+        self._source = source
+        wanted, cut, span = gathered.asked.wanted, gathered.asked.cut, gathered.asked.span
+        self._filters = [f"--group={group}" for group in sorted(wanted.groups)]
+        self._filters += [
+            f"--topic={topic.text}" + (":" + ",".join(map(str, sorted(topic.partitions))) if topic.partitions else "")
+            for topic in wanted.topics
+        ]
+        self._filters += [f"--partition={partition}" for partition in sorted(wanted.partitions)]
+        self._cut = [] if cut.as_of_ms is None else [f"--as-of={time_text(cut.as_of_ms)}"]
+        self._cut += [
+            f"--at-offset={partition}:{offset}" for partition, offset in sorted((cut.at_offsets or {}).items())
+        ]
+        self._span = [] if span.from_ms is None else [f"--from={time_text(span.from_ms)}"]
+        self._span += [] if span.to_ms is None else [f"--to={time_text(span.to_ms)}"]
+
+    def of(self, what: str, *, span: bool = False) -> str:
+        """The question that a part of the page answers."""
+        return command(self._source, what, [*self._filters, *self._cut, *(self._span if span else [])])
+
+    def trace(self, key: Key | None, offset: int) -> str:
+        """The life of one record; without a key one with words to fill in."""
+        if key is None:
+            return command(self._source, "trace", ["--group=GROUP", "--topic=TOPIC", "--partition=N", "--offset=O"])
+        group, topic, partition = key
+        options = [f"--group={group}", f"--topic={topic}", f"--partition={partition}", f"--offset={offset}"]
+        return command(self._source, "trace", options)
+
+    def status(self) -> str:
+        """What the evidence holds."""
+        return command(self._source, "status", [])
+
+
+def _scope(gathered: Gathered) -> str:
+    """What the report is about, in words; empty for everything."""
+    wanted = gathered.asked.wanted
+    if wanted.everything:
+        return ""
+    parts = [f"group {name(group)}" for group in sorted(wanted.groups)]
+    parts += [f"topic {name(topic.text)}" for topic in wanted.topics]
+    parts += [f"partition {partition}" for partition in sorted(wanted.partitions)]
+    return ", ".join(parts)
+
+
+def _facts(gathered: Gathered) -> Sequence[tuple[str, str]]:
+    """The header's facts."""
+    cut = gathered.asked.cut
+    span = (
+        f"{moment(gathered.first_ms)} – {moment(gathered.last_ms)} UTC ({lasted(gathered.last_ms - gathered.first_ms)})"
+    )
+    as_of = "end of the evidence"
+    if cut.as_of_ms is not None:
+        as_of = f"as of {moment(cut.as_of_ms)} UTC"
+    elif cut.at_offsets:
+        as_of = "offsets of the state log"
+    gaps = sum(len(part.losses) for part in gathered.cover)
+    quarantined = sum(part.quarantined for part in gathered.cover)
+    back = sum(part.held_back for part in gathered.cover)
+    return (
+        ("Cluster", name(gathered.evidence.cluster_id)),
+        ("Evidence", span),
+        ("Cut", as_of),
+        ("State partitions", number(len(gathered.cover))),
+        ("Gaps", f"{number(gaps)} · {number(quarantined)} quarantined · {number(back)} held back"),
+        ("Source", gathered.evidence.place),
+    )
+
+
+def _sections(gathered: Gathered, line: _Commands, anchors: Anchors, traces: Sequence[Sheet]) -> Sequence[Section]:
+    lag, counts = figures.lag_figure(gathered), figures.delivery_counts(gathered)
+    maps = figures.state_maps(gathered)
+    unknown = sheets.unknown_sheet(gathered, line.of("lag"))
+    worst = counted(len({figure.name[:5] for figure in maps}), "share partition")
+    return (
+        Section(name="groups", title="Groups", sheets=(sheets.groups_sheet(gathered, line.of("lag")),)),
+        Section(
+            name="lag",
+            title="Lag",
+            paragraphs=() if lag else ("No lag is known at any moment: see below why.",),
+            figures=_there(lag),
+            sheets=(unknown,) if unknown.rows else (),
+        ),
+        Section(
+            name="maps",
+            title="State of the offsets",
+            paragraphs=(f"The {worst} with the most amiss. {HOW_TO_READ}" if maps else NO_STATE,),
+            figures=maps,
+        ),
+        Section(
+            name="stalls",
+            title="Stalls",
+            sheets=(sheets.stalls_sheet(gathered, anchors, line.of("stalled", span=True)),),
+            points=sheets.stall_kinds(gathered),
+        ),
+        Section(
+            name="redelivered",
+            title="Deliveries",
+            figures=_there(counts),
+            sheets=(sheets.redelivered_sheet(gathered, line.of("redelivered", span=True)),),
+        ),
+        Section(
+            name="poison",
+            title="Records given up",
+            sheets=(sheets.poison_sheet(gathered, anchors, line.of("poison", span=True)),),
+        ),
+        Section(
+            name="traces",
+            title="Traces",
+            paragraphs=("The life of the records that hold a share partition back, and of the newest given up.",)
+            if traces
+            else ("No record stands out. For any one:",),
+            sheets=traces,
+            commands=(line.trace(None, 0),),
+        ),
+        Section(
+            name="evidence",
+            title="Freshness and gaps",
+            sheets=(
+                sheets.evidence_sheet(gathered, line.status()),
+                sheets.gaps_sheet(gathered, line.status()),
+            ),
+        ),
+        Section(
+            name="unknown",
+            title="What the log cannot know",
+            points=(*CANNOT_KNOW, *(f"In this evidence: {warning}." for warning in gathered.warnings)),
+        ),
+    )
+
+
+def _there(figure: Figure | None) -> Sequence[Figure]:
+    return () if figure is None else (figure,)
+
+
+def _traces(gathered: Gathered, line: _Commands) -> list[tuple[tuple[Key, int], Sheet]]:
+    """The lives of the records that matter most: what stands still now, then the newest given up."""
+    still = [row for row in gathered.stalls.to_pylist() if row["until_ms"] is None]
+    wanted = [(key_of(row), row["first_incomplete_offset"]) for row in still[:PINS_TRACED]]
+    wanted += [(key_of(row), row["offset"]) for row in sheets.newest_given_up(gathered)]
+    chosen = list(dict.fromkeys(wanted))[:TRACES]
+    return [
+        ((key, offset), _trace_sheet(f"trace-{place_}", gathered, key, offset, line))
+        for place_, (key, offset) in enumerate(chosen, 1)
+    ]
+
+
+def _trace_sheet(name_: str, gathered: Gathered, key: Key, offset: int, line: _Commands) -> Sheet:
+    answer = trace_of(gathered, key, offset)
+    group, topic_id, partition = key
+    where = place(gathered.names.get(topic_id), topic_id, partition)
+    outcome = (answer.summary or "").splitlines()[0]
+    return answer_sheet(
+        answer, name=name_, caption=f"{name(group)} · {where} · {outcome}", command_=line.trace(key, offset),
+        without=SAME_FOR_ALL_EVENTS,
+    )  # fmt: skip
+
+
+def answer_sheet(answer: Answer, *, name: str, caption: str, command_: str, without: set[str]) -> Sheet:
+    """The text form of an answer as a table, without some of its columns."""
+    columns = [column for column in answer.columns if column.heading not in without]
+    rows = answer.table.slice(0, EVENTS_SHOWN).to_pylist()
+    return Sheet(
+        name=name,
+        caption=caption,
+        heads=[Head(label=column.heading.replace("-", " ").capitalize(), number=column.right) for column in columns],
+        rows=[[Cell(text=column.cell(row)) for column in columns] for row in rows],
+        left_off=max(0, answer.table.num_rows - EVENTS_SHOWN),
+        command=command_,
+        empty=answer.none,
+    )
+
+
+def render(page: Page) -> str:
+    """The HTML. Names reach it as text alone: escaped by the template, or by the writer of the SVG."""
+    script, style = (_text(file) for file in ("script.js", "style.css"))
+    digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
+    environment = jinja2.Environment(
+        loader=jinja2.FunctionLoader(_text), autoescape=True, undefined=jinja2.StrictUndefined,
+        trim_blocks=True, lstrip_blocks=True,
+    )  # fmt: skip
+    template = environment.get_template("page.html.j2")
+    return template.render(
+        page=page,
+        style=Markup(style + _chart_style()),  # noqa: S704 - our own file
+        script=Markup(script),  # noqa: S704 - our own file
+        script_sha256=digest,
+        drawing=Markup,
+        lines=list(zip(colours.LINES, colours.DASHES, strict=True)),
+    )
+
+
+def _text(file: str) -> str:
+    return files("sharelens.report").joinpath(file).read_text(encoding="utf-8")
+
+
+def _chart_style() -> str:
+    """Rules that give the charts' colours their dark counterparts, and the legends theirs."""
+    rules = [
+        f'svg [{what}="{light}"]{{{what}:light-dark({light},{dark})}}'
+        for light, dark in colours.pairs()
+        for what in ("fill", "stroke")
+    ]
+    rules += [
+        f".key-cell-{code}{{background:{light};background:light-dark({light},{dark})}}"
+        for code, (light, dark) in colours.CELLS.items()
+    ]
+    return "\n".join(rules)

@@ -1,0 +1,380 @@
+"""From gathered rows to tables: groups, stalls, records given up, what was redelivered, the evidence."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from sharelens.questions.completeness import COMPLETE
+from sharelens.questions.stalled import WHAT_IT_MAY_BE
+from sharelens.report.gather import Gathered, Key, key_of
+from sharelens.report.model import Cell, Head, Sheet
+from sharelens.report.wording import UNKNOWN, lasted, moment, name, number, offsets, place
+from state_model.columnar.values import STATE_NAMES
+
+GROUPS_SHOWN, ROWS_SHOWN, PARTS_SHOWN = 500, 100, 60
+Row = Mapping[str, Any]
+Anchors = Mapping[tuple[Key, int], str]
+"""Where on the page the trace of a record stands."""
+
+
+def text_cell(text: object) -> Cell:
+    """A cell of words; names are made safe to look at before they come here."""
+    return Cell(text=str(text))
+
+
+def number_cell(value: int | None) -> Cell:
+    """A figure; unknown ones sort below all others."""
+    return Cell(text=number(value), sort=-1 if value is None else value)
+
+
+def time_cell(value: int | None) -> Cell:
+    """A moment in UTC."""
+    return Cell(text=moment(value), sort=value or 0)
+
+
+def offset_cell(anchors: Anchors, key: Key, first: int, last: int | None = None) -> Cell:
+    """Offsets, with a link to the trace of the first where the page has one."""
+    return Cell(text=offsets(first, last), sort=first, href=anchors.get((key, first)))
+
+
+def complete_cell(row: Row) -> Cell:
+    """The completeness of a row and its reason."""
+    mark = row["completeness"]
+    if mark == COMPLETE:
+        return Cell(text=COMPLETE)
+    return Cell(
+        text=f"{mark} ({row['completeness_reason']})" if row["completeness_reason"] else str(mark), mark="watch"
+    )
+
+
+def groups_sheet(gathered: Gathered, command: str) -> Sheet:
+    """One row a share group, the worst first."""
+    rows = sorted(_group_rows(gathered).values(), key=_worst_first)
+    return Sheet(
+        name="groups-table",
+        caption="Share groups, the worst first",
+        heads=(
+            Head(label="Group"),
+            Head(label="State", hint="by the group coordinator's log"),
+            Head(label="Members", number=True),
+            Head(label="Share partitions", number=True),
+            Head(label="Lag", number=True, hint="Kafka's lag (KIP-1226), summed; + where it is unknown for some"),
+            Head(label="Stands still since", hint="the earliest of its share partitions, UTC"),
+            Head(label="Given up", number=True, hint="records archived, without control records and gaps"),
+            Head(label="Redelivered", number=True, hint="records delivered more than once"),
+            Head(label="Last state write", hint="UTC"),
+            Head(label="Completeness"),
+        ),
+        rows=[_group_cells(row) for row in rows[:GROUPS_SHOWN]],
+        left_off=max(0, len(rows) - GROUPS_SHOWN),
+        command=command,
+        empty="no share group",
+        tools=True,
+    )
+
+
+def _worst_first(row: Row) -> tuple[Any, ...]:
+    return (-row["still_ms"], -(row["lag"] or 0), -row["given_up"], -row["redelivered"], row["group_id"])
+
+
+def _group_rows(gathered: Gathered) -> dict[str, dict[str, Any]]:
+    rows: dict[str, dict[str, Any]] = {}
+
+    def of(group: str) -> dict[str, Any]:
+        return rows.setdefault(
+            group,
+            {
+                "group_id": group, "state": None, "members": None, "share_partitions": 0, "lag": None, "unknown": 0,
+                "still_since_ms": None, "still_ms": 0, "still": 0, "given_up": 0, "redelivered": 0, "written_ms": None,
+                "marks": set(),
+            },
+        )  # fmt: skip
+
+    for group in gathered.groups.select(["group_id", "state", "member_count"]).to_pylist():
+        of(group["group_id"]).update(state=group["state"], members=group["member_count"])
+    by_group = gathered.lag.group_by("group_id").aggregate(
+        [("lag", "sum"), ("lag", "count"), ("partition", "count"), ("completeness", "distinct")]
+    )
+    for found in by_group.to_pylist():
+        of(found["group_id"]).update(
+            share_partitions=found["partition_count"],
+            lag=found["lag_sum"],
+            unknown=found["partition_count"] - found["lag_count"],
+            marks=set(found["completeness_distinct"]),
+        )
+    written = gathered.history.group_by("group_id").aggregate([("log_time_ms", "max")])
+    for found in written.to_pylist():
+        of(found["group_id"])["written_ms"] = found["log_time_ms_max"]
+    for stall in gathered.stalls.filter(pc.is_null(gathered.stalls.column("until_ms"))).to_pylist():
+        row = of(stall["group_id"])
+        row["still"] += 1
+        row["still_ms"] = max(row["still_ms"], (stall["duration_ms"] or 0) + 1)
+        row["still_since_ms"] = min(row["still_since_ms"] or stall["since_ms"], stall["since_ms"])
+    for table, first, field in (
+        (gathered.poison, "offset", "given_up"),
+        (gathered.redelivered, "first_offset", "redelivered"),
+    ):
+        for group, size in _sizes(table, first):
+            of(group)[field] = size
+    return rows
+
+
+def _sizes(table: pa.Table, first: str) -> Iterable[tuple[str, int]]:
+    """Offsets in the ranges of each group."""
+    size = pc.add(pc.subtract(table.column("last_offset"), table.column(first)), 1)
+    sums = (
+        pa.table({"group_id": table.column("group_id"), "size": size}).group_by("group_id").aggregate([("size", "sum")])
+    )
+    return zip(sums.column("group_id").to_pylist(), sums.column("size_sum").to_pylist(), strict=True)
+
+
+def _group_cells(row: Row) -> Sequence[Cell]:
+    since = Cell(text=UNKNOWN, sort=0)
+    if row["still_since_ms"] is not None:
+        several = f" ({row['still']})" if row["still"] > 1 else ""
+        since = Cell(text=moment(row["still_since_ms"]) + several, sort=row["still_ms"], mark="wrong")
+    unknown = "+" if row["unknown"] and row["lag"] is not None else ""
+    marks = row["marks"] - {COMPLETE}
+    return (
+        text_cell(name(row["group_id"])),
+        text_cell(row["state"] or UNKNOWN),
+        number_cell(row["members"]),
+        number_cell(row["share_partitions"]),
+        Cell(text=number(row["lag"]) + unknown, sort=-1 if row["lag"] is None else row["lag"]),
+        since,
+        Cell(text=number(row["given_up"]), sort=row["given_up"], mark="watch" if row["given_up"] else None),
+        number_cell(row["redelivered"]),
+        time_cell(row["written_ms"]),
+        Cell(text=", ".join(sorted(marks)), mark="watch")
+        if marks
+        else Cell(text=COMPLETE if row["marks"] else UNKNOWN),
+    )
+
+
+def stalls_sheet(gathered: Gathered, anchors: Anchors, command: str) -> Sheet:
+    """One row an interval, what stands still now first, then the longest."""
+    rows = gathered.stalls.sort_by([("duration_ms", "descending")]).to_pylist()
+    rows.sort(key=lambda row: row["until_ms"] is not None)
+    return Sheet(
+        name="stalls-table",
+        caption="Stalls, what stands still now first",
+        heads=(
+            Head(label="Group"),
+            Head(label="Share partition"),
+            Head(label="Offset", number=True, hint="the first incomplete record offset"),
+            Head(label="State there"),
+            Head(label="Since", hint="UTC"),
+            Head(label="Until", hint="UTC; – it stands still"),
+            Head(label="Lasted", number=True),
+            Head(label="Kind"),
+            Head(label="Done behind", number=True),
+            Head(label="Completeness"),
+        ),
+        rows=[
+            (
+                text_cell(name(row["group_id"])),
+                text_cell(place(row["topic"], row["topic_id"], row["partition"])),
+                offset_cell(anchors, key_of(row), row["first_incomplete_offset"]),
+                _state_cell(row),
+                time_cell(row["since_ms"]),
+                time_cell(row["until_ms"]),
+                Cell(
+                    text=lasted(row["duration_ms"]),
+                    sort=row["duration_ms"] or 0,
+                    mark=None if row["until_ms"] else "wrong",
+                ),
+                text_cell(str(row["kind"]).replace("_", " ")),
+                number_cell(row["finished_behind"]),
+                complete_cell(row),
+            )
+            for row in rows[:ROWS_SHOWN]
+        ],
+        left_off=max(0, len(rows) - ROWS_SHOWN),
+        command=command,
+        empty="no share partition stalled",
+        tools=True,
+    )
+
+
+def stall_kinds(gathered: Gathered) -> Sequence[str]:
+    """What each kind that occurs may be, and where to look."""
+    there = set(gathered.stalls.column("kind").unique().to_pylist())
+    return [f"{kind.replace('_', ' ')}: {words}." for kind, words in WHAT_IT_MAY_BE.items() if kind in there]
+
+
+def _state_cell(row: Row) -> Cell:
+    state = row["delivery_state"]
+    if state is None:
+        return text_cell(UNKNOWN)
+    told = STATE_NAMES[state] if 0 <= state < len(STATE_NAMES) else str(state)
+    return text_cell(f"{told}/{row['delivery_count']}")
+
+
+def newest_given_up(gathered: Gathered) -> Sequence[Row]:
+    """POISON_RECORD rows, the newest outcome first."""
+    order = [("last_outcome_ms", "descending"), ("group_id", "ascending"), ("topic_id", "ascending")]
+    order += [("partition", "ascending"), ("offset", "descending")]
+    return list(gathered.poison.sort_by(order).slice(0, ROWS_SHOWN).to_pylist())
+
+
+def poison_sheet(gathered: Gathered, anchors: Anchors, command: str) -> Sheet:
+    """One row a run of records that a group gave up, the newest first."""
+    return Sheet(
+        name="poison-table",
+        caption="Records given up, the newest first",
+        heads=(
+            Head(label="Group"),
+            Head(label="Share partition"),
+            Head(label="Offset", number=True),
+            Head(label="State", hint="delivery state and delivery count"),
+            Head(label="Cause", hint="and what tells it"),
+            Head(label="Limit", number=True, hint="share.delivery.count.limit"),
+            Head(label="First outcome", hint="UTC"),
+            Head(label="Given up", hint="UTC"),
+            Head(label="Completeness"),
+        ),
+        rows=[
+            (
+                text_cell(name(row["group_id"])),
+                text_cell(place(row["topic"], row["topic_id"], row["partition"])),
+                offset_cell(anchors, key_of(row), row["offset"], row["last_offset"]),
+                text_cell(f"{row['delivery_state_name']}/{row['delivery_count']}"),
+                text_cell(_cause(row)),
+                number_cell(row["delivery_count_limit"]),
+                time_cell(row["first_outcome_ms"]),
+                time_cell(row["last_outcome_ms"]),
+                complete_cell(row),
+            )
+            for row in newest_given_up(gathered)
+        ],
+        left_off=max(0, gathered.poison.num_rows - ROWS_SHOWN),
+        command=command,
+        empty="no record was given up",
+        tools=True,
+    )
+
+
+def _cause(row: Row) -> str:
+    """The cause and, in brackets, what tells it."""
+    cause, source = ((row[column] or UNKNOWN).replace("_", " ") for column in ("cause", "cause_source"))
+    return cause if source == UNKNOWN else f"{cause} ({source})"
+
+
+def redelivered_sheet(gathered: Gathered, command: str) -> Sheet:
+    """One row a group and kind."""
+    table = gathered.redelivered
+    size = pc.add(pc.subtract(table.column("last_offset"), table.column("first_offset")), 1)
+    sums = table.append_column("records", size).group_by(["group_id", "kind"])
+    found = sums.aggregate([("records", "sum"), ("max_delivery_count", "max"), ("last_ms", "max")])
+    order = [("records_sum", "descending"), ("group_id", "ascending"), ("kind", "ascending")]
+    return Sheet(
+        name="redelivered-table",
+        caption="Redelivered records by group and kind",
+        heads=(
+            Head(label="Group"),
+            Head(label="Kind"),
+            Head(label="Records", number=True),
+            Head(label="Highest delivery count", number=True),
+            Head(label="Newest", hint="UTC"),
+        ),
+        rows=[
+            (
+                text_cell(name(row["group_id"])),
+                text_cell(str(row["kind"]).replace("_", " ")),
+                number_cell(row["records_sum"]),
+                number_cell(row["max_delivery_count_max"]),
+                time_cell(row["last_ms_max"]),
+            )
+            for row in found.sort_by(order).slice(0, ROWS_SHOWN).to_pylist()
+        ],
+        left_off=max(0, found.num_rows - ROWS_SHOWN),
+        command=command,
+        empty="no outcome of a second delivery",
+        tools=True,
+    )
+
+
+def unknown_sheet(gathered: Gathered, command: str) -> Sheet:
+    """Why lags are unknown, one row a reason."""
+    table = gathered.lag.filter(pc.is_null(gathered.lag.column("lag")))
+    found = table.group_by("unknown_reason").aggregate([("partition", "count")]).sort_by("unknown_reason")
+    return Sheet(
+        name="unknown-table",
+        caption="Share partitions whose lag is unknown",
+        heads=(Head(label="Reason"), Head(label="Share partitions", number=True)),
+        rows=[
+            (text_cell(str(row["unknown_reason"]).replace("_", " ")), number_cell(row["partition_count"]))
+            for row in found.to_pylist()
+        ],
+        command=command,
+        empty="every lag is known",
+    )
+
+
+def evidence_sheet(gathered: Gathered, command: str) -> Sheet:
+    """One row a state partition, those with losses first."""
+    parts = sorted(
+        gathered.cover,
+        key=lambda part: (-len(part.losses), -part.quarantined, -part.held_back, part.state_partition),
+    )
+    return Sheet(
+        name="evidence-table",
+        caption="State partitions in evidence, those with gaps first",
+        heads=(
+            Head(label="State partition", number=True),
+            Head(label="From", hint="log time of the first record, UTC"),
+            Head(label="To", hint="log time of the last record, UTC"),
+            Head(label="First state-log offset", number=True),
+            Head(label="End state-log offset", number=True),
+            Head(label="Log start", number=True),
+            Head(label="Gaps", number=True),
+            Head(label="Quarantined", number=True),
+            Head(label="Held back", number=True, hint="offsets at or above the high watermark"),
+        ),
+        rows=[
+            (
+                number_cell(part.state_partition),
+                time_cell(part.first_ms),
+                time_cell(part.last_ms),
+                number_cell(part.first_offset),
+                number_cell(part.end_offset_exclusive),
+                number_cell(part.log_start_offset),
+                Cell(text=number(len(part.losses)), sort=len(part.losses), mark="watch" if part.losses else None),
+                number_cell(part.quarantined),
+                number_cell(part.held_back),
+            )
+            for part in parts[:PARTS_SHOWN]
+        ],
+        left_off=max(0, len(parts) - PARTS_SHOWN),
+        command=command,
+        empty="no state partition",
+    )
+
+
+def gaps_sheet(gathered: Gathered, command: str) -> Sheet:
+    """One row a lost range of the state log."""
+    losses = [(part.state_partition, loss) for part in gathered.cover for loss in part.losses]
+    return Sheet(
+        name="gaps-table",
+        caption="Gaps: state-log offsets that the evidence lacks",
+        heads=(
+            Head(label="State partition", number=True),
+            Head(label="State-log offsets", number=True),
+            Head(label="Reason"),
+            Head(label="Only of"),
+        ),
+        rows=[
+            (
+                number_cell(number_),
+                Cell(text=offsets(loss.first_offset, loss.last_offset), sort=loss.first_offset),
+                text_cell(loss.reason.replace("_", " ")),
+                text_cell(UNKNOWN if loss.group_id is None else name(loss.group_id)),
+            )
+            for number_, loss in losses[:ROWS_SHOWN]
+        ],
+        left_off=max(0, len(losses) - ROWS_SHOWN),
+        command=command,
+        empty="no gap",
+    )

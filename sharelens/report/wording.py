@@ -1,0 +1,105 @@
+"""Numbers, times, names and command lines as a page writes them."""
+
+import shlex
+from collections.abc import Iterable
+from datetime import timedelta
+
+from sharelens.asked import Source
+from sharelens.output import name_cell, visible
+from sharelens.times import EPOCH, FIRST_MS, LAST_MS, time_text
+
+UNKNOWN = "–"
+SECOND_MS, MINUTE_MS, HOUR_MS, DAY_MS = 1000, 60_000, 3_600_000, 86_400_000
+LONGEST_NAME = 48
+
+
+def number(value: int | None) -> str:
+    """With thousands separators; a dash where it is unknown."""
+    return UNKNOWN if value is None else f"{value:,}"
+
+
+def counted(count: int, one: str, many: str | None = None) -> str:
+    """`1 record`, `1,203 records`."""
+    return f"{count:,} {one if count == 1 else many or one + 's'}"
+
+
+def moment(epoch_ms: int | None) -> str:
+    """`2026-11-21 03:12:05` in UTC; a dash for an unknown time, the bare number outside the years 1 to 9999."""
+    if epoch_ms is None or epoch_ms <= 0:
+        return UNKNOWN
+    if not FIRST_MS <= epoch_ms <= LAST_MS:
+        return time_text(epoch_ms)
+    return (EPOCH + timedelta(milliseconds=epoch_ms)).strftime("%Y-%m-%d %H:%M:%S")
+
+
+def clock(epoch_ms: int | None, now_ms: int) -> str:
+    """The time alone where it is on the day of `now_ms`, else with the date."""
+    told, now = moment(epoch_ms), moment(now_ms)
+    return told[11:] if len(told) == len(now) and told[:11] == now[:11] else told
+
+
+def lasted(duration_ms: int | None) -> str:
+    """A length of time in its two largest units: `2 h 10 min`, `45 s`, `0.4 s`."""
+    if duration_ms is None:
+        return UNKNOWN
+    for unit_ms, unit, part_ms, part in (
+        (DAY_MS, "d", HOUR_MS, "h"),
+        (HOUR_MS, "h", MINUTE_MS, "min"),
+        (MINUTE_MS, "min", SECOND_MS, "s"),
+    ):
+        if duration_ms >= unit_ms:
+            rest = duration_ms % unit_ms // part_ms
+            return f"{duration_ms // unit_ms:,} {unit}" + (f" {rest} {part}" if rest else "")
+    if duration_ms >= 10 * SECOND_MS or duration_ms % SECOND_MS == 0:
+        return f"{duration_ms // SECOND_MS} s"
+    return f"{duration_ms / SECOND_MS:.1f} s"
+
+
+def offsets(first: int, last: int | None) -> str:
+    """`4,711` or `4,711 – 4,720`."""
+    return number(first) if last is None or last == first else f"{number(first)} – {number(last)}"
+
+
+def name(text: object) -> str:
+    """A name as one word, everything that is not a printable letter escaped."""
+    return name_cell(text)
+
+
+def short(text: object, most: int = LONGEST_NAME) -> str:
+    """A name that fits into a chart: the middle of a long one is left out."""
+    shown = name(text)
+    half = (most - 1) // 2
+    return shown if len(shown) <= most else f"{shown[:half]}…{shown[-half:]}"
+
+
+def topic_name(topic: object, topic_id: object) -> str:
+    """The name of a topic, its id where the name is unknown."""
+    return name(topic if topic is not None else topic_id)
+
+
+def place(topic: object, topic_id: object, partition: int) -> str:
+    """`payments-3`: a topic partition as Kafka writes it."""
+    return f"{topic_name(topic, topic_id)}-{partition}"
+
+
+def command(source: Source, what: str, options: Iterable[str]) -> str:
+    """A line to type: the command, where the evidence lies, the options; every word quoted where a shell needs it.
+
+    `options` are whole words (`--group=NAME`), so that a name that begins with a dash stays a value.
+    """
+    words = ["sharelens", *what.split()]
+    words += ["--lake", source.lake] if source.lake is not None else []
+    for directory in source.log_dirs:
+        words += ["--log-dir", directory]
+    words += [f"--cluster-id={source.cluster_id}"] if source.cluster_id is not None else []
+    words += ["--include-uncommitted"] if source.include_uncommitted else []
+    words += ["--include-deleted"] if source.include_deleted else []
+    words += [f"--topic-names={source.topic_names}"] if source.topic_names is not None else []
+    return " ".join(_typed(word) for word in [*words, *options])
+
+
+def _typed(word: str) -> str:
+    """One word for a shell; letters that don't print go into its $'…' form."""
+    if word.isprintable():
+        return shlex.quote(word)
+    return "$'" + visible(word).replace("'", "\\'") + "'"
