@@ -7,6 +7,7 @@ BROKER_CONFIG, KAFKA_DEFAULT = "broker_config", "kafka_default"
 DELIVERY_COUNT_LIMIT = "share.delivery.count.limit"
 MAX_RECORD_LOCKS = "share.partition.max.record.locks"
 ISOLATION_LEVEL = "share.isolation.level"
+DEAD_LETTER_TOPIC = "errors.deadletterqueue.topic.name"
 READ_COMMITTED = "read_committed"
 LOWEST_DELIVERY_COUNT_LIMIT = 2
 """No broker takes a lower limit (GroupCoordinatorConfig), so one delivery exceeds none."""
@@ -17,7 +18,7 @@ DEFAULTS: Mapping[str, str] = {
     ISOLATION_LEVEL: "read_uncommitted",
 }
 """Kafka's defaults (GroupCoordinatorConfig, GroupConfig)."""
-OF_THE_GROUP_ALONE = frozenset({ISOLATION_LEVEL})
+OF_THE_GROUP_ALONE = frozenset({ISOLATION_LEVEL, DEAD_LETTER_TOPIC})
 """Settings that a broker's file can't change."""
 
 

@@ -1,0 +1,371 @@
+"""Dead letters against what groups archived: each record of one side finds its counterpart on the other, or does not.
+
+    state log   ARCHIVING since t1 ──── ARCHIVED at t2          a dead letter is due from t1 on (KIP-1191, Kafka 4.4)
+    DLQ topic              └ dead letter          └ a second one: duplicate
+    matched: both · missing: due, and none is there · archiving: due, not archived yet · unexpected: a letter without
+
+A record that was archived without ARCHIVING before (a gap, an aborted record, a group without a topic for dead letters)
+is due none. Dead letters name a topic, not its id, so one may belong to any topic that bore the name: it goes to the
+life in which its record was given up last before the letter's time. What the evidence can't tell is `unknown`, no
+finding.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from measures import dead_letter_schemas as words
+from measures.dead_letter_schemas import DLQ_RECONCILIATION
+from measures.poison import ARCHIVED_STATE, DEAD_LETTER, GAP
+from measures.settings import DEAD_LETTER_TOPIC, GroupSettings
+from state_model.columnar.keys import KEY, number_keys
+from state_model.columnar.ranges import MAX_OFFSET
+from state_model.columnar.schemas import COMPLETENESS
+from state_model.uuids import ZERO_UUID
+
+Ints = npt.NDArray[np.int64]
+CLOCK_TOLERANCE_MS = 60_000
+"""How far a dead letter's clock may lie behind the state log's: what counts as a step of a broker's clock elsewhere."""
+DAWN, DUSK = -(1 << 62), 1 << 62
+LETTER_PLACE = ["dlq_topic", "dlq_topic_id", "dlq_partition", "dlq_offset"]
+LETTER_COLUMNS = [
+    *LETTER_PLACE, "timestamp_ms", "group_id", "topic", "partition", "offset", "delivery_count", "cause",
+    "value_size_bytes",
+]  # fmt: skip
+"""The columns of DLQ_RECORD that are read."""
+HISTORY_READ = [*KEY, "log_offset", "log_time_ms", "completeness", "completeness_reason"]
+ORDER = [(name, "ascending") for name in (*KEY, "offset", "state_partition", "life_log_offset", *LETTER_PLACE)]
+CLEAR_CAUSES = pa.array(["rejected", "delivery_limit"])
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LetterTopics:
+    """What is known of topics for dead letters.
+
+    `of_groups`: the topics in which dead letters of a group lie. `since_ms`: for each topic that was looked into, None
+    when its log reaches back to its beginning, else the time of its oldest dead letter. `held_back`: topics with
+    records above the high watermark that were not read.
+    """
+
+    of_groups: Mapping[str, frozenset[str]] = field(default_factory=dict)
+    since_ms: Mapping[str, int | None] = field(default_factory=dict)
+    held_back: frozenset[str] = frozenset()
+
+    @classmethod
+    def of(cls, letters: pa.Table, partitions: pa.Table) -> "LetterTopics":
+        """From group_id, dlq_topic and timestamp_ms of all dead letters, and DLQ_PARTITION rows of all topics."""
+        found = letters.group_by(["group_id", "dlq_topic"]).aggregate([("timestamp_ms", "min")])
+        groups: dict[str, set[str]] = {}
+        oldest: dict[str, int] = {}
+        for row in found.to_pylist():
+            groups.setdefault(row["group_id"], set()).add(row["dlq_topic"])
+            oldest[row["dlq_topic"]] = min(row["timestamp_ms_min"], oldest.get(row["dlq_topic"], DUSK))
+        since: dict[str, int | None] = {}
+        for row in partitions.to_pylist():
+            topic = row["dlq_topic"]
+            cut = oldest.get(topic, DUSK) if row["log_start_offset"] > 0 else None
+            since[topic] = since.get(topic) if cut is None else cut
+        held = partitions.filter(pc.greater(partitions.column("held_back"), 0)).column("dlq_topic").to_pylist()
+        of_groups = {group: frozenset(names) for group, names in groups.items()}
+        return cls(of_groups=of_groups, since_ms=since, held_back=frozenset(held))
+
+    def judged(self, group_id: str, settings: GroupSettings) -> tuple[str, str, str | None, int]:
+        """(status, reason, topic, time) of a group's records without a dead letter; before that time it may be gone."""
+        configured = settings.of(group_id, DEAD_LETTER_TOPIC).value or None
+        topics = self.of_groups.get(group_id, frozenset()) | ({configured} if configured else frozenset())
+        name = configured or (next(iter(topics)) if len(topics) == 1 else None)
+        if not topics:
+            return words.UNKNOWN, words.NO_TOPIC_KNOWN, None, DAWN
+        if configured is not None and configured not in self.since_ms:
+            return words.UNKNOWN, words.TOPIC_NOT_HELD, name, DAWN
+        if topics & self.held_back:
+            return words.UNKNOWN, words.HELD_BACK, name, DAWN
+        cuts = [since for since in map(self.since_ms.get, topics) if since is not None]
+        return words.MISSING, words.NO_DEAD_LETTER, name, max(cuts, default=DAWN)
+
+
+def reconcile(
+    given_up: pa.Table,
+    letters: pa.Table,
+    history: pa.Table,
+    names: Mapping[str, str],
+    topics: LetterTopics,
+    settings: GroupSettings,
+    *,
+    begins_ms: int | None,
+) -> pa.Table:
+    """DLQ_RECONCILIATION rows, by share partition, offset, life and place of the dead letter.
+
+    Args:
+        given_up: POISON_RECORD rows of whole share partitions, gaps among them, none near the limit.
+        letters: DLQ_RECORD rows (LETTER_COLUMNS); those whose headers can't be read are left out.
+        history: SHARE_PARTITION_HISTORY rows (HISTORY_READ) of the share partitions.
+        names: topic names by id. An id that a dead letter holds instead of a name stands for itself.
+        topics: what is known of all topics for dead letters.
+        settings: of the groups; DEAD_LETTER_TOPIC names where a group's dead letters go.
+        begins_ms: log time from which on no share partition's records are missing; None: there is none.
+    """
+    readable = pc.is_valid(letters.column("group_id"))
+    for name in ("topic", "partition", "offset"):
+        readable = pc.and_(readable, pc.is_valid(letters.column(name)))
+    order = [(name, "ascending") for name in ("timestamp_ms", *LETTER_PLACE)]
+    letters = letters.select(LETTER_COLUMNS).filter(readable).sort_by(order)
+    candidates = _candidates(letters, names)
+    (piece_key, key), _ = number_keys(given_up, candidates)
+    chosen = _chosen(given_up, piece_key, letters, candidates.column("letter").to_numpy(), key)
+    alone = np.flatnonzero(chosen < 0)
+    parts = [
+        _matched(given_up, letters, chosen, names),
+        _without_state(letters.take(pa.array(alone)), history, names, begins_ms),
+        _without_letter(given_up, letters, chosen, names, topics, settings),
+    ]
+    return pa.concat_tables(parts).sort_by(ORDER)
+
+
+def _ids(names: Mapping[str, str]) -> dict[str, list[str]]:
+    """The ids that bore each name."""
+    ids: dict[str, list[str]] = {}
+    for topic_id, name in sorted(names.items()):
+        ids.setdefault(name, []).append(topic_id)
+    return ids
+
+
+def _candidates(letters: pa.Table, names: Mapping[str, str]) -> pa.Table:
+    """The share partitions (KEY) that each dead letter may belong to; `letter` is its row."""
+    ids = _ids(names)
+    told = letters.column("topic").dictionary_encode().combine_chunks()
+    meant = [sorted({name, *ids.get(name, ())}) for name in told.dictionary.to_pylist()]
+    lengths = np.array([len(some) for some in meant], np.int64)
+    begins = np.cumsum(lengths) - lengths
+    code = told.indices.to_numpy()
+    row = np.repeat(np.arange(len(code)), lengths[code])
+    place = np.arange(len(row)) - np.repeat(np.cumsum(lengths[code]) - lengths[code], lengths[code])
+    flat = pa.array([topic_id for some in meant for topic_id in some], pa.string())
+    found = letters.select(["group_id", "partition"]).take(pa.array(row))
+    found = found.append_column("topic_id", flat.take(pa.array(begins[code[row]] + place)))
+    return found.append_column("letter", pa.array(row, pa.int64()))
+
+
+def _chosen(given_up: pa.Table, piece_key: Ints, letters: pa.Table, letter: Ints, key: Ints) -> Ints:
+    """For each dead letter the row of `given_up` that it belongs to; -1 for none.
+
+    Of several lives the one in which the record was given up last before the letter; else the first one.
+    """
+    letter_at, piece_at = _pairs(given_up, piece_key, letters, letter, key)
+    starts = pc.fill_null(given_up.column("archiving_ms"), DAWN).to_numpy()[piece_at]
+    stamps = letters.column("timestamp_ms").to_numpy()[letter_at]
+    possible = stamps >= starts - CLOCK_TOLERANCE_MS
+    letter_at, piece_at, starts, stamps = (part[possible] for part in (letter_at, piece_at, starts, stamps))
+    begun = starts <= stamps
+    lives = given_up.column("life_log_offset").to_numpy()[piece_at]
+    order = np.lexsort((piece_key[piece_at], lives, np.where(begun, starts, -starts), begun, letter_at))
+    last = order[np.append(np.diff(letter_at[order]) != 0, True)[: len(order)]]
+    chosen = np.full(letters.num_rows, -1, np.int64)
+    chosen[letter_at[last]] = piece_at[last]
+    return chosen
+
+
+def _pairs(given_up: pa.Table, piece_key: Ints, letters: pa.Table, letter: Ints, key: Ints) -> tuple[Ints, Ints]:
+    """(dead letter, row of `given_up`) wherever the row's share partition and offsets are the letter's."""
+    first, last, life, number = (
+        given_up.column(name).to_numpy().astype(np.int64)
+        for name in ("offset", "last_offset", "life_log_offset", "state_partition")
+    )
+    order = np.lexsort((first, life, number, piece_key))
+    turns = np.flatnonzero(
+        (np.diff(piece_key[order]) != 0) | (np.diff(number[order]) != 0) | (np.diff(life[order]) != 0)
+    )
+    offsets = letters.column("offset").to_numpy()[letter]
+    mine = np.lexsort((offsets, key))
+    found: list[tuple[Ints, Ints]] = [(np.empty(0, np.int64), np.empty(0, np.int64))]
+    for begin, end in zip([0, *(turns + 1).tolist()], [*(turns + 1).tolist(), len(order)], strict=True):
+        if begin == end:
+            continue
+        here = piece_key[order[begin]]
+        some = mine[np.searchsorted(key[mine], here) : np.searchsorted(key[mine], here, "right")]
+        at = np.searchsorted(first[order[begin:end]], offsets[some], "right") - 1
+        piece = order[begin + np.maximum(at, 0)]
+        hit = (at >= 0) & (last[piece] >= offsets[some])
+        found.append((letter[some[hit]], piece[hit]))
+    return np.concatenate([one for one, _ in found]), np.concatenate([other for _, other in found])
+
+
+def _named(topic_ids: pa.ChunkedArray, names: Mapping[str, str]) -> pa.Array:
+    """Topic names; null where unknown."""
+    return pa.array([names.get(topic_id) for topic_id in topic_ids.to_pylist()], pa.string())
+
+
+def _rows(count: int, columns: Mapping[str, object]) -> pa.Table:
+    """DLQ_RECONCILIATION rows; a column that is not given is null."""
+    made = {told.name: columns.get(told.name, pa.nulls(count, told.type)) for told in DLQ_RECONCILIATION}
+    return pa.table(made).cast(DLQ_RECONCILIATION)
+
+
+def _archived_ms(rows: pa.Table) -> pa.Array:
+    is_archived = pc.equal(rows.column("delivery_state"), ARCHIVED_STATE)
+    return pc.if_else(is_archived, rows.column("last_outcome_ms"), pa.scalar(None, pa.int64()))
+
+
+def _of_state(rows: pa.Table) -> dict[str, object]:
+    """What POISON_RECORD rows tell."""
+    told = (*KEY, "archiving_ms", "state_partition", "life_log_offset", "log_offset", *(f.name for f in COMPLETENESS))
+    return {name: rows.column(name) for name in told} | {"archived_ms": _archived_ms(rows)}
+
+
+def _of_letters(rows: pa.Table) -> dict[str, object]:
+    """What dead letters tell."""
+    told = (*LETTER_PLACE, "group_id", "partition", "offset", "value_size_bytes")
+    return {name: rows.column(name) for name in told} | {
+        "last_offset": rows.column("offset"),
+        "dead_lettered_ms": rows.column("timestamp_ms"),
+    }
+
+
+def _matched(given_up: pa.Table, letters: pa.Table, chosen: Ints, names: Mapping[str, str]) -> pa.Table:
+    """The dead letters that have their record: the first one of it matched, the others duplicates."""
+    at = np.flatnonzero(chosen >= 0)
+    offsets = letters.column("offset").to_numpy()
+    at = at[np.lexsort((at, offsets[at], chosen[at]))]
+    fresh = np.append(True, (np.diff(chosen[at]) != 0) | (np.diff(offsets[at]) != 0))[: len(at)]
+    first = at[np.flatnonzero(fresh)[np.cumsum(fresh) - 1]] if len(at) else at
+    mine, pieces = letters.take(pa.array(at)), given_up.take(pa.array(chosen[at]))
+    earlier = letters.select(LETTER_PLACE).take(pa.array(first, mask=fresh))
+    clear = pc.fill_null(pc.is_in(mine.column("cause"), value_set=CLEAR_CAUSES), False)
+    columns = _of_letters(mine) | _of_state(pieces) | {
+        "topic": pc.coalesce(_named(pieces.column("topic_id"), names), mine.column("topic")),
+        "status": pa.array([words.MATCHED, words.DUPLICATE]).take(pa.array((~fresh).astype(np.int8))),
+        "cause": pc.if_else(clear, mine.column("cause"), pieces.column("cause")),
+        "cause_source": pc.if_else(clear, DEAD_LETTER, pieces.column("cause_source")),
+        "delivery_count": pc.coalesce(mine.column("delivery_count"), pieces.column("delivery_count")),
+        **{f"duplicate_of_{name}": earlier.column(name) for name in LETTER_PLACE if name != "dlq_topic_id"},
+    }  # fmt: skip
+    return _rows(len(at), columns)
+
+
+def _without_letter(
+    given_up: pa.Table,
+    letters: pa.Table,
+    chosen: Ints,
+    names: Mapping[str, str],
+    topics: LetterTopics,
+    settings: GroupSettings,
+) -> pa.Table:
+    """The runs of records whose dead letter is due, and not there."""
+    due = pc.and_(pc.is_valid(given_up.column("archiving_ms")), pc.not_equal(given_up.column("cause"), GAP))
+    due = pc.fill_null(due, False).to_numpy(zero_copy_only=False)
+    at = np.flatnonzero(chosen >= 0)
+    piece, first, last = _left(given_up, chosen[at], letters.column("offset").to_numpy()[at], np.flatnonzero(due))
+    rows = given_up.take(pa.array(piece))
+    groups = rows.column("group_id").dictionary_encode().combine_chunks()
+    judged = [topics.judged(group, settings) for group in groups.dictionary.to_pylist()]
+    code = groups.indices.to_numpy()
+    cut = np.array([told[3] for told in judged], np.int64)[code]
+    gone = rows.column("archiving_ms").to_numpy() < cut
+    waits = pc.not_equal(rows.column("delivery_state"), ARCHIVED_STATE)
+    status, reason, topic = (
+        pa.array([told[part] for told in judged], pa.string()).take(groups.indices) for part in range(3)
+    )
+    status, reason = pc.if_else(gone, words.UNKNOWN, status), pc.if_else(gone, words.EXPIRED, reason)
+    columns = _of_state(rows) | {
+        "topic": _named(rows.column("topic_id"), names),
+        "offset": first,
+        "last_offset": last,
+        "status": pc.if_else(waits, words.ARCHIVING, status),
+        "reason": pc.if_else(waits, pa.scalar(None, pa.string()), reason),
+        "cause": rows.column("cause"),
+        "cause_source": rows.column("cause_source"),
+        "delivery_count": rows.column("delivery_count"),
+        "dlq_topic": topic,
+    }
+    return _rows(len(piece), columns)
+
+
+def _left(given_up: pa.Table, piece: Ints, offset: Ints, due: Ints) -> tuple[Ints, Ints, Ints]:
+    """Runs (row, first, last) of the rows `due` without the offsets that have a dead letter."""
+    firsts, lasts = (given_up.column(name).to_numpy() for name in ("offset", "last_offset"))
+    wanted = np.isin(piece, due)
+    rows = np.concatenate([due, piece[wanted]])
+    ends = np.concatenate([lasts[due], offset[wanted] - 1])
+    order = np.lexsort((ends, rows))
+    rows, ends = rows[order], ends[order]
+    begins_row = np.append(True, np.diff(rows) != 0)[: len(rows)]
+    before = np.append(0, ends[:-1])[: len(rows)]
+    some = np.where(begins_row, ends >= firsts[rows], before < ends - 1)
+    begins = np.where(begins_row, firsts[rows], np.minimum(before, MAX_OFFSET - 2) + 2) if len(rows) else ends
+    return rows[some], begins[some], ends[some]
+
+
+def _without_state(letters: pa.Table, history: pa.Table, names: Mapping[str, str], begins_ms: int | None) -> pa.Table:
+    """Dead letters of records that were not given up as far as the state log tells."""
+    candidates = _candidates(letters, names)
+    (held, key), _ = number_keys(history, candidates)
+    told = _told_by_state(letters, candidates.column("letter").to_numpy(), key, history, held)
+    nameless = _nameless(history, names)
+    rows = []
+    for row, letter in enumerate(letters.select(["group_id", "topic", "partition", "timestamp_ms"]).to_pylist()):
+        known = told.get(row)
+        if known is not None:
+            topic_id = candidates.column("topic_id")[known[2]].as_py()
+            rows.append((topic_id, known[0], known[1]))
+            continue
+        early = begins_ms is None or letter["timestamp_ms"] < begins_ms
+        unclear = early or (letter["group_id"], letter["partition"]) in nameless
+        status = words.UNKNOWN if unclear else words.UNEXPECTED
+        rows.append((ZERO_UUID, status, words.TOO_EARLY if early else words.NO_STATE))
+    ids = pa.array([row[0] for row in rows], pa.string())
+    is_fine = pa.array([row[2] == words.NOT_ARCHIVED for row in rows], pa.bool_())
+    columns = _of_letters(letters) | {
+        "topic_id": ids,
+        "topic": pc.coalesce(_named(ids, names), letters.column("topic")),
+        "status": pa.array([row[1] for row in rows], pa.string()),
+        "reason": pa.array([row[2] for row in rows], pa.string()),
+        "cause": letters.column("cause"),
+        "cause_source": pc.if_else(pc.is_valid(letters.column("cause")), DEAD_LETTER, pa.scalar(None, pa.string())),
+        "delivery_count": letters.column("delivery_count"),
+        "completeness": pc.if_else(is_fine, "complete", "incomplete"),
+        "completeness_reason": pc.if_else(
+            is_fine, pa.scalar(None, pa.string()), pa.array([r[2] for r in rows], pa.string())
+        ),
+    }
+    return _rows(letters.num_rows, columns)
+
+
+def _nameless(history: pa.Table, names: Mapping[str, str]) -> set[tuple[str, int]]:
+    """(group, partition) of share partitions whose topic has no known name."""
+    keys = history.select(KEY).group_by(KEY).aggregate([])
+    return {(row["group_id"], row["partition"]) for row in keys.to_pylist() if row["topic_id"] not in names}
+
+
+def _told_by_state(
+    letters: pa.Table, letter: Ints, key: Ints, history: pa.Table, held: Ints
+) -> dict[int, tuple[str, str, int]]:
+    """What the state at its time says of each dead letter: status, reason, and which candidate says so.
+
+    Of several share partitions the one that says most: that the record was not given up.
+    """
+    times, offsets = (history.column(name).to_numpy() for name in ("log_time_ms", "log_offset"))
+    order = np.lexsort((offsets, times, held))
+    whole = pc.equal(history.column("completeness"), "complete").to_numpy(zero_copy_only=False)[order]
+    keys, times = held[order], times[order]
+    stamps = letters.column("timestamp_ms").to_numpy()[letter]
+    says = [words.TOO_EARLY, words.TOO_LATE, words.NOT_COMPLETE, words.NOT_ARCHIVED]
+    found: dict[int, tuple[str, str, int]] = {}
+    weight: dict[int, int] = {}
+    for candidate in range(len(letter)):
+        begin, end = (int(np.searchsorted(keys, key[candidate], side)) for side in ("left", "right"))
+        if begin == end:
+            continue
+        at = begin + int(np.searchsorted(times[begin:end], stamps[candidate], "right"))
+        place = (
+            0 if at == begin else 1 if at == end and stamps[candidate] > times[end - 1] else 3 if whole[at - 1] else 2
+        )
+        row = int(letter[candidate])
+        if place > weight.get(row, -1):
+            weight[row] = place
+            status = words.UNEXPECTED if says[place] == words.NOT_ARCHIVED else words.UNKNOWN
+            found[row] = (status, says[place], candidate)
+    return found
