@@ -133,7 +133,8 @@ def _map(
     }
     first = None if pin is None else pin["first_incomplete_offset"]
     if first is not None and window.low <= first < window.high:
-        data["pins"] = [{"x": window.to_ms, "y": first + 1, "text": f"offset {number(first)}"}]
+        until = window.to_ms if pin is None or pin["until_ms"] is None else min(pin["until_ms"], window.to_ms)
+        data["pins"] = [{"x": until, "y": first + 1, "text": f"offset {number(first)}"}]
     drawn = charts.drawn(name_, MAP_HEIGHT, charts.state_map(picture, first if data["pins"] else None), data)
     a_row = "one offset" if picture.per_row == 1 else f"{number(picture.per_row)} offsets"
     return Figure(
