@@ -7,6 +7,7 @@ Inside a batch compaction may have removed records; a header does not tell which
 """
 
 import itertools
+from collections.abc import Mapping
 
 import numpy as np
 import numpy.typing as npt
@@ -162,7 +163,11 @@ class OffsetTimes:
         return pa.Table.from_pylist(rows, schema=OFFSET_TIME)
 
 
-def spans_of(ranges: pa.Table) -> dict[TopicPartition, tuple[Ints, Ints, npt.NDArray[np.int8]]]:
+Spans = Mapping[TopicPartition, tuple[Ints, Ints, npt.NDArray[np.int8]]]
+"""By user partition: first offsets, last offsets, and the reasons as places in REASONS."""
+
+
+def spans_of(ranges: pa.Table) -> Spans:
     """NO_RECORD rows by user partition: first offsets, last offsets, and the reasons as places in REASONS."""
     found: dict[TopicPartition, tuple[Ints, Ints, npt.NDArray[np.int8]]] = {}
     if ranges.num_rows == 0:

@@ -11,7 +11,6 @@ The last two are passed when the group is known to read committed records (abort
 complete count is larger than the ranges account for, by at least as much.
 """
 
-import itertools
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -21,8 +20,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from measures.headers import ABORTED, ABSENT, REASONS, spans_of
+from measures.places import Places, coded, grouped, in_order, places_of
+from measures.topics import TopicPartition, topic_partitions
 from state_model.columnar.kernels import kernel
-from state_model.columnar.keys import KEY, number_keys
+from state_model.columnar.keys import KEY
+from state_model.columnar.ranges import grown
 
 Ints = npt.NDArray[np.int64]
 ACKNOWLEDGED_STATE, ARCHIVED_STATE = 2, 4
@@ -57,11 +59,12 @@ DELIVERY_COLUMNS = [
     "is_open",
 ]
 """What measures read of SHARE_PARTITION_HISTORY and DELIVERY_HISTORY."""
-PLACE = ("state_partition", *KEY)
 
 # Columns of an interval, as the kernel writes them.
 (BEGIN, LATEST, END, FIRST, LAST, STATE, COUNT, BEHIND, TOP, THROTTLED, WRITTEN, SHOWN) = range(12)
 WIDTH = 12
+FEW = 32
+"""Ranges that are sorted by insertion."""
 # Columns of a record.
 (OFFSET, TIME, START, COMPLETE, LIFE, IS_WRITE) = range(6)
 # Columns of a range.
@@ -152,60 +155,84 @@ def _sum_up(active: np.ndarray, count: int, ranges: np.ndarray, threshold: int, 
 
 @kernel
 def _refill(
-    active: np.ndarray, count: int, alive: np.ndarray, opened: int, opened_end: int, ranges: np.ndarray,
-    spare: np.ndarray,
-) -> int:  # fmt: skip
+    active: np.ndarray, count: int, alive: np.ndarray, opened: np.ndarray, ranges: np.ndarray, spare: np.ndarray
+) -> int:
     """Merges what is still alive of `active` with the ranges that were opened, by first offset, into `spare`."""
-    length = 0
-    at = 0
-    while at < count or opened < opened_end:
+    length, at, new = 0, 0, 0
+    while at < count or new < opened.shape[0]:
         if at < count and not alive[active[at]]:
             at += 1
-        elif at < count and (opened >= opened_end or ranges[active[at], 0] <= ranges[opened, 0]):
+        elif new < opened.shape[0] and not alive[opened[new]]:
+            new += 1
+        elif at < count and (
+            new >= opened.shape[0] or ranges[active[at], RANGE_FIRST] <= ranges[opened[new], RANGE_FIRST]
+        ):
             spare[length] = active[at]
             length += 1
             at += 1
         else:
-            spare[length] = opened
+            spare[length] = opened[new]
             length += 1
-            opened += 1
+            new += 1
     return length
 
 
 @kernel
-def _opened_until(ranges: np.ndarray, opened: int, offset: int) -> int:
-    """The first range from `opened` on that begins after the record."""
-    while opened < ranges.shape[0] and ranges[opened, FROM] <= offset:
-        opened += 1
-    return opened
+def _by_record(values: np.ndarray, offsets: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Row numbers of `values` by the first record at or behind them, and where each record's begin.
+
+    Values below 0, and those behind the last record, belong to none.
+    """
+    begins = np.zeros(offsets.shape[0] + 2, np.int64)
+    at = np.searchsorted(offsets, values)
+    for i in range(values.shape[0]):
+        if values[i] < 0:
+            at[i] = offsets.shape[0]
+        begins[at[i] + 1] += 1
+    for record in range(offsets.shape[0] + 1):
+        begins[record + 1] += begins[record]
+    rows = np.empty(values.shape[0], np.int64)
+    filled = begins.copy()
+    for i in range(values.shape[0]):
+        rows[filled[at[i]]] = i
+        filled[at[i]] += 1
+    return rows, begins
 
 
 @kernel
-def _closed_until(ranges: np.ndarray, closing: np.ndarray, closed: int, offset: int, alive: np.ndarray) -> int:
-    """Takes the ranges that end by the record out of `alive`; the place in `closing` of the next one."""
-    while closed < closing.shape[0] and ranges[closing[closed], TO] <= offset:
-        alive[closing[closed]] = False
-        closed += 1
-    return closed
+def _by_first(rows: np.ndarray, ranges: np.ndarray) -> None:
+    """Sorts a few row numbers by the first offset of their range."""
+    if rows.shape[0] > FEW:
+        rows[:] = rows[np.argsort(ranges[rows, RANGE_FIRST])]
+        return
+    for i in range(1, rows.shape[0]):
+        row = rows[i]
+        at = i
+        while at > 0 and ranges[rows[at - 1], RANGE_FIRST] > ranges[row, RANGE_FIRST]:
+            rows[at] = rows[at - 1]
+            at -= 1
+        rows[at] = row
 
 
 @kernel
-def _note(out: np.ndarray, current: int, made: int, row: np.ndarray, records: np.ndarray, record: int) -> int:
+def _note(
+    out: np.ndarray, current: int, made: int, row: np.ndarray, records: np.ndarray, record: int, first_record: int
+) -> int:
     """Goes on with the current interval, or ends it and begins the one at `made`; the one that is current then."""
     same = (
         current >= 0
         and out[current, FIRST] == row[FIRST]
-        and records[out[current, BEGIN], LIFE] == records[record, LIFE]
+        and records[out[current, BEGIN] - first_record, LIFE] == records[record, LIFE]
     )
     if not same:
         if current >= 0:
-            out[current, END] = record
+            out[current, END] = first_record + record
         current = made
-        out[current, BEGIN] = record
+        out[current, BEGIN] = first_record + record
         out[current, END] = UNKNOWN
         out[current, SHOWN] = UNKNOWN
     out[current, FIRST : THROTTLED + 1] = row[FIRST : THROTTLED + 1]
-    out[current, LATEST] = record
+    out[current, LATEST] = first_record + record
     if out[current, SHOWN] < 0 and row[TOP] >= row[FIRST]:
         out[current, SHOWN] = records[record, TIME]
     return current
@@ -213,40 +240,64 @@ def _note(out: np.ndarray, current: int, made: int, row: np.ndarray, records: np
 
 @kernel
 def _walk(
-    records: np.ndarray, ranges: np.ndarray, closing: np.ndarray, holes: np.ndarray, aborted_too: bool,
-    threshold: int, out: np.ndarray,
-) -> int:  # fmt: skip
-    """The intervals of one share partition; how many there are.
-
-    `ranges` by beginning, then first offset; `closing`: places in `ranges` of those that end, by end.
-    """
+    records: np.ndarray, first_record: int, ranges: np.ndarray, holes: np.ndarray, aborted_too: bool, threshold: int,
+    out: np.ndarray, made: int,
+) -> tuple[np.ndarray, int]:  # fmt: skip
+    """Adds the intervals of one share partition to `out`, which holds `made`; grown where needed."""
+    opening, open_begins = _by_record(ranges[:, FROM], records[:, OFFSET])
+    closing, close_begins = _by_record(ranges[:, TO], records[:, OFFSET])
     alive = np.ones(ranges.shape[0], np.bool_)
     active, spare = np.empty(ranges.shape[0], np.int64), np.empty(ranges.shape[0], np.int64)
     row = np.empty(WIDTH, np.int64)
-    count, opened, closed, made, current = 0, 0, 0, 0, -1
+    count, current = 0, -1
     written = np.int64(UNKNOWN)
     for record in range(records.shape[0]):
-        offset = records[record, OFFSET]
-        closed_now = _closed_until(ranges, closing, closed, offset, alive)
-        opened_now = _opened_until(ranges, opened, offset)
-        if closed_now > closed or opened_now > opened:
-            count = _refill(active, count, alive, opened, opened_now, ranges, spare)
+        closed = closing[close_begins[record] : close_begins[record + 1]]
+        opened = opening[open_begins[record] : open_begins[record + 1]]
+        for i in range(closed.shape[0]):
+            alive[closed[i]] = False
+        if closed.shape[0] > 0 or opened.shape[0] > 0:
+            _by_first(opened, ranges)
+            count = _refill(active, count, alive, opened, ranges, spare)
             active, spare = spare, active
-            closed, opened = closed_now, opened_now
         if records[record, IS_WRITE]:
             written = records[record, TIME]
         if records[record, START] < 0 or records[record, LIFE] < 0:
             if current >= 0:
-                out[current, END] = record
+                out[current, END] = first_record + record
             current = -1
             continue
         complete = records[record, COMPLETE]
         _find(active, count, ranges, records[record, START], complete, holes, aborted_too, row)
         _sum_up(active, count, ranges, threshold, row)
-        current = _note(out, current, made, row, records, record)
+        out = grown(out, made + 1)
+        current = _note(out, current, made, row, records, record, first_record)
         made = max(made, current + 1)
         out[current, WRITTEN] = written
-    return made
+    return out, made
+
+
+@kernel
+def _walk_all(
+    records: np.ndarray, record_begins: np.ndarray, ranges: np.ndarray, range_begins: np.ndarray, holes: np.ndarray,
+    hole_spans: np.ndarray, aborted_too: np.ndarray, thresholds: np.ndarray,
+) -> np.ndarray:  # fmt: skip
+    """The intervals of all share partitions, one after the other."""
+    out = np.empty((64, WIDTH), np.int64)
+    made = 0
+    for place in range(record_begins.shape[0] - 1):
+        begin = record_begins[place]
+        out, made = _walk(
+            records[begin : record_begins[place + 1]],
+            begin,
+            ranges[range_begins[place] : range_begins[place + 1]],
+            holes[hole_spans[place, 0] : hole_spans[place, 1]],
+            aborted_too[place],
+            thresholds[place],
+            out,
+            made,
+        )
+    return out[:made]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -272,7 +323,7 @@ def first_incomplete(
     reads_committed: frozenset[str] = frozenset(),
     slowed_from: Mapping[str, int] | None = None,
 ) -> Intervals:
-    """The intervals of all share partitions, by state partition and share partition, in log order.
+    """The intervals of all share partitions, by share partition and state partition, in log order.
 
     Args:
         history: SHARE_PARTITION_HISTORY rows, whole share partitions.
@@ -281,49 +332,41 @@ def first_incomplete(
         reads_committed: groups known to have share.isolation.level=read_committed.
         slowed_from: by group, the delivery count from which the broker slows delivery down; absent: unknown.
     """
-    history = history.sort_by([(name, "ascending") for name in (*PLACE, "log_offset")]).combine_chunks()
-    (own, others), _ = number_keys(history, deliveries)
-    places = _places(history, own)
-    order = _ordered(deliveries, others)
-    range_places = _places(deliveries, others)[order]
-    records, ranges = _records(history), _ranges(deliveries)[order]
-    holes = {place: np.stack(spans, axis=1).astype(np.int64) for place, spans in spans_of(no_records).items()}
-    nowhere = np.empty((0, 3), np.int64)
-    range_begins, by_place = np.unique(range_places, return_index=True)
-    spans = dict(zip(range_begins.tolist(), itertools.pairwise([*by_place.tolist(), len(ranges)]), strict=True))
-    found = [np.empty((0, WIDTH), np.int64)]
-    cuts = [*np.flatnonzero(np.diff(places, prepend=places[:1] - 1)).tolist(), len(places)]
-    for begin, end in itertools.pairwise(cuts):
-        key = {name: history.column(name)[begin].as_py() for name in KEY}
-        mine = slice(*spans.get(int(places[begin]), (0, 0)))
-        out = np.empty((end - begin, WIDTH), np.int64)
-        closing = np.flatnonzero(ranges[mine, TO] >= 0)
-        made = _walk(
-            records[begin:end],
-            ranges[mine],
-            closing[np.argsort(ranges[mine][closing, TO], kind="stable")],
-            holes.get((key["topic_id"], key["partition"]), nowhere),
-            key["group_id"] in reads_committed,
-            (slowed_from or {}).get(key["group_id"], 0),
-            out,
-        )
-        rows = out[:made].copy()
-        rows[:, [BEGIN, LATEST]] += begin
-        rows[:, END] = np.where(rows[:, END] < 0, UNKNOWN, rows[:, END] + begin)
-        found.append(rows)
-    return Intervals(history=history, rows=np.concatenate(found))
+    (own, others), places = places_of(history, deliveries)
+    order, record_begins = in_order(own, places.count, history.column("log_offset").to_numpy())
+    history = history.take(pa.array(order))
+    by_place, range_begins = grouped(others, places.count)
+    holes, hole_spans = _holes(no_records, places)
+    groups, group_of = coded(places.keys.column("group_id"))
+    committed = np.array([group in reads_committed for group in groups], np.bool_)
+    thresholds = np.array([(slowed_from or {}).get(group, 0) for group in groups], np.int64)
+    rows = _walk_all(
+        _records(history),
+        record_begins,
+        _ranges(deliveries)[by_place],
+        range_begins,
+        holes,
+        hole_spans,
+        committed[group_of],
+        thresholds[group_of],
+    )
+    return Intervals(history=history, rows=rows)
 
 
-def _places(table: pa.Table, codes: Ints) -> Ints:
-    """One number for a share partition in a state partition."""
-    numbers: Ints = table.column("state_partition").to_numpy().astype(np.int64)
-    return (numbers << 32) | codes
-
-
-def _ordered(deliveries: pa.Table, codes: Ints) -> Ints:
-    firsts, begins = (deliveries.column(name).to_numpy() for name in ("first_offset", "valid_from_log_offset"))
-    order: Ints = np.lexsort((firsts, begins, _places(deliveries, codes)))
-    return order
+def _holes(no_records: pa.Table, places: Places) -> tuple[Ints, Ints]:
+    """What is known of offsets without records (first, last, place in REASONS), and each place's part of it."""
+    spans = spans_of(no_records)
+    at: dict[TopicPartition, tuple[int, int]] = {}
+    parts = [np.empty((0, 3), np.int64)]
+    end = 0
+    for place, span in spans.items():
+        parts.append(np.stack(span, axis=1).astype(np.int64))
+        at[place] = (end, end + len(parts[-1]))
+        end += len(parts[-1])
+    if not at:
+        return parts[0], np.zeros((places.count, 2), np.int64)
+    of_place = [at.get(place, (0, 0)) for place in topic_partitions(places.keys)]
+    return np.concatenate(parts), np.array(of_place, np.int64).reshape(-1, 2)
 
 
 def _records(history: pa.Table) -> Ints:

@@ -12,7 +12,7 @@ either: only a dead letter's own words tell for sure. Where no header is held, a
 """
 
 import itertools
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import numpy as np
@@ -20,12 +20,16 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from measures.headers import ABORTED, spans_of
+from measures import given_up
+from measures.given_up import ARCHIVING_AT, EARLIEST, ENTERED, FINAL, FIRST, LAST, PRESENCE
+from measures.headers import ABORTED, Spans, spans_of
+from measures.places import coded, grouped, places_of
 from measures.redelivered import rows_at
 from measures.schemas import POISON_RECORD
 from measures.settings import DELIVERY_COUNT_LIMIT, LOWEST_DELIVERY_COUNT_LIMIT, GroupSettings
-from state_model.columnar.keys import KEY, number_keys
-from state_model.columnar.ranges import MAX_OFFSET, paint
+from measures.topics import TopicPartition
+from state_model.columnar.keys import KEY
+from state_model.columnar.ranges import MAX_OFFSET
 from state_model.columnar.schemas import COMPLETENESS
 
 Ints = npt.NDArray[np.int64]
@@ -33,14 +37,11 @@ AVAILABLE_STATE, ARCHIVING_STATE, ARCHIVED_STATE = 0, 3, 4
 REJECTED, DELIVERY_LIMIT, GAP, UNKNOWN = "rejected", "delivery_limit", "gap", "unknown"
 DEAD_LETTER, CONFIGURATION, HEADERS, INFERRED = "dead_letter", "configuration", "headers", "inferred"
 
-# Columns of a piece of offsets.
-(FIRST, LAST, FINAL, EARLIEST, ENTERED, ARCHIVING_AT, PRESENCE) = range(7)
-WIDTH = 7
 RECORD, NOTHING, UNSEEN = range(3)
 NEVER = -1
+NO_LIMIT = 1 << 62
 NO_OFFSETS: Ints = np.empty(0, np.int64)
-PLACE = ["state_partition", *KEY, "life_log_offset"]
-READ = [*PLACE, "first_offset", "last_offset", "delivery_state", "delivery_count", "is_open"]
+NO_SPANS = (NO_OFFSETS, NO_OFFSETS, np.empty(0, np.int8))
 
 
 def poison(
@@ -62,87 +63,59 @@ def poison(
         settings: of the groups.
         near_limit: also records that the next failed delivery will archive, where the limit is told.
     """
-    groups = deliveries.column("group_id").unique().to_pylist()
-    limits = {group: settings.of(group, DELIVERY_COUNT_LIMIT).number for group in groups}
+    pieces = given_up.pieces_of(*_wanted(deliveries, settings, near_limit=near_limit))
     spans = spans_of(no_records.filter(pc.not_equal(no_records.column("reason"), ABORTED)))
-    covered = {
-        (row["topic_id"], row["partition"]): (row["first_offset"], row["last_offset"]) for row in held.to_pylist()
-    }
-    found = [np.empty((0, WIDTH), np.int64)]
-    for place, mine, at in _lives(deliveries):
-        limit = limits[place["group_id"]] if near_limit else None
-        pieces = _pieces(mine, limit)
-        if len(pieces) == 0:
-            continue
-        topic = (place["topic_id"], place["partition"])
-        pieces = _with_presence(pieces, spans.get(topic, (NO_OFFSETS, NO_OFFSETS))[:2], covered.get(topic))
-        pieces[:, [FINAL, EARLIEST, ENTERED]] = at[pieces[:, [FINAL, EARLIEST, ENTERED]]]
-        was = pieces[:, ARCHIVING_AT] != NEVER
-        pieces[was, ARCHIVING_AT] = at[pieces[was, ARCHIVING_AT]]
-        found.append(pieces)
-    table = _table(np.concatenate(found), deliveries, settings)
+    covered = {(topic_id, partition): (first, last) for topic_id, partition, first, last in _tuples(held)}
+    table = _table(_with_presences(pieces, deliveries, spans, covered), deliveries, settings)
     table = _with_completeness(table, history)
     return table.sort_by([(name, "ascending") for name in (*KEY, "state_partition", "life_log_offset", "offset")])
 
 
-def _lives(deliveries: pa.Table) -> Iterator[tuple[dict[str, Any], pa.Table, Ints]]:
-    """The ranges of each life in which something was archived or is about to be, as they began, with their places."""
-    if deliveries.num_rows == 0:
-        return
-    (codes,), _ = number_keys(deliveries)
-    names = ("first_offset", "valid_from_log_offset", "life_log_offset", "state_partition")
-    firsts, begins, lives, numbers = (deliveries.column(name).to_numpy() for name in names)
-    order = np.lexsort((firsts, begins, lives, numbers, codes))
-    same = (np.diff(codes[order]) == 0) & (np.diff(lives[order]) == 0) & (np.diff(numbers[order]) == 0)
-    cuts = [0, *(np.flatnonzero(~same) + 1).tolist(), len(order)]
-    for begin, end in itertools.pairwise(cuts):
-        at = order[begin:end]
-        mine = deliveries.select(READ).take(pa.array(at))
-        yield mine.slice(0, 1).to_pylist()[0], mine, at
+def _wanted(deliveries: pa.Table, settings: GroupSettings, *, near_limit: bool) -> tuple[Ints, Ints, Ints]:
+    """What the kernel reads of the ranges; their numbers by life, and where each life's begin."""
+    (place,), _ = places_of(deliveries)
+    life = pa.array(deliveries.column("life_log_offset").to_numpy()).dictionary_encode().indices.to_numpy()
+    lives = pa.array((place << 32) | life).dictionary_encode()
+    names = ("first_offset", "last_offset", "valid_from_log_offset", "delivery_state", "delivery_count")
+    first, last, begin, states, counts = (deliveries.column(name).to_numpy().astype(np.int64) for name in names)
+    near = np.zeros(len(states), np.bool_)
+    if near_limit:
+        groups, codes = coded(deliveries.column("group_id"))
+        limits = [settings.of(group, DELIVERY_COUNT_LIMIT).number for group in groups]
+        least = np.array([NO_LIMIT if limit is None else limit - 1 for limit in limits], np.int64)
+        is_open = deliveries.column("is_open").to_numpy(zero_copy_only=False)
+        near = (states == AVAILABLE_STATE) & (counts >= least[codes])
+        wanted_near = near & is_open
+    given = (states == ARCHIVED_STATE) | (states == ARCHIVING_STATE)
+    wanted = given | wanted_near if near_limit else given
+    flags = (given | near) * given_up.REACHED + wanted * given_up.WANTED
+    rows, begins = grouped(lives.indices.to_numpy().astype(np.int64), len(lives.dictionary))
+    return np.stack([first, last, begin, states, flags], axis=1), rows, begins
 
 
-def _painted(firsts: Ints, lasts: Ints, chosen: Ints, ranks: Ints) -> Ints:
-    """For each offset of the chosen ranges the one of the highest rank: pieces (first, last, range), ascending."""
-    batches = np.zeros((len(chosen), 5), np.int64)
-    batches[:, 0], batches[:, 1], batches[:, 2] = firsts[chosen], lasts[chosen], ranks
-    out = np.empty((2 * len(chosen) + 1, 5), np.int64)
-    return out[: paint(batches, len(chosen), out), :3]
+def _tuples(rows: pa.Table) -> Iterator[tuple[Any, ...]]:
+    return zip(*(rows.column(name).to_pylist() for name in rows.column_names), strict=True)
 
 
-def _pieces(mine: pa.Table, near_limit: int | None) -> Ints:
-    """What was given up: pieces whose last state is wanted, cut wherever one of their columns changes.
-
-    The last range that covers an offset in a life is its last state: each offset lies in one range at a time. The first
-    tells its first outcome, the first with the last state and count when it came into it.
-    """
-    firsts, lasts = (mine.column(name).to_numpy() for name in ("first_offset", "last_offset"))
-    states, counts = (mine.column(name).to_numpy().astype(np.int64) for name in ("delivery_state", "delivery_count"))
-    near = np.zeros(len(states), np.bool_) if near_limit is None else counts >= near_limit - 1
-    reached = (states == ARCHIVED_STATE) | (states == ARCHIVING_STATE) | ((states == AVAILABLE_STATE) & near)
-    wanted = reached & ((states != AVAILABLE_STATE) | mine.column("is_open").to_numpy())
-    every = np.arange(len(firsts))
-    if not wanted.any():
-        return np.empty((0, WIDTH), np.int64)
-    final = _painted(firsts, lasts, every, every)
-    final = final[wanted[final[:, 2]]]
-    earliest = _painted(firsts, lasts, every, -every)
-    pieces, ways = _cut(final, [earliest]), {}
-    for state in (AVAILABLE_STATE, ARCHIVING_STATE, ARCHIVED_STATE):
-        chosen = every[reached & (states == state)]
-        ways[state] = _painted(firsts, lasts, chosen, -chosen)
-    pieces = _cut(pieces, list(ways.values()))
-    out = np.zeros((len(pieces), WIDTH), np.int64)
-    out[:, [FIRST, LAST, FINAL]] = pieces
-    out[:, EARLIEST] = -_value_at(earliest, pieces[:, 0])
-    for state, way in ways.items():
-        mine_now = states[pieces[:, 2]] == state
-        if mine_now.any():
-            out[mine_now, ENTERED] = -_value_at(way, pieces[mine_now, 0])
-    archiving = ways[ARCHIVING_STATE]
-    was = _covers(archiving, pieces[:, 0])
-    out[:, ARCHIVING_AT] = NEVER
-    out[was, ARCHIVING_AT] = -_value_at(archiving, pieces[was, 0])
-    return out
+def _with_presences(
+    pieces: Ints, deliveries: pa.Table, spans: Spans, covered: Mapping[TopicPartition, tuple[int, int]]
+) -> Ints:
+    """The pieces, cut where it changes whether a record is there, with PRESENCE."""
+    pieces[:, PRESENCE] = UNSEEN
+    if not covered:
+        return pieces
+    at = deliveries.select(["topic_id", "partition"]).take(pa.array(pieces[:, FINAL]))
+    topics, codes = coded(at.column("topic_id"))
+    places = (codes << 32) | at.column("partition").to_numpy()
+    known = np.unique(places)
+    rows, begins = grouped(np.searchsorted(known, places), len(known))
+    found = [pieces[:0]]
+    for number, (begin, end) in enumerate(itertools.pairwise(begins.tolist())):
+        topic = (topics[known[number] >> 32], int(known[number] & 0xFFFFFFFF))
+        held = covered.get(topic)
+        mine = pieces[rows[begin:end]]
+        found.append(mine if held is None else _with_presence(mine, spans.get(topic, NO_SPANS)[:2], held))
+    return np.concatenate(found)
 
 
 def _cut(pieces: Ints, others: list[Ints]) -> Ints:
@@ -163,12 +136,6 @@ def _after(lasts: Ints) -> Ints:
     return np.minimum(lasts, MAX_OFFSET - 1) + 1
 
 
-def _value_at(pieces: Ints, offsets: Ints) -> Ints:
-    """The third column of the piece that covers each offset (one does)."""
-    found: Ints = pieces[np.searchsorted(pieces[:, 0], offsets, "right") - 1, 2]
-    return found
-
-
 def _covers(pieces: Ints, offsets: Ints) -> npt.NDArray[np.bool_]:
     at = np.searchsorted(pieces[:, 0], offsets, "right") - 1
     if len(pieces) == 0:
@@ -177,11 +144,11 @@ def _covers(pieces: Ints, offsets: Ints) -> npt.NDArray[np.bool_]:
     return covered
 
 
-def _with_presence(pieces: Ints, nothing: tuple[Ints, Ints], held: tuple[int, int] | None) -> Ints:
+def _with_presence(pieces: Ints, nothing: tuple[Ints, Ints], held: tuple[int, int]) -> Ints:
     """The pieces, cut where it changes whether a record is there, with PRESENCE."""
     firsts, lasts = nothing
     gaps = np.stack([firsts, lasts, firsts], axis=1)
-    seen = np.array([(*held, 0)] if held is not None else np.empty((0, 3)), np.int64)
+    seen = np.array([(*held, 0)], np.int64)
     pieces = _cut(pieces, [gaps, seen])
     there = np.where(_covers(seen, pieces[:, FIRST]), RECORD, UNSEEN)
     pieces[:, PRESENCE] = np.where(_covers(gaps, pieces[:, FIRST]), NOTHING, there)
@@ -192,9 +159,10 @@ def _table(pieces: Ints, deliveries: pa.Table, settings: GroupSettings) -> pa.Ta
     """POISON_RECORD rows without completeness; places in `deliveries` stand in the pieces."""
     rows = deliveries.take(pa.array(pieces[:, FINAL]))
     entered = deliveries.take(pa.array(pieces[:, ENTERED]))
-    groups = rows.column("group_id").dictionary_encode().combine_chunks()
-    told = [settings.of(group, DELIVERY_COUNT_LIMIT) for group in groups.dictionary.to_pylist()]
-    limits = pa.array([setting.number for setting in told], pa.int64()).take(groups.indices)
+    groups, codes = coded(rows.column("group_id"))
+    of_row = pa.array(codes)
+    told = [settings.of(group, DELIVERY_COUNT_LIMIT) for group in groups]
+    limits = pa.array([setting.number for setting in told], pa.int64()).take(of_row)
     cause, source = _causes(pieces, rows, pc.fill_null(limits, 0).to_numpy())
     columns = {name: rows.column(name) for name in rows.column_names} | {
         "offset": pieces[:, FIRST],
@@ -202,7 +170,7 @@ def _table(pieces: Ints, deliveries: pa.Table, settings: GroupSettings) -> pa.Ta
         "cause": cause,
         "cause_source": source,
         "delivery_count_limit": limits,
-        "delivery_count_limit_source": pa.array([setting.origin for setting in told], pa.string()).take(groups.indices),
+        "delivery_count_limit_source": pa.array([setting.origin for setting in told], pa.string()).take(of_row),
         "first_outcome_ms": deliveries.column("valid_from_ms").take(pa.array(pieces[:, EARLIEST])),
         "last_outcome_ms": entered.column("valid_from_ms"),
         "archiving_ms": deliveries.column("valid_from_ms").take(
@@ -240,5 +208,5 @@ def _with_completeness(table: pa.Table, history: pa.Table) -> pa.Table:
     """The marks of the state after the record at each row's log_offset."""
     at = rows_at(history, table.column("state_partition").to_numpy(), table.column("log_offset").to_numpy())
     for field in COMPLETENESS:
-        table = table.append_column(field, history.column(field.name).take(at))
+        table = table.append_column(field.name, history.column(field.name).take(at))
     return table.cast(POISON_RECORD)

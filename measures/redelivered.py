@@ -199,9 +199,8 @@ def _or_null(values: Ints, known: Ints) -> pa.Array:
 def rows_at(history: pa.Table, state_partition: Ints, log_offset: Ints) -> pa.Array:
     """The row of `history` for each place in the state log; null where it has none."""
     mine = [history.column(name).to_numpy().astype(np.int64) for name in ("state_partition", "log_offset")]
-    both = [together([a, b.astype(np.int64)]) for a, b in zip(mine, (state_partition, log_offset), strict=True)]
-    code, _ = numbered(*both)
-    row = np.full(int(code.max(initial=-1)) + 1, -1, np.int64)
-    row[code[: history.num_rows]] = np.arange(history.num_rows)
-    found = row[code[history.num_rows :]]
-    return pa.array(found, mask=found < 0)
+    asked = [state_partition.astype(np.int64), log_offset.astype(np.int64)]
+    offsets = pa.array(together([mine[1], asked[1]])).dictionary_encode().indices.to_numpy()
+    places = pa.array((together([mine[0], asked[0]]) << 32) | offsets)
+    rows = history.num_rows
+    return pc.index_in(places[rows:], value_set=places[:rows])

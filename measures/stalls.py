@@ -9,6 +9,7 @@ Held by a member and never delivered look alike in the log, so a kind says what 
     idle                  nothing is left to do; no stall
 """
 
+import itertools
 from collections.abc import Mapping
 
 import numpy as np
@@ -19,6 +20,7 @@ import pyarrow.compute as pc
 from measures import incomplete
 from measures.headers import LOG_APPEND_TIME, OFFSET_TIME
 from measures.incomplete import Intervals
+from measures.places import coded, codes_in
 from measures.schemas import STALL
 from measures.settings import DELIVERY_COUNT_LIMIT, ISOLATION_LEVEL, MAX_RECORD_LOCKS, READ_COMMITTED, GroupSettings
 from measures.topics import TopicPartition
@@ -58,11 +60,25 @@ def long_enough(found: Intervals, now_ms: int | None, min_duration_ms: int) -> I
 
 def offsets_of(found: Intervals) -> dict[TopicPartition, Ints]:
     """The first incomplete offsets, ascending without repetition, by user partition."""
-    at = found.history.select(["topic_id", "partition"]).take(pa.array(found.rows[:, incomplete.BEGIN]))
-    wanted: dict[TopicPartition, set[int]] = {}
-    for row, first in zip(at.to_pylist(), found.rows[:, incomplete.FIRST].tolist(), strict=True):
-        wanted.setdefault((row["topic_id"], row["partition"]), set()).add(first)
-    return {place: np.array(sorted(offsets), np.int64) for place, offsets in wanted.items()}
+    rows = found.history.select(["topic_id", "partition"]).take(pa.array(found.rows[:, incomplete.BEGIN]))
+    topics, places = _user_partitions(rows)
+    order = np.lexsort((found.rows[:, incomplete.FIRST], places))
+    firsts, of = found.rows[order, incomplete.FIRST], places[order]
+    new = np.ones(len(order), np.bool_)
+    new[1:] = (np.diff(of) != 0) | (np.diff(firsts) != 0)
+    firsts, of = firsts[new], of[new]
+    begins = [*(np.flatnonzero(np.diff(of, prepend=-1)) if len(of) else ()), len(of)]
+    return {
+        (topics[int(of[begin]) >> 32], int(of[begin]) & 0xFFFFFFFF): firsts[begin:end]
+        for begin, end in itertools.pairwise(begins)
+    }
+
+
+def _user_partitions(rows: pa.Table) -> tuple[list[str], Ints]:
+    """The topics, and for each row its user partition as a number: the topic's place and the partition."""
+    topics, codes = coded(rows.column("topic_id"))
+    places: Ints = (codes << 32) | rows.column("partition").to_numpy()
+    return topics, places
 
 
 def _log_times(found: Intervals, now_ms: int | None) -> tuple[Ints, Ints]:
@@ -101,16 +117,16 @@ def stalls(
     begun, until = _log_times(found, now_ms)
     history = found.history
     rows = history.take(pa.array(found.rows[:, incomplete.LATEST]))
-    partitions = list(zip(rows.column("topic_id").to_pylist(), rows.column("partition").to_pylist(), strict=True))
+    partitions = _user_partitions(rows)
     appended, by_broker = _appended(offset_times, partitions, found.rows[:, incomplete.FIRST])
     since, clock = _since(found, begun, until, appended, by_broker)
-    told = [end_offsets.get(place, (-1, None)) for place in partitions]
-    ends = np.array([offset for offset, _ in told], np.int64)
+    ends, end_sources = _ends(end_offsets, partitions)
     still = found.rows[:, incomplete.END] < 0
-    limits = [settings.of(group, MAX_RECORD_LOCKS) for group in rows.column("group_id").to_pylist()]
+    groups, group_of = coded(rows.column("group_id"))
+    limits = [settings.of(group, MAX_RECORD_LOCKS) for group in groups]
     window = np.maximum(0, found.rows[:, incomplete.TOP] - found.rows[:, incomplete.FIRST] + 1)
-    numbers = [limit.number for limit in limits]
-    full = window >= np.array([np.iinfo(np.int64).max if number is None else number for number in numbers])
+    numbers = pa.array([limit.number for limit in limits], pa.int64()).take(pa.array(group_of))
+    full = window >= pc.fill_null(numbers, np.iinfo(np.int64).max).to_numpy()
     idle = still & (ends >= 0) & (found.rows[:, incomplete.FIRST] >= ends)
     since, clock = np.where(idle, begun, since), np.where(idle, 0, clock).astype(np.int8)
     kinds = _kinds(found, until, full, idle, min_duration_ms)
@@ -123,25 +139,42 @@ def stalls(
         "kind": _words(kinds, KINDS),
         "ended_by": _ended_by(found),
         "window_used": window,
-        "window_limit": pa.array(numbers, pa.int64()),
-        "window_limit_source": pa.array([limit.origin for limit in limits], pa.string()),
+        "window_limit": numbers,
+        "window_limit_source": pa.array([limit.origin for limit in limits], pa.string()).take(pa.array(group_of)),
         "end_offset": _or_null(ends, still & (ends >= 0)),
-        "end_offset_source": pa.array([source for _, source in told], pa.string(), mask=~still),
+        "end_offset_source": pc.if_else(pa.array(still), end_sources, pa.scalar(None, pa.string())),
     })  # fmt: skip
     order = [("duration_ms", "descending"), ("finished_behind", "descending")]
     keys = [(name, "ascending") for name in ("group_id", "topic_id", "partition", "state_partition", "since_ms")]
     return table.filter(pa.array(lasting)).sort_by([*order, *keys])
 
 
-def _appended(offset_times: pa.Table, partitions: list[TopicPartition], firsts: Ints) -> tuple[Ints, Flags]:
+def _ends(
+    end_offsets: Mapping[TopicPartition, tuple[int, str]], partitions: tuple[list[str], Ints]
+) -> tuple[Ints, pa.Array]:
+    """The end of each row's user partition (-1: unknown), and what tells it."""
+    topics, places = partitions
+    known, of_row = np.unique(places, return_inverse=True)
+    told = [end_offsets.get((topics[place >> 32], place & 0xFFFFFFFF), (-1, None)) for place in known.tolist()]
+    ends = np.array([offset for offset, _ in told], np.int64)
+    return ends[of_row], pa.array([source for _, source in told], pa.string()).take(pa.array(of_row))
+
+
+def _appended(offset_times: pa.Table, partitions: tuple[list[str], Ints], firsts: Ints) -> tuple[Ints, Flags]:
     """When the batch of each first incomplete offset was stamped (-1: unknown), and whether by a broker."""
-    told = {
-        (row["topic_id"], row["partition"], row["offset"]): (row["max_timestamp_ms"], row["timestamp_type"])
-        for row in offset_times.select(OFFSET_TIME.names).to_pylist()
-    }
-    found = [told.get((*place, first), (None, None)) for place, first in zip(partitions, firsts.tolist(), strict=True)]
-    stamps = np.array([-1 if stamp is None else max(0, stamp) for stamp, _ in found], np.int64)
-    return stamps, np.array([kind == LOG_APPEND_TIME for _, kind in found], np.bool_)
+    topics, places = partitions
+    told = offset_times.select(OFFSET_TIME.names).combine_chunks()
+    of_told = codes_in(told.column("topic_id"), pa.array(topics, pa.string()))
+    told_places = (of_told << 32) | told.column("partition").to_numpy()
+    both = pa.array(np.concatenate([told_places, places])).dictionary_encode().indices.to_numpy().astype(np.int64)
+    offsets = np.concatenate([told.column("offset").to_numpy(), firsts])
+    offset_codes = pa.array(offsets).dictionary_encode().indices.to_numpy()
+    keys = pa.array((both << 32) | offset_codes)
+    at = pc.index_in(keys[told.num_rows :], value_set=keys[: told.num_rows])
+    stamps = told.column("max_timestamp_ms").take(at)
+    known = pc.is_valid(stamps).to_numpy()
+    by_broker = codes_in(told.column("timestamp_type").take(at), pa.array([LOG_APPEND_TIME])) == 0
+    return np.where(known, np.maximum(pc.fill_null(stamps, 0).to_numpy(), 0), -1), by_broker
 
 
 def _since(

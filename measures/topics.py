@@ -141,6 +141,12 @@ class EndsFromHeaders:
         }
 
 
+def topic_partitions(rows: pa.Table) -> list[TopicPartition]:
+    """The user partition of each row."""
+    topics = rows.column("topic_id").combine_chunks()
+    return list(zip(topics.to_pylist(), rows.column("partition").to_pylist(), strict=True))
+
+
 def runs(batches: pa.Table) -> Iterator[pa.Table]:
     """Slices of headers that are sorted by user partition, one for each."""
     topics = pc.dictionary_encode(batches.column("topic_id").combine_chunks()).indices.to_numpy().astype(np.int64)

@@ -1,0 +1,155 @@
+"""Which offsets ended up in a state that is looked for, life by life, as kernels over ranges of delivery history.
+
+The last range that covers an offset in a life is its last state: each offset lies in one range at a time. The first
+tells its first outcome; the first one with the last state tells when it came into it.
+"""
+
+import numpy as np
+
+from state_model.columnar.kernels import kernel
+from state_model.columnar.ranges import MAX_OFFSET, grown
+
+STATES = 5
+NOWHERE = -1
+
+# Columns of a piece of offsets; FINAL to ARCHIVING_AT are row numbers (NOWHERE: it never was ARCHIVING).
+(FIRST, LAST, FINAL, EARLIEST, ENTERED, ARCHIVING_AT, PRESENCE) = range(7)
+WIDTH = 7
+ARCHIVING_STATE = 3
+
+# Columns of a range; FLAGS: 1 its state is looked for, 2 and it counts as the last one.
+(RANGE_FIRST, RANGE_LAST, BEGIN, STATE, FLAGS) = range(5)
+REACHED, WANTED = 1, 2
+
+
+@kernel
+def _union(ranges: np.ndarray, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """First and last offsets of the disjoint, ascending ranges that the wanted ones cover together."""
+    count = 0
+    for i in range(rows.shape[0]):
+        count += ranges[rows[i], FLAGS] & WANTED != 0
+    chosen = np.empty(count, np.int64)
+    count = 0
+    for i in range(rows.shape[0]):
+        if ranges[rows[i], FLAGS] & WANTED != 0:
+            chosen[count] = rows[i]
+            count += 1
+    chosen = chosen[np.argsort(ranges[chosen, RANGE_FIRST])]
+    firsts, lasts = np.empty(count, np.int64), np.empty(count, np.int64)
+    length = 0
+    for i in range(count):
+        first, last = ranges[chosen[i], RANGE_FIRST], ranges[chosen[i], RANGE_LAST]
+        if length > 0 and first <= lasts[length - 1]:
+            lasts[length - 1] = max(lasts[length - 1], last)
+        else:
+            firsts[length] = first
+            lasts[length] = last
+            length += 1
+    return firsts[:length], lasts[:length]
+
+
+@kernel
+def _touching(ranges: np.ndarray, rows: np.ndarray, firsts: np.ndarray, lasts: np.ndarray) -> np.ndarray:
+    """The rows whose range shares an offset with one of the disjoint ranges."""
+    found = np.empty(rows.shape[0], np.int64)
+    count = 0
+    for i in range(rows.shape[0]):
+        at = np.searchsorted(lasts, ranges[rows[i], RANGE_FIRST])
+        if at < lasts.shape[0] and firsts[at] <= ranges[rows[i], RANGE_LAST]:
+            found[count] = rows[i]
+            count += 1
+    return found[:count]
+
+
+@kernel
+def _bounds(ranges: np.ndarray, rows: np.ndarray) -> np.ndarray:
+    """Where a range begins, or the offset after one; ascending."""
+    bounds = np.empty(2 * rows.shape[0], np.int64)
+    count = 0
+    for i in range(rows.shape[0]):
+        bounds[count] = ranges[rows[i], RANGE_FIRST]
+        count += 1
+        if ranges[rows[i], RANGE_LAST] < MAX_OFFSET:
+            bounds[count] = ranges[rows[i], RANGE_LAST] + 1
+            count += 1
+    return np.unique(bounds[:count])
+
+
+@kernel
+def _painted(ranges: np.ndarray, rows: np.ndarray, bounds: np.ndarray, state: int, newest: bool) -> np.ndarray:
+    """For each cell the newest or the oldest of the rows that covers it; only reached ones of a state, if it is none
+    of NOWHERE. `rows` by time."""
+    cells = bounds.shape[0]
+    found = np.full(cells, NOWHERE, np.int64)
+    onward = np.arange(cells + 1)
+    for n in range(rows.shape[0]):
+        row = rows[rows.shape[0] - 1 - n] if newest else rows[n]
+        if state != NOWHERE and (ranges[row, STATE] != state or ranges[row, FLAGS] & REACHED == 0):
+            continue
+        cell = np.searchsorted(bounds, ranges[row, RANGE_FIRST])
+        while True:
+            while onward[cell] != cell:  # skip painted cells, shortening the way
+                onward[cell] = onward[onward[cell]]
+                cell = onward[cell]
+            if cell >= cells or bounds[cell] > ranges[row, RANGE_LAST]:
+                break
+            found[cell] = row
+            onward[cell] = cell + 1
+    return found
+
+
+@kernel
+def _by_time(ranges: np.ndarray, rows: np.ndarray) -> np.ndarray:
+    rows = rows[np.argsort(ranges[rows, RANGE_FIRST], kind="mergesort")]
+    return rows[np.argsort(ranges[rows, BEGIN], kind="mergesort")]
+
+
+@kernel
+def _pieces_of(ranges: np.ndarray, rows: np.ndarray, out: np.ndarray, made: int) -> tuple[np.ndarray, int]:
+    """Adds the pieces of one life to `out`, which holds `made`."""
+    firsts, lasts = _union(ranges, rows)
+    if firsts.shape[0] == 0:
+        return out, made
+    rows = _by_time(ranges, _touching(ranges, rows, firsts, lasts))
+    bounds = _bounds(ranges, rows)
+    final = _painted(ranges, rows, bounds, NOWHERE, True)
+    earliest = _painted(ranges, rows, bounds, NOWHERE, False)
+    ways = np.empty((STATES, bounds.shape[0]), np.int64)
+    for state in range(STATES):
+        ways[state] = _painted(ranges, rows, bounds, state, False)
+    before = NOWHERE
+    for cell in range(bounds.shape[0]):
+        if final[cell] == NOWHERE or ranges[final[cell], FLAGS] & WANTED == 0:
+            before = NOWHERE
+            continue
+        last = bounds[cell + 1] - 1 if cell + 1 < bounds.shape[0] else MAX_OFFSET
+        same = before != NOWHERE and final[cell] == final[before] and earliest[cell] == earliest[before]
+        for state in range(STATES):
+            same = same and ways[state, cell] == ways[state, before]
+        before = cell
+        if same:
+            out[made - 1, LAST] = last
+            continue
+        out = grown(out, made + 1)
+        out[made, FIRST] = bounds[cell]
+        out[made, LAST] = last
+        out[made, FINAL] = final[cell]
+        out[made, EARLIEST] = earliest[cell]
+        out[made, ENTERED] = ways[ranges[final[cell], STATE], cell]
+        out[made, ARCHIVING_AT] = ways[ARCHIVING_STATE, cell]
+        out[made, PRESENCE] = 0
+        made += 1
+    return out, made
+
+
+@kernel
+def pieces_of(ranges: np.ndarray, rows: np.ndarray, begins: np.ndarray) -> np.ndarray:
+    """What is wanted of all lives: pieces (FIRST to PRESENCE), cut wherever what covers them changes.
+
+    `ranges`: RANGE_FIRST to FLAGS (int64). `rows`: their numbers by life; `begins`: where each life's begin.
+    """
+    out = np.empty((64, WIDTH), np.int64)
+    made = 0
+    for life in range(begins.shape[0] - 1):
+        out, made = _pieces_of(ranges, rows[begins[life] : begins[life + 1]], out, made)
+    return out[:made]
