@@ -1,0 +1,45 @@
+"""Metrics of real brokers' logs: a lake and the log it was made of give the same, and Kafka's own figures."""
+
+from pathlib import Path
+
+import pytest
+
+from sharelens.asked import CutAsked, Source
+from sharelens.filters import Wanted
+from sharelens.metrics import catalog
+from sharelens.metrics.otlp import otlp_json
+from sharelens.metrics.prometheus import prometheus_text
+from sharelens.metrics.reading import read
+from sharelens.metrics.samples import Export, export
+from sharelens.questions.lag import lag
+from sharelens.questions.log_evidence import open_log_evidence
+from tests.datasets import dataset
+from tests.in_process import make_lake
+
+pytestmark = pytest.mark.compat
+
+
+def without_the_moment(made: Export) -> list[bytes]:
+    return [line for line in prometheus_text(made).splitlines() if b"sharelens_read_timestamp_seconds" not in line]
+
+
+@pytest.mark.parametrize("name", ["dlq", "timeouts", "transactions", "pruned", "edge44"])
+def test_a_lake_and_its_log_directory_give_the_same_samples(name: str, tmp_path: Path):
+    logs = dataset(name) / "logs"
+    make_lake(tmp_path / "lake", logs)
+    of_lake, of_log = export(read(Source(lake=str(tmp_path / "lake")))), export(read(Source(log_dirs=(str(logs),))))
+    assert without_the_moment(of_lake) == without_the_moment(of_log)
+    assert len(otlp_json(of_lake)) > 1000
+
+
+@pytest.mark.parametrize("name", ["basic", "admin"])
+def test_lags_are_those_of_the_command_and_sum_up_by_group(name: str):
+    source = Source(log_dirs=(str(dataset(name) / "logs"),))
+    (found,) = read(source)
+    with open_log_evidence(source) as evidence:
+        rows = lag(evidence, Wanted(), CutAsked()).table.to_pylist()
+    told = {(row["group_id"], row["topic_id"], row["partition"]): row["lag"] for row in rows}
+    assert {key: found.of_share_partitions[key].get(catalog.LAG) for key in told} == told
+    for group, values in found.of_groups.items():
+        known = [value for key, value in told.items() if key[0] == group and value is not None]
+        assert values.get(catalog.GROUP_LAG, 0) == sum(known)

@@ -1,0 +1,71 @@
+"""When a page is made anew: a lake's after a publication, a log directory's each time, neither too often."""
+
+from pathlib import Path
+
+import pytest
+
+from lake.errors import LakeError
+from sharelens.asked import Source
+from sharelens.metrics import catalog
+from sharelens.metrics.reading import Page, read
+from sharelens.metrics.samples import Export
+from tests.in_process import make_lake
+from tests.state_logs import snapshot, write_log_directory
+
+MANY = 1000
+
+
+class Made:
+    """Counts the exports it renders."""
+
+    def __init__(self) -> None:
+        self.count = 0
+
+    def __call__(self, export: Export) -> bytes:
+        self.count += 1
+        return str(self.count).encode()
+
+
+@pytest.fixture
+def logs(tmp_path: Path) -> Path:
+    return write_log_directory(tmp_path / "logs", [snapshot()])
+
+
+def test_a_lake_is_read_again_only_when_something_was_published(tmp_path: Path, logs: Path):
+    lake, made = tmp_path / "lake", Made()
+    make_lake(lake, logs)
+    page = Page(Source(lake=str(lake)), MANY, made, refresh_s=0)
+    assert (page.text(), page.text()) == (b"1", b"1")
+    more = write_log_directory(tmp_path / "more", [snapshot(), snapshot("h")])
+    make_lake(lake, more)
+    assert page.text() == b"2"
+
+
+def test_a_log_directory_is_read_each_time_unless_it_was_just_read(logs: Path):
+    made = Made()
+    page = Page(Source(log_dirs=(str(logs),)), MANY, made, refresh_s=0)
+    assert (page.text(), page.text()) == (b"1", b"2")
+    page = Page(Source(log_dirs=(str(logs),)), MANY, made, refresh_s=3600)
+    assert (page.text(), page.text()) == (b"3", b"3")
+
+
+def test_a_lake_and_the_log_it_was_made_of_give_the_same_figures(tmp_path: Path, logs: Path):
+    make_lake(tmp_path / "lake", logs)
+    (of_lake,), (of_log,) = read(Source(lake=str(tmp_path / "lake"))), read(Source(log_dirs=(str(logs),)))
+    assert of_lake.of_share_partitions == of_log.of_share_partitions
+    assert of_lake.of_groups == of_log.of_groups
+
+
+def test_every_cluster_of_a_lake_is_told_or_the_one_asked_for(tmp_path: Path):
+    lake = str(tmp_path / "lake")
+    for name in ("one", "two"):
+        make_lake(Path(lake), write_log_directory(tmp_path / name, [snapshot()], cluster_id=name))
+    assert [found.cluster for found in read(Source(lake=lake))] == ["one", "two"]
+    (found,) = read(Source(lake=lake, cluster_id="two"))
+    assert found.cluster == "two"
+    assert found.of_cluster[catalog.READ_TIMESTAMP] == found.read_ms / 1000
+
+
+def test_a_folder_that_is_no_lake_is_refused(tmp_path: Path):
+    with pytest.raises(LakeError, match="holds no lake"):
+        read(Source(lake=str(tmp_path)))

@@ -1,0 +1,80 @@
+"""Writes docs/reference/metrics.md from the metrics' catalog: python -m tools.write_metrics_reference [--check]."""
+
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from sharelens.metrics.catalog import METRICS, Metric
+
+TARGET = Path(__file__).parent.parent / "docs" / "reference" / "metrics.md"
+HEAD = """# Metrics
+
+Written by `python -m tools.write_metrics_reference` from `sharelens/metrics/catalog.py`.
+
+```console
+$ sharelens metrics --lake ./lake --output-file /var/lib/prometheus/node-exporter/sharelens.prom --file-mode 644
+$ sharelens metrics --lake ./lake --listen 127.0.0.1:9309
+$ sharelens metrics --lake ./lake --format otlp --output-file ./sharelens.json
+```
+
+**A file** (`--output-file`) is put in place at once, for node_exporter's textfile collector (its name must end in
+`.prom`) or for a collector's `otlpjsonfile` receiver. It is made for its owner alone unless `--file-mode` says
+otherwise. Write it after each run.
+
+**An endpoint** (`--listen`) serves `/metrics` until SIGTERM, on this machine alone unless `--allow-remote` is given.
+It looks for a new publication of the lake at a scrape, every `--refresh` (15 s) at most, and computes nothing while
+there is none; a log directory is read again each time. What can't be read is an answer of 503 with the reason.
+
+**What the figures stand for.** All are those at the end of the evidence, `sharelens_data_timestamp_seconds`; a stale
+file shows by `sharelens_read_timestamp_seconds`. What is unknown has no sample, never -1 or 0. Counters count what
+the evidence holds: in a lake they only grow; of a log directory that was pruned less may be held later on, so compare
+with an earlier sample (`x - x offset 15m`) rather than by `increase`. They come from the answers of the same names
+([measures](measures.md)), without settings of groups; from a lake and from the log directories it was made of come
+the same samples, `sharelens_read_timestamp_seconds` aside.
+
+**Labels.** `cluster` is the cluster id (`unknown` when no directory names one), `group` and `topic` are names as they
+are, escaped as the format asks; a topic without a known name has its id, and so have all but the newest of several
+topics of one name. Groups and topics are as many as the cluster has: `--max-series` (100000) bounds the series. Sums
+of groups are always there; share partitions come the worst first (longest stall, largest lag), and
+`sharelens_share_partitions_left_out` counts the others.
+
+**OpenTelemetry.** `--format otlp` writes one ExportMetricsServiceRequest in OTLP's JSON, with the names and units of
+the second and third column, the labels as attributes, the end of the evidence as the time of each data point, and its
+beginning as the start time of sums (cumulative, monotonic). It is not pushed: a collector reads the file.
+
+Alert rules are in `conf/prometheus/sharelens-alerts.yaml`, their pages in
+[runbooks](../runbooks/share-group-stuck.md), a dashboard in `conf/grafana/sharelens.json`.
+"""
+
+
+def reference() -> str:
+    """The page."""
+    scopes = list(dict.fromkeys(metric.scope for metric in METRICS))
+    lines = [HEAD]
+    for scope in scopes:
+        mine = [metric for metric in METRICS if metric.scope is scope]
+        lines += [f"## Labels: {', '.join(f'`{label}`' for label in scope.labels)}", ""]
+        lines += [
+            "| metric | OpenTelemetry | unit | type | meaning | from | absent when |",
+            "|---|---|---|---|---|---|---|",
+        ]
+        lines += [*(_row(metric) for metric in mine), ""]
+    return "\n".join(lines)
+
+
+def _row(metric: Metric) -> str:
+    cells = [f"`{metric.name}`", f"`{metric.twin}`", f"`{metric.unit}`", metric.kind.value, metric.text, metric.source]
+    return "| " + " | ".join([*cells, metric.absent]) + " |"
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Writes the page; with --check only says whether it is as it should be."""
+    arguments = sys.argv[1:] if argv is None else argv
+    if "--check" in arguments:
+        return int(not TARGET.is_file() or TARGET.read_text(encoding="utf-8") != reference())
+    TARGET.write_text(reference(), encoding="utf-8")
+    return 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())
