@@ -6,6 +6,7 @@ from pathlib import Path
 from kafka_log.dead_letters import DeadLetterTopics
 
 STAGES = ("ingest", "decode", "replay", "measure", "publish")
+CHECKED_STAGES = ("ingest", "decode", "replay", "measure", "check", "publish")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -14,9 +15,10 @@ class RunOptions:
 
     `until_ms`: only records whose log time lies below it; `rebuild`: "decode", "replay" or "measure" starts over from
     bronze, silver or the histories; `topic_names`: names by topic id for topics that left no directory; `stages`: which
-    stages to run, a subset of STAGES in order; `in_process_bytes`: how much a stage may read and still run in this
+    to run, a subset of CHECKED_STAGES in order; `in_process_bytes`: how much a stage may read and still run in this
     process, without a JVM (0: always on Spark); `dead_letter_topics`: where dead letters are looked for;
-    `keep_dlq_values`: their keys and values are kept, too.
+    `keep_dlq_values`: their keys and values are kept, too; `skip_checks`: kinds of expectations that the stage check
+    leaves out; `require_check`: nothing is published that was not checked.
     """
 
     lake: Path
@@ -35,3 +37,5 @@ class RunOptions:
     in_process_bytes: int = 0
     dead_letter_topics: DeadLetterTopics = field(default_factory=DeadLetterTopics)
     keep_dlq_values: bool = False
+    skip_checks: tuple[str, ...] = ()
+    require_check: bool = False

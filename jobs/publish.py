@@ -6,8 +6,9 @@ from typing import Any
 import pyarrow.compute as pc
 
 from jobs import books
+from jobs.errors import JobError
 from jobs.plan import STATE_TOPIC
-from lake import delta, scan
+from lake import delta, gates, scan
 from lake.parquet import write_rows
 from lake.slices import EVERY_RUN, SILVER, PartitionKey, slices
 from lake.tables import TABLES
@@ -16,14 +17,39 @@ PUBLICATION = scan.PUBLICATION
 
 
 def current_versions(lake: Path) -> dict[str, int]:
-    """The newest version of every table but the publications."""
-    return {name: delta.latest_version(delta.table_path(lake, name)) for name in TABLES if name != PUBLICATION}
+    """The newest version of every table that a cut lists: all but the publications and the results of checks."""
+    return {name: delta.latest_version(delta.table_path(lake, name)) for name in TABLES if name not in scan.UNLISTED}
+
+
+def is_current(lake: Path) -> bool:
+    """Whether the newest publication has every table at its newest version."""
+    return current_versions(lake) == published_versions(lake)
 
 
 def published_versions(lake: Path) -> dict[str, int]:
     """The versions of the newest publication; empty when nothing was published."""
     row = _newest(lake)
     return {} if row is None else {entry["table"]: entry["version"] for entry in row["tables"]}
+
+
+def unchecked(lake: Path) -> list[str]:
+    """Tables whose newest version no check has looked at."""
+    known = {name: gate.version for name, gate in gates.gates(lake).items()}
+    return [name for name, version in current_versions(lake).items() if known.get(name) != version]
+
+
+def ensure_checked(lake: Path) -> None:
+    """Refuses what no check has looked at.
+
+    Raises:
+        JobError: a table has a newer version than its last check.
+    """
+    left = unchecked(lake)
+    if left:
+        more = f" and {len(left) - 1} more" if len(left) > 1 else ""
+        raise JobError(
+            f"{left[0]}{more} in {lake}: no check of the newest version; run `sharelens check --lake {lake}`"
+        )
 
 
 def _newest(lake: Path) -> dict[str, Any] | None:

@@ -1,4 +1,4 @@
-"""The pipeline: ingest -> decode -> replay -> topics -> measure -> publish, each stage exactly once, whatever kills it.
+"""The pipeline: ingest -> decode -> replay -> topics -> measure [-> check] -> publish, each once, whatever kills it.
 
     plan | bronze, extents | silver | gold | user topics' headers | publication
          ^ a killed run goes on from here: its plan, and what it had committed, are in the tables
@@ -28,7 +28,8 @@ from jobs.progress import Progress
 from jobs.topic_starts import lowest_offsets
 from kafka_log.layout import LogDirectory
 from kafka_log.union import LogPartition, unite
-from lake import delta, lock, scan
+from lake import delta, gates, lock, scan
+from lake.gates import Gate
 from lake.parquet import write_rows
 from lake.tables import TABLES
 
@@ -42,7 +43,8 @@ if TYPE_CHECKING:
 class Summary:
     """What a run did, for the one JSON line: run id (null: nothing new), counts, seconds a stage, warnings.
 
-    `engine`: what computed a stage, "spark" or "local" (in the process of the run).
+    `engine`: what computed a stage, "spark" or "local" (in the process of the run); `gates`: the closed ones;
+    `withheld`: there was something to publish, and a closed gate kept it back.
     """
 
     run_id: int | None = None
@@ -55,6 +57,8 @@ class Summary:
     lost_offsets: int = 0
     quarantined: int = 0
     skipped: list[str] = field(default_factory=list)
+    gates: tuple[Gate, ...] = ()
+    withheld: bool = False
 
     def as_dict(self) -> dict[str, Any]:
         """The summary as one JSON document."""
@@ -67,6 +71,8 @@ class Summary:
             "gaps": self.gaps,
             "lost_offsets": self.lost_offsets,
             "skipped": self.skipped,
+            "closed_gates": {gate.table: list(gate.failed) for gate in self.gates},
+            "withheld": self.withheld,
             "seconds": {name: round(value, 3) for name, value in self.seconds.items()},
             "engine": self.engine,
             "sharelens_version": version("sharelens"),
@@ -115,6 +121,8 @@ class Pipeline:
             self._plan_topics(directories, partitions)
         if "measure" in stages:
             self._measure()
+        if "check" in stages:
+            self._check()
         if "publish" in stages:
             self._publish()
         return self.summary
@@ -273,9 +281,24 @@ class Pipeline:
         self.summary.run_id = run
         self.summary.counts |= counts
 
-    def _publish(self) -> None:
-        if publish.current_versions(self._lake) == publish.published_versions(self._lake):
+    def _check(self) -> None:
+        """Judges what is not published yet; a lake without news since its last cut and a check of it is left alone."""
+        if publish.is_current(self._lake) and not publish.unchecked(self._lake):
             return
+        with self._timed("check"):
+            from jobs.quality.check import CheckOptions, check_held
+
+            check_held(CheckOptions(lake=self._lake, skip=self._options.skip_checks), self._progress)
+
+    def _publish(self) -> None:
+        self.summary.gates = gates.closed(self._lake)
+        if publish.is_current(self._lake):
+            return
+        if self.summary.gates:
+            self.summary.withheld = True
+            return
+        if self._options.require_check:
+            publish.ensure_checked(self._lake)
         with self._timed("publish"):
             run = max(books.done(self._lake, stage) for stage in books.MARKER if stage != "publish")
             run = max(run, books.done(self._lake, "publish") + 1)

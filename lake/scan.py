@@ -1,5 +1,6 @@
 """Reading a lake: tables at the versions of the published cut, filters pushed into the scan. No names become SQL."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -15,6 +16,9 @@ from lake.errors import LakeError, LakeVersionError
 from lake.tables import SCHEMA_VERSION, TABLES
 
 PUBLICATION = "gold.publication"
+CODED = pa.dictionary(pa.int32(), pa.string())
+UNLISTED = (PUBLICATION, "gold.quality_result")
+"""Tables that no cut lists: they are read as they are now."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,13 +44,15 @@ class Lake:
         return found.to_table(columns=wanted.names, filter=where).cast(wanted)
 
 
-def dataset_at(lake: Path, table: str, version: int | None = None) -> ds.Dataset:
-    """A table at a version (None: the newest) as an Arrow dataset."""
+def dataset_at(lake: Path, table: str, version: int | None = None, coded: Sequence[str] = ()) -> ds.Dataset:
+    """A table at a version (None: the newest) as an Arrow dataset; the text columns `coded` as dictionaries."""
     opened = open_table(lake, table, version)
     # delta-rs's own file system is a Python object: Arrow's threads may still hold it when the interpreter ends, and
     # the process would be aborted. Lakes are local or mounted paths, so Arrow's native one reads them.
     files = pafs.SubTreeFileSystem(str(delta.table_path(lake, table).resolve()), pafs.LocalFileSystem())
-    return opened.to_pyarrow_dataset(schema=TABLES[table].schema, filesystem=files)
+    fields = [field.with_type(CODED) if field.name in coded else field for field in TABLES[table].schema]
+    options = ds.ParquetReadOptions(dictionary_columns=list(coded))
+    return opened.to_pyarrow_dataset(schema=pa.schema(fields), filesystem=files, parquet_read_options=options)
 
 
 def open_table(lake: Path, table: str, version: int | None = None) -> DeltaTable:

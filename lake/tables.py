@@ -192,6 +192,26 @@ PUBLICATION = pa.schema(
     ]
 )
 
+QUALITY_RESULT = pa.schema(
+    [
+        column("check_id", pa.int64(), "number of the check", nullable=False),
+        column("checked_ms", pa.int64(), "wall clock", nullable=False),
+        column("table_name", pa.string(), "table that was checked", nullable=False),
+        column("version", pa.int64(), "version of that table", nullable=False),
+        column("slice", pa.string(), "rows that were looked at, by run", nullable=False),
+        column("slice_rows", pa.int64(), "how many they were", nullable=False),
+        column("level", pa.string(), "blocking or warning", nullable=False),
+        column("kind", pa.string(), "shape, nullability, keys, ranges, references, stage, freshness or volume"),
+        column("expectation", pa.string(), "name of the expectation, as the reference page lists it", nullable=False),
+        column("expectation_type", pa.string(), "class of Great Expectations", nullable=False),
+        column("column_name", pa.string(), "column or counted fact that it is about"),
+        column("success", pa.bool_(), "met; null = not judged, details say why"),
+        column("unexpected_count", pa.int64(), "values that did not meet it", nullable=False),
+        column("observed", pa.string(), "what was seen", nullable=False),
+        column("details", pa.string(), "one line for a person; empty when there is nothing to add", nullable=False),
+    ]
+)
+
 TABLES: dict[str, Table] = {
     table.name: table
     for table in (
@@ -307,6 +327,13 @@ TABLES: dict[str, Table] = {
             schema=_gold(LAG),
             key=_SHARE_PARTITION,
             clustering=("group_id", "topic_id", "partition"),
+        ),
+        Table(
+            name="gold.quality_result",
+            comment="what one check found of one expectation of one table; the newest version counts, no cut lists it",
+            schema=_gold(QUALITY_RESULT),
+            key=("cluster_id", "check_id", "table_name", "level", "expectation"),
+            clustering=("check_id", "table_name", "level", "expectation"),
         ),
         Table(
             name="gold.publication",

@@ -1,6 +1,6 @@
 """The commands that compute: run, and its stages one by one. They start Spark only when there is much to do."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -21,12 +21,13 @@ from sharelens.cli.options import (
     stacked,
 )
 from sharelens.light import leave_pandas_out
-from sharelens.output import json_text, tell
+from sharelens.output import json_text, say, tell
 from sharelens.times import Rounding
 from state_model.errors import UsageError
 
 if TYPE_CHECKING:
     from jobs.options import RunOptions
+    from lake.gates import Gate
 
 LAKE = click.option("--lake", metavar="DIR", required=True, help="The lake to write; made when it is not there.")
 LOG_DIR = click.option(
@@ -50,6 +51,19 @@ DLQ_VALUES = click.option(
 READING = [
     LOG_DIR, BOOTSTRAP, UNTIL, CLUSTER, UNCOMMITTED, DELETED, TOPIC_NAMES, DLQ_TOPIC, DLQ_PREFIX, DLQ_VALUES,
 ]  # fmt: skip
+CHECK = click.option(
+    "--check/--no-check", default=False, show_default=True, help="Judge what was written before it is published."
+)
+SKIP = click.option(
+    "--skip",
+    type=click.Choice(["freshness", "volume"]),
+    multiple=True,
+    help="Leave out expectations that an old copy cannot meet. Repeatable.",
+)
+REQUIRE_CHECK = click.option(
+    "--require-check", is_flag=True, help="Refuse what no check has looked at in its newest version."
+)
+FINDINGS = 3
 ENGINE = [
     click.option("--lock-timeout", type=click.FloatRange(min=0), metavar="S", help="Seconds to wait for another run."),
     click.option("--require-rows", is_flag=True, help="Exit with 1 when nothing new was found."),
@@ -66,11 +80,12 @@ def start(command: str, stages: tuple[str, ...], asked: dict[str, Any]) -> None:
     refuse_bootstrap(asked.pop("bootstrap_server", None))
     if "ingest" in stages and not asked["log_dir"] and asked.get("rebuild") is None:
         raise UsageError(f"{command}: give --log-dir DIR, a broker's log directory or a copy of one")
-    conf = dict(map(_conf_pair, asked.pop("conf")))
-    leave_pandas_out()
+    conf = dict(map(_conf_pair, asked.pop("conf", ())))
+    if "check" not in stages:
+        leave_pandas_out()
     from jobs.settings import load_settings
 
-    flags: dict[str, object] = {name: asked.pop(name) for name in FLAGS}
+    flags: dict[str, object] = {name: asked.pop(name, None) for name in FLAGS}
     flags["lock_timeout_s"] = flags.pop("lock_timeout")
     flags["spark_conf"] = conf or None
     settings = load_settings(flags=flags)
@@ -81,6 +96,17 @@ def start(command: str, stages: tuple[str, ...], asked: dict[str, Any]) -> None:
     with progress_bars() as progress:
         summary = run_pipeline(options, _session(command, settings), progress)
     tell(json_text({"command": command, "lake": str(options.lake), **summary.as_dict()}))
+    if summary.withheld:
+        refuse_closed(summary.gates)
+
+
+def refuse_closed(gates: "Sequence[Gate]") -> None:
+    """Says that a closed gate keeps back what is not published, and exits with 3."""
+    from lake.gates import closed_text
+
+    say(f"sharelens: not published, the last cut goes on answering; closed gates: {closed_text(gates)}")
+    say("what each means and what to do: docs/runbooks/gates; then `sharelens check` and `sharelens publish`")
+    raise click.exceptions.Exit(FINDINGS)
 
 
 def _run_options(stages: tuple[str, ...], asked: dict[str, Any], settings: Any) -> "RunOptions":
@@ -102,6 +128,8 @@ def _run_options(stages: tuple[str, ...], asked: dict[str, Any], settings: Any) 
         rebuild=asked.get("rebuild"),
         lock_timeout_s=settings.lock_timeout_s,
         require_rows=asked["require_rows"],
+        skip_checks=asked.get("skip", ()),
+        require_check=asked.get("require_check", False),
         stages=stages,
         split_bytes=settings.split_bytes,
         in_process_bytes=in_process_bytes(settings),
@@ -134,9 +162,9 @@ def _run(**asked: Any) -> None:
     Reads what is new in the log directories, decodes and replays it, and publishes one cut. A run that was killed is
     finished first. The summary is one line of JSON on stdout.
     """
-    from jobs.options import STAGES
+    from jobs.options import CHECKED_STAGES, STAGES
 
-    start("run", STAGES, asked)
+    start("run", CHECKED_STAGES if asked.pop("check") else STAGES, asked)
 
 
 def _ingest(**asked: Any) -> None:
@@ -150,13 +178,21 @@ def _decode(**asked: Any) -> None:
 
 
 def _replay(**asked: Any) -> None:
-    """Only the third stage: silver records into the gold states, and publishes the cut."""
-    start("replay", ("replay", "publish"), asked)
+    """Only the third stage: silver records into the gold states. `sharelens publish` lets others see them."""
+    start("replay", ("replay",), asked)
 
 
 def _measure(**asked: Any) -> None:
-    """Only the fourth stage: the measures of what changed, and publishes the cut."""
-    start("measure", ("measure", "publish"), asked)
+    """Only the fourth stage: the measures of what changed. `sharelens publish` lets others see them."""
+    start("measure", ("measure",), asked)
+
+
+def _publish(**asked: Any) -> None:
+    """The last stage: the newest versions of all tables become the cut that every question reads.
+
+    Refused (exit 3) while a gate is closed, because the newest check of a table found a blocking expectation not met.
+    """
+    start("publish", ("publish",), asked)
 
 
 def _command(
@@ -169,7 +205,7 @@ run = _command(
     "run",
     _run,
     "The whole pipeline: logs in, delivery state out.",
-    [LAKE, *READING, REBUILD, *ENGINE],
+    [LAKE, *READING, REBUILD, CHECK, SKIP, *ENGINE],
     "sharelens run --log-dir /var/kafka-copy --lake ./lake",
 )
 ingest = _command(
@@ -188,4 +224,11 @@ replay = _command(
 measure = _command(
     "measure", _measure, "Only the fourth stage: gold measures.", [LAKE, *ENGINE], "sharelens measure --lake ./lake"
 )
-COMMANDS = (run, ingest, decode, replay, measure)
+publish = _command(
+    "publish",
+    _publish,
+    "The last stage: what is written becomes the cut that is read.",
+    [LAKE, REQUIRE_CHECK, *ENGINE[:2]],
+    "sharelens publish --lake ./lake --require-check",
+)
+COMMANDS = (run, ingest, decode, replay, measure, publish)

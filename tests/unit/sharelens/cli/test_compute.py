@@ -59,7 +59,7 @@ def test_a_second_run_finds_nothing_and_is_a_success_unless_rows_are_required(
 
 def test_the_stages_one_by_one_are_a_run(execute: Run, logs: str, tmp_path: Path) -> None:
     lake = str(tmp_path / "lake")
-    for stage in ("ingest", "decode", "replay"):
+    for stage in ("ingest", "decode", "replay", "measure", "publish"):
         log_dir = ["--log-dir", logs] if stage == "ingest" else []
         code, summary, err = execute(stage, "--lake", lake, *log_dir)
         assert (code, err, summary["command"]) == (0, "", stage)

@@ -1,0 +1,167 @@
+"""The job `check`: every table's suites over a slice, results into gold.quality_result, gates closed or opened."""
+
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+from jobs import books
+from jobs.errors import JobError
+from jobs.progress import Progress
+from jobs.quality import results
+from jobs.quality.checkpoints import FACTS, ROWS, Judge, Verdict
+from jobs.quality.facts import Facts, facts_of
+from jobs.quality.rule import BLOCKING, DEFAULT_LIMITS, LEVELS, SHAPE, Limits, Rule
+from jobs.quality.slices import Scope, pieces, published, unpublished
+from jobs.quality.suites import rules_of
+from lake import lock, scan
+from lake.gates import Gate, closed
+from lake.tables import TABLES
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CheckOptions:
+    """What to check. `published`: the open cut, not what comes after it; `whole`: all rows, not only the newest runs';
+    `skip`: kinds that are left out; `now_ms`: the moment for freshness (None: the wall clock)."""
+
+    lake: Path
+    published: bool = False
+    whole: bool = False
+    levels: tuple[str, ...] = LEVELS
+    tables: tuple[str, ...] = tuple(TABLES)
+    skip: tuple[str, ...] = ()
+    data_docs: Path | None = None
+    limits: Limits = DEFAULT_LIMITS
+    now_ms: int | None = None
+    lock_timeout_s: float = 60.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Checked:
+    """A check: its number, the newest run it looked at, its slice, its results, and the gates that are closed now."""
+
+    check_id: int
+    run_id: int
+    slice: str
+    results: pa.Table
+    closed: tuple[Gate, ...] = field(default=())
+
+    @property
+    def failed(self) -> tuple[str, ...]:
+        """Tables of this check with a blocking expectation that was not met."""
+        rows = self.results.to_pylist()
+        return tuple(sorted({r["table_name"] for r in rows if r["level"] == BLOCKING and r["success"] is False}))
+
+
+def check(options: CheckOptions, progress: Progress | None = None) -> Checked:
+    """Checks a lake under its lock.
+
+    Raises:
+        LakeError: no lake there, or nothing published although the published cut is asked for.
+        LakeLockedError: a run holds it.
+        JobError: Great Expectations is not installed, or there is nothing to check yet.
+    """
+    if not scan.is_lake(options.lake):
+        scan.open_lake(options.lake)  # says what is missing
+    os.umask(0o077)
+    with lock.hold(options.lake, options.lock_timeout_s):
+        return check_held(options, progress or Progress())
+
+
+def check_held(options: CheckOptions, progress: Progress) -> Checked:
+    """Checks a lake whose lock the caller holds."""
+    scope = scope_of(options)
+    judge = Judge(options.data_docs)
+    check_id = results.next_check(options.lake)
+    stamp = {
+        "check_id": check_id,
+        "run_id": scope.run,
+        "cluster_id": results.cluster_of(options.lake),
+        "slice": scope.text,
+        "checked_ms": books.now_ms(),
+    }
+    now_ms = options.now_ms if options.now_ms is not None else books.now_ms()
+    rows: list[dict[str, Any]] = []
+    for number, table in enumerate(options.tables, 1):
+        if table in scope.versions:
+            rows += _checked(judge, scope, table, options, now_ms, stamp)
+        progress.at("check", number, len(options.tables))
+    judge.publish_docs()
+    found = results.table_of(rows)
+    results.commit(options.lake, check_id, found)
+    return Checked(check_id=check_id, run_id=scope.run, slice=scope.text, results=found, closed=closed(options.lake))
+
+
+def scope_of(options: CheckOptions) -> Scope:
+    """What the options mean by the lake as it is now.
+
+    Raises:
+        JobError: no run has written anything yet.
+    """
+    if options.published:
+        return published(scan.open_lake(options.lake), whole=options.whole)
+    books.create_tables(options.lake)
+    scope = unpublished(options.lake, whole=options.whole)
+    if scope.run == 0:
+        raise JobError(f"nothing to check in {options.lake}: no run has written to it; start with `sharelens run`")
+    return scope
+
+
+def _checked(
+    judge: Judge, scope: Scope, table: str, options: CheckOptions, now_ms: int, stamp: dict[str, Any]
+) -> list[dict[str, Any]]:
+    """The rows of one table."""
+    rules = [rule for rule in rules_of(table, options.limits) if rule.level in options.levels]
+    asked = [rule for rule in rules if rule.kind not in options.skip]
+    skipped = [Verdict(rule=rule, success=None, details="skipped") for rule in rules if rule.kind in options.skip]
+    verdicts = [*_judged(judge, scope, table, asked, now_ms), *skipped]
+    common = {**stamp, "table_name": table, "version": scope.versions[table], "slice_rows": scope.rows(table)}
+    return [{**common, **_row(verdict)} for verdict in verdicts]
+
+
+def _judged(judge: Judge, scope: Scope, table: str, rules: Sequence[Rule], now_ms: int) -> list[Verdict]:
+    """Shape first: a table that has another one can't be read as ours, and nothing else is said about it."""
+    shape = [rule for rule in rules if rule.kind == SHAPE]
+    others = [rule for rule in rules if rule.kind != SHAPE]
+    verdicts = _by_level(judge, SHAPE, shape, facts_of(scope, table, shape, now_ms))
+    if any(verdict.success is False for verdict in verdicts):
+        unsaid = "not judged: the table has another shape"
+        return verdicts + [Verdict(rule=rule, success=None, details=unsaid) for rule in others]
+    facts = [rule for rule in others if rule.about_facts]
+    verdicts += _by_level(judge, FACTS, facts, facts_of(scope, table, facts, now_ms))
+    about_rows = [rule for rule in others if not rule.about_facts]
+    for level in LEVELS:
+        mine = [rule for rule in about_rows if rule.level == level]
+        if mine:
+            verdicts += judge.judge(ROWS, mine, pieces(scope, table, mine))
+    return verdicts
+
+
+def _by_level(judge: Judge, view: str, rules: Sequence[Rule], facts: Facts) -> list[Verdict]:
+    found: list[Verdict] = []
+    for level in LEVELS:
+        found += judge.judge(view, [rule for rule in rules if rule.level == level], [facts.table()])
+    for verdict in found:
+        verdict.details = verdict.details or facts.details.get(verdict.rule.column, "")
+    return found
+
+
+def _row(verdict: Verdict) -> dict[str, Any]:
+    rule = verdict.rule
+    return {
+        "level": rule.level,
+        "kind": rule.kind,
+        "expectation": rule.name,
+        "expectation_type": rule.expectation,
+        "column_name": rule.column,
+        "success": verdict.success,
+        "unexpected_count": verdict.unexpected,
+        "observed": verdict.observed,
+        "details": verdict.details,
+    }
+
+
+__all__ = ["CheckOptions", "Checked", "check", "check_held"]

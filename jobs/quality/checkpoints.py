@@ -1,0 +1,157 @@
+"""Great Expectations: a context in memory, a suite and a checkpoint for each table, level and view, nothing sent home.
+
+Two views of a table: the slice's rows, in pieces, and the facts (`jobs.quality.facts`). Frames are Arrow's columns
+under pandas, so that numbers stay what they are and nulls stay nulls.
+"""
+
+import logging
+import os
+import warnings
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+from jobs.errors import JobError
+from jobs.quality.rule import BLOCKING, Rule, suite_name
+
+ROWS, FACTS = "rows", "facts"
+SHOWN = 5
+"""Unexpected values that a result names."""
+LONGEST = 500
+"""Characters of a text in a result."""
+SITE = "sharelens"
+
+
+@dataclass(slots=True, kw_only=True)
+class Verdict:
+    """What became of a rule; `success` None: not judged. `unexpected`: values that did not meet it."""
+
+    rule: Rule
+    success: bool | None
+    unexpected: int = 0
+    observed: str = ""
+    details: str = ""
+
+
+class Judge:
+    """Runs checkpoints. `data_docs`: the folder that `publish_docs` fills."""
+
+    def __init__(self, data_docs: Path | None = None) -> None:
+        self._gx = _great_expectations()
+        self._context = self._gx.get_context(mode="ephemeral")
+        self._context.variables.progress_bars = {"globally": False}
+        self._source = self._context.data_sources.add_pandas("lake")
+        self._data_docs = data_docs
+        if data_docs is not None:
+            self._context.add_data_docs_site(SITE, _site(data_docs))
+
+    def judge(self, view: str, rules: Sequence[Rule], frames: Iterable[pa.Table]) -> list[Verdict]:
+        """Judges rules of one table, level and view over all frames."""
+        if not rules:
+            return []
+        checkpoint = self._checkpoint(view, rules)
+        verdicts = {rule.name: Verdict(rule=rule, success=True) for rule in rules}
+        for frame in frames:
+            found = _quietly(lambda frame=frame: checkpoint.run(batch_parameters={"dataframe": _pandas(frame)}))
+            for one in next(iter(found.run_results.values())).results:
+                _take(verdicts[one.expectation_config.meta["rule"]], one)
+        return list(verdicts.values())
+
+    def _checkpoint(self, view: str, rules: Sequence[Rule]) -> Any:
+        gx, context = self._gx, self._context
+        name = suite_name(rules[0].table, rules[0].level) + ("" if view == ROWS else f".{view}")
+        asset = self._source.add_dataframe_asset(name)
+        batch = asset.add_batch_definition_whole_dataframe("slice")
+        suite = gx.ExpectationSuite(name=name, expectations=[_expectation(gx, rule) for rule in rules])
+        definition = gx.ValidationDefinition(name=name, data=batch, suite=context.suites.add(suite))
+        context.validation_definitions.add(definition)
+        form = {"result_format": "SUMMARY", "partial_unexpected_count": SHOWN}
+        checkpoint = gx.Checkpoint(name=name, validation_definitions=[definition], result_format=form)
+        return context.checkpoints.add(checkpoint)
+
+    def publish_docs(self) -> None:
+        """Writes the data docs of everything that was judged."""
+        if self._data_docs is None:
+            return
+        self._data_docs.mkdir(mode=0o700, parents=True, exist_ok=True)
+        _quietly(lambda: self._context.build_data_docs(site_names=[SITE]))
+
+
+def _great_expectations() -> Any:
+    """The library, with its analytics off and its own warnings kept to itself.
+
+    Raises:
+        JobError: it is not installed.
+    """
+    os.environ["GX_ANALYTICS_ENABLED"] = "false"
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            import great_expectations
+    except ImportError as error:
+        raise JobError(
+            f"checks need Great Expectations ({error}); install it with: pip install 'sharelens[quality]'"
+        ) from error
+    logging.getLogger("great_expectations").setLevel(logging.ERROR)
+    return great_expectations
+
+
+def _quietly(call: Any) -> Any:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return call()
+
+
+def _site(folder: Path) -> dict[str, Any]:
+    return {
+        "class_name": "SiteBuilder",
+        "show_how_to_buttons": False,
+        "store_backend": {"class_name": "TupleFilesystemStoreBackend", "base_directory": str(folder.absolute())},
+        "site_index_builder": {"class_name": "DefaultSiteIndexBuilder"},
+    }
+
+
+def _expectation(gx: Any, rule: Rule) -> Any:
+    made = getattr(gx.expectations, rule.expectation)
+    notes = [f"{rule.name}: {rule.meaning}"]
+    severity = "critical" if rule.level == BLOCKING else "warning"
+    return made(**rule.arguments, meta={"rule": rule.name, "kind": rule.kind}, notes=notes, severity=severity)
+
+
+def _pandas(frame: pa.Table) -> Any:
+    import pandas as pd
+
+    return pd.DataFrame({name: pd.arrays.ArrowExtensionArray(frame.column(name)) for name in frame.column_names})
+
+
+def _take(verdict: Verdict, result: Any) -> None:
+    """Adds what one piece showed."""
+    found = result.result
+    raised = _raised(result.exception_info)
+    unexpected = int(found.get("unexpected_count") or 0)
+    verdict.unexpected += unexpected
+    if not result.success:
+        if verdict.success:
+            verdict.observed, verdict.details = _observed(found), raised[:LONGEST]
+        verdict.success = False
+    elif verdict.success:
+        verdict.observed = _observed(found)
+
+
+def _raised(info: Any) -> str:
+    """The message of an exception inside an expectation; empty when there was none."""
+    entries = [info] if "raised_exception" in info else list(info.values())
+    told = [str(entry["exception_message"]) for entry in entries if entry.get("raised_exception")]
+    return "; ".join(" ".join(message.split()) for message in told)
+
+
+def _observed(found: Any) -> str:
+    if "unexpected_count" in found:
+        values = found.get("partial_unexpected_list") or []
+        shown = f", such as {', '.join(map(str, values))}" if values else ""
+        return f"{found['unexpected_count']} of {found['element_count']} unexpected{shown}"[:LONGEST]
+    value = found.get("observed_value")
+    return ("nothing" if value is None else str(value))[:LONGEST]

@@ -1,0 +1,208 @@
+"""Facts about a slice that no single row tells: repeated keys, references, shape, age, volume. Counted by DuckDB.
+
+A fact is a column of a small frame, of its own length (the rest is null), and one expectation looks at each.
+DuckDB reads the tables through Arrow, in bounded memory and into a folder that goes away with the check.
+"""
+
+import tempfile
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from jobs import books
+from jobs.plan import STATE_TOPIC
+from jobs.quality import references
+from jobs.quality.results import earlier_volumes
+from jobs.quality.rule import FRESHNESS, KEYS, REFERENCES, SHAPE, STAGE, VOLUME, Reference, Rule
+from jobs.quality.slices import Scope
+from jobs.quality.suites import field_text
+from lake import delta, scan
+from lake.tables import TABLES
+
+MEMORY = "1GB"
+SHOWN = 20
+"""Repeated keys that are shown at most."""
+OFFSETS = ("offset", "base_offset", "log_offset", "valid_from_log_offset")
+PLACES = ("cluster_id", "topic_id", "log_topic_id", "partition", "state_partition")
+FEWEST = 1000
+"""Rows below which a volume tells nothing."""
+
+
+@dataclass(slots=True)
+class Facts:
+    """Columns by name with their types, and one line of detail by column."""
+
+    columns: dict[str, pa.Array] = field(default_factory=dict)
+    details: dict[str, str] = field(default_factory=dict)
+
+    def put(self, name: str, values: Sequence[object], kind: pa.DataType) -> None:
+        """One fact."""
+        self.columns[name] = pa.array(values, kind)
+
+    def table(self) -> pa.Table:
+        """The facts side by side, padded with nulls."""
+        length = max((len(column) for column in self.columns.values()), default=0)
+        padded = {
+            name: pa.concat_arrays([column, pa.nulls(length - len(column), column.type)])
+            for name, column in self.columns.items()
+        }
+        return pa.table(padded)
+
+
+@contextmanager
+def counting() -> Iterator[duckdb.DuckDBPyConnection]:
+    """A DuckDB of its own, with bounded memory."""
+    with (
+        tempfile.TemporaryDirectory(prefix="sharelens-check-") as folder,
+        duckdb.connect(":memory:", config={"memory_limit": MEMORY, "temp_directory": folder}) as connection,
+    ):
+        connection.execute("SET preserve_insertion_order = false")
+        yield connection
+
+
+def facts_of(scope: Scope, table: str, rules: Sequence[Rule], now_ms: int) -> Facts:
+    """The facts that the rules of a table look at."""
+    found = Facts()
+    kinds = {rule.kind for rule in rules}
+    if SHAPE in kinds:
+        _shape(found, scope, table)
+    with counting() as connection:
+        if KEYS in kinds:
+            _repeated_keys(found, scope, table, connection)
+        for rule in rules:
+            if rule.kind == REFERENCES and rule.reference is not None:
+                _missing(found, scope, table, rule.reference, connection)
+    if STAGE in kinds:
+        found.put("runs_behind", [_runs_behind(scope.lake, table)], pa.int64())
+    if FRESHNESS in kinds:
+        _evidence_age(found, scope, now_ms)
+    if VOLUME in kinds:
+        _volume(found, scope, table)
+    return found
+
+
+def _shape(found: Facts, scope: Scope, table: str) -> None:
+    """The columns as the table has them now, not as we declare them."""
+    opened = scan.open_table(scope.lake, table, scope.versions[table])
+    schema = pa.schema(opened.schema().to_arrow())
+    found.put("field", [field_text(one) for one in schema], pa.string())
+
+
+def _repeated_keys(found: Facts, scope: Scope, table: str, connection: duckdb.DuckDBPyConnection) -> None:
+    """Each key that occurs more than once among what the slice could repeat, as often as it occurs."""
+    key = TABLES[table].key
+    offset = next((name for name in OFFSETS if name in key), None)
+    rows = scope.dataset(table)
+    named = ", ".join(_quoted(name) for name in key)
+    if offset is None:
+        source = rows.scanner(columns=list(key))
+        connection.register("reach", source.to_reader())
+        query = f"SELECT {named}, count(*) FROM reach GROUP BY ALL HAVING count(*) > 1 LIMIT {SHOWN}"  # noqa: S608
+    else:
+        place = [name for name in key if name in PLACES]
+        began = rows.scanner(columns=[*place, offset], filter=scope.where).to_reader()
+        connection.register("slice", began)
+        grouped = ", ".join(_quoted(name) for name in place)
+        connection.execute(
+            f"CREATE TEMP TABLE begun AS SELECT {grouped}, min({_quoted(offset)}) AS begin_ FROM slice GROUP BY ALL"  # noqa: S608
+        )
+        ((least,),) = connection.execute("SELECT min(begin_) FROM begun").fetchall()
+        if least is None:
+            found.put("repeated_key", [], pa.string())
+            return
+        connection.register("reach", rows.scanner(columns=list(key), filter=pc.field(offset) >= int(least)).to_reader())
+        query = (
+            f"SELECT {named}, count(*) FROM reach JOIN begun USING ({grouped}) "  # noqa: S608
+            f"WHERE {_quoted(offset)} >= begin_ GROUP BY {named} HAVING count(*) > 1 LIMIT {SHOWN}"
+        )
+    keys = connection.execute(query).fetchall()
+    texts = [_key_text(key, row[:-1]) for row in keys for _ in range(min(int(row[-1]), 3))]
+    found.put("repeated_key", texts, pa.string())
+
+
+def _missing(
+    found: Facts, scope: Scope, table: str, reference: Reference, connection: duckdb.DuckDBPyConnection
+) -> None:
+    """How many rows of the slice have no like in the parent, and one of them."""
+    fact = references.fact_of(reference)
+    where = scope.where if reference.only is None else scope.where & reference.only
+    child = scope.dataset(table).scanner(columns=list(reference.columns), filter=where)
+    connection.register("child_rows", child.to_reader())
+    connection.execute("CREATE OR REPLACE TEMP TABLE child AS SELECT DISTINCT * FROM child_rows")
+    last = _quoted(reference.columns[-1])
+    ((lowest, highest),) = connection.execute(f"SELECT min({last}), max({last}) FROM child").fetchall()  # noqa: S608
+    if lowest is None:
+        found.put(fact, [0], pa.int64())
+        return
+    inside = reference.parent_only
+    if reference.ordered:
+        name = pc.field(reference.parent_columns[-1])
+        between = (name >= int(lowest)) & (name <= int(highest))
+        inside = between if inside is None else inside & between
+    columns = [*reference.parent_columns, *(reference.covers or ())]
+    parent = scope.dataset(reference.parent).scanner(columns=columns, filter=inside)
+    connection.register("parent", parent.to_reader())
+    pairs = zip(reference.columns, reference.parent_columns, strict=False)
+    matches = [f"child.{_quoted(ours)} = parent.{_quoted(theirs)}" for ours, theirs in pairs]
+    if reference.covers is not None:
+        first, end = map(_quoted, reference.covers)
+        matches.append(f"child.{last} >= parent.{first} AND child.{last} < parent.{end}")
+    query = f"FROM child ANTI JOIN parent ON {' AND '.join(matches)}"
+    connection.execute(f"CREATE OR REPLACE TEMP TABLE lost AS {query}")
+    ((count,),) = connection.execute("SELECT count(*) FROM lost").fetchall()
+    found.put(fact, [int(count)], pa.int64())
+    for one in connection.execute("FROM lost ORDER BY ALL LIMIT 1").fetchall():
+        found.details[fact] = f"the first: {_key_text(reference.columns, one)}"
+
+
+def _quoted(name: str) -> str:
+    """A column's name in SQL; names are our own."""
+    return f'"{name}"'
+
+
+def _key_text(names: Sequence[str], values: Sequence[Any]) -> str:
+    return ", ".join(f"{name}={value!r}" for name, value in zip(names, values, strict=True))
+
+
+def _runs_behind(lake: Path, table: str) -> int:
+    """How many runs the table's stage has yet to take up; 0: it has seen all that was written before it."""
+    from jobs.measure import MEASURES
+
+    if table.startswith("silver."):
+        return max(0, books.done(lake, "ingest") - books.done(lake, "decode"))
+    if table in {measure.table for measure in MEASURES.values()}:
+        newest = max(books.done(lake, "replay"), books.done(lake, "topics"))
+        return max(0, newest - (delta.committed_txn(delta.table_path(lake, table), "measure") or 0))
+    return max(0, books.done(lake, "decode") - books.done(lake, "replay"))
+
+
+def _evidence_age(found: Facts, scope: Scope, now_ms: int) -> None:
+    """How long ago the newest record of each cluster's state topic was written."""
+    taken = (pc.field("status") == "taken") & (pc.field("topic") == STATE_TOPIC)
+    rows = scope.dataset("bronze.ingest_extent").to_table(columns=["cluster_id", "log_time_ms"], filter=taken)
+    newest = rows.group_by("cluster_id").aggregate([("log_time_ms", "max")]).sort_by("cluster_id")
+    ages = [None if at_ms is None else max(0, now_ms - at_ms) for at_ms in newest.column("log_time_ms_max").to_pylist()]
+    found.put("evidence_age_ms", ages, pa.int64())
+    told = zip(newest.column("cluster_id").to_pylist(), ages, strict=True)
+    oldest = max(((age, cluster) for cluster, age in told if age is not None), default=None)
+    if oldest is not None:
+        found.details["evidence_age_ms"] = f"cluster {oldest[1]}: {oldest[0] // 60_000} minutes"
+
+
+def _volume(found: Facts, scope: Scope, table: str) -> None:
+    """The slice's rows as a ratio to the median of the checks before; null when too little is known."""
+    before = earlier_volumes(scope.lake, table, scope.run)
+    rows = scope.rows(table)
+    ratio = None
+    if len(before) >= 3:
+        usual = sorted(before)[len(before) // 2]
+        if max(usual, rows) >= FEWEST:
+            ratio = rows / max(1, usual)
+            found.details["volume_ratio"] = f"{rows} rows, usually {usual}"
+    found.put("volume_ratio", [ratio], pa.float64())

@@ -1,0 +1,55 @@
+"""gold.quality_result: what every check found, one row an expectation. The newest version counts; no cut lists it."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from jobs import books
+from jobs.quality.rule import VOLUME
+from lake import delta, scan
+from lake.gates import RESULTS
+from lake.parquet import write_rows
+from lake.tables import TABLES
+
+CHECK = "check"
+REMEMBERED = 10
+"""Earlier runs whose volumes are compared with."""
+
+
+def next_check(lake: Path) -> int:
+    """The number of the next check."""
+    return (delta.committed_txn(delta.table_path(lake, RESULTS), CHECK) or 0) + 1
+
+
+def table_of(rows: Sequence[dict[str, Any]]) -> pa.Table:
+    """Results as rows of the table, without the times that are derived."""
+    schema = TABLES[RESULTS].schema
+    return pa.Table.from_pylist(list(rows), schema=pa.schema([one for one in schema if one.name != "checked_time"]))
+
+
+def commit(lake: Path, check_id: int, rows: pa.Table) -> None:
+    """Appends the results of a check."""
+    files = write_rows(lake, TABLES[RESULTS], rows, {})
+    delta.commit(delta.table_path(lake, RESULTS), operation=CHECK, txn=(CHECK, check_id), adds=files)
+
+
+def earlier_volumes(lake: Path, table: str, run: int) -> list[int]:
+    """Rows of the table's slices in the last checks of earlier runs, one a run, newest first."""
+    mine = (pc.field("table_name") == table) & (pc.field("kind") == VOLUME) & (pc.field("run_id") < run)
+    columns = ["run_id", "check_id", "slice_rows"]
+    rows = scan.dataset_at(lake, RESULTS).to_table(columns=columns, filter=mine).to_pylist()
+    by_run: dict[int, int] = {}
+    for row in sorted(rows, key=lambda row: row["check_id"], reverse=True):
+        by_run.setdefault(row["run_id"], row["slice_rows"])
+    return [by_run[number] for number in sorted(by_run, reverse=True)[:REMEMBERED]]
+
+
+def cluster_of(lake: Path) -> str:
+    """The cluster when the lake holds one, else `unknown`: a result is about a table, whatever clusters are in it."""
+    from jobs.plan import UNKNOWN_CLUSTER
+
+    found = {row["cluster_id"] for row in books.extents(lake, pc.field("status") == "taken")}
+    return str(next(iter(found))) if len(found) == 1 else UNKNOWN_CLUSTER

@@ -1,0 +1,90 @@
+"""What one expectation is, before any library is loaded: a table, a level, and the arguments of a Great Expectation."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import pyarrow.compute as pc
+
+BLOCKING, WARNING = "blocking", "warning"
+LEVELS = (BLOCKING, WARNING)
+SHAPE, NULLABILITY, KEYS, RANGES = "shape", "nullability", "keys", "ranges"
+REFERENCES, STAGE, FRESHNESS, VOLUME = "references", "stage", "freshness", "volume"
+KINDS = {
+    SHAPE: "the columns, their types and their nullability are those that this version of sharelens writes",
+    NULLABILITY: "a column that is declared not null holds no null",
+    KEYS: "a key occurs once",
+    RANGES: "values lie where they can lie, and agree with each other",
+    REFERENCES: "what a row speaks of is there",
+    STAGE: "the stage that writes the table has seen what the stage before it wrote",
+    FRESHNESS: "the evidence reaches to the recent past",
+    VOLUME: "a run brings about as many rows as the runs before it",
+}
+SKIPPABLE = (FRESHNESS, VOLUME)
+"""Kinds that mean nothing for an old copy of a log."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reference:
+    """Rows of a table, by `columns`, that must have their like in `parent`, by `parent_columns`.
+
+    `ordered`: a pair of columns in which offsets run, so that only the part of the parent in reach is read.
+    `covers`: instead of the last pair being equal, the parent's (first, end) columns enclose the last of `columns`.
+    """
+
+    parent: str
+    columns: tuple[str, ...]
+    parent_columns: tuple[str, ...]
+    ordered: bool = False
+    covers: tuple[str, str] | None = None
+    only: pc.Expression | None = None
+    parent_only: pc.Expression | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rule:
+    """One expectation of a table.
+
+    `expectation`: class of Great Expectations, with `arguments`. It looks at the slice's rows, or at the facts
+    (`about_facts`: what was counted over the slice and its surroundings, see `jobs.quality.facts`). `computed`: the
+    column is made for the rule from others of the row.
+    """
+
+    table: str
+    name: str
+    kind: str
+    level: str
+    expectation: str
+    arguments: Mapping[str, Any]
+    meaning: str
+    about_facts: bool = False
+    computed: pc.Expression | None = None
+    reference: Reference | None = None
+    needs: tuple[str, ...] = field(default=())
+
+    @property
+    def column(self) -> str:
+        """The column it is about; several are joined by a comma."""
+        arguments = self.arguments
+        return str(arguments.get("column") or f"{arguments['column_A']},{arguments['column_B']}")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Limits:
+    """Where freshness and volume begin to count. Ages in ms; volumes as the ratio to the median of earlier runs.
+
+    `stale_ms`: the age that blocks; None: none does, because a run over an old interval is no mistake.
+    """
+
+    fresh_ms: int = 2 * 3_600_000
+    stale_ms: int | None = None
+    volume_low: float = 0.1
+    volume_high: float = 10.0
+
+
+DEFAULT_LIMITS = Limits()
+
+
+def suite_name(table: str, level: str) -> str:
+    """`<layer>.<table>.<level>`."""
+    return f"{table}.{level}"

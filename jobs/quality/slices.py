@@ -1,0 +1,107 @@
+"""What a check looks at: the rows of the runs since the last cut, at fixed versions, in bounded pieces."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.dataset as ds
+
+from jobs import books
+from jobs.quality.rule import Rule
+from lake import delta, scan
+from lake.tables import TABLES
+
+PIECE_ROWS = 1 << 18
+"""Rows that are judged at once; more come in pieces, so that memory has a bound."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Scope:
+    """The lake at fixed versions, and the runs (after `after_run`, up to `run`) whose rows are judged."""
+
+    lake: Path
+    versions: Mapping[str, int]
+    after_run: int
+    run: int
+
+    def dataset(self, table: str) -> ds.Dataset:
+        """A table at its version."""
+        return scan.dataset_at(self.lake, table, self.versions[table])
+
+    @property
+    def where(self) -> pc.Expression:
+        """The condition on run_id."""
+        return (pc.field("run_id") > self.after_run) & (pc.field("run_id") <= self.run)
+
+    @property
+    def text(self) -> str:
+        """The slice for people: run_id 4..6."""
+        return f"run_id {self.after_run + 1}..{self.run}"
+
+    def rows(self, table: str) -> int:
+        """How many rows of a table the slice has."""
+        return int(self.dataset(table).count_rows(filter=self.where))
+
+
+def unpublished(lake: Path, *, whole: bool) -> Scope:
+    """The newest versions; rows of the runs that the last publication lacks, or of the last run when it lacks none."""
+    versions = {name: delta.latest_version(delta.table_path(lake, name)) for name in TABLES}
+    run = max(books.done(lake, stage) for stage in books.MARKER if stage != "publish")
+    before = [cut for cut in _publications(lake) if cut < run]
+    return Scope(lake=lake, versions=versions, after_run=0 if whole else max(before, default=0), run=run)
+
+
+def published(lake: scan.Lake, *, whole: bool) -> Scope:
+    """The versions of the open cut; rows of the runs since the cut before it."""
+    books_now = {name: delta.latest_version(delta.table_path(lake.path, name)) for name in scan.UNLISTED}
+    run = int(str(lake.publication["run_id"]))
+    before = [cut for cut in _publications(lake.path) if cut < run]
+    held = {name: version for name, version in {**lake.versions, **books_now}.items() if version >= 0}
+    return Scope(lake=lake.path, versions=held, after_run=0 if whole else max(before, default=0), run=run)
+
+
+def _publications(lake: Path) -> list[int]:
+    rows = scan.dataset_at(lake, scan.PUBLICATION).to_table(columns=["run_id"])
+    return list(rows.column("run_id").to_pylist())
+
+
+def columns_for(table: str, rules: Sequence[Rule]) -> dict[str, pc.Expression]:
+    """What the rules about rows need: columns, computed ones, and of lists and bytes only whether they are there."""
+    schema = TABLES[table].schema
+    wanted: dict[str, pc.Expression] = {}
+    for rule in rules:
+        if rule.about_facts:
+            continue
+        if rule.computed is not None:
+            wanted[rule.column] = rule.computed
+            continue
+        for name in rule.needs or (rule.column,):
+            wanted[name] = pc.field(name) if _is_plain(schema.field(name).type) else _presence(name)
+    return wanted
+
+
+def _is_plain(kind: pa.DataType) -> bool:
+    return not (pa.types.is_nested(kind) or pa.types.is_binary(kind))
+
+
+def _presence(name: str) -> pc.Expression:
+    return pc.if_else(pc.field(name).is_valid(), pc.scalar(True), pa.scalar(None, pa.bool_()))
+
+
+def pieces(scope: Scope, table: str, rules: Sequence[Rule]) -> Iterator[pa.Table]:
+    """The slice's rows with the columns that the rules need, PIECE_ROWS at most in one; at least one piece."""
+    wanted = columns_for(table, rules)
+    scanner = scope.dataset(table).scanner(columns=wanted, filter=scope.where, batch_size=1 << 16)
+    held: list[pa.RecordBatch] = []
+    count = 0
+    given = False
+    for batch in scanner.to_batches():
+        if count and count + batch.num_rows > PIECE_ROWS:
+            yield pa.Table.from_batches(held)
+            held, count, given = [], 0, True
+        held.append(batch)
+        count += batch.num_rows
+    if count or not given:
+        yield pa.Table.from_batches(held, schema=scanner.projected_schema)

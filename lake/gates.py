@@ -1,0 +1,86 @@
+"""The quality gates as the last checks left them: which tables have a closed one. Reads gold.quality_result alone.
+
+A gate is about one table. It is closed when the newest check of the table found a blocking expectation not met, and
+stays closed, whatever is written, until a later check finds it met.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from lake import delta, scan
+
+RESULTS = "gold.quality_result"
+COLUMNS = ["check_id", "run_id", "table_name", "version", "level", "expectation", "success"]
+BLOCKING = "blocking"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Gate:
+    """What the newest check with blocking expectations said of a table; `failed`: their names, none when it is open."""
+
+    table: str
+    version: int
+    check_id: int
+    run_id: int
+    failed: tuple[str, ...]
+
+
+def gates(lake: Path) -> dict[str, Gate]:
+    """The gate of every table that was ever checked, by table."""
+    found: dict[str, Gate] = {}
+    for rows in _newest_first(lake):
+        blocking = rows.filter(pc.field("level") == BLOCKING)
+        order = [("check_id", "descending"), ("table_name", "ascending"), ("expectation", "ascending")]
+        for row in blocking.sort_by(order).to_pylist():
+            gate = found.get(row["table_name"])
+            if gate is None:
+                gate = Gate(
+                    table=row["table_name"],
+                    version=row["version"],
+                    check_id=row["check_id"],
+                    run_id=row["run_id"],
+                    failed=(),
+                )
+            if gate.check_id == row["check_id"]:
+                failed = (row["expectation"],) if row["success"] is False else ()
+                found[gate.table] = _with_failed(gate, failed)
+    return found
+
+
+def _with_failed(gate: Gate, failed: tuple[str, ...]) -> Gate:
+    return Gate(
+        table=gate.table,
+        version=gate.version,
+        check_id=gate.check_id,
+        run_id=gate.run_id,
+        failed=(*gate.failed, *failed),
+    )
+
+
+def _newest_first(lake: Path) -> list[pa.Table]:
+    """The results by check, newest first, until every table that the oldest of them names has been seen."""
+    root = delta.table_path(lake, RESULTS)
+    if not delta.exists(root) or delta.latest_version(root) < 1:
+        return []
+    held = scan.dataset_at(lake, RESULTS)
+    newest = max((file.get("max.check_id") or 0 for file in delta.live_files(root)), default=0)
+    last = held.to_table(columns=COLUMNS, filter=pc.field("check_id") == newest)
+    tables = pc.unique(held.to_table(columns=["table_name"]).column("table_name"))
+    seen = last.filter(pc.field("level") == BLOCKING).column("table_name")
+    if len(pc.unique(seen)) == len(tables):
+        return [last]
+    return [held.to_table(columns=COLUMNS)]
+
+
+def closed(lake: Path) -> tuple[Gate, ...]:
+    """The closed gates, by table."""
+    return tuple(gate for _, gate in sorted(gates(lake).items()) if gate.failed)
+
+
+def closed_text(gates_closed: Sequence[Gate]) -> str:
+    """One line part: table (expectations), ...; empty when no gate is closed."""
+    return ", ".join(f"{gate.table} ({', '.join(gate.failed)})" for gate in gates_closed)

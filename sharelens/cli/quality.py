@@ -1,0 +1,77 @@
+"""check: the quality gates over a lake."""
+
+from pathlib import Path
+from typing import Any
+
+import click
+
+from sharelens.cli.compute import FINDINGS, SKIP
+from sharelens.cli.options import Duration, Time, examples, output_options
+from sharelens.output import Shown, say, show
+from state_model.errors import UsageError
+
+
+@click.command(
+    short_help="Judges the tables before they are published.",
+    epilog=examples(
+        "sharelens check --lake ./lake",
+        "sharelens check --lake ./lake --published --whole --data-docs ./data-docs",
+        "sharelens check --lake ./old-copy --skip freshness --skip volume --table silver.share_record",
+    ),
+)
+@click.option("--lake", metavar="DIR", required=True, help="The lake that `sharelens run` wrote.")
+@click.option("--published", is_flag=True, help="The cut that questions read, not what was written after it.")
+@click.option("--whole", is_flag=True, help="All rows, not only those of the runs since the last cut.")
+@click.option(
+    "--level",
+    type=click.Choice(["blocking", "warning", "all"]),
+    default="all",
+    show_default=True,
+    help="Only expectations of this level.",
+)
+@click.option("--table", metavar="NAME", multiple=True, help="Only this table, as layer.name. Repeatable.")
+@SKIP
+@click.option("--fresh-within", type=Duration(), metavar="D", help="Warn of older evidence  [default: 2h]")
+@click.option("--stale-after", type=Duration(), metavar="D", help="Close the gate on older evidence  [default: never]")
+@click.option("--now", "now_ms", type=Time(), metavar="TIME", help="The moment that ages are told at  [default: now]")
+@click.option("--data-docs", metavar="DIR", help="Write the results as pages, too: DIR/index.html.")
+@click.option("--lock-timeout", type=click.FloatRange(min=0), default=60.0, metavar="S", help="Seconds to wait.")
+@output_options
+def check(lake: str, shown: Shown, **asked: Any) -> None:
+    """Judges what was written since the last cut against what is expected of every table, and keeps the results.
+
+    A table with a blocking expectation that is not met has a closed gate (exit 3): nothing is published until a later
+    check finds it met. The results are rows of gold.quality_result.
+    """
+    from jobs.quality.check import CheckOptions
+    from jobs.quality.check import check as run_check
+    from jobs.quality.rule import LEVELS, Limits
+    from lake.tables import TABLES
+    from sharelens.cli.progress import progress_bars
+    from sharelens.questions.gates import answer
+
+    unknown = [name for name in asked["table"] if name not in TABLES]
+    if unknown:
+        raise UsageError(f"--table {unknown[0]}: no such table; tables: {', '.join(TABLES)}")
+    default = Limits()
+    options = CheckOptions(
+        lake=Path(lake),
+        published=asked["published"],
+        whole=asked["whole"],
+        levels=LEVELS if asked["level"] == "all" else (asked["level"],),
+        tables=asked["table"] or tuple(TABLES),
+        skip=asked["skip"],
+        data_docs=None if asked["data_docs"] is None else Path(asked["data_docs"]),
+        limits=Limits(fresh_ms=asked["fresh_within"] or default.fresh_ms, stale_ms=asked["stale_after"]),
+        now_ms=asked["now_ms"],
+        lock_timeout_s=asked["lock_timeout"],
+    )
+    with progress_bars() as progress:
+        checked = run_check(options, progress)
+    show(answer(checked.results, checked.slice, checked.closed), shown)
+    if checked.failed:
+        say(f"sharelens: gates closed: {', '.join(checked.failed)}; what to do: docs/runbooks/gates")
+        raise click.exceptions.Exit(FINDINGS)
+
+
+COMMANDS = (check,)
