@@ -10,6 +10,7 @@ import click
 from sharelens.cli import (
     broker,
     compute,
+    dead_letters,
     durations,
     evidence,
     export,
@@ -72,6 +73,7 @@ GROUPS = (
     questions,
     measures,
     incidents,
+    dead_letters,
     durations,
     forensics,
     evidence,

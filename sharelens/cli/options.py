@@ -3,6 +3,7 @@
 import functools
 import re
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any
 
 import click
@@ -153,6 +154,16 @@ def evidence_options(command: Command) -> Command:
             ),
         ],
     )
+
+
+def dead_letter_options(command: Command) -> Command:
+    """--dlq-topic and --dlq-prefix; they become part of `source`. Stands below evidence_options."""
+
+    @functools.wraps(command)
+    def gathered(*args: Any, source: Source, dlq_topic: tuple[str, ...], dlq_prefix: str | None, **others: Any) -> None:
+        command(*args, source=replace(source, dlq_topics=dlq_topic, dlq_prefix=dlq_prefix), **others)
+
+    return stacked(gathered, [DLQ_TOPIC, DLQ_PREFIX])
 
 
 def filter_options(command: Command) -> Command:

@@ -1,4 +1,4 @@
-"""Dead letters and what groups archived, side by side: what arrived, what is missing, what came twice."""
+"""The dead letters of one record."""
 
 import pyarrow as pa
 

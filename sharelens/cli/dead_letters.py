@@ -1,0 +1,190 @@
+"""The command `dlq`: dead letters against what groups archived, bursts of them, and the redrive plan."""
+
+import functools
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from sharelens.asked import CutAsked, Source, dead_letter_topics
+from sharelens.cli.forensics import FAIL_ON, FINDINGS, FROM, TO, in_order
+from sharelens.cli.incidents import settings_options
+from sharelens.cli.options import (
+    REQUIRE_COMPLETE,
+    Duration,
+    cut_options,
+    dead_letter_options,
+    evidence_options,
+    examples,
+    filter_options,
+    output_options,
+)
+from sharelens.cli.questions import answer
+from sharelens.filters import Wanted
+from sharelens.output import Shown, json_text, say, tell
+from state_model.errors import UsageError
+
+if TYPE_CHECKING:
+    from kafka_log.dead_letters import DeadLetterTopics
+    from measures.settings import GroupSettings
+
+SUFFIXES = (".json", ".csv")
+DEFAULT_GAP_MS = 60_000
+
+
+def _topics(source: Source) -> "DeadLetterTopics | None":
+    """The topics to which an answer is confined; None: all that were looked into."""
+    topics = dead_letter_topics(source.dlq_topics, source.dlq_prefix)
+    if source.lake is None or not (source.dlq_topics or source.dlq_prefix is not None):
+        return None
+    return topics
+
+
+def alone_or_before_a_word(command: Callable[..., None]) -> Callable[..., None]:
+    """A group's own command: it runs when no sub-command was typed; options before a sub-command are refused."""
+
+    @functools.wraps(command)
+    def chosen(*args: Any, **asked: Any) -> None:
+        context = click.get_current_context()
+        word = context.invoked_subcommand
+        if word is None:
+            command(*args, **asked)
+            return
+        typed = click.core.ParameterSource.COMMANDLINE
+        if any(context.get_parameter_source(name) is typed for name in context.params):
+            raise UsageError(f"dlq: type the options behind the word: sharelens dlq {word} --lake ...")
+
+    return chosen
+
+
+@click.group(
+    name="dlq",
+    invoke_without_command=True,
+    short_help="Dead letters: which arrived, are missing, came twice; bursts; the redrive plan.",
+    epilog=examples(
+        "sharelens dlq --lake ./lake --group orders-workers",
+        "sharelens dlq --log-dir /var/kafka-copy --group-configs groups.txt --status missing --fail-on",
+        "sharelens dlq --lake ./lake --bursts --gap 30s",
+        "sharelens dlq plan --lake ./lake --group orders-workers --out redrive.json",
+    ),
+)
+@alone_or_before_a_word
+@evidence_options
+@dead_letter_options
+@filter_options
+@cut_options
+@FROM
+@TO
+@click.option("--status", metavar="STATUS", multiple=True, help="Only this status (missing, duplicate...). Repeatable.")
+@click.option("--bursts", "as_bursts", is_flag=True, help="Dead letters close in time, together.")
+@click.option(
+    "--gap", "gap_ms", type=Duration(), metavar="DURATION", help="The longest pause inside a burst  [default: 1m]"
+)
+@settings_options
+@FAIL_ON
+@REQUIRE_COMPLETE
+@output_options
+def dlq(
+    source: Source,
+    wanted: Wanted,
+    cut: CutAsked,
+    from_ms: int | None,
+    to_ms: int | None,
+    status: tuple[str, ...],
+    as_bursts: bool,
+    gap_ms: int | None,
+    settings: "GroupSettings",
+    fail_on: bool,
+    require_complete: bool,
+    shown: Shown,
+) -> None:
+    """Dead letters held against what groups archived: matched, duplicate, missing, unexpected, archiving or unknown.
+
+    A dead letter is due where the state log says ARCHIVING (Kafka 4.4). Topics are those whose name begins with dlq.,
+    or that --dlq-topic and --dlq-prefix name; what lacks the headers __dlq.errors.* is no dead letter. --from and --to
+    bound the time of the dead letter, or of archiving where there is none. --fail-on: missing, duplicate or unexpected.
+    """
+    in_order("dlq", from_ms, to_ms)
+    from measures.dead_letter_schemas import STATUSES
+    from sharelens.questions import dlq as questions
+    from sharelens.questions import opening
+    from sharelens.questions.evidence import Span
+
+    for unknown in sorted(set(status) - set(STATUSES)):
+        raise UsageError(f"dlq: --status: {unknown!r} is no status; there are {', '.join(STATUSES)}")
+    if gap_ms is not None and not as_bursts:
+        raise UsageError("dlq: --gap goes with --bursts")
+    if as_bursts and (status or fail_on):
+        raise UsageError("dlq: --bursts counts dead letters, whatever their status; leave --status and --fail-on")
+    topics, span = _topics(source), Span(from_ms=from_ms, to_ms=to_ms)
+    with opening.open_evidence(source) as evidence:
+        if as_bursts:
+            gap = DEFAULT_GAP_MS if gap_ms is None else gap_ms
+            answered = questions.bursts(evidence, wanted, cut, span, gap_ms=gap, topics=topics)
+        else:
+            answered = questions.dlq(evidence, wanted, cut, span, settings, topics=topics, statuses=status or STATUSES)
+    answer(answered, shown, require_complete)
+    if fail_on and (found := questions.findings(answered)):
+        say(f"sharelens: {found} rows missing, duplicate or unexpected (--fail-on)")
+        raise click.exceptions.Exit(FINDINGS)
+
+
+@dlq.command(
+    short_help="Writes the redrive plan: what may be sent again, and from where.",
+    epilog=examples(
+        "sharelens dlq plan --lake ./lake --group orders-workers --out redrive.json",
+        "sharelens dlq plan --log-dir /var/kafka-copy --group-configs groups.txt --out redrive.csv",
+        "sha256sum --check redrive.csv.sha256",
+    ),
+)
+@evidence_options
+@dead_letter_options
+@filter_options
+@cut_options
+@FROM
+@TO
+@settings_options
+@click.option("--out", metavar="FILE", required=True, help="The plan: FILE.json or FILE.csv; its hash beside it.")
+@click.option("--force", is_flag=True, help="Replace the files when they are there.")
+def plan(
+    source: Source,
+    wanted: Wanted,
+    cut: CutAsked,
+    from_ms: int | None,
+    to_ms: int | None,
+    settings: "GroupSettings",
+    out: str,
+    force: bool,
+) -> None:
+    """The redrive plan: one row a dead letter or run of records without one, with an advice and its reason.
+
+    Advice is redrive, check or do_not. sharelens never produces: the plan is for whoever does. The same evidence gives
+    the same bytes; FILE.sha256 holds their hash as sha256sum takes it. One line of JSON goes to stdout.
+    """
+    in_order("dlq plan", from_ms, to_ms)
+    path = Path(out)
+    if path.suffix not in SUFFIXES:
+        raise UsageError(f"dlq plan: --out: {out!r} ends in neither .json nor .csv; the ending tells the form")
+    from sharelens.private_files import ensure_free, write_private
+    from sharelens.questions import dlq as questions
+    from sharelens.questions import opening, redrive
+    from sharelens.questions.evidence import Span
+
+    beside = path.with_name(f"{path.name}.sha256")
+    ensure_free(path, beside, force=force)
+    span = Span(from_ms=from_ms, to_ms=to_ms)
+    with opening.open_evidence(source) as evidence:
+        found = questions.reconciled(evidence, wanted, cut, settings, _topics(source), span)
+        made = redrive.redrive_plan(evidence, found)
+    content = made.as_json() if path.suffix == ".json" else made.as_csv()
+    line = redrive.sha256_line(content, path.name)
+    write_private(path, content)
+    write_private(beside, line)
+    for warning in found.warnings:
+        say(f"warning: {warning}")
+    told = {"plan": str(path), "rows": made.rows.num_rows, **made.counts(), "sha256": line.split()[0].decode()}
+    tell(json_text(told))
+
+
+COMMANDS = (dlq,)

@@ -1,0 +1,43 @@
+"""Files that a command writes for its owner alone: whole or not at all."""
+
+import os
+import tempfile
+from pathlib import Path
+
+from state_model.errors import SharelensError
+
+
+def ensure_free(*paths: Path, force: bool) -> None:
+    """Refuses, before there is anything to write, files that can't be written or are there already.
+
+    Raises:
+        SharelensError: a file is there and `force` is not given, or its folder is not.
+    """
+    for path in paths:
+        if not path.parent.is_dir():
+            raise SharelensError(f"can't write {path}: there is no folder {path.parent}")
+        if path.is_dir():
+            raise SharelensError(f"can't write {path}: it is a folder")
+        if path.exists() and not force:
+            raise SharelensError(f"{path} is there already; give another name, or --force to replace it")
+
+
+def write_private(path: Path, content: bytes) -> None:
+    """Writes a file of mode 0600 in one step: a reader sees the old one or the new one, never a part.
+
+    Raises:
+        SharelensError: it can't be written.
+    """
+    temporary: Path | None = None
+    try:
+        handle, name = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
+        temporary = Path(name)
+        with os.fdopen(handle, "wb") as file:
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+        temporary.replace(path)
+    except OSError as error:
+        if temporary is not None:
+            temporary.unlink(missing_ok=True)
+        raise SharelensError(f"can't write {path}: {error.strerror or error}") from error

@@ -1,0 +1,345 @@
+"""Dead letters and what groups archived, side by side: what arrived, what is missing, what came twice, and bursts."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from kafka_log.dead_letters import DeadLetterTopics
+from measures import dead_letters as measure
+from measures import poison as poison_measure
+from measures.dead_letter_schemas import FINDINGS, NO_TOPIC_KNOWN, STATUSES, UNKNOWN
+from measures.headers import NoRecords, begins_of
+from measures.settings import GroupSettings
+from sharelens.asked import CutAsked
+from sharelens.filters import Wanted
+from sharelens.output import Answer, Column, Row, known, name_cell, name_column, number_column, time_column
+from sharelens.questions import headers
+from sharelens.questions.completeness import evidence_line, incomplete_rows
+from sharelens.questions.evidence import Evidence, Keys, Span, kept
+from sharelens.questions.letter_evidence import Letters
+from sharelens.questions.measured import Histories, histories
+from sharelens.questions.naming import listed
+from sharelens.questions.shape import constant
+from sharelens.questions.state import completeness_cell, topic_cell
+
+NOT_FOUND = (
+    "no topic was looked into for dead letters: copy the topics' folders too, or name them with --dlq-topic or "
+    "--dlq-prefix (for a lake, when `sharelens run` makes it)"
+)
+BURST = pa.schema(
+    [
+        pa.field("cluster_id", pa.string()),
+        pa.field("group_id", pa.string()),
+        pa.field("topic", pa.string()),
+        pa.field("cause", pa.string()),
+        pa.field("first_ms", pa.int64()),
+        pa.field("last_ms", pa.int64()),
+        pa.field("dead_letters", pa.int64()),
+        pa.field("records", pa.int64()),
+        pa.field("partitions", pa.int64()),
+        pa.field("rate_per_second", pa.float64()),
+        pa.field("completeness", pa.string()),
+        pa.field("completeness_reason", pa.string()),
+    ]
+)
+BURST_PLACE = ("group_id", "topic", "cause")
+EVER = Span()
+ROW_TIME = ("dead_lettered_ms", "archived_ms", "archiving_ms")
+"""The time of a row: the first of these that it has."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reconciled:
+    """DLQ_RECONCILIATION rows at a cut, with what they were made of."""
+
+    rows: pa.Table
+    read: Histories
+    headers: NoRecords
+    letters: pa.Table
+    warnings: tuple[str, ...]
+
+
+def reconciled(
+    evidence: Evidence,
+    wanted: Wanted,
+    asked: CutAsked,
+    settings: GroupSettings,
+    topics: DeadLetterTopics | None = None,
+    span: Span = EVER,
+) -> Reconciled:
+    """What groups archived up to the cut against the dead letters by then (a broker's clock).
+
+    `topics`: only dead letters that lie there; None: all that were looked into. `span` bounds the time of a row
+    (ROW_TIME).
+
+    Raises:
+        UsageError: nothing bears the names that were typed.
+        SharelensError: the cut lies before the evidence, or the dead letters are larger than --max-bytes.
+    """
+    read = histories(evidence, wanted, asked)
+    topic_headers = headers.no_records(evidence, begins_of(read.history))
+    given_up = poison_measure.poison(
+        read.history, read.deliveries, topic_headers.ranges(), topic_headers.held(), settings
+    )
+    names = known_names(evidence, read.history)
+    letters, partitions = _letters(evidence, Letters(groups=read.keys.groups), asked.as_of_ms, topics)
+    mine = _of_keys(letters, read.keys, names)
+    rows = measure.reconcile(
+        given_up,
+        mine,
+        read.history.select(measure.HISTORY_READ),
+        names,
+        measure.LetterTopics.of(letters, partitions),
+        settings,
+        begins_ms=max((part.first_ms for part in evidence.cover() if part.first_ms is not None), default=None),
+    )
+    warnings = (*read.warnings, *_warnings(mine, partitions))
+    rows = _in_span(rows, span)
+    return Reconciled(rows=rows, read=read, headers=topic_headers, letters=mine, warnings=warnings)
+
+
+def known_names(evidence: Evidence, history: pa.Table) -> dict[str, str]:
+    """Names of the topics that a history speaks of, by id, as far as known."""
+    ids = history.column("topic_id").unique().to_pylist()
+    names = evidence.names(ids)
+    return {topic_id: names[topic_id] for topic_id in ids if topic_id in names}
+
+
+def _letters(
+    evidence: Evidence, wanted: Letters, as_of_ms: int | None, topics: DeadLetterTopics | None
+) -> tuple[pa.Table, pa.Table]:
+    """DLQ_RECORD rows up to a moment, and DLQ_PARTITION rows; both of these topics alone."""
+    letters, partitions = evidence.dead_letters(wanted), evidence.dead_letter_partitions()
+    if as_of_ms is not None:
+        letters = letters.filter(pc.less_equal(letters.column("timestamp_ms"), as_of_ms))
+    if topics is None:
+        return letters, partitions
+    there = partitions.column("dlq_topic").unique().to_pylist()
+    taken = pa.array([name for name in there if topics.takes(name)], pa.string())
+    letters, partitions = (
+        rows.filter(pc.is_in(rows.column("dlq_topic"), value_set=taken)) for rows in (letters, partitions)
+    )
+    return letters, partitions
+
+
+def _of_keys(letters: pa.Table, keys: Keys, names: Mapping[str, str]) -> pa.Table:
+    """The dead letters of topics and partitions that were asked for; a topic by its name or its id."""
+    if keys.topics is not None:
+        condition = pc.scalar(False)
+        for topic_id, numbers in sorted(keys.topics.items()):
+            here = pc.field("topic").isin(sorted({topic_id, names.get(topic_id, topic_id)}))
+            if numbers is not None:
+                here &= pc.field("partition").isin(pa.array(sorted(numbers), pa.int32()))
+            condition |= here
+        letters = letters.filter(condition)
+    return kept(letters, Keys(partitions=keys.partitions).expression())
+
+
+def _warnings(letters: pa.Table, partitions: pa.Table) -> list[str]:
+    """What has to be said of the topics that were looked into."""
+    warnings = [] if partitions.num_rows else [NOT_FOUND]
+    totals: dict[str, tuple[int, int]] = {}
+    for row in partitions.to_pylist():
+        offsets, found = totals.get(row["dlq_topic"], (0, 0))
+        held = max(0, row["end_offset"] - row["log_start_offset"])
+        totals[row["dlq_topic"]] = (offsets + held, found + row["letters"])
+    strange = [topic for topic, (offsets, found) in totals.items() if offsets and not found]
+    if strange:
+        warnings.append(f"no dead letter (no header __dlq.errors.*) in {listed(strange)}: left out")
+    broken = letters.num_rows - letters.column("header_problem").null_count
+    if broken:
+        places = letters.filter(pc.is_valid(letters.column("header_problem"))).slice(0, 3).to_pylist()
+        told = ", ".join(
+            f"{name_cell(row['dlq_topic'])}-{row['dlq_partition']} @ {row['dlq_offset']} ({row['header_problem']})"
+            for row in places
+        )
+        more = f" and {broken - len(places)} more" if broken > len(places) else ""
+        warnings.append(f"headers that can't be read in {broken} dead letters: {told}{more}")
+    return warnings
+
+
+def dlq(
+    evidence: Evidence,
+    wanted: Wanted,
+    asked: CutAsked,
+    span: Span,
+    settings: GroupSettings,
+    *,
+    topics: DeadLetterTopics | None = None,
+    statuses: Sequence[str] = STATUSES,
+) -> Answer:
+    """The answer to `sharelens dlq`; `span` bounds the time of a row (ROW_TIME)."""
+    found = reconciled(evidence, wanted, asked, settings, topics, span)
+    rows = found.rows
+    told = _told(rows)
+    warnings = [*found.warnings, *_without_topic(rows)]
+    rows = rows.filter(pc.is_in(rows.column("status"), value_set=pa.array(list(statuses), pa.string())))
+    closing = evidence_line(evidence.cover(), incomplete_rows(rows.column("completeness")))
+    return Answer(
+        table=with_cluster(evidence, rows),
+        columns=TEXT_COLUMNS,
+        summary=f"{told}\n{closing}",
+        warnings=tuple(warnings),
+        none="no dead letter, and none was due",
+    )
+
+
+def findings(answered: Answer) -> int:
+    """Rows that are missing, duplicate or unexpected."""
+    status = answered.table.column("status")
+    return int(pc.sum(pc.is_in(status, value_set=pa.array(FINDINGS))).as_py() or 0)
+
+
+def with_cluster(evidence: Evidence, rows: pa.Table) -> pa.Table:
+    """The rows with cluster_id in front."""
+    cluster = constant(evidence.cluster_id, rows.num_rows, pa.string())
+    return rows.add_column(0, pa.field("cluster_id", pa.string()), cluster)
+
+
+def _in_span(rows: pa.Table, span: Span) -> pa.Table:
+    times = pc.coalesce(*(rows.column(name) for name in ROW_TIME))
+    return kept(rows.append_column("log_time_ms", times), span.expression()).drop_columns(["log_time_ms"])
+
+
+def _sizes(rows: pa.Table) -> pa.ChunkedArray:
+    return pc.add(pc.subtract(rows.column("last_offset"), rows.column("offset")), 1)
+
+
+def _told(rows: pa.Table) -> str:
+    """Record offsets by status."""
+    counts = {
+        status: pc.sum(_sizes(rows.filter(pc.equal(rows.column("status"), status)))).as_py() or 0 for status in STATUSES
+    }
+    return "record offsets: " + ", ".join(f"{status} {count}" for status, count in counts.items())
+
+
+def _without_topic(rows: pa.Table) -> list[str]:
+    """What to do about groups whose dead letters may be anywhere."""
+    mine = rows.filter((pc.field("status") == UNKNOWN) & (pc.field("reason") == NO_TOPIC_KNOWN))
+    if mine.num_rows == 0:
+        return []
+    groups = listed(mine.column("group_id").unique().to_pylist())
+    warning = (
+        f"no topic for dead letters is known of {groups}, so nobody can say whether theirs are missing: give "
+        "--group-configs FILE (kafka-configs --describe --entity-type groups), or --dlq-topic NAME"
+    )
+    return [warning]
+
+
+def bursts(
+    evidence: Evidence,
+    wanted: Wanted,
+    asked: CutAsked,
+    span: Span,
+    *,
+    gap_ms: int,
+    topics: DeadLetterTopics | None = None,
+) -> Answer:
+    """Runs of dead letters of one group, topic and cause in which no pause is longer than `gap_ms`.
+
+    The largest come first. Times are the dead letters' (a broker's clock).
+    """
+    read = histories(evidence, wanted, asked)
+    names = known_names(evidence, read.history)
+    letters, partitions = _letters(evidence, Letters(groups=read.keys.groups), asked.as_of_ms, topics)
+    letters = _of_keys(letters, read.keys, names)
+    warnings = (*read.warnings, *_warnings(letters, partitions))
+    within = Span(from_ms=span.from_ms, to_ms=span.to_ms).expression()
+    timed = kept(letters.append_column("log_time_ms", letters.column("timestamp_ms")), within)
+    rows = _bursts(timed, gap_ms)
+    table = with_cluster(evidence, rows).cast(BURST)
+    closing = evidence_line(evidence.cover(), incomplete_rows(table.column("completeness")))
+    return Answer(
+        table=table,
+        columns=BURST_COLUMNS,
+        summary=f"dead letters: {timed.num_rows} in {table.num_rows} bursts\n{closing}",
+        warnings=warnings,
+        none="no dead letter",
+    )
+
+
+def _bursts(letters: pa.Table, gap_ms: int) -> pa.Table:
+    order = [(name, "ascending") for name in (*BURST_PLACE, "timestamp_ms")]
+    rows = letters.sort_by(order).combine_chunks()
+    stamps = rows.column("timestamp_ms").to_numpy()
+    turns = np.diff(stamps) > gap_ms
+    for name in BURST_PLACE:
+        codes = pc.fill_null(rows.column(name), "").dictionary_encode().combine_chunks().indices.to_numpy()
+        turns |= np.diff(codes) != 0
+    number = np.concatenate([[0], np.cumsum(turns)])[: rows.num_rows]
+    rows = rows.append_column("burst", pa.array(number, pa.int64()))
+    place = pc.binary_join_element_wise(
+        rows.column("partition").cast(pa.string()), rows.column("offset").cast(pa.string()), "@"
+    )
+    rows = rows.append_column("place", place)
+    found = rows.group_by(["burst", *BURST_PLACE], use_threads=False).aggregate(
+        [
+            ("timestamp_ms", "min"),
+            ("timestamp_ms", "max"),
+            ("timestamp_ms", "count"),
+            ("place", "count_distinct"),
+            ("partition", "count_distinct"),
+            ("uncommitted", "any"),
+        ]
+    )
+    lasted = pc.subtract(found.column("timestamp_ms_max"), found.column("timestamp_ms_min")).cast(pa.float64())
+    seconds = pc.if_else(pc.greater(lasted, 0.0), pc.divide(lasted, 1000.0), pa.scalar(None, pa.float64()))
+    uncommitted = found.column("uncommitted_any")
+    columns = {name: found.column(name) for name in BURST_PLACE} | {
+        "first_ms": found.column("timestamp_ms_min"),
+        "last_ms": found.column("timestamp_ms_max"),
+        "dead_letters": found.column("timestamp_ms_count"),
+        "records": found.column("place_count_distinct"),
+        "partitions": found.column("partition_count_distinct"),
+        "rate_per_second": pc.divide(found.column("timestamp_ms_count").cast(pa.float64()), seconds),
+        "completeness": pc.if_else(uncommitted, "uncommitted", "complete"),
+        "completeness_reason": pc.if_else(uncommitted, "uncommitted", pa.scalar(None, pa.string())),
+    }
+    ranking = [("dead_letters", "descending"), ("first_ms", "ascending")]
+    return pa.table(columns).sort_by([*ranking, *((name, "ascending") for name in BURST_PLACE)])
+
+
+def _letter_cell(row: Row) -> str:
+    if row["dlq_offset"] is None:
+        return name_cell(row["dlq_topic"]) if row["dlq_topic"] is not None else known(None)
+    return f"{name_cell(row['dlq_topic'])}-{row['dlq_partition']} @ {row['dlq_offset']}"
+
+
+def _offset_cell(row: Row) -> str:
+    first, last = row["offset"], row["last_offset"]
+    return f"{first}" if first == last else f"{first}-{last}"
+
+
+def _rate_cell(row: Row) -> str:
+    rate = row["rate_per_second"]
+    return f"{rate:.1f}" if isinstance(rate, float) else known(None)
+
+
+TEXT_COLUMNS = (
+    name_column("STATUS", "status"),
+    name_column("GROUP", "group_id"),
+    Column(heading="TOPIC", cell=topic_cell),
+    number_column("PARTITION", "partition"),
+    Column(heading="RECORD-OFFSET", cell=_offset_cell, right=True),
+    name_column("CAUSE", "cause"),
+    number_column("DELIVERY-COUNT", "delivery_count"),
+    time_column("ARCHIVED", "archived_ms"),
+    time_column("DEAD-LETTERED", "dead_lettered_ms"),
+    Column(heading="DEAD-LETTER", cell=_letter_cell),
+    name_column("REASON", "reason"),
+    Column(heading="COMPLETENESS", cell=completeness_cell),
+)
+BURST_COLUMNS = (
+    name_column("GROUP", "group_id"),
+    name_column("TOPIC", "topic"),
+    name_column("CAUSE", "cause"),
+    time_column("FIRST", "first_ms"),
+    time_column("LAST", "last_ms"),
+    number_column("DEAD-LETTERS", "dead_letters"),
+    number_column("RECORDS", "records"),
+    number_column("PARTITIONS", "partitions"),
+    Column(heading="PER-SECOND", cell=_rate_cell, right=True),
+)
