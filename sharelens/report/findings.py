@@ -14,21 +14,31 @@ from sharelens.report.sheets import Anchors
 from sharelens.report.wording import UNKNOWN, clock, counted, lasted, name, number, place
 
 AFTER_ACKNOWLEDGED = "delivered_after_acknowledged"
-SHOWN = 6
+MOST_OF_A_KIND = 4
 Row = Mapping[str, Any]
 
 
 def findings(gathered: Gathered, anchors: Anchors) -> Sequence[Finding]:
-    """All findings; one that says so when nothing is wrong."""
+    """The findings, of each kind the worst and how many more; one that says so when nothing is wrong."""
     found = [
-        *_standing_still(gathered, anchors),
-        *_given_up(gathered.poison, gathered.last_ms),
-        *_again(gathered.redelivered),
+        *_worst(_standing_still(gathered, anchors), "share partitions stand still"),
+        *_worst(_given_up(gathered.poison, gathered.last_ms), "groups gave up records"),
+        *_worst(_again(gathered.redelivered), "groups were given acknowledged records again"),
         *_evidence(gathered),
     ]
     if not any(finding.weight in (Weight.WRONG, Weight.WATCH) for finding in found):
         found.insert(0, Finding(weight=Weight.GOOD, text="Nothing stands still, and no record was given up."))
     return found
+
+
+def _worst(found: Iterable[Finding], what: str) -> Sequence[Finding]:
+    """The first few; the others are counted in a sentence of their own."""
+    every = list(found)
+    left = len(every) - MOST_OF_A_KIND
+    if left < 2:
+        return every
+    more = Finding(weight=every[0].weight, text=f"{left:,} more {what}.", href=every[-1].href)
+    return [*every[:MOST_OF_A_KIND], more]
 
 
 def _standing_still(gathered: Gathered, anchors: Anchors) -> Iterable[Finding]:

@@ -104,7 +104,6 @@ class Page:
     facts: Sequence[tuple[str, str]]
     written: str
     findings: Sequence[Finding]
-    more_findings: int
     tiles: Sequence[Tile]
     sections: Sequence[Section]
     version: str

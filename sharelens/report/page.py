@@ -12,7 +12,7 @@ from sharelens import __version__
 from sharelens.asked import Source
 from sharelens.output import Answer
 from sharelens.report import colours, figures, sheets
-from sharelens.report.findings import SHOWN, findings, tiles
+from sharelens.report.findings import findings, tiles
 from sharelens.report.gather import Gathered, Key, key_of, trace_of
 from sharelens.report.model import Cell, Figure, Head, Page, Section, Sheet
 from sharelens.report.sheets import Anchors
@@ -33,14 +33,12 @@ def build(gathered: Gathered, source: Source, written_ms: int) -> Page:
     line = _Commands(source, gathered)
     traces = _traces(gathered, line)
     anchors = {where: f"#{sheet.name}" for where, sheet in traces}
-    found = findings(gathered, anchors)
     return Page(
         title=_title(gathered),
         scope=_scope(gathered),
         facts=_facts(gathered),
         written=f"Written {moment(written_ms)} UTC, {lasted(max(0, written_ms - gathered.last_ms))} after the cut.",
-        findings=found[:SHOWN],
-        more_findings=max(0, len(found) - SHOWN),
+        findings=findings(gathered, anchors),
         tiles=tiles(gathered),
         sections=_sections(gathered, line, anchors, [sheet for _, sheet in traces]),
         version=__version__,
