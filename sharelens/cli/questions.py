@@ -122,18 +122,29 @@ def records(
 @click.option(
     "--offset", type=click.IntRange(min=0, max=2**63 - 1), required=True, metavar="O", help="The record's offset."
 )
+@click.option("--members", is_flag=True, help="The members that the partition was assigned to at each event (inferred).")
 @REQUIRE_COMPLETE
 @output_options
 def trace(
-    source: Source, group: str, topic: str, partition: int, offset: int, require_complete: bool, shown: Shown
+    source: Source,
+    group: str,
+    topic: str,
+    partition: int,
+    offset: int,
+    members: bool,
+    require_complete: bool,
+    shown: Shown,
 ) -> None:
-    """The life of one record: each delivery state, what ended it, when the start offset passed."""
+    """The life of one record: each delivery state, what ended it, its dead letter, when the start offset passed.
+
+    A last line tells the outcome, or why there is none: the topic's batch headers say what the offset holds.
+    """
     from sharelens.filters import parse_wanted
     from sharelens.questions import opening, trace
 
     wanted = parse_wanted([group], [topic], [partition])
     with opening.open_evidence(source) as evidence:
-        answered = trace.trace(evidence, wanted, offset)
+        answered = trace.trace(evidence, wanted, offset, members=members)
     answer(answered, shown, require_complete)
 
 

@@ -1,6 +1,7 @@
 """What changed between two moments: scalars before and after, and the record offsets whose delivery state differs."""
 
 import itertools
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
@@ -8,11 +9,13 @@ import pyarrow as pa
 
 from sharelens.filters import Wanted
 from sharelens.output import Answer, Column, Row, known, name_column, number_column
+from sharelens.questions import vocabulary
 from sharelens.questions.completeness import check_cut, evidence_line, incomplete_rows
 from sharelens.questions.evidence import Cut, Evidence
 from sharelens.questions.naming import ensure_known, resolve
 from sharelens.questions.shape import range_text
 from sharelens.questions.state import completeness_cell, state_table, topic_cell
+from sharelens.questions.vocabulary import NEVER_KNOWN
 from state_model.errors import UsageError
 
 SCALARS = (
@@ -23,6 +26,7 @@ SCALARS = (
     ("start_offset", pa.int64()),
     ("delivery_complete_count", pa.int32()),
     ("log_offset", pa.int64()),
+    ("life_log_offset", pa.int64()),
 )
 SIDE = pa.struct(
     [
@@ -37,6 +41,7 @@ CHANGED_RANGE = pa.struct(
         pa.field("last_offset", pa.int64()),
         pa.field("before", SIDE),
         pa.field("after", SIDE),
+        pa.field("meaning", pa.string()),
     ]
 )
 SCHEMA = pa.schema(
@@ -55,6 +60,7 @@ SCHEMA = pa.schema(
     ]
 )
 RANGES_SHOWN = 4
+NO_STATE = "no delivery state any more"
 Batch = Mapping[str, Any]
 
 
@@ -64,7 +70,7 @@ def diff(evidence: Evidence, wanted: Wanted, from_ms: int, to_ms: int, *, verbos
         raise UsageError("diff: --to lies before --from; exchange them")
     keys = resolve(evidence, wanted)
     cuts = (Cut(as_of_ms=from_ms), Cut(as_of_ms=to_ms))
-    tables, misplaced = zip(*(state_table(evidence, keys, cut) for cut in cuts), strict=True)
+    tables, misplaced = zip(*(state_table(evidence, keys, cut, ("life_log_offset",)) for cut in cuts), strict=True)
     before, after = map(_by_key, tables)
     warnings = [warning for cut in cuts for warning in check_cut(evidence, cut)]
     warnings += itertools.chain.from_iterable(misplaced)
@@ -72,10 +78,11 @@ def diff(evidence: Evidence, wanted: Wanted, from_ms: int, to_ms: int, *, verbos
         ensure_known(evidence, wanted, keys)
     rows = [row for key in sorted(before.keys() | after.keys()) if (row := compared(before.get(key), after.get(key)))]
     table = pa.Table.from_pylist(rows, schema=SCHEMA)
+    incomplete = incomplete_rows(table.column("completeness"))
     return Answer(
         table=table,
         columns=_text_columns(None if verbose else RANGES_SHOWN),
-        summary=evidence_line(evidence.cover(), incomplete_rows(table.column("completeness"))),
+        summary="\n".join((_told(rows), NEVER_KNOWN, evidence_line(evidence.cover(), incomplete))),
         warnings=tuple(dict.fromkeys(warnings)),
         none="no difference",
     )
@@ -90,7 +97,8 @@ def compared(before: dict[str, Any] | None, after: dict[str, Any] | None) -> dic
     some = after or before
     if some is None:
         return None
-    ranges = list(changed_ranges(_batches(before), _batches(after)))
+    changed = changed_ranges(_batches(before), _batches(after))
+    ranges = [found | {"meaning": meaning(found, before, after)} for found in changed]
     scalars = {}
     for name, _ in SCALARS:
         scalars[f"{name}_before"] = before and before[name]
@@ -102,6 +110,29 @@ def compared(before: dict[str, Any] | None, after: dict[str, Any] | None) -> dic
         | scalars
         | {"change": _change(before, after), "changed_ranges": ranges}
     )
+
+
+def meaning(found: Batch, before: Mapping[str, Any] | None, after: Mapping[str, Any] | None) -> str:
+    """What a changed range means, in the fixed vocabulary; `before`, `after`: the share partition's states."""
+    if after is None:
+        return vocabulary.LIFE_ENDED
+    parts = []
+    if before is not None and before["life_log_offset"] != after["life_log_offset"]:
+        parts.append(vocabulary.RESET)
+    if found["after"] is not None:
+        parts.append(vocabulary.in_state(found["after"]["delivery_state"], found["after"]["delivery_count"]))
+    elif found["last_offset"] < after["start_offset"]:
+        parts.append(vocabulary.PASSED)
+    return ", ".join(parts) or NO_STATE
+
+
+def _told(rows: Sequence[Mapping[str, Any]]) -> str:
+    """Record offsets by what became of them."""
+    sizes: Counter[str] = Counter()
+    for row in rows:
+        for found in row["changed_ranges"]:
+            sizes[found["meaning"]] += found["last_offset"] - found["first_offset"] + 1
+    return "record offsets: " + ("; ".join(f"{words} {count}" for words, count in sorted(sizes.items())) or "none")
 
 
 def _place(row: Mapping[str, Any]) -> tuple[int, int]:

@@ -23,10 +23,10 @@ from sharelens.questions.completeness import (
     times,
 )
 from sharelens.questions.evidence import KEY, KEY_ORDER, Cut, Evidence
+from sharelens.questions.misplaced import WHERE, misplaced_places
 from sharelens.questions.naming import ensure_known, resolve
 from sharelens.questions.shape import constant
 from sharelens.questions.state import completeness_cell, topic_cell
-from sharelens.questions.trace import WHERE, misplaced_places
 from sharelens.times import time_text
 from state_model.errors import UsageError
 

@@ -11,9 +11,9 @@ from sharelens.filters import Wanted
 from sharelens.output import Answer, Column
 from sharelens.questions.completeness import check_cut, cut_of, evidence_line, incomplete_rows, misplaced_warnings
 from sharelens.questions.evidence import Cut, Evidence, Keys, kept
+from sharelens.questions.misplaced import WHERE, misplaced_places
 from sharelens.questions.naming import ensure_known, resolve
 from sharelens.questions.shape import constant, topic_column
-from sharelens.questions.trace import WHERE, misplaced_places
 
 MARKS = ["completeness", "completeness_reason"]
 

@@ -33,19 +33,19 @@ FIELDS = (
 )
 
 
-def state_table(evidence: Evidence, keys: Keys, cut: Cut) -> tuple[pa.Table, list[str]]:
+def state_table(evidence: Evidence, keys: Keys, cut: Cut, more: tuple[str, ...] = ()) -> tuple[pa.Table, list[str]]:
     """The answer's rows (FIELDS), sorted by group_id, topic_id, partition, and warnings about misplaced ones.
 
-    Deleted share partitions are absent, misplaced rows left out.
+    Deleted share partitions are absent, misplaced rows left out. `more`: columns of the state behind FIELDS.
     """
     placed = evidence.states(keys, cut).sort_by(KEY_ORDER)
     found = placed.filter(pc.invert(placed.column("misplaced")))
-    columns = {name: found.column(name) for name in FIELDS if name in found.column_names}
+    columns = {name: found.column(name) for name in (*FIELDS, *more) if name in found.column_names}
     columns["cluster_id"] = constant(evidence.cluster_id, found.num_rows, pa.string())
     names = evidence.names(found.column("topic_id").unique().to_pylist())
     columns["topic"] = topic_column(found.column("topic_id"), names)
     columns["state_batches"] = named_batches(found.column("state_batches"))
-    table = pa.table({name: columns[name] for name in FIELDS})
+    table = pa.table({name: columns[name] for name in (*FIELDS, *more)})
     return table, misplaced_warnings(placed.filter(placed.column("misplaced")), names)
 
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from sharelens.questions import records, state, trace
+from sharelens.questions import records, state, trace, trace_events
 
 PAGE = (Path(__file__).parents[2] / "docs" / "reference" / "answers.md").read_text(encoding="utf-8")
 
@@ -21,4 +21,5 @@ def test_the_page_lists_the_fields_in_order(title: str, fields: tuple[str, ...])
 
 def test_the_page_names_every_event_of_a_trace() -> None:
     named = set(re.findall(r"`(\w+)`", section("trace")))
-    assert {*trace.MEANING, "delivery_state"} <= named
+    events = {*trace_events.MEANING, trace_events.DELIVERY_STATE, trace_events.ATTEMPTS}
+    assert events | set(trace.SCHEMA.names[trace.SCHEMA.get_field_index("meaning") :]) <= named

@@ -12,6 +12,7 @@ from sharelens.asked import Source
 from sharelens.filters import parse_wanted
 from sharelens.questions.diff import changed_ranges, diff
 from sharelens.questions.log_evidence import open_log_evidence
+from sharelens.questions.vocabulary import ACKNOWLEDGED, PASSED
 from state_model.errors import UsageError
 from tests.state_logs import START_MS, snapshot, tombstone, update, write_log_directory
 
@@ -94,8 +95,8 @@ def test_only_share_partitions_that_changed_are_told(logs: str) -> None:
     available = {"delivery_state": 0, "delivery_state_name": "AVAILABLE", "delivery_count": 1}
     acknowledged = {"delivery_state": 2, "delivery_state_name": "ACKNOWLEDGED", "delivery_count": 2}
     assert grown["changed_ranges"] == [
-        {"first_offset": 0, "last_offset": 1, "before": available, "after": None},
-        {"first_offset": 2, "last_offset": 3, "before": available, "after": acknowledged},
+        {"first_offset": 0, "last_offset": 1, "before": available, "after": None, "meaning": PASSED},
+        {"first_offset": 2, "last_offset": 3, "before": available, "after": acknowledged, "meaning": ACKNOWLEDGED},
     ]
 
 
@@ -106,3 +107,33 @@ def test_the_same_moment_twice_has_no_difference(logs: str) -> None:
 def test_moments_in_the_wrong_order_are_refused(logs: str) -> None:
     with pytest.raises(UsageError, match="--to lies before --from"):
         differences(logs, START_MS + 2000, START_MS)
+
+
+def test_changed_ranges_are_told_in_the_fixed_vocabulary(tmp_path: Path) -> None:
+    story = [
+        snapshot(start=0, at_ms=START_MS),
+        update(start=0, batches=[(0, 4, 0, 1), (5, 9, 2, 1)], at_ms=START_MS),
+        snapshot("reset", start=0, at_ms=START_MS),
+        update("reset", start=0, batches=[(0, 4, 2, 1)], at_ms=START_MS),
+        snapshot("gone", start=0, batches=[(0, 4, 2, 1)], at_ms=START_MS),
+        update(start=3, batches=[(3, 3, 4, 2), (4, 4, 0, 2)], at_ms=START_MS + 10),
+        snapshot("reset", start=0, state_epoch=2, epoch=1, batches=[(2, 2, 0, 1)], at_ms=START_MS + 10),
+        tombstone("gone", at_ms=START_MS + 10),
+    ]
+    logs = write_log_directory(tmp_path / "logs", story)
+    with open_log_evidence(Source(log_dirs=(str(logs),))) as evidence:
+        answer = diff(evidence, parse_wanted([], [], []), START_MS, START_MS + 10)
+    told = {
+        row["group_id"]: [(one["first_offset"], one["last_offset"], one["meaning"]) for one in row["changed_ranges"]]
+        for row in answer.table.to_pylist()
+    }
+    again = "available again (release, lock timeout or member left: not logged)"
+    assert told == {
+        "g": [(0, 2, "passed by the start offset"), (3, 3, "archived"), (4, 4, again)],
+        "gone": [(0, 4, "life ended")],
+        "reset": [(0, 1, "offset reset"), (2, 2, f"offset reset, {again}"), (3, 4, "offset reset")],
+    }
+    counts = (
+        "archived 1; available again (release, lock timeout or member left: not logged) 1; life ended 5; offset reset 4"
+    )
+    assert (answer.summary or "").startswith(f"record offsets: {counts}; offset reset, {again} 1; passed")

@@ -1,0 +1,25 @@
+"""What a user topic holds at one offset, as far as the evidence has its batch headers."""
+
+from measures.headers import ABSENT
+from measures.whereabouts import what_is_at
+from sharelens.questions.evidence import Evidence
+
+PRUNED, BEYOND_END = "pruned", "beyond_end"
+
+
+def what_offset_holds(evidence: Evidence, topic_id: str, partition: int, offset: int) -> str | None:
+    """A word of measures.whereabouts, PRUNED or BEYOND_END; None when the evidence has nothing of the partition.
+
+    PRUNED: below the log start offset, and no batch holds it any more.
+    """
+    place = (topic_id, partition)
+    extents = evidence.topic_extents([place]).to_pylist()
+    if not extents:
+        return None
+    found = what_is_at(offset, evidence.topic_batches({place: offset}))
+    start, end = extents[0]["log_start_offset"], extents[0]["end_offset"]
+    if found in (None, ABSENT) and start is not None and offset < start:
+        return PRUNED
+    if found is None and end is not None and offset >= end:
+        return BEYOND_END
+    return ABSENT if found is None and end is not None else found

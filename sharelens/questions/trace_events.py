@@ -1,0 +1,219 @@
+"""What happened to one record, as events in log order: lives, the start offset around it, its delivery states."""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from sharelens.questions import vocabulary
+from sharelens.questions.misplaced import WHERE, place_of
+from state_model.columnar.values import Loss
+from state_model.share_records import DeliveryState
+
+STATE = ("delivery_state", "delivery_state_name", "delivery_count")
+UNDETERMINED, IN_RANGE, PASSED = -1, 0, 1
+DELIVERY_STATE, ATTEMPTS, DEAD_LETTERED = "delivery_state", "attempts_not_logged", "dead_lettered"
+ORDER_AT_ONE_OFFSET = (
+    "deleted", "created", "reset", "first_seen", "start_offset_set", "below_start_offset", "start_offset_returned",
+    ATTEMPTS, DELIVERY_STATE, "start_offset_passed",
+)  # fmt: skip
+MEANING = {
+    "created": "share partition created",
+    "reset": vocabulary.RESET,
+    "first_seen": "first record held; what came before is not",
+    "deleted": vocabulary.LIFE_ENDED,
+    "start_offset_set": "start offset determined, at or below the record",
+    "below_start_offset": "start offset determined, above the record",
+    "start_offset_passed": vocabulary.PASSED,
+    "start_offset_returned": "start offset went back to or below the record",
+    DEAD_LETTERED: vocabulary.DEAD_LETTERED,
+}
+"""Events with words of their own; those of the others depend on what they hold."""
+BEGINNINGS = ("created", "reset")
+SETTLED = {
+    DeliveryState.ACKNOWLEDGED: "acknowledged",
+    DeliveryState.ARCHIVING: "archiving",
+    DeliveryState.ARCHIVED: "archived",
+}
+OUT_OF_REACH = {"start_offset_passed": "passed_without_outcome", "below_start_offset": "below_first_start"}
+Event = dict[str, Any]
+
+
+def words(event: Mapping[str, Any]) -> str:
+    """What an event means, in the fixed vocabulary."""
+    if event["event"] == DELIVERY_STATE:
+        return vocabulary.in_state(event["delivery_state"], event["delivery_count"])
+    if event["event"] == ATTEMPTS:
+        return vocabulary.attempts_not_logged(event["attempts_not_logged"])
+    return MEANING[str(event["event"])]
+
+
+def life_events(history: pa.Table, offset: int) -> Iterator[Event]:
+    """Beginnings and ends of lives, and where the start offset came to stand around the record.
+
+    `history`: SHARE_PARTITION_HISTORY rows of one share partition in log order.
+    """
+    start = pc.fill_null(history.column("start_offset"), -1).to_numpy()
+    side = np.where(start < 0, UNDETERMINED, np.where(start > offset, PASSED, IN_RANGE))
+    gone = pc.equal(history.column("record_type"), "tombstone").to_numpy(zero_copy_only=False)
+    life = history.column("life_log_offset").to_numpy()
+    for row in _turns(side, gone, life):
+        record = history.slice(row, 1).to_pylist()[0]
+        begins = row == 0 or gone[row - 1] or life[row] != life[row - 1]
+        if gone[row]:
+            yield _life_event(record, "deleted")
+            continue
+        if begins:
+            yield _life_event(record, _beginning(record, first=row == 0 or bool(gone[row - 1])))
+        was = UNDETERMINED if begins else int(side[row - 1])
+        if int(side[row]) != was and side[row] != UNDETERMINED:
+            yield _life_event(record, _movement(was, int(side[row])))
+
+
+def _turns(side: npt.NDArray[np.int64], gone: npt.NDArray[np.bool_], life: npt.NDArray[np.int64]) -> list[int]:
+    """Rows at which something about the record changes; the first row always."""
+    if len(side) == 0:
+        return []
+    changed = (np.diff(side) != 0) | (np.diff(life) != 0) | gone[1:] | gone[:-1]
+    return [0, *(np.flatnonzero(changed) + 1).tolist()]
+
+
+def _beginning(record: Mapping[str, Any], *, first: bool) -> str:
+    if not first:
+        return "reset"
+    known_beginning = record["record_type"] == "snapshot" and record["snapshot_epoch"] == 0
+    return "created" if known_beginning else "first_seen"
+
+
+def _movement(was: int, now: int) -> str:
+    if now == PASSED:
+        return "start_offset_passed" if was == IN_RANGE else "below_start_offset"
+    return "start_offset_returned" if was == PASSED else "start_offset_set"
+
+
+def _life_event(record: Mapping[str, Any], event: str) -> Event:
+    return _where(record) | {
+        "log_offset": record["log_offset"],
+        "log_time_ms": record["log_time_ms"],
+        "event": event,
+        "start_offset": record["start_offset"],
+        "life_log_offset": record["life_log_offset"],
+    }
+
+
+def _where(row: Mapping[str, Any]) -> Event:
+    return {name: row[name] for name in WHERE}
+
+
+def delivery_events(ranges: pa.Table) -> Iterator[Event]:
+    """One event for each delivery state that the record was in; ranges that only split or joined around it are one.
+
+    `ranges`: DELIVERY_HISTORY rows of one share partition that cover the record, by valid_from_log_offset.
+    """
+    current: Event | None = None
+    for row in ranges.to_pylist():
+        same_life = current is not None and current["life_log_offset"] == row["life_log_offset"]
+        if current is not None and same_life and _continues(current, row):
+            current |= _end(row)
+            continue
+        if current is not None:
+            yield current
+        current = _where(row) | _end(row) | {name: row[name] for name in (*STATE, "life_log_offset")}
+        current |= {
+            "log_offset": row["valid_from_log_offset"],
+            "log_time_ms": row["valid_from_ms"],
+            "event": DELIVERY_STATE,
+        }
+    if current is not None:
+        yield current
+
+
+def _continues(current: Mapping[str, Any], row: Mapping[str, Any]) -> bool:
+    return current["until_log_offset"] == row["valid_from_log_offset"] and all(
+        current[name] == row[name] for name in STATE
+    )
+
+
+def _end(row: Mapping[str, Any]) -> Event:
+    return {
+        "until_log_offset": row["valid_to_log_offset"],
+        "until_ms": row["valid_to_ms"],
+        "end_reason": row["end_reason"],
+    }
+
+
+def attempt_events(moves: Iterable[Event], states: Sequence[Event], losses: Sequence[Loss]) -> Iterator[Event]:
+    """Deliveries without an outcome in the log: one event before each delivery state whose count grew by more than one.
+
+    `moves`, `states`: life_events and delivery_events of one share partition in one state partition; `losses`: what the
+    evidence lacks of that one. Nothing is told of a life whose beginning is not held, nor where a record between two
+    states may be missing: the outcome may stand there.
+    """
+    began = {event["life_log_offset"]: event["log_offset"] for event in moves if event["event"] in BEGINNINGS}
+    before: Event | None = None
+    for event in states:
+        same_life = before is not None and before["life_log_offset"] == event["life_log_offset"]
+        known, since = 0, began.get(event["life_log_offset"])
+        if before is not None and same_life:
+            known, since = before["delivery_count"], before["log_offset"]
+        attempts = event["delivery_count"] - known - 1
+        before = event
+        if since is None or attempts <= 0:
+            continue
+        if not any(since < loss.first_offset <= event["log_offset"] for loss in losses):
+            names = (*WHERE, "log_offset", "log_time_ms", "life_log_offset")
+            yield {name: event[name] for name in names} | {"event": ATTEMPTS, "attempts_not_logged": attempts}
+
+
+def letter_events(letters: pa.Table, place: Mapping[str, Any]) -> Iterator[Event]:
+    """One event for each dead letter of the record (DLQ_RECORD rows); `place` has the columns of WHERE.
+
+    It has the letter's own time, and no place in the state log.
+    """
+    for letter in letters.to_pylist():
+        yield {name: place[name] for name in WHERE} | {
+            "event": DEAD_LETTERED,
+            "log_time_ms": letter["timestamp_ms"],
+            "dlq_topic": letter["dlq_topic"],
+            "dlq_partition": letter["dlq_partition"],
+            "dlq_offset": letter["dlq_offset"],
+            "dlq_cause": letter["cause"],
+        }
+
+
+def in_order(events: Iterable[Event], letters: Iterable[Event]) -> list[Event]:
+    """Events in log order; a dead letter stands behind what was logged, there or in its past, up to its own time."""
+    rows = sorted(events, key=_position)
+    for letter in sorted(letters, key=lambda row: (row["log_time_ms"], row["dlq_partition"], row["dlq_offset"])):
+        earlier = [
+            at
+            for at, row in enumerate(rows)
+            if place_of(row) == place_of(letter) and row["log_time_ms"] <= letter["log_time_ms"]
+        ]
+        rows.insert(earlier[-1] + 1 if earlier else 0, letter)
+    return rows
+
+
+def _position(event: Event) -> tuple[str, int, int, int]:
+    return event["topic_id"], event["state_partition"], event["log_offset"], ORDER_AT_ONE_OFFSET.index(event["event"])
+
+
+def outcome(rows: Sequence[Event], *, ended: bool) -> str | None:
+    """What became of the record in one life, from its events in order; None where they do not tell of a life.
+
+    One of acknowledged, archived, archiving, available_again, not_settled, passed_without_outcome, below_first_start,
+    life_ended_without_outcome.
+    """
+    states = [row for row in rows if row["event"] == DELIVERY_STATE]
+    moves = [row["event"] for row in rows if row["event"].startswith(("start_offset", "below"))]
+    last = states[-1] if states else None
+    if last is not None and last["delivery_state"] in SETTLED:
+        return SETTLED[last["delivery_state"]]
+    if moves and moves[-1] in OUT_OF_REACH:
+        return OUT_OF_REACH[moves[-1]]
+    if ended:
+        return "life_ended_without_outcome"
+    return "available_again" if last is not None and last["delivery_count"] > 0 else "not_settled"

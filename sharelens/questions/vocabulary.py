@@ -1,0 +1,37 @@
+"""The words for what happened to a record: the same in every answer, and no more than the log can tell.
+
+The log holds outcomes. A release, an expired lock and a member that left are written alike; that a record was handed
+out is not written at all, and shows as a delivery count that grew by more than one.
+"""
+
+from collections.abc import Mapping
+
+from state_model.share_records import DeliveryState
+
+AVAILABLE_AGAIN = "available again (release, lock timeout or member left: not logged)"
+NOT_DELIVERED = "available, not delivered yet"
+ACKNOWLEDGED, ARCHIVED, DEAD_LETTERED = "acknowledged", "archived", "dead-lettered"
+ARCHIVING = "archiving (the dead letter is not finished)"
+PASSED, RESET, LIFE_ENDED = "passed by the start offset", "offset reset", "life ended"
+IN_STATE: Mapping[int, str] = {
+    DeliveryState.AVAILABLE: AVAILABLE_AGAIN,
+    DeliveryState.ACKNOWLEDGED: ACKNOWLEDGED,
+    DeliveryState.ARCHIVING: ARCHIVING,
+    DeliveryState.ARCHIVED: ARCHIVED,
+}
+NEVER_KNOWN = (
+    "not in the log: who had the record, whether it is held right now, whether it was processed; held, and never "
+    "delivered, look alike"
+)
+
+
+def in_state(delivery_state: int, delivery_count: int) -> str:
+    """The words for a delivery state that was written for a record."""
+    if delivery_state == DeliveryState.AVAILABLE and delivery_count <= 0:
+        return NOT_DELIVERED
+    return IN_STATE.get(delivery_state, f"delivery state {delivery_state}")
+
+
+def attempts_not_logged(attempts: int) -> str:
+    """The words for deliveries of which no outcome was written."""
+    return f"{attempts} attempt{'s' if attempts != 1 else ''} not logged"
