@@ -10,7 +10,7 @@ from measures.settings import GroupSettings
 from sharelens.asked import CutAsked, Source
 from sharelens.cli.forensics import FROM, TO, in_order
 from sharelens.cli.incidents import MIN_DURATION, SECOND_MS, settings_options
-from sharelens.cli.options import cut_options, evidence_options, examples, filter_options
+from sharelens.cli.options import cut_options, dead_letter_options, evidence_options, examples, filter_options
 from sharelens.filters import Wanted
 from sharelens.output import say
 from state_model.errors import UsageError
@@ -27,6 +27,7 @@ LIBRARIES = ("altair", "jinja2", "vl_convert")
     ),
 )
 @evidence_options
+@dead_letter_options
 @filter_options
 @cut_options
 @FROM

@@ -6,9 +6,11 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from measures.dead_letter_schemas import DUPLICATE, MISSING, UNEXPECTED
 from measures.stalls import BLOCKED, DEAD_LETTER_PENDING, SILENT, WINDOW_FULL
 from sharelens.questions.completeness import COMPLETE
 from sharelens.report.gather import Gathered, key_of
+from sharelens.report.holdings import dead_letter_counts
 from sharelens.report.model import Finding, Tile, Weight
 from sharelens.report.sheets import Anchors
 from sharelens.report.wording import UNKNOWN, clock, counted, lasted, name, number, place
@@ -23,12 +25,13 @@ def findings(gathered: Gathered, anchors: Anchors) -> Sequence[Finding]:
     found = [
         *_worst(_standing_still(gathered, anchors), "share partitions stand still"),
         *_worst(_given_up(gathered.poison, gathered.last_ms), "groups gave up records"),
+        *_dead_letters(gathered.dead_letters),
         *_worst(_again(gathered.redelivered), "groups were given acknowledged records again"),
         *_evidence(gathered),
     ]
     if not any(finding.weight in (Weight.WRONG, Weight.WATCH) for finding in found):
         found.insert(0, Finding(weight=Weight.GOOD, text="Nothing stands still, and no record was given up."))
-    return found
+    return sorted(found, key=lambda finding: list(Weight).index(finding.weight))
 
 
 def _worst(found: Iterable[Finding], what: str) -> Sequence[Finding]:
@@ -93,6 +96,17 @@ def _given_up(given_up: pa.Table, now_ms: int) -> Iterable[Finding]:
             f"{where}, delivery count {newest['delivery_count']}",
             href="#poison",
         )
+
+
+def _dead_letters(table: pa.Table) -> Iterable[Finding]:
+    """One for each status that is a finding."""
+    counts = dead_letter_counts(table)
+    for status, weight in ((MISSING, Weight.WRONG), (UNEXPECTED, Weight.WATCH), (DUPLICATE, Weight.WATCH)):
+        if status in counts:
+            groups = table.filter(pc.equal(table.column("status"), status)).column("group_id").unique().to_pylist()
+            whose = name(groups[0]) if len(groups) == 1 else counted(len(groups), "group")
+            text = f"{counted(counts[status], f'{status} dead letter')} of {whose}."
+            yield Finding(weight=weight, text=text, href="#dead-letters")
 
 
 def _again(redelivered: pa.Table) -> Iterable[Finding]:

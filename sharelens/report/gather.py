@@ -15,7 +15,7 @@ from measures.stalls import MIN_DURATION_MS
 from sharelens.asked import CutAsked
 from sharelens.filters import TopicChoice, Wanted
 from sharelens.output import Answer
-from sharelens.questions import groups, lag, poison, redelivered, stalled, trace
+from sharelens.questions import dlq, groups, lag, poison, redelivered, stalled, trace
 from sharelens.questions.completeness import check_cut, cut_of, times
 from sharelens.questions.evidence import KEY, Evidence, Span, StatePartitionCover
 from sharelens.questions.naming import resolve
@@ -57,6 +57,7 @@ class Gathered:
     stalls: pa.Table
     poison: pa.Table
     redelivered: pa.Table
+    dead_letters: pa.Table
     groups: pa.Table
     history: pa.Table
     deliveries: pa.Table
@@ -80,6 +81,7 @@ def gather(evidence: Evidence, asked: Asked) -> Gathered:
         "stalls": stalled.stalled(read, wanted, cut_asked, span, asked.settings, min_duration_ms=asked.min_duration_ms),
         "poison": poison.poison(read, wanted, cut_asked, span, asked.settings),
         "redelivered": redelivered.redelivered(read, wanted, cut_asked, span),
+        "dead_letters": dlq.dlq(read, wanted, cut_asked, span, asked.settings),
         "groups": groups.groups(read, frozenset(), asked.cut.as_of_ms),
     }
     history, deliveries = read.history(keys), read.deliveries(keys, cut)

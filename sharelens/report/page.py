@@ -11,7 +11,7 @@ from markupsafe import Markup
 from sharelens import __version__
 from sharelens.asked import Source
 from sharelens.output import Answer
-from sharelens.report import colours, figures, sheets
+from sharelens.report import colours, figures, holdings, sheets
 from sharelens.report.findings import findings, tiles
 from sharelens.report.gather import Gathered, Key, key_of, trace_of
 from sharelens.report.model import Cell, Figure, Head, Page, Section, Sheet
@@ -73,6 +73,12 @@ class _Commands:
         """The question that a part of the page answers."""
         return command(self._source, what, [*self._filters, *self._cut, *(self._span if span else [])])
 
+    def dead_letters(self) -> str:
+        """`dlq`, with the topics that were named."""
+        topics = [f"--dlq-topic={topic}" for topic in self._source.dlq_topics]
+        topics += [] if self._source.dlq_prefix is None else [f"--dlq-prefix={self._source.dlq_prefix}"]
+        return command(self._source, "dlq", [*topics, *self._filters, *self._cut, *self._span])
+
     def trace(self, key: Key | None, offset: int) -> str:
         """The life of one record; without a key one with words to fill in."""
         if key is None:
@@ -124,7 +130,7 @@ def _facts(gathered: Gathered) -> Sequence[tuple[str, str]]:
 def _sections(gathered: Gathered, line: _Commands, anchors: Anchors, traces: Sequence[Sheet]) -> Sequence[Section]:
     lag, counts = figures.lag_figure(gathered), figures.delivery_counts(gathered)
     maps = figures.state_maps(gathered)
-    unknown = sheets.unknown_sheet(gathered, line.of("lag"))
+    unknown = holdings.unknown_sheet(gathered, line.of("lag"))
     worst = counted(len({figure.name[:5] for figure in maps}), "share partition")
     return (
         Section(name="groups", title="Groups", sheets=(sheets.groups_sheet(gathered, line.of("lag")),)),
@@ -159,6 +165,14 @@ def _sections(gathered: Gathered, line: _Commands, anchors: Anchors, traces: Seq
             sheets=(sheets.poison_sheet(gathered, anchors, line.of("poison", span=True)),),
         ),
         Section(
+            name="dead-letters",
+            title="Dead letters",
+            paragraphs=(holdings.dead_letter_words(gathered.dead_letters),),
+            sheets=(holdings.dead_letters_sheet(gathered, anchors, line.dead_letters()),)
+            if gathered.dead_letters.num_rows
+            else (),
+        ),
+        Section(
             name="traces",
             title="Traces",
             paragraphs=("The life of the records that hold a share partition back, and of the newest given up.",)
@@ -171,8 +185,8 @@ def _sections(gathered: Gathered, line: _Commands, anchors: Anchors, traces: Seq
             name="evidence",
             title="Freshness and gaps",
             sheets=(
-                sheets.evidence_sheet(gathered, line.status()),
-                sheets.gaps_sheet(gathered, line.status()),
+                holdings.evidence_sheet(gathered, line.status()),
+                holdings.gaps_sheet(gathered, line.status()),
             ),
         ),
         Section(

@@ -1,4 +1,4 @@
-"""From gathered rows to tables: groups, stalls, records given up, what was redelivered, the evidence."""
+"""From gathered rows to tables: groups, stalls, records given up, what was redelivered."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
@@ -13,7 +13,7 @@ from sharelens.report.model import Cell, Head, Sheet
 from sharelens.report.wording import UNKNOWN, lasted, moment, name, number, offsets, place
 from state_model.columnar.values import STATE_NAMES
 
-GROUPS_SHOWN, ROWS_SHOWN, PARTS_SHOWN = 500, 100, 60
+GROUPS_SHOWN, ROWS_SHOWN = 500, 100
 Row = Mapping[str, Any]
 Anchors = Mapping[tuple[Key, int], str]
 """Where on the page the trace of a record stands."""
@@ -293,88 +293,4 @@ def redelivered_sheet(gathered: Gathered, command: str) -> Sheet:
         command=command,
         empty="no outcome of a second delivery",
         tools=True,
-    )
-
-
-def unknown_sheet(gathered: Gathered, command: str) -> Sheet:
-    """Why lags are unknown, one row a reason."""
-    table = gathered.lag.filter(pc.is_null(gathered.lag.column("lag")))
-    found = table.group_by("unknown_reason").aggregate([("partition", "count")]).sort_by("unknown_reason")
-    return Sheet(
-        name="unknown-table",
-        caption="Share partitions whose lag is unknown",
-        heads=(Head(label="Reason"), Head(label="Share partitions", number=True)),
-        rows=[
-            (text_cell(str(row["unknown_reason"]).replace("_", " ")), number_cell(row["partition_count"]))
-            for row in found.to_pylist()
-        ],
-        command=command,
-        empty="every lag is known",
-    )
-
-
-def evidence_sheet(gathered: Gathered, command: str) -> Sheet:
-    """One row a state partition, those with losses first."""
-    parts = sorted(
-        gathered.cover,
-        key=lambda part: (-len(part.losses), -part.quarantined, -part.held_back, part.state_partition),
-    )
-    return Sheet(
-        name="evidence-table",
-        caption="State partitions in evidence, those with gaps first",
-        heads=(
-            Head(label="State partition", number=True),
-            Head(label="From", hint="log time of the first record, UTC"),
-            Head(label="To", hint="log time of the last record, UTC"),
-            Head(label="First state-log offset", number=True),
-            Head(label="End state-log offset", number=True),
-            Head(label="Log start", number=True),
-            Head(label="Gaps", number=True),
-            Head(label="Quarantined", number=True),
-            Head(label="Held back", number=True, hint="offsets at or above the high watermark"),
-        ),
-        rows=[
-            (
-                number_cell(part.state_partition),
-                time_cell(part.first_ms),
-                time_cell(part.last_ms),
-                number_cell(part.first_offset),
-                number_cell(part.end_offset_exclusive),
-                number_cell(part.log_start_offset),
-                Cell(text=number(len(part.losses)), sort=len(part.losses), mark="watch" if part.losses else None),
-                number_cell(part.quarantined),
-                number_cell(part.held_back),
-            )
-            for part in parts[:PARTS_SHOWN]
-        ],
-        left_off=max(0, len(parts) - PARTS_SHOWN),
-        command=command,
-        empty="no state partition",
-    )
-
-
-def gaps_sheet(gathered: Gathered, command: str) -> Sheet:
-    """One row a lost range of the state log."""
-    losses = [(part.state_partition, loss) for part in gathered.cover for loss in part.losses]
-    return Sheet(
-        name="gaps-table",
-        caption="Gaps: state-log offsets that the evidence lacks",
-        heads=(
-            Head(label="State partition", number=True),
-            Head(label="State-log offsets", number=True),
-            Head(label="Reason"),
-            Head(label="Only of"),
-        ),
-        rows=[
-            (
-                number_cell(number_),
-                Cell(text=offsets(loss.first_offset, loss.last_offset), sort=loss.first_offset),
-                text_cell(loss.reason.replace("_", " ")),
-                text_cell(UNKNOWN if loss.group_id is None else name(loss.group_id)),
-            )
-            for number_, loss in losses[:ROWS_SHOWN]
-        ],
-        left_off=max(0, len(losses) - ROWS_SHOWN),
-        command=command,
-        empty="no gap",
     )

@@ -1,0 +1,178 @@
+"""From gathered rows to tables: dead letters, unknown lags, what the evidence holds and lacks."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from measures.dead_letter_schemas import ARCHIVING, DUPLICATE, MATCHED, MISSING, STATUSES, UNEXPECTED, UNKNOWN
+from sharelens.report.gather import Gathered, key_of
+from sharelens.report.model import Cell, Head, Sheet
+from sharelens.report.sheets import ROWS_SHOWN, Anchors, number_cell, offset_cell, text_cell, time_cell
+from sharelens.report.wording import UNKNOWN as DASH
+from sharelens.report.wording import counted, name, number, offsets, place
+
+PARTS_SHOWN = 60
+WORST_FIRST = (MISSING, UNEXPECTED, DUPLICATE, ARCHIVING, UNKNOWN, MATCHED)
+Row = Mapping[str, Any]
+
+
+def newest_by_status(gathered: Gathered) -> Sequence[Row]:
+    """DLQ_RECONCILIATION rows: missing ones first, matched ones last; of each status the newest first."""
+    times = ["dead_lettered_ms", "archived_ms", "archiving_ms"]
+    table = gathered.dead_letters
+    rank = pc.index_in(table.column("status"), value_set=pa.array(WORST_FIRST))
+    ranked = table.append_column("rank", rank).append_column("at", pc.coalesce(*(table.column(one) for one in times)))
+    order = [("rank", "ascending"), ("at", "descending"), ("group_id", "ascending"), ("topic", "ascending")]
+    order += [("partition", "ascending"), ("offset", "ascending"), ("dlq_offset", "ascending")]
+    return list(ranked.sort_by(order).slice(0, ROWS_SHOWN).to_pylist())
+
+
+def dead_letter_counts(table: pa.Table) -> Mapping[str, int]:
+    """Record offsets by status, in the order of STATUSES, without those that don't occur."""
+    size = pc.add(pc.subtract(table.column("last_offset"), table.column("offset")), 1)
+    sums = {one: pc.sum(size.filter(pc.equal(table.column("status"), one))).as_py() or 0 for one in STATUSES}
+    return {status: count for status, count in sums.items() if count}
+
+
+def dead_letter_words(table: pa.Table) -> str:
+    """One sentence with the counts."""
+    counts = dead_letter_counts(table)
+    if not counts:
+        return "No dead letter is held, and none was due."
+    return ", ".join(f"{counted(count, 'record')} {status}" for status, count in counts.items()) + "."
+
+
+def dead_letters_sheet(gathered: Gathered, anchors: Anchors, command: str) -> Sheet:
+    """One row a dead letter, or one that is due; what is amiss first."""
+    return Sheet(
+        name="dead-letters-table",
+        caption="Dead letters against archived records, what is amiss first",
+        heads=(
+            Head(label="Status"),
+            Head(label="Group"),
+            Head(label="Share partition"),
+            Head(label="Offset", number=True),
+            Head(label="Cause"),
+            Head(label="Deliveries", number=True),
+            Head(label="Archived", hint="UTC"),
+            Head(label="Dead-lettered", hint="timestamp of the dead letter, UTC"),
+            Head(label="Dead letter", hint="topic-partition @ offset"),
+            Head(label="Why"),
+        ),
+        rows=[
+            (
+                Cell(text=row["status"], mark=_mark(row["status"])),
+                text_cell(name(row["group_id"])),
+                text_cell(place(row["topic"], row["topic_id"], row["partition"])),
+                offset_cell(anchors, key_of(row), row["offset"], row["last_offset"]),
+                text_cell((row["cause"] or DASH).replace("_", " ")),
+                number_cell(row["delivery_count"]),
+                time_cell(row["archived_ms"]),
+                time_cell(row["dead_lettered_ms"]),
+                text_cell(_letter(row)),
+                text_cell((row["reason"] or DASH).replace("_", " ")),
+            )
+            for row in newest_by_status(gathered)
+        ],
+        left_off=max(0, gathered.dead_letters.num_rows - ROWS_SHOWN),
+        command=command,
+        empty="no dead letter, and none was due",
+        tools=True,
+    )
+
+
+def _mark(status: str) -> str | None:
+    return "wrong" if status == MISSING else "watch" if status in (UNEXPECTED, DUPLICATE) else None
+
+
+def _letter(row: Row) -> str:
+    if row["dlq_topic"] is None:
+        return DASH
+    where = name(row["dlq_topic"])
+    return where if row["dlq_offset"] is None else f"{where}-{row['dlq_partition']} @ {number(row['dlq_offset'])}"
+
+
+def unknown_sheet(gathered: Gathered, command: str) -> Sheet:
+    """Why lags are unknown, one row a reason."""
+    table = gathered.lag.filter(pc.is_null(gathered.lag.column("lag")))
+    found = table.group_by("unknown_reason").aggregate([("partition", "count")]).sort_by("unknown_reason")
+    return Sheet(
+        name="unknown-table",
+        caption="Share partitions whose lag is unknown",
+        heads=(Head(label="Reason"), Head(label="Share partitions", number=True)),
+        rows=[
+            (text_cell(str(row["unknown_reason"]).replace("_", " ")), number_cell(row["partition_count"]))
+            for row in found.to_pylist()
+        ],
+        command=command,
+        empty="every lag is known",
+    )
+
+
+def evidence_sheet(gathered: Gathered, command: str) -> Sheet:
+    """One row a state partition, those with losses first."""
+    parts = sorted(
+        gathered.cover,
+        key=lambda part: (-len(part.losses), -part.quarantined, -part.held_back, part.state_partition),
+    )
+    return Sheet(
+        name="evidence-table",
+        caption="State partitions in evidence, those with gaps first",
+        heads=(
+            Head(label="State partition", number=True),
+            Head(label="From", hint="log time of the first record, UTC"),
+            Head(label="To", hint="log time of the last record, UTC"),
+            Head(label="First state-log offset", number=True),
+            Head(label="End state-log offset", number=True),
+            Head(label="Log start", number=True),
+            Head(label="Gaps", number=True),
+            Head(label="Quarantined", number=True),
+            Head(label="Held back", number=True, hint="offsets at or above the high watermark"),
+        ),
+        rows=[
+            (
+                number_cell(part.state_partition),
+                time_cell(part.first_ms),
+                time_cell(part.last_ms),
+                number_cell(part.first_offset),
+                number_cell(part.end_offset_exclusive),
+                number_cell(part.log_start_offset),
+                Cell(text=number(len(part.losses)), sort=len(part.losses), mark="watch" if part.losses else None),
+                number_cell(part.quarantined),
+                number_cell(part.held_back),
+            )
+            for part in parts[:PARTS_SHOWN]
+        ],
+        left_off=max(0, len(parts) - PARTS_SHOWN),
+        command=command,
+        empty="no state partition",
+    )
+
+
+def gaps_sheet(gathered: Gathered, command: str) -> Sheet:
+    """One row a lost range of the state log."""
+    losses = [(part.state_partition, loss) for part in gathered.cover for loss in part.losses]
+    return Sheet(
+        name="gaps-table",
+        caption="Gaps: state-log offsets that the evidence lacks",
+        heads=(
+            Head(label="State partition", number=True),
+            Head(label="State-log offsets", number=True),
+            Head(label="Reason"),
+            Head(label="Only of"),
+        ),
+        rows=[
+            (
+                number_cell(number_),
+                Cell(text=offsets(loss.first_offset, loss.last_offset), sort=loss.first_offset),
+                text_cell(loss.reason.replace("_", " ")),
+                text_cell(DASH if loss.group_id is None else name(loss.group_id)),
+            )
+            for number_, loss in losses[:ROWS_SHOWN]
+        ],
+        left_off=max(0, len(losses) - ROWS_SHOWN),
+        command=command,
+        empty="no gap",
+    )
