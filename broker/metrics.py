@@ -32,7 +32,8 @@ class Timing:
         seconds = self.clock() - begun_s
         self.count += 1
         self.sum_s += seconds
-        self.max_s = max(self.max_s, seconds)
+        if seconds > self.max_s:
+            self.max_s = seconds
 
 
 class BrokerMetrics:

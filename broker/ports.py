@@ -30,8 +30,7 @@ class TopicPartition:
         return f"{self.topic}-{self.partition}"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Record:
+class Record(NamedTuple):
     """One record of a log; `offset` is -1 before it is appended. Header values may be null, keys may repeat."""
 
     key: bytes | None

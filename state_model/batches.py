@@ -48,7 +48,9 @@ def combine(old: Sequence[StateBatch], new: Sequence[StateBatch], start_offset: 
     sets differ, their content never does.
     """
     if isinstance(old, InOrder) or not old:
-        in_window = _combined_in_window(old, new, start_offset, rules)
+        in_window = _appended(old, new, start_offset) if len(new) == 1 else None
+        if in_window is None:
+            in_window = _combined_in_window(old, new, start_offset, rules)
         if in_window is not None:
             return in_window
     else:
@@ -59,6 +61,26 @@ def combine(old: Sequence[StateBatch], new: Sequence[StateBatch], start_offset: 
     if len(kept) < 2:
         return kept
     return _marked(_general(kept, rules))
+
+
+def _appended(old: Sequence[StateBatch], new: Sequence[StateBatch], start_offset: int) -> Batches | None:
+    """The most common case: one new batch behind the old ones. None when it is another."""
+    batch = new[0]
+    first, last, state, count, tags = batch
+    if tags or not start_offset <= first <= last:
+        return None
+    if not old:
+        return InOrder(new)
+    if old[-1].last_offset >= first:
+        return None
+    is_above = start_offset == NOT_DETERMINED or old[0].first_offset >= start_offset
+    kept = old if is_above else _cut(old, start_offset)
+    if not kept:
+        return InOrder(new)
+    its_first, its_last, its_state, its_count, _ = kept[-1]
+    if its_last + 1 == first and its_count == count and its_state == state:
+        return InOrder((*kept[:-1], StateBatch(its_first, last, state, count)))
+    return InOrder((*kept, batch))
 
 
 def _combined_in_window(
@@ -253,4 +275,4 @@ def _append_joined(out: list[Range], piece: Range) -> None:
 
 def _batch(piece: Range) -> StateBatch:
     first, last, count, state = piece
-    return StateBatch(first_offset=first, last_offset=last, delivery_state=state, delivery_count=count)
+    return StateBatch(first, last, state, count)

@@ -6,11 +6,11 @@ from typing import Generic, TypeVar, overload
 K = TypeVar("K", bound=Hashable)
 V = TypeVar("V")
 T = TypeVar("T")
-WIDTH = 64
+WIDTH = 32
 
 
 class KeyMap(Mapping[K, V], Generic[K, V]):
-    """Two levels of 64 branches, dicts as leaves: a change copies two tuples and one leaf of a 4,096th of the keys."""
+    """Two levels of 32 branches, dicts as leaves: a change copies two tuples and one leaf of a 1,024th of the keys."""
 
     __slots__ = ("_branches", "_size")
 

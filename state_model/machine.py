@@ -180,23 +180,25 @@ def after_update(
     The update's snapshot epoch is not compared with the state's.
     """
     start_offset = held.start_offset if update.start_offset == NOT_DETERMINED else update.start_offset
+    leader_epoch = update.leader_epoch
+    # By position, as the fields are listed: half the time of names, once for every record of a log.
     return SharePartitionState(
-        snapshot_epoch=held.snapshot_epoch,
-        state_epoch=held.state_epoch,
-        leader_epoch=held.leader_epoch if update.leader_epoch == NO_EPOCH else update.leader_epoch,
-        start_offset=start_offset,
-        delivery_complete_count=update.delivery_complete_count,
-        create_timestamp_ms=held.create_timestamp_ms,
-        write_timestamp_ms=held.write_timestamp_ms,
-        state_batches=combine(held.state_batches, _without_tags(update.state_batches), start_offset, rules=rules),
-        leader_epoch_max=max(held.leader_epoch_max, update.leader_epoch),
-        state_epoch_max=held.state_epoch_max,
-        update_count=held.update_count + 1,
-        snapshot_log_offset=held.snapshot_log_offset,
-        life_log_offset=held.life_log_offset,
-        log_offset=log_offset,
-        timestamp_ms=timestamp_ms,
-        skipped_log_offset=held.skipped_log_offset,
+        held.snapshot_epoch,
+        held.state_epoch,
+        held.leader_epoch if leader_epoch == NO_EPOCH else leader_epoch,
+        start_offset,
+        update.delivery_complete_count,
+        held.create_timestamp_ms,
+        held.write_timestamp_ms,
+        combine(held.state_batches, _without_tags(update.state_batches), start_offset, rules=rules),
+        held.leader_epoch_max if held.leader_epoch_max > leader_epoch else leader_epoch,
+        held.state_epoch_max,
+        held.update_count + 1,
+        held.snapshot_log_offset,
+        held.life_log_offset,
+        log_offset,
+        timestamp_ms,
+        held.skipped_log_offset,
     )
 
 
@@ -257,11 +259,5 @@ def _without_tags(batches: Batches) -> Batches:
 def _with(
     state: PartitionState, key: SharePartitionKey, after: SharePartitionState, log_offset: int, tombstone: int | None
 ) -> PartitionState:
-    return PartitionState(
-        share_partitions=state.share_partitions.set(key, after),
-        update_limit=state.update_limit,
-        rules=state.rules,
-        log_offset=log_offset,
-        last_tombstone=tombstone,
-        skipped_types=state.skipped_types,
-    )
+    held = state.share_partitions.set(key, after)
+    return PartitionState(held, state.update_limit, state.rules, log_offset, tombstone, state.skipped_types)

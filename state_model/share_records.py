@@ -144,8 +144,7 @@ class UnknownVersionValue:
 ShareValue = ShareSnapshot | ShareUpdate | Tombstone | UnknownVersionValue
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ShareRecord:
+class ShareRecord(NamedTuple):
     """A record of a share partition; `trailing_bytes` counts what lies behind the value, which the broker ignores."""
 
     key: SharePartitionKey

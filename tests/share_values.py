@@ -69,7 +69,7 @@ KEYS = st.builds(
     topic_id=st.binary(min_size=16, max_size=16).map(uuid_text),
     partition=INT32,
 )
-RECORDS = st.builds(ShareRecord, key=KEYS, value=VALUES)
+RECORDS = st.builds(ShareRecord, key=KEYS, value=VALUES, trailing_bytes=st.just(0))
 
 NAMES = {ShareSnapshot: "snapshot", ShareUpdate: "update", Tombstone: "tombstone"}
 SCALARS = (

@@ -8,7 +8,7 @@ partition archives its records all the same (share-partition §11).
 import logging
 from collections import deque
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Protocol
 
 from broker.errors import BrokerError, OffsetOutOfRangeError, RecordTooLargeError, StorageError
@@ -232,4 +232,4 @@ def _append(log: Log, records: list[Record]) -> None:
             return
         if records[0].key is None and records[0].value is None:
             raise
-        log.append_records([replace(records[0], key=None, value=None)])
+        log.append_records([records[0]._replace(key=None, value=None)])

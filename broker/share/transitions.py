@@ -56,13 +56,10 @@ class Changes:
     def state_batches(self) -> Batches:
         """What WriteShareGroupState carries of them."""
         return tuple(
-            StateBatch(
-                first_offset=run.first,
-                last_offset=run.last,
-                delivery_state=run.state if run.target is None else run.target,
-                delivery_count=run.count,
-            )
-            for run in self.runs
+            [
+                StateBatch(run.first, run.last, run.state if run.target is None else run.target, run.count)
+                for run in self.runs
+            ]
         )
 
     def commit(self) -> None:
