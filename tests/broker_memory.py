@@ -82,7 +82,7 @@ class MemoryLog:
         now_ms = self._timers.now_ms()
         for offset, record in enumerate(records, first):
             timestamp_ms = now_ms if record.timestamp_ms < 0 else record.timestamp_ms
-            self._records.append(replace(record, offset=offset, timestamp_ms=timestamp_ms))
+            self._records.append(record._replace(offset=offset, timestamp_ms=timestamp_ms))
         self.batches.append(self._records[first:])
         return first
 
