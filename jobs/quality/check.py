@@ -136,7 +136,7 @@ def _judged(judge: Judge, scope: Scope, table: str, rules: Sequence[Rule], now_m
     for level in LEVELS:
         mine = [rule for rule in about_rows if rule.level == level]
         if mine:
-            verdicts += judge.judge(ROWS, mine, pieces(scope, table, mine))
+            verdicts += judge.judge(ROWS, mine, pieces(scope.dataset(table), scope.where, table, mine))
     return verdicts
 
 

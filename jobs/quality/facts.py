@@ -172,7 +172,7 @@ def _key_text(names: Sequence[str], values: Sequence[Any]) -> str:
 
 def _runs_behind(lake: Path, table: str) -> int:
     """How many runs the table's stage has yet to take up; 0: it has seen all that was written before it."""
-    from jobs.measure import MEASURES
+    from jobs.measure_rows import MEASURES
 
     if table.startswith("silver."):
         return max(0, books.done(lake, "ingest") - books.done(lake, "decode"))

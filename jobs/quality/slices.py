@@ -90,10 +90,9 @@ def _presence(name: str) -> pc.Expression:
     return pc.if_else(pc.field(name).is_valid(), pc.scalar(True), pa.scalar(None, pa.bool_()))
 
 
-def pieces(scope: Scope, table: str, rules: Sequence[Rule]) -> Iterator[pa.Table]:
-    """The slice's rows with the columns that the rules need, PIECE_ROWS at most in one; at least one piece."""
-    wanted = columns_for(table, rules)
-    scanner = scope.dataset(table).scanner(columns=wanted, filter=scope.where, batch_size=1 << 16)
+def pieces(rows: ds.Dataset, where: pc.Expression, table: str, rules: Sequence[Rule]) -> Iterator[pa.Table]:
+    """A table's rows with the columns that the rules need, PIECE_ROWS at most in one; at least one piece."""
+    scanner = rows.scanner(columns=columns_for(table, rules), filter=where, batch_size=1 << 16)
     held: list[pa.RecordBatch] = []
     count = 0
     given = False

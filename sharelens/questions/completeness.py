@@ -93,9 +93,10 @@ def evidence_line(cover: Sequence[StatePartitionCover], incomplete: int = 0) -> 
     quarantined = sum(part.quarantined for part in cover)
     held_back = sum(part.held_back for part in cover)
     rows = f"; {incomplete} rows not complete" if incomplete else ""
+    gates = next((f"; closed gates: {part.closed_gates}" for part in cover if part.closed_gates), "")
     return (
         f"evidence: {len(cover)} state partitions, {time_text(first)} to {time_text(last)}; "
-        f"gaps {gaps}, quarantined {quarantined}, held back {held_back}{rows}"
+        f"gaps {gaps}, quarantined {quarantined}, held back {held_back}{rows}{gates}"
     )
 
 

@@ -132,6 +132,7 @@ class StatePartitionCover:
 
     Offsets are those of the state topic's log; `end_offset_exclusive` is where the evidence ends. Times are
     log times (None: no record held). `held_back` counts offsets at or above the high watermark that were left out.
+    `closed_gates`: tables of the lake whose quality gate is closed, each with what is not met; empty when none is.
     """
 
     log_topic_id: str
@@ -144,6 +145,7 @@ class StatePartitionCover:
     held_back: int = 0
     quarantined: int = 0
     losses: tuple[Loss, ...] = ()
+    closed_gates: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

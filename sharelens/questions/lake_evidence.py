@@ -12,8 +12,9 @@ import pyarrow.compute as pc
 from kafka_log.dead_letters import DLQ_RECORD
 from kafka_log.schemas import TOPIC_BATCH
 from kafka_log.union import log_start
-from lake import user_topics
+from lake import letters, user_topics
 from lake.errors import LakeError
+from lake.gates import closed, closed_text
 from lake.scan import Lake, open_lake
 from lake.tables import GROUP_RECORD
 from lake.undecodable import DECODED_FROM, undecodable
@@ -175,8 +176,7 @@ class LakeEvidence:
 
     def dead_letter_partitions(self) -> pa.Table:
         """By what the runs took (bronze.ingest_extent)."""
-        condition = (pc.field("content") == "log_record") & (pc.field("status") == "taken")
-        return letter_evidence.partitions_in_books(self._scan("bronze.ingest_extent", None, condition).to_pylist())
+        return letters.partitions_in_books(self._scan("bronze.ingest_extent", None).to_pylist())
 
     def cover(self) -> Sequence[StatePartitionCover]:
         """The published range of each state partition, with its gaps and what was quarantined."""
@@ -187,6 +187,7 @@ class LakeEvidence:
         extents = self._state_topic("bronze.ingest_extent")
         problems = self._state_topic("bronze.quarantine")
         undecoded = undecodable(self.lake.dataset(DECODED_FROM), problems)
+        gates = closed_text(closed(self.lake.path))
         parts = []
         for row in self._evidence:
             partition = int(row["state_partition"])
@@ -211,6 +212,7 @@ class LakeEvidence:
                     held_back=row["held_back"] or 0,
                     quarantined=broken.num_rows,
                     losses=tuple(sorted((*losses.of_extents(mine), *undecoded.get(key, ())), key=_first_offset)),
+                    closed_gates=gates,
                 )
             )
         return tuple(sorted(parts, key=lambda part: part.state_partition))

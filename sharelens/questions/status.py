@@ -6,8 +6,19 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from lake.gates import gates
 from lake.scan import Lake
-from sharelens.output import Answer, Column, Report, known, name_column, number_column, time_column
+from sharelens.output import (
+    Answer,
+    Column,
+    Report,
+    json_text,
+    known,
+    name_column,
+    number_column,
+    time_column,
+    visible,
+)
 from sharelens.questions.completeness import evidence_line
 from sharelens.questions.evidence import Evidence, StatePartitionCover
 from sharelens.questions.lake_evidence import LakeEvidence, clusters
@@ -62,6 +73,15 @@ RUN = pa.schema(
         pa.field("published_at_ms", pa.int64()),
         pa.field("sharelens_version", pa.string()),
         pa.field("state_log_offsets", pa.int64()),
+    ]
+)
+CLOSED_GATE = pa.schema(
+    [
+        pa.field("table", pa.string()),
+        pa.field("not_met", pa.list_(pa.string())),
+        pa.field("check_id", pa.int64()),
+        pa.field("run_id", pa.int64()),
+        pa.field("version", pa.int64()),
     ]
 )
 TABLE = pa.schema([pa.field("table", pa.string()), pa.field("version", pa.int64())])
@@ -179,6 +199,7 @@ def lake_status(lake: Lake, cluster_id: str | None) -> Report:
             "gaps": gaps_part(covers),
             "quarantine": _quarantine_part(_quarantine_rows(lake, cluster_id)),
             "runs": _runs_part(lake, cluster_id),
+            "closed_gates": _gates_part(lake),
             "tables": Answer(table=pa.Table.from_pylist(_versions(lake), schema=TABLE), none="none"),
         },
         summary=evidence_line([part for cover in covers.values() for part in cover]),
@@ -245,6 +266,32 @@ def _runs_part(lake: Lake, cluster_id: str | None) -> Answer:
         number_column("STATE-LOG-OFFSETS", "state_log_offsets"),
     )
     return Answer(table=pa.Table.from_pylist(rows, schema=RUN), columns=columns, none="none")
+
+
+def _gates_part(lake: Lake) -> Answer:
+    """The closed quality gates; without any, which check found them open."""
+    known_gates = gates(lake.path)
+    rows = [
+        {
+            "table": gate.table,
+            "not_met": list(gate.failed),
+            "check_id": gate.check_id,
+            "run_id": gate.run_id,
+            "version": gate.version,
+        }
+        for _, gate in sorted(known_gates.items())
+        if gate.failed
+    ]
+    newest = max(known_gates.values(), key=lambda gate: gate.check_id, default=None)
+    columns = (
+        name_column("CLOSED-GATE", "table"),
+        Column(heading="NOT-MET", cell=lambda row: visible(json_text(row["not_met"]))),
+        number_column("CHECK", "check_id"),
+        number_column("RUN", "run_id"),
+        number_column("VERSION", "version"),
+    )
+    none = "never checked" if newest is None else f"all open (check {newest.check_id}, run {newest.run_id})"
+    return Answer(table=pa.Table.from_pylist(rows, schema=CLOSED_GATE), columns=columns, none=none)
 
 
 def _versions(lake: Lake) -> list[dict[str, Any]]:
