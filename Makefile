@@ -16,7 +16,9 @@ TOOLS := $(VENV)/tools
 SOURCES := state_model measures kafka_log pyspark_kafka_log lake jobs broker sharelens
 KERNEL_SOURCES := $(wildcard state_model/columnar/*.py kafka_log/*.py) measures/incomplete.py
 PYTEST := $(BIN)/python -m pytest
-FAST := not spark and not compat and not broker and not slow and not soak
+AIRFLOW := .venv-airflow
+AIRFLOW_STAMP := $(AIRFLOW)/.stamp-environment
+FAST := not spark and not compat and not broker and not airflow and not slow and not soak
 PARALLEL ?= 3
 
 ##@ Using it
@@ -30,6 +32,10 @@ help: ## Show this list
 setup: $(ENV_STAMP) $(JAR_STAMP) $(ARCHIVE_STAMP) $(KERNEL_STAMP) ## Make .venv with the command .venv/bin/sharelens and all it needs
 	@echo "ready: $(BIN)/sharelens --help"
 
+.PHONY: setup-airflow
+setup-airflow: $(AIRFLOW_STAMP) ## Make .venv-airflow with Airflow, which runs dags/ (see docs/how-to/schedule.md)
+	@echo "ready: AIRFLOW__CORE__DAGS_FOLDER=$(CURDIR)/dags $(AIRFLOW)/bin/airflow standalone"
+
 .PHONY: demo
 demo: setup ## Show the whole story: broker, clients with faults, pipeline, answers
 	@$(BIN)/sharelens demo
@@ -37,7 +43,7 @@ demo: setup ## Show the whole story: broker, clients with faults, pipeline, answ
 ##@ Checking it
 
 .PHONY: test
-test: setup promtool ## Run all tests but the soak (at most ten minutes on two cores)
+test: setup setup-airflow promtool ## Run all tests but the soak (at most ten minutes on two cores)
 	$(PYTEST) -m "not spark and not soak" --numprocesses $(PARALLEL) --dist worksteal
 	$(PYTEST) -m "spark and not soak"
 
@@ -51,7 +57,7 @@ lint: $(ENV_STAMP) ## Check style, types, import contracts and spelling
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
-	$(BIN)/codespell $(SOURCES) bench tools tests docs conf *.md Makefile pyproject.toml
+	$(BIN)/codespell $(SOURCES) bench dags tools tests docs conf *.md Makefile pyproject.toml
 
 .PHONY: format
 format: $(ENV_STAMP) ## Bring the code into the one format
@@ -80,7 +86,7 @@ soak: setup ## Kill runs hundreds of times and compare with an undisturbed lake
 
 .PHONY: clean
 clean: ## Remove .venv and whatever was built
-	rm -rf $(VENV) build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
+	rm -rf $(VENV) $(AIRFLOW) build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 # An environment without pip (a Debian without python3-venv) borrows the pip or uv of the system.
@@ -119,4 +125,12 @@ $(ARCHIVE_STAMP): jobs/class_archive.py jobs/java.py $(JAR_STAMP)
 # Compiled kernels are kept beside their modules, so that no first question waits for a compiler.
 $(KERNEL_STAMP): $(KERNEL_SOURCES) $(ENV_STAMP)
 	@$(BIN)/python -m tools.warm_kernels
+	@touch $@
+
+# Airflow pins much of what it uses: an environment of its own keeps it away from Spark, and Spark away from it.
+$(AIRFLOW_STAMP): pyproject.toml constraints.txt $(ENV_STAMP)
+	@echo "installing into $(AIRFLOW) ..."
+	@$(BIN)/uv venv --quiet --allow-existing --python $(BIN)/python $(AIRFLOW)
+	@$(BIN)/uv pip install --quiet --python $(AIRFLOW)/bin/python --constraint constraints.txt \
+	  --build-constraint constraints.txt --editable '.[airflow]'
 	@touch $@

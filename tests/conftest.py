@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 TESTS = Path(__file__).parent
-TIER_OF_FOLDER = {"spark": "spark", "compat": "compat", "broker": "broker"}
+TIER_OF_FOLDER = {"spark": "spark", "compat": "compat", "broker": "broker", "dags": "airflow"}
 
 hypothesis.settings.register_profile("default", deadline=None, max_examples=60, derandomize=False, print_blob=True)
 hypothesis.settings.register_profile("thorough", deadline=None, max_examples=2000, print_blob=True)

@@ -1,0 +1,64 @@
+"""sharelens_pipeline: log directories into the lake, interval by interval."""
+
+from airflow.sdk import DAG, CronDataIntervalTimetable, chain
+from sharelens_tasks import SharelensOperator, defaults, settings, table_assets
+
+DOCS = """
+### From the brokers' log directories to published tables
+
+One task a stage: `ingest → decode → replay → measure → check → publish`. A run takes the log up to the end of its data
+interval (a run without one: up to now) and goes on where the last one stopped, so that
+
+* the same interval again adds nothing, and a task that was killed is finished by its retry;
+* several intervals, one after the other, make the same tables as one run over all of them;
+* an interval before one that is done already has nothing left to do, and a backfill backwards is refused.
+
+`check` closes the gate on data that is not to be trusted: then nothing is published, the tables of the last
+publication go on answering, and `sharelens status` names the gate. Its log says which rule failed; the rule's runbook
+says what to do.
+`publish` marks the tables as the cut that everyone reads, updates the assets, and writes metrics and report.
+
+Settings: `conf/base/dags.yaml`.
+"""
+
+TOLD = settings()
+LAKE = ["--lake", TOLD.lake]
+CLUSTER = ["--cluster-id", TOLD.cluster_id or ""]
+UNTIL = "{{ dag_run.data_interval_end.isoformat() if dag_run.logical_date and dag_run.data_interval_end else '' }}"
+SOURCES = [word for folder in TOLD.log_dirs for word in ("--log-dir", folder)]
+STAGES = {
+    "ingest": [["ingest", *LAKE, *SOURCES, *CLUSTER, "--until", UNTIL]],
+    "decode": [["decode", *LAKE]],
+    "replay": [["replay", *LAKE]],
+    "measure": [["measure", *LAKE]],
+    "check": [["check", *LAKE]],
+    "publish": [
+        ["publish", *LAKE, "--require-check"],
+        *([["metrics", *LAKE, "--output-file", TOLD.metrics_file]] if TOLD.metrics_file else []),
+        *([["report", *LAKE, "--out", TOLD.report_file]] if TOLD.report_file else []),
+    ],
+}
+
+with DAG(
+    "sharelens_pipeline",
+    description="Kafka share-group logs into Delta tables, measured, checked and published",
+    doc_md=DOCS,
+    schedule=CronDataIntervalTimetable(TOLD.schedule, timezone="UTC"),
+    start_date=TOLD.start,
+    catchup=TOLD.catchup,
+    max_active_runs=1,
+    tags=["sharelens", "kafka"],
+    default_args=defaults(),
+) as dag:
+    chain(
+        *(
+            SharelensOperator(
+                task_id=stage,
+                commands=commands,
+                outlets=table_assets() if stage == "publish" else [],
+                # Intervals are read in their order, and none is left out.
+                depends_on_past=stage == "ingest",
+            )
+            for stage, commands in STAGES.items()
+        )
+    )

@@ -1,0 +1,119 @@
+"""What the DAGs share: their settings, tasks that call the command line, an asset for each published table.
+
+A task is one call of `sharelens` after the other, as lists of words: no shell reads them, so that a group named
+`; rm -rf ~` stays a name. Whether Spark runs here or on a cluster is the configuration's business (conf/README.md).
+"""
+
+import os
+import signal
+from collections.abc import Sequence
+from datetime import timedelta
+from functools import cache
+from typing import Any, ClassVar
+
+from airflow.providers.standard.hooks.subprocess import SubprocessHook
+from airflow.sdk import Asset, BaseOperator, Context
+from airflow.sdk.exceptions import AirflowException, AirflowFailException
+
+from jobs.dag_settings import DagSettings
+from jobs.settings import load_settings
+
+USAGE, FINDINGS = 2, 3
+"""Exit codes of `sharelens` after which another attempt would say the same."""
+PUBLISHED_TABLES = (
+    "bronze.log_record",
+    "bronze.topic_batch",
+    "bronze.ingest_extent",
+    "bronze.quarantine",
+    "silver.share_record",
+    "silver.group_record",
+    "silver.dlq_record",
+    "silver.name",
+    "silver.clock_step",
+    "silver.topic_start",
+    "gold.share_partition_state",
+    "gold.share_partition_history",
+    "gold.delivery_history",
+    "gold.stall",
+    "gold.poison_record",
+    "gold.lag",
+    "gold.quality_result",
+)
+
+
+@cache
+def settings() -> DagSettings:
+    """The setting `dags` of conf/; raises jobs.settings.SettingsError, which Airflow shows as an import error."""
+    return load_settings().dags
+
+
+def table_assets() -> list[Asset]:
+    """One asset a published table, by the place where it lies."""
+    return [
+        Asset(name=f"sharelens.{table}", uri=f"file://{settings().lake}/{table.replace('.', '/')}", group="sharelens")
+        for table in PUBLISHED_TABLES
+    ]
+
+
+def defaults() -> dict[str, Any]:
+    """default_args of every DAG: who owns it, how often a task is tried, how long an attempt may take."""
+    told = settings()
+    return {
+        "owner": "sharelens",
+        "retries": told.retries,
+        "retry_delay": timedelta(seconds=told.retry_delay_s),
+        "retry_exponential_backoff": True,
+        "max_retry_delay": timedelta(hours=1),
+        "execution_timeout": timedelta(seconds=told.timeout_s),
+    }
+
+
+class SharelensOperator(BaseOperator):
+    """Runs `sharelens` once for each list of words, in order; the first that fails fails the task.
+
+    A word that Jinja makes empty is left out together with the option before it: `["--until", "{{ … }}"]` is nothing
+    in a run without an interval. Returns the last line that was said, a job's JSON summary.
+
+    Raises:
+        AirflowFailException: the command was wrong, or a gate closed: no retry would help.
+        AirflowException: it failed; a retry goes on where it stopped.
+    """
+
+    template_fields: ClassVar[Sequence[str]] = ("commands",)
+
+    def __init__(self, *, commands: Sequence[Sequence[str]], **more: Any) -> None:
+        super().__init__(**more)
+        self.commands = [list(words) for words in commands]
+        self._hook: SubprocessHook | None = None
+
+    def execute(self, context: Context) -> str:
+        """Runs the commands."""
+        last = ""
+        for words in self.commands:
+            last = self._run([*settings().command, *_given(words)])
+        return last
+
+    def _run(self, words: list[str]) -> str:
+        self._hook = SubprocessHook()
+        ended = self._hook.run_command(words, env=dict(os.environ), cwd=os.getcwd())
+        if ended.exit_code == 0:
+            return str(ended.output)
+        said = f"{' '.join(words[: len(settings().command) + 1])} ended with {ended.exit_code}: {ended.output}"
+        raise (AirflowFailException if ended.exit_code in (USAGE, FINDINGS) else AirflowException)(said)
+
+    def on_kill(self) -> None:
+        """Ends the command with its JVM and workers: they are one process group."""
+        process = None if self._hook is None else self._hook.sub_process
+        if process is not None and process.poll() is None:
+            os.killpg(process.pid, signal.SIGTERM)
+
+
+def _given(words: Sequence[str]) -> list[str]:
+    """The words without empty values and their options."""
+    kept: list[str] = []
+    for word in words:
+        if word:
+            kept.append(word)
+        elif kept and kept[-1].startswith("--"):
+            kept.pop()
+    return kept

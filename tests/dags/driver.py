@@ -1,0 +1,85 @@
+"""Runs in Airflow's own environment: loads the DAGs as Airflow does, or runs one, and prints what came of it as JSON.
+
+python tests/dags/driver.py structure
+python tests/dags/driver.py run DAG_ID [LOGICAL_DATE|-[=JSON]] ...      (`-`: a run without a logical date)
+"""
+
+import importlib
+import json
+import sys
+import time
+from datetime import datetime
+from pathlib import Path
+
+DAGS = Path(__file__).parents[2] / "dags"
+
+
+def structure() -> object:
+    from airflow.dag_processing.dagbag import BundleDagBag
+
+    begun = time.perf_counter()
+    bag = BundleDagBag(bundle_path=DAGS, dag_folder=DAGS)
+    seconds = time.perf_counter() - begun
+    return {
+        "errors": bag.import_errors,
+        "seconds": seconds,
+        "heavy": [name for name in ("pyspark", "pyarrow", "numpy", "duckdb", "deltalake") if name in sys.modules],
+        "dags": {
+            dag.dag_id: {
+                "tasks": {task.task_id: sorted(task.downstream_task_ids) for task in dag.tasks},
+                "assets": {task.task_id: sorted(asset.uri for asset in task.outlets) for task in dag.tasks},
+                "depends_on_past": [task.task_id for task in dag.tasks if task.depends_on_past],
+                "retries": sorted({task.retries for task in dag.tasks}),
+                "timeouts": sorted({task.execution_timeout.total_seconds() for task in dag.tasks}),
+                "owners": sorted({task.owner for task in dag.tasks}),
+                "has_docs": bool(dag.doc_md and dag.description),
+                "tags": sorted(dag.tags),
+                "max_active_runs": dag.max_active_runs,
+                "catchup": dag.catchup,
+                "params": sorted(dag.params),
+            }
+            for dag in bag.dags.values()
+        },
+    }
+
+
+def run(dag_id: str, wanted: list[str]) -> object:
+    sys.path.append(str(DAGS))
+    dag = importlib.import_module(dag_id).dag
+    found = []
+    for asked in wanted:
+        date, _, conf = asked.partition("=")
+        logical_date = None if date == "-" else datetime.fromisoformat(date)
+        done = dag.test(logical_date=logical_date, run_conf=json.loads(conf) if conf else None)
+        found.append(
+            {
+                "state": str(done.state),
+                "tasks": {str(task.task_id): str(task.state) for task in done.get_task_instances()},
+                "tries": {str(task.task_id): task.try_number for task in done.get_task_instances()},
+            }
+        )
+    return found
+
+
+def refuses_backwards(dag_id: str, first: str, last: str) -> str:
+    from airflow.models.backfill import _validate_backfill_params
+
+    sys.path.append(str(DAGS))
+    dag = importlib.import_module(dag_id).dag
+    try:
+        _validate_backfill_params(dag, True, datetime.fromisoformat(first), datetime.fromisoformat(last), None)
+    except Exception as error:
+        return f"{type(error).__name__}: {error}"
+    return "taken"
+
+
+if __name__ == "__main__":
+    does, *arguments = sys.argv[1:]
+    match does:
+        case "structure":
+            told = structure()
+        case "run":
+            told = run(arguments[0], arguments[1:])
+        case _:
+            told = refuses_backwards(*arguments)
+    sys.stdout.write(f"\n{json.dumps(told)}\n")

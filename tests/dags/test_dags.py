@@ -1,0 +1,168 @@
+"""The DAGs under Airflow itself: structure, assets, and whole runs of the pipeline on recorded logs."""
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from lake.tables import TABLES
+from tests import datasets, lakes
+
+ROOT = Path(__file__).parents[2]
+AIRFLOW = ROOT / ".venv-airflow" / "bin"
+COMMAND = Path(sys.executable).parent / "sharelens"
+NOT_THERE = "Airflow is not there: make setup-airflow"
+PIPELINE, UPKEEP, FORENSICS = "sharelens_pipeline", "sharelens_upkeep", "sharelens_forensics"
+# The log of `timeouts` was written between 03:09:44 and 03:10:30: three intervals of 15 seconds hold something.
+LOG, GROUP = "timeouts", "g-slow"
+INTERVAL_ENDS = ["2026-11-21T03:10:00+00:00", "2026-11-21T03:10:15+00:00", "2026-11-21T03:10:45+00:00"]
+EVERY_15_S = "* * * * * */15"
+Drive = Callable[..., Any]
+
+pytestmark = pytest.mark.skipif(not (AIRFLOW / "airflow").exists(), reason=NOT_THERE)
+
+
+@pytest.fixture(scope="session")
+def airflow_home(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
+    """The environment variables of an Airflow with an empty database of its own."""
+    home = tmp_path_factory.mktemp("airflow")
+    kept = {name: value for name, value in os.environ.items() if not name.startswith(("AIRFLOW", "SHARELENS"))}
+    variables = {
+        **kept,
+        "AIRFLOW_HOME": str(home),
+        "AIRFLOW__CORE__LOAD_EXAMPLES": "False",
+        "AIRFLOW__CORE__DAGS_FOLDER": str(ROOT / "dags"),
+        "AIRFLOW__LOGGING__LOGGING_LEVEL": "INFO",
+    }
+    subprocess.run([AIRFLOW / "airflow", "db", "migrate"], env=variables, capture_output=True, check=True, timeout=300)
+    return variables
+
+
+@pytest.fixture
+def drive(airflow_home: dict[str, str]) -> Drive:
+    """Calls tests/dags/driver.py in Airflow's environment with the given dag settings; what it printed last."""
+
+    def call(*arguments: str, **told: object) -> Any:
+        dags = json.dumps({"command": [str(COMMAND)], "retries": 0, "retry_delay_s": 0.1, **told})
+        done = subprocess.run(
+            [AIRFLOW / "python", str(ROOT / "tests" / "dags" / "driver.py"), *arguments],
+            env={**airflow_home, "SHARELENS_DAGS": dags},
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=420,
+        )
+        assert done.returncode == 0, done.stderr[-3000:]
+        answer = json.loads(done.stdout.splitlines()[-1])
+        return (answer, done.stdout) if arguments[0] == "run" else answer
+
+    return call
+
+
+def settings(folder: Path, **more: object) -> dict[str, object]:
+    """The dag settings of a lake in a folder."""
+    return {
+        "lake": str(folder / "lake"),
+        "log_dirs": [str(datasets.dataset(LOG) / "logs")],
+        "schedule": EVERY_15_S,
+        "start": "2026-11-21T00:00:00Z",
+        "metrics_file": str(folder / "sharelens.prom"),
+        "report_file": str(folder / "report.html"),
+        "cases_dir": str(folder / "cases"),
+        **more,
+    }
+
+
+def test_dags_load_fast_and_have_the_pinned_structure(drive: Drive) -> None:
+    found = drive("structure")
+    assert found["errors"] == {}
+    assert found["seconds"] < 2
+    assert found["heavy"] == []
+    tasks = {dag_id: dag["tasks"] for dag_id, dag in found["dags"].items()}
+    assert tasks == {
+        PIPELINE: {
+            "ingest": ["decode"],
+            "decode": ["replay"],
+            "replay": ["measure"],
+            "measure": ["check"],
+            "check": ["publish"],
+            "publish": [],
+        },
+        UPKEEP: {"maintain": []},
+        FORENSICS: {"evidence": ["report"], "report": ["verify"], "verify": []},
+    }
+    for dag in found["dags"].values():
+        assert (dag["retries"], dag["timeouts"], dag["owners"]) == ([0], [3600.0], ["sharelens"])
+        assert dag["has_docs"]
+        assert "sharelens" in dag["tags"]
+        assert not dag["catchup"]
+    assert found["dags"][PIPELINE]["max_active_runs"] == found["dags"][UPKEEP]["max_active_runs"] == 1
+    assert found["dags"][FORENSICS]["params"] == ["case", "from", "group", "to", "topic"]
+
+
+def test_publishing_updates_an_asset_for_each_published_table(drive: Drive, tmp_path: Path) -> None:
+    assets = drive("structure", **settings(tmp_path))["dags"][PIPELINE]["assets"]
+    tables = [name for name in TABLES if name != "gold.publication"]
+    assert assets.pop("publish") == sorted(f"file://{tmp_path}/lake/{name.replace('.', '/')}" for name in tables)
+    assert set(map(tuple, assets.values())) == {()}
+
+
+def test_a_backfill_backwards_is_refused(drive: Drive) -> None:
+    said = drive("backwards", PIPELINE, "2026-11-20T00:00:00+00:00", "2026-11-21T00:00:00+00:00")
+    assert "cannot be run in reverse" in said
+
+
+def test_a_wrong_setting_is_an_import_error_that_names_it(drive: Drive) -> None:
+    errors = drive("structure", lake="not/absolute")["errors"]
+    assert len(errors) == 3
+    assert all("dags.lake: 'not/absolute' is not an absolute path" in error for error in errors.values())
+
+
+def test_intervals_in_turn_and_again_make_the_lake_of_one_run(drive: Drive, tmp_path: Path) -> None:
+    told = settings(tmp_path)
+    runs, _ = drive("run", PIPELINE, *INTERVAL_ENDS, INTERVAL_ENDS[-1], **told)
+    assert [run["state"] for run in runs] == ["success"] * 4
+    whole = tmp_path / "whole"
+    sources = ["--log-dir", str(datasets.dataset(LOG) / "logs"), "--until", INTERVAL_ENDS[-1]]
+    subprocess.run([COMMAND, "run", "--lake", whole, *sources], capture_output=True, check=True, timeout=300)
+    lakes.assert_same(tmp_path / "lake", whole)
+    assert "kafka_sharegroup_lag" in (tmp_path / "sharelens.prom").read_text()
+    assert "<html" in (tmp_path / "report.html").read_text()
+
+
+def test_a_task_killed_in_the_middle_is_finished_by_its_retry(drive: Drive, tmp_path: Path) -> None:
+    killed = tmp_path / "killed"
+    killed_once = str(ROOT / "tests" / "dags" / "killed_once.py")
+    wrapper = [sys.executable, killed_once, str(killed), "commit:gold.delivery_history:replay:before"]
+    runs, said = drive("run", PIPELINE, "-", **settings(tmp_path, command=wrapper, retries=1))
+    assert killed.exists()
+    assert (runs[0]["state"], runs[0]["tries"]["replay"]) == ("success", 2)
+    assert "replay ended with -9" in said
+    whole = tmp_path / "whole"
+    sources = ["--log-dir", str(datasets.dataset(LOG) / "logs")]
+    subprocess.run([COMMAND, "run", "--lake", whole, *sources], capture_output=True, check=True, timeout=300)
+    lakes.assert_same(tmp_path / "lake", whole)
+
+
+def test_upkeep_and_forensics_work_on_what_the_pipeline_made(drive: Drive, tmp_path: Path) -> None:
+    told = settings(tmp_path)
+    assert drive("run", PIPELINE, "-", **told)[0][0]["state"] == "success"
+    assert drive("run", UPKEEP, "-", **told)[0][0]["state"] == "success"
+    window = {"case": "night-7", "group": GROUP, "from": "2026-11-21T03:09:50Z", "to": "2026-11-21T03:10:20Z"}
+    runs, said = drive("run", FORENSICS, "-=" + json.dumps(window), **told)
+    assert runs[0]["tasks"] == {"evidence": "success", "report": "success", "verify": "success"}, said
+    case = tmp_path / "cases" / "night-7"
+    assert {path.name for path in case.iterdir()} >= {"evidence", "report.html"}
+    subprocess.run([COMMAND, "verify", case / "evidence"], check=True, capture_output=True, timeout=60)
+
+
+def test_a_missing_source_fails_the_first_task_with_a_clear_line(drive: Drive, tmp_path: Path) -> None:
+    runs, said = drive("run", PIPELINE, "-", **settings(tmp_path, log_dirs=[str(tmp_path / "gone")]))
+    assert runs[0]["tasks"]["ingest"] == "failed"
+    assert runs[0]["tasks"]["publish"] == "upstream_failed"
+    assert f"{tmp_path / 'gone'}" in next(line for line in said.splitlines() if "sharelens: " in line)
