@@ -146,10 +146,11 @@ def _write_records(raw: RawLog, asked: Asked, folder: Path, content: Content) ->
     question = asked.question
     windows = {number: LogWindow() for number in raw.state_partitions()}
     counts: dict[int, int] = {}
+    span = (question.from_ms, question.to_ms)
 
     def state_log() -> Iterator[pa.Table]:
         for number, window in sorted(windows.items()):
-            for rows in state_records(raw, number, asked.keys, question.from_ms, question.to_ms, window):
+            for rows in state_records(raw, number, question.group_id, asked.keys, span, window):
                 counts[number] = counts.get(number, 0) + rows.num_rows
                 yield rows
 

@@ -182,14 +182,15 @@ def running_maximum(records: pa.Table, before: int) -> Times:
     return times
 
 
-def undecodable(records: pa.Table, times: Times) -> pa.Table:
-    """PROBLEM rows of state records that can't be decoded."""
+def undecodable(records: pa.Table, times: Times, group_id: str) -> pa.Table:
+    """PROBLEM rows of state records that can't be decoded and are the group's, or nobody can tell whose."""
     from jobs.decode import share_problems
 
     parts = [PROBLEM.empty_table()]
     begin = 0
     for batch in records.to_batches():
         found = decode_share_records(batch, log_time_ms=times[begin : begin + batch.num_rows]).problems
+        found = found.filter((pc.field("group_id") == group_id) | pc.field("group_id").is_null())
         parts.append(share_problems(found, STATE_TOPIC))
         begin += batch.num_rows
     return pa.concat_tables(parts)

@@ -82,4 +82,4 @@ def type_text(kind: pa.DataType) -> str:
 
 def cell(text: str) -> str:
     """Text in a cell of a Markdown table: nothing in it is markup."""
-    return "".join(f"\\{letter}" if letter in "\\`*_{}[]()<>#+-.!|~&" else letter for letter in text)
+    return "".join(f"\\{letter}" if letter in "\\`*_[]<>|~&" else letter for letter in text)

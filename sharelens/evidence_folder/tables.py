@@ -28,6 +28,14 @@ COMMON = {
     "topic": "name of the topic; null = unknown",
     "delivery_state_name": "name of the delivery state",
     "moment": "before (the window's beginning) or after (its end)",
+    "offsets": "record offsets of this class and reason",
+    "ranges": "ranges that they form",
+    "window_first_offset": "first record offset of the window in the user partition",
+    "window_end_offset": "end of the window in the user partition (exclusive)",
+    "window_offsets": "record offsets in the window; the classes of a share partition add up to it",
+    "batch_offsets": "record offsets that the window's batches hold; null = the topic is not in the evidence",
+    "difference": "offsets of the window that no batch holds; null = the topic is not in the evidence",
+    "end_offset_source": "topic or state_log: what tells where the window ends",
 }
 """Columns that no schema describes."""
 TABLES = (

@@ -18,6 +18,7 @@ from sharelens.output import Answer, name_column, visible
 from sharelens.questions.evidence import Evidence, Keys
 from sharelens.questions.lake_evidence import LakeEvidence
 from sharelens.questions.log_evidence import LogEvidence
+from sharelens.questions.state_log import STATE_TOPIC
 
 FINDING, NOTE = "finding", "note"
 SCHEMA = pa.schema([pa.field(name, pa.string()) for name in ("kind", "code", "path", "detail")])
@@ -34,7 +35,8 @@ MEANING = {
     "changed": "a file has another size or SHA-256 than the manifest says, or is no plain file",
     "content_differs": "the sources give another file now",
     "same_rows": "the sources give the same rows, in other bytes: another version of pyarrow wrote them",
-    "source_changed": "bytes of a source file that were hashed are others now",
+    "source_changed": "bytes of a segment of the state log that were hashed are others now; Kafka only appends to it",
+    "source_rewritten": "bytes of another source file that were hashed are others now: checkpoints, compaction",
     "source_missing": "a source file, or rows of the lake's books, are not there any more",
     "source_grown": "a source file has more bytes behind those that were hashed",
     "source_unhashed": "a source file was not hashed (--no-topic-hashes)",
@@ -131,7 +133,8 @@ def _compared(shown: str, places: Sequence[str], size: int, digest: str) -> Iter
         if not any(_length(place) == size for place in places):
             yield _row("source_grown", shown, f"the first {size} bytes are as recorded")
     elif seen:
-        yield _row("source_changed", shown, f"its first {size} bytes are not those that were hashed")
+        code = "source_changed" if shown.startswith(f"{STATE_TOPIC}-") and ".log" in shown else "source_rewritten"
+        yield _row(code, shown, f"its first {size} bytes are not those that were hashed")
     else:
         yield _row("source_missing", shown, "not there any more")
 

@@ -59,28 +59,28 @@ class LogWindow:
 
 
 def state_records(
-    raw: RawLog, number: int, keys: Keys, from_ms: int, to_ms: int, window: LogWindow
+    raw: RawLog, number: int, group_id: str, keys: Keys, window_ms: tuple[int, int], window: LogWindow
 ) -> Iterator[pa.Table]:
     """RECORD rows of a state partition that lie in the window and concern `keys`, in offset order.
 
-    Records that can't be decoded concern everybody. `window` is filled on the way.
+    Records of which nobody can tell whose they are concern everybody. `window` is filled on the way.
     """
+    from_ms, to_ms = window_ms
     for piece in raw.state(number, from_ms, to_ms):
         begin, end = window.take(piece, from_ms, to_ms)
         if begin == end:
             continue
         records = piece.records.slice(begin, end - begin)
         times = piece.times[begin:end]
-        window.problems.append(undecodable(records, times))
+        window.problems.append(undecodable(records, times, group_id))
         for batch in records.to_batches():
-            yield _decoded(batch, times[: batch.num_rows], keys)
+            yield _decoded(batch, times[: batch.num_rows], group_id, keys)
             times = times[batch.num_rows :]
 
 
-def _decoded(batch: pa.RecordBatch, times: Times, keys: Keys) -> pa.Table:
+def _decoded(batch: pa.RecordBatch, times: Times, group_id: str, keys: Keys) -> pa.Table:
     """The rows of `keys`, with the bytes and what they say."""
-    group = next(iter(keys.groups)) if keys.groups is not None and len(keys.groups) == 1 else None
-    mask = key_mask(batch, group_id=group)
+    mask = key_mask(batch, group_id=group_id)
     batch, times = batch.filter(mask), times[mask.to_numpy(zero_copy_only=False)]
     found = decode_share_records(batch, log_time_ms=times)
     told = kept(pa.Table.from_batches([found.records]), keys.expression()).select(["log_offset", *DECODED.names])
