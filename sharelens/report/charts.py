@@ -14,7 +14,7 @@ from sharelens.report.wording import DAY_MS, MINUTE_MS
 
 WIDE, NARROW = 900, 330
 FONT = "system-ui, -apple-system, 'Segoe UI', Roboto, 'Helvetica Neue', sans-serif"
-OWN_IDS = re.compile(r'(id="|url\(#)')
+ID, NAMED = re.compile(r'\bid="([^"]*)"'), re.compile(r'(\bid="|url\(#|href="#)([^")]*)')
 Rows = Sequence[Mapping[str, object]]
 Chart = alt.LayerChart | alt.FacetChart
 
@@ -56,7 +56,13 @@ def _svg(name: str, size: Size, chart: Chart, data: Mapping[str, Rows]) -> str:
     spec: dict[str, Any] = whole.configure(**_config(size)).to_dict()
     spec["datasets"] = {key: list(rows) for key, rows in data.items()}
     svg: str = vl_convert.vegalite_to_svg(spec, allowed_base_urls=[])
-    return OWN_IDS.sub(rf"\g<1>{name}-", svg)
+    return _with_own_ids(svg, name)
+
+
+def _with_own_ids(svg: str, name: str) -> str:
+    """Ids that no other drawing of the page has, and that are the same whenever the same is drawn."""
+    ids = {found: f"{name}-{place}" for place, found in enumerate(dict.fromkeys(ID.findall(svg)))}
+    return NAMED.sub(lambda found: found[1] + ids.get(found[2], found[2]), svg)
 
 
 def _config(size: Size) -> dict[str, Any]:

@@ -188,7 +188,7 @@ def lag_figure(gathered: Gathered) -> Figure | None:
     of_what = "each share group, summed over its share partitions" if found.summed else "the worst share partitions"
     more = f" {counted(found.left_out, 'line')} more not drawn." if found.left_out else ""
     return Figure(
-        name="lag",
+        name="lag-chart",
         caption="Lag over time",
         wide=drawn.wide,
         narrow=drawn.narrow,

@@ -1,0 +1,50 @@
+"""Reports of small logs, and a log whose names are as hostile as names can be."""
+
+from pathlib import Path
+from typing import Any
+
+from measures.settings import GroupSettings
+from sharelens.asked import Source
+from sharelens.questions import opening
+from sharelens.report.gather import Asked, Gathered, gather
+from sharelens.report.page import build, render
+from tests.state_logs import START_MS, snapshot, update, write_log_directory
+from tests.user_topics import write_orders
+
+WRITTEN_MS = START_MS + 86_400_000
+HOSTILE = (
+    "</script><script>document.title='owned'</script>",
+    "<img src=x onerror=\"document.title='owned'\">",
+    "'\"`; -- {{ 7 * 7 }} {% raw %} ${7*7}",
+    "line\nbreak\ttab \u202egnp.exe \x1b[31m",
+    "&lt;b&gt; ]]> <!-- \u2028 \U0001f600",
+    "-x",
+    "",
+)
+
+
+def gathered(source: Source, **asked: Any) -> Gathered:
+    """What a report of the source is about."""
+    with opening.open_evidence(source) as evidence:
+        return gather(evidence, Asked(settings=GroupSettings(), **asked))
+
+
+def page(source: Source, *, written_ms: int = WRITTEN_MS, **asked: Any) -> str:
+    """The HTML of a report."""
+    return render(build(gathered(source, **asked), source, written_ms))
+
+
+def pinned_log(directory: Path, groups: tuple[str, ...] = ("g",)) -> Source:
+    """Groups that stand still at offset 4 of orders-0 for ten minutes, while 5 to 9 are done and 20 is given up."""
+    records = []
+    for group in groups:
+        records.append(snapshot(group, at_ms=START_MS, start=-1))
+        records.append(update(group, start=0, batches=[(0, 3, 2, 1), (4, 4, 0, 1)], at_ms=START_MS + 1000))
+        records.append(update(group, start=4, batches=[(4, 4, 0, 2), (5, 9, 2, 1)], at_ms=START_MS + 60_000))
+        records.append(update(group, batches=[(20, 20, 4, 5)], at_ms=START_MS + 120_000))
+    for group in groups:
+        records.append(update(group, batches=[(10, 12, 2, 1)], at_ms=START_MS + 600_000))
+    records.sort(key=lambda record: record["timestamp_ms"])
+    write_log_directory(directory, records, cluster_id="cluster-1")
+    write_orders(directory)
+    return Source(log_dirs=(str(directory),))

@@ -1,0 +1,154 @@
+"""The report as a file: what it says first, that it loads nothing, that names in it are text and nothing else."""
+
+import base64
+import hashlib
+import html
+import re
+from html.parser import HTMLParser
+from pathlib import Path
+
+import pytest
+
+from sharelens.asked import CutAsked, Source
+from sharelens.filters import parse_wanted
+from tests.in_process import make_lake
+from tests.report_pages import HOSTILE, WRITTEN_MS, page, pinned_log
+from tests.state_logs import START_MS, snapshot, write_log_directory
+
+
+class Elements(HTMLParser):
+    """Every element with its attributes, and the text of the page."""
+
+    def __init__(self, document: str) -> None:
+        super().__init__()
+        self.found: list[tuple[str, dict[str, str | None]]] = []
+        self.text = ""
+        self.feed(document)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        """Notes an element."""
+        self.found.append((tag, dict(attrs)))
+
+    def handle_data(self, data: str) -> None:
+        """Notes text."""
+        self.text += data
+
+
+@pytest.fixture(scope="module")
+def source(tmp_path_factory: pytest.TempPathFactory) -> Source:
+    return pinned_log(tmp_path_factory.mktemp("pinned") / "logs")
+
+
+@pytest.fixture(scope="module")
+def pinned(source: Source) -> str:
+    return page(source)
+
+
+@pytest.fixture(scope="module")
+def hostile(tmp_path_factory: pytest.TempPathFactory) -> str:
+    return page(pinned_log(tmp_path_factory.mktemp("hostile") / "logs", HOSTILE))
+
+
+def first_finding(document: str) -> str:
+    found = re.search(r'<ol class="findings">\s*<li[^>]*><p>(.*?)</p>', document)
+    assert found is not None
+    return html.unescape(found[1])
+
+
+def test_the_first_sentence_says_what_stands_still_where_and_since_when(pinned: str) -> None:
+    assert first_finding(pinned) == "g stands still at offset 4 of orders-0 since 14:13:21 (9 min 59 s)."
+
+
+def test_links_lead_to_places_in_the_file(pinned: str) -> None:
+    elements = Elements(pinned).found
+    places = {attributes["id"] for _, attributes in elements if attributes.get("id")}
+    links = [attributes["href"] for tag, attributes in elements if tag == "a"]
+    assert {"#trace-1", "#stalls", "#evidence"} <= set(links)
+    assert {str(link).removeprefix("#") for link in links} <= places
+
+
+def test_no_two_elements_share_an_id(pinned: str) -> None:
+    ids = [attributes["id"] for _, attributes in Elements(pinned).found if attributes.get("id")]
+    assert len(ids) > 20
+    assert len(ids) == len(set(ids))
+
+
+def test_the_file_loads_nothing(pinned: str) -> None:
+    for tag, attributes in Elements(pinned).found:
+        assert tag not in ("iframe", "object", "embed", "img", "base", "form")
+        assert "src" not in attributes
+        for name in ("href", "xlink:href"):
+            assert str(attributes.get(name, "#")).startswith(("#", "data:,"))
+    assert set(re.findall(r"url\((.)", pinned)) <= {"#"}
+    assert "@import" not in pinned
+
+
+def test_only_the_one_script_may_run(pinned: str) -> None:
+    (script,) = re.findall(r"<script>(.*?)</script>", pinned, re.DOTALL)
+    digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
+    assert f"default-src 'none'; style-src 'unsafe-inline'; script-src 'sha256-{digest}'" in html.unescape(pinned)
+
+
+def test_hostile_names_are_text(hostile: str) -> None:
+    elements = Elements(hostile)
+    tags = [tag for tag, _ in elements.found]
+    assert (tags.count("script"), tags.count("img"), tags.count("b") > 0) == (1, 0, True)
+    assert not [name for _, attributes in elements.found for name in attributes if name.startswith("on")]
+    for told in (
+        "</script><script>document.title",
+        "{{ 7 * 7 }} {% raw %} ${7*7}",
+        "line\\nbreak\\ttab \\u202egnp.exe",
+    ):
+        assert told in elements.text
+    assert not set("\u202e\x1b\u2028") & set(hostile)
+
+
+def test_the_same_cut_is_the_same_file_but_for_the_moment_of_writing(source: Source, pinned: str) -> None:
+    assert page(source) == pinned
+    later = page(source, written_ms=WRITTEN_MS + 86_400_000)
+    changed = [
+        (left, right) for left, right in zip(pinned.splitlines(), later.splitlines(), strict=True) if left != right
+    ]
+    assert [line.strip() for line, _ in changed] == [
+        '<p id="written">Written 2026-09-22 14:13:20 UTC, 23 h 50 min after the cut.</p>'
+    ]
+
+
+def test_a_lake_and_its_log_make_the_same_page_but_for_the_place(source: Source, pinned: str, tmp_path: Path) -> None:
+    lake = tmp_path / "lake"
+    make_lake(lake, Path(source.log_dirs[0]))
+    of_lake = page(Source(lake=str(lake)))
+    for place, document in ((f"lake {lake}", of_lake), (source.log_dirs[0], pinned)):
+        assert place in document
+    same = of_lake.replace(f"lake {lake}", "PLACE").replace(f"--lake {lake}", "FROM")
+    other = pinned.replace(f"--log-dir {source.log_dirs[0]}", "FROM").replace(source.log_dirs[0], "PLACE")
+    assert same.splitlines() == other.splitlines()
+
+
+def test_a_page_of_the_past_knows_nothing_of_what_came_later(source: Source) -> None:
+    earlier = page(source, cut=CutAsked(as_of_ms=START_MS + 60_000))
+    assert "20" not in re.findall(r'href="#trace-\d+">([\d,]+)<', earlier)
+    assert "as of 2026-09-21 14:14:20 UTC" in earlier
+    assert "ARCHIVED" not in earlier
+
+
+def test_a_page_of_one_group_names_it_and_holds_no_other(tmp_path: Path) -> None:
+    source = pinned_log(tmp_path / "logs", ("one", "other"))
+    document = page(source, wanted=parse_wanted(["one"], [], []))
+    text = Elements(document).text
+    assert "Only group one" in text
+    assert "other" not in set(re.findall(r"\w+", text.partition("What the log cannot know")[0])) - {"For any other"}
+
+
+def test_nothing_wrong_is_said_in_so_many_words(tmp_path: Path) -> None:
+    logs = write_log_directory(tmp_path / "logs", [snapshot(start=0)])
+    document = page(Source(log_dirs=(str(logs),)))
+    assert first_finding(document) == "Nothing stands still, and no record was given up."
+
+
+def test_many_groups_are_cut_off_with_their_number_and_the_command(tmp_path: Path) -> None:
+    logs = write_log_directory(tmp_path / "logs", [snapshot(f"group-{number:04}", start=0) for number in range(520)])
+    document = page(Source(log_dirs=(str(logs),)))
+    assert "20 more rows are not shown" in document
+    assert f"sharelens lag --log-dir {logs}" in document
+    assert len(document) < 1_000_000

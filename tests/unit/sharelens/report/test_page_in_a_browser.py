@@ -1,0 +1,177 @@
+"""The report in a real browser: it shows what it should in both themes, on a phone and on paper, and does nothing else."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Browser, Page
+
+from sharelens.asked import Source
+from tests.browser import browser
+from tests.datasets import dataset
+from tests.report_pages import HOSTILE, page, pinned_log
+
+pytestmark = pytest.mark.slow
+DESK, PHONE = {"width": 1200, "height": 900}, {"width": 375, "height": 812}
+ROWS = "#{table} tbody tr:not([hidden])"
+
+
+@dataclass
+class Shown:
+    """A page in the browser, with all that it said on the console and asked of the network."""
+
+    page: Page
+    said: list[str] = field(default_factory=list)
+    asked: list[str] = field(default_factory=list)
+
+    def open(self, file: Path) -> "Shown":
+        """Loads the file and waits until nothing is left to do."""
+        self.page.on("console", lambda message: self.said.append(message.text))
+        self.page.on("pageerror", lambda error: self.said.append(str(error)))
+        self.page.on("request", lambda request: self.asked.append(request.url))
+        self.page.goto(file.as_uri())
+        self.page.wait_for_load_state("networkidle")
+        return self
+
+    def colour(self, selector: str, what: str) -> tuple[int, ...]:
+        """A computed colour as red, green and blue."""
+        script = "([selector, what]) => getComputedStyle(document.querySelector(selector))[what]"
+        text = str(self.page.evaluate(script, [selector, what]))
+        return tuple(int(part) for part in text.strip("rgba()").split(",")[:3])
+
+
+@pytest.fixture(scope="module")
+def opened() -> Iterator[Browser]:
+    with browser() as chromium:
+        yield chromium
+
+
+@pytest.fixture(scope="module")
+def files(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    folder = tmp_path_factory.mktemp("reports")
+    sources = {
+        "timeouts": Source(log_dirs=(str(dataset("timeouts") / "logs"),)),
+        "hostile": pinned_log(folder / "hostile-logs", HOSTILE),
+    }
+    written = {}
+    for name, source in sources.items():
+        written[name] = folder / f"{name}.html"
+        written[name].write_text(page(source, min_duration_ms=5000), encoding="utf-8")
+    return written
+
+
+def show(
+    opened: Browser, file: Path, *, theme: str = "light", size: dict[str, int] = DESK, script: bool = True
+) -> Shown:
+    context = opened.new_context(viewport=size, color_scheme=theme, java_script_enabled=script)  # type: ignore[arg-type]
+    return Shown(context.new_page()).open(file)
+
+
+@pytest.mark.parametrize("name", ["timeouts", "hostile"])
+@pytest.mark.parametrize("theme", ["light", "dark"])
+@pytest.mark.parametrize("size", [DESK, PHONE], ids=["desk", "phone"])
+def test_it_shows_its_charts_says_nothing_and_asks_for_nothing(opened, files, name, theme, size):
+    shown = show(opened, files[name], theme=theme, size=size)
+    assert shown.said == []
+    assert shown.asked == [files[name].as_uri()]
+    figures = shown.page.locator("figure")
+    assert figures.count() >= 3
+    for place in range(figures.count()):
+        drawing = figures.nth(place).locator("div.wide svg, div.narrow svg").filter(visible=True)
+        assert drawing.count() == 1
+        box = drawing.bounding_box()
+        assert box is not None
+        assert box["width"] > 250
+        assert box["height"] > 80
+        assert drawing.locator("path").count() > 4
+    assert shown.page.evaluate("document.documentElement.scrollWidth") <= size["width"]
+    shown.page.context.close()
+
+
+def test_the_themes_are_light_and_dark_and_the_switch_has_the_last_word(opened, files):
+    shown = show(opened, files["timeouts"], theme="light")
+    assert min(shown.colour("body", "backgroundColor")) > 220
+    assert max(shown.colour("body", "color")) < 80
+    done = "#map-1 .wide svg [fill='#a9cbe6']"
+    light = shown.colour(done, "fill")
+    shown.page.get_by_role("button", name="Dark").click()
+    assert max(shown.colour("body", "backgroundColor")) < 40
+    assert min(shown.colour("body", "color")) > 180
+    assert sum(shown.colour(done, "fill")) < sum(light)
+    shown.page.get_by_role("button", name="Auto").click()
+    assert min(shown.colour("body", "backgroundColor")) > 220
+    shown.page.context.close()
+
+
+def test_on_paper_it_is_light_and_whole(opened, files):
+    shown = show(opened, files["timeouts"], theme="dark")
+    shown.page.emulate_media(media="print")
+    assert min(shown.colour("body", "backgroundColor")) > 220
+    assert not shown.page.locator("nav").is_visible()
+    assert shown.page.locator("figure .wide svg").first.is_visible()
+    clipped = (
+        "[...document.querySelectorAll('.scroll')].filter((box) => box.scrollHeight > box.clientHeight + 1).length"
+    )
+    assert shown.page.evaluate(clipped) == 0
+    assert len(shown.page.pdf()) > 20_000
+    shown.page.context.close()
+
+
+def test_tables_sort_by_a_heading_and_filter_by_a_word(opened, files):
+    shown = show(opened, files["timeouts"])
+    table = shown.page.locator("#poison-table")
+    heading = table.get_by_role("button", name="Offset")
+    column = "rows => rows.map(row => Number(row.cells[2].dataset.v))"
+    heading.click()
+    falling = shown.page.eval_on_selector_all(ROWS.format(table="poison-table"), column)
+    assert falling == sorted(falling, reverse=True)
+    assert table.locator("th[aria-sort='descending']").count() == 1
+    heading.click()
+    rising = shown.page.eval_on_selector_all(ROWS.format(table="poison-table"), column)
+    assert rising == sorted(falling)
+    table.get_by_role("searchbox").fill("G-SLOW")
+    left = shown.page.locator(ROWS.format(table="poison-table"))
+    assert 0 < left.count() < len(rising)
+    assert all("g-slow" in text for text in left.all_inner_texts())
+    assert table.locator("output").inner_text() == f"{left.count()} of {len(rising)}"
+    shown.page.context.close()
+
+
+def test_a_mark_of_the_map_says_what_it_is_beside_the_pointer(opened, files):
+    shown = show(opened, files["timeouts"])
+    mark = shown.page.locator("#map-1 .wide [role='graphics-symbol'][aria-label*='deliver']").first
+    mark.scroll_into_view_if_needed()
+    mark.hover(force=True)
+    tip = shown.page.locator("#tip")
+    assert tip.is_visible()
+    assert "not done after" in tip.inner_text()
+    shown.page.mouse.move(2, 2)
+    assert not tip.is_visible()
+    shown.page.context.close()
+
+
+def test_the_sentence_leads_to_the_trace(opened, files):
+    shown = show(opened, files["timeouts"])
+    shown.page.locator(".findings a").first.click()
+    assert shown.page.url.endswith("#trace-1")
+    assert shown.page.locator("#trace-1 table").is_visible()
+    shown.page.context.close()
+
+
+def test_hostile_names_do_nothing(opened, files):
+    shown = show(opened, files["hostile"])
+    assert shown.page.title() == "Share groups of cluster-1"
+    assert shown.page.locator("img").count() == 0
+    rows = shown.page.locator(ROWS.format(table="groups-table"))
+    assert rows.count() == len(HOSTILE)
+    assert any("</script><script>" in text for text in rows.all_inner_texts())
+    shown.page.context.close()
+
+
+def test_without_scripts_everything_is_there(opened, files):
+    shown = show(opened, files["timeouts"], script=False)
+    assert shown.page.locator("figure .wide svg").first.is_visible()
+    assert shown.page.locator("#poison-table tbody tr").count() > 10
+    assert not shown.page.locator(".theme").is_visible()
+    shown.page.context.close()
