@@ -80,6 +80,16 @@ promtool: ## Get promtool, which tests the alert rules, unless it is there
 bench: setup ## Measure speed and memory, and print a table
 	$(BIN)/python -m bench
 
+.PHONY: browser
+browser: ## Install the Chromium that tests of the report drive (Debian, as root; nothing to do where one is)
+	@found() { command -v chromium || command -v chromium-browser || command -v google-chrome; }; \
+	found && exit; \
+	if [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then \
+	  apt-get update -qq && apt-get install -y -qq --no-install-recommends chromium >/dev/null && found && exit; \
+	fi; \
+	echo "make browser: no Chromium on this machine, and none could be installed (that takes root and apt-get);" \
+	  "tests of the report in a browser are skipped until there is one" >&2
+
 .PHONY: soak
 soak: setup ## Kill runs hundreds of times and compare with an undisturbed lake
 	$(PYTEST) -m soak

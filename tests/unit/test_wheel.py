@@ -34,6 +34,9 @@ def test_wheel_holds_the_packages_their_types_defaults_and_demo_logs(wheel):
         "jobs/conf/base/spark.yaml",
         "jobs/conf/base/log4j2.properties",
         "sharelens/demo_data/basic.tar.zst",
+        "sharelens/report/page.html.j2",
+        "sharelens/report/script.js",
+        "sharelens/report/style.css",
         "sharelens/demo_data/dlq.tar.zst",
     ):
         assert needed in names
