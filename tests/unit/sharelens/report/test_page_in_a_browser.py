@@ -1,4 +1,4 @@
-"""The report in a real browser: what it shows in both themes, on a phone and on paper, and that it does nothing else."""
+"""The report in a real browser: what it shows in both themes, on a phone, on paper, and that it does nothing else."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
