@@ -17,6 +17,7 @@ from sharelens.cli import (
     forensics,
     holdings,
     incidents,
+    locate,
     measures,
     quality,
     questions,
@@ -71,6 +72,7 @@ def cli() -> None:
 GROUPS = (
     compute,
     questions,
+    locate,
     measures,
     incidents,
     dead_letters,

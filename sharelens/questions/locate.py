@@ -1,0 +1,266 @@
+"""Where a user record lies: partition, offset and timestamp by its key or by a time.
+
+Keys are compared where they are read, in bounded memory. No byte of a record is kept, shown or written. A lake holds no
+user records: there a time finds ranges of offsets by their batch headers, and a key nothing.
+"""
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from kafka_log import reader
+from kafka_log.layout import LogDirectory, scan_log_directory
+from kafka_log.union import LogPartition, unite
+from sharelens.asked import Source
+from sharelens.filters import TopicChoice, Wanted
+from sharelens.output import Answer, Column, Row, known, name_cell, name_column, number_column, time_column
+from sharelens.questions.evidence import Evidence, kept
+from sharelens.questions.naming import listed, resolve
+from sharelens.questions.opening import open_evidence
+from sharelens.questions.shape import constant
+from sharelens.questions.state import completeness_cell, topic_cell
+from state_model.errors import UsageError
+
+MOST = 1_000_000
+SPLIT_BYTES = 64 << 20
+INTERNAL = ("__share_group_state", "__consumer_offsets", "__transaction_state")
+UNKNOWN_CLUSTER = "unknown"
+RECORD, BATCH_HEADER = "record", "batch_header"
+SCHEMA = pa.schema(
+    [
+        pa.field("cluster_id", pa.string()),
+        pa.field("topic_id", pa.string()),
+        pa.field("topic", pa.string()),
+        pa.field("partition", pa.int32()),
+        pa.field("offset", pa.int64()),
+        pa.field("last_offset", pa.int64()),
+        pa.field("timestamp_ms", pa.int64()),
+        pa.field("timestamp_max_ms", pa.int64()),
+        pa.field("timestamp_type", pa.string()),
+        pa.field("found_in", pa.string()),
+        pa.field("transactional", pa.bool_()),
+        pa.field("below_log_start", pa.bool_()),
+        pa.field("uncommitted", pa.bool_()),
+        pa.field("completeness", pa.string()),
+        pa.field("completeness_reason", pa.string()),
+    ]
+)
+TRANSACTIONAL = 1 << 4
+NEVER_SHOWN = "keys and values were read and left where they are; whether a transaction was aborted: see `trace`"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sought:
+    """What is looked for: records with this key (None: any), stamped in [from_ms, to_ms); None puts no bound."""
+
+    key: bytes | None = None
+    from_ms: int | None = None
+    to_ms: int | None = None
+
+    @property
+    def timed(self) -> bool:
+        """Whether the time is bounded."""
+        return self.from_ms is not None or self.to_ms is not None
+
+    def wants(self, oldest: pa.Array, newest: pa.Array) -> pa.Array:
+        """Which of some spans of time touch the wanted one."""
+        found = pc.greater_equal(newest, self.from_ms if self.from_ms is not None else -(1 << 63))
+        return found if self.to_ms is None else pc.and_(found, pc.less(oldest, self.to_ms))
+
+
+def locate(source: Source, wanted: Wanted, sought: Sought, most: int | None = None) -> Answer:
+    """The answer to `sharelens locate`: at most so many places, by topic id, partition and offset.
+
+    Raises:
+        UsageError: no such topic or partition, or a key is looked for in a lake.
+    """
+    most = MOST if most is None else min(most, MOST)
+    if source.lake is None:
+        return _in_logs(source, wanted, sought, most)
+    if sought.key is not None:
+        raise UsageError(
+            "locate: a lake holds no user records, so no key can be looked up in it; give --log-dir DIR with the "
+            "topic's folders, or --around TIME for ranges of offsets"
+        )
+    with open_evidence(source) as evidence:
+        return _in_lake(evidence, wanted, sought, most)
+
+
+@dataclass(slots=True)
+class _Found:
+    """Rows so far, at most `most`, and what was not readable."""
+
+    most: int
+    tables: list[pa.Table]
+    rows: int = 0
+    full: bool = False
+
+    def take(self, rows: pa.Table) -> None:
+        """Adds rows as far as there is room."""
+        room = self.most - self.rows
+        self.full = self.full or rows.num_rows > room
+        if rows.num_rows and room:
+            self.tables.append(rows.slice(0, room))
+            self.rows += self.tables[-1].num_rows
+
+    def answer(self, told: str, cluster_id: str | None, lost: dict[tuple[str, int], str]) -> Answer:
+        """The answer; rows of a partition of which something was not readable are incomplete."""
+        table = pa.concat_tables([SCHEMA.empty_table().select(_READ), *self.tables]).combine_chunks()
+        places = zip(table.column("topic_id").to_pylist(), table.column("partition").to_pylist(), strict=True)
+        reasons = [lost.get(place) for place in places]
+        marks = ["complete" if reason is None else "incomplete" for reason in reasons]
+        table = table.add_column(0, SCHEMA.field("cluster_id"), constant(cluster_id, table.num_rows, pa.string()))
+        table = table.append_column("completeness", pa.array(marks, pa.string()))
+        table = table.append_column("completeness_reason", pa.array(reasons, pa.string()))
+        more = f"stopped at {self.most} places; there are more: raise --limit, or narrow --partition, --from, --to"
+        return Answer(
+            table=table.cast(SCHEMA),
+            columns=TEXT_COLUMNS,
+            summary=told,
+            warnings=(more,) if self.full else (),
+            none="no such record",
+        )
+
+
+_READ = [name for name in SCHEMA.names if name not in ("cluster_id", "completeness", "completeness_reason")]
+
+
+def _in_logs(source: Source, wanted: Wanted, sought: Sought, most: int) -> Answer:
+    directories = [scan_log_directory(uri, include_deleted=source.include_deleted) for uri in source.log_dirs]
+    chosen = _chosen(directories, wanted)
+    found = _Found(most=most, tables=[])
+    unreadable: Counter[str] = Counter()
+    lost: dict[tuple[str, int], str] = {}
+    for records, problems in _searched(chosen, sought, uncommitted=source.include_uncommitted):
+        for problem in problems.select(["topic_id", "partition", "reason"]).to_pylist():
+            unreadable[problem["reason"]] += 1
+            lost.setdefault((problem["topic_id"], problem["partition"]), problem["reason"])
+        found.take(_matches(records, sought))
+        if found.full:
+            break
+    told = ", ".join(f"{reason} {count}" for reason, count in sorted(unreadable.items())) or "none"
+    cluster = source.cluster_id or next((one.cluster_id for one in directories if one.cluster_id), UNKNOWN_CLUSTER)
+    names = ", ".join(sorted({name_cell(partition.topic) for partition in chosen}))
+    return found.answer(
+        f"looked through {len(chosen)} partitions of {names}; not readable: {told}\n{NEVER_SHOWN}", cluster, lost
+    )
+
+
+def _chosen(directories: Sequence[LogDirectory], wanted: Wanted) -> list[LogPartition]:
+    """The partitions of the topics that were asked for, by topic, id and number."""
+    there = unite(directories)
+    chosen: list[LogPartition] = []
+    for choice in wanted.topics:
+        if choice.text in INTERNAL:
+            raise UsageError(f"locate: {choice.text} holds no user records; see `sharelens records`")
+        of_topic = [part for part in there if choice.text in (part.topic, part.topic_id)]
+        mine = [part for part in of_topic if _is_wanted(part.partition, choice, wanted.partitions)]
+        if not mine:
+            names = sorted({part.topic for part in there if part.topic not in INTERNAL})
+            what = f"topic {name_cell(choice.text)}" if not of_topic else f"such partition of {name_cell(choice.text)}"
+            have = f"partitions there: {listed(str(part.partition) for part in of_topic)}"
+            where = ", ".join(directory.uri for directory in directories)
+            raise UsageError(f"no {what} in {where}; {have if of_topic else f'topics there: {listed(names)}'}")
+        chosen += mine
+    return sorted(chosen, key=lambda part: (part.topic_id, part.partition))
+
+
+def _is_wanted(number: int, choice: TopicChoice, partitions: frozenset[int]) -> bool:
+    return (choice.partitions is None or number in choice.partitions) and (not partitions or number in partitions)
+
+
+def _searched(
+    partitions: Sequence[LogPartition], sought: Sought, *, uncommitted: bool
+) -> Iterator[tuple[pa.RecordBatch, pa.RecordBatch]]:
+    """Records (LOG_RECORD) that may match and problems, in bounded chunks, by partition and in offset order."""
+    for partition in partitions:
+        begin = min((segment.base_offset for copy in partition.copies for segment in copy.segments), default=0)
+        end = reader.readable_end(partition, include_uncommitted=uncommitted)
+        for first, last in _ranges(partition, begin, end, sought) if sought.timed else [(begin, end)]:
+            for part in reader.splits(partition, first, last, SPLIT_BYTES):
+                for chunk in reader.read_split(part, include_uncommitted=uncommitted):
+                    yield chunk.records, chunk.problems
+
+
+def _ranges(partition: LogPartition, begin: int, end: int, sought: Sought) -> Iterator[tuple[int, int]]:
+    """Ranges of offsets (half-open) of the batches whose headers touch the wanted time."""
+    pending: tuple[int, int] | None = None
+    for headers in reader.scan_batches(partition, begin, end):
+        wanted = headers.filter(sought.wants(headers.column("base_timestamp_ms"), headers.column("max_timestamp_ms")))
+        columns = (wanted.column(name).to_pylist() for name in ("base_offset", "last_offset"))
+        for first, last in zip(*columns, strict=True):
+            if pending is not None and first <= pending[1]:
+                pending = (pending[0], last + 1)
+                continue
+            if pending is not None:
+                yield pending
+            pending = (first, last + 1)
+    if pending is not None:
+        yield pending
+
+
+def _matches(records: pa.RecordBatch, sought: Sought) -> pa.Table:
+    """The places of matching records; nothing of the records themselves."""
+    stamps = records.column("timestamp_ms")
+    found = pc.and_(pc.invert(records.column("is_control")), sought.wants(stamps, stamps))
+    if sought.key is not None:
+        same = pc.equal(records.column("key"), pa.scalar(sought.key, pa.binary()))
+        found = pc.and_(found, pc.fill_null(same, False))
+    rows = pa.Table.from_batches([records.select([name for name in records.schema.names if name in _KEPT])])
+    rows = rows.filter(found)
+    marks = pc.not_equal(pc.bit_wise_and(rows.column("attributes"), pa.scalar(TRANSACTIONAL, pa.int16())), 0)
+    columns = {name: rows.column(name) for name in rows.column_names}
+    columns |= {"last_offset": columns["offset"], "timestamp_max_ms": columns["timestamp_ms"], "transactional": marks}
+    columns["found_in"] = constant(RECORD, rows.num_rows, pa.string())
+    return pa.table({name: columns[name] for name in _READ})
+
+
+_KEPT = (
+    "topic_id", "topic", "partition", "offset", "timestamp_ms", "timestamp_type", "attributes", "below_log_start",
+    "uncommitted",
+)  # fmt: skip
+
+
+def _in_lake(evidence: Evidence, wanted: Wanted, sought: Sought, most: int) -> Answer:
+    keys = resolve(evidence, wanted)
+    there = kept(evidence.share_partitions(), keys.expression()).select(["topic_id", "partition"])
+    places = [
+        (row["topic_id"], row["partition"]) for row in there.group_by(there.column_names).aggregate([]).to_pylist()
+    ]
+    found = _Found(most=most, tables=[])
+    for batches in evidence.topic_batches(dict.fromkeys(places, 0)):
+        data = batches.filter(pc.is_null(batches.column("control_type")))
+        data = data.filter(sought.wants(data.column("base_timestamp_ms"), data.column("max_timestamp_ms")))
+        columns = {name: data.column(name) for name in _READ if name in data.column_names}
+        columns |= {"offset": data.column("base_offset"), "timestamp_ms": data.column("base_timestamp_ms")}
+        columns["timestamp_max_ms"] = data.column("max_timestamp_ms")
+        columns["found_in"] = constant(BATCH_HEADER, data.num_rows, pa.string())
+        found.take(pa.table({name: columns[name] for name in _READ}))
+        if found.full:
+            break
+    told = (
+        f"looked through the batch headers of {len(places)} partitions, from the smallest start offset that share "
+        "state names; a lake holds no user records: --log-dir finds single ones"
+    )
+    return found.answer(told, evidence.cluster_id, {})
+
+
+def _offsets_cell(row: Row) -> str:
+    first, last = row["offset"], row["last_offset"]
+    return known(first) if first == last else f"{first}-{last}"
+
+
+TEXT_COLUMNS = (
+    Column(heading="TOPIC", cell=topic_cell),
+    number_column("PARTITION", "partition"),
+    Column(heading="RECORD-OFFSET", cell=_offsets_cell, right=True),
+    time_column("TIMESTAMP", "timestamp_ms"),
+    time_column("TIMESTAMP-MAX", "timestamp_max_ms"),
+    name_column("CLOCK", "timestamp_type"),
+    name_column("FOUND-IN", "found_in"),
+    name_column("TRANSACTIONAL", "transactional"),
+    Column(heading="COMPLETENESS", cell=completeness_cell),
+)
