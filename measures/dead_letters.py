@@ -10,7 +10,7 @@ life in which its record was given up last before the letter's time. What the ev
 finding.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Set
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -97,6 +97,7 @@ def reconcile(
     settings: GroupSettings,
     *,
     begins_ms: int | None,
+    nameless: Set[tuple[str, int]] = frozenset(),
 ) -> pa.Table:
     """DLQ_RECONCILIATION rows, by share partition, offset, life and place of the dead letter.
 
@@ -108,6 +109,7 @@ def reconcile(
         topics: what is known of all topics for dead letters.
         settings: of the groups; DEAD_LETTER_TOPIC names where a group's dead letters go.
         begins_ms: log time from which on no share partition's records are missing; None: there is none.
+        nameless: (group, partition) of share partitions whose topic has no known name (`nameless_places`).
     """
     readable = pc.is_valid(letters.column("group_id"))
     for name in ("topic", "partition", "offset"):
@@ -120,7 +122,7 @@ def reconcile(
     alone = np.flatnonzero(chosen < 0)
     parts = [
         _matched(given_up, letters, chosen, names),
-        _without_state(letters.take(pa.array(alone)), history, names, begins_ms),
+        _without_state(letters.take(pa.array(alone)), history, names, begins_ms, nameless),
         _without_letter(given_up, letters, chosen, names, topics, settings),
     ]
     return pa.concat_tables(parts).sort_by(ORDER)
@@ -299,12 +301,17 @@ def _left(given_up: pa.Table, piece: Ints, offset: Ints, due: Ints) -> tuple[Int
     return rows[some], begins[some], ends[some]
 
 
-def _without_state(letters: pa.Table, history: pa.Table, names: Mapping[str, str], begins_ms: int | None) -> pa.Table:
+def _without_state(
+    letters: pa.Table,
+    history: pa.Table,
+    names: Mapping[str, str],
+    begins_ms: int | None,
+    nameless: Set[tuple[str, int]],
+) -> pa.Table:
     """Dead letters of records that were not given up as far as the state log tells."""
     candidates = _candidates(letters, names)
     (held, key), _ = number_keys(history, candidates)
     told = _told_by_state(letters, candidates.column("letter").to_numpy(), key, history, held)
-    nameless = _nameless(history, names)
     rows = []
     for row, letter in enumerate(letters.select(["group_id", "topic", "partition", "timestamp_ms"]).to_pylist()):
         known = told.get(row)
@@ -334,9 +341,9 @@ def _without_state(letters: pa.Table, history: pa.Table, names: Mapping[str, str
     return _rows(letters.num_rows, columns)
 
 
-def _nameless(history: pa.Table, names: Mapping[str, str]) -> set[tuple[str, int]]:
-    """(group, partition) of share partitions whose topic has no known name."""
-    keys = history.select(KEY).group_by(KEY).aggregate([])
+def nameless_places(places: pa.Table, names: Mapping[str, str]) -> set[tuple[str, int]]:
+    """(group, partition) of share partitions (rows with KEY) whose topic has no known name."""
+    keys = places.select(KEY).group_by(KEY).aggregate([])
     return {(row["group_id"], row["partition"]) for row in keys.to_pylist() if row["topic_id"] not in names}
 
 

@@ -1,9 +1,8 @@
 """Files that a command writes for its owner alone: whole or not at all."""
 
-import os
-import tempfile
 from pathlib import Path
 
+from jobs.places import write_whole
 from state_model.errors import SharelensError
 
 
@@ -28,16 +27,7 @@ def write_private(path: Path, content: bytes) -> None:
     Raises:
         SharelensError: it can't be written.
     """
-    temporary: Path | None = None
     try:
-        handle, name = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
-        temporary = Path(name)
-        with os.fdopen(handle, "wb") as file:
-            file.write(content)
-            file.flush()
-            os.fsync(file.fileno())
-        temporary.replace(path)
+        write_whole(path, content)
     except OSError as error:
-        if temporary is not None:
-            temporary.unlink(missing_ok=True)
         raise SharelensError(f"can't write {path}: {error.strerror or error}") from error

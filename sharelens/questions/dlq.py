@@ -95,6 +95,7 @@ def reconciled(
         measure.LetterTopics.of(letters, partitions),
         settings,
         begins_ms=max((part.first_ms for part in evidence.cover() if part.first_ms is not None), default=None),
+        nameless=measure.nameless_places(read.history, names),
     )
     warnings = (*read.warnings, *_warnings(mine, partitions))
     rows = _in_span(rows, span)

@@ -1,32 +1,17 @@
-"""What evidence says of dead letters: which of them are wanted, and the partitions that were looked into."""
+"""Which dead letters a question wants, and their order."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from kafka_log.dead_letters import DLQ_RECORD
-from kafka_log.union import log_start
 
 LETTER_ORDER = [
     ("dlq_topic", "ascending"), ("dlq_topic_id", "ascending"), ("dlq_partition", "ascending"),
     ("dlq_offset", "ascending"),
 ]  # fmt: skip
-DLQ_PARTITION = pa.schema(
-    [
-        pa.field("dlq_topic", pa.string()),
-        pa.field("dlq_topic_id", pa.string()),
-        pa.field("dlq_partition", pa.int32()),
-        pa.field("log_start_offset", pa.int64()),
-        pa.field("end_offset", pa.int64()),
-        pa.field("held_back", pa.int64()),
-        pa.field("letters", pa.int64()),
-    ]
-)
-"""A partition that was looked into: up to where (exclusive), offsets above that were left out, dead letters found."""
-INTERNAL_CONTENT = ("__share_group_state", "__consumer_offsets")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,32 +36,6 @@ class Letters:
                 part = pc.field(name).isin(pa.array(sorted(wanted), kind))
                 found = part if found is None else found & part
         return found
-
-
-def partitions_in_books(extents: Sequence[dict[str, Any]]) -> pa.Table:
-    """DLQ_PARTITION rows from taken extents of log records; those of internal topics are left out."""
-    groups: dict[tuple[str, str, int], list[dict[str, Any]]] = {}
-    for row in extents:
-        if row["topic"] not in INTERNAL_CONTENT and not str(row["source_id"]).startswith("rebuild "):
-            groups.setdefault((row["topic"], row["topic_id"], row["partition"]), []).append(row)
-    rows = []
-    for place, mine in groups.items():
-        newest = max(mine, key=lambda row: row["run_id"])
-        rows.append(
-            dict(zip(DLQ_PARTITION.names[:3], place, strict=True))
-            | {
-                "log_start_offset": log_start((row["log_start_offset"], row["log_start_known"]) for row in mine),
-                "end_offset": max(row["end_offset_exclusive"] for row in mine),
-                "held_back": newest["held_back"],
-                "letters": sum(row["record_count"] for row in mine),
-            }
-        )
-    return partitions_table(rows)
-
-
-def partitions_table(rows: Iterable[dict[str, Any]]) -> pa.Table:
-    """DLQ_PARTITION rows in their order."""
-    return pa.Table.from_pylist(list(rows), schema=DLQ_PARTITION).sort_by(LETTER_ORDER[:3])
 
 
 def in_order(tables: Iterable[pa.Table]) -> pa.Table:

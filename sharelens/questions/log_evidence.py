@@ -12,6 +12,7 @@ import pyarrow.compute as pc
 
 from kafka_log.layout import LogDirectory, scan_log_directory
 from kafka_log.union import LogPartition, unite
+from lake import letters
 from lake.tables import GROUP_RECORD
 from measures.topics import TopicPartition
 from sharelens.asked import Source, dead_letter_topics
@@ -186,9 +187,9 @@ class LogEvidence:
         condition, tables, held = wanted.expression(), [], 0
         for partition in self._letter_partitions:
             count = 0
-            for letters in topic_evidence.read_letters(partition, self.source.include_uncommitted):
-                count += letters.num_rows
-                tables.append(kept(letters, condition))
+            for found in topic_evidence.read_letters(partition, self.source.include_uncommitted):
+                count += found.num_rows
+                tables.append(kept(found, condition))
                 held += tables[-1].nbytes
                 if held > self.source.max_bytes * MEMORY_PER_BYTE:
                     raise too_much(f"the dead letters wanted take more than {held >> 20} MiB")
@@ -200,7 +201,7 @@ class LogEvidence:
         if self._letter_partitions and not self._letter_counts:
             self.dead_letters(Letters(groups=frozenset()))
         uncommitted = self.source.include_uncommitted
-        return letter_evidence.partitions_table(
+        return letters.partitions_table(
             topic_evidence.partition_row(part, uncommitted, self._letter_counts[part.topic_id, part.partition])
             for part in self._letter_partitions
         )
