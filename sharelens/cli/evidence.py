@@ -10,7 +10,15 @@ from measures.settings import GroupSettings
 from sharelens.asked import DEFAULT_MAX_BYTES, Source
 from sharelens.cli.forensics import FINDINGS
 from sharelens.cli.incidents import settings_options
-from sharelens.cli.options import REQUIRE_COMPLETE, Size, Time, evidence_options, examples, output_options
+from sharelens.cli.options import (
+    REQUIRE_COMPLETE,
+    Size,
+    Time,
+    dead_letter_options,
+    evidence_options,
+    examples,
+    output_options,
+)
 from sharelens.output import Answer, Shown, name_column, number_column, say, show
 from sharelens.times import Rounding
 from state_model.errors import UsageError
@@ -41,6 +49,7 @@ class Remembering(click.Command):
     ),
 )
 @evidence_options
+@dead_letter_options
 @click.option("--group", metavar="GROUP", required=True, help="The share group.")
 @click.option("--topic", metavar="TOPIC", multiple=True, help="Only this topic: NAME, ID or NAME:0,1. Repeatable.")
 @click.option(
@@ -79,7 +88,16 @@ def evidence(
     from sharelens.evidence_folder.question import ask
     from sharelens.questions import opening
 
-    question = ask(case_id=case_id, group_id=group, from_ms=from_ms, to_ms=to_ms, topics=topic, settings=settings)
+    question = ask(
+        case_id=case_id,
+        group_id=group,
+        from_ms=from_ms,
+        to_ms=to_ms,
+        topics=topic,
+        settings=settings,
+        dlq_topics=source.dlq_topics,
+        dlq_prefix=source.dlq_prefix,
+    )
     place = Path(out)
     check_place(place)
     with opening.open_evidence(source) as opened:
@@ -183,6 +201,8 @@ def _source(
         include_deleted=read.sources.get("include_deleted") is True,
         topic_names=topic_names,
         max_bytes=max_bytes,
+        dlq_topics=read.question.dlq_topics,
+        dlq_prefix=read.question.dlq_prefix,
     )
 
 

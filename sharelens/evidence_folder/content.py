@@ -20,13 +20,23 @@ from sharelens.evidence_folder.question import Question
 from sharelens.evidence_folder.raw import RawLog, open_raw
 from sharelens.evidence_folder.readme import readme
 from sharelens.evidence_folder.report import report
-from sharelens.evidence_folder.schemas import EXTENT, GAP, GROUP_LOG_RECORD, NOTE, RECORD, TOPIC, TRACE_EVENT
+from sharelens.evidence_folder.schemas import (
+    DEAD_LETTER,
+    EXTENT,
+    GAP,
+    GROUP_LOG_RECORD,
+    NOTE,
+    RECORD,
+    TOPIC,
+    TRACE_EVENT,
+)
 from sharelens.evidence_folder.window import LogWindow, group_log_records, quarantined, state_records
 from sharelens.evidence_folder.writers import TableFiles, batches_of, sorted_rows, write_file
 from sharelens.filters import Wanted, parse_wanted
 from sharelens.output import Answer
 from sharelens.questions.completeness import times
 from sharelens.questions.evidence import Cut, Evidence, Keys, StatePartitionCover, kept
+from sharelens.questions.letter_evidence import Letters
 from sharelens.questions.naming import ensure_known, resolve
 from sharelens.questions.state import FIELDS, state_table
 from sharelens.questions.state_log import STATE_TOPIC
@@ -231,7 +241,19 @@ def _write_histories(evidence: Evidence, asked: Asked, folder: Path, content: Co
     names = evidence.names(ids)
     topics = pa.Table.from_pylist([{"topic_id": one, "topic": names.get(one)} for one in ids], schema=TOPIC)
     content.tables["topic"] = topics
+    _write(folder, "dead_letter", [_dead_letters(evidence, asked, names)], DEAD_LETTER, content)
     _write(folder, "topic", [topics], TOPIC, content)
+
+
+def _dead_letters(evidence: Evidence, asked: Asked, names: Mapping[str, str]) -> pa.Table:
+    """DEAD_LETTER rows of the group, stamped in the window; of the topics asked for, by their names or ids."""
+    topics = asked.places.topics if asked.keys.topics is not None else None
+    told = None if topics is None else frozenset(topics) | {names.get(one, one) for one in topics}
+    letters = evidence.dead_letters(Letters(groups=frozenset({asked.question.group_id}), topics=told))
+    letters = letters.filter(_between(letters, "timestamp_ms", asked.question))
+    there = asked.question.letter_topics()
+    taken = [there.takes(topic) for topic in letters.column("dlq_topic").to_pylist()]
+    return letters.filter(pa.array(taken, pa.bool_()))
 
 
 def _between(rows: pa.Table, column: str, question: Question) -> pa.ChunkedArray:

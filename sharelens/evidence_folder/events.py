@@ -10,25 +10,25 @@ import pyarrow.compute as pc
 
 from measures.lives import PLACE
 from sharelens.evidence_folder.schemas import TRACE_EVENT
+from sharelens.questions import vocabulary
 from sharelens.questions.diff import changed_ranges
 
-EVENT_OF_STATE = {
-    "AVAILABLE": "available_again",
-    "ACQUIRED": "acquired",
-    "ACKNOWLEDGED": "acknowledged",
-    "ARCHIVING": "archiving",
-    "ARCHIVED": "archived",
+EVENT_OF_END = {
+    "start_offset_passed": vocabulary.PASSED,
+    "reset": vocabulary.RESET,
+    "deleted": vocabulary.LIFE_ENDED,
 }
-EVENT_OF_END = {"start_offset_passed": "start_offset_passed", "reset": "offset_reset", "deleted": "life_ended"}
+NO_STATE = "no delivery state any more"
 MEANING = {
-    "available_again": "delivered and given back (release, lock timeout or member left: the log does not tell which)",
-    "acquired": "logged as held by a member",
-    "acknowledged": "done",
-    "archiving": "given up, its dead letter is being written",
-    "archived": "given up, or no record at all (a gap)",
-    "start_offset_passed": "the start offset passed it: no state is kept any more",
-    "offset_reset": "the group's offset was reset: a new life begins",
-    "life_ended": "the share partition was deleted",
+    vocabulary.AVAILABLE_AGAIN: "it was delivered and came back; a delivery count that grew by more than one tells of "
+    "attempts that were not logged",
+    vocabulary.ACKNOWLEDGED: "done",
+    vocabulary.ARCHIVING: "given up, its dead letter is being written",
+    vocabulary.ARCHIVED: "given up, or no record at all (a gap)",
+    vocabulary.NOT_DELIVERED: "a delivery state without a delivery",
+    vocabulary.PASSED: "no delivery state is kept for it any more",
+    vocabulary.RESET: "the offset of the group was reset: a new life begins",
+    vocabulary.LIFE_ENDED: "the share partition was deleted",
 }
 AT_ONCE = 1 << 13
 Moment = tuple[Any, ...]
@@ -90,6 +90,6 @@ def _events(moment: Moment, rows: Sequence[Mapping[str, Any]]) -> Iterator[dict[
 
 def _event(after: Mapping[str, Any] | None, old: Sequence[Mapping[str, Any]], offset: int) -> str:
     if after is not None:
-        return EVENT_OF_STATE.get(after["delivery_state_name"], "unknown_state")
+        return vocabulary.in_state(after["delivery_state"], after["delivery_count"])
     reason = next((row["end_reason"] for row in old if row["first_offset"] <= offset <= row["last_offset"]), None)
-    return EVENT_OF_END.get(str(reason), "no_state_any_more")
+    return EVENT_OF_END.get(str(reason), NO_STATE)

@@ -6,7 +6,7 @@ from sharelens.asked import CutAsked
 from sharelens.evidence_folder.question import Question
 from sharelens.filters import Wanted
 from sharelens.output import Answer
-from sharelens.questions import accounting, lag, life, poison, redelivered, stalled
+from sharelens.questions import accounting, dlq, lag, life, poison, redelivered, stalled
 from sharelens.questions.evidence import Evidence, Span
 
 
@@ -19,5 +19,6 @@ def findings(evidence: Evidence, question: Question, wanted: Wanted) -> Iterator
     yield "stall", stalled.stalled(evidence, wanted, asked, span, settings)
     yield "poison", poison.poison(evidence, wanted, asked, span, settings, near_limit=True, gaps=True)
     yield "redelivered", redelivered.redelivered(evidence, wanted, asked, span)
+    yield "dlq", dlq.dlq(evidence, wanted, asked, span, settings, topics=question.letter_topics())
     yield "life", life.life(evidence, wanted, asked, span)
     yield "account", accounting.account(evidence, wanted, asked, span)

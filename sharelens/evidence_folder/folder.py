@@ -46,7 +46,7 @@ def make_evidence(
         folder = Path(scratch) / "evidence"
         folder.mkdir(mode=0o700)
         asked = look_up(evidence, question)
-        sources = sources_of(evidence, asked.places, hash_topics=hash_topics)
+        sources = sources_of(evidence, asked.places, question.letter_topics(), hash_topics=hash_topics)
         content = write_content(evidence, asked, folder)
         if require_complete and content.incomplete:
             because = "; ".join(note.detail for note in content.incomplete)

@@ -13,6 +13,7 @@ from sharelens.questions.evidence import StatePartitionCover
 from sharelens.times import time_text
 
 WARNING = "warning"
+ENDS = "the evidence ends at"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -25,8 +26,12 @@ class Note:
 
 
 def of_warnings(warnings: Iterable[str], place: str) -> list[Note]:
-    """The warnings of answers; where the evidence lies is no part of it."""
-    return [Note(code=WARNING, incomplete=False, detail=said.replace(place, "the evidence")) for said in warnings]
+    """The warnings of answers; where the evidence lies is no part of it, and where it ends has a note of its own."""
+    return [
+        Note(code=WARNING, incomplete=False, detail=said.replace(place, "the evidence"))
+        for said in warnings
+        if not said.startswith(ENDS)
+    ]
 
 
 def of_window(
@@ -42,11 +47,13 @@ def of_window(
 def _extent(cover: Sequence[StatePartitionCover], question: Question) -> Iterator[Note]:
     first, last = times(cover)
     if first is not None and first > question.from_ms:
+        pruned = any(part.first_offset for part in cover)
         yield Note(
             code="begins_late",
-            incomplete=True,
+            incomplete=pruned,
             detail=f"the evidence begins at {time_text(first)}, after the window's beginning "
-            f"{time_text(question.from_ms)}; what came before is not held",
+            f"{time_text(question.from_ms)}; "
+            + ("what came before is not held" if pruned else "the state logs are held from their first offset on"),
         )
     if last is not None and last < question.to_ms:
         yield Note(

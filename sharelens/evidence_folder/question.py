@@ -4,7 +4,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from kafka_log.dead_letters import DeadLetterTopics
 from measures.settings import DELIVERY_COUNT_LIMIT, ISOLATION_LEVEL, MAX_RECORD_LOCKS, GroupSettings, Setting
+from sharelens.asked import dead_letter_topics
 from sharelens.evidence_folder.errors import ManifestError
 from state_model.errors import UsageError
 
@@ -17,6 +19,7 @@ class Question:
     """One group and one window: log times from `from_ms` up to, not including, `to_ms` (epoch milliseconds).
 
     `topics`: as typed (name, id, or either with partitions); none means all. `settings`: those of the group by name.
+    `dlq_topics`, `dlq_prefix`: where dead letters are looked for, besides Kafka's default.
     """
 
     case_id: str
@@ -25,6 +28,12 @@ class Question:
     to_ms: int
     topics: tuple[str, ...] = ()
     settings: Mapping[str, Setting] = field(default_factory=dict)
+    dlq_topics: tuple[str, ...] = ()
+    dlq_prefix: str | None = None
+
+    def letter_topics(self) -> DeadLetterTopics:
+        """Where dead letters are looked for."""
+        return dead_letter_topics(self.dlq_topics, self.dlq_prefix)
 
     def group_settings(self) -> GroupSettings:
         """The settings as the measures take them."""
@@ -36,6 +45,8 @@ class Question:
             "case_id": self.case_id,
             "group_id": self.group_id,
             "topics": list(self.topics),
+            "dlq_topics": list(self.dlq_topics),
+            "dlq_prefix": self.dlq_prefix,
             "from_ms": self.from_ms,
             "to_ms": self.to_ms,
             "settings": {
@@ -46,7 +57,15 @@ class Question:
 
 
 def ask(
-    *, case_id: str, group_id: str, from_ms: int, to_ms: int, topics: tuple[str, ...], settings: GroupSettings
+    *,
+    case_id: str,
+    group_id: str,
+    from_ms: int,
+    to_ms: int,
+    topics: tuple[str, ...],
+    settings: GroupSettings,
+    dlq_topics: tuple[str, ...] = (),
+    dlq_prefix: str | None = None,
 ) -> Question:
     """The question of a command line.
 
@@ -61,7 +80,14 @@ def ask(
         raise UsageError(f"evidence: --case: give an id of 1 to {LONGEST_CASE} printable characters")
     told = {name: settings.of(group_id, name) for name in SETTINGS}
     return Question(
-        case_id=case_id, group_id=group_id, from_ms=from_ms, to_ms=to_ms, topics=tuple(sorted(topics)), settings=told
+        case_id=case_id,
+        group_id=group_id,
+        from_ms=from_ms,
+        to_ms=to_ms,
+        topics=tuple(sorted(topics)),
+        settings=told,
+        dlq_topics=tuple(sorted(dlq_topics)),
+        dlq_prefix=dlq_prefix,
     )
 
 
@@ -76,13 +102,22 @@ def from_json(document: object) -> Question:
             "case_id": str(case_id),
             "group_id": str(group_id),
             "topics": list(topics),
+            "dlq_topics": list(dlq_topics),
+            "dlq_prefix": str() | None as dlq_prefix,
             "from_ms": int(from_ms),
             "to_ms": int(to_ms),
             "settings": dict(settings),
-        } if all(isinstance(topic, str) for topic in topics) and from_ms < to_ms:
+        } if all(isinstance(topic, str) for topic in (*topics, *dlq_topics)) and from_ms < to_ms:
             told = {str(name): _setting(value) for name, value in settings.items()}
             return Question(
-                case_id=case_id, group_id=group_id, from_ms=from_ms, to_ms=to_ms, topics=tuple(topics), settings=told
+                case_id=case_id,
+                group_id=group_id,
+                from_ms=from_ms,
+                to_ms=to_ms,
+                topics=tuple(topics),
+                settings=told,
+                dlq_topics=tuple(dlq_topics),
+                dlq_prefix=dlq_prefix,
             )
         case _:
             raise ManifestError("the manifest's question lacks a group, a window or settings; it was not written so")

@@ -61,7 +61,7 @@ def readme(
     there = [table for table in TABLES if table.name in record_counts]
     overview = "".join(f"| `{one.name}` | {record_counts[one.name]} | {one.one_row} |\n" for one in there)
     events = "".join(f"| `{event}` | {what} |\n" for event, what in MEANING.items())
-    return f"{head}{overview}\n## Events in `trace_event`\n\n| event | meaning |\n|---|---|\n{events}" + "".join(
+    return f"{head}{overview}\n## Events in `trace_event`\n\n| event | remark |\n|---|---|\n{events}" + "".join(
         _section(table, columns[table.name]) for table in there
     )
 

@@ -50,6 +50,7 @@ PAGE = """<!DOCTYPE html>
 FINDINGS = {
     "stall": "What stood still",
     "poison": "What was given up",
+    "dlq": "Dead letters against what was given up",
     "redelivered": "What was delivered more than once",
     "life": "Creations, resets, deletions, moved epochs",
     "account": "What became of the offsets appended in the window",

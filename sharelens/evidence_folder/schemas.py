@@ -2,6 +2,7 @@
 
 import pyarrow as pa
 
+from kafka_log.dead_letters import DLQ_RECORD
 from kafka_log.schemas import HEADER
 from lake.tables import GROUP_RECORD
 from state_model.columnar.schemas import LOG_POSITION, SHARE_PARTITION, SHARE_RECORD, column
@@ -93,6 +94,7 @@ GAP = pa.schema(
         column("partition", pa.int32(), "its partition"),
     ]
 )
+DEAD_LETTER = pa.schema([field for field in DLQ_RECORD if field.name != "below_log_start"])
 TRACE_EVENT = pa.schema(
     [
         *LOG_POSITION,
@@ -101,7 +103,7 @@ TRACE_EVENT = pa.schema(
         column("life_log_offset", pa.int64(), "the life of the share partition that it belongs to"),
         column("first_offset", pa.int64(), "first record offset that it happened to"),
         column("last_offset", pa.int64(), "last record offset that it happened to (inclusive)"),
-        column("event", pa.string(), "what happened; see the README"),
+        column("event", pa.string(), "what happened, in the words of `sharelens trace`"),
         column("state_before", pa.string(), "delivery state before; null = none was logged"),
         column("delivery_count_before", pa.int16(), "delivery count before"),
         column("state_after", pa.string(), "delivery state after; null = none any more"),

@@ -11,6 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from kafka_log import filesystem, text_files
+from kafka_log.dead_letters import DeadLetterTopics
 from kafka_log.layout import LogDirectory, PartitionDirectory
 from sharelens.questions.evidence import Evidence, Keys
 from sharelens.questions.group_names import OFFSETS_TOPIC
@@ -42,25 +43,27 @@ class FileSeen:
     sha256: str | None
 
 
-def sources_of(evidence: Evidence, keys: Keys, *, hash_topics: bool) -> dict[str, Any]:
+def sources_of(evidence: Evidence, keys: Keys, letter_topics: DeadLetterTopics, *, hash_topics: bool) -> dict[str, Any]:
     """What the manifest says of the sources. Call it once the evidence is open: what it read lies in what is hashed.
 
     `hash_topics`: segments of user topics too; else their size and time alone.
     """
     match evidence:
         case LogEvidence():
-            return _of_directories(evidence, keys, hash_topics=hash_topics)
+            return _of_directories(evidence, keys, letter_topics, hash_topics=hash_topics)
         case LakeEvidence():
-            return _of_lake(evidence, keys)
+            return _of_lake(evidence, keys, letter_topics)
         case _:
             raise TypeError(f"no sources behind {type(evidence).__name__}")
 
 
-def _of_directories(evidence: LogEvidence, keys: Keys, *, hash_topics: bool) -> dict[str, Any]:
+def _of_directories(
+    evidence: LogEvidence, keys: Keys, letter_topics: DeadLetterTopics, *, hash_topics: bool
+) -> dict[str, Any]:
     directories = sorted(evidence.directories, key=lambda directory: directory.uri)
     files = []
     for number, directory in enumerate(directories):
-        for path, hashed in _paths(directory, keys, hash_topics=hash_topics):
+        for path, hashed in _paths(directory, keys, letter_topics, hash_topics=hash_topics):
             seen = look_at(filesystem.join(directory.uri, path), hashed=hashed)
             if seen is not None:
                 files.append(
@@ -110,19 +113,21 @@ def _state_partitions(evidence: Evidence) -> list[dict[str, Any]]:
     ]
 
 
-def _paths(directory: LogDirectory, keys: Keys, *, hash_topics: bool) -> Iterator[tuple[str, bool]]:
+def _paths(
+    directory: LogDirectory, keys: Keys, letter_topics: DeadLetterTopics, *, hash_topics: bool
+) -> Iterator[tuple[str, bool]]:
     """Paths of files inside a log directory that the content rests on, and whether each is hashed."""
     for name in IN_THE_ROOT:
         yield name, True
     for partition in directory.partitions:
-        internal = partition.topic in (STATE_TOPIC, OFFSETS_TOPIC)
-        if not internal and not _wanted(partition, keys):
+        read_whole = partition.topic in (STATE_TOPIC, OFFSETS_TOPIC) or letter_topics.takes(partition.topic)
+        if not read_whole and not _wanted(partition, keys):
             continue
         folder = partition.uri.rstrip("/").rsplit("/", 1)[-1]
         for name in IN_A_PARTITION:
             yield f"{folder}/{name}", True
         for segment in partition.segments:
-            yield f"{folder}/{segment.uri.rsplit('/', 1)[-1]}", internal or hash_topics
+            yield f"{folder}/{segment.uri.rsplit('/', 1)[-1]}", read_whole or hash_topics
 
 
 def _wanted(partition: PartitionDirectory, keys: Keys) -> bool:
@@ -172,7 +177,7 @@ def modified_ms(uri: str) -> int | None:
     return int(changed.timestamp() * 1000) if isinstance(changed, datetime) else None
 
 
-def _of_lake(evidence: LakeEvidence, keys: Keys) -> dict[str, Any]:
+def _of_lake(evidence: LakeEvidence, keys: Keys, letter_topics: DeadLetterTopics) -> dict[str, Any]:
     lake = evidence.lake
     return {
         "kind": LAKE,
@@ -180,14 +185,15 @@ def _of_lake(evidence: LakeEvidence, keys: Keys) -> dict[str, Any]:
         "run_id": lake.publication["run_id"],
         "published_at_ms": lake.publication["published_at_ms"],
         "tables": [{"table": name, "version": version} for name, version in sorted(lake.versions.items())],
-        "extents": extents_of(evidence, keys),
+        "extents": extents_of(evidence, keys, letter_topics),
         "state_partitions": _state_partitions(evidence),
     }
 
 
-def extents_of(evidence: LakeEvidence, keys: Keys) -> list[dict[str, Any]]:
-    """The books' rows of the internal topics and of the user partitions of `keys`, in a fixed order."""
-    topics = pa.array([STATE_TOPIC, OFFSETS_TOPIC], pa.string())
+def extents_of(evidence: LakeEvidence, keys: Keys, letter_topics: DeadLetterTopics) -> list[dict[str, Any]]:
+    """The books' rows of internal topics, of dead letters and of the user partitions of `keys`, in a fixed order."""
+    letters = evidence.dead_letter_partitions().column("dlq_topic").unique().to_pylist()
+    topics = pa.array([STATE_TOPIC, OFFSETS_TOPIC, *filter(letter_topics.takes, letters)], pa.string())
     ours = pc.field("topic").isin(topics)
     users = Keys(topics=keys.topics).expression()
     ours = ours if users is None else ours | users

@@ -6,6 +6,7 @@ import pyarrow as pa
 
 from lake.tables import GROUP_RECORD
 from measures import schemas as measured
+from measures.dead_letter_schemas import DLQ_RECONCILIATION
 from sharelens.evidence_folder import schemas
 from state_model.columnar.schemas import COMPLETENESS, DELIVERY_HISTORY, PLACED_STATE, SHARE_PARTITION_HISTORY
 
@@ -92,6 +93,18 @@ TABLES = (
         one_row="a run of record offsets given up in the window, near it, or archived as a gap",
         order=_EVERY,
         schemas=(measured.POISON_RECORD,),
+    ),
+    ContentTable(
+        name="dlq",
+        one_row="a dead letter of the window held against what the group gave up: matched, missing, came twice, …",
+        order=_EVERY,
+        schemas=(DLQ_RECONCILIATION,),
+    ),
+    ContentTable(
+        name="dead_letter",
+        one_row="a dead letter of the group, stamped in the window: headers typed, key and value as size and hash",
+        order="dlq_topic, dlq_topic_id, dlq_partition, dlq_offset",
+        schemas=(schemas.DEAD_LETTER,),
     ),
     ContentTable(
         name="redelivered",

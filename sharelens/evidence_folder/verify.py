@@ -104,7 +104,7 @@ def verify_sources(evidence: Evidence, read: Manifest) -> Iterator[Row]:
     if isinstance(evidence, LogEvidence) and kind == LOG_DIRECTORIES:
         yield from _file_sources(evidence, read.sources)
     elif isinstance(evidence, LakeEvidence) and kind == LAKE:
-        yield from _book_sources(evidence, read.sources)
+        yield from _book_sources(evidence, read)
     else:
         yield _row("source_other_kind", None, f"the evidence was made from: {visible(str(kind))}")
 
@@ -144,12 +144,15 @@ def _length(uri: str) -> int | None:
     return None if seen is None else seen.size_bytes
 
 
-def _book_sources(evidence: LakeEvidence, sources: Mapping[str, Any]) -> Iterator[Row]:
+def _book_sources(evidence: LakeEvidence, read: Manifest) -> Iterator[Row]:
     """Rows of the lake's books: each that was recorded is still there, with the same SHA-256."""
-    read = evidence.share_partitions()
-    places: dict[str, frozenset[int] | None] = dict.fromkeys(read.column("topic_id").unique().to_pylist())
-    now = {_book_key(row): row["sha256"] for row in extents_of(evidence, Keys(topics=places))}
-    for entry in _dicts(sources.get("extents")):
+    there = evidence.share_partitions()
+    places: dict[str, frozenset[int] | None] = dict.fromkeys(there.column("topic_id").unique().to_pylist())
+    now = {
+        _book_key(row): row["sha256"]
+        for row in extents_of(evidence, Keys(topics=places), read.question.letter_topics())
+    }
+    for entry in _dicts(read.sources.get("extents")):
         shown = f"run {entry.get('run_id')}, {visible(str(entry.get('topic')))}-{entry.get('partition')}"
         key = _book_key(entry)
         if key not in now:

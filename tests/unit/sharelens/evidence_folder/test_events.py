@@ -3,7 +3,8 @@
 import pyarrow as pa
 
 from sharelens.asked import Source
-from sharelens.evidence_folder.events import EVENT_OF_END, EVENT_OF_STATE, MEANING, trace_events
+from sharelens.evidence_folder.events import EVENT_OF_END, MEANING, trace_events
+from sharelens.questions import vocabulary
 from sharelens.questions.evidence import Cut, Keys
 from sharelens.questions.log_evidence import open_log_evidence
 from tests.state_logs import START_MS, snapshot, tombstone, update, write_log_directory
@@ -29,15 +30,15 @@ def events(tmp_path, from_ms: int, to_ms: int) -> list[tuple[object, ...]]:
 
 def test_what_each_record_changed(tmp_path) -> None:
     assert events(tmp_path, START_MS, START_MS + 60_000) == [
-        (1, 0, 9, "available_again", None, "AVAILABLE"),
+        (1, 0, 9, vocabulary.AVAILABLE_AGAIN, None, "AVAILABLE"),
         (2, 0, 2, "acknowledged", "AVAILABLE", "ACKNOWLEDGED"),
         (2, 5, 5, "archived", "AVAILABLE", "ARCHIVED"),
-        (3, 0, 2, "start_offset_passed", "ACKNOWLEDGED", None),
-        (4, 3, 4, "offset_reset", "AVAILABLE", None),
-        (4, 5, 5, "offset_reset", "ARCHIVED", None),
-        (4, 6, 9, "offset_reset", "AVAILABLE", None),
-        (5, 7, 7, "available_again", None, "AVAILABLE"),
-        (6, 7, 7, "life_ended", "AVAILABLE", None),
+        (3, 0, 2, "passed by the start offset", "ACKNOWLEDGED", None),
+        (4, 3, 4, "offset reset", "AVAILABLE", None),
+        (4, 5, 5, "offset reset", "ARCHIVED", None),
+        (4, 6, 9, "offset reset", "AVAILABLE", None),
+        (5, 7, 7, vocabulary.AVAILABLE_AGAIN, None, "AVAILABLE"),
+        (6, 7, 7, "life ended", "AVAILABLE", None),
     ]
 
 
@@ -46,4 +47,4 @@ def test_the_window_is_half_open(tmp_path) -> None:
 
 
 def test_every_event_has_a_meaning() -> None:
-    assert {*EVENT_OF_STATE.values(), *EVENT_OF_END.values()} == set(MEANING)
+    assert {*vocabulary.IN_STATE.values(), vocabulary.NOT_DELIVERED, *EVENT_OF_END.values()} == set(MEANING)
