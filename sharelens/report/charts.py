@@ -132,7 +132,7 @@ def lag_lines(names: Sequence[str], from_ms: int, to_ms: int) -> Callable[[Size]
         times = alt.Scale(type="utc", domain=[from_ms, to_ms], nice=False)
         rows = alt.Chart(alt.NamedData(name="lags")).encode(
             x=alt.X("x:T", scale=times, axis=_time_axis(size, to_ms - from_ms)),
-            y=alt.Y("lag:Q", axis=alt.Axis(title="lag (records)", format="~s", tickCount=5, tickMinStep=1)),
+            y=alt.Y("lag:Q", axis=alt.Axis(title="lag (records)", format=",d", tickCount=5, tickMinStep=1)),
             color=alt.Color(
                 "name:N",
                 legend=None,
@@ -165,7 +165,7 @@ def delivery_counts(kinds: Sequence[tuple[str, int]], labels: Sequence[str]) -> 
             .mark_bar(height={"band": 0.62}, aria=not size.narrow)
             .encode(
                 y=y,
-                x=alt.X("from:Q", axis=alt.Axis(title="records", format="~s", tickCount=5, tickMinStep=1)),
+                x=alt.X("from:Q", axis=alt.Axis(title="records", format=",d", tickCount=5, tickMinStep=1)),
                 x2=alt.X2("until:Q"),
                 color=alt.Color("kind:N", legend=None, scale=scale),
                 **({} if size.narrow else {"description": alt.Description("text:N")}),

@@ -12,7 +12,7 @@ from measures.lag_over_time import Arrivals
 from measures.redelivered import outcomes_of
 from measures.steps import LAST_OFFSET, numbered
 from sharelens.report import charts, raster
-from sharelens.report.gather import Gathered, Key, key_of, lag_lines, rows_of_keys
+from sharelens.report.gather import Gathered, Key, lag_lines, rows_of_keys
 from sharelens.report.model import Figure
 from sharelens.report.raster import ACKNOWLEDGED, ARCHIVED, MOST_ATTEMPTS, OPEN, Picture, Rectangle, Window
 from sharelens.report.wording import counted, lasted, moment, name, number, offsets, place, short
@@ -85,7 +85,7 @@ def _maps_of(gathered: Gathered, key: Key, deliveries: pa.Table, rank: int) -> l
 
 def _pin(gathered: Gathered, key: Key) -> Row | None:
     """The longest stall of a share partition; what stands still now goes first."""
-    stalls = [row for row in gathered.stalls.to_pylist() if key_of(row) == key]
+    stalls = rows_of_keys(gathered.stalls, [key]).to_pylist()
     return min(stalls, key=lambda row: (row["until_ms"] is not None, -(row["duration_ms"] or 0)), default=None)
 
 

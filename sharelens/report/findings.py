@@ -9,7 +9,7 @@ import pyarrow.compute as pc
 from measures.dead_letter_schemas import DUPLICATE, MISSING, UNEXPECTED
 from measures.stalls import BLOCKED, DEAD_LETTER_PENDING, SILENT, WINDOW_FULL
 from sharelens.questions.completeness import COMPLETE
-from sharelens.report.gather import Gathered, key_of
+from sharelens.report.gather import Gathered, key_of, sized, still
 from sharelens.report.holdings import dead_letter_counts
 from sharelens.report.model import Finding, Tile, Weight
 from sharelens.report.sheets import Anchors
@@ -23,10 +23,10 @@ Row = Mapping[str, Any]
 def findings(gathered: Gathered, anchors: Anchors) -> Sequence[Finding]:
     """The findings, of each kind the worst and how many more; one that says so when nothing is wrong."""
     found = [
-        *_worst(_standing_still(gathered, anchors), "share partitions stand still"),
-        *_worst(_given_up(gathered.poison, gathered.last_ms), "groups gave up records"),
+        *_standing_still(gathered, anchors),
+        *_given_up(gathered.poison, gathered.last_ms),
         *_dead_letters(gathered.dead_letters),
-        *_worst(_again(gathered.redelivered), "groups were given acknowledged records again"),
+        *_again(gathered.redelivered),
         *_evidence(gathered),
     ]
     if not any(finding.weight in (Weight.WRONG, Weight.WATCH) for finding in found):
@@ -34,25 +34,25 @@ def findings(gathered: Gathered, anchors: Anchors) -> Sequence[Finding]:
     return sorted(found, key=lambda finding: list(Weight).index(finding.weight))
 
 
-def _worst(found: Iterable[Finding], what: str) -> Sequence[Finding]:
-    """The first few; the others are counted in a sentence of their own."""
-    every = list(found)
-    left = len(every) - MOST_OF_A_KIND
-    if left < 2:
-        return every
-    more = Finding(weight=every[0].weight, text=f"{left:,} more {what}.", href=every[-1].href)
-    return [*every[:MOST_OF_A_KIND], more]
+def _with_more(shown: Sequence[Finding], left: int, what: str, href: str) -> Sequence[Finding]:
+    """The first few of a kind, and a sentence that counts the others."""
+    if left <= 0:
+        return shown
+    return [*shown, Finding(weight=shown[-1].weight, text=f"{left:,} more {what}.", href=href)]
 
 
-def _standing_still(gathered: Gathered, anchors: Anchors) -> Iterable[Finding]:
-    stalls = gathered.stalls
-    for row in stalls.filter(pc.is_null(stalls.column("until_ms"))).to_pylist():
-        yield Finding(
+def _standing_still(gathered: Gathered, anchors: Anchors) -> Sequence[Finding]:
+    stalls = still(gathered.stalls)
+    shown = [
+        Finding(
             weight=Weight.WRONG,
             text=stall_sentence(row, gathered.last_ms),
             more=_behind(row),
             href=anchors.get((key_of(row), row["first_incomplete_offset"]), "#stalls"),
         )
+        for row in stalls.slice(0, MOST_OF_A_KIND).to_pylist()
+    ]
+    return _with_more(shown, stalls.num_rows - len(shown), "share partitions stand still", "#stalls")
 
 
 def stall_sentence(row: Row, now_ms: int) -> str:
@@ -84,18 +84,23 @@ def _behind(row: Row) -> str:
     return "; ".join(part for part in (behind, what, waiting) if part)
 
 
-def _given_up(given_up: pa.Table, now_ms: int) -> Iterable[Finding]:
+def _given_up(given_up: pa.Table, now_ms: int) -> Sequence[Finding]:
     """One for each group, the most records first."""
-    for group, rows in _by_group(given_up, "offset"):
-        newest = max(rows, key=lambda row: (row["last_outcome_ms"] or 0, row["offset"]))
+    groups = _by_group(given_up, "offset")
+    shown = []
+    for group, count in groups[:MOST_OF_A_KIND]:
+        mine = given_up.filter(pc.equal(given_up.column("group_id"), group))
+        newest = mine.sort_by([("last_outcome_ms", "descending"), ("offset", "descending")]).slice(0, 1).to_pylist()[0]
         where = place(newest["topic"], newest["topic_id"], newest["partition"])
-        yield Finding(
+        finding = Finding(
             weight=Weight.WATCH,
-            text=f"{name(group)} gave up {counted(_size(rows, 'offset'), 'record')}.",
+            text=f"{name(group)} gave up {counted(count, 'record')}.",
             more=f"the newest at {clock(newest['last_outcome_ms'], now_ms)}: offset {number(newest['last_offset'])} of "
             f"{where}, delivery count {newest['delivery_count']}",
             href="#poison",
         )
+        shown.append(finding)
+    return _with_more(shown, len(groups) - len(shown), "groups gave up records", "#poison")
 
 
 def _dead_letters(table: pa.Table) -> Iterable[Finding]:
@@ -109,12 +114,18 @@ def _dead_letters(table: pa.Table) -> Iterable[Finding]:
             yield Finding(weight=weight, text=text, href="#dead-letters")
 
 
-def _again(redelivered: pa.Table) -> Iterable[Finding]:
+def _again(redelivered: pa.Table) -> Sequence[Finding]:
     after = redelivered.filter(pc.equal(redelivered.column("kind"), AFTER_ACKNOWLEDGED))
-    for group, rows in _by_group(after, "first_offset"):
-        count = counted(_size(rows, "first_offset"), "record")
-        text = f"{name(group)} was given {count} again after they had been acknowledged."
-        yield Finding(weight=Weight.WATCH, text=text, href="#redelivered")
+    groups = _by_group(after, "first_offset")
+    shown = [
+        Finding(
+            weight=Weight.WATCH,
+            text=f"{name(group)} was given {counted(count, 'record')} again after they had been acknowledged.",
+            href="#redelivered",
+        )
+        for group, count in groups[:MOST_OF_A_KIND]
+    ]
+    return _with_more(shown, len(groups) - len(shown), "groups were given acknowledged records again", "#redelivered")
 
 
 def _evidence(gathered: Gathered) -> Iterable[Finding]:
@@ -129,27 +140,23 @@ def _evidence(gathered: Gathered) -> Iterable[Finding]:
         yield Finding(weight=Weight.NOTE, text=text, href="#unknown")
 
 
-def _by_group(table: pa.Table, first: str) -> list[tuple[str, list[Row]]]:
-    groups: dict[str, list[Row]] = {}
-    for row in table.to_pylist():
-        groups.setdefault(row["group_id"], []).append(row)
-    return sorted(groups.items(), key=lambda item: (-_size(item[1], first), item[0]))
-
-
-def _size(rows: Iterable[Row], first: str) -> int:
-    return sum(int(row["last_offset"]) - int(row[first]) + 1 for row in rows)
+def _by_group(table: pa.Table, first: str) -> list[tuple[str, int]]:
+    """Groups and how many offsets their ranges hold, the most first."""
+    sums = sized(table, first, "size").group_by("group_id").aggregate([("size", "sum")])
+    order = [("size_sum", "descending"), ("group_id", "ascending")]
+    return [(row["group_id"], row["size_sum"]) for row in sums.sort_by(order).to_pylist()]
 
 
 def offsets_in(table: pa.Table, first: str) -> int:
     """How many offsets the ranges from `first` to last_offset hold."""
-    return int(pc.sum(pc.add(pc.subtract(table.column("last_offset"), table.column(first)), 1)).as_py() or 0)
+    return int(pc.sum(sized(table, first, "size").column("size")).as_py() or 0)
 
 
 def tiles(gathered: Gathered) -> Sequence[Tile]:
     """The row of figures under the findings."""
     lags = gathered.lag
     groups = set(lags.column("group_id").unique().to_pylist())
-    still = gathered.stalls.column("until_ms").null_count
+    standing = gathered.stalls.column("until_ms").null_count
     given_up, again = offsets_in(gathered.poison, "offset"), offsets_in(gathered.redelivered, "first_offset")
     unknown = lags.column("lag").null_count
     total = pc.sum(lags.column("lag")).as_py()
@@ -163,9 +170,9 @@ def tiles(gathered: Gathered) -> Sequence[Tile]:
         ),
         Tile(
             label="Standing still",
-            figure=number(still),
-            more=f"{number(gathered.stalls.num_rows - still)} over",
-            weight=Weight.WRONG if still else Weight.NOTE,
+            figure=number(standing),
+            more=f"{number(gathered.stalls.num_rows - standing)} over",
+            weight=Weight.WRONG if standing else Weight.NOTE,
         ),
         Tile(
             label="Given up", figure=number(given_up), more="records", weight=Weight.WATCH if given_up else Weight.NOTE

@@ -120,19 +120,29 @@ def _of_scope(table: pa.Table, wanted: Wanted, history: pa.Table) -> pa.Table:
 
 def ranked(lags: pa.Table, stalls: pa.Table, given_up: pa.Table, redelivered_: pa.Table) -> Sequence[Key]:
     """Share partitions with the worst first: standing still, stood still, given up, behind, redelivered."""
-    scores: dict[Key, list[int]] = {key_of(row): [0, 0, 0, row["lag"] or 0, 0] for row in lags.to_pylist()}
-
-    def note(place: int, row: Row, value: int) -> None:
-        score = scores.setdefault(key_of(row), [0, 0, 0, 0, 0])
-        score[place] += value
-
-    for row in stalls.to_pylist():
-        note(0 if row["until_ms"] is None else 1, row, (row["duration_ms"] or 0) + 1)
-    for row in given_up.to_pylist():
-        note(2, row, row["last_offset"] - row["offset"] + 1)
-    for row in redelivered_.to_pylist():
-        note(4, row, row["last_offset"] - row["first_offset"] + 1)
+    lasted = stalls.select([*KEY, "until_ms"]).append_column("score", pc.add(pc.fill_null(stalls["duration_ms"], 0), 1))
+    parts = [
+        still(lasted),
+        lasted.filter(pc.is_valid(lasted.column("until_ms"))),
+        sized(given_up, "offset", "score"),
+        lags.select([*KEY, "lag"]).rename_columns([*KEY, "score"]),
+        sized(redelivered_, "first_offset", "score"),
+    ]
+    scores: dict[Key, list[int]] = {}
+    for place, part in enumerate(parts):
+        for row in part.group_by(KEY).aggregate([("score", "sum")]).to_pylist():
+            scores.setdefault(key_of(row), [0] * len(parts))[place] = row["score_sum"] or 0
     return tuple(sorted(scores, key=lambda key: ([-part for part in scores[key]], key)))
+
+
+def sized(table: pa.Table, first: str, name: str) -> pa.Table:
+    """The rows with the number of offsets from `first` to last_offset in a column of that name."""
+    return table.append_column(name, pc.add(pc.subtract(table.column("last_offset"), table.column(first)), 1))
+
+
+def still(stalls: pa.Table) -> pa.Table:
+    """The STALL rows of what stands still at the cut."""
+    return stalls.filter(pc.is_null(stalls.column("until_ms")))
 
 
 def key_of(row: Row) -> Key:

@@ -13,7 +13,7 @@ from sharelens.asked import Source
 from sharelens.output import Answer
 from sharelens.report import colours, figures, holdings, sheets
 from sharelens.report.findings import findings, tiles
-from sharelens.report.gather import Gathered, Key, key_of, trace_of
+from sharelens.report.gather import Gathered, Key, key_of, still, trace_of
 from sharelens.report.model import Cell, Figure, Head, Page, Section, Sheet
 from sharelens.report.sheets import Anchors
 from sharelens.report.unknowable import CANNOT_KNOW
@@ -23,7 +23,7 @@ from sharelens.times import time_text
 TRACES = 12
 PINS_TRACED = 6
 EVENTS_SHOWN = 40
-SAME_FOR_ALL_EVENTS = {"GROUP", "TOPIC", "PARTITION", "RECORD-OFFSET"}
+SAID_ELSEWHERE = {"GROUP", "TOPIC", "PARTITION", "RECORD-OFFSET", "UNTIL-STATE-LOG-OFFSET"}
 HOW_TO_READ = "A pin is a line that runs to the right at one offset while the offsets above it are done."
 NO_STATE = "No delivery state was ever written."
 
@@ -203,8 +203,8 @@ def _there(figure: Figure | None) -> Sequence[Figure]:
 
 def _traces(gathered: Gathered, line: _Commands) -> list[tuple[tuple[Key, int], Sheet]]:
     """The lives of the records that matter most: what stands still now, then the newest given up."""
-    still = [row for row in gathered.stalls.to_pylist() if row["until_ms"] is None]
-    wanted = [(key_of(row), row["first_incomplete_offset"]) for row in still[:PINS_TRACED]]
+    pins = still(gathered.stalls).slice(0, PINS_TRACED).to_pylist()
+    wanted = [(key_of(row), row["first_incomplete_offset"]) for row in pins]
     wanted += [(key_of(row), row["offset"]) for row in sheets.newest_given_up(gathered)]
     chosen = list(dict.fromkeys(wanted))[:TRACES]
     return [
@@ -220,7 +220,7 @@ def _trace_sheet(name_: str, gathered: Gathered, key: Key, offset: int, line: _C
     outcome = (answer.summary or "").splitlines()[0]
     return answer_sheet(
         answer, name=name_, caption=f"{name(group)} · {where} · {outcome}", command_=line.trace(key, offset),
-        without=SAME_FOR_ALL_EVENTS,
+        without=SAID_ELSEWHERE,
     )  # fmt: skip
 
 

@@ -8,7 +8,7 @@ import pyarrow.compute as pc
 
 from sharelens.questions.completeness import COMPLETE
 from sharelens.questions.stalled import WHAT_IT_MAY_BE
-from sharelens.report.gather import Gathered, Key, key_of
+from sharelens.report.gather import Gathered, Key, key_of, sized, still
 from sharelens.report.model import Cell, Head, Sheet
 from sharelens.report.wording import UNKNOWN, lasted, moment, name, number, offsets, place
 from state_model.columnar.values import STATE_NAMES
@@ -107,11 +107,11 @@ def _group_rows(gathered: Gathered) -> dict[str, dict[str, Any]]:
     written = gathered.history.group_by("group_id").aggregate([("log_time_ms", "max")])
     for found in written.to_pylist():
         of(found["group_id"])["written_ms"] = found["log_time_ms_max"]
-    for stall in gathered.stalls.filter(pc.is_null(gathered.stalls.column("until_ms"))).to_pylist():
-        row = of(stall["group_id"])
-        row["still"] += 1
-        row["still_ms"] = max(row["still_ms"], (stall["duration_ms"] or 0) + 1)
-        row["still_since_ms"] = min(row["still_since_ms"] or stall["since_ms"], stall["since_ms"])
+    stalls = still(gathered.stalls).group_by("group_id")
+    for found in stalls.aggregate([("duration_ms", "max"), ("since_ms", "min"), ([], "count_all")]).to_pylist():
+        of(found["group_id"]).update(
+            still=found["count_all"], still_ms=found["duration_ms_max"] or 1, still_since_ms=found["since_ms_min"]
+        )
     for table, first, field in (
         (gathered.poison, "offset", "given_up"),
         (gathered.redelivered, "first_offset", "redelivered"),
@@ -123,10 +123,7 @@ def _group_rows(gathered: Gathered) -> dict[str, dict[str, Any]]:
 
 def _sizes(table: pa.Table, first: str) -> Iterable[tuple[str, int]]:
     """Offsets in the ranges of each group."""
-    size = pc.add(pc.subtract(table.column("last_offset"), table.column(first)), 1)
-    sums = (
-        pa.table({"group_id": table.column("group_id"), "size": size}).group_by("group_id").aggregate([("size", "sum")])
-    )
+    sums = sized(table, first, "size").group_by("group_id").aggregate([("size", "sum")])
     return zip(sums.column("group_id").to_pylist(), sums.column("size_sum").to_pylist(), strict=True)
 
 
@@ -155,8 +152,9 @@ def _group_cells(row: Row) -> Sequence[Cell]:
 
 def stalls_sheet(gathered: Gathered, anchors: Anchors, command: str) -> Sheet:
     """One row an interval, what stands still now first, then the longest."""
-    rows = gathered.stalls.sort_by([("duration_ms", "descending")]).to_pylist()
-    rows.sort(key=lambda row: row["until_ms"] is not None)
+    table = gathered.stalls
+    over = table.filter(pc.is_valid(table.column("until_ms")))
+    rows = pa.concat_tables([still(table), over]).slice(0, ROWS_SHOWN).to_pylist()
     return Sheet(
         name="stalls-table",
         caption="Stalls, what stands still now first",
@@ -189,9 +187,9 @@ def stalls_sheet(gathered: Gathered, anchors: Anchors, command: str) -> Sheet:
                 number_cell(row["finished_behind"]),
                 complete_cell(row),
             )
-            for row in rows[:ROWS_SHOWN]
+            for row in rows
         ],
-        left_off=max(0, len(rows) - ROWS_SHOWN),
+        left_off=max(0, table.num_rows - ROWS_SHOWN),
         command=command,
         empty="no share partition stalled",
         tools=True,
@@ -201,7 +199,11 @@ def stalls_sheet(gathered: Gathered, anchors: Anchors, command: str) -> Sheet:
 def stall_kinds(gathered: Gathered) -> Sequence[str]:
     """What each kind that occurs may be, and where to look."""
     there = set(gathered.stalls.column("kind").unique().to_pylist())
-    return [f"{kind.replace('_', ' ')}: {words}." for kind, words in WHAT_IT_MAY_BE.items() if kind in there]
+    return [
+        f"{kind.replace('_', ' ')}: {words.replace('`', '')}."
+        for kind, words in WHAT_IT_MAY_BE.items()
+        if kind in there
+    ]
 
 
 def _state_cell(row: Row) -> Cell:
@@ -265,8 +267,7 @@ def _cause(row: Row) -> str:
 def redelivered_sheet(gathered: Gathered, command: str) -> Sheet:
     """One row a group and kind."""
     table = gathered.redelivered
-    size = pc.add(pc.subtract(table.column("last_offset"), table.column("first_offset")), 1)
-    sums = table.append_column("records", size).group_by(["group_id", "kind"])
+    sums = sized(table, "first_offset", "records").group_by(["group_id", "kind"])
     found = sums.aggregate([("records", "sum"), ("max_delivery_count", "max"), ("last_ms", "max")])
     order = [("records_sum", "descending"), ("group_id", "ascending"), ("kind", "ascending")]
     return Sheet(

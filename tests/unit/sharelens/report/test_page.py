@@ -120,7 +120,7 @@ def test_a_lake_and_its_log_make_the_same_page_but_for_the_place(source: Source,
     of_lake = page(Source(lake=str(lake)))
     for place, document in ((f"lake {lake}", of_lake), (source.log_dirs[0], pinned)):
         assert place in document
-    same = of_lake.replace(f"lake {lake}", "PLACE").replace(f"--lake {lake}", "FROM")
+    same = of_lake.replace(f"--lake {lake}", "FROM").replace(f"lake {lake}", "PLACE")
     other = pinned.replace(f"--log-dir {source.log_dirs[0]}", "FROM").replace(source.log_dirs[0], "PLACE")
     assert same.splitlines() == other.splitlines()
 
