@@ -1,4 +1,4 @@
-"""Rows for the quality gates: one that meets everything that is expected of a table, and for each rule one that does not."""
+"""Rows for the quality gates: one that meets all that is expected of a table, and for each rule one that does not."""
 
 from typing import Any
 

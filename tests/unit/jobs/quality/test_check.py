@@ -1,0 +1,239 @@
+"""Checks of a lake: bad rows that were planted close the gate of their table, and the publication stays."""
+
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+import pytest
+
+from jobs.errors import JobError
+from jobs.options import CHECKED_STAGES
+from jobs.publish import is_current, published_versions
+from jobs.quality.check import Checked, CheckOptions, check, scope_of
+from jobs.quality.facts import facts_of
+from jobs.quality.references import REFERENCES_OF, fact_of
+from jobs.quality.suites import rules_of
+from lake import delta, gates
+from lake.delta import DataFile
+from lake.errors import LakeError
+from lake.parquet import write_rows
+from lake.scan import open_lake
+from lake.tables import TABLES
+from tests.in_process import make_lake
+from tests.quality_rows import frame, good_row
+from tests.state_logs import START_MS, snapshot, update, write_log_directory
+from tests.user_topics import write_orders
+
+pytestmark = pytest.mark.slow
+
+STORY = [
+    snapshot("g", start=0),
+    update("g", start=0, batches=[(0, 4, 2, 1)], delivery_complete_count=5, at_ms=START_MS + 1),
+    snapshot("h", start=10, at_ms=START_MS + 2),
+]
+MORE = [update("g", start=5, batches=[(5, 9, 4, 2)], delivery_complete_count=5, at_ms=START_MS + 3)]
+NOW_MS = START_MS + 60_000
+FEW = ("silver.share_record", "gold.share_partition_history")
+
+
+def logs_of(folder: Path, story: list[dict[str, Any]]) -> Path:
+    logs = write_log_directory(folder, story, cluster_id="a-cluster")
+    shutil.rmtree(logs / "orders-0")
+    write_orders(logs)
+    return logs
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A lake of one run, published, and beside it the logs of the next."""
+    folder = tmp_path_factory.mktemp("gates")
+    make_lake(folder / "lake", logs_of(folder / "first", STORY))
+    logs_of(folder / "second", STORY + MORE)
+    return folder
+
+
+@pytest.fixture
+def lake(made: Path, tmp_path: Path) -> Path:
+    """A copy of it, to plant things in."""
+    shutil.copytree(made / "lake", tmp_path / "lake")
+    return tmp_path / "lake"
+
+
+def looked_at(lake: Path, **options: Any) -> Checked:
+    return check(CheckOptions(lake=lake, now_ms=NOW_MS, **options))
+
+
+def broken(checked: Checked) -> set[tuple[str, str]]:
+    """(table, expectation) of what was not met."""
+    rows = checked.results.to_pylist()
+    return {(row["table_name"], row["expectation"]) for row in rows if row["success"] is False}
+
+
+def plant(lake: Path, table: str, rows: pa.Table) -> None:
+    """Adds rows to a table as a job would."""
+    commit(lake, table, write_rows(lake, TABLES[table], rows, {}))
+
+
+def commit(lake: Path, table: str, files: list[DataFile]) -> None:
+    path = delta.table_path(lake, table)
+    delta.commit(path, operation="plant", txn=("plant", delta.latest_version(path) + 1), adds=files)
+
+
+def plant_raw(lake: Path, table: str, rows: pa.Table) -> None:
+    """Adds a file that no writer of ours would write: nothing is checked of it, and it has no statistics."""
+    names = TABLES[table].partition_by
+    values = {name: str(rows.column(name)[0].as_py()).lower() for name in names}
+    folder = "".join(f"{name}={value}/" for name, value in values.items())
+    root = delta.table_path(lake, table)
+    (root / folder).mkdir(exist_ok=True)
+    pq.write_table(rows.drop_columns(list(names)), root / folder / "planted.parquet")
+    stats = {"numRecords": rows.num_rows}
+    commit(lake, table, [DataFile(path=f"{folder}planted.parquet", size_bytes=1, stats=stats, partition_values=values)])
+
+
+def test_a_lake_as_it_is_made_has_open_gates_and_its_results_are_kept(lake: Path) -> None:
+    checked = looked_at(lake)
+    assert (broken(checked), checked.failed, checked.closed, checked.slice) == (set(), (), (), "run_id 1..1")
+    kept = open_lake(lake)
+    rows = gates.gates(lake)
+    assert set(rows) == set(TABLES)
+    assert {gate.check_id for gate in rows.values()} == {1}
+    assert published_versions(lake) == kept.versions
+    assert looked_at(lake, tables=FEW).check_id == 2
+    assert {name for name, gate in gates.gates(lake).items() if gate.check_id == 2} == set(FEW)
+
+
+def a_record_twice(lake: Path) -> None:
+    plant(lake, FEW[0], open_lake(lake).scan(FEW[0]).slice(0, 1))
+
+
+def a_null_where_none_may_be(lake: Path) -> None:
+    rows = open_lake(lake).scan(FEW[0]).slice(0, 1).to_pylist()
+    plant_raw(lake, FEW[0], frame(FEW[0], [{**rows[0], "log_offset": 2, "group_id": None}]))
+
+
+def a_kind_of_record_that_nobody_knows(lake: Path) -> None:
+    rows = open_lake(lake).scan("bronze.log_record").slice(0, 1).to_pylist()
+    odd = [{**rows[0], "timestamp_type": "Never"}]
+    plant(lake, "bronze.log_record", pa.Table.from_pylist(odd, schema=TABLES["bronze.log_record"].schema))
+
+
+def a_row_about_a_record_that_is_not_there(lake: Path) -> None:
+    rows = open_lake(lake).scan(FEW[1]).slice(0, 1).to_pylist()
+    plant(lake, FEW[1], pa.Table.from_pylist([{**rows[0], "log_offset": 77}], schema=TABLES[FEW[1]].schema))
+
+
+PLANTED: list[tuple[Callable[[Path], None], set[tuple[str, str]]]] = [
+    (a_record_twice, {(FEW[0], "key_is_unique")}),
+    (a_null_where_none_may_be, {(FEW[0], "group_id_is_not_null"), (FEW[0], "key_is_unique")}),
+    (
+        a_kind_of_record_that_nobody_knows,
+        {("bronze.log_record", "timestamp_type_is_known"), ("bronze.log_record", "key_is_unique")},
+    ),
+    (a_row_about_a_record_that_is_not_there, {(FEW[1], "is_in_silver_share_record")}),
+]
+
+
+@pytest.mark.parametrize(("planting", "expected"), PLANTED, ids=[one.__name__ for one, _ in PLANTED])
+def test_what_is_planted_closes_the_gate_of_its_table_and_no_other(
+    lake: Path, planting: Callable[[Path], None], expected: set[tuple[str, str]]
+) -> None:
+    planting(lake)
+    checked = looked_at(lake, tables=("bronze.log_record", *FEW, "gold.delivery_history"))
+    assert broken(checked) == expected
+    assert {gate.table for gate in checked.closed} == {table for table, _ in expected} == set(checked.failed)
+
+
+def test_a_table_of_another_shape_is_not_judged_further(lake: Path, tmp_path: Path) -> None:
+    path = delta.table_path(lake, "silver.name") / "_delta_log" / f"{0:020d}.json"
+    text = path.read_text(encoding="utf-8")
+    assert text.count('\\"valid_from_ms\\"') == 1
+    path.write_text(text.replace('\\"valid_from_ms\\"', '\\"valid_from_s\\"'), encoding="utf-8")
+    checked = looked_at(lake, tables=("silver.name",))
+    assert broken(checked) == {("silver.name", "columns_are_known"), ("silver.name", "columns_are_there")}
+    unsaid = checked.results.filter(pc.field("success").is_null())
+    assert set(unsaid.column("details").to_pylist()) == {"not judged: the table has another shape"}
+
+
+@pytest.mark.parametrize("table", [name for name in TABLES if not name.startswith("gold.qu")])
+def test_a_row_that_comes_twice_from_nowhere_is_a_repeated_key_and_a_lost_reference(lake: Path, table: str) -> None:
+    scope = scope_of(CheckOptions(lake=lake))
+    rules = [rule for rule in rules_of(table) if rule.kind in ("keys", "references")]
+    clean = facts_of(scope, table, rules, NOW_MS)
+    assert clean.columns["repeated_key"].to_pylist() == []
+    row = {**good_row(table), "run_id": scope.run}
+    plant_raw(lake, table, frame(table, [row, row]))
+    found = facts_of(scope_of(CheckOptions(lake=lake)), table, rules, NOW_MS)
+    (key,) = set(found.columns["repeated_key"].to_pylist())
+    assert key.startswith(f"{TABLES[table].key[0]}=")
+    for reference in REFERENCES_OF.get(table, ()):
+        assert clean.columns[fact_of(reference)].to_pylist() == [0]
+        assert found.columns[fact_of(reference)].to_pylist() == [1]
+        assert "the first: " in found.details[fact_of(reference)]
+
+
+def test_a_closed_gate_keeps_the_publication_until_a_check_finds_it_mended(made: Path, lake: Path) -> None:
+    a_record_twice(lake)
+    looked_at(lake, tables=FEW)
+    before = published_versions(lake)
+    summary = make_lake(lake, made / "second", skip_checks=("freshness",))
+    assert (summary.withheld, [gate.table for gate in summary.gates]) == (True, [FEW[0]])
+    assert published_versions(lake) == before
+    make_lake(lake, rebuild="decode")
+    assert published_versions(lake) == before, "a closed gate stays closed until it is checked again"
+    mended = make_lake(lake, stages=("check", "publish"), skip_checks=("freshness",))
+    assert (mended.withheld, mended.gates) == (False, ())
+    assert is_current(lake)
+
+
+def test_what_was_not_checked_is_not_published_where_a_check_is_required(made: Path, lake: Path) -> None:
+    make_lake(lake, made / "second", stages=CHECKED_STAGES[:4])
+    with pytest.raises(JobError, match=r"no check of the newest version; run `sharelens check"):
+        make_lake(lake, stages=("publish",), require_check=True)
+    checked = looked_at(lake)
+    assert (broken(checked), checked.slice) == (set(), "run_id 2..2")
+    make_lake(lake, stages=("publish",), require_check=True)
+    assert is_current(lake)
+
+
+def test_a_stage_that_was_left_out_closes_the_gates_behind_it(made: Path, lake: Path) -> None:
+    make_lake(lake, made / "second", stages=("ingest", "decode"))
+    found = broken(looked_at(lake, tables=(*FEW, "gold.delivery_history")))
+    assert found == {(name, "stage_is_done") for name in ("gold.share_partition_history", "gold.delivery_history")}
+
+
+def test_old_evidence_warns_blocks_where_asked_and_is_not_looked_at_where_skipped(lake: Path) -> None:
+    from jobs.quality.rule import Limits
+
+    table = ("bronze.ingest_extent",)
+    late = START_MS + 3 * 3_600_000
+    warned = check(CheckOptions(lake=lake, tables=table, now_ms=late))
+    assert (broken(warned), warned.failed) == ({(*table, "evidence_is_fresh")}, ())
+    limits = Limits(stale_ms=3_600_000)
+    assert check(CheckOptions(lake=lake, tables=table, now_ms=late, limits=limits)).failed == table
+    skipped = check(CheckOptions(lake=lake, tables=table, now_ms=late, limits=limits, skip=("freshness",)))
+    assert (broken(skipped), skipped.closed) == (set(), ())
+
+
+def test_data_docs_are_written_for_their_owner_alone(lake: Path, tmp_path: Path) -> None:
+    looked_at(lake, tables=("silver.name",), data_docs=tmp_path / "docs")
+    page = (tmp_path / "docs" / "index.html").read_text(encoding="utf-8")
+    assert "silver.name.blocking" in page
+    assert {path.stat().st_mode & 0o077 for path in (tmp_path / "docs").rglob("*")} == {0}
+
+
+def test_the_published_cut_is_judged_whatever_came_after_it(made: Path, lake: Path) -> None:
+    make_lake(lake, made / "second", stages=("ingest", "decode"))
+    rows = open_lake(lake).scan(FEW[0]).slice(0, 1).to_pylist()
+    plant(lake, FEW[0], pa.Table.from_pylist([{**rows[0], "run_id": 2}], schema=TABLES[FEW[0]].schema))
+    assert broken(looked_at(lake, published=True, tables=(FEW[0],))) == set()
+    assert broken(looked_at(lake, tables=(FEW[0],))) == {(FEW[0], "key_is_unique")}
+
+
+def test_a_folder_without_a_lake_is_said_to_be_none(tmp_path: Path) -> None:
+    with pytest.raises(LakeError, match="holds no lake"):
+        check(CheckOptions(lake=tmp_path))

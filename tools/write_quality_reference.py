@@ -1,0 +1,115 @@
+"""Writes docs/reference/quality.md and the gates' runbooks: python -m tools.write_quality_reference.
+
+With --check it writes nothing and says by its exit code whether the pages are as they should be.
+"""
+
+import sys
+import textwrap
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import yaml
+
+from jobs.quality.rule import BLOCKING, KINDS, LEVELS, SKIPPABLE, Limits, Rule
+from jobs.quality.suites import rules_of
+from lake.tables import TABLES
+
+DOCS = Path(__file__).parent.parent / "docs"
+REFERENCE = DOCS / "reference" / "quality.md"
+RUNBOOKS = DOCS / "runbooks" / "gates"
+WRITTEN = "python -m tools.write_quality_reference"
+THEN = "once it exits with 0, `sharelens publish --lake DIR`."
+LIMITS = Limits(stale_ms=48 * 3_600_000)
+HEAD = f"""# Quality gates
+
+Written by `{WRITTEN}` from `jobs/quality/`. What `sharelens check` expects of every table; how to use it:
+[gate your data](../how-to/gate-your-data.md). A suite and a checkpoint of Great Expectations has the name
+`<layer>.<table>.<level>` for what looks at rows, and `….facts` or `….shape` for what looks at counted facts. A blocking
+expectation that is not met closes the gate of its table, and nothing is published. Results: `gold.quality_result`
+([columns](tables.md)).
+
+| kind | what it holds | left out by |
+|---|---|---|
+"""
+INTRODUCTIONS: dict[str, dict[str, str]] = yaml.safe_load(
+    (Path(__file__).parent / "gate_runbooks.yaml").read_text(encoding="utf-8")
+)
+"""By kind with blocking expectations: what it means, what to look at, what to do."""
+
+
+def pages() -> dict[Path, str]:
+    """Every page by its path."""
+    rules = [rule for name in TABLES for rule in rules_of(name, LIMITS)]
+    found = {REFERENCE: reference(rules)}
+    for kind in INTRODUCTIONS:
+        blocking = [rule for rule in rules if rule.kind == kind and rule.level == BLOCKING]
+        found[RUNBOOKS / f"{kind}.md"] = runbook(kind, blocking)
+    return found
+
+
+def reference(rules: Sequence[Rule]) -> str:
+    """The page that lists every expectation."""
+    lines = [HEAD.rstrip("\n")]
+    lines += [
+        f"| {kind} | {said} | {f'`--skip {kind}`' if kind in SKIPPABLE else '-'} |" for kind, said in KINDS.items()
+    ]
+    for name in TABLES:
+        mine = [rule for rule in rules if rule.table == name]
+        lines += ["", f"## {name}", "", "| expectation | level | kind | what is expected |", "|---|---|---|---|"]
+        lines += [_row(rule) for level in LEVELS for rule in mine if rule.level == level]
+    return "\n".join([*lines, ""])
+
+
+def _row(rule: Rule) -> str:
+    name = f"`{rule.name}`"
+    if rule.level == BLOCKING:
+        name = f"[{name}](../runbooks/gates/{rule.kind}.md#{rule.table.replace('.', '')})"
+    return f"| {name} | {rule.level} | {rule.kind} | {rule.meaning} |"
+
+
+def runbook(kind: str, rules: Sequence[Rule]) -> str:
+    """The runbook of a kind: a heading a table, so that each expectation has its anchor."""
+    told = INTRODUCTIONS[kind]
+    lines = [
+        f"# Gate closed: {kind}",
+        "",
+        f"Written by `{WRITTEN}`. The expectation: {KINDS[kind]}.",
+        "",
+        _wrapped(f"**What it means.** {told['means']} The last publication goes on answering; nothing newer is shown."),
+        "",
+        _wrapped(f"**What to look at.** {told['look']} Everything the check saw:"),
+        "",
+        "```sh",
+        'sharelens sql --lake DIR "SELECT table_name, expectation, observed, details FROM gold.quality_result',
+        '  WHERE success = false ORDER BY check_id DESC, table_name LIMIT 20"',
+        "```",
+        "",
+        _wrapped(f"**What to do.** {told['do']} Then `sharelens check --lake DIR`; {THEN}"),
+    ]
+    return "\n".join([*lines, *_by_table(rules), ""])
+
+
+def _wrapped(text: str) -> str:
+    return textwrap.fill(text, 120, break_long_words=False, break_on_hyphens=False)
+
+
+def _by_table(rules: Sequence[Rule]) -> Iterator[str]:
+    for name in dict.fromkeys(rule.table for rule in rules):
+        yield from ("", f"## {name}", "")
+        yield from (f"- `{rule.name}`: {rule.meaning}." for rule in rules if rule.table == name)
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Writes the pages, or with --check says whether they are as they should be."""
+    asked = sys.argv[1:] if arguments is None else arguments
+    wanted = pages()
+    if "--check" in asked:
+        return int(any(not path.is_file() or path.read_text(encoding="utf-8") != text for path, text in wanted.items()))
+    for path, text in wanted.items():
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text, encoding="utf-8")
+    return 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())
