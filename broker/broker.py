@@ -278,6 +278,8 @@ def _open_logs(broker: Broker, faults: FaultInjection | None) -> LogManager:
         offset_checkpoint_ms=config.integer("log.flush.offset.checkpoint.interval.ms"),
         flush_scheduler_ms=config.integer("log.flush.scheduler.interval.ms"),
         retention_check_ms=config.integer("log.retention.check.interval.ms"),
+        cleaner_backoff_ms=config.integer("log.cleaner.backoff.ms"),
+        has_cleaner=config.flag("log.cleaner.enable"),
         producer_id_expiration_ms=config.integer("producer.id.expiration.ms"),
     )
     return LogManager(

@@ -62,6 +62,21 @@ _LOG = (
     _int("log.retention.hours", 168, "How long records are kept, when neither of the finer ones is set."),
     _long("log.retention.bytes", -1, "How much of a partition is kept; -1: all.", dynamic=True),
     _long("log.retention.check.interval.ms", 300_000, "How often retention is checked.", 1),
+    _flag("log.cleaner.enable", True, "Whether compacted topics are compacted."),
+    _long("log.cleaner.backoff.ms", 15_000, "How often is looked for a log to compact.", 1),
+    _long(
+        "log.cleaner.delete.retention.ms", 86_400_000, "How long tombstones stay in a compacted log.", 0, dynamic=True
+    ),
+    Definition(
+        name="log.cleaner.min.cleanable.ratio",
+        kind=Kind.DOUBLE,
+        default=0.5,
+        doc="How much of a log is dirty before it is compacted.",
+        low=0,
+        high=1,
+        is_dynamic=True,
+    ),
+    _long("log.cleaner.min.compaction.lag.ms", 0, "Shortest time a record stays uncompacted.", 0, dynamic=True),
     _list("log.cleanup.policy", ("delete",), "What happens to old segments.", "compact", "delete", dynamic=True),
     _int("log.index.interval.bytes", 4096, "Bytes between entries of the offset index.", 0, dynamic=True),
     _int("log.index.size.max.bytes", 10 << 20, "Largest offset index.", 4, dynamic=True),

@@ -12,7 +12,8 @@ _PREFIXES = (
     "kafka.metrics.",
     "leader.imbalance.",
     "listener.name.",
-    "log.cleaner.",
+    "log.cleaner.dedupe.",
+    "log.cleaner.io.",
     "log.local.",
     "metadata.",
     "metric.",
@@ -41,6 +42,7 @@ _KEYS = """
     default.replication.factor early.start.listeners eligible.leader.replicas.enable
     fetch.purgatory.purge.interval.requests group.share.assignor.offload.enable group.share.persister.class.name
     initial.broker.registration.timeout.ms inter.broker.listener.name inter.broker.protocol.version
+    log.cleaner.max.compaction.lag.ms log.cleaner.threads
     log.dir.failure.timeout.ms log.initial.task.delay.ms
     log.message.downconversion.enable log.message.format.version log.message.timestamp.difference.max.ms
     log.preallocate log.roll.jitter.hours log.roll.jitter.ms max.connection.creation.rate

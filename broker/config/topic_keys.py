@@ -56,7 +56,14 @@ TOPIC: Mapping[str, Definition] = table(
         _topic("compression.gzip.level", Kind.INT, -1, "Level of gzip."),
         _topic("compression.lz4.level", Kind.INT, 9, "Level of lz4.", low=1, high=17),
         _topic("compression.zstd.level", Kind.INT, 3, "Level of zstd.", low=-131_072, high=22),
-        _topic("delete.retention.ms", Kind.LONG, 86_400_000, "How long tombstones stay in a compacted log.", low=0),
+        _topic(
+            "delete.retention.ms",
+            Kind.LONG,
+            86_400_000,
+            "How long tombstones stay in a compacted log.",
+            low=0,
+            synonyms=(("log.cleaner.delete.retention.ms", 1),),
+        ),
         _topic(
             "errors.deadletterqueue.group.enable",
             Kind.BOOLEAN,
@@ -135,8 +142,16 @@ TOPIC: Mapping[str, Definition] = table(
             "How much of a log is dirty before it is compacted.",
             low=0,
             high=1,
+            synonyms=(("log.cleaner.min.cleanable.ratio", 1),),
         ),
-        _topic("min.compaction.lag.ms", Kind.LONG, 0, "Shortest time a record stays uncompacted.", low=0),
+        _topic(
+            "min.compaction.lag.ms",
+            Kind.LONG,
+            0,
+            "Shortest time a record stays uncompacted.",
+            low=0,
+            synonyms=(("log.cleaner.min.compaction.lag.ms", 1),),
+        ),
         _topic(
             "min.insync.replicas",
             Kind.INT,

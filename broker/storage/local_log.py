@@ -5,13 +5,14 @@ log start offset; that, producers and epochs are the partition log's.
 """
 
 from bisect import bisect_right
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from operator import attrgetter
 from pathlib import Path
 from typing import Final, Protocol
 
-from broker.errors import StorageError
+from broker.errors import CorruptBatchError, StorageError
 from broker.ports import Fetched, TopicPartition
+from broker.storage import compaction
 from broker.storage import record_batch as rb
 from broker.storage.files import OpenFiles, storage_errors
 from broker.storage.indexes import AbortedEntry, append_aborted, read_aborted
@@ -245,6 +246,40 @@ class LocalLog:
                 self.segments.remove(segment)
                 segment.remove()
         return len(doomed)
+
+    def compact(self, end_offset: int, aborted: Iterable[AbortedEntry], config: LogConfig, now_ms: int) -> int:
+        """Keep only the last record of each key in the closed segments that end at or below an offset.
+
+        Returns the bytes that this freed. Raises StorageError.
+        """
+        before = self.size_bytes
+        closed = self.closed_below(end_offset)
+        ends = [segment.base_offset for segment in self.segments[1 : len(closed) + 1]]
+        cleaning = compaction.Pass(aborted, now_ms=now_ms, retention_ms=config.delete_retention_ms)
+        with storage_errors(f"{self._topic_partition} can't be compacted"):
+            try:
+                for segment in closed:
+                    if not cleaning.note(segment):
+                        break
+                for group in list(compaction.groups(closed, config.segment_bytes, ends)):
+                    made = compaction.rewrite(group, cleaning, self._files, config.index_interval_bytes)
+                    if made is not None:
+                        self._replace(group, made)
+            except CorruptBatchError as error:
+                raise StorageError(f"{self._topic_partition} can't be compacted: {error}") from error
+        return before - self.size_bytes
+
+    def closed_below(self, end_offset: int) -> list[Segment]:
+        """The closed segments that end at or below an offset."""
+        following = [segment.base_offset for segment in self.segments[1:]]
+        return [segment for segment, end in zip(self.segments, following, strict=False) if end <= end_offset]
+
+    def _replace(self, group: list[Segment], made: Segment) -> None:
+        made.unload_index()
+        at = self.segments.index(group[0])
+        self.segments[at : at + len(group)] = [made]
+        self._hints.clear()
+        self._unsaved_aborted = [(owner, entry) for owner, entry in self._unsaved_aborted if owner not in group]
 
     def flush_below(self, offset: int) -> None:
         """Make the batches below an offset durable, whole segments at a time. Raises StorageError."""

@@ -20,6 +20,9 @@ class LogConfig:
     retention_bytes: int = -1
     deletes: bool = True
     compacts: bool = False
+    delete_retention_ms: int = 24 * 3_600_000
+    min_compaction_lag_ms: int = 0
+    min_cleanable_dirty_ratio: float = 0.5
     max_message_bytes: int = 1_048_588
     log_append_time: bool = False
     timestamp_before_max_ms: int = _INT64_MAX
@@ -44,6 +47,8 @@ def log_config(values: Mapping[str, str]) -> LogConfig:
             ("index_interval_bytes", "index.interval.bytes"),
             ("retention_ms", "retention.ms"),
             ("retention_bytes", "retention.bytes"),
+            ("delete_retention_ms", "delete.retention.ms"),
+            ("min_compaction_lag_ms", "min.compaction.lag.ms"),
             ("max_message_bytes", "max.message.bytes"),
             ("timestamp_before_max_ms", "message.timestamp.before.max.ms"),
             ("timestamp_after_max_ms", "message.timestamp.after.max.ms"),
@@ -58,6 +63,7 @@ def log_config(values: Mapping[str, str]) -> LogConfig:
         **numbers,
         deletes="delete" in policies,
         compacts="compact" in policies,
+        min_cleanable_dirty_ratio=float(values.get("min.cleanable.dirty.ratio", 0.5)),
         log_append_time=values.get("message.timestamp.type") == "LogAppendTime",
         compression_codec=_codec(values.get("compression.type", "producer")),
     )

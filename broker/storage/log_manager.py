@@ -52,6 +52,8 @@ class LogManagerSettings:
     offset_checkpoint_ms: int = 60_000
     flush_scheduler_ms: int = (1 << 63) - 1
     retention_check_ms: int = 300_000
+    cleaner_backoff_ms: int = 15_000
+    has_cleaner: bool = True
     producer_id_expiration_ms: int = 86_400_000
     producer_id_check_ms: int = 600_000
 
@@ -111,6 +113,8 @@ class LogManager:
         self._every(settings.offset_checkpoint_ms, "offsets", self.checkpoint_offsets)
         self._every(settings.flush_scheduler_ms, "flushes", self.flush_due)
         self._every(settings.retention_check_ms, "retention", self.apply_retention)
+        if settings.has_cleaner:
+            self._every(settings.cleaner_backoff_ms, "compaction", self.compact_one)
         self._every(settings.producer_id_check_ms, "producers", self.expire_producers)
 
     def close(self) -> None:
@@ -147,6 +151,15 @@ class LogManager:
     def apply_retention(self) -> None:
         """Drop the segments that retention gives up."""
         self._each(PartitionLog.apply_retention)
+
+    def compact_one(self) -> None:
+        """Compact the first log that has enough to compact; the others have their turns later: nobody waits long."""
+        for log in list(self._logs.values()):
+            try:
+                if log.compact():
+                    return
+            except StorageError as error:
+                _LOG.warning("%s", error)
 
     def expire_producers(self) -> None:
         """Forget producers that were idle for producer.id.expiration.ms."""

@@ -6,6 +6,7 @@ watermark is the end of the log.
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from itertools import takewhile
 from pathlib import Path
 
 from broker.errors import (
@@ -75,6 +76,7 @@ class PartitionLog:
         self._epochs: LeaderEpochs = opened.epochs
         self._listeners: list[Callable[[], None]] = []
         self._flushed_ms = timers.now_ms()
+        self._compacted_to = 0
         self._local = LocalLog(
             directory,
             topic_partition,
@@ -309,6 +311,27 @@ class PartitionLog:
         if doomed:
             self.delete_records(self._local.segments[doomed].base_offset)
         return doomed
+
+    def compact(self) -> int:
+        """Compact the closed segments when enough of them is new since the last time; the bytes that this freed.
+
+        Only below the last stable offset, and what is older than min.compaction.lag.ms. Raises StorageError.
+        """
+        now_ms, config = self._timers.now_ms(), self.config
+        closed = self._local.closed_below(self.last_stable_offset) if config.compacts else []
+        if config.min_compaction_lag_ms > 0:
+            young_ms = now_ms - config.min_compaction_lag_ms
+            closed = list(takewhile(lambda segment: segment.largest_timestamp_ms <= young_ms, closed))
+        dirty = sum(segment.size_bytes for segment in closed if segment.base_offset >= self._compacted_to)
+        total = sum(segment.size_bytes for segment in closed)
+        if not dirty or dirty < config.min_cleanable_dirty_ratio * total:
+            return 0
+        self.flush_closed()
+        end = self._local.segments[len(closed)].base_offset
+        aborted = list(self._local.aborted(self.first_segment_offset, self._local.end_offset))
+        freed = self._local.compact(end, aborted, config, now_ms)
+        self._compacted_to = end
+        return freed
 
     def expire_producers(self, idle_ms: int) -> int:
         """Forget producers that were idle for longer; how many."""

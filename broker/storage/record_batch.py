@@ -25,6 +25,7 @@ CODEC_MASK: Final = 0x07
 LOG_APPEND_TIME: Final = 0x08
 TRANSACTIONAL: Final = 0x10
 CONTROL: Final = 0x20
+DELETE_HORIZON: Final = 0x40
 
 ABORT, COMMIT = 0, 1
 NO_PRODUCER_ID: Final = -1
@@ -225,6 +226,33 @@ def build(
     )
     rest = checked + packed
     return _PREFIX.pack(base_offset, len(rest) + 9, leader_epoch, MAGIC, crc32c(rest)) + rest
+
+
+def delete_horizon(header: BatchHeader) -> int | None:
+    """From when on a compaction may drop the records without a value, or the marker; None before one met them."""
+    return header.base_timestamp_ms if header.attributes & DELETE_HORIZON else None
+
+
+def rebuild(header: BatchHeader, records: Sequence[Record], *, delete_horizon_ms: int | None = None) -> bytes:
+    """The batch with some of its records (at least one), which keep their offsets; its own range stays, too.
+
+    A delete horizon takes the place of the base timestamp, which records are told from.
+    """
+    is_stamped = header.attributes & LOG_APPEND_TIME
+    latest = header.max_timestamp_ms if is_stamped else max(record.timestamp_ms for record in records)
+    base_timestamp, attributes = header.base_timestamp_ms, header.attributes
+    if delete_horizon_ms is not None:
+        base_timestamp, attributes = delete_horizon_ms, attributes | DELETE_HORIZON
+    parts: list[bytes] = []
+    for record in records:
+        body = _encode_record(record, record.timestamp_ms - base_timestamp, record.offset - header.base_offset)
+        parts += (_varint(len(body)), body)
+    packed = b"".join(parts)
+    if header.codec:
+        packed = codecs.compress(header.codec, packed)
+    producer = header.producer_id, header.producer_epoch, header.base_sequence
+    rest = _CHECKED.pack(attributes, header.last_offset_delta, base_timestamp, latest, *producer, len(records)) + packed
+    return _PREFIX.pack(header.base_offset, len(rest) + 9, header.leader_epoch, MAGIC, crc32c(rest)) + rest
 
 
 def max_timestamp_of(batch: Buffer) -> int:

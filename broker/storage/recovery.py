@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from broker.storage.compaction import finish_swaps
 from broker.storage.files import OpenFiles, storage_errors
 from broker.storage.indexes import AbortedEntry, write_aborted
 from broker.storage.leader_epochs import LeaderEpochs
@@ -39,6 +40,7 @@ def open_log(
     """Open the folder; a missing or empty one becomes an empty log at offset 0. Raises StorageError."""
     with storage_errors(f"{directory} can't be opened"):
         directory.mkdir(mode=0o700, exist_ok=True)
+        finish_swaps(directory, files, interval_bytes, now_ms)
         bases = sorted(int(match[1]) for name in directory.iterdir() if (match := _SEGMENT.fullmatch(name.name)))
         segments = [Segment.open(directory, base, files, created_ms=now_ms) for base in bases]
         recovered, cut_bytes = _recover(segments, is_clean, recovery_point, interval_bytes)

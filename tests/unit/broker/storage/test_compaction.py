@@ -1,0 +1,297 @@
+"""Compaction: the last record of each key stays at its offset, whatever the moment at which the process dies."""
+
+import shutil
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from broker.errors import StorageError
+from broker.ports import Record
+from broker.storage import compaction
+from broker.storage import record_batch as rb
+from kafka_log.layout import scan_log_directory
+from tests.broker_logs import Clock, open_log
+
+DAY_MS = 86_400_000
+SMALL = {"segment_bytes": 400, "compacts": True, "min_cleanable_dirty_ratio": 0.0, "index_interval_bytes": 100}
+
+
+class KilledError(Exception):
+    """The process ends here."""
+
+
+def put(log, *pairs, **how):
+    return log.append_records(
+        [Record(key=key.encode(), value=None if value is None else value.encode()) for key, value in pairs], **how
+    )
+
+
+def found(log):
+    return {record.offset: (record.key, record.value) for record in log.records(0, log.high_watermark)}
+
+
+def latest(log):
+    """What a reader that keeps the last value of each key holds at the end."""
+    held = {}
+    for record in log.records(0, log.high_watermark):
+        held[record.key] = record.value
+    return {key: value for key, value in held.items() if value is not None}
+
+
+def fill(log, rounds=40):
+    for number in range(rounds):
+        put(log, ("a", f"{number}"), (f"k{number % 3}", f"{number}"))
+
+
+def test_the_last_record_of_each_key_stays_at_its_offset(tmp_path):
+    log = open_log(tmp_path, **SMALL)
+    fill(log)
+    before, held, size, end = found(log), latest(log), log.size_bytes, log.high_watermark
+    assert log.compact() == size - log.size_bytes > 0
+    after = found(log)
+    assert latest(log) == held
+    assert after.items() <= before.items()
+    assert len(after) < 20
+    assert log.high_watermark == end
+    assert put(log, ("z", "1")) == end
+
+
+def test_what_was_compacted_is_there_after_a_stop_and_after_a_crash(tmp_path):
+    log = open_log(tmp_path, **SMALL)
+    fill(log)
+    log.compact()
+    after = found(log)
+    log.close()
+    log = open_log(tmp_path, is_clean=True, **SMALL)
+    assert found(log) == after
+    log.abandon()
+    log = open_log(tmp_path, is_clean=False, recovery_point=0, **SMALL)
+    assert found(log) == after
+
+
+def test_only_compacted_topics_and_closed_segments_are_touched(tmp_path):
+    plain = open_log(tmp_path / "plain", segment_bytes=400)
+    fill(plain)
+    assert plain.compact() == 0
+    log = open_log(tmp_path / "one", compacts=True, min_cleanable_dirty_ratio=0.0)
+    fill(log)
+    assert log.compact() == 0
+    assert len(found(log)) == 80
+
+
+def test_it_waits_until_enough_is_new_and_old_enough(tmp_path):
+    clock = Clock()
+    log = open_log(tmp_path, clock=clock, **SMALL | {"min_cleanable_dirty_ratio": 0.5, "min_compaction_lag_ms": 1000})
+    fill(log)
+    assert log.compact() == 0
+    clock.pass_ms(2000)
+    assert log.compact() > 0
+    assert log.compact() == 0
+
+
+def test_a_tombstone_stays_its_time_from_the_first_compaction_on(tmp_path):
+    clock = Clock()
+    log = open_log(tmp_path, clock=clock, **SMALL)
+    put(log, ("gone", "1"))
+    put(log, ("gone", None), ("other", "1"))
+    fill(log, 20)
+    clock.pass_ms(10 * DAY_MS)
+    log.compact()
+    assert (b"gone", None) in found(log).values()
+    assert (b"gone", b"1") not in found(log).values()
+    clock.pass_ms(DAY_MS - 1)
+    fill(log, 20)
+    log.compact()
+    assert (b"gone", None) in found(log).values()
+    clock.pass_ms(2)
+    fill(log, 20)
+    log.compact()
+    assert b"gone" not in {key for key, _ in found(log).values()}
+    assert (b"other", b"1") in found(log).values()
+
+
+def transaction(log, producer, *pairs, commit):
+    put(log, *pairs, producer=(producer, 0))
+    return log.append_marker(producer, 0, commit=commit, coordinator_epoch=0)
+
+
+def control_offsets(log):
+    fetched, at, found_at = b"", 0, []
+    while at < log.high_watermark:
+        fetched = log.read(at, max_bytes=1 << 20)
+        found_at += [span.first_offset for span in fetched.spans if span.is_control]
+        at = fetched.spans[-1].last_offset + 1
+    return found_at
+
+
+def test_records_of_aborted_transactions_go_and_markers_last_as_long_as_their_records(tmp_path):
+    clock = Clock()
+    log = open_log(tmp_path, clock=clock, **SMALL)
+    put(log, ("a", "0"))
+    kept = transaction(log, 1, ("kept", "1"), commit=True)
+    dropped = transaction(log, 1, ("a", "aborted"), commit=False)
+    fill(log, 20)
+    held = latest(log)
+    log.compact()
+    assert (b"a", b"aborted") not in found(log).values()
+    assert latest(log) == held | {b"kept": b"1"}
+    assert {kept, dropped} <= set(control_offsets(log))
+    clock.pass_ms(DAY_MS + 1)
+    fill(log, 20)
+    log.compact()
+    assert kept in control_offsets(log)
+    assert dropped not in control_offsets(log)
+    log.abandon()
+    log = open_log(tmp_path, clock=clock, is_clean=False, **SMALL)
+    assert log.last_stable_offset == log.high_watermark
+    assert log.aborted_transactions(0, log.high_watermark) == []
+
+
+def test_nothing_at_or_above_the_first_open_transaction_is_touched(tmp_path):
+    log = open_log(tmp_path, **SMALL)
+    fill(log, 20)
+    put(log, ("a", "open"), producer=(1, 0))
+    first_open = log.last_stable_offset
+    fill(log, 20)
+    log.compact()
+    assert [offset for offset in found(log) if offset >= first_open] == list(range(first_open, log.high_watermark))
+
+
+def moments(monkeypatch, death):
+    """Let the process die at the death-th change of a name or a file of the compaction."""
+    left = [death]
+    for owner, name in ((compaction.Path, "rename"), (compaction.Path, "unlink"), (compaction, "sync_directory")):
+        real = getattr(owner, name)
+
+        def step(*given, real=real, **named):
+            left[0] -= 1
+            if left[0] < 0:
+                raise KilledError
+            return real(*given, **named)
+
+        monkeypatch.setattr(owner, name, step)
+
+
+@pytest.mark.parametrize("is_clean", [True, False])
+def test_a_process_that_dies_at_any_moment_loses_nothing(tmp_path, monkeypatch, is_clean):
+    log = open_log(tmp_path / "log", **SMALL | {"segment_bytes": 1000})
+    fill(log, 60)
+    held, before = latest(log), found(log)
+    log.flush()
+    log.abandon()
+    deaths = 0
+    while True:
+        folder = tmp_path / f"death-{deaths}"
+        shutil.copytree(tmp_path / "log", folder)
+        log = open_log(folder, is_clean=True, **SMALL | {"segment_bytes": 1000})
+        with monkeypatch.context() as patched:
+            moments(patched, deaths)
+            try:
+                log.compact()
+                break
+            except KilledError:
+                log.abandon()
+        log = open_log(folder, is_clean=is_clean, **SMALL | {"segment_bytes": 1000})
+        assert latest(log) == held
+        assert found(log).items() <= before.items()
+        assert log.high_watermark == len(before)
+        assert not [path for path in folder.iterdir() if path.suffix in (".cleaned", ".swap")]
+        log.compact()
+        assert latest(log) == held
+        log.abandon()
+        deaths += 1
+    assert deaths > 8
+
+
+def test_a_disk_that_is_full_loses_nothing_and_the_next_time_goes_on(tmp_path, monkeypatch):
+    log = open_log(tmp_path, **SMALL)
+    fill(log)
+    held, before = latest(log), found(log)
+
+    def full(*given):
+        raise OSError(28, "No space left on device")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(compaction, "write_at", full)
+        with pytest.raises(StorageError, match="No space left"):
+            log.compact()
+    assert latest(log) == held
+    assert found(log).items() <= before.items()
+    assert log.compact() > 0
+    assert latest(log) == held
+
+
+def test_with_more_keys_than_there_is_room_for_nothing_is_lost(tmp_path, monkeypatch):
+    monkeypatch.setattr(compaction, "KEYS_MAX", 2)
+    log = open_log(tmp_path, **SMALL)
+    fill(log)
+    held = latest(log)
+    log.compact()
+    assert latest(log) == held
+
+
+def test_our_reader_takes_a_compacted_folder_as_one_without_gaps_in_its_segments(tmp_path):
+    folder = tmp_path / "__consumer_offsets-0"
+    log = open_log(folder, **SMALL)
+    fill(log)
+    log.compact()
+    log.close()
+    (partition,) = scan_log_directory(str(tmp_path), topics={"__consumer_offsets"}).partitions
+    assert [one.base_offset for one in partition.segments] == sorted(int(path.stem) for path in folder.glob("*.log"))
+
+
+STEPS = st.lists(
+    st.one_of(
+        st.tuples(st.just("put"), st.sampled_from("abc"), st.one_of(st.none(), st.text("xy", max_size=30))),
+        st.tuples(st.just("commit"), st.sampled_from("abc"), st.text("xy", max_size=30)),
+        st.tuples(st.just("abort"), st.sampled_from("abc"), st.text("xy", max_size=30)),
+        st.tuples(st.just("compact"), st.just(""), st.integers(0, 2 * DAY_MS)),
+        st.tuples(st.just("crash"), st.just(""), st.just(0)),
+    ),
+    max_size=40,
+)
+
+
+@given(steps=STEPS, codec=st.integers(0, 4))
+@settings(max_examples=60, deadline=None)
+def test_a_reader_of_keys_sees_no_difference(steps, codec, tmp_path_factory):
+    folder, clock, options = tmp_path_factory.mktemp("log"), Clock(), SMALL | {"segment_bytes": 300}
+    log, model, times = open_log(folder, clock=clock, **options), {}, 0
+    for what, key, value in steps:
+        match what:
+            case "put":
+                put(log, (key, value), codec=codec)
+                model[key.encode()] = None if value is None else value.encode()
+            case "commit" | "abort":
+                transaction(log, 7, (key, value), commit=what == "commit")
+                if what == "commit":
+                    model[key.encode()] = value.encode()
+            case "compact":
+                clock.pass_ms(value)
+                log.compact()
+                times += 1
+            case "crash":
+                log.abandon()
+                log = open_log(folder, clock=clock, is_clean=False, **options)
+    aborted = [(one.first_offset, one.last_offset) for one in log.aborted_transactions(0, log.high_watermark)]
+    held = {}
+    for record in log.records(0, log.high_watermark):
+        if not any(first <= record.offset <= last for first, last in aborted):
+            held[record.key] = record.value
+    log.abandon()
+    assert {key: value for key, value in held.items() if value is not None} == {
+        key: value for key, value in model.items() if value is not None
+    }
+
+
+def test_a_batch_keeps_its_range_and_its_records_their_offsets_and_times():
+    records = [Record(key=b"k", value=str(index).encode(), timestamp_ms=1000 + index) for index in range(4)]
+    whole = rb.build(records, base_offset=50, codec=3, leader_epoch=7)
+    header = rb.split(whole)[0]
+    some = rb.parse(whole, header)[1:3]
+    made = rb.rebuild(header, some, delete_horizon_ms=5_000_000)
+    again = rb.split(made)[0]
+    assert (again.base_offset, again.last_offset, again.record_count, again.leader_epoch) == (50, 53, 2, 7)
+    assert (again.max_timestamp_ms, rb.delete_horizon(again)) == (1002, 5_000_000)
+    assert rb.parse(made, again) == some
