@@ -95,7 +95,7 @@ def state_map(picture: Picture, pin: int | None) -> Callable[[Size], Chart]:
         x = alt.X("x:T", scale=times, axis=_time_axis(size, window.to_ms - window.from_ms))
         y = alt.Y("y:Q", scale=offsets, axis=_offset_axis(size))
         lines = alt.Chart(alt.NamedData(name="lines")).encode(x=x)
-        passed = lines.mark_area(interpolate="step-after", color=colours.PASSED[0], clip=True, aria=False).encode(
+        passed = lines.mark_area(interpolate="step-before", color=colours.PASSED[0], clip=True, aria=False).encode(
             y=alt.Y("start:Q", scale=offsets, axis=_offset_axis(size)), y2=alt.Y2("low:Q")
         )
         cells = alt.Chart(alt.NamedData(name="cells")).mark_rect(clip=True, strokeWidth=0, aria=not size.narrow)
@@ -107,10 +107,10 @@ def state_map(picture: Picture, pin: int | None) -> Callable[[Size], Chart]:
             **({} if size.narrow else {"description": alt.Description("text:N")}),
         )  # fmt: skip
         end = lines.mark_line(
-            interpolate="step-after", color=colours.END[0], strokeDash=[4, 4], strokeWidth=1.5, clip=True, aria=False
+            interpolate="step-before", color=colours.END[0], strokeDash=[4, 4], strokeWidth=1.5, clip=True, aria=False
         ).encode(y=alt.Y("end:Q", scale=offsets))
         start = lines.mark_line(
-            interpolate="step-after", color=colours.START[0], strokeWidth=2, clip=True, aria=False
+            interpolate="step-before", color=colours.START[0], strokeWidth=2, clip=True, aria=False
         ).encode(y=alt.Y("start:Q", scale=offsets))
         layers: list[alt.Chart] = [passed, start, painted, end]
         if pin is not None:

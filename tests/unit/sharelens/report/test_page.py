@@ -15,6 +15,8 @@ from tests.in_process import make_lake
 from tests.report_pages import HOSTILE, WRITTEN_MS, page, pinned_log
 from tests.state_logs import START_MS, snapshot, write_log_directory
 
+pytestmark = pytest.mark.slow
+
 
 class Elements(HTMLParser):
     """Every element with its attributes, and the text of the page."""
