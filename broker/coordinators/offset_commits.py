@@ -5,7 +5,7 @@ members, which need not exist before.
 """
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 from kio.schema.errors import ErrorCode
@@ -14,6 +14,7 @@ from broker.coordinators.classic_group import ClassicGroup, GroupState
 from broker.coordinators.classic_groups import MAX_GROUPS, ClassicGroups, MemberCall, member_error
 from broker.coordinators.group_log import GroupLog
 from broker.coordinators.group_offsets import Offsets
+from broker.coordinators.subscriptions import CONSUMER_PROTOCOL_TYPE, subscribed_topics
 from broker.errors import RecordTooLargeError, StorageError
 from broker.ports import ProducerIdentity, Timers, TopicPartition
 from state_model.group_schemas import GroupKind
@@ -113,18 +114,36 @@ class OffsetCommits:
     def _is_foreign(self, group_id: str) -> bool:
         return self._log.ids.kind(group_id) not in (None, GroupKind.CLASSIC)
 
+    def delete(self, group_id: str, topic_partitions: Iterable[TopicPartition]) -> tuple[ErrorCode, Codes]:
+        """OffsetDelete of existing partitions: an error of the whole request, or a code for each partition."""
+        group = self._groups.get(group_id)
+        if group is None or self._is_foreign(group_id):
+            return ErrorCode.group_id_not_found, {}
+        if group.state is not GroupState.EMPTY and group.protocol_type != CONSUMER_PROTOCOL_TYPE:
+            return ErrorCode.non_empty_group, {}
+        codes = {
+            at: ErrorCode.group_subscribed_to_topic if _is_subscribed(group, at.topic) else ErrorCode.none
+            for at in topic_partitions
+        }
+        doomed = {at for at, code in codes.items() if code is ErrorCode.none}
+        if doomed and not self._forget(group_id, doomed):
+            return ErrorCode.coordinator_not_available, {}
+        return ErrorCode.none, codes
+
     def topic_deleted(self, topic: str) -> None:
         """Forget what groups committed for a topic that is gone."""
         for group_id, topic_partitions in self._offsets.of_topic(topic).items():
             self._forget(group_id, topic_partitions)
 
-    def _forget(self, group_id: str, topic_partitions: set[TopicPartition]) -> None:
+    def _forget(self, group_id: str, topic_partitions: set[TopicPartition]) -> bool:
+        """Whether it is forgotten; the log may refuse."""
         try:
             self._log.append(group_id, self._offsets.tombstones(group_id, topic_partitions))
         except (StorageError, RecordTooLargeError) as error:
             _log.warning("offsets of group %s could not be removed: %s", group_id, error)
-            return
+            return False
         self._offsets.forget(group_id, topic_partitions)
+        return True
 
     def _look_after_expiry(self) -> None:
         for group in self._groups:
@@ -145,6 +164,16 @@ class OffsetCommits:
             self._forget(group.group_id, old)
         if not waiting and not self._offsets.of_group(group.group_id):
             self._groups.delete(group.group_id)
+
+
+def _is_subscribed(group: ClassicGroup, topic: str) -> bool:
+    """Whether a member reads a topic; one whose metadata can't be read may."""
+    for member in group.members.values():
+        for _, metadata in member.protocols:
+            topics = subscribed_topics(metadata)
+            if topics is None or topic in topics:
+                return True
+    return False
 
 
 def _is_nobody(call: MemberCall) -> bool:

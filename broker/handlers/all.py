@@ -14,6 +14,7 @@ from broker.handlers import (
     share_groups,
     share_state,
     topics,
+    transaction_listing,
     transactions,
 )
 
@@ -31,6 +32,7 @@ MODULES = (
     share_groups,
     share_state,
     topics,
+    transaction_listing,
     transactions,
 )
 """One module for each family of APIs."""

@@ -50,6 +50,31 @@ def txn_offset_commit(broker: "Broker", request: Any, context: RequestContext) -
     return {"topics": _commit_answers(broker, request.topics, codes, has_ids=False)}
 
 
+@handles(ApiKey.OFFSET_DELETE, (0, 0))
+def offset_delete(broker: "Broker", request: Any, context: RequestContext) -> Answer:
+    """Forget what a group committed for partitions of topics to which no member subscribes."""
+    asked = [TopicPartition(topic.name, one.partition_index) for topic in request.topics for one in topic.partitions]
+    existing = [at for at in asked if broker.logs.get(at.topic, at.partition) is not None]
+    error, codes = broker.offset_commits.delete(request.group_id, existing)
+    if error is not ErrorCode.none:
+        return {"error_code": error, "topics": []}
+    unknown = ErrorCode.unknown_topic_or_partition
+    topics = [
+        {
+            "name": topic.name,
+            "partitions": [
+                {
+                    "partition_index": one.partition_index,
+                    "error_code": codes.get(TopicPartition(topic.name, one.partition_index), unknown),
+                }
+                for one in topic.partitions
+            ],
+        }
+        for topic in request.topics
+    ]
+    return {"error_code": error, "topics": topics}
+
+
 def _existing(
     broker: "Broker", topics: Iterable[Any], *, has_ids: bool, is_transactional: bool = False
 ) -> dict[TopicPartition, CommittedOffset]:

@@ -187,3 +187,18 @@ def test_the_console_consumer_goes_on_where_its_group_was(shared_broker):
     told = kafka_tool(CONSUMER_GROUPS, "--bootstrap-server", shared_broker.bootstrap, "--describe", "--group", group)
     rows = [line.split()[:6] for line in told.lines if line.startswith(group)]
     assert sorted(rows) == [[group, topic, "0", "2", "2", "0"], [group, topic, "1", "2", "2", "0"]]
+
+
+def test_kafkas_tool_deletes_the_offsets_that_a_group_has_for_a_topic(shared_broker):
+    topic, group = new_topic(shared_broker), new_group()
+    other = new_topic(shared_broker)
+    for name in (topic, other):
+        produce(shared_broker, name, "a")
+    reader = consumer(shared_broker, group)
+    reader.commit(offsets=[TopicPartition(topic, 0, 1), TopicPartition(other, 0, 1)], asynchronous=False)
+    reader.close()
+    server = ("--bootstrap-server", shared_broker.bootstrap)
+    done = kafka_tool(CONSUMER_GROUPS, *server, "--delete-offsets", "--group", group, "--topic", topic)
+    assert "Successful" in done.out
+    told = kafka_tool(CONSUMER_GROUPS, *server, "--describe", "--group", group)
+    assert {line.split()[1] for line in told.lines if line.startswith(group)} == {other}

@@ -8,7 +8,7 @@ from confluent_kafka import IsolationLevel, KafkaException, Producer, TopicParti
 from confluent_kafka.admin import AdminClient, OffsetSpec
 
 from broker.coordinators.transaction_log import TransactionStatus
-from tests.broker.kafka_tools import DUMP_LOG_SEGMENTS, kafka_tool
+from tests.broker.kafka_tools import DUMP_LOG_SEGMENTS, TRANSACTIONS, kafka_tool
 from tests.broker.test_clients import TIMEOUT_S, consume, new_topic, produce
 from tests.broker.test_consumer_groups import consumer, new_group, read
 
@@ -169,3 +169,23 @@ def test_kafkas_own_tool_reads_the_log_of_transactions(start_broker):
         TransactionStatus.PREPARE_ABORT,
         TransactionStatus.COMPLETE_ABORT,
     ]
+
+
+def test_kafkas_tool_lists_and_describes_transactions_and_producers(shared_broker):
+    topic, transactional_id = new_topic(shared_broker), f"tx-{uuid.uuid4().hex[:8]}"
+    producer = transactional(shared_broker, transactional_id)
+    producer.begin_transaction()
+    write(producer, topic, "a")
+    server = ("--bootstrap-server", shared_broker.bootstrap)
+    listed = [line.split() for line in kafka_tool(TRANSACTIONS, *server, "list").lines]
+    assert [(row[0], row[3]) for row in listed if row[0] == transactional_id] == [(transactional_id, "Ongoing")]
+    described = kafka_tool(TRANSACTIONS, *server, "describe", "--transactional-id", transactional_id)
+    assert "Ongoing" in described.out
+    assert f"{topic}-0" in described.out
+    place = ("--topic", topic, "--partition", "0")
+    open_producers = kafka_tool(TRANSACTIONS, *server, "describe-producers", *place).lines[1].split()
+    assert open_producers[-1] == "0"
+    producer.commit_transaction(TIMEOUT_S)
+    assert kafka_tool(TRANSACTIONS, *server, "describe-producers", *place).lines[1].split()[-1] == "None"
+    described = kafka_tool(TRANSACTIONS, *server, "describe", "--transactional-id", transactional_id)
+    assert "CompleteCommit" in described.out

@@ -140,3 +140,43 @@ def test_a_group_with_members_keeps_its_offsets(coordinator, timers):
         timers.advance(DAY_MS // 96)
         assert member.heartbeat() == "none"
     assert kept(coordinator) == 5
+
+
+def subscribing(*topics):
+    names = b"".join(len(topic).to_bytes(2, "big") + topic.encode() for topic in topics)
+    return (("range", b"\x00\x00" + len(topics).to_bytes(4, "big") + names),)
+
+
+def test_offsets_of_a_group_without_members_can_be_deleted(coordinator):
+    commit(coordinator)
+    commit(coordinator, at=OTHER)
+    error, codes = coordinator.commits.delete("g", [AT, ALSO])
+    assert (error.name, {code.name for code in codes.values()}) == ("none", {"none"})
+    coordinator.restart()
+    assert (kept(coordinator), kept(coordinator, OTHER)) == (None, 5)
+    assert coordinator.commits.delete("nobody", [AT])[0] is ErrorCode.group_id_not_found
+
+
+def test_offsets_of_topics_that_members_read_are_not_deleted(coordinator):
+    member = coordinator.member(protocols=subscribing("orders"))
+    settle(member)
+    commit(coordinator, member.call())
+    commit(coordinator, member.call(), at=OTHER)
+    error, codes = coordinator.commits.delete("g", [AT, OTHER])
+    assert error is ErrorCode.none
+    assert codes == {AT: ErrorCode.group_subscribed_to_topic, OTHER: ErrorCode.none}
+    assert (kept(coordinator), kept(coordinator, OTHER)) == (5, None)
+
+
+def test_a_group_of_another_protocol_keeps_its_offsets_while_it_has_members(coordinator):
+    member = coordinator.member(protocol_type="connect")
+    settle(member)
+    commit(coordinator, member.call())
+    assert coordinator.commits.delete("g", [AT])[0] is ErrorCode.non_empty_group
+
+
+def test_offsets_that_the_disk_can_not_delete_stay(coordinator):
+    commit(coordinator)
+    coordinator.cluster.refuse_appends(TOPIC, DISK_FULL)
+    error, _ = coordinator.commits.delete("g", [AT])
+    assert (error, kept(coordinator)) == (ErrorCode.coordinator_not_available, 5)
