@@ -16,7 +16,6 @@ from lake.errors import LakeError, LakeVersionError
 from lake.tables import SCHEMA_VERSION, TABLES
 
 PUBLICATION = "gold.publication"
-CODED = pa.dictionary(pa.int32(), pa.string())
 UNLISTED = (PUBLICATION, "gold.quality_result")
 """Tables that no cut lists: they are read as they are now."""
 
@@ -50,9 +49,10 @@ def dataset_at(lake: Path, table: str, version: int | None = None, coded: Sequen
     # delta-rs's own file system is a Python object: Arrow's threads may still hold it when the interpreter ends, and
     # the process would be aborted. Lakes are local or mounted paths, so Arrow's native one reads them.
     files = pafs.SubTreeFileSystem(str(delta.table_path(lake, table).resolve()), pafs.LocalFileSystem())
-    fields = [field.with_type(CODED) if field.name in coded else field for field in TABLES[table].schema]
     options = ds.ParquetReadOptions(dictionary_columns=list(coded))
-    return opened.to_pyarrow_dataset(schema=pa.schema(fields), filesystem=files, parquet_read_options=options)
+    return opened.to_pyarrow_dataset(
+        schema=TABLES[table].schema, filesystem=files, parquet_read_options=options if coded else None
+    )
 
 
 def open_table(lake: Path, table: str, version: int | None = None) -> DeltaTable:

@@ -182,3 +182,23 @@ def spans_of(ranges: pa.Table) -> Spans:
         place = (str(ranges.column("topic_id")[begin].as_py()), int(ranges.column("partition")[begin].as_py()))
         found[place] = (firsts[begin:end], lasts[begin:end], reasons[begin:end])
     return found
+
+
+def news_from(mine: pa.Table, is_new: npt.NDArray[np.bool_]) -> int | None:
+    """The lowest offset of which new headers of one user partition tell something; None without new ones.
+
+    `mine`: BATCH_COLUMNS rows in offset order. An ABORT marker also tells of its producer's data before it.
+    """
+    if not is_new.any():
+        return None
+    bases: Ints = mine.column("base_offset").to_numpy()
+    producers: Ints = mine.column("producer_id").to_numpy()
+    marker = pc.is_valid(mine.column("control_type")).to_numpy()
+    aborts = is_new & pc.fill_null(pc.equal(mine.column("control_type"), "ABORT"), False).to_numpy()
+    lowest = int(bases[is_new].min())
+    for producer in np.unique(producers[aborts]).tolist():
+        own = producers == producer
+        before = bases[own & marker & ~is_new]
+        data = bases[own & ~marker & (bases > before.max(initial=-1))]
+        lowest = min(lowest, int(data.min(initial=lowest)))
+    return lowest

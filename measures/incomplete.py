@@ -241,7 +241,7 @@ def _note(
 @kernel
 def _walk(
     records: np.ndarray, first_record: int, ranges: np.ndarray, holes: np.ndarray, aborted_too: bool, threshold: int,
-    out: np.ndarray, made: int,
+    written: int, out: np.ndarray, made: int,
 ) -> tuple[np.ndarray, int]:  # fmt: skip
     """Adds the intervals of one share partition to `out`, which holds `made`; grown where needed."""
     opening, open_begins = _by_record(ranges[:, FROM], records[:, OFFSET])
@@ -250,7 +250,6 @@ def _walk(
     active, spare = np.empty(ranges.shape[0], np.int64), np.empty(ranges.shape[0], np.int64)
     row = np.empty(WIDTH, np.int64)
     count, current = 0, -1
-    written = np.int64(UNKNOWN)
     for record in range(records.shape[0]):
         closed = closing[close_begins[record] : close_begins[record + 1]]
         opened = opening[open_begins[record] : open_begins[record + 1]]
@@ -280,7 +279,7 @@ def _walk(
 @kernel
 def _walk_all(
     records: np.ndarray, record_begins: np.ndarray, ranges: np.ndarray, range_begins: np.ndarray, holes: np.ndarray,
-    hole_spans: np.ndarray, aborted_too: np.ndarray, thresholds: np.ndarray,
+    hole_spans: np.ndarray, aborted_too: np.ndarray, thresholds: np.ndarray, written: np.ndarray,
 ) -> np.ndarray:  # fmt: skip
     """The intervals of all share partitions, one after the other."""
     out = np.empty((64, WIDTH), np.int64)
@@ -294,6 +293,7 @@ def _walk_all(
             holes[hole_spans[place, 0] : hole_spans[place, 1]],
             aborted_too[place],
             thresholds[place],
+            written[place],
             out,
             made,
         )
@@ -322,6 +322,7 @@ def first_incomplete(
     *,
     reads_committed: frozenset[str] = frozenset(),
     slowed_from: Mapping[str, int] | None = None,
+    earlier: pa.Table | None = None,
 ) -> Intervals:
     """The intervals of all share partitions, by share partition and state partition, in log order.
 
@@ -331,6 +332,11 @@ def first_incomplete(
         no_records: measures.headers.NO_RECORD rows of their user partitions, as far as known.
         reads_committed: groups known to have share.isolation.level=read_committed.
         slowed_from: by group, the delivery count from which the broker slows delivery down; absent: unknown.
+        earlier: KEY, state_partition and earlier_write_ms of share partitions whose rows begin later than their log:
+            when state was written last before them.
+
+    Of such a share partition `deliveries` are the ranges that were part of the state from the first row on, and the
+    interval at its first row is taken to begin there.
     """
     (own, others), places = places_of(history, deliveries)
     order, record_begins = in_order(own, places.count, history.column("log_offset").to_numpy())
@@ -341,7 +347,7 @@ def first_incomplete(
     committed = np.array([group in reads_committed for group in groups], np.bool_)
     thresholds = np.array([(slowed_from or {}).get(group, 0) for group in groups], np.int64)
     rows = _walk_all(
-        _records(history),
+        records_of(history),
         record_begins,
         _ranges(deliveries)[by_place],
         range_begins,
@@ -349,6 +355,7 @@ def first_incomplete(
         hole_spans,
         committed[group_of],
         thresholds[group_of],
+        _written(earlier, places),
     )
     return Intervals(history=history, rows=rows)
 
@@ -369,7 +376,17 @@ def _holes(no_records: pa.Table, places: Places) -> tuple[Ints, Ints]:
     return np.concatenate(parts), np.array(of_place, np.int64).reshape(-1, 2)
 
 
-def _records(history: pa.Table) -> Ints:
+def _written(earlier: pa.Table | None, places: Places) -> Ints:
+    """When the state of each place was written last before its first row; -1: nothing tells."""
+    found = np.full(places.count, UNKNOWN, np.int64)
+    if earlier is not None:
+        at = places.of(earlier)
+        told = pc.fill_null(earlier.column("earlier_write_ms"), UNKNOWN).to_numpy()
+        found[at[at >= 0]] = told[at >= 0]
+    return found
+
+
+def records_of(history: pa.Table) -> Ints:
     """What the kernel reads of SHARE_PARTITION_HISTORY rows; a cold snapshot (made of what was there) is no write."""
     update = pc.equal(history.column("record_type"), "update")
     fresh = pc.equal(history.column("create_timestamp_ms"), history.column("write_timestamp_ms"))

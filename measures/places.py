@@ -27,6 +27,13 @@ class Places:
         """How many there are."""
         return int(self.keys.num_rows)
 
+    def of(self, rows: pa.Table) -> Ints:
+        """The place of each row of a table with KEY and state_partition; -1 for others."""
+        (own, theirs), both = places_of(self.keys, rows)
+        here = np.full(both.count, -1, np.int64)
+        here[own] = np.arange(self.count)
+        return here[theirs]
+
 
 def places_of(*tables: pa.Table) -> tuple[list[Ints], Places]:
     """For each table the place of each row, in one numbering; they have KEY and state_partition. Text may be coded."""

@@ -128,6 +128,30 @@ STALL = pa.schema(
     ]
 )  # fmt: skip
 
+IS_FINAL = column(
+    "is_final",
+    pa.bool_(),
+    "no later record of the same life changes the row; a reset, a start offset that goes back or late evidence may",
+    nullable=False,
+)
+
+PROGRESS = pa.schema(
+    [
+        *LOG_POSITION[:2],
+        *SHARE_PARTITION,
+        column("start_offset", pa.int64(), "start offset as logged; -1 = not determined; null = deleted"),
+        column("first_incomplete_offset", pa.int64(), "first offset that is not done; null = no start offset"),
+        column("since_log_offset", pa.int64(), "first record after which that was so; null = no start offset"),
+        column("since_ms", pa.int64(), "log time of that record"),
+        column("highest_earlier_offset", pa.int64(), "largest first incomplete offset before; null = none"),
+        column("earlier_write_ms", pa.int64(), "log time of the last write before that record; null = none"),
+        column("read_from_log_offset", pa.int64(), "record from which the next run reads on; null = the first"),
+        column("log_offset", pa.int64(), "last record that is measured", nullable=False),
+        column("log_time_ms", pa.int64(), "log time of that record", nullable=False),
+        *COMPLETENESS,
+    ]
+)
+
 POISON_RECORD = pa.schema(
     [
         *SHARE_PARTITION,

@@ -38,13 +38,22 @@ FOREVER = 1 << 62
 """A moment after all others: what stands still then stands still unless something is written."""
 
 
-def intervals(history: pa.Table, deliveries: pa.Table, no_records: pa.Table, settings: GroupSettings) -> Intervals:
+def intervals(
+    history: pa.Table,
+    deliveries: pa.Table,
+    no_records: pa.Table,
+    settings: GroupSettings,
+    *,
+    earlier: pa.Table | None = None,
+) -> Intervals:
     """How long each first incomplete offset stood, with what the groups' settings tell (measures.incomplete)."""
     groups = history.column("group_id").unique().to_pylist()
     committed = frozenset(group for group in groups if settings.of(group, ISOLATION_LEVEL).value == READ_COMMITTED)
     limits = {group: settings.of(group, DELIVERY_COUNT_LIMIT).number for group in groups}
     slowed = {group: _slowed_from(limit) for group, limit in limits.items() if limit is not None}
-    return incomplete.first_incomplete(history, deliveries, no_records, reads_committed=committed, slowed_from=slowed)
+    return incomplete.first_incomplete(
+        history, deliveries, no_records, reads_committed=committed, slowed_from=slowed, earlier=earlier
+    )
 
 
 def _slowed_from(limit: int) -> int:

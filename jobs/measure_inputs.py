@@ -1,0 +1,352 @@
+"""What measures read of a lake: the histories of a task's share partitions, whole or from where the last run ended."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import cached_property, reduce
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from lake import scan, user_topics
+from lake.tables import TABLES
+from measures import incomplete, stalls
+from measures.headers import NoRecords, news_from
+from measures.incomplete import Intervals
+from measures.places import Places, codes_in
+from measures.progress import progress
+from measures.settings import GroupSettings
+from measures.topics import BATCH_COLUMNS, TopicPartition, runs, topic_partitions
+from state_model.columnar import schemas
+from state_model.columnar.keys import KEY
+
+STATE, HISTORY, DELIVERY = "gold.share_partition_state", "gold.share_partition_history", "gold.delivery_history"
+PROGRESS = "gold.progress"
+NO_SETTINGS = GroupSettings()
+PLACE = [*KEY, "state_partition"]
+WHERE = ["cluster_id", "log_topic_id"]
+CODED = ["group_id", "topic_id", "record_type", "completeness", "completeness_reason"]
+EVERYTHING = -(1 << 62)
+"""An offset below all others."""
+NOTHING = 1 << 62
+SEPARATE_RANGES = 64
+"""State partitions of which a scan is told one by one where to begin."""
+Ints = npt.NDArray[np.int64]
+Flags = npt.NDArray[np.bool_]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Task:
+    """Share partitions of one cluster, by name, for some measures.
+
+    `log_topic_id`: of the state topic. `keys`: PLACE rows without repetition, and `whole`: whether to begin anew.
+    `before`: the last run that was measured; 0 for none.
+    """
+
+    lake: Path
+    run: int
+    before: int
+    measures: tuple[str, ...]
+    cluster_id: str
+    log_topic_id: str
+    keys: pa.Table
+
+
+class Inputs:
+    """What a measure may read, of one cluster and the newest incarnation of the state topic.
+
+    Text of the `recent` tables, and of `deliveries_from` and `marks`, is dictionary-encoded.
+
+    Arrays with one entry a place are in the order of `places`. Misplaced share partitions have no rows.
+    """
+
+    def __init__(self, task: Task) -> None:
+        self.task = task
+        keys = task.keys.sort_by([(name, "ascending") for name in PLACE]).combine_chunks()
+        self.places = Places(keys=keys.select(PLACE))
+        self._asked_whole: Flags = keys.column("whole").to_numpy(zero_copy_only=False).astype(np.bool_)
+
+    @cached_property
+    def progress(self) -> pa.Table:
+        """PROGRESS rows of the places that are read on; those that begin anew have none."""
+        names = [*PLACE, *(name for name in PROGRESS_COLUMNS if name not in PLACE)]
+        if self._asked_whole.all():
+            return self._typed(PROGRESS, names).empty_table()
+        rows = self._read(PROGRESS, names, None)
+        at = self.places.of(rows)
+        known = pc.is_valid(rows.column("read_from_log_offset")).to_numpy()
+        rows, at = rows.filter(pa.array(known & ~self._asked_whole[at])), at[known & ~self._asked_whole[at]]
+        since = np.where(_plain(rows, "since_log_offset") >= 0, _plain(rows, "highest_earlier_offset"), NOTHING)
+        told = self.news[at]
+        return rows.filter(pa.array((told == NOTHING) | (told > since)))
+
+    @cached_property
+    def whole(self) -> Flags:
+        """Which places begin anew: what they have in a table is replaced."""
+        result = np.ones(self.places.count, np.bool_)
+        result[self.places.of(self.progress)] = False
+        return result
+
+    def known(self, name: str, otherwise: int) -> Ints:
+        """A column of the progress, one entry a place; `otherwise` where it is null or the place begins anew."""
+        result = np.full(self.places.count, otherwise, np.int64)
+        result[self.places.of(self.progress)] = _plain(self.progress, name, otherwise)
+        return result
+
+    @cached_property
+    def measured_to(self) -> Ints:
+        """The last log offset that the runs before measured; EVERYTHING where a place begins anew."""
+        return self.known("log_offset", EVERYTHING)
+
+    @cached_property
+    def since(self) -> Ints:
+        """The log offset from which on intervals of the first incomplete offset are found anew."""
+        since = self.known("since_log_offset", EVERYTHING)
+        return np.where(self.whole | (since >= 0), since, self.measured_to + 1)
+
+    @cached_property
+    def states(self) -> pa.Table:
+        """SHARE_PARTITION_STATE rows of the live ones, none of them misplaced, by KEY."""
+        rows = self._read(STATE, schemas.PLACED_STATE.names, None, coded=False)
+        rows = rows.filter(pc.invert(rows.column("misplaced")))
+        order = [(name, "ascending") for name in KEY]
+        return rows.select(schemas.SHARE_PARTITION_STATE.names).sort_by(order)
+
+    @cached_property
+    def history(self) -> pa.Table:
+        """SHARE_PARTITION_HISTORY rows, in any order, with the columns that measures read."""
+        return self._placed(self._read(HISTORY, HISTORY_COLUMNS, None, coded=False))
+
+    @cached_property
+    def deliveries(self) -> pa.Table:
+        """DELIVERY_HISTORY rows, in any order, with the columns that measures read."""
+        return self._placed(self._read(DELIVERY, DELIVERY_COLUMNS, None, coded=False))
+
+    @cached_property
+    def read_from(self) -> Ints:
+        """The log offset from which on `recent_history` holds the records; EVERYTHING where a place begins anew."""
+        return self.known("read_from_log_offset", EVERYTHING)
+
+    @cached_property
+    def recent_history(self) -> pa.Table:
+        """Those of `history` from `read_from` on."""
+        return self._placed(self._read(HISTORY, HISTORY_COLUMNS, ("log_offset", self.read_from)))
+
+    @cached_property
+    def recent_deliveries(self) -> pa.Table:
+        """Those of `deliveries` that were part of a state after `read_from`."""
+        return self._placed(self._read(DELIVERY, DELIVERY_COLUMNS, ("valid_to_log_offset", self.read_from + 1)))
+
+    def deliveries_from(self, offsets: Ints) -> pa.Table:
+        """Those of `deliveries` that reach a record offset or lie above it, given for each place."""
+        if self.whole.all():
+            return self.recent_deliveries
+        return self._placed(self._read(DELIVERY, DELIVERY_COLUMNS, ("last_offset", offsets)))
+
+    def marks(self, rows: pa.Table) -> pa.Table:
+        """Of the history the rows from the first log offset (`valid_from_log_offset`) on that `rows` name by place."""
+        if self.whole.all():
+            return self.recent_history
+        first = np.full(self.places.count, NOTHING, np.int64)
+        np.minimum.at(first, self.places.of(rows), rows.column("valid_from_log_offset").to_numpy())
+        columns = [*PLACE, "log_offset", "log_time_ms", "completeness", "completeness_reason"]
+        return self._read(HISTORY, columns, ("log_offset", first))
+
+    @cached_property
+    def new_offsets(self) -> Ints:
+        """The lowest record offset, for each place, of which there is news; NOTHING for none."""
+        if self.whole.all():
+            return np.full(self.places.count, EVERYTHING, np.int64)
+        result = self.news.copy()
+        rows = self.recent_deliveries
+        at = self.places.of(rows)
+        fresh = rows.column("valid_from_log_offset").to_numpy() > self.measured_to[at]
+        np.minimum.at(result, at[fresh], rows.column("first_offset").to_numpy()[fresh])
+        rows = self.recent_history
+        at, start = self.places.of(rows), _plain(rows, "start_offset")
+        fresh = (rows.column("log_offset").to_numpy() > self.measured_to[at]) & (start >= 0)
+        np.minimum.at(result, at[fresh], start[fresh])
+        return np.where(self.whole, EVERYTHING, result)
+
+    @cached_property
+    def new_progress(self) -> pa.Table:
+        """PROGRESS rows, without log_topic_id, as of this run."""
+        return progress(self.intervals, self.places, self.progress)
+
+    @cached_property
+    def intervals(self) -> Intervals:
+        """The intervals of the first incomplete offset, from `since` on."""
+        found = stalls.intervals(
+            self.recent_history, self.recent_deliveries, self.no_records.ranges(), NO_SETTINGS, earlier=self.progress
+        )
+        at = found.rows[:, incomplete.BEGIN]
+        begun = found.history.column("log_offset").to_numpy()[at]
+        kept = begun >= self.since[self.places.of(found.history)[at]]
+        return Intervals(history=found.history, rows=found.rows[kept])
+
+    @cached_property
+    def lowest_offsets(self) -> dict[TopicPartition, int]:
+        """Where the user partitions of the places begin to matter."""
+        if self.topic_books.num_rows == 0:
+            return {}
+        of_topics = pc.field("topic_id").isin(pc.unique(self.places.keys.column("topic_id")))
+        rows = self.scan("silver.topic_start", ["topic_id", "partition", "start_offset"], of_topics)
+        lowest = rows.group_by(["topic_id", "partition"]).aggregate([("start_offset", "min")])
+        return dict(zip(topic_partitions(lowest), lowest.column("start_offset_min").to_pylist(), strict=True))
+
+    def headers(self, begins: Mapping[TopicPartition, int]) -> Iterator[pa.Table]:
+        """BATCH_COLUMNS rows of user partitions from these offsets on, by user partition, in offset order."""
+        return user_topics.batches(self.scan, self.topic_books, begins, BATCH_COLUMNS)
+
+    @cached_property
+    def no_records(self) -> NoRecords:
+        """The offsets without records, from the lowest start offsets on."""
+        found = NoRecords()
+        for batches in self.headers(self.lowest_offsets):
+            found.take(batches)
+        return found
+
+    @cached_property
+    def news(self) -> Ints:
+        """The lowest record offset of which headers tell something new since the run before; NOTHING for none."""
+        told: dict[TopicPartition, int] = {}
+        if not self.lowest_offsets:
+            return np.full(self.places.count, NOTHING, np.int64)
+        fresh = self.scan("bronze.ingest_extent", ["topic_id", "partition"], self._new_headers())
+        begins = {p: first for p, first in self.lowest_offsets.items() if p in set(topic_partitions(fresh))}
+        for batches in user_topics.batches(self.scan, self.topic_books, begins, [*BATCH_COLUMNS, "run_id"]):
+            for mine in runs(batches) if batches.num_rows else ():
+                lowest = news_from(mine, mine.column("run_id").to_numpy() > self.task.before)
+                if lowest is not None:
+                    told[topic_partitions(mine.slice(0, 1))[0]] = lowest
+        return np.array([told.get(place, NOTHING) for place in topic_partitions(self.places.keys)], np.int64)
+
+    def _new_headers(self) -> pc.Expression:
+        taken = (pc.field("content") == "topic_batch") & (pc.field("status") == "taken")
+        return taken & (pc.field("run_id") > self.task.before)
+
+    @cached_property
+    def topic_books(self) -> pa.Table:
+        """What the runs were told of user partitions (`lake.user_topics`)."""
+        return user_topics.books(self.scan)
+
+    @cached_property
+    def names(self) -> Mapping[str, str]:
+        """Topic names by id, the newest."""
+        topics = pc.unique(self.places.keys.column("topic_id"))
+        rows = self.scan("silver.name", ["topic_id", "topic", "run_id"], pc.field("topic_id").isin(topics))
+        ordered = rows.sort_by("run_id")
+        return dict(zip(ordered.column("topic_id").to_pylist(), ordered.column("topic").to_pylist(), strict=True))
+
+    def scan(self, table: str, columns: list[str], where: pc.Expression) -> pa.Table:
+        """Rows of the cluster in a table, as they are now, published or not."""
+        mine = (pc.field("cluster_id") == self.task.cluster_id) & where
+        return (
+            scan.dataset_at(self.task.lake, table)
+            .to_table(columns=columns, filter=mine)
+            .cast(self._typed(table, columns))
+        )
+
+    def _typed(self, table: str, columns: list[str]) -> pa.Schema:
+        return pa.schema([TABLES[table].schema.field(name) for name in columns])
+
+    @cached_property
+    def _misplaced(self) -> Flags:
+        """Which places hold share partitions that belong to another state partition."""
+        rows = self._read(STATE, [*PLACE, "misplaced"], None)
+        result = np.zeros(self.places.count, np.bool_)
+        result[self.places.of(rows)] = rows.column("misplaced").to_numpy(zero_copy_only=False)
+        return result
+
+    def _placed(self, rows: pa.Table) -> pa.Table:
+        if not self._misplaced.any():
+            return rows
+        return rows.filter(pa.array(~self._misplaced[self.places.of(rows)]))
+
+    def rows_of(self, table: str, columns: list[str], least: tuple[str, Ints] | None) -> pa.Table:
+        """Rows of the places in a table; `least`: those whose column has at least the value given for each place."""
+        return self._read(table, columns, least)
+
+    def _read(self, table: str, columns: list[str], least: tuple[str, Ints] | None, *, coded: bool = True) -> pa.Table:
+        reach = _Reach(self.task, self.places.keys.column("state_partition").to_numpy(), least)
+        texts = [name for name in CODED if name in columns and coded]
+        names = [*dict.fromkeys([*columns, *reach.columns(table)])]
+        dataset = scan.dataset_at(self.task.lake, table, coded=[*texts, *WHERE])
+        found = [dataset.schema.empty_table().select(names)]
+        for fragment in dataset.get_fragments(filter=reach.condition(table)):
+            for group in fragment.split_by_row_group(reach.condition(table), schema=dataset.schema):
+                rows = group.to_table(schema=dataset.schema, columns=names)
+                found.append(rows.filter(pa.array(reach.holds(rows))))
+        near = pa.concat_tables(found)
+        at = self.places.of(near)
+        kept = at >= 0
+        if least is not None:
+            kept[kept] = reach.values(near)[kept] >= least[1][at[kept]]
+        return near.filter(pa.array(kept)).select(columns).combine_chunks()
+
+
+class _Reach:
+    """Which rows of a table lie in a task's state partitions, from the lowest value that any place there asks for.
+
+    Row groups are left out by their statistics, and each one is cut down before the next one is read.
+    """
+
+    def __init__(self, task: Task, state_partitions: Ints, least: tuple[str, Ints] | None) -> None:
+        self._task = task
+        self._least = None if least is None else least[0]
+        self._numbers = np.unique(state_partitions)
+        self._lowest = np.full(len(self._numbers), EVERYTHING, np.int64)
+        if least is not None:
+            self._lowest[:] = NOTHING
+            np.minimum.at(self._lowest, np.searchsorted(self._numbers, state_partitions), least[1])
+
+    def columns(self, table: str) -> list[str]:
+        """What `condition` and `holds` look at."""
+        own = [name for name in (*WHERE, "state_partition") if name in TABLES[table].schema.names]
+        return own if self._least is None else [*own, self._least]
+
+    def condition(self, table: str) -> pc.Expression:
+        """What statistics can decide; a null reaches all."""
+        where = pc.field("cluster_id") == self._task.cluster_id
+        if "log_topic_id" in TABLES[table].schema.names:
+            where &= pc.field("log_topic_id") == self._task.log_topic_id
+        if self._least is None or len(self._numbers) > SEPARATE_RANGES:
+            return where & pc.field("state_partition").isin(pa.array(self._numbers, pa.int32()))
+        value = pc.field(self._least)
+        parts = [
+            (pc.field("state_partition") == number) & (value.is_null() | (value >= lowest))
+            for number, lowest in zip(self._numbers.tolist(), self._lowest.tolist(), strict=True)
+        ]
+        return where & reduce(lambda one, other: one | other, parts)
+
+    def holds(self, rows: pa.Table) -> Flags:
+        """Whether each row meets the condition."""
+        number = rows.column("state_partition").to_numpy()
+        at = np.searchsorted(self._numbers, number).clip(max=len(self._numbers) - 1)
+        result: Flags = self._numbers[at] == number
+        for name, text in ((WHERE[0], self._task.cluster_id), (WHERE[1], self._task.log_topic_id)):
+            if name in rows.column_names:
+                result &= codes_in(rows.column(name), pa.array([text])) == 0
+        if self._least is not None:
+            result &= self.values(rows) >= self._lowest[at]
+        return result
+
+    def values(self, rows: pa.Table) -> Ints:
+        """The values that are asked for; a null is above all."""
+        assert self._least is not None
+        return _plain(rows, self._least, NOTHING)
+
+
+HISTORY_COLUMNS = incomplete.HISTORY_COLUMNS
+DELIVERY_COLUMNS = incomplete.DELIVERY_COLUMNS
+PROGRESS_COLUMNS = [
+    "start_offset", "first_incomplete_offset", "since_log_offset", "highest_earlier_offset", "earlier_write_ms",
+    "read_from_log_offset", "log_offset",
+]  # fmt: skip
+
+
+def _plain(rows: pa.Table, name: str, unknown: int = -1) -> Ints:
+    values: Ints = pc.fill_null(rows.column(name), unknown).to_numpy()
+    return values

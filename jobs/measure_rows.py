@@ -1,0 +1,151 @@
+"""The measures as gold tables: one entry a table, which the stage goes through (`MEASURES`).
+
+An entry names its table and a function that makes the rows of a task's share partitions, without cluster_id and
+run_id, from `Inputs`. The simplest one reads `inputs.history` and `inputs.deliveries` and returns `Changes(rows=...)`:
+everything that the table held of these share partitions is replaced.
+
+Where that is too much work after a small run, the table is partitioned by `is_final`, the entry names the column that
+orders its rows (`order`), and the function says from which value on it made them anew (`since`) and below which one
+nothing changes any more (`final_below`). Rows below `since` are kept; files of final rows are not even opened, unless
+`since` lies below what was final before (`final_before`). All three have one entry a place.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from jobs.measure_inputs import EVERYTHING, NO_SETTINGS, NOTHING, PLACE, Inputs
+from lake import user_topics
+from lake.tables import TOPIC
+from measures import lag, poison, stalls
+from measures.headers import OffsetTimes
+from measures.places import coded
+from measures.topics import EndsFromHeaders
+
+Ints = npt.NDArray[np.int64]
+ARCHIVING, ARCHIVED = 3, 4
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Changes:
+    """Rows of a table, and which of the ones it held they replace: see the module."""
+
+    rows: pa.Table
+    since: Ints | None = None
+    final_below: Ints | None = None
+    final_before: Ints | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Measure:
+    """A gold table, and what makes its rows. `order`: column whose values `Changes.since` is about."""
+
+    table: str
+    changes: Callable[[Inputs], Changes]
+    order: str | None = None
+
+
+def lag_changes(inputs: Inputs) -> Changes:
+    """LAG rows of the live share partitions."""
+    states = inputs.states
+    begins = lag.begins_of(states)
+    folded = EndsFromHeaders()
+    for batches in inputs.headers(begins):
+        folded.take(batches)
+    ends = folded.ends(user_topics.extents(inputs.topic_books, begins))
+    return Changes(rows=lag.lag(states, ends, inputs.names))
+
+
+def stall_changes(inputs: Inputs) -> Changes:
+    """STALL rows with the topic's name: what lasted a minute, and what stands still, as if nothing came any more.
+
+    So no row depends on the moment of the run, and what is not touched needs no new one.
+    """
+    found = stalls.long_enough(inputs.intervals, None, stalls.MIN_DURATION_MS)
+    wanted = stalls.offsets_of(found)
+    times = OffsetTimes(wanted)
+    for batches in inputs.headers({place: int(offsets[0]) for place, offsets in wanted.items()}):
+        times.take(batches)
+    ends = {
+        (row["topic_id"], row["partition"]): (row["end_offset"], row["end_offset_source"])
+        for row in user_topics.extents(inputs.topic_books, wanted).to_pylist()
+        if row["end_offset"] is not None
+    }
+    rows = stalls.stalls(found, times.table(), ends, NO_SETTINGS, now_ms=None)
+    rows = rows.filter(pc.not_equal(rows.column("kind"), stalls.IDLE))
+    now = inputs.new_progress
+    final = np.full(inputs.places.count, NOTHING, np.int64)
+    started = pc.is_valid(now.column("since_log_offset")).to_numpy()
+    since = pc.fill_null(now.column("since_log_offset"), 0).to_numpy()
+    final[inputs.places.of(now)[started]] = since[started]
+    return Changes(rows=_with_topic(rows, inputs), since=inputs.since, final_below=final, final_before=inputs.since)
+
+
+def poison_changes(inputs: Inputs) -> Changes:
+    """POISON_RECORD rows with the topic's name; a run knows no settings of groups, so fewer causes are told."""
+    since = _row_begins(inputs, "gold.poison_record", inputs.new_offsets)
+    deliveries = inputs.deliveries_from(since)
+    given_up = pc.is_in(deliveries.column("delivery_state"), value_set=pa.array([ARCHIVING, ARCHIVED], pa.int8()))
+    marks = inputs.marks(deliveries.filter(given_up))
+    headers = inputs.no_records
+    rows = poison.poison(marks, deliveries, headers.ranges(), headers.held(), NO_SETTINGS)
+    return Changes(
+        rows=_with_topic(_clipped(rows, inputs, since), inputs),
+        since=since,
+        final_below=_start_offsets(inputs, inputs.new_progress),
+        final_before=_start_offsets(inputs, inputs.progress),
+    )
+
+
+def progress_changes(inputs: Inputs) -> Changes:
+    """PROGRESS rows."""
+    rows = inputs.new_progress
+    return Changes(rows=rows.append_column("log_topic_id", pa.repeat(inputs.task.log_topic_id, rows.num_rows)))
+
+
+def _row_begins(inputs: Inputs, table: str, offsets: Ints) -> Ints:
+    """The offsets, moved down to the beginning of the row of the table that lies across them."""
+    if inputs.whole.all() or (offsets >= NOTHING).all():
+        return offsets
+    held = inputs.rows_of(table, [*PLACE, "offset", "last_offset"], ("last_offset", offsets))
+    result = offsets.copy()
+    np.minimum.at(result, inputs.places.of(held), held.column("offset").to_numpy())
+    return result
+
+
+def _clipped(rows: pa.Table, inputs: Inputs, since: Ints) -> pa.Table:
+    """The rows from an offset on, given for each place."""
+    least = since[inputs.places.of(rows)]
+    rows = rows.set_column(
+        rows.schema.get_field_index("offset"),
+        rows.schema.field("offset"),
+        pa.array(np.maximum(rows.column("offset").to_numpy(), least)),
+    )
+    return rows.filter(pa.array(rows.column("last_offset").to_numpy() >= least))
+
+
+def _start_offsets(inputs: Inputs, progress: pa.Table) -> Ints:
+    """The start offset of each place; all offsets lie below that of a deleted one, none below an unknown one."""
+    result = np.full(inputs.places.count, EVERYTHING, np.int64)
+    result[inputs.places.of(progress)] = pc.fill_null(progress.column("start_offset"), NOTHING).to_numpy()
+    return result
+
+
+def _with_topic(rows: pa.Table, inputs: Inputs) -> pa.Table:
+    topics, codes = coded(rows.column("topic_id"))
+    names = pa.array([inputs.names.get(topic_id) for topic_id in topics], pa.string()).take(pa.array(codes))
+    return rows.add_column(rows.schema.get_field_index("topic_id") + 1, TOPIC, names)
+
+
+MEASURES = {
+    "stall": Measure(table="gold.stall", changes=stall_changes, order="log_offset"),
+    "poison_record": Measure(table="gold.poison_record", changes=poison_changes, order="last_offset"),
+    "progress": Measure(table="gold.progress", changes=progress_changes),
+    "lag": Measure(table="gold.lag", changes=lag_changes),
+}
+"""By name, in the order of their commits. `progress` comes after what reads it; the last one's table marks the stage as
+done (`books.MARKER`)."""

@@ -1,0 +1,112 @@
+"""How far the measures have read a share partition: what the next run goes on from without reading it all again.
+
+    records     1      2      3      4      5 | 6 new
+    first incomplete offset
+                100    100    105    105    105
+                              ^ since, and read from
+
+An interval of the first incomplete offset that still lasts is read again from its first record. Where there is none
+(deleted, or no start offset yet) reading begins with the last record of the life before.
+"""
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from measures import incomplete
+from measures.incomplete import UNKNOWN, Intervals
+from measures.places import Places
+from measures.schemas import PROGRESS
+
+Ints = npt.NDArray[np.int64]
+
+
+def progress(found: Intervals, places: Places, before: pa.Table) -> pa.Table:
+    """PROGRESS rows without log_topic_id of the places that `found` has rows of.
+
+    `before`: the PROGRESS rows of those places that `found` does not hold from the beginning.
+    """
+    history = found.history
+    of_row = places.of(history)
+    counts = np.bincount(of_row, minlength=places.count)
+    here = np.flatnonzero(counts)
+    last = np.cumsum(counts[here]) - 1
+    earlier = _aligned(before, places)
+    current, highest = _intervals(found, of_row, places.count)
+    highest = np.maximum(highest, earlier["highest_earlier_offset"])
+    since = current[:, 0]
+    started = since >= 0
+    writes = _writes(found, of_row, earlier["earlier_write_ms"])
+    offset, time = (history.column(name).to_numpy() for name in ("log_offset", "log_time_ms"))
+    rows = history.take(pa.array(last))
+    gone = pc.equal(rows.column("record_type"), "tombstone")
+    read_from = _last_of_earlier_life(found, of_row, last, here)
+    at, started = np.maximum(since, 0)[here], started[here]
+    read_from = np.where(started, offset[at], read_from)
+    columns = {name: rows.column(name) for name in rows.column_names} | {
+        "start_offset": pc.if_else(gone, pa.scalar(None, pa.int64()), rows.column("start_offset")),
+        "first_incomplete_offset": _or_null(current[here, 1], started),
+        "since_log_offset": _or_null(offset[at], started),
+        "since_ms": _or_null(time[at], started),
+        "highest_earlier_offset": _or_null(highest[here], highest[here] >= 0),
+        "earlier_write_ms": _or_null(writes[at], started & (writes[at] >= 0)),
+        "read_from_log_offset": _or_null(read_from, read_from >= 0),
+    }
+    names = [name for name in PROGRESS.names if name in columns]
+    return pa.table({name: columns[name] for name in names}).cast(pa.schema([PROGRESS.field(name) for name in names]))
+
+
+def _aligned(before: pa.Table, places: Places) -> dict[str, Ints]:
+    """What was known of each place; -1 for nothing."""
+    at = places.of(before)
+    result = {}
+    for name in ("highest_earlier_offset", "earlier_write_ms"):
+        result[name] = np.full(places.count, UNKNOWN, np.int64)
+        result[name][at] = pc.fill_null(before.column(name), UNKNOWN).to_numpy()
+    return result
+
+
+def _intervals(found: Intervals, of_row: Ints, count: int) -> tuple[Ints, Ints]:
+    """For each place the first row and the offset of the interval that lasts (-1: none), and the highest one before."""
+    rows = found.rows
+    place = of_row[rows[:, incomplete.BEGIN]]
+    lasts = rows[:, incomplete.END] < 0
+    current = np.full((count, 2), UNKNOWN, np.int64)
+    current[place[lasts]] = rows[lasts][:, [incomplete.BEGIN, incomplete.FIRST]]
+    highest = np.full(count, UNKNOWN, np.int64)
+    np.maximum.at(highest, place[~lasts], rows[~lasts, incomplete.FIRST])
+    return current, highest
+
+
+def _writes(found: Intervals, of_row: Ints, earlier: Ints) -> Ints:
+    """For each row of the history the log time of the last write of its place before it; -1: none."""
+    records = incomplete.records_of(found.history)
+    written = np.where(records[:, incomplete.IS_WRITE] > 0, np.arange(len(records)), UNKNOWN)
+    newest = np.maximum.accumulate(written) if len(written) else written
+    before = np.append(UNKNOWN, newest[:-1])[: len(newest)]
+    begins = np.flatnonzero(np.diff(of_row, prepend=-1))
+    first = np.repeat(begins, np.diff(np.append(begins, len(of_row)))) if len(begins) else begins
+    inside = before >= first
+    return np.where(inside, records[np.maximum(before, 0), incomplete.TIME], earlier[of_row])
+
+
+def _last_of_earlier_life(found: Intervals, of_row: Ints, last: Ints, here: Ints) -> Ints:
+    """For each place that has rows the log offset of the last record of the life before the one at its end; -1: none.
+
+    A tombstone is of no life: before it, the life that it ended is meant.
+    """
+    history = found.history
+    life = incomplete.records_of(history)[:, incomplete.LIFE]
+    at_end = np.full(int(of_row.max(initial=-1)) + 1, UNKNOWN, np.int64)
+    at_end[here] = life[last]
+    other = (life >= 0) & (life != at_end[of_row])
+    rows = np.where(other, np.arange(len(life)), UNKNOWN)
+    newest = np.full(len(at_end), UNKNOWN, np.int64)
+    np.maximum.at(newest, of_row, rows)
+    offset = history.column("log_offset").to_numpy()
+    return np.where(newest[here] >= 0, offset[np.maximum(newest[here], 0)], UNKNOWN)
+
+
+def _or_null(values: Ints, valid: npt.NDArray[np.bool_]) -> pa.Array:
+    return pa.array(values, pa.int64(), mask=~valid)
