@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow.compute as pc
 
-from jobs import books, decode, executors, ingest, measure, plan, publish, replay
+from jobs import books, decode, executors, ingest, measure, plan, publish, reconcile, replay
 from jobs.copies import divergence
 from jobs.dead_letters import without_letters
 from jobs.errors import ClusterMismatchError, JobError
@@ -274,10 +274,11 @@ class Pipeline:
 
     def _measure(self) -> None:
         run = max(books.done(self._lake, "replay"), books.done(self._lake, "topics"))
-        if not measure.is_due(self._lake, run):
+        if not measure.is_due(self._lake, run) and not reconcile.is_due(self._lake, run):
             return
         with self._timed("measure"):
-            counts = measure.run_measure(self._engine, self._lake, run, self._progress)
+            counts = reconcile.run_reconcile(self._engine, self._lake, run, self._progress)
+            counts |= measure.run_measure(self._engine, self._lake, run, self._progress)
         self.summary.run_id = run
         self.summary.counts |= counts
 

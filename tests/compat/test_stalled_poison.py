@@ -1,8 +1,6 @@
 """Stalls and poison in the recorded logs, against the clients' journals, the dead letters and the topics themselves."""
 
-import gzip
 import json
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +8,8 @@ import pytest
 
 from lake.scan import open_lake
 from sharelens.cli import main
+from tests.dataset_settings import given_settings as settings
+from tests.dataset_settings import lines
 from tests.datasets import dataset
 from tests.in_process import make_lake
 
@@ -20,31 +20,6 @@ CAUSES = {
     "Offset rejected by client.": "rejected",
     "Offset delivery count exceeded the threshold.": "delivery_limit",
 }
-
-
-def lines(folder: Path, name: str) -> Iterator[Json]:
-    packed = folder / f"{name}.gz"
-    text = gzip.decompress(packed.read_bytes()) if packed.exists() else (folder / name).read_bytes()
-    return map(json.loads, text.splitlines())
-
-
-def settings(folder: Path, tmp_path: Path) -> list[str]:
-    """The options that tell the settings: groups as kafka-configs would print them, the broker's from its record."""
-    printed = []
-    for line in lines(folder, "journal.jsonl"):
-        words = str(line.get("note", "")).split()
-        if words[:2] != ["group", "config"]:
-            continue
-        pairs = words[3].split(",")
-        printed.append(f"Dynamic configs for group {words[2]} are:\n")
-        for name, value in zip(pairs[::2], pairs[1::2], strict=True):
-            synonyms = f"{{DYNAMIC_GROUP_CONFIG:{name}={value}}}"
-            printed.append(f"  {name}={value} sensitive=false synonyms={synonyms}\n")
-    groups, broker = tmp_path / "groups.txt", tmp_path / "server.properties"
-    groups.write_text("".join(printed), encoding="utf-8")
-    meta = json.loads((folder / "meta.json").read_text(encoding="utf-8"))
-    broker.write_text("".join(f"{name}={value}\n" for name, value in meta["brokerConfig"].items()), encoding="utf-8")
-    return ["--group-configs", str(groups), "--broker-config", str(broker)]
 
 
 def ask(capsys: pytest.CaptureFixture[str], *words: str) -> list[Json]:

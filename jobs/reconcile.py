@@ -1,0 +1,210 @@
+"""Dead letters against what groups archived, as gold.dlq_reconciliation; incremental by group.
+
+A dead letter names a topic and no id, so share partitions of a group whose topics bore one name are judged together.
+Groups without a dead letter, and without a record that was on its way to one (ARCHIVING), cost a look at two columns.
+"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from jobs import books, measure
+from jobs.executors import Engine
+from jobs.plan import RECORD_TOPICS
+from jobs.progress import Progress
+from lake import delta, scan
+from lake.delta import DataFile
+from lake.letters import partitions_in_books
+from lake.parquet import ParquetSink
+from lake.slices import EVERY_RUN, SILVER, slices
+from lake.tables import TABLES
+from measures.dead_letters import HISTORY_READ, LETTER_COLUMNS, LetterTopics, nameless_places, reconcile
+from measures.poison import ARCHIVING_STATE, poison
+from state_model.columnar.keys import KEY
+
+TABLE, LETTERS = "gold.dlq_reconciliation", "silver.dlq_record"
+CLUSTER_GROUP = ["cluster_id", "group_id"]
+GROUPS_A_TASK = 128
+KEYS_AT_ONCE = 512
+NAMED = pa.schema([("group_id", pa.string()), ("name", pa.string()), ("partition", pa.int32())])
+"""Share partitions whose topics bore one name are judged together."""
+PLACE = KEY
+NO_PLACES = TABLES[measure.STATE].schema.empty_table().select(PLACE)
+NO_GROUPS = TABLES[TABLE].schema.empty_table().select(CLUSTER_GROUP)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Task:
+    """Groups of one cluster to judge. `begins_ms`: log time from which on no share partition's records are missing."""
+
+    lake: Path
+    run: int
+    cluster_id: str
+    log_topic_id: str
+    groups: tuple[str, ...]
+    begins_ms: int | None
+
+
+def is_due(lake: Path, run: int) -> bool:
+    """Whether the table has not seen what the runs up to `run` wrote."""
+    return not books.is_committed(lake, TABLE, "measure", run)
+
+
+def run_reconcile(engine: Engine, lake: Path, run: int, progress: Progress) -> dict[str, int]:
+    """Judges the groups that have news; rows written."""
+    if not is_due(lake, run):
+        return {}
+    before = delta.committed_txn(delta.table_path(lake, TABLE), "measure") or 0
+    touched = _touched(lake, before)
+    tasks = list(_tasks(lake, run, touched))
+    files = engine.run("measure", reconcile_task, tasks, progress, size_bytes=_size_bytes(lake))
+    adds = [file for found in files for file in found]
+    kept, removes = books.rewritten_without(lake, TABLE, _rows_of(touched))
+    books.commit(lake, TABLE, "measure", run, [*adds, *kept], removes)
+    return {TABLE: sum(file.record_count for file in adds)}
+
+
+def _concerned(lake: Path) -> pa.Table:
+    """The groups that have a dead letter, or a record that was on its way to one."""
+    letters = scan.dataset_at(lake, LETTERS).to_table(columns=CLUSTER_GROUP, filter=pc.field("group_id").is_valid())
+    archiving = pc.field("delivery_state") == ARCHIVING_STATE
+    due = scan.dataset_at(lake, measure.DELIVERY).to_table(columns=CLUSTER_GROUP, filter=archiving)
+    return pa.concat_tables([NO_GROUPS, letters.cast(NO_GROUPS.schema), due.cast(NO_GROUPS.schema)])
+
+
+def _touched(lake: Path, before: int) -> pa.Table:
+    """The concerned groups with news since run `before`: their share partitions, their dead letters, or any topic for
+    dead letters; what a topic holds decides what is missing."""
+    groups = _concerned(lake).group_by(CLUSTER_GROUP).aggregate([])
+    later = (pc.field("run_id") > before) & (pc.field("status") == "taken")
+    looked_into = [row for row in books.extents(lake, later) if row["topic"] not in RECORD_TOPICS]
+    if any(row["content"] == "log_record" or row["rebuild"] for row in looked_into):
+        return groups
+    places = measure.touched_since(lake, before, TABLE).select(CLUSTER_GROUP).group_by(CLUSTER_GROUP).aggregate([])
+    return groups.join(places, keys=CLUSTER_GROUP, join_type="left semi")
+
+
+def _rows_of(groups: pa.Table) -> pc.Expression | None:
+    """The rows of these groups in the table."""
+    drop: pc.Expression | None = None
+    for cluster_id in pc.unique(groups.column("cluster_id")).sort().to_pylist():
+        mine = groups.filter(pc.field("cluster_id") == cluster_id).column("group_id").combine_chunks()
+        here = (pc.field("cluster_id") == cluster_id) & pc.field("group_id").isin(mine)
+        drop = here if drop is None else drop | here
+    return drop
+
+
+def _tasks(lake: Path, run: int, touched: pa.Table) -> Iterator[Task]:
+    incarnations = measure.newest_incarnations(lake)
+    begins = _begins(lake) if touched.num_rows else {}
+    for cluster_id in pc.unique(touched.column("cluster_id")).sort().to_pylist():
+        log_topic_id = incarnations.get(cluster_id, "")
+        groups = touched.filter(pc.field("cluster_id") == cluster_id).column("group_id").sort().to_pylist()
+        for first in range(0, len(groups), GROUPS_A_TASK):
+            yield Task(
+                lake=lake,
+                run=run,
+                cluster_id=cluster_id,
+                log_topic_id=log_topic_id,
+                groups=tuple(groups[first : first + GROUPS_A_TASK]),
+                begins_ms=begins.get((cluster_id, log_topic_id)),
+            )
+
+
+def _begins(lake: Path) -> dict[tuple[str, str], int]:
+    """For each state topic the log time from which on all its partitions are held."""
+    found: dict[tuple[str, str], int] = {}
+    for (cluster_id, topic_id, _), pieces in slices(lake, "silver.share_record", SILVER, runs=EVERY_RUN).items():
+        first = min(piece.oldest_ms for piece in pieces)
+        found[cluster_id, topic_id] = max(first, found.get((cluster_id, topic_id), first))
+    return found
+
+
+def _size_bytes(lake: Path) -> int:
+    """About how much the tasks read."""
+    tables = (LETTERS, measure.STATE)
+    files = [file for name in tables for file in delta.live_files(delta.table_path(lake, name))]
+    return sum(int(str(file["size_bytes"])) for file in files)
+
+
+def reconcile_task(task: Task) -> tuple[DataFile, ...]:
+    """Judges the groups of a task and writes their rows; runs on an executor."""
+    with ParquetSink(task.lake, TABLES[TABLE], constants={"run_id": task.run}) as sink:
+        for rows in _judged(task):
+            sink.write(rows, cluster_id=task.cluster_id)
+    return tuple(sink.files)
+
+
+def _judged(task: Task) -> Iterator[pa.Table]:
+    """DLQ_RECONCILIATION rows, a bounded number of share partitions at a time."""
+    settings = measure.NO_SETTINGS
+    of_cluster = measure.Inputs(_measured(task, NO_PLACES))
+    of_groups = pc.field("group_id").isin(pa.array(task.groups, pa.string()))
+    letters = of_cluster.scan(LETTERS, LETTER_COLUMNS, of_groups)
+    every_name = of_cluster.scan("silver.name", ["topic_id", "topic", "run_id"], pc.scalar(True)).sort_by("run_id")
+    names = dict(zip(every_name.column("topic_id").to_pylist(), every_name.column("topic").to_pylist(), strict=True))
+    books_rows = of_cluster.scan("bronze.ingest_extent", TABLES["bronze.ingest_extent"].schema.names, pc.scalar(True))
+    topics = LetterTopics.of(letters, partitions_in_books(books_rows.to_pylist()))
+    here = of_groups & (pc.field("log_topic_id") == task.log_topic_id)
+    held = of_cluster.scan(measure.HISTORY, PLACE, here).group_by(PLACE).aggregate([])
+    due = of_cluster.scan(measure.DELIVERY, KEY, here & (pc.field("delivery_state") == ARCHIVING_STATE))
+    nameless = nameless_places(held, names)
+    for keys, some in _together(held, due, letters, names):
+        inputs = measure.Inputs(_measured(task, keys))
+        headers = inputs.no_records
+        given_up = poison(inputs.history, inputs.deliveries, headers.ranges(), headers.held(), settings)
+        yield reconcile(
+            given_up,
+            some,
+            inputs.history.select(HISTORY_READ),
+            _only(names, keys),
+            topics,
+            settings,
+            begins_ms=task.begins_ms,
+            nameless=nameless,
+        )
+
+
+def _only(names: Mapping[str, str], keys: pa.Table) -> dict[str, str]:
+    """The names of the topics of some share partitions."""
+    ids = keys.column("topic_id").unique().to_pylist()
+    return {topic_id: names[topic_id] for topic_id in ids if topic_id in names}
+
+
+def _measured(task: Task, keys: pa.Table) -> measure.Task:
+    return measure.Task(
+        lake=task.lake,
+        run=task.run,
+        measure=TABLE,
+        cluster_id=task.cluster_id,
+        log_topic_id=task.log_topic_id,
+        keys=keys.select(KEY).combine_chunks(),
+    )
+
+
+def _together(
+    held: pa.Table, due: pa.Table, letters: pa.Table, names: Mapping[str, str]
+) -> Iterator[tuple[pa.Table, pa.Table]]:
+    """Share partitions (KEY) with the dead letters that may be theirs, whole names together.
+
+    Share partitions that neither have a record on its way to a dead letter nor are named by one are left out.
+    """
+    named = [_named(rows, names) for rows in (held, due, letters.filter(pc.is_valid(letters.column("topic"))))]
+    wanted = pa.concat_tables([rows.select(NAMED.names).cast(NAMED) for rows in named[1:]])
+    wanted = wanted.group_by(NAMED.names).aggregate([])
+    order = [(name, "ascending") for name in NAMED.names]
+    for first in range(0, wanted.num_rows, KEYS_AT_ONCE):
+        some = wanted.sort_by(order).slice(first, KEYS_AT_ONCE)
+        keys, mine = (rows.join(some, keys=NAMED.names, join_type="left semi") for rows in (named[0], named[2]))
+        yield keys.select(PLACE).sort_by([(name, "ascending") for name in PLACE]), mine.select(LETTER_COLUMNS)
+
+
+def _named(rows: pa.Table, names: Mapping[str, str]) -> pa.Table:
+    """The rows with the name of their topic, known by its id or as it is written."""
+    column = "topic_id" if "topic_id" in rows.column_names else "topic"
+    told = rows.column(column).dictionary_encode().combine_chunks()
+    labels = pa.array([names.get(text, text) for text in told.dictionary.to_pylist()], pa.string())
+    return rows.append_column("name", labels.take(told.indices))
