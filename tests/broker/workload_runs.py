@@ -39,6 +39,8 @@ SETTINGS = {
     "log_index_interval_bytes": 512,
 }
 DEATHS_MAX = 1_000
+PATIENCE_S = 120
+"""A first question makes the broker read a state partition from its beginning; the machine may be busy."""
 LEADER_EPOCHS_MAX = 2 * DEATHS_MAX + 10
 STATE_DECODER, OFFSETS_DECODER = "--share-group-state-decoder", "--offsets-decoder"
 INDEX_COMPLAINTS = ("isvalid: false", "Mismatches", "mismatch", "out of order", "not be found", "failed")
@@ -150,7 +152,8 @@ def read_state(bootstrap: str, group: str, topic_id: object, partition: int, lea
     """
     while True:
         topics = [{"topic_id": topic_id, "partitions": [{"partition": partition, "leader_epoch": leader_epoch}]}]
-        answer = ask(bootstrap, ApiKey.READ_SHARE_GROUP_STATE, 0, {"group_id": group, "topics": topics})
+        body = {"group_id": group, "topics": topics}
+        answer = ask(bootstrap, ApiKey.READ_SHARE_GROUP_STATE, 0, body, timeout_s=PATIENCE_S)
         found = answer.results[0].partitions[0]
         if found.error_code is not ErrorCode.fenced_leader_epoch:
             assert found.error_code is ErrorCode.none, found
