@@ -1,183 +1,116 @@
-"""Measure: what the histories say, into one gold table a measure; incremental by share partition.
+"""Measure: what the histories say, into one gold table a measure (`jobs.measure_rows`), incremental by share partition.
 
-A share partition is measured again when a run since the last measuring wrote a record of it, took headers of its user
-partition, learned its topic's name, or found or filled a hole in its state partition. Everything else keeps its row.
+A share partition is measured again when a run since the last measuring wrote a record of it or took headers of its user
+partition; it begins anew when its topic's name was learned, when its state partition starts over or has a hole that
+was found or filled, and when it moved to another state partition. Everything else keeps its rows.
 """
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from jobs import books
 from jobs.decode import changed
 from jobs.executors import Engine
+from jobs.measure_inputs import EVERYTHING, HISTORY, NOTHING, PLACE, PROGRESS, Inputs, Task
+from jobs.measure_rows import MEASURES, Changes, Measure
 from jobs.plan import STATE_TOPIC
 from jobs.progress import Progress
-from lake import delta, scan, user_topics
+from lake import delta, scan
 from lake.delta import DataFile
-from lake.parquet import ParquetSink
-from lake.tables import TABLES, TOPIC
-from measures import incomplete, lag, poison, stalls
-from measures.headers import NoRecords, OffsetTimes, begins_of
-from measures.settings import GroupSettings
-from measures.topics import BATCH_COLUMNS, EndsFromHeaders, TopicPartition
-from state_model.columnar import schemas
-from state_model.columnar.keys import KEY, number_keys, only_keys_of
+from lake.parquet import ParquetSink, conform
+from lake.tables import TABLES
+from measures.places import Places, places_of
+from state_model.columnar.keys import KEY, number_keys
 
-STATE, HISTORY, DELIVERY = "gold.share_partition_state", "gold.share_partition_history", "gold.delivery_history"
-NO_SETTINGS = GroupSettings()
-KEYS_A_TASK = 512
-PLACE = ["cluster_id", *KEY]
-NO_PLACES = TABLES[STATE].schema.empty_table().select(PLACE)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Task:
-    """Share partitions (KEY rows) of one cluster for one measure, by name. `log_topic_id`: of the state topic."""
-
-    lake: Path
-    run: int
-    measure: str
-    cluster_id: str
-    log_topic_id: str
-    keys: pa.Table
-
-
-class Inputs:
-    """What a measure may read of its share partitions, of one cluster and the newest incarnation of the state topic."""
-
-    def __init__(self, task: Task) -> None:
-        self._task = task
-
-    @cached_property
-    def states(self) -> pa.Table:
-        """SHARE_PARTITION_STATE rows of the live ones, none of them misplaced, by KEY."""
-        names = schemas.PLACED_STATE.names
-        rows = self.read(STATE, names).filter(~pc.field("misplaced"))
-        order = [(name, "ascending") for name in KEY]
-        return rows.select(schemas.SHARE_PARTITION_STATE.names).sort_by(order)
-
-    @cached_property
-    def history(self) -> pa.Table:
-        """SHARE_PARTITION_HISTORY rows, in any order, with the columns that measures read."""
-        return self.read(HISTORY, incomplete.HISTORY_COLUMNS)
-
-    @cached_property
-    def deliveries(self) -> pa.Table:
-        """DELIVERY_HISTORY rows, in any order, with the columns that measures read."""
-        return self.read(DELIVERY, incomplete.DELIVERY_COLUMNS)
-
-    def headers(self, begins: Mapping[TopicPartition, int]) -> Iterator[pa.Table]:
-        """BATCH_COLUMNS rows of user partitions from these offsets on, by user partition, in offset order."""
-        return user_topics.batches(self.scan, self.topic_books, begins, BATCH_COLUMNS)
-
-    @cached_property
-    def no_records(self) -> NoRecords:
-        """The offsets without records, from the lowest start offsets on."""
-        found = NoRecords()
-        for batches in self.headers(begins_of(self.history)):
-            found.take(batches)
-        return found
-
-    def read(self, table: str, columns: list[str]) -> pa.Table:
-        """Rows of the share partitions in a table that has KEY and log_topic_id."""
-        keys = self._task.keys
-        here = pc.field("log_topic_id") == self._task.log_topic_id
-        for name in KEY:
-            here &= pc.field(name).isin(pc.unique(keys.column(name)))
-        return only_keys_of(self.scan(table, columns, here), keys)
-
-    def scan(self, table: str, columns: list[str], where: pc.Expression) -> pa.Table:
-        """Rows of the cluster in a table, as they are now, published or not."""
-        mine = (pc.field("cluster_id") == self._task.cluster_id) & where
-        wanted = pa.schema([TABLES[table].schema.field(name) for name in columns])
-        return scan.dataset_at(self._task.lake, table).to_table(columns=columns, filter=mine).cast(wanted)
-
-    @cached_property
-    def topic_books(self) -> pa.Table:
-        """What the runs were told of user partitions (`lake.user_topics`)."""
-        return user_topics.books(self.scan)
-
-    def names(self) -> Mapping[str, str]:
-        """Topic names by id, the newest."""
-        topics = pc.unique(self._task.keys.column("topic_id"))
-        rows = self.scan("silver.name", ["topic_id", "topic", "run_id"], pc.field("topic_id").isin(topics))
-        ordered = rows.sort_by("run_id")
-        return dict(zip(ordered.column("topic_id").to_pylist(), ordered.column("topic").to_pylist(), strict=True))
+TASK_ROWS = 1 << 16
+"""Records of the history that one task reads, about."""
+LEAST_ROWS = 8
+"""What a share partition counts for, however little is new."""
+WHERE = ["cluster_id", "log_topic_id", "state_partition"]
+NO_PLACES = pa.schema(
+    [
+        *(TABLES[HISTORY].schema.field(name).remove_metadata() for name in (*WHERE, *KEY)),
+        pa.field("whole", pa.bool_()),
+        pa.field("rows", pa.int64()),
+    ]
+).empty_table()
+Ints = npt.NDArray[np.int64]
+Flags = npt.NDArray[np.bool_]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Measure:
-    """A gold table with KEY columns, and the rows of a task's share partitions in it, without cluster_id and run_id."""
+class Outcome:
+    """What a task did for one measure: files by whether their rows are final, and what they replace.
 
-    table: str
-    rows: Callable[[Inputs], pa.Table]
-
-
-def lag_rows(inputs: Inputs) -> pa.Table:
-    """LAG rows."""
-    states = inputs.states
-    begins = lag.begins_of(states)
-    folded = EndsFromHeaders()
-    for batches in inputs.headers(begins):
-        folded.take(batches)
-    return lag.lag(states, folded.ends(user_topics.extents(inputs.topic_books, begins)), inputs.names())
-
-
-def stall_rows(inputs: Inputs) -> pa.Table:
-    """STALL rows with the topic's name: what lasted a minute, and what stands still, as if nothing came any more.
-
-    So no row depends on the moment of the run, and what is not touched needs no new one.
+    `replaced`: PLACE and `since` of places of which final rows from that value on are to go.
     """
-    found = stalls.intervals(inputs.history, inputs.deliveries, inputs.no_records.ranges(), NO_SETTINGS)
-    found = stalls.long_enough(found, None, stalls.MIN_DURATION_MS)
-    wanted = stalls.offsets_of(found)
-    times = OffsetTimes(wanted)
-    for batches in inputs.headers({place: int(offsets[0]) for place, offsets in wanted.items()}):
-        times.take(batches)
-    ends = {
-        (row["topic_id"], row["partition"]): (row["end_offset"], row["end_offset_source"])
-        for row in user_topics.extents(inputs.topic_books, wanted).to_pylist()
-        if row["end_offset"] is not None
-    }
-    rows = stalls.stalls(found, times.table(), ends, NO_SETTINGS, now_ms=None)
-    rows = rows.filter(pc.not_equal(rows.column("kind"), stalls.IDLE))
-    return _with_topic(rows, inputs).sort_by([(name, "ascending") for name in TABLES["gold.stall"].clustering])
+
+    files: tuple[DataFile, ...]
+    replaced: pa.Table
 
 
-def poison_rows(inputs: Inputs) -> pa.Table:
-    """POISON_RECORD rows with the topic's name; a run knows no settings of groups, so fewer causes are told."""
-    headers = inputs.no_records
-    rows = poison.poison(inputs.history, inputs.deliveries, headers.ranges(), headers.held(), NO_SETTINGS)
-    return _with_topic(rows, inputs)
-
-
-def _with_topic(rows: pa.Table, inputs: Inputs) -> pa.Table:
-    names = inputs.names()
-    topics = [names.get(topic_id) for topic_id in rows.column("topic_id").to_pylist()]
-    return rows.add_column(rows.schema.get_field_index("topic_id") + 1, TOPIC, pa.array(topics, pa.string()))
-
-
-MEASURES = {
-    "stall": Measure(table="gold.stall", rows=stall_rows),
-    "poison_record": Measure(table="gold.poison_record", rows=poison_rows),
-    "lag": Measure(table="gold.lag", rows=lag_rows),
-}
-"""By name; the one whose table marks the stage as done (`books.MARKER`) comes last."""
-
-
-def measure_task(task: Task) -> tuple[DataFile, ...]:
+def measure_task(task: Task) -> dict[str, Outcome]:
     """Measures the share partitions of a task and writes their rows; runs on an executor."""
-    measure = MEASURES[task.measure]
-    with ParquetSink(task.lake, TABLES[measure.table], constants={"run_id": task.run}) as sink:
-        sink.write(measure.rows(Inputs(task)), cluster_id=task.cluster_id)
-    return tuple(sink.files)
+    inputs = Inputs(task)
+    return {name: _measured(inputs, MEASURES[name]) for name in task.measures}
+
+
+def _measured(inputs: Inputs, measure: Measure) -> Outcome:
+    table = TABLES[measure.table]
+    changes = measure.changes(inputs)
+    constants = {"run_id": inputs.task.run, "cluster_id": inputs.task.cluster_id}
+    if measure.order is None:
+        with ParquetSink(inputs.task.lake, table, constants=constants) as sink:
+            sink.write(changes.rows)
+        return Outcome(files=tuple(sink.files), replaced=_replaced(inputs, np.zeros(inputs.places.count, np.bool_)))
+    assert changes.since is not None
+    assert changes.final_below is not None
+    assert changes.final_before is not None
+    files: list[DataFile] = []
+    rows = _with_kept(inputs, measure, changes, conform_open(changes.rows, measure.table, constants))
+    order = rows.column(measure.order).to_numpy()
+    final = order < changes.final_below[inputs.places.of(rows)]
+    for value, chosen in (("true", final), ("false", ~final)):
+        with ParquetSink(inputs.task.lake, table, constants={}, partition_values={"is_final": value}) as sink:
+            sink.write(rows.filter(pa.array(chosen)))
+        files += sink.files
+    reaching = inputs.whole | (changes.since < changes.final_before)
+    return Outcome(files=tuple(files), replaced=_replaced(inputs, reaching, changes.since))
+
+
+def conform_open(rows: pa.Table, table: str, constants: dict[str, Any]) -> pa.Table:
+    """The rows with all columns of the table's files."""
+    schema = pa.schema([field for field in TABLES[table].schema if field.name != "is_final"])
+    return conform(rows, schema, constants)
+
+
+def _replaced(inputs: Inputs, chosen: Flags, since: Ints | None = None) -> pa.Table:
+    values = np.full(inputs.places.count, EVERYTHING, np.int64) if since is None else since
+    keys = inputs.places.keys.append_column("since", pa.array(values))
+    return keys.filter(pa.array(chosen))
+
+
+def _with_kept(inputs: Inputs, measure: Measure, changes: Changes, rows: pa.Table) -> pa.Table:
+    """The rows with those that were not final and are kept, by share partition and what orders them."""
+    assert measure.order is not None
+    assert changes.since is not None
+    if not inputs.whole.all():
+        names = rows.column_names
+        held = inputs.scan(measure.table, names, ~pc.field("is_final"))
+        at = inputs.places.of(held)
+        stays = (at >= 0) & ~inputs.whole[at]
+        stays &= held.column(measure.order).to_numpy() < changes.since[at]
+        if stays.any():
+            rows = pa.concat_tables([rows, held.filter(pa.array(stays)).cast(rows.schema)])
+    order = np.lexsort((rows.column(measure.order).to_numpy(), inputs.places.of(rows)))
+    return rows.take(pa.array(order))
 
 
 def is_due(lake: Path, run: int) -> bool:
@@ -187,40 +120,110 @@ def is_due(lake: Path, run: int) -> bool:
 
 def run_measure(engine: Engine, lake: Path, run: int, progress: Progress) -> dict[str, int]:
     """Measures what changed since each measure was last taken; rows written, by table."""
+    due = [name for name, measure in MEASURES.items() if not books.is_committed(lake, measure.table, "measure", run)]
+    done = {name: delta.committed_txn(delta.table_path(lake, MEASURES[name].table), "measure") or 0 for name in due}
+    # A killed run leaves tables that are ahead of others; what was measured of them says nothing to those: begin anew.
+    anew = len(set(done.values())) > 1 or len(due) < len(MEASURES)
+    before = min(done.values())
+    touched = touched_since(lake, before, anew=anew)
+    tasks = list(_tasks(lake, run, 0 if anew else before, tuple(due), touched))
+    outcomes = engine.run("measure", measure_task, tasks, progress, size_bytes=_size_bytes(lake, touched))
     counts = {}
-    for name, measure in MEASURES.items():
-        if books.is_committed(lake, measure.table, "measure", run):
-            continue
-        before = delta.committed_txn(delta.table_path(lake, measure.table), "measure") or 0
-        touched = touched_since(lake, before, measure.table)
-        tasks = list(_tasks(lake, run, name, touched))
-        files = engine.run("measure", measure_task, tasks, progress, size_bytes=_size_bytes(lake, touched))
-        adds = [file for found in files for file in found]
-        counts[measure.table] = sum(file.record_count for file in adds)
-        kept, removes = _without(lake, measure.table, touched)
-        books.commit(lake, measure.table, "measure", run, [*adds, *kept], removes)
+    for name in due:
+        table = MEASURES[name].table
+        adds = [file for outcome in outcomes for file in outcome[name].files]
+        counts[table] = sum(file.record_count for file in adds)
+        replaced = [
+            outcome[name].replaced.append_column(
+                "cluster_id", pa.repeat(task.cluster_id, outcome[name].replaced.num_rows)
+            )
+            for task, outcome in zip(tasks, outcomes, strict=True)
+        ]
+        kept, removes = _without(lake, MEASURES[name], touched, replaced)
+        books.commit(lake, table, "measure", run, [*adds, *kept], removes)
     return counts
 
 
-def touched_since(lake: Path, before: int, table: str) -> pa.Table:
-    """The share partitions (PLACE) that have news since run `before`, without repetition.
+def touched_since(lake: Path, before: int, *, anew: bool = False) -> pa.Table:
+    """The share partitions (NO_PLACES) that have news since run `before`, without repetition.
 
-    What is told of a topic concerns the live ones, and those that have a row in the measure's `table`.
+    `whole`: begins anew. `rows`: about how many records of the history are read for it.
     """
-    history = scan.dataset_at(lake, HISTORY)
-    later = pc.field("run_id") > before
-    found = [NO_PLACES, history.to_table(columns=PLACE, filter=later)]
-    places = _state_partitions_with_holes(lake, before)
-    if places is not None:
-        found.append(history.to_table(columns=PLACE, filter=places))
-    measured = [scan.dataset_at(lake, name).to_table(columns=PLACE) for name in (STATE, table)]
-    held = pa.concat_tables(measured).group_by(PLACE).aggregate([])
-    topics = set(changed(lake, before, ["topic_batch"]))
-    names = scan.dataset_at(lake, "silver.name").to_table(columns=["cluster_id", "topic_id"], filter=later)
-    named = set(zip(*(names.column(name).to_pylist() for name in names.column_names), strict=True))
-    rows = zip(*(held.column(name).to_pylist() for name in ("cluster_id", "topic_id", "partition")), strict=True)
-    found.append(held.filter(pa.array([row in topics or row[:2] in named for row in rows], pa.bool_())))
-    return pa.concat_tables(found).group_by(PLACE).aggregate([])
+    found = [NO_PLACES, _with_records(lake, pc.field("run_id") > before, whole=anew or before == 0)]
+    holes = _state_partitions_with_holes(lake, before)
+    if holes is not None and before > 0:
+        found.append(_with_records(lake, holes, whole=True))
+    held = _held(lake)
+    topics = changed(lake, before, ["topic_batch"])
+    later = scan.dataset_at(lake, "silver.name").to_table(
+        columns=["cluster_id", "topic_id"], filter=pc.field("run_id") > before
+    )
+    named = set(zip(*(later.column(name).to_pylist() for name in later.column_names), strict=True))
+    if topics or named:
+        places = list(
+            zip(*(held.column(name).to_pylist() for name in ("cluster_id", "topic_id", "partition")), strict=True)
+        )
+        found.append(held.filter(pa.array([place in topics for place in places], pa.bool_())))
+        found.append(_anew(held.filter(pa.array([place[:2] in named for place in places], pa.bool_()))))
+    touched = _unique(pa.concat_tables(found))
+    touched = _unique(pa.concat_tables([touched, *_moved(touched, held)]))
+    return _unique(pa.concat_tables([touched, _anew(_only_keys(held, touched.filter(pc.field("whole"))))]))
+
+
+def _with_records(lake: Path, where: pc.Expression, *, whole: bool) -> pa.Table:
+    """The share partitions that have rows in the history, and how many."""
+    found = [NO_PLACES]
+    columns = [*WHERE, *KEY]
+    for fragment in scan.dataset_at(lake, HISTORY).get_fragments(filter=where):
+        rows = fragment.to_table(schema=TABLES[HISTORY].schema, columns=columns, filter=where)
+        counted = rows.group_by(columns).aggregate([([], "count_all")]).rename_columns([*columns, "rows"])
+        counted = counted.append_column("whole", pa.repeat(whole, counted.num_rows))
+        found.append(counted.select(NO_PLACES.column_names).cast(NO_PLACES.schema))
+    return pa.concat_tables(found)
+
+
+def _held(lake: Path) -> pa.Table:
+    """The share partitions that were measured before, as rows of NO_PLACES."""
+    rows = scan.dataset_at(lake, PROGRESS).to_table(columns=[*WHERE, *KEY])
+    rows = rows.append_column("whole", pa.repeat(False, rows.num_rows))
+    return rows.append_column("rows", pa.repeat(0, rows.num_rows)).cast(NO_PLACES.schema)
+
+
+def _anew(rows: pa.Table) -> pa.Table:
+    at = NO_PLACES.schema.get_field_index("whole")
+    return rows.set_column(at, NO_PLACES.schema.field(at), pa.repeat(True, rows.num_rows))
+
+
+def _unique(rows: pa.Table) -> pa.Table:
+    grouped = rows.group_by([*WHERE, *KEY]).aggregate([("whole", "any"), ("rows", "max")])
+    return grouped.rename_columns([*WHERE, *KEY, "whole", "rows"]).select(NO_PLACES.column_names)
+
+
+def _only_keys(rows: pa.Table, keys: pa.Table) -> pa.Table:
+    return rows.filter(pa.array(_among(rows, keys, ["cluster_id", *KEY])))
+
+
+def _moved(touched: pa.Table, held: pa.Table) -> list[pa.Table]:
+    """All places, to begin anew, of share partitions that lie in several state partitions or state topics."""
+    both = _unique(pa.concat_tables([touched, _only_keys(held, touched)]))
+    names = ["cluster_id", *KEY]
+    several = both.group_by(names).aggregate([([], "count_all")]).filter(pc.field("count_all") > 1)
+    return [_anew(_only_keys(both, several))]
+
+
+def _among(rows: pa.Table, others: pa.Table, names: Sequence[str]) -> Flags:
+    """Whether each row's values of the columns are those of one of the others."""
+    result = np.zeros(rows.num_rows, np.bool_)
+    clusters = rows.column("cluster_id")
+    for cluster_id in pc.unique(clusters).to_pylist():
+        here = pc.equal(clusters, cluster_id)
+        mine, wanted = rows.filter(here), others.filter(pc.field("cluster_id") == cluster_id)
+        if "state_partition" in names:
+            (ours, theirs), _ = places_of(mine, wanted)
+        else:
+            (ours, theirs), _ = number_keys(mine, wanted)
+        result[here.to_numpy(zero_copy_only=False)] = np.isin(ours, theirs)
+    return result
 
 
 def _state_partitions_with_holes(lake: Path, before: int) -> pc.Expression | None:
@@ -230,20 +233,25 @@ def _state_partitions_with_holes(lake: Path, before: int) -> pc.Expression | Non
     return books.of_partitions(set(books.by_partition(rows)), "log_topic_id", "state_partition")
 
 
-def _tasks(lake: Path, run: int, name: str, touched: pa.Table) -> Iterator[Task]:
-    """Tasks of up to KEYS_A_TASK share partitions, neighbours by key together."""
-    incarnations = newest_incarnations(lake)
+def _tasks(lake: Path, run: int, before: int, names: tuple[str, ...], touched: pa.Table) -> Iterator[Task]:
+    """Tasks of about TASK_ROWS records, share partitions of one state partition together."""
+    newest = newest_incarnations(lake)
     for cluster_id in pc.unique(touched.column("cluster_id")).sort().to_pylist():
-        mine = touched.filter(pc.field("cluster_id") == cluster_id).select(KEY)
-        keys = mine.sort_by([(column, "ascending") for column in KEY])
-        for first in range(0, keys.num_rows, KEYS_A_TASK):
+        log_topic_id = newest.get(cluster_id, "")
+        here = (pc.field("cluster_id") == cluster_id) & (pc.field("log_topic_id") == log_topic_id)
+        keys = touched.filter(here).sort_by([(name, "ascending") for name in ("state_partition", *KEY)])
+        weights = np.cumsum(np.maximum(keys.column("rows").to_numpy(), LEAST_ROWS))
+        numbers = weights // TASK_ROWS
+        for number in np.unique(numbers).tolist():
+            begin, end = np.searchsorted(numbers, [number, number + 1]).tolist()
             yield Task(
                 lake=lake,
                 run=run,
-                measure=name,
+                before=before,
+                measures=names,
                 cluster_id=cluster_id,
-                log_topic_id=incarnations.get(cluster_id, ""),
-                keys=keys.slice(first, KEYS_A_TASK).combine_chunks(),
+                log_topic_id=log_topic_id,
+                keys=keys.slice(begin, end - begin).select([*PLACE, "whole"]).combine_chunks(),
             )
 
 
@@ -258,39 +266,50 @@ def newest_incarnations(lake: Path) -> dict[str, str]:
 
 
 def _size_bytes(lake: Path, touched: pa.Table) -> int:
-    """About how much the tasks read: the share of the state table and of the headers that is touched."""
-    held = int(scan.dataset_at(lake, STATE).count_rows())
-    tables = (STATE, "bronze.topic_batch")
-    whole = sum(
-        int(str(file["size_bytes"])) for name in tables for file in delta.live_files(delta.table_path(lake, name))
-    )
-    return whole * min(int(touched.num_rows), held) // max(1, held)
+    """About how much the tasks read: the share of the histories and of the headers that is touched."""
+    history = delta.live_files(delta.table_path(lake, HISTORY))
+    records = sum(int(str(file["num_records"])) for file in history)
+    names = (HISTORY, "gold.delivery_history", "bronze.topic_batch")
+    whole = sum(int(str(f["size_bytes"])) for name in names for f in delta.live_files(delta.table_path(lake, name)))
+    return whole * min(int(pc.sum(touched.column("rows")).as_py() or 0), records) // max(1, records)
 
 
-def _without(lake: Path, name: str, touched: pa.Table) -> tuple[list[DataFile], list[str]]:
-    """New files with the rows of all other share partitions, and the paths of the files that hold touched ones."""
+def _without(
+    lake: Path, measure: Measure, touched: pa.Table, replaced: Sequence[pa.Table]
+) -> tuple[list[DataFile], list[str]]:
+    """New files with the rows that no task replaced, and the paths of the files that held others."""
     adds: list[DataFile] = []
     removes: list[str] = []
-    root = delta.table_path(lake, name)
-    for fragment in scan.dataset_at(lake, name).get_fragments():
-        rows = fragment.to_table(schema=TABLES[name].schema)
-        kept = rows.filter(pa.array(~_are_among(rows, touched)))
-        if kept.num_rows == rows.num_rows:
+    table = TABLES[measure.table]
+    root = delta.table_path(lake, measure.table)
+    names = ["cluster_id", *(KEY if "state_partition" not in table.schema.names else PLACE)]
+    final = pa.concat_tables(replaced) if replaced else None
+    for fragment in scan.dataset_at(lake, measure.table).get_fragments():
+        path = delta.relative_path(root, fragment.path)
+        is_final = path.startswith("is_final=true")
+        if is_final and (final is None or final.num_rows == 0):
             continue
-        removes.append(delta.relative_path(root, fragment.path))
-        with ParquetSink(lake, TABLES[name], constants={}) as sink:
-            sink.write(kept)
+        values = {} if measure.order is None else {"is_final": str(is_final).lower()}
+        schema = pa.schema([field for field in table.schema if field.name not in values])
+        rows = fragment.to_table(schema=schema)
+        gone = _replaced_rows(rows, final, str(measure.order)) if is_final else _among(rows, touched, names)
+        if not gone.any():
+            continue
+        removes.append(path)
+        with ParquetSink(lake, table, constants={}, partition_values=values) as sink:
+            sink.write(rows.filter(pa.array(~gone)))
         adds += sink.files
     return adds, removes
 
 
-def _are_among(rows: pa.Table, places: pa.Table) -> np.ndarray[Any, np.dtype[np.bool_]]:
-    """Whether each row's share partition is one of `places`; both have the columns of PLACE."""
+def _replaced_rows(rows: pa.Table, replaced: pa.Table | None, order: str) -> Flags:
+    """Which rows lie at or above the value from which their place was measured anew."""
     result = np.zeros(rows.num_rows, np.bool_)
-    clusters = rows.column("cluster_id").to_numpy(zero_copy_only=False)
-    for cluster_id in pc.unique(rows.column("cluster_id")).to_pylist():
-        here = clusters == cluster_id
-        wanted = places.filter(pc.field("cluster_id") == cluster_id)
-        (ours, theirs), _ = number_keys(rows.filter(pa.array(here)), wanted)
-        result[here] = np.isin(ours, theirs)
+    assert replaced is not None
+    for cluster_id in pc.unique(replaced.column("cluster_id")).to_pylist():
+        anew = replaced.filter(pc.field("cluster_id") == cluster_id)
+        at = Places(keys=anew.select(PLACE)).of(rows)
+        since = np.append(anew.column("since").to_numpy(), NOTHING)
+        mine = pc.equal(rows.column("cluster_id"), cluster_id).to_numpy(zero_copy_only=False)
+        result |= mine & (rows.column(order).to_numpy() >= since[at])
     return result

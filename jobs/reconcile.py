@@ -11,7 +11,7 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from jobs import books, measure
+from jobs import books, measure, measure_inputs
 from jobs.executors import Engine
 from jobs.plan import RECORD_TOPICS
 from jobs.progress import Progress
@@ -31,8 +31,8 @@ GROUPS_A_TASK = 128
 KEYS_AT_ONCE = 512
 NAMED = pa.schema([("group_id", pa.string()), ("name", pa.string()), ("partition", pa.int32())])
 """Share partitions whose topics bore one name are judged together."""
-PLACE = KEY
-NO_PLACES = TABLES[measure.STATE].schema.empty_table().select(PLACE)
+PLACE = measure_inputs.PLACE
+NO_PLACES = TABLES[measure_inputs.STATE].schema.empty_table().select(PLACE)
 NO_GROUPS = TABLES[TABLE].schema.empty_table().select(CLUSTER_GROUP)
 
 
@@ -71,7 +71,7 @@ def _concerned(lake: Path) -> pa.Table:
     """The groups that have a dead letter, or a record that was on its way to one."""
     letters = scan.dataset_at(lake, LETTERS).to_table(columns=CLUSTER_GROUP, filter=pc.field("group_id").is_valid())
     archiving = pc.field("delivery_state") == ARCHIVING_STATE
-    due = scan.dataset_at(lake, measure.DELIVERY).to_table(columns=CLUSTER_GROUP, filter=archiving)
+    due = scan.dataset_at(lake, measure_inputs.DELIVERY).to_table(columns=CLUSTER_GROUP, filter=archiving)
     return pa.concat_tables([NO_GROUPS, letters.cast(NO_GROUPS.schema), due.cast(NO_GROUPS.schema)])
 
 
@@ -83,7 +83,7 @@ def _touched(lake: Path, before: int) -> pa.Table:
     looked_into = [row for row in books.extents(lake, later) if row["topic"] not in RECORD_TOPICS]
     if any(row["content"] == "log_record" or row["rebuild"] for row in looked_into):
         return groups
-    places = measure.touched_since(lake, before, TABLE).select(CLUSTER_GROUP).group_by(CLUSTER_GROUP).aggregate([])
+    places = measure.touched_since(lake, before).select(CLUSTER_GROUP).group_by(CLUSTER_GROUP).aggregate([])
     return groups.join(places, keys=CLUSTER_GROUP, join_type="left semi")
 
 
@@ -125,7 +125,7 @@ def _begins(lake: Path) -> dict[tuple[str, str], int]:
 
 def _size_bytes(lake: Path) -> int:
     """About how much the tasks read."""
-    tables = (LETTERS, measure.STATE)
+    tables = (LETTERS, measure_inputs.STATE)
     files = [file for name in tables for file in delta.live_files(delta.table_path(lake, name))]
     return sum(int(str(file["size_bytes"])) for file in files)
 
@@ -140,8 +140,8 @@ def reconcile_task(task: Task) -> tuple[DataFile, ...]:
 
 def _judged(task: Task) -> Iterator[pa.Table]:
     """DLQ_RECONCILIATION rows, a bounded number of share partitions at a time."""
-    settings = measure.NO_SETTINGS
-    of_cluster = measure.Inputs(_measured(task, NO_PLACES))
+    settings = measure_inputs.NO_SETTINGS
+    of_cluster = measure_inputs.Inputs(_measured(task, NO_PLACES))
     of_groups = pc.field("group_id").isin(pa.array(task.groups, pa.string()))
     letters = of_cluster.scan(LETTERS, LETTER_COLUMNS, of_groups)
     every_name = of_cluster.scan("silver.name", ["topic_id", "topic", "run_id"], pc.scalar(True)).sort_by("run_id")
@@ -149,11 +149,11 @@ def _judged(task: Task) -> Iterator[pa.Table]:
     books_rows = of_cluster.scan("bronze.ingest_extent", TABLES["bronze.ingest_extent"].schema.names, pc.scalar(True))
     topics = LetterTopics.of(letters, partitions_in_books(books_rows.to_pylist()))
     here = of_groups & (pc.field("log_topic_id") == task.log_topic_id)
-    held = of_cluster.scan(measure.HISTORY, PLACE, here).group_by(PLACE).aggregate([])
-    due = of_cluster.scan(measure.DELIVERY, KEY, here & (pc.field("delivery_state") == ARCHIVING_STATE))
+    held = of_cluster.scan(measure_inputs.HISTORY, PLACE, here).group_by(PLACE).aggregate([])
+    due = of_cluster.scan(measure_inputs.DELIVERY, KEY, here & (pc.field("delivery_state") == ARCHIVING_STATE))
     nameless = nameless_places(held, names)
     for keys, some in _together(held, due, letters, names):
-        inputs = measure.Inputs(_measured(task, keys))
+        inputs = measure_inputs.Inputs(_measured(task, keys))
         headers = inputs.no_records
         given_up = poison(inputs.history, inputs.deliveries, headers.ranges(), headers.held(), settings)
         yield reconcile(
@@ -174,14 +174,15 @@ def _only(names: Mapping[str, str], keys: pa.Table) -> dict[str, str]:
     return {topic_id: names[topic_id] for topic_id in ids if topic_id in names}
 
 
-def _measured(task: Task, keys: pa.Table) -> measure.Task:
-    return measure.Task(
+def _measured(task: Task, keys: pa.Table) -> measure_inputs.Task:
+    return measure_inputs.Task(
         lake=task.lake,
         run=task.run,
-        measure=TABLE,
+        before=0,
+        measures=(TABLE,),
         cluster_id=task.cluster_id,
         log_topic_id=task.log_topic_id,
-        keys=keys.select(KEY).combine_chunks(),
+        keys=keys.append_column("whole", pa.repeat(True, keys.num_rows)),
     )
 
 

@@ -11,7 +11,7 @@ import pyarrow as pa
 from kafka_log import schemas as log_schemas
 from kafka_log.dead_letters import DLQ_RECORD, LETTER
 from measures.dead_letter_schemas import DLQ_RECONCILIATION
-from measures.schemas import LAG, POISON_RECORD, STALL
+from measures.schemas import IS_FINAL, LAG, POISON_RECORD, PROGRESS, STALL
 from state_model.columnar import schemas as state_schemas
 from state_model.columnar.schemas import column
 
@@ -311,16 +311,25 @@ TABLES: dict[str, Table] = {
         Table(
             name="gold.stall",
             comment="one interval of a minute or more in which the first incomplete offset stood still, or still does",
-            schema=_gold(_with_topic(STALL)),
+            schema=_gold(_with_topic(STALL).append(IS_FINAL)),
             key=(*_SHARE_PARTITION, "state_partition", "log_offset"),
             clustering=("group_id", "topic_id", "partition", "log_offset"),
+            partition_by=("is_final",),
         ),
         Table(
             name="gold.poison_record",
             comment="one run of record offsets that a group archived, or is about to, in one life",
-            schema=_gold(_with_topic(POISON_RECORD)),
+            schema=_gold(_with_topic(POISON_RECORD).append(IS_FINAL)),
             key=(*_SHARE_PARTITION, "state_partition", "life_log_offset", "offset"),
             clustering=("group_id", "topic_id", "partition", "offset"),
+            partition_by=("is_final",),
+        ),
+        Table(
+            name="gold.progress",
+            comment="where a share partition stands, since which record, and how far the measures have read",
+            schema=_gold(PROGRESS),
+            key=(*_SHARE_PARTITION, *_LOG),
+            clustering=("group_id", "topic_id", "partition"),
         ),
         Table(
             name="gold.dlq_reconciliation",
