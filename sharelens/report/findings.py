@@ -165,7 +165,7 @@ def tiles(gathered: Gathered) -> Sequence[Tile]:
         Tile(label="Share groups", figure=number(len(groups)), more=counted(lags.num_rows, "share partition")),
         Tile(
             label="Lag",
-            figure=UNKNOWN if total is None else number(total),
+            figure=UNKNOWN if total is None else number(total) + ("+" if unknown else ""),
             more=f"unknown for {number(unknown)}" if unknown else "records",
         ),
         Tile(
