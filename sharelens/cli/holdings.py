@@ -7,10 +7,8 @@ import click
 
 from sharelens.asked import Source
 from sharelens.cli.options import evidence_options, examples, output_options
-from sharelens.output import Shown, show
+from sharelens.output import Answer, Shown, show
 from state_model.errors import UsageError
-
-LAKE = click.option("--lake", metavar="DIR", required=True, help="The lake that `sharelens run` wrote.")
 
 
 @click.command(
@@ -58,39 +56,74 @@ def tables(name: str | None, lake: str | None, shown: Shown) -> None:
 
 
 @click.command(
-    short_help="One SELECT over the tables.",
+    short_help="One SELECT over the tables, or a named query.",
     epilog=examples(
         'sharelens sql --lake ./lake "SELECT group_id, count(*) FROM gold.share_partition_state GROUP BY ALL"',
         "sharelens sql --lake ./lake --file slow.sql --output csv",
+        "sharelens sql --list",
+        "sharelens sql --lake ./lake --query poison_by_topic --param group=orders-workers",
     ),
 )
 @click.argument("query", required=False)
-@LAKE
+@click.option("--lake", metavar="DIR", help="The lake that `sharelens run` wrote.")
 @click.option("--file", "file", type=click.File("r"), help="Read the query from a file; - is standard input.")
+@click.option("--query", "named", metavar="NAME", help="A named query; --list shows them.")
+@click.option("--param", "params", metavar="NAME=VALUE", multiple=True, help="With --query: a parameter. Repeatable.")
+@click.option("--list", "list_them", is_flag=True, help="List the named queries; with --output json also their SQL.")
 @click.option(
     "--engine", type=click.Choice(["duckdb", "spark"]), default="duckdb", show_default=True, help="Whose SQL it is."
 )
 @output_options
-def sql(query: str | None, lake: str, file: TextIO | None, engine: str, shown: Shown) -> None:
-    """One SELECT over the tables at the published cut, as bronze.x, silver.x, gold.x; no file or network access."""
-    if (query is None) == (file is None):
-        raise UsageError("sql: give either the query or --file FILE")
-    text = query or ""
-    if file is not None:
-        text = file.read()
-    from lake.scan import open_lake
+def sql(
+    query: str | None,
+    lake: str | None,
+    file: TextIO | None,
+    named: str | None,
+    params: tuple[str, ...],
+    list_them: bool,
+    engine: str,
+    shown: Shown,
+) -> None:
+    """One SELECT over the tables at the published cut, as bronze.x, silver.x, gold.x; no file or network access.
 
+    Named queries speak the SQL that both engines understand; values of their parameters are bound, never pasted.
+    """
+    asked = [given is not None for given in (query, file, named)].count(True)
+    if list_them:
+        if asked or params:
+            raise UsageError("sql: --list goes alone; leave the query out")
+        from sharelens.questions.named_queries import listed
+
+        show(listed(), shown)
+        return
+    if asked != 1:
+        raise UsageError("sql: give either the query or --file FILE, or --query NAME; --list shows the named ones")
+    if params and named is None:
+        raise UsageError("sql: --param goes with --query NAME")
+    if lake is None:
+        raise UsageError("sql: give --lake DIR, the lake that `sharelens run` wrote")
+    text = file.read() if file is not None else query or ""
+    show(_answered(text, lake, named, params, engine), shown)
+
+
+def _answered(text: str, lake: str, named: str | None, params: tuple[str, ...], engine: str) -> Answer:
+    """The rows of the query, or of the named one, by the engine."""
+    from lake.scan import open_lake
+    from sharelens.questions.named_queries import named_query
+
+    chosen = None if named is None else named_query(named)
+    values = {} if chosen is None else chosen.values(params)
     opened = open_lake(Path(lake))
     if engine == "spark":
         from jobs.session import spark_session
         from jobs.settings import load_settings
         from sharelens.questions.spark_sql import spark_sql
 
-        show(spark_sql(spark_session("sql", load_settings()), opened, text), shown)
-        return
+        session = spark_session("sql", load_settings())
+        return spark_sql(session, opened, text if chosen is None else chosen.spark_sql, values)
     from sharelens.questions import sql
 
-    show(sql.sql(opened, text), shown)
+    return sql.sql(opened, text if chosen is None else chosen.duckdb_sql, values)
 
 
 COMMANDS = (status, tables, sql)

@@ -2,6 +2,7 @@
 
 import logging
 import re
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -15,13 +16,19 @@ from state_model.errors import SharelensError, UsageError
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+PARAMETERS = "sharelens_parameter"
 QUOTED = r"'(?:[^'\\]|\\.)*'|\"(?:[^\"\\]|\\.)*\""
 """String literals, which are left alone."""
 NAMED = re.compile(rf"({QUOTED})|\b(bronze|silver|gold)\s*\.\s*(\w+)\b", re.IGNORECASE)
 
 
-def spark_sql(spark: "SparkSession", lake: Lake, query: str) -> Answer:
+def spark_sql(
+    spark: "SparkSession", lake: Lake, query: str, parameters: Mapping[str, str | int | None] | None = None
+) -> Answer:
     """The result of one query; the tables it names become temporary views at the published versions.
+
+    `parameters` become the one row of the view `sharelens_parameter`: bound as data, because Delta's parser knows no
+    parameter markers.
 
     Raises:
         UsageError: not one query (a statement that is no subquery is refused by Spark's own parser).
@@ -37,13 +44,26 @@ def spark_sql(spark: "SparkSession", lake: Lake, query: str) -> Answer:
         if name in lake.versions:
             reader = reader.option("versionAsOf", lake.versions[name])
         reader.load(str(delta.table_path(lake.path, name))).createOrReplaceTempView(view_name(name))
+    if parameters:
+        _offer_parameters(spark, parameters)
     try:
-        found = spark.sql(f"SELECT * FROM (\n{text}\n)")  # noqa: S608  # the user's own query, as a subquery only
-        return Answer(table=pa.Table.from_batches(found.toArrow().to_batches()), none="no rows")
+        wrapped = f"SELECT * FROM (\n{text}\n)"  # noqa: S608  # the user's own query, as a subquery only
+        found = spark.sql(wrapped).toArrow()
+        return Answer(table=pa.Table.from_batches(found.to_batches(), schema=found.schema), none="no rows")
     except (ParseException, AnalysisException) as error:
         raise UsageError(f"sql: {_first_line(error)}") from error
     except PySparkException as error:
         raise SharelensError(f"sql: {_first_line(error)}") from error
+
+
+def _offer_parameters(spark: "SparkSession", parameters: Mapping[str, str | int | None]) -> None:
+    from pyspark.sql import functions
+
+    columns = [
+        functions.lit(value).cast("bigint" if isinstance(value, int) else "string").alias(name)
+        for name, value in parameters.items()
+    ]
+    spark.range(1).select(*columns).createOrReplaceTempView(PARAMETERS)
 
 
 def view_name(table: str) -> str:

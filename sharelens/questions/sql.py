@@ -1,6 +1,7 @@
 """Ad hoc SQL by DuckDB: one SELECT over the tables of the published cut, without access to files or the network."""
 
 import re
+from collections.abc import Mapping
 
 import duckdb
 
@@ -12,6 +13,8 @@ from state_model.errors import SharelensError, UsageError
 
 LAYERS = ("bronze", "silver", "gold")
 ABOUT_ALL = re.compile(r"\b(show|describe|summarize|information_schema|pg_catalog|duckdb_\w+)\b", re.IGNORECASE)
+AS_SPARK = "CREATE MACRO explode(items) AS unnest(items)"
+"""Spark's name for it, so that one text suits both engines."""
 LOCKS = (
     "SET enable_external_access = false",
     "SET autoinstall_known_extensions = false",
@@ -22,8 +25,8 @@ LOCKS = (
 )
 
 
-def sql(lake: Lake, query: str) -> Answer:
-    """The result of a query.
+def sql(lake: Lake, query: str, parameters: Mapping[str, str | int | None] | None = None) -> Answer:
+    """The result of a query; `parameters` are the values of its `$name` markers.
 
     Raises:
         UsageError: not exactly one SELECT, or SQL that DuckDB refuses.
@@ -31,11 +34,12 @@ def sql(lake: Lake, query: str) -> Answer:
     """
     with duckdb.connect(":memory:") as connection:
         ensure_one_select(query)
+        connection.execute(AS_SPARK)
         _offer_tables(connection, lake, query)
         for lock in LOCKS:
             connection.execute(lock)
         try:
-            return Answer(table=connection.sql(query).to_arrow_table(), none="no rows")
+            return Answer(table=connection.sql(query, params=dict(parameters or {})).to_arrow_table(), none="no rows")
         except (
             duckdb.ParserException,
             duckdb.CatalogException,
