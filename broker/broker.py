@@ -1,7 +1,7 @@
 """The broker put together: one function for each part, in the order in which they need each other."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from broker.config.groups import ShareGroups as ShareGroupConfigs
@@ -111,6 +111,12 @@ class Broker:
     def share_version(self) -> int:
         """The finalized level of share.version."""
         return self.features.share_version
+
+    def set_features(self, levels: Mapping[str, int]) -> None:
+        """Set levels of supported features, for now and for later starts. Raises StorageError."""
+        changed = {**self.features.levels, **levels}
+        self.catalog.set_features(changed)
+        self.features = replace(self.features, levels=changed, epoch=self.features.epoch + 1)
 
     @property
     def log_dir(self) -> Path:
