@@ -40,7 +40,7 @@ def verdict(rows: Sequence[Event], offset: int) -> str:
     if settled and moves and moves[-1] == "start_offset_passed":
         parts.append(vocabulary.PASSED)
     if life[-1]["event"] == "deleted":
-        parts.append("the share partition is deleted")
+        parts.insert(0, "the share partition is deleted")
     if life[0]["outcome"] not in ("acknowledged", "available_again", "below_first_start"):
         parts += _why(life[0])
     return f"record {offset}: {'; '.join(parts)}"
