@@ -367,9 +367,7 @@ def _told_by_state(
         if begin == end:
             continue
         at = begin + int(np.searchsorted(times[begin:end], stamps[candidate], "right"))
-        place = (
-            0 if at == begin else 1 if at == end and stamps[candidate] > times[end - 1] else 3 if whole[at - 1] else 2
-        )
+        place = 0 if at == begin else 1 if at == end else 3 if whole[at - 1] else 2
         row = int(letter[candidate])
         if place > weight.get(row, -1):
             weight[row] = place
