@@ -25,8 +25,13 @@ class Listener:
     advertised: tuple[str, int] | None = None
 
 
+ALL_ADDRESSES = ("0.0.0.0", "::")  # noqa: S104 - listening there is asked for by name and --allow-remote
+
+
 def listeners(settings: Settings, *, listen: str | None, allow_remote: bool) -> list[Listener]:
     """The listeners of a configuration, or the one of `listen` (HOST:PORT) instead.
+
+    With `listen` the advertised listeners count only where it names no address that clients could be told.
 
     Raises:
         ConfigError: a listener of another protocol than PLAINTEXT, an address that is none, or one that other machines
@@ -40,7 +45,10 @@ def listeners(settings: Settings, *, listen: str | None, allow_remote: bool) -> 
                 f"listener {listener.name}://{listener.host}:{listener.port} can be reached by other machines; "
                 "add --allow-remote if that is meant"
             )
-    return [_advertise(listener, None if listen is not None else told.get(listener.name)) for listener in found]
+    return [
+        _advertise(listener, told.get(listener.name) if listen is None or listener.host in ALL_ADDRESSES else None)
+        for listener in found
+    ]
 
 
 def is_loopback(host: str) -> bool:
@@ -63,7 +71,7 @@ def _advertise(listener: Listener, told: tuple[str, int] | None) -> Listener:
     """Clients of a loopback listener are told the loopback address, whatever the file of another machine says."""
     if told is not None and (is_loopback(told[0]) or not is_loopback(listener.host)):
         return Listener(name=listener.name, host=listener.host, port=listener.port, advertised=told)
-    if listener.host in ("0.0.0.0", "::"):  # noqa: S104
+    if listener.host in ALL_ADDRESSES:
         raise ConfigError(f"listener on {listener.host}: set advertised.listeners to what clients shall connect to")
     return listener
 

@@ -2,10 +2,13 @@
 
 import json
 import re
+import socket
 import subprocess
 
 import pytest
 
+from broker.protocol.api_keys import ApiKey
+from broker.workloads.wire import ask
 from tests.broker import running
 
 TIMEOUT_S = 60
@@ -144,3 +147,14 @@ def test_a_real_configuration_that_can_not_be_served_is_refused(tmp_path, change
     assert done.returncode == 1
     assert message in done.stderr
     assert "Traceback" not in done.stderr
+
+
+def test_with_the_switch_it_listens_on_all_addresses_and_tells_clients_what_was_asked_for(start_broker, tmp_path):
+    assert "set advertised.listeners" in refused(tmp_path / "log", "--allow-remote", listen="0.0.0.0:0")
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = free.getsockname()[1]
+    told = f"PLAINTEXT://localhost:{port}"
+    broker = start_broker("--allow-remote", listen=f"0.0.0.0:{port}", advertised_listeners=told)
+    answer = ask(f"127.0.0.1:{port}", ApiKey.METADATA, 12, {"topics": []})
+    assert [(one.host, one.port) for one in answer.brokers] == [("localhost", port)]
+    assert broker.stop() == 0

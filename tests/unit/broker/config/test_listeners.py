@@ -30,6 +30,9 @@ def test_an_address_that_other_machines_reach_needs_to_be_asked_for():
 def test_a_listener_on_all_addresses_needs_one_to_tell_clients():
     with pytest.raises(ConfigError, match=r"set advertised\.listeners"):
         found({}, "0.0.0.0:9092", allow_remote=True)
+    told = {"advertised.listeners": "PLAINTEXT://broker1:9092"}
+    assert found(told, "0.0.0.0:1", allow_remote=True) == [("0.0.0.0", 1, ("broker1", 9092))]
+    assert found(told, "192.0.2.1:1", allow_remote=True) == [("192.0.2.1", 1, None)]
     given = {"listeners": "PLAINTEXT://0.0.0.0:9092", "advertised.listeners": "PLAINTEXT://broker1:9092"}
     assert found(given, allow_remote=True) == [("0.0.0.0", 9092, ("broker1", 9092))]
 
