@@ -2,7 +2,8 @@
 
 import pyarrow as pa
 
-from lake.scan import PUBLICATION, Lake, open_table
+from lake import delta
+from lake.scan import UNLISTED, Lake, open_table
 from lake.tables import TABLES
 from sharelens.output import Answer, Column, known, name_cell, name_column, number_column
 from state_model.errors import UsageError
@@ -56,7 +57,7 @@ def tables(lake: Lake) -> Answer:
 def _size(lake: Lake, name: str) -> tuple[int | None, int | None]:
     """Rows and bytes of a table; None when the cut has no such table."""
     version = lake.versions.get(name)
-    if version is None and name != PUBLICATION:
+    if version is None and (name not in UNLISTED or not delta.exists(delta.table_path(lake.path, name))):
         return None, None
     actions = pa.table(open_table(lake.path, name, version).get_add_actions(flatten=True))
     counts, sizes = (actions.column(column).to_pylist() for column in ("num_records", "size_bytes"))
