@@ -16,6 +16,8 @@ GROUP_ROWS = 1 << 14
 """Rows of a Parquet row group; the last one may have fewer."""
 TEXT_ROWS = 1 << 12
 ACTS_IN_A_SPREADSHEET = ("=", "+", "-", "@", "\t", "\r", "\n", "'")
+NOT_OF_JSON = ("binary", "float", "double", "decimal", "date", "time", "duration")
+"""What the names of types have in them whose values JSON does not have."""
 FORMATS = ("csv", "json", "parquet")
 
 
@@ -62,6 +64,7 @@ class TableFiles:
     def __init__(self, folder: Path, name: str, schema: pa.Schema) -> None:
         self.schema = plain_schema(schema)
         self.record_count = 0
+        self._no_json = [field.name for field in self.schema if any(word in str(field.type) for word in NOT_OF_JSON)]
         self._files = {form: create(folder / f"{name}.{form}") for form in FORMATS}
         self._parquet = pq.ParquetWriter(self._files["parquet"], self.schema, **_parquet_settings())
         self._pending: list[pa.Table] = []
@@ -106,9 +109,9 @@ class TableFiles:
         for batch in rows.to_batches(max_chunksize=TEXT_ROWS):
             lines, cells = [], []
             for row in batch.to_pylist():
-                values = {name: plain(value) for name, value in row.items()}
-                lines.append(json_text(values))
-                cells.append(csv_line(list(values.values())))
+                row |= {name: plain(row[name]) for name in self._no_json}
+                lines.append(json_text(row))
+                cells.append(csv_line(list(row.values())))
             begin = ",\n " if self.record_count else "[\n "
             self._text("json", begin + ",\n ".join(lines))
             self._text("csv", "".join(cells))
