@@ -1,0 +1,117 @@
+"""The command dlq from outside: what it refuses, what it exits with, and the files of a plan."""
+
+import json
+import stat
+from pathlib import Path
+
+import pytest
+
+from sharelens.cli import main
+from tests.dead_letters import letter_headers, write_letters
+from tests.state_logs import snapshot, update, write_log_directory
+from tests.user_topics import write_orders
+
+FINDINGS, USAGE, FAILURE = 3, 2, 1
+
+
+@pytest.fixture
+def logs(tmp_path: Path) -> str:
+    """Group g gave up orders-0 @ 3 to 5; dead letters speak of 3, twice, and the first one has a broken twin."""
+    folder = tmp_path / "logs"
+    states = [[(3, 5, 3, 1)], [(3, 5, 4, 1)]]
+    write_log_directory(folder, [snapshot(), *(update(start=0, batches=some) for some in states)])
+    write_orders(folder)
+    write_letters(
+        folder,
+        [
+            (None, b"v", letter_headers(3)),
+            (None, None, letter_headers(3)),
+            (None, b"v", letter_headers(4, message="Offset delivery count exceeded the threshold.")),
+            (None, b"v", letter_headers(7)[:2]),
+        ],
+    )
+    return str(folder)
+
+
+def asked(capsys: pytest.CaptureFixture[str], *words: str) -> tuple[int, str, str]:
+    code = main(["dlq", *words])
+    out, err = capsys.readouterr()
+    return code, out, err
+
+
+def test_findings_are_an_exit_code_when_they_are_asked_for(logs: str, capsys: pytest.CaptureFixture[str]) -> None:
+    code, out, err = asked(capsys, "--log-dir", logs, "--fail-on", "--output", "json")
+    assert code == FINDINGS
+    assert [row["status"] for row in json.loads(out)] == ["matched", "duplicate", "matched", "missing"]
+    assert "2 rows missing, duplicate or unexpected" in err
+    assert "headers that can't be read in 1 dead letters: dlq.orders-0 @ 3 (" in err
+    assert asked(capsys, "--log-dir", logs, "--fail-on", "--status", "matched")[0] == 0
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (["--status", "lost"], "'lost' is no status; there are matched, duplicate, missing"),
+        (["--gap", "5s"], "--gap goes with --bursts"),
+        (["--bursts", "--fail-on"], "leave --status and --fail-on"),
+        (["--dlq-prefix", ""], "name the topics with --dlq-topic NAME"),
+        (["--dlq-topic", "__share_group_state"], "can hold no dead letters"),
+        (["plan", "--out", "x.json"], "type the options behind the word: sharelens dlq plan"),
+        (["--group", "nobody"], "no share group nobody"),
+    ],
+)
+def test_what_makes_no_sense_is_refused_with_what_to_type(
+    logs: str, words: list[str], told: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    code, out, err = asked(capsys, "--log-dir", logs, *words)
+    assert (code, out) == (USAGE, "")
+    assert told in err
+    assert err.count("\n") == 1
+
+
+def test_a_plan_is_for_its_owner_alone_and_replaced_only_when_told_to(
+    logs: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    out = tmp_path / "plan.json"
+    words = ["plan", "--log-dir", logs, "--out", str(out)]
+    code, told, _ = asked(capsys, *words)
+    assert code == 0
+    assert {key: json.loads(told)[key] for key in ("rows", "redrive", "check", "do_not")} == {
+        "rows": 4,
+        "redrive": 1,
+        "check": 2,
+        "do_not": 1,
+    }
+    for path in (out, tmp_path / "plan.json.sha256"):
+        assert stat.S_IMODE(path.stat().st_mode) == 0o600
+    before = out.read_bytes()
+    code, _, err = asked(capsys, *words)
+    assert code == FAILURE
+    assert "is there already" in err
+    assert asked(capsys, *words, "--force")[0] == 0
+    assert out.read_bytes() == before
+    rows = json.loads(before)["rows"]
+    assert [(row["offset"], row["advice"], row["read_from"]) for row in rows] == [
+        (3, "check", "dead_letter"),
+        (3, "do_not", None),
+        (4, "redrive", "dead_letter"),
+        (5, "check", "source"),
+    ]
+
+
+@pytest.mark.parametrize("name", ["plan.txt", "plan", "nowhere/plan.json"])
+def test_a_plan_needs_an_ending_and_a_folder(
+    logs: str, tmp_path: Path, name: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    code, _, err = asked(capsys, "plan", "--log-dir", logs, "--out", str(tmp_path / name))
+    assert code == (FAILURE if "/" in name else USAGE)
+    assert ("no folder" if "/" in name else "ends in neither .json nor .csv") in err
+
+
+def test_a_directory_without_topics_for_dead_letters_says_how_to_supply_them(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    write_log_directory(tmp_path / "logs", [snapshot()])
+    code, out, err = asked(capsys, "--log-dir", str(tmp_path / "logs"))
+    assert (code, out.splitlines()[0]) == (0, "no dead letter, and none was due")
+    assert "copy the topics' folders too, or name them with --dlq-topic" in err
