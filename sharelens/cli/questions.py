@@ -1,5 +1,7 @@
 """The questions: state, records, trace, diff. None of them starts a JVM."""
 
+from dataclasses import replace
+
 import click
 
 from sharelens.asked import CutAsked, Source
@@ -24,8 +26,8 @@ VERBOSE = click.option(
 
 
 def answer(answered: Answer, shown: Shown, require_complete: bool) -> None:
-    """Shows the answer; with --require-complete, exits 1 when a row is not complete."""
-    show(answered, shown)
+    """Shows the answer with what it lacks; with --require-complete, exits 1 when a row is not complete."""
+    show(_with_what_it_lacks(answered), shown)
     if not require_complete or "completeness" not in answered.table.column_names:
         return
     from sharelens.questions.completeness import incomplete_rows
@@ -34,6 +36,12 @@ def answer(answered: Answer, shown: Shown, require_complete: bool) -> None:
     if incomplete:
         say(f"sharelens: {incomplete} of {answered.table.num_rows} rows are not complete (--require-complete)")
         raise click.exceptions.Exit(INCOMPLETE)
+
+
+def _with_what_it_lacks(answered: Answer) -> Answer:
+    from sharelens.questions.missing import unnamed_topics
+
+    return replace(answered, warnings=(*answered.warnings, *unnamed_topics(answered.table)))
 
 
 @click.command(
@@ -106,7 +114,7 @@ def records(
     )
     with opening.open_evidence(source) as evidence:
         answered = records.records(evidence, wanted, span, verbose=verbose)
-    show(answered, shown)
+    show(_with_what_it_lacks(answered), shown)
 
 
 @click.command(
@@ -122,7 +130,9 @@ def records(
 @click.option(
     "--offset", type=click.IntRange(min=0, max=2**63 - 1), required=True, metavar="O", help="The record's offset."
 )
-@click.option("--members", is_flag=True, help="The members that the partition was assigned to at each event (inferred).")
+@click.option(
+    "--members", is_flag=True, help="The members that the partition was assigned to at each event (inferred)."
+)
 @REQUIRE_COMPLETE
 @output_options
 def trace(

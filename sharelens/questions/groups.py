@@ -8,12 +8,9 @@ from sharelens.questions.evidence import Evidence, kept
 from sharelens.questions.measured import answer
 from sharelens.questions.naming import listed
 from sharelens.questions.state import completeness_cell
-from state_model.errors import UsageError
+from state_model.errors import SharelensError, UsageError
 
-MISSING = (
-    "no record of a share group in __consumer_offsets; state, members and epochs stand there alone: copy the brokers' "
-    "__consumer_offsets-N folders too"
-)
+HOW = "state, members and epochs stand there alone: copy the brokers' __consumer_offsets-N folders too"
 
 
 def groups(evidence: Evidence, names: frozenset[str], as_of_ms: int | None) -> Answer:
@@ -25,7 +22,13 @@ def groups(evidence: Evidence, names: frozenset[str], as_of_ms: int | None) -> A
     records = evidence.group_records(names or None)
     unknown = sorted(names - set(records.column("group_id").to_pylist()))
     if unknown:
-        there = sorted(set(evidence.group_records().column("group_id").to_pylist()))
+        with_state = _with_share_state(evidence)
+        if unknown[0] in with_state:
+            raise SharelensError(
+                f"share group {name_cell(unknown[0])} has share state in {evidence.place}, but no record in "
+                f"__consumer_offsets: {HOW}"
+            )
+        there = sorted({*evidence.group_records().column("group_id").to_pylist(), *with_state})
         raise UsageError(f"no share group {name_cell(unknown[0])} in {evidence.place}; groups there: {listed(there)}")
     if as_of_ms is not None:
         records = kept(records, pc.field("timestamp_ms") <= as_of_ms)
@@ -37,9 +40,18 @@ def groups(evidence: Evidence, names: frozenset[str], as_of_ms: int | None) -> A
         table,
         TEXT_COLUMNS,
         told=f"share groups: {told}",
-        warnings=() if table.num_rows or names else (MISSING,),
+        warnings=() if table.num_rows or names else (_missing(evidence),),
         none="no share group",
     )
+
+
+def _missing(evidence: Evidence) -> str:
+    with_state = listed(_with_share_state(evidence))
+    return f"no record of a share group in __consumer_offsets; {HOW}; groups with share state: {with_state}"
+
+
+def _with_share_state(evidence: Evidence) -> list[str]:
+    return sorted(set(evidence.share_partitions().column("group_id").to_pylist()))
 
 
 def _members_cell(row: Row) -> str:

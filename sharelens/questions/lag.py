@@ -24,6 +24,7 @@ from sharelens.questions.completeness import (
 )
 from sharelens.questions.evidence import KEY, KEY_ORDER, Cut, Evidence
 from sharelens.questions.misplaced import WHERE, misplaced_places
+from sharelens.questions.missing import unknown_ends
 from sharelens.questions.naming import ensure_known, resolve
 from sharelens.questions.shape import constant
 from sharelens.questions.state import completeness_cell, topic_cell
@@ -54,6 +55,7 @@ def lag(evidence: Evidence, wanted: Wanted, asked: CutAsked, *, end_offsets: End
     table = measure.lag(found, ends, names, end_of_now=cut.whole)
     table = table.add_column(0, "cluster_id", constant(evidence.cluster_id, table.num_rows, pa.string()))
     warnings += misplaced_warnings(placed.filter(placed.column("misplaced")), names)
+    warnings += unknown_ends(table)
     closing = evidence_line(evidence.cover(), incomplete_rows(table.column("completeness")))
     return Answer(
         table=table,

@@ -15,6 +15,7 @@ from sharelens.filters import Wanted
 from sharelens.output import Answer, Column, Row, known, name_column, number_column, time_column
 from sharelens.questions.evidence import Evidence, Span
 from sharelens.questions.measured import Histories, answer, histories, marked
+from sharelens.questions.missing import unseen_partitions
 from sharelens.questions.state import completeness_cell, topic_cell
 from state_model.columnar.values import Loss
 
@@ -91,10 +92,10 @@ def _read(evidence: Evidence, wanted: Wanted, asked: CutAsked, span: Span) -> _R
     for batches in evidence.topic_batches(begins):
         ages.take(batches)
     warnings = list(told.warnings)
-    held = {(row["topic_id"], row["partition"]) for row in evidence.topic_extents(begins).to_pylist()}
-    if begins.keys() - held:
+    unseen = unseen_partitions(evidence, begins)
+    if unseen:
         warnings.append(
-            f"{len(begins.keys() - held)} user partitions are not in the evidence: no age is known there, and control "
+            f"{unseen} user partitions are not in the evidence: no age is known there, and control "
             "records count as settled; copy their folders too"
         )
     return _Read(histories=told, settled=done, ages=ages, warnings=tuple(warnings))

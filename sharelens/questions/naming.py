@@ -7,6 +7,7 @@ import pyarrow as pa
 from sharelens.filters import TOPIC_ID, Wanted
 from sharelens.output import name_cell
 from sharelens.questions.evidence import Evidence, Keys, kept
+from sharelens.questions.missing import HOW_NAMES
 from state_model.errors import UsageError
 
 LISTED = 10
@@ -41,8 +42,11 @@ def _ids(evidence: Evidence, text: str) -> list[str]:
 
 
 def _unknown_topic(evidence: Evidence, text: str) -> list[str]:
-    there = topic_labels(evidence, evidence.share_partitions().column("topic_id").unique().to_pylist())
-    raise UsageError(f"no topic {name_cell(text)} in {evidence.place}; topics with share state: {listed(there)}")
+    topic_ids = evidence.share_partitions().column("topic_id").unique().to_pylist()
+    there = topic_labels(evidence, topic_ids)
+    nameless = set(topic_ids) - evidence.names(topic_ids).keys()
+    hint = f"; names of those shown by id: {HOW_NAMES}" if nameless else ""
+    raise UsageError(f"no topic {name_cell(text)} in {evidence.place}; topics with share state: {listed(there)}{hint}")
 
 
 def topic_labels(evidence: Evidence, topic_ids: Iterable[str]) -> list[str]:

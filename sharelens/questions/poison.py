@@ -12,12 +12,17 @@ from sharelens.output import Answer, Column, name_column, number_column, time_co
 from sharelens.questions import headers
 from sharelens.questions.evidence import Evidence, Span, kept
 from sharelens.questions.measured import answer, histories
+from sharelens.questions.missing import unseen_partitions
 from sharelens.questions.state import completeness_cell, topic_cell
 
 CAUSES = (measure.REJECTED, measure.DELIVERY_LIMIT, measure.UNKNOWN, measure.GAP)
 NO_LIMIT = (
     "the delivery count limit of some groups is not told, so rejected and given up can't be told apart there: give "
     "--group-configs FILE (kafka-configs --describe --entity-type groups) or --broker-config FILE (server.properties)"
+)
+UNSEEN = (
+    "{} user partitions are not in the evidence: there an archived offset may be a gap (a control record, or none at "
+    "all), which is no poison; copy their folders too"
 )
 
 
@@ -33,7 +38,8 @@ def poison(
 ) -> Answer:
     """The answer to `sharelens poison`; `span` bounds the log time of the last outcome."""
     read = histories(evidence, wanted, asked)
-    headers_read = headers.no_records(evidence, begins_of(read.history))
+    begins = begins_of(read.history)
+    headers_read = headers.no_records(evidence, begins)
     found = measure.poison(
         read.history, read.deliveries, headers_read.ranges(), headers_read.held(), settings, near_limit=near_limit
     )
@@ -41,6 +47,9 @@ def poison(
     found = found.rename_columns({"log_time_ms": "last_outcome_ms"})
     told = _told(found)
     warnings = [*read.warnings, *([NO_LIMIT] if found.column("delivery_count_limit").null_count else [])]
+    unseen = unseen_partitions(evidence, begins)
+    if unseen:
+        warnings.append(UNSEEN.format(unseen))
     if not gaps:
         found = found.filter(pc.fill_null(pc.not_equal(found.column("cause"), measure.GAP), True))
     return answer(evidence, found, TEXT_COLUMNS, told=told, warnings=warnings, none="no record was given up")

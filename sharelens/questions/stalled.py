@@ -15,6 +15,7 @@ from sharelens.questions import headers
 from sharelens.questions.completeness import times
 from sharelens.questions.evidence import Cut, Evidence, Span
 from sharelens.questions.measured import answer, histories
+from sharelens.questions.missing import unseen_partitions
 from sharelens.questions.state import completeness_cell, topic_cell
 from state_model.columnar.values import STATE_NAMES
 
@@ -62,7 +63,7 @@ def stalled(
     kinds = [kind for kind in measure.KINDS if kind in table.column("kind").unique().to_pylist()]
     lines = [_counts(table, kinds), *(f"{kind}: {WHAT_IT_MAY_BE[kind]}" for kind in kinds if kind in WHAT_IT_MAY_BE)]
     warnings = list(read.warnings)
-    unseen = len(begins.keys() - _seen(evidence, begins))
+    unseen = unseen_partitions(evidence, begins)
     if unseen:
         warnings.append(
             f"{unseen} user partitions are not in the evidence: there silence can't be told from idleness, and is no "
@@ -82,11 +83,6 @@ def _now(evidence: Evidence, cut: Cut) -> int:
     """The moment up to which what stands still has stood."""
     last = times(evidence.cover())[1] or 0
     return last if cut.as_of_ms is None else min(last, cut.as_of_ms)
-
-
-def _seen(evidence: Evidence, begins: Mapping[tuple[str, int], int]) -> set[tuple[str, int]]:
-    rows = evidence.topic_extents(begins).select(["topic_id", "partition"]).to_pylist()
-    return {(row["topic_id"], row["partition"]) for row in rows}
 
 
 def _chosen(table: pa.Table, span: Span, *, still_only: bool, idle: bool) -> pa.Table:

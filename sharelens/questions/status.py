@@ -23,6 +23,7 @@ from sharelens.questions.completeness import evidence_line
 from sharelens.questions.evidence import Evidence, StatePartitionCover
 from sharelens.questions.lake_evidence import LakeEvidence, clusters
 from sharelens.questions.log_evidence import LogEvidence
+from sharelens.questions.missing import lacking
 from sharelens.questions.published import publications
 
 RUNS_SHOWN = 10
@@ -177,6 +178,7 @@ def log_status(evidence: LogEvidence) -> Report:
             ),
         },
         summary=evidence_line(cover),
+        warnings=tuple(lacking({part.topic for directory in evidence.directories for part in directory.partitions})),
     )
 
 
@@ -203,7 +205,13 @@ def lake_status(lake: Lake, cluster_id: str | None) -> Report:
             "tables": Answer(table=pa.Table.from_pylist(_versions(lake), schema=TABLE), none="none"),
         },
         summary=evidence_line([part for cover in covers.values() for part in cover]),
+        warnings=tuple(lacking(_topics(lake, cluster_id))),
     )
+
+
+def _topics(lake: Lake, cluster_id: str | None) -> set[str]:
+    """The topics that runs took something of."""
+    return set(lake.scan("bronze.ingest_extent", ["topic"], _of(cluster_id)).column("topic").unique().to_pylist())
 
 
 def _of(cluster_id: str | None) -> pc.Expression | None:
