@@ -1,0 +1,65 @@
+"""What the evidence lacks beside the state log, and how to supply it: said with an answer, never in its place."""
+
+from collections.abc import Collection, Mapping
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from sharelens.questions.evidence import Evidence
+
+STATE_TOPIC, OFFSETS_TOPIC = "__share_group_state", "__consumer_offsets"
+HOW_NAMES = (
+    "copy the topics' folders (partition.metadata alone will do) or __consumer_offsets-N, or give --topic-names FILE "
+    "(for a lake, to `sharelens run`)"
+)
+
+
+def unnamed_topics(rows: pa.Table) -> list[str]:
+    """At most one line, about rows whose topic has an id and no name."""
+    if not {"topic_id", "topic"} <= set(rows.column_names):
+        return []
+    nameless = rows.filter(pc.is_null(rows.column("topic"))).column("topic_id").drop_null().unique()
+    if len(nameless) == 0:
+        return []
+    return [f"the names of {len(nameless)} topics are not in the evidence, their ids are shown: {HOW_NAMES}"]
+
+
+def unknown_ends(lag: pa.Table) -> list[str]:
+    """At most one line, about LAG rows without an end offset."""
+    from measures.lag import NO_END
+
+    without = lag.filter(pc.fill_null(pc.equal(lag.column("unknown_reason"), NO_END), False))
+    count = without.select(["topic_id", "partition"]).group_by(["topic_id", "partition"]).aggregate([]).num_rows
+    if count == 0:
+        return []
+    line = (
+        f"no end offset of {count} user partitions is known, so neither is their lag: copy their TOPIC-N folders and "
+        "replication-offset-checkpoint too, or give --end-offsets FILE (the output of kafka-get-offsets)"
+    )
+    return [line]
+
+
+def unseen_partitions(evidence: Evidence, begins: Mapping[tuple[str, int], int]) -> int:
+    """How many of the user partitions the evidence has nothing of."""
+    rows = evidence.topic_extents(begins).select(["topic_id", "partition"]).to_pylist()
+    return len(begins.keys() - {(row["topic_id"], row["partition"]) for row in rows})
+
+
+def lacking(topics: Collection[str]) -> list[str]:
+    """What is not there at all, when the evidence has partitions of these topics; a line each."""
+    lines = []
+    if STATE_TOPIC not in topics:
+        lines.append(
+            f"no partition of {STATE_TOPIC}: nothing can be said of share groups; copy those folders from every broker"
+        )
+    if OFFSETS_TOPIC not in topics:
+        lines.append(
+            f"no partition of {OFFSETS_TOPIC}: members and states of groups are unknown, and names of topics without a "
+            "folder; copy those folders too"
+        )
+    if not any(not topic.startswith("__") for topic in topics):
+        lines.append(
+            "no folder of a user topic: lags, ages, gaps and silence can't be told; copy the TOPIC-N folders too, or "
+            "give `lag` --end-offsets FILE"
+        )
+    return lines

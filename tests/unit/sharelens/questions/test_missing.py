@@ -1,0 +1,121 @@
+"""A log of share state alone still gives all that it can say, and every answer names what is missing, how to get it."""
+
+from collections.abc import Callable
+
+import pytest
+
+from sharelens.cli import main
+from sharelens.questions.missing import lacking
+from tests.in_process import make_lake
+from tests.state_logs import ORDERS_ID, START_MS, snapshot, update, write_log_directory
+
+Said = tuple[int, str, str]
+HOSTILE = "x\n'; DROP TABLE g; --\x1b[2J</script>"
+ARCHIVED = 4
+RECORD = ["--topic", ORDERS_ID, "--partition", "0"]
+WINDOW = ["--from", str(START_MS), "--to", str(START_MS + 5_000)]
+ANSWERED = {
+    "state": [],
+    "lag": [],
+    "stalled": [],
+    "poison": [],
+    "redelivered": [],
+    "account": [],
+    "life": [],
+    "cost": [],
+    "latency": [],
+    "attempts": [],
+    "diff": WINDOW,
+    "trace": ["--group", "g", *RECORD, "--offset", "2"],
+}
+NAMES = "the names of 1 topics are not in the evidence, their ids are shown: copy the topics' folders"
+SUPPLY = {
+    "lag": "no end offset of 2 user partitions is known, so neither is their lag: copy their TOPIC-N folders",
+    "stalled": "there silence can't be told from idleness, and is no stall here; copy their folders too",
+    "poison": "there an archived offset may be a gap",
+    "account": "copy the topics' folders too",
+    "latency": "copy their folders too",
+    "groups": "copy the brokers' __consumer_offsets-N folders too; groups with share state: g, ",
+    "status": "no folder of a user topic: lags, ages, gaps and silence can't be told; copy the TOPIC-N folders too",
+}
+
+
+@pytest.fixture(scope="module", params=["--log-dir", "--lake"])
+def source(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> list[str]:
+    """Share state, and nothing else: no user topic, no __consumer_offsets."""
+    folder = tmp_path_factory.mktemp("bare")
+    story = [
+        snapshot(start=0),
+        snapshot(HOSTILE, 1, start=0),
+        update(batches=[(0, 2, ARCHIVED, 5)], delivery_complete_count=3, at_ms=START_MS + 1_000),
+    ]
+    logs = write_log_directory(folder / "logs", story)
+    for file in (logs / "orders-0").iterdir():
+        file.unlink()
+    (logs / "orders-0").rmdir()
+    make_lake(folder / "lake", logs)
+    return [request.param, str(logs if request.param == "--log-dir" else folder / "lake")]
+
+
+@pytest.fixture
+def ask(source: list[str], capsys: pytest.CaptureFixture[str]) -> Callable[..., Said]:
+    def asked(command: str, *words: str) -> Said:
+        code = main([command, *source, *words])
+        return code, *capsys.readouterr()
+
+    return asked
+
+
+@pytest.mark.parametrize("command", ANSWERED)
+def test_a_question_is_answered_and_the_missing_names_are_told(ask: Callable[..., Said], command: str):
+    code, out, err = ask(command, *ANSWERED[command], "--output", "jsonl")
+    assert code == 0
+    if out:
+        assert NAMES in err
+
+
+@pytest.mark.parametrize("command", SUPPLY)
+def test_what_can_not_be_told_names_how_to_supply_it(ask: Callable[..., Said], command: str):
+    code, _, err = ask(command)
+    assert code == 0
+    assert SUPPLY[command] in err
+
+
+@pytest.mark.parametrize("command", sorted(set(ANSWERED) - {"trace"}))
+def test_an_unknown_group_is_one_line_with_those_that_are_there(ask: Callable[..., Said], command: str):
+    code, out, err = ask(command, *ANSWERED[command], "--group", HOSTILE + "?")
+    assert (code, out, err.count("\n")) == (2, "", 1)
+    assert "no share group" in err
+    assert "groups there: g, " in err
+    assert "\x1b" not in err
+
+
+@pytest.mark.parametrize("command", sorted(set(ANSWERED) - {"trace"}))
+def test_an_unknown_topic_is_one_line_that_says_how_names_come_in(ask: Callable[..., Said], command: str):
+    code, out, err = ask(command, *ANSWERED[command], "--topic", "orders")
+    assert (code, out, err.count("\n")) == (2, "", 1)
+    assert "no topic orders in" in err
+    assert f"topics with share state: {ORDERS_ID}; names of those shown by id: copy the topics' folders" in err
+
+
+@pytest.mark.parametrize("command", sorted(ANSWERED))
+def test_hostile_names_move_no_terminal(ask: Callable[..., Said], command: str):
+    code, out, err = ask(command, *ANSWERED[command])
+    assert code == 0
+    assert "\x1b" not in out + err
+
+
+def test_a_group_with_share_state_alone_is_not_unknown(ask: Callable[..., Said]):
+    code, out, err = ask("groups", "--group", "g")
+    assert (code, out, err.count("\n")) == (1, "", 1)
+    assert "share group g has share state in" in err
+    assert "copy the brokers' __consumer_offsets-N folders too" in err
+
+
+def test_only_what_is_not_there_is_told():
+    assert lacking({"__share_group_state", "__consumer_offsets", "orders"}) == []
+    assert [line.split(":")[0] for line in lacking(set())] == [
+        "no partition of __share_group_state",
+        "no partition of __consumer_offsets",
+        "no folder of a user topic",
+    ]
