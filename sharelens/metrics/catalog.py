@@ -132,7 +132,7 @@ DEAD_LETTERS_MISSING = Metric(
     unit="{record}",
     text="Archived records whose dead letter is due and not found.",
     source="`dlq`",
-    absent="no dead-letter topic is known for the group",
+    absent="no dead-letter topic is known for the group, or it gave nothing up",
 )
 GROUP_LAG = Metric(
     name="kafka_sharegroup_group_lag",
@@ -210,7 +210,7 @@ GROUP_DEAD_LETTERS_MISSING = Metric(
     unit="{record}",
     text="Sum over the group's share partitions, those that are gone included.",
     source="`dlq`",
-    absent="no dead-letter topic is known for the group",
+    absent="no dead-letter topic is known for the group, or it gave nothing up",
 )
 DATA_TIMESTAMP = Metric(
     name="sharelens_data_timestamp_seconds",

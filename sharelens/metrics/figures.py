@@ -1,7 +1,7 @@
 """The figures of one cluster: per share partition, per group, and of the evidence itself. None stands for unknown."""
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -58,6 +58,8 @@ def figures(evidence: Evidence, read_ms: int) -> Figures:
     _add_stalls(partitions, measured.stalls, _record_times(evidence, measured.stalls), data_ms)
     _add_counts(partitions, catalog.ARCHIVED, measured.archived())
     _add_counts(partitions, catalog.REDELIVERED, measured.redelivered())
+    groups, missing = measured.dead_letters_missing()
+    _add_counts(partitions, catalog.DEAD_LETTERS_MISSING, missing, groups)
     losses = [loss for part in cover for loss in part.losses]
     of_cluster: dict[Metric, float] = {
         catalog.READ_TIMESTAMP: read_ms / 1000,
@@ -135,10 +137,13 @@ def _add_stalls(
             values[catalog.OLDEST_INCOMPLETE_AGE] = max(0, data_ms - record_ms) / 1000
 
 
-def _add_counts(partitions: dict[Key, dict[Metric, float]], metric: Metric, counted: pa.Table) -> None:
-    """Adds counts; what is live and was not counted has 0. Share partitions that are gone keep theirs."""
-    for values in partitions.values():
-        values.setdefault(metric, 0)
+def _add_counts(
+    partitions: dict[Key, dict[Metric, float]], metric: Metric, counted: pa.Table, groups: Collection[str] | None = None
+) -> None:
+    """Adds counts; what was not counted has 0 (of `groups` alone, if given). What is gone keeps its count."""
+    for key, values in partitions.items():
+        if groups is None or key[0] in groups:
+            values.setdefault(metric, 0)
     for key, records in zip(_keys(counted), counted.column("records").to_pylist(), strict=True):
         partitions.setdefault(key, {})[metric] = records
 

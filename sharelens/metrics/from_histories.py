@@ -53,6 +53,12 @@ class FromHistories:
         read = headers.no_records(self._evidence, begins_of(history))
         return poison_measure.poison(history, deliveries, read.ranges(), read.held(), NO_SETTINGS)
 
+    def dead_letters(self) -> pa.Table:
+        """DLQ_RECONCILIATION rows."""
+        from sharelens.questions.dlq import reconciled
+
+        return reconciled(self._evidence, Wanted(), CutAsked(), NO_SETTINGS).rows
+
     def redelivered(self) -> pa.Table:
         """REDELIVERED rows."""
         return redelivered_measure.redelivered(*self._histories())

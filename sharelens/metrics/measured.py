@@ -17,8 +17,8 @@ LAG_COLUMNS = [*KEY, "topic", "start_offset", "end_offset", "lag", "log_time_ms"
 STALL_COLUMNS = [*KEY, "since_ms", "until_ms", "first_incomplete_offset", "window_used"]
 POISON_COLUMNS = [*KEY, "offset", "last_offset", "cause"]
 REDELIVERED_COLUMNS = [*KEY, "first_offset", "last_offset"]
-DEAD_LETTER_COLUMNS = [*KEY, "status"]
-GAP, MISSING = "gap", "missing"
+DEAD_LETTER_COLUMNS = [*KEY, "offset", "last_offset", "status"]
+GAP, MISSING, UNKNOWN = "gap", "missing", "unknown"
 
 
 class Measured:
@@ -52,6 +52,13 @@ class Measured:
         return _counted(
             self._rows("gold.redelivered_record", REDELIVERED_COLUMNS, lambda: self._computed.redelivered())
         )
+
+    def dead_letters_missing(self) -> tuple[frozenset[str], pa.Table]:
+        """Groups of which a dead-letter topic is known, and the missing `records` of their share partitions."""
+        rows = self._rows("gold.dlq_reconciliation", DEAD_LETTER_COLUMNS, lambda: self._computed.dead_letters())
+        told = rows.filter(pc.not_equal(rows.column("status"), UNKNOWN))
+        missing = told.filter(pc.equal(told.column("status"), MISSING)).rename_columns({"offset": "first_offset"})
+        return frozenset(told.column("group_id").to_pylist()), _counted(missing)
 
     def _rows(self, table: str, columns: list[str], computed: Callable[[], pa.Table]) -> pa.Table:
         if isinstance(self._evidence, LakeEvidence) and table in self._evidence.lake.versions:
