@@ -33,6 +33,7 @@ def test_wheel_holds_the_packages_their_types_defaults_and_demo_logs(wheel):
         "jobs/conf/base/jobs.yaml",
         "jobs/conf/base/spark.yaml",
         "jobs/conf/base/log4j2.properties",
+        "jobs/sql/lag_now.sql",
         "sharelens/demo_data/basic.tar.zst",
         "sharelens/report/page.html.j2",
         "sharelens/report/script.js",
