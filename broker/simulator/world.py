@@ -87,5 +87,6 @@ def _configuration(settings: SimulationSettings) -> dict[str, str]:
         "replica.high.watermark.checkpoint.interval.ms": "60000",
         "log.message.timestamp.type": "LogAppendTime",
         "log.retention.ms": _LONG_AGO_MS,
+        "log.cleaner.enable": "false",
         "errors.deadletterqueue.auto.create.topics.enable": "true",
     }
