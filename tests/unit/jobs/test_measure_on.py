@@ -1,0 +1,87 @@
+"""Measuring on after each part of a log, against measuring the whole log at once."""
+
+import shutil
+import tempfile
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis import strategies as st
+
+from tests.in_process import make_lake
+from tests.lakes import assert_same
+from tests.state_logs import START_MS, snapshot, tombstone, update, write_log_directory
+from tests.user_topics import write_orders
+
+STATES = st.sampled_from([0, 2, 4])
+BATCHES = st.lists(
+    st.builds(
+        lambda first, size, state, count: (first, first + size, state, count),
+        st.integers(0, 30),
+        st.integers(0, 6),
+        STATES,
+        st.integers(1, 3),
+    ),
+    max_size=3,
+)
+GROUPS = st.sampled_from(["g", "h"])
+RECORDS = st.one_of(
+    st.builds(lambda group, start: (snapshot, group, {"start": start}), GROUPS, st.integers(-1, 20)),
+    st.builds(
+        lambda group, start, batches: (update, group, {"start": start, "batches": batches}),
+        GROUPS,
+        st.integers(-1, 20),
+        BATCHES,
+    ),
+    st.builds(
+        lambda group, start, batches: (update, group, {"start": start, "batches": batches}),
+        GROUPS,
+        st.just(-1),
+        BATCHES,
+    ),
+    st.builds(lambda group: (tombstone, group, {}), GROUPS),
+)
+STEPS = st.lists(st.tuples(RECORDS, st.sampled_from([1, 1_000, 70_000])), min_size=2, max_size=12)
+
+
+def story(steps: list[tuple[Any, int]]) -> list[dict[str, Any]]:
+    """Records with times: each step later than the one before by so many milliseconds."""
+    result = [snapshot("g", start=0), snapshot("h", start=0)]
+    now = START_MS
+    for (make, group, more), later in steps:
+        now += later
+        result.append(make(group, at_ms=now, **more))
+    return result
+
+
+def logs_of(folder: Path, records: list[dict[str, Any]], *, topic: bool) -> Path:
+    if folder.exists():
+        shutil.rmtree(folder)
+    logs = write_log_directory(folder, records)
+    if topic:
+        shutil.rmtree(logs / "orders-0")
+        write_orders(logs)
+    return logs
+
+
+@pytest.mark.slow
+@settings(
+    max_examples=12,
+    deadline=None,
+    suppress_health_check=[HealthCheck.too_slow],
+    phases=[Phase.explicit, Phase.reuse, Phase.generate],
+)
+@given(STEPS, st.lists(st.integers(1, 12), min_size=1, max_size=3), st.booleans(), st.booleans())
+def test_any_cut_of_a_log_measures_what_one_run_measures(
+    steps: list[tuple[Any, int]], cuts: list[int], topic: bool, topic_at_first: bool
+) -> None:
+    records = story(steps)
+    with tempfile.TemporaryDirectory() as scratch:
+        root = Path(scratch)
+        for cut in sorted({min(2 + cut, len(records)) for cut in cuts}):
+            make_lake(root / "parts", logs_of(root / "logs", records[:cut], topic=topic and topic_at_first))
+        whole = logs_of(root / "logs", records, topic=topic)
+        make_lake(root / "parts", whole)
+        make_lake(root / "at-once", whole)
+        assert_same(root / "parts", root / "at-once")
