@@ -16,6 +16,7 @@ from lake.errors import LakeError
 from lake.scan import open_lake
 from tests.batch_files import broken, copy_changed, state_batches, state_directory
 from tests.datasets import dataset
+from tests.dead_letters import letter_headers, write_letters
 from tests.in_process import make_lake
 from tests.lakes import BOOKS, content, differences
 from tests.state_logs import START_MS, STATE_TOPIC, snapshot, tombstone, update, write_log_directory
@@ -67,7 +68,18 @@ def start_over(tmp_path: Path) -> tuple[Path | None, Run]:
     return tmp_path / "before", lambda lake: make_lake(lake, rebuild="decode")
 
 
-SITUATIONS = {made.__name__: made for made in (fresh_run, next_run, late_evidence, start_over)}
+def more_dead_letters(tmp_path: Path) -> tuple[Path | None, Run]:
+    """A run that finds new dead letters, and nothing new in the state log."""
+    records = [snapshot(), *(update(start=0, batches=[(3, 5, state, 1)], at_ms=START_MS + state) for state in (3, 4))]
+    logs = write_log_directory(tmp_path / "logs", records)
+    letters = [(None, b"v", letter_headers(offset)) for offset in (3, 4, 9)]
+    write_letters(logs, letters[:1])
+    make_lake(tmp_path / "before", logs)
+    write_letters(logs, letters)
+    return tmp_path / "before", lambda lake: make_lake(lake, logs)
+
+
+SITUATIONS = {made.__name__: made for made in (fresh_run, next_run, late_evidence, start_over, more_dead_letters)}
 
 
 class Case:
@@ -138,7 +150,7 @@ def test_a_run_killed_at_any_point_is_finished_by_the_next_one(situation: str, t
         case.finish(lake, point)
 
 
-@pytest.mark.parametrize("situation", ["next_run", "late_evidence", "start_over"])
+@pytest.mark.parametrize("situation", ["next_run", "late_evidence", "start_over", "more_dead_letters"])
 def test_a_run_killed_again_and_again_is_finished_in_the_end(situation: str, tmp_path: Path) -> None:
     case = Case(tmp_path, situation)
     chosen = random.Random(20261121)
