@@ -1,11 +1,11 @@
 """Row groups as units of streaming: which of them hold a log partition's rows, in offset order.
 
-Writers put one log partition into a row group, so a footer says all there is to know; row groups that a compaction
-mixed are looked into (three thin columns).
+Writers put one log partition into a row group, so a footer says all there is to know; row groups that hold several, or
+rows of runs that are not asked for beside others, are looked into (six thin columns).
 """
 
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -63,8 +63,12 @@ def slices(
     runs: tuple[int, int],
     version: int | None = None,
     only: Iterable[PartitionKey] | None = None,
+    begins: Mapping[PartitionKey, int] | None = None,
 ) -> dict[PartitionKey, list[Slice]]:
-    """The slices of a table's rows with run_id in `runs` (inclusive), by log partition, in offset order."""
+    """The slices of a table's rows with run_id in `runs` (inclusive), by log partition, in offset order.
+
+    `begins`: log partitions of which rows below an offset are left out.
+    """
     wanted = None if only is None else set(only)
     found: dict[PartitionKey, list[Slice]] = {}
     root = table_path(lake, table)
@@ -74,11 +78,19 @@ def slices(
             continue
         for piece in _slices_of(root / str(file["path"]), columns, runs):
             key = (piece.cluster_id, piece.topic_id, piece.partition)
-            if wanted is None or key in wanted:
-                found.setdefault(key, []).append(piece)
+            begin = (begins or {}).get(key, piece.first_offset)
+            if (wanted is None or key in wanted) and piece.last_offset >= begin:
+                found.setdefault(key, []).append(_from(piece, begin))
     for pieces in found.values():
         pieces.sort(key=lambda piece: (piece.first_offset, piece.last_offset))
     return found
+
+
+def _from(piece: Slice, begin: int) -> Slice:
+    """The slice without the rows below an offset; its count of records is then an upper bound."""
+    if begin <= piece.first_offset:
+        return piece
+    return replace(piece, mixed=True, first_offset=begin)
 
 
 def units(pieces: Sequence[Slice]) -> Iterator[list[Slice]]:
@@ -129,7 +141,7 @@ def _read(piece: Slice, schema: pa.Schema, columns: list[str] | None) -> pa.Tabl
                 pc.less_equal(table.column("run_id"), piece.runs[1]),
             ),
         )
-        table = table.filter(here)
+        table = table.filter(pc.and_(here, pc.greater_equal(table.column(names.offset), piece.first_offset)))
     if columns is not None:
         return table.select([name for name in table.column_names if name in {c.split(".")[0] for c in columns}])
     return table.select(schema.names).cast(schema)
@@ -148,10 +160,11 @@ def _slices_of(path: Path, columns: Columns, runs: tuple[int, int]) -> Iterator[
                 "runs": runs,
                 "size_bytes": group.total_byte_size,
             }
-            names = ("cluster_id", columns.topic_id, columns.partition, "run_id")
+            names = ("cluster_id", columns.topic_id, columns.partition)
             single = all(name in bounds and bounds[name][0] == bounds[name][1] for name in names)
-            if single:
-                if runs[0] <= bounds["run_id"][0] <= runs[1]:
+            low, high = bounds.get("run_id", EVERY_RUN)
+            if single and (low == high or runs[0] <= low <= high <= runs[1]):
+                if runs[0] <= low <= high <= runs[1]:
                     yield Slice(
                         **common,
                         mixed=False,
