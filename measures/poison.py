@@ -43,6 +43,8 @@ NO_LIMIT = 1 << 62
 NO_OFFSETS: Ints = np.empty(0, np.int64)
 NO_SPANS = (NO_OFFSETS, NO_OFFSETS, np.empty(0, np.int8))
 
+ORDER = [(name, "ascending") for name in (*KEY, "state_partition", "life_log_offset", "offset")]
+
 
 def poison(
     history: pa.Table,
@@ -68,7 +70,7 @@ def poison(
     covered = {(topic_id, partition): (first, last) for topic_id, partition, first, last in _tuples(held)}
     table = _table(_with_presences(pieces, deliveries, spans, covered), deliveries, settings)
     table = _with_completeness(table, history)
-    return table.sort_by([(name, "ascending") for name in (*KEY, "state_partition", "life_log_offset", "offset")])
+    return table.sort_by(ORDER)
 
 
 def _wanted(deliveries: pa.Table, settings: GroupSettings, *, near_limit: bool) -> tuple[Ints, Ints, Ints]:

@@ -12,6 +12,7 @@ from measures import dead_letters as measure
 from measures import poison as poison_measure
 from measures.dead_letter_schemas import FINDINGS, NO_TOPIC_KNOWN, STATUSES, UNKNOWN
 from measures.headers import NoRecords, begins_of
+from measures.letter_causes import with_letter_causes
 from measures.settings import GroupSettings
 from sharelens.asked import CutAsked
 from sharelens.filters import Wanted
@@ -84,8 +85,33 @@ def reconciled(
     given_up = poison_measure.poison(
         read.history, read.deliveries, topic_headers.ranges(), topic_headers.held(), settings
     )
+    rows, mine, partitions = _reconcile(evidence, read, given_up, settings, asked.as_of_ms, topics)
+    warnings = (*read.warnings, *_warnings(mine, partitions))
+    rows = _in_span(rows, span)
+    return Reconciled(rows=rows, read=read, headers=topic_headers, letters=mine, warnings=warnings)
+
+
+def told_by_letters(
+    evidence: Evidence, read: Histories, given_up: pa.Table, settings: GroupSettings, as_of_ms: int | None
+) -> pa.Table:
+    """POISON_RECORD rows of these histories with the causes that dead letters tell; runs are cut where they differ."""
+    near_limit = given_up.filter(pc.is_null(given_up.column("cause")))
+    rows = given_up.filter(pc.is_valid(given_up.column("cause")))
+    rows = with_letter_causes(rows, _reconcile(evidence, read, rows, settings, as_of_ms, None)[0])
+    return pa.concat_tables([rows, near_limit]).sort_by(poison_measure.ORDER)
+
+
+def _reconcile(
+    evidence: Evidence,
+    read: Histories,
+    given_up: pa.Table,
+    settings: GroupSettings,
+    as_of_ms: int | None,
+    topics: DeadLetterTopics | None,
+) -> tuple[pa.Table, pa.Table, pa.Table]:
+    """DLQ_RECONCILIATION rows; the DLQ_RECORD rows that were asked for; DLQ_PARTITION rows."""
     names = known_names(evidence, read.history)
-    letters, partitions = _letters(evidence, Letters(groups=read.keys.groups), asked.as_of_ms, topics)
+    letters, partitions = _letters(evidence, Letters(groups=read.keys.groups), as_of_ms, topics)
     mine = _of_keys(letters, read.keys, names)
     rows = measure.reconcile(
         given_up,
@@ -97,9 +123,7 @@ def reconciled(
         begins_ms=max((part.first_ms for part in evidence.cover() if part.first_ms is not None), default=None),
         nameless=measure.nameless_places(read.history, names),
     )
-    warnings = (*read.warnings, *_warnings(mine, partitions))
-    rows = _in_span(rows, span)
-    return Reconciled(rows=rows, read=read, headers=topic_headers, letters=mine, warnings=warnings)
+    return rows, mine, partitions
 
 
 def known_names(evidence: Evidence, history: pa.Table) -> dict[str, str]:

@@ -10,6 +10,7 @@ from sharelens.asked import CutAsked
 from sharelens.filters import Wanted
 from sharelens.output import Answer, Column, name_column, number_column, time_column
 from sharelens.questions import headers
+from sharelens.questions.dlq import told_by_letters
 from sharelens.questions.evidence import Evidence, Span, kept
 from sharelens.questions.measured import answer, histories
 from sharelens.questions.missing import unseen_partitions
@@ -43,6 +44,7 @@ def poison(
     found = measure.poison(
         read.history, read.deliveries, headers_read.ranges(), headers_read.held(), settings, near_limit=near_limit
     )
+    found = told_by_letters(evidence, read, found, settings, asked.as_of_ms)
     found = kept(found.rename_columns({"last_outcome_ms": "log_time_ms"}), span.expression())
     found = found.rename_columns({"log_time_ms": "last_outcome_ms"})
     told = _told(found)

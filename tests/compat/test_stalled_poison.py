@@ -158,6 +158,11 @@ def test_what_members_left_behind_stands_still(tmp_path: Path, capsys: pytest.Ca
         assert row["end_offset"] > row["first_incomplete_offset"]
 
 
+def without_letters(row: dict[str, object]) -> dict[str, object]:
+    """The row, its cause left out where it was ARCHIVING: the question asks the dead letter, a run does not."""
+    return row if row["archiving_ms"] is None else row | {"cause": None, "cause_source": None}
+
+
 @pytest.mark.parametrize("name", NAMES)
 def test_the_gold_tables_hold_what_the_questions_tell_without_settings(
     name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
@@ -165,7 +170,11 @@ def test_the_gold_tables_hold_what_the_questions_tell_without_settings(
     make_lake(tmp_path / "lake", dataset(name) / "logs")
     lake = open_lake(tmp_path / "lake")
     told = ask(capsys, "poison", "--gaps", "--lake", str(tmp_path / "lake"))
-    assert [{key: row[key] for key in told[0]} for row in lake.scan("gold.poison_record").to_pylist()] == told
+    order = [(name, "ascending") for name in ("group_id", "topic_id", "partition", "life_log_offset", "offset")]
+    kept = lake.scan("gold.poison_record").sort_by(order).to_pylist()
+    assert [without_letters({key: row[key] for key in told[0]}) for row in kept] == [
+        without_letters(row) for row in told
+    ]
     gold = lake.scan("gold.stall").to_pylist()
     assert all(row["kind"] != "idle" for row in gold)
     assert all((row["duration_ms"] is None) == (row["until_ms"] is None) for row in gold)

@@ -1,0 +1,74 @@
+"""What a dead letter says of its record's cause, put into the poison rows: it knows what the state log can only infer.
+
+poison     5-9 ARCHIVED  unknown                        a run of equal records
+letters    6: rejected · 7: rejected · 9: delivery_limit
+told       5 unknown · 6-7 rejected by dead_letter · 8 unknown · 9 delivery_limit by dead_letter
+"""
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from measures.poison import DEAD_LETTER
+from measures.schemas import POISON_RECORD
+from state_model.columnar.keys import KEY
+
+LIFE = [*KEY, "state_partition", "life_log_offset"]
+Place = tuple[object, ...]
+Row = dict[str, Any]
+Letter = tuple[int, str]
+"""Record offset, cause."""
+
+
+def with_letter_causes(given_up: pa.Table, reconciled: pa.Table) -> pa.Table:
+    """POISON_RECORD rows in their order, runs cut where dead letters tell other causes than the rest.
+
+    Args:
+        given_up: POISON_RECORD rows.
+        reconciled: DLQ_RECONCILIATION rows of the same records; those whose cause a dead letter tells are used.
+    """
+    telling = reconciled.filter(pc.equal(reconciled.column("cause_source"), DEAD_LETTER))
+    telling = telling.filter(pc.is_valid(telling.column("dlq_offset")))
+    by_life: dict[Place, dict[int, str]] = {}
+    for row in telling.select([*LIFE, "offset", "cause"]).to_pylist():
+        by_life.setdefault(_place(row), {})[row["offset"]] = row["cause"]
+    if not by_life:
+        return given_up
+    told = {life: sorted(letters.items()) for life, letters in by_life.items()}
+    pieces = [piece for row in given_up.to_pylist() for piece in _pieces(row, told.get(_place(row), []))]
+    return pa.Table.from_pylist(pieces, schema=POISON_RECORD)
+
+
+def _place(row: Row) -> Place:
+    return tuple(row[name] for name in LIFE)
+
+
+def _pieces(row: Row, letters: Sequence[Letter]) -> Iterator[Row]:
+    """A row, or the runs into which the letters inside it cut it."""
+    first, last = row["offset"], row["last_offset"]
+    for begin, end, cause in _runs(first, last, [letter for letter in letters if first <= letter[0] <= last]):
+        told = {} if cause is None else {"cause": cause, "cause_source": DEAD_LETTER}
+        yield row | {"offset": begin, "last_offset": end} | told
+
+
+def _runs(first: int, last: int, letters: Sequence[Letter]) -> Iterator[tuple[int, int, str | None]]:
+    """(first, last, cause) of neighbouring offsets with one cause, ascending; None: no letter tells it."""
+    begin, end, said = first, first - 1, None
+    for offset, cause in letters:
+        if offset > end + 1:
+            if end >= begin and said is not None:
+                yield begin, end, said
+                begin = end + 1
+            yield begin, offset - 1, None
+            begin, said = offset, cause
+        elif cause != said:
+            if end >= begin:
+                yield begin, end, said
+            begin, said = offset, cause
+        end = offset
+    if end >= begin and end < last and said is not None:
+        yield begin, end, said
+        begin, said = end + 1, None
+    yield begin, last, said
