@@ -19,6 +19,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from jobs.measure_inputs import EVERYTHING, NO_SETTINGS, NOTHING, PLACE, Inputs
+from jobs.measure_latency import attempts_rows, latency_rows
 from lake import user_topics
 from lake.tables import TOPIC
 from measures import lag, poison, stalls
@@ -107,6 +108,16 @@ def progress_changes(inputs: Inputs) -> Changes:
     return Changes(rows=rows.append_column("log_topic_id", pa.repeat(inputs.task.log_topic_id, rows.num_rows)))
 
 
+def latency_changes(inputs: Inputs) -> Changes:
+    """LATENCY rows with the topic's name."""
+    return Changes(rows=_with_topic(latency_rows(inputs), inputs))
+
+
+def attempts_changes(inputs: Inputs) -> Changes:
+    """ATTEMPTS rows with the topic's name."""
+    return Changes(rows=_with_topic(attempts_rows(inputs), inputs))
+
+
 def _row_begins(inputs: Inputs, table: str, offsets: Ints) -> Ints:
     """The offsets, moved down to the beginning of the row of the table that lies across them."""
     if inputs.whole.all() or (offsets >= NOTHING).all():
@@ -144,6 +155,8 @@ def _with_topic(rows: pa.Table, inputs: Inputs) -> pa.Table:
 MEASURES = {
     "stall": Measure(table="gold.stall", changes=stall_changes, order="log_offset"),
     "poison_record": Measure(table="gold.poison_record", changes=poison_changes, order="last_offset"),
+    "latency": Measure(table="gold.latency", changes=latency_changes),
+    "attempts": Measure(table="gold.attempts", changes=attempts_changes),
     "progress": Measure(table="gold.progress", changes=progress_changes),
     "lag": Measure(table="gold.lag", changes=lag_changes),
 }

@@ -11,6 +11,7 @@ import pyarrow as pa
 from kafka_log import schemas as log_schemas
 from kafka_log.dead_letters import DLQ_RECORD, LETTER
 from measures.dead_letter_schemas import DLQ_RECONCILIATION
+from measures.latency_schemas import AGES, ATTEMPTS, LATENCY
 from measures.schemas import IS_FINAL, LAG, POISON_RECORD, PROGRESS, STALL
 from state_model.columnar import schemas as state_schemas
 from state_model.columnar.schemas import column
@@ -45,11 +46,11 @@ def time_name(name: str) -> str:
 
 
 def with_times(fields: list[pa.Field]) -> list[pa.Field]:
-    """`fields` with a TIMESTAMP beside each `…_ms`."""
+    """`fields` with a TIMESTAMP beside each `…_ms` that is a moment; ages are none."""
     result = []
     for field in fields:
         result.append(field)
-        if field.name.endswith("_ms"):
+        if field.name.endswith("_ms") and field.name not in AGES:
             result.append(
                 column(time_name(field.name), TIME, f"{field.name} as a timestamp; null outside years 1-9999")
             )
@@ -323,6 +324,20 @@ TABLES: dict[str, Table] = {
             key=(*_SHARE_PARTITION, "state_partition", "life_log_offset", "offset"),
             clustering=("group_id", "topic_id", "partition", "offset"),
             partition_by=("is_final",),
+        ),
+        Table(
+            name="gold.latency",
+            comment="what a share partition settled in an hour: how old the records were, how often delivered",
+            schema=_gold(_with_topic(LATENCY)),
+            key=(*_SHARE_PARTITION, *_LOG, "hour_ms", "outcome"),
+            clustering=("group_id", "topic_id", "partition", "hour_ms"),
+        ),
+        Table(
+            name="gold.attempts",
+            comment="record offsets of a share partition by hour, outcome and delivery count",
+            schema=_gold(_with_topic(ATTEMPTS)),
+            key=(*_SHARE_PARTITION, *_LOG, "hour_ms", "outcome", "delivery_count"),
+            clustering=("group_id", "topic_id", "partition", "hour_ms"),
         ),
         Table(
             name="gold.progress",

@@ -36,6 +36,7 @@ HISTORY_COLUMNS = [
     "log_offset",
     "log_time_ms",
     "record_type",
+    "snapshot_epoch",
     "start_offset",
     "delivery_complete_count",
     "create_timestamp_ms",

@@ -22,6 +22,8 @@ MINUTE_MS, MINUTES_AN_HOUR = 60_000, 60
 CLOCK_NAMES = (None, CREATE_TIME, LOG_APPEND_TIME, BOTH)
 """By a bit for each clock that occurs."""
 WORST_LAST = ("complete", "uncommitted", "provisional", "incomplete")
+KEEP_NULLS = pc.ScalarAggregateOptions(skip_nulls=False)
+"""The last value as it is: a row that is complete has no reason, whatever rows before it had."""
 OPEN_OUTCOME = OUTCOMES.index("open")
 
 
@@ -216,12 +218,12 @@ def _completeness(rows: pa.Table, history: pa.Table, by: By) -> dict[str, pa.Arr
     """The mark of each row: of its share partitions' newest records the worst, with its reason."""
     names = ["completeness", "completeness_reason"]
     newest = history.select([*PLACE, "log_offset", *names]).sort_by([("log_offset", "ascending")])
-    newest = newest.group_by(PLACE, use_threads=False).aggregate([(name, "last") for name in names])
+    newest = newest.group_by(PLACE, use_threads=False).aggregate([(name, "last", KEEP_NULLS) for name in names])
     newest = newest.rename_columns([*PLACE, *names])
     rank = pc.index_in(newest.column("completeness"), value_set=pa.array(WORST_LAST))
     order = [("rank", "ascending"), *((name, "ascending") for name in PLACE)]
     worst = newest.append_column("rank", rank).sort_by(order).group_by(by.columns, use_threads=False)
-    marks = worst.aggregate([(name, "last") for name in names])
+    marks = worst.aggregate([(name, "last", KEEP_NULLS) for name in names])
     numbers = pa.array(np.arange(rows.num_rows))
     joined = rows.append_column("row", numbers).join(marks, keys=by.columns).sort_by("row")
     return {name: joined.column(f"{name}_last") for name in names}

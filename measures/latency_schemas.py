@@ -28,6 +28,8 @@ _AGES = [
     column("age_largest_min_ms", pa.int64(), "the largest age is at least this"),
     column("age_max_ms", pa.int64(), "no age is larger, if no record is stamped before the first of its batch"),
 ]
+AGES = frozenset(field.name for field in _AGES)
+"""Columns that hold lengths of time, not moments."""
 LATENCY = pa.schema(
     [
         *_WHERE,

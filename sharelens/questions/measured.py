@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from measures.lives import PLACE
 from sharelens.asked import CutAsked
@@ -61,7 +62,7 @@ def _without(rows: pa.Table, places: pa.Table) -> pa.Table:
 def marked(table: pa.Table, history: pa.Table) -> pa.Table:
     """The rows with the completeness of their share partition's state at the cut."""
     newest = history.sort_by([("log_offset", "ascending")]).group_by(PLACE, use_threads=False)
-    marks = newest.aggregate([(name, "last") for name in MARKS])
+    marks = newest.aggregate([(name, "last", pc.ScalarAggregateOptions(skip_nulls=False)) for name in MARKS])
     joined = table.append_column("row", pa.array(range(table.num_rows), pa.int64())).join(marks, keys=PLACE)
     joined = joined.sort_by("row").drop_columns(["row"])
     return joined.rename_columns({f"{name}_last": name for name in MARKS})

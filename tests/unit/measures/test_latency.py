@@ -193,6 +193,14 @@ def test_attempts_are_told_by_outcome_and_count():
     assert told_rows == [("open", 1, 4, 4, 0), ("acknowledged", 2, 5, 10, 5), ("archived", 3, 1, 3, 2)]
 
 
+def test_a_share_partition_that_became_complete_has_no_reason_any_more():
+    log = "0 update start=0 0-9 acknowledged 1\n0 snapshot start=0 0-9 acknowledged 1"
+    for by in (By(), By(partition=False, hour=False)):
+        assert {(row["completeness"], row["completeness_reason"]) for row in rows(log, by=by)} == {("complete", None)}
+    (row,) = rows("0 update start=0 0-9 acknowledged 1")
+    assert (row["completeness"], row["completeness_reason"]) == ("provisional", "orphan")
+
+
 def test_ranges_are_listed_by_the_largest_age():
     _, found = done_of(log_of(FIRST + "0 update start=0 0-9 acknowledged 2"))
     listed, more = age_ranges(found, iter([stamped("0-4 at 1..3\n5-9 at 2..9")]), most=1)
