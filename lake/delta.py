@@ -36,6 +36,7 @@ SPARK_TYPES = {
     pa.int64(): "bigint",
     TIME: "timestamp",
     pa.float64(): "double",
+    pa.float64(): "double",
 }
 
 
@@ -72,9 +73,30 @@ def exists(path: Path) -> bool:
 
 
 def latest_version(path: Path) -> int:
-    """The newest version; -1 when there is no table."""
-    versions = [int(p.stem) for p in (path / "_delta_log").glob("*.json") if p.stem.isdigit()]
-    return max(versions, default=-1)
+    """The newest version; -1 when there is no table.
+
+    Looked for from the last checkpoint on, so that the length of the log costs nothing.
+    """
+    version = _last_checkpoint(path)
+    if version is None:
+        versions = [int(p.stem) for p in (path / "_delta_log").glob("*.json") if p.stem.isdigit()]
+        return max(versions, default=-1)
+    while commit_file(path, version + 1).exists():
+        version += 1
+    return version
+
+
+def commit_file(path: Path, version: int) -> Path:
+    """The file of one commit."""
+    return path / "_delta_log" / f"{version:020d}.json"
+
+
+def _last_checkpoint(path: Path) -> int | None:
+    """The version that `_last_checkpoint` names; None without that file, or when it can't be read."""
+    try:
+        return int(json.loads((path / "_delta_log" / "_last_checkpoint").read_text(encoding="utf-8"))["version"])
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
 
 
 def create(path: Path, table: Table) -> None:
@@ -145,10 +167,12 @@ def commit(
     txn: tuple[str, int],
     adds: Sequence[DataFile] = (),
     removes: Sequence[str] = (),
+    data_change: bool = True,
 ) -> int:
     """Commits added and removed files with (application, version) `txn`; the new table version.
 
-    A `txn` that the table already holds is skipped: the version that is there is returned.
+    A `txn` that the table already holds is skipped: the version that is there is returned. Without `data_change` the
+    files hold the same rows as before, and readers of changes may pass over the commit.
 
     Raises:
         LakeError: another writer took the version, in spite of the lock.
@@ -160,18 +184,18 @@ def commit(
         return latest
     now = _now_ms()
     actions: list[dict[str, Any]] = [{"txn": {"appId": txn[0], "version": txn[1], "lastUpdated": now}}]
-    actions += [{"remove": {"path": p, "deletionTimestamp": now, "dataChange": True}} for p in removes]
+    actions += [{"remove": {"path": p, "deletionTimestamp": now, "dataChange": data_change}} for p in removes]
     for file in adds:
         add = {
             "path": file.path,
             "partitionValues": file.partition_values,
             "size": file.size_bytes,
             "modificationTime": now,
-            "dataChange": True,
+            "dataChange": data_change,
             "stats": _json(file.stats),
         }
         actions.append({"add": add})
-    _write(path, latest + 1, operation, actions, previous_ms=_commit_ms(path, latest))
+    _write(path, latest + 1, operation, actions, previous_ms=commit_ms(path, latest))
     crash_points.passing(f"{point}:after")
     if (latest + 1) % CHECKPOINT_EVERY == 0:
         DeltaTable(path).create_checkpoint()
@@ -182,11 +206,9 @@ def committed_txn(path: Path, application: str) -> int | None:
     """The newest version committed for `application`; null when there is none or no table."""
     if not exists(path):
         return None
-    commit_file = path / "_delta_log" / f"{latest_version(path):020d}.json"
-    found = commit_file.stat() if commit_file.exists() else None
-    return _transaction(
-        path, application, commit_file.name, None if found is None else (found.st_ino, found.st_mtime_ns)
-    )
+    newest = commit_file(path, latest_version(path))
+    found = newest.stat() if newest.exists() else None
+    return _transaction(path, application, newest.name, None if found is None else (found.st_ino, found.st_mtime_ns))
 
 
 @lru_cache(maxsize=256)
@@ -217,7 +239,7 @@ def _write(path: Path, version: int, operation: str, actions: list[dict[str, Any
         "engineInfo": "sharelens",
     }
     lines = [_json({"commitInfo": info})] + [_json(action) for action in actions]
-    target = log / f"{version:020d}.json"
+    target = commit_file(path, version)
     handle, scratch = tempfile.mkstemp(dir=log, prefix=".commit-")
     try:
         with os.fdopen(handle, "w", encoding="utf-8") as file:
@@ -236,10 +258,10 @@ def _json(value: dict[str, Any]) -> str:
     return json.dumps(value, ensure_ascii=False)
 
 
-def _commit_ms(path: Path, version: int) -> int:
+def commit_ms(path: Path, version: int) -> int:
     """In-commit timestamp of a version; 0 when its commit file is gone."""
     try:
-        with (path / "_delta_log" / f"{version:020d}.json").open(encoding="utf-8") as file:
+        with commit_file(path, version).open(encoding="utf-8") as file:
             return int(json.loads(file.readline())["commitInfo"]["inCommitTimestamp"])
     except (FileNotFoundError, KeyError, ValueError):
         return 0
