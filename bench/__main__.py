@@ -31,7 +31,7 @@ from state_model.columnar.decode import decode_share_records
 from state_model.errors import SharelensError
 from tools.kept_jars import ToolUnavailableError
 
-SECTIONS = ("kernels", "pipeline", "increment", "questions", "broker", "simulator")
+SECTIONS = ("kernels", "pipeline", "increment", "measures", "questions", "broker", "simulator")
 SHAPES = ("hot", "cool")
 REPEATS = 3
 
@@ -177,6 +177,23 @@ def increment(bench: Bench) -> Iterator[Figure]:
         yield from _memory(f"increment {shape}", first)
 
 
+def measures(bench: Bench) -> Iterator[Figure]:
+    """Each measure alone and all together, in this process: the whole log, and 1 % new records."""
+    from bench import measures as measured
+
+    for shape in SHAPES:
+        folder = bench.lake(f"measures-{shape}")
+        shutil.rmtree(folder, ignore_errors=True)
+        for cost in measured.costs(*measured.lakes(bench.log(shape), folder)):
+            yield Figure(
+                section="measures",
+                what=f"{shape}: {cost.name or 'all measures'}",
+                value=f"{cost.whole_s:.2f} s of CPU, {bench.records / cost.whole_s / 1e6:.2f} M records/s",
+                note=f"over 1 % more {cost.increment_s:.2f} s, {100 * cost.increment_s / cost.whole_s:.0f} %; "
+                f"peak so far {cost.peak_bytes / 2**20:.0f} MiB",
+            )
+
+
 def questions(bench: Bench) -> Iterator[Figure]:
     """One share partition asked from a cold process, from the lake and from the log directory."""
     directory, lake = bench.log("hot"), bench.lake("hot")
@@ -306,6 +323,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         "kernels": kernels,
         "pipeline": pipeline,
         "increment": increment,
+        "measures": measures,
         "questions": questions,
         "broker": broker,
         "simulator": simulator,

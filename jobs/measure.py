@@ -126,22 +126,38 @@ def run_measure(engine: Engine, lake: Path, run: int, progress: Progress) -> dic
     anew = len(set(done.values())) > 1 or len(due) < len(MEASURES)
     before = min(done.values())
     touched = touched_since(lake, before, anew=anew)
-    tasks = list(_tasks(lake, run, 0 if anew else before, tuple(due), touched))
+    tasks = _cut(lake, run, 0 if anew else before, due, touched)
     outcomes = engine.run("measure", measure_task, tasks, progress, size_bytes=_size_bytes(lake, touched))
     counts = {}
     for name in due:
         table = MEASURES[name].table
-        adds = [file for outcome in outcomes for file in outcome[name].files]
+        own = [(task, outcome[name]) for task, outcome in zip(tasks, outcomes, strict=True) if name in outcome]
+        adds = [file for _, outcome in own for file in outcome.files]
         counts[table] = sum(file.record_count for file in adds)
         replaced = [
-            outcome[name].replaced.append_column(
-                "cluster_id", pa.repeat(task.cluster_id, outcome[name].replaced.num_rows)
-            )
-            for task, outcome in zip(tasks, outcomes, strict=True)
+            outcome.replaced.append_column("cluster_id", pa.repeat(task.cluster_id, outcome.replaced.num_rows))
+            for task, outcome in own
         ]
         kept, removes = _without(lake, MEASURES[name], touched, replaced)
         books.commit(lake, table, "measure", run, [*adds, *kept], removes)
     return counts
+
+
+def tasks_of(lake: Path, run: int, before: int, names: Sequence[str]) -> list[Task]:
+    """The tasks of some measures over what runs after `before`, up to `run`, wrote."""
+    return _cut(lake, run, before, names, touched_since(lake, before))
+
+
+def _cut(lake: Path, run: int, before: int, names: Sequence[str], touched: pa.Table) -> list[Task]:
+    """The tasks of some measures: by what is new, or by whole histories for those that read them."""
+    thin = tuple(name for name in names if before == 0 or not MEASURES[name].reads_all)
+    thick = tuple(name for name in names if name not in thin)
+    tasks = list(_tasks(lake, run, before, thin, touched)) if thin else []
+    if thick:
+        held = _with_records(lake, pc.scalar(True), whole=False)
+        here = held.filter(pa.array(_among(held, touched, ["cluster_id", *PLACE])))
+        tasks += _tasks(lake, run, before, thick, _unique(pa.concat_tables([touched, here])))
+    return tasks
 
 
 def touched_since(lake: Path, before: int, *, anew: bool = False) -> pa.Table:

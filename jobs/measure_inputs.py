@@ -132,8 +132,9 @@ class Inputs:
 
     @cached_property
     def recent_history(self) -> pa.Table:
-        """Those of `history` from `read_from` on."""
-        return self._placed(self._read(HISTORY, HISTORY_COLUMNS, ("log_offset", self.read_from)))
+        """Those of `history` from `read_from` on, with the epochs."""
+        columns = [*dict.fromkeys([*HISTORY_COLUMNS, *EPOCHS])]
+        return self._placed(self._read(HISTORY, columns, ("log_offset", self.read_from)))
 
     @cached_property
     def recent_deliveries(self) -> pa.Table:
@@ -340,6 +341,7 @@ class _Reach:
         return _plain(rows, self._least, NOTHING)
 
 
+EPOCHS = ["snapshot_epoch", "state_epoch", "leader_epoch"]
 HISTORY_COLUMNS = incomplete.HISTORY_COLUMNS
 DELIVERY_COLUMNS = incomplete.DELIVERY_COLUMNS
 PROGRESS_COLUMNS = [

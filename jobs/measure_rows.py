@@ -1,8 +1,8 @@
 """The measures as gold tables: one entry a table, which the stage goes through (`MEASURES`).
 
 An entry names its table and a function that makes the rows of a task's share partitions, without cluster_id and
-run_id, from `Inputs`. The simplest one reads `inputs.history` and `inputs.deliveries` and returns `Changes(rows=...)`:
-everything that the table held of these share partitions is replaced.
+run_id, from `Inputs`. The simplest one reads `inputs.history` and `inputs.deliveries`, says so (`reads_all`) and
+returns `Changes(rows=...)`: everything that the table held of these share partitions is replaced.
 
 Where that is too much work after a small run, the table is partitioned by `is_final`, the entry names the column that
 orders its rows (`order`), and the function says from which value on it made them anew (`since`) and below which one
@@ -18,14 +18,15 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from jobs.measure_inputs import EVERYTHING, NO_SETTINGS, NOTHING, PLACE, Inputs
+from jobs.measure_inputs import DELIVERY, EVERYTHING, NO_SETTINGS, NOTHING, PLACE, Inputs
 from jobs.measure_latency import attempts_rows, latency_rows
 from lake import user_topics
 from lake.tables import TOPIC
-from measures import lag, poison, stalls
+from measures import lag, life, poison, stalls
 from measures.headers import OffsetTimes
 from measures.places import coded
-from measures.topics import EndsFromHeaders
+from measures.topics import EndsFromHeaders, topic_partitions
+from state_model.columnar.keys import KEY
 
 Ints = npt.NDArray[np.int64]
 ARCHIVING, ARCHIVED = 3, 4
@@ -43,11 +44,16 @@ class Changes:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Measure:
-    """A gold table, and what makes its rows. `order`: column whose values `Changes.since` is about."""
+    """A gold table, and what makes its rows.
+
+    `order`: column whose values `Changes.since` is about. `reads_all`: whether it reads whole histories after a small
+    run, too; its tasks are cut by them.
+    """
 
     table: str
     changes: Callable[[Inputs], Changes]
     order: str | None = None
+    reads_all: bool = False
 
 
 def lag_changes(inputs: Inputs) -> Changes:
@@ -57,7 +63,7 @@ def lag_changes(inputs: Inputs) -> Changes:
     folded = EndsFromHeaders()
     for batches in inputs.headers(begins):
         folded.take(batches)
-    ends = folded.ends(user_topics.extents(inputs.topic_books, begins))
+    ends = folded.ends(user_topics.extents(inputs.topic_books, topic_partitions(states)))
     return Changes(rows=lag.lag(states, ends, inputs.names))
 
 
@@ -100,6 +106,46 @@ def poison_changes(inputs: Inputs) -> Changes:
         final_below=_start_offsets(inputs, inputs.new_progress),
         final_before=_start_offsets(inputs, inputs.progress),
     )
+
+
+def life_changes(inputs: Inputs) -> Changes:
+    """LIFE rows with the topic's name. What is settled is looked up only where a life ended."""
+    history = _of_log(inputs.recent_history, inputs)
+    columns = [
+        "state_partition",
+        *KEY,
+        "life_log_offset",
+        "first_offset",
+        "last_offset",
+        "delivery_state",
+        "end_reason",
+    ]
+    ended = np.where(_several_lives(history, inputs), inputs.read_from + 1, NOTHING)
+    settled = inputs.rows_of(DELIVERY, columns, ("valid_to_log_offset", ended))
+    rows = life.life(history, _of_log(settled, inputs))
+    since = np.where(inputs.whole, EVERYTHING, inputs.read_from + 1)
+    fresh = rows.column("log_offset").to_numpy() >= since[inputs.places.of(rows)]
+    final = np.full(inputs.places.count, EVERYTHING, np.int64)
+    read_from = pc.fill_null(inputs.new_progress.column("read_from_log_offset"), -1).to_numpy()
+    final[inputs.places.of(inputs.new_progress)] = read_from + 1
+    rows = _with_topic(rows.filter(pa.array(fresh)), inputs)
+    return Changes(rows=rows, since=since, final_below=final, final_before=since)
+
+
+def _of_log(rows: pa.Table, inputs: Inputs) -> pa.Table:
+    return rows.append_column("log_topic_id", pa.repeat(inputs.task.log_topic_id, rows.num_rows))
+
+
+def _several_lives(history: pa.Table, inputs: Inputs) -> npt.NDArray[np.bool_]:
+    """Of which places the rows belong to more than one life."""
+    at = inputs.places.of(history)
+    life_of = pc.fill_null(history.column("life_log_offset"), -1).to_numpy()
+    known = np.flatnonzero(life_of >= 0)
+    low, high = np.full(inputs.places.count, NOTHING, np.int64), np.full(inputs.places.count, -1, np.int64)
+    np.minimum.at(low, at[known], life_of[known])
+    np.maximum.at(high, at[known], life_of[known])
+    several: npt.NDArray[np.bool_] = high > low
+    return several
 
 
 def progress_changes(inputs: Inputs) -> Changes:
@@ -155,8 +201,9 @@ def _with_topic(rows: pa.Table, inputs: Inputs) -> pa.Table:
 MEASURES = {
     "stall": Measure(table="gold.stall", changes=stall_changes, order="log_offset"),
     "poison_record": Measure(table="gold.poison_record", changes=poison_changes, order="last_offset"),
-    "latency": Measure(table="gold.latency", changes=latency_changes),
-    "attempts": Measure(table="gold.attempts", changes=attempts_changes),
+    "latency": Measure(table="gold.latency", changes=latency_changes, reads_all=True),
+    "attempts": Measure(table="gold.attempts", changes=attempts_changes, reads_all=True),
+    "life_event": Measure(table="gold.life_event", changes=life_changes, order="log_offset"),
     "progress": Measure(table="gold.progress", changes=progress_changes),
     "lag": Measure(table="gold.lag", changes=lag_changes),
 }

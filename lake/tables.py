@@ -12,7 +12,7 @@ from kafka_log import schemas as log_schemas
 from kafka_log.dead_letters import DLQ_RECORD, LETTER
 from measures.dead_letter_schemas import DLQ_RECONCILIATION
 from measures.latency_schemas import AGES, ATTEMPTS, LATENCY
-from measures.schemas import IS_FINAL, LAG, POISON_RECORD, PROGRESS, STALL
+from measures.schemas import IS_FINAL, LAG, LIFE, POISON_RECORD, PROGRESS, STALL
 from state_model.columnar import schemas as state_schemas
 from state_model.columnar.schemas import column
 
@@ -95,7 +95,7 @@ GROUP_RECORD = pa.schema(
 
 INGEST_EXTENT = pa.schema(
     [
-        column("status", pa.string(), "planned (the run has begun) or taken", nullable=False),
+        column("status", pa.string(), "planned (the run has begun), taken, or dropped by retention", nullable=False),
         column("source_id", pa.string(), "source: node id and directory", nullable=False),
         column("node_id", pa.string(), "broker's node id; null when meta.properties is missing"),
         column("source_uri", pa.string(), "partition directory", nullable=False),
@@ -295,6 +295,13 @@ TABLES: dict[str, Table] = {
             clustering=("group_id", "topic_id", "partition"),
         ),
         Table(
+            name="gold.share_partition_base",
+            comment="the state where retention has cut silver.share_record: what a rebuild folds on",
+            schema=_gold(state_schemas.PLACED_STATE),
+            key=(*_SHARE_PARTITION, *_LOG, "run_id"),
+            clustering=("group_id", "topic_id", "partition"),
+        ),
+        Table(
             name="gold.share_partition_history",
             comment="the coordinator's scalars after each record",
             schema=_gold(state_schemas.SHARE_PARTITION_HISTORY),
@@ -338,6 +345,14 @@ TABLES: dict[str, Table] = {
             schema=_gold(_with_topic(ATTEMPTS)),
             key=(*_SHARE_PARTITION, *_LOG, "hour_ms", "outcome", "delivery_count"),
             clustering=("group_id", "topic_id", "partition", "hour_ms"),
+        ),
+        Table(
+            name="gold.life_event",
+            comment="one event in the life of a share partition: creation, reset, deletion, a move of an epoch",
+            schema=_gold(_with_topic(LIFE).append(IS_FINAL)),
+            key=(*_SHARE_PARTITION, *_LOG, "log_offset", "event"),
+            clustering=("group_id", "topic_id", "partition", "log_offset"),
+            partition_by=("is_final",),
         ),
         Table(
             name="gold.progress",

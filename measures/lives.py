@@ -11,8 +11,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from measures.places import places_of
 from measures.steps import Flags, Ints, numbered, together
-from state_model.columnar.keys import KEY, number_keys, place_of_keys
+from state_model.columnar.keys import KEY
 from state_model.columnar.values import Loss
 
 PLACE = ["log_topic_id", "state_partition", *KEY]
@@ -28,12 +29,11 @@ def number_places(*tables: pa.Table) -> tuple[list[Ints], pa.Table]:
 
     The second value has the PLACE columns of each place. All tables come from one state topic.
     """
-    keys, names = number_keys(*tables)
-    rank = together([place_of_keys(names)[key] for key in keys])
-    state_partition = together([table.column("state_partition").to_numpy().astype(np.int64) for table in tables])
-    place, sample = numbered(rank, state_partition)
-    rows = pa.concat_tables([table.select(PLACE) for table in tables]).take(pa.array(sample))
-    return np.split(place, np.cumsum([table.num_rows for table in tables])[:-1]), rows
+    found, places = places_of(*tables)
+    topics = pc.unique(pa.chunked_array([chunk for table in tables for chunk in table.column("log_topic_id").chunks]))
+    topic = topics[0] if len(topics) else pa.scalar("", pa.string())
+    keys = places.keys.append_column("log_topic_id", pa.repeat(topic, places.count))
+    return found, keys.select(PLACE)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -19,7 +19,7 @@ import pyarrow.compute as pc
 from measures.lives import DELETED, PLACE, Lives, lives_of, number_places
 from measures.painted import Painted
 from measures.schemas import REDELIVERED, REDELIVERIES
-from measures.steps import NOTHING, Cells, Ints, Ranges, numbered, together
+from measures.steps import LAST_OFFSET, NOTHING, Cells, Ints, Ranges, numbered, together
 from state_model.share_records import DeliveryState
 
 RETRY, AFTER_ACKNOWLEDGED, BY_RESET, BY_RECREATION, WENT_BACK = range(5)
@@ -50,13 +50,40 @@ def outcomes_of(deliveries: pa.Table, life: Ints) -> Outcomes:
     )
     until = pc.fill_null(deliveries.column("valid_to_log_offset"), NEVER).to_numpy()
     ended = np.flatnonzero(until != NEVER)
-    everything = [together([values, values[ended]]) for values in (life, state, count)]
-    group, sample = numbered(*everything, together([since, until[ended]]))
-    cells = Cells(group, together([first, first[ended]]), together([last, last[ended]]))
-    began = np.arange(len(group)) < len(life)
-    new = cells.ranges(cells.covered(began) & ~cells.covered(~began), {})
-    values = [values[sample][new.group] for values in (*everything, together([since, until[ended]]))]
-    return Outcomes(life=values[0], state=values[1], count=values[2], at=values[3], first=new.first, last=new.last)
+    kind = _coded(life, (state << 32) | (count & 0xFFFFFFFF))
+    moment = pa.array(together([since, until[ended]])).dictionary_encode().indices.to_numpy().astype(np.int64)
+    began = pa.array(kind << 32 | moment[: len(kind)])
+    met = pc.is_in(began, value_set=pa.array(kind[ended] << 32 | moment[len(kind) :])).to_numpy(zero_copy_only=False)
+    columns = {"life": life, "state": state, "count": count, "at": since, "first": first, "last": last}
+    columns["first"], columns["last"] = np.clip(first, 0, LAST_OFFSET), np.clip(last, -1, LAST_OFFSET)
+    alone = {name: values[~met & (columns["first"] <= columns["last"])] for name, values in columns.items()}
+    of = np.flatnonzero(met)
+    against = ended[
+        pc.is_in(pa.array(kind[ended] << 32 | moment[len(kind) :]), value_set=began).to_numpy(zero_copy_only=False)
+    ]
+    told = _new_parts({name: values[of] for name, values in columns.items()}, {
+        **{name: values[against] for name, values in columns.items()}, "at": until[against],
+    })  # fmt: skip
+    return Outcomes(**{name: together([alone[name], told[name]]) for name in columns})
+
+
+def _coded(one: Ints, other: Ints) -> Ints:
+    """A small number for each pair of values."""
+    codes = [pa.array(values).dictionary_encode().indices.to_numpy().astype(np.int64) for values in (one, other)]
+    pairs: Ints = pa.array((codes[0] << 32) | codes[1]).dictionary_encode().indices.to_numpy().astype(np.int64)
+    return pairs
+
+
+def _new_parts(began: dict[str, Ints], ended: dict[str, Ints]) -> dict[str, Ints]:
+    """The parts of ranges that began which none covers that ended at the same record in the same state and count."""
+    names = ("life", "state", "count", "at")
+    everything = {name: together([began[name], ended[name]]) for name in (*names, "first", "last")}
+    group, sample = numbered(*(everything[name] for name in names))
+    cells = Cells(group, everything["first"], everything["last"])
+    is_new = np.arange(len(group)) < len(began["life"])
+    new = cells.ranges(cells.covered(is_new) & ~cells.covered(~is_new), {})
+    told = {name: everything[name][sample][new.group] for name in names}
+    return {**told, "first": new.first, "last": new.last}
 
 
 def redelivered(history: pa.Table, deliveries: pa.Table) -> pa.Table:

@@ -1,0 +1,65 @@
+"""The measure stage in this process, measure by measure, whole and over 1 % new records: seconds of CPU time.
+
+Measures that are due together share what they read of the histories; here each one is measured alone and reads for
+itself, so the lines add up to more than the stage.
+"""
+
+import resource
+import shutil
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from bench import generate
+from bench.measure import sharelens
+from jobs import books, measure
+from jobs.measure_rows import MEASURES
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cost:
+    """CPU seconds of one measure (None: all of them together), whole and over new records, and the peak so far."""
+
+    name: str | None
+    whole_s: float
+    increment_s: float
+    peak_bytes: int
+
+
+def lakes(directory: Path, folder: Path) -> tuple[Path, Path]:
+    """A lake with all stages but the last ones done for the first records, and the same one measured, with 1 % more."""
+    whole, more = folder / "whole", folder / "more"
+    stages = ("ingest", "decode", "replay")
+    sharelens("ingest", "--log-dir", str(directory), "--lake", str(whole))
+    for stage in stages[1:]:
+        sharelens(stage, "--lake", str(whole))
+    shutil.copytree(whole, more)
+    sharelens("measure", "--lake", str(more))
+    generate.append(directory, fraction=0.01)
+    sharelens("ingest", "--log-dir", str(directory), "--lake", str(more))
+    for stage in stages[1:]:
+        sharelens(stage, "--lake", str(more))
+    return whole, more
+
+
+def costs(whole: Path, more: Path) -> Iterator[Cost]:
+    """The cost of every measure and of all together, with kernels loaded."""
+    _measured(more, tuple(MEASURES))
+    for names in (tuple(MEASURES), *((name,) for name in MEASURES)):
+        whole_s, increment_s = _measured(whole, names), _measured(more, names)
+        peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+        yield Cost(name=None if len(names) > 1 else names[0], whole_s=whole_s, increment_s=increment_s, peak_bytes=peak)
+
+
+def _measured(lake: Path, names: tuple[str, ...]) -> float:
+    """CPU seconds of measuring what is due, without committing it."""
+    begun = _cpu_s()
+    before, run = books.done(lake, "measure"), books.done(lake, "replay")
+    for task in measure.tasks_of(lake, run, before, names):
+        measure.measure_task(task)
+    return _cpu_s() - begun
+
+
+def _cpu_s() -> float:
+    used = resource.getrusage(resource.RUSAGE_SELF)
+    return used.ru_utime + used.ru_stime
