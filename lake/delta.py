@@ -36,7 +36,6 @@ SPARK_TYPES = {
     pa.int64(): "bigint",
     TIME: "timestamp",
     pa.float64(): "double",
-    pa.float64(): "double",
 }
 
 
