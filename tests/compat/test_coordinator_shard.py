@@ -215,7 +215,7 @@ def canonical(record):
     if isinstance(record.value, Tombstone):
         return record
     joined = record.value._replace(state_batches=coalesce(record.value.state_batches))
-    return dataclasses.replace(record, value=joined)
+    return record._replace(value=joined)
 
 
 def canonicals(records):
