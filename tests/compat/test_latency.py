@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from lake.scan import open_lake
 from sharelens.cli import main
 from tests.compat.test_stalled_poison import ask, journal, lasting_topics, lines
 from tests.datasets import dataset
@@ -115,3 +116,15 @@ def test_markers_of_transactions_are_no_settled_records(capsys: pytest.CaptureFi
         if (row["group_id"], row["topic"], row["partition"], row["outcome"]) == ("g-rc", "payments", 0, "archived")
     ]
     assert (row["settled_offsets"], row["gap_offsets"]) == (12, 41)
+
+
+@pytest.mark.parametrize("name", ["pruned", "timeouts"])
+def test_the_gold_tables_hold_what_the_questions_tell(
+    name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    make_lake(tmp_path / "lake", dataset(name) / "logs")
+    lake = open_lake(tmp_path / "lake")
+    for question in ("latency", "attempts"):
+        told = ask(capsys, question, "--by", "partition", "--by", "hour", "--lake", str(tmp_path / "lake"))
+        rows = [{field: row[field] for field in told[0]} for row in lake.scan(f"gold.{question}").to_pylist()]
+        assert sorted(map(json.dumps, rows)) == sorted(map(json.dumps, told))
