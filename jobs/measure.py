@@ -59,7 +59,10 @@ class Outcome:
 def measure_task(task: Task) -> dict[str, Outcome]:
     """Measures the share partitions of a task and writes their rows; runs on an executor."""
     inputs = Inputs(task)
-    return {name: _measured(inputs, MEASURES[name]) for name in task.measures}
+    outcomes = {name: _measured(inputs, MEASURES[name]) for name in task.measures}
+    del inputs
+    pa.default_memory_pool().release_unused()
+    return outcomes
 
 
 def _measured(inputs: Inputs, measure: Measure) -> Outcome:

@@ -1,9 +1,10 @@
 """What measures read of a lake: the histories of a task's share partitions, whole or from where the last run ended."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property, reduce
 from pathlib import Path
+from typing import TypeVar, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -36,6 +37,7 @@ SEPARATE_RANGES = 64
 """State partitions of which a scan is told one by one where to begin."""
 Ints = npt.NDArray[np.int64]
 Flags = npt.NDArray[np.bool_]
+Made = TypeVar("Made")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,7 +69,14 @@ class Inputs:
         self.task = task
         keys = task.keys.sort_by([(name, "ascending") for name in PLACE]).combine_chunks()
         self.places = Places(keys=keys.select(PLACE))
+        self._made: dict[str, object] = {}
         self._asked_whole: Flags = keys.column("whole").to_numpy(zero_copy_only=False).astype(np.bool_)
+
+    def once(self, name: str, make: Callable[[], Made]) -> Made:
+        """What `make` gives, kept under a name for the other measures of the task."""
+        if name not in self._made:
+            self._made[name] = make()
+        return cast(Made, self._made[name])
 
     @cached_property
     def progress(self) -> pa.Table:

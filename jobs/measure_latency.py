@@ -15,13 +15,13 @@ from measures.settled import Settled, settled
 
 def latency_rows(inputs: Inputs) -> pa.Table:
     """LATENCY rows."""
-    history, done, ages = _read(inputs)
+    history, done, ages = inputs.once("settled", lambda: _read(inputs))
     return latency(done, ages, history, By())
 
 
 def attempts_rows(inputs: Inputs) -> pa.Table:
     """ATTEMPTS rows."""
-    history, done, ages = _read(inputs)
+    history, done, ages = inputs.once("settled", lambda: _read(inputs))
     return attempts(done, ages.gaps(), history, By())
 
 
