@@ -10,7 +10,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from jobs import books, executors
+from jobs import books, executors, retained
 from jobs.errors import JobError
 from jobs.executors import Engine
 from jobs.groups import decode_groups
@@ -173,7 +173,8 @@ def run_decode(engine: Engine, lake: Path, run: int, progress: Progress) -> dict
     partitions = changed(lake, before, ["log_record"])
     late = {key for key, row in partitions.items() if row["rebuild"]}
     fresh = slices(lake, DECODED_FROM, BRONZE, runs=(before + 1, run), only=set(partitions) - late)
-    whole = slices(lake, DECODED_FROM, BRONZE, runs=(0, run), only=late) if late else {}
+    begins = retained.offsets(retained.cuts(lake, retained.BRONZE)) if late else {}
+    whole = slices(lake, DECODED_FROM, BRONZE, runs=(0, run), only=late, begins=begins) if late else {}
     earlier = books.by_partition(books.extents(lake, (pc.field("run_id") <= before) & (pc.field("status") == "taken")))
     planned: list[tuple[Unit, int]] = []
     for key, pieces in sorted({**fresh, **whole}.items()):
@@ -182,7 +183,7 @@ def run_decode(engine: Engine, lake: Path, run: int, progress: Progress) -> dict
     tasks = [Task(lake=lake, run=run, units=tuple(group)) for group in executors.binned(planned)]
     size_bytes = sum(size for _, size in planned)
     outcomes = engine.run("decode", decode_task, tasks, progress, size_bytes=size_bytes)
-    return _commit(lake, run, outcomes, late)
+    return _commit(lake, run, outcomes, late, begins)
 
 
 def units_of(topic: str, cluster_id: str, pieces: Sequence[Slice], log_time_ms: int) -> list[tuple[Unit, int]]:
@@ -196,19 +197,25 @@ def units_of(topic: str, cluster_id: str, pieces: Sequence[Slice], log_time_ms: 
     return result
 
 
-def _commit(lake: Path, run: int, outcomes: Sequence[Outcome], late: set[PartitionKey]) -> dict[str, int]:
-    """Commits what the tasks decoded; silver.share_record last, as the mark that decode is done."""
+def _commit(
+    lake: Path, run: int, outcomes: Sequence[Outcome], late: set[PartitionKey], begins: dict[PartitionKey, int]
+) -> dict[str, int]:
+    """Commits what the tasks decoded; silver.share_record last, as the mark that decode is done.
+
+    Below `begins`, where retention has cut bronze, rows stay as they are.
+    """
     small = {table: pa.concat_tables([no_rows(table), *(o.rows[table] for o in outcomes)]) for table in SMALL_TABLES}
     fresh = {QUARANTINE: new_problems(lake, small[QUARANTINE]), CLOCK_STEPS: small[CLOCK_STEPS]}
-    place = ("log_topic_id", "state_partition")
-    replaced = {CLOCK_STEPS: place, STARTS: place, GROUP: ("log_topic_id", "partition"), SHARE_RECORD: place}
-    replaced[LETTERS] = ("dlq_topic_id", "dlq_partition")
+    place = ("log_topic_id", "state_partition", "log_offset")
+    replaced = {CLOCK_STEPS: place, GROUP: ("log_topic_id", "partition", "log_offset"), SHARE_RECORD: place}
+    replaced[LETTERS] = ("dlq_topic_id", "dlq_partition", "dlq_offset")
+    starts_over = books.of_partitions(late - begins.keys(), *place[:2])
     for name in (QUARANTINE, NAMES, CLOCK_STEPS, STARTS, GROUP, LETTERS, SHARE_RECORD):
         if books.is_committed(lake, name, "decode", run):
             continue
-        drop = books.of_partitions(late, *replaced[name]) if name in replaced else None
+        drop = retained.derived_again(late, *replaced[name], begins) if name in replaced else None
         if name in LEAST:
-            adds, removes = merged(lake, name, small[name], run, drop)
+            adds, removes = merged(lake, name, small[name], run, starts_over if name == STARTS else None)
         else:
             adds = [file for outcome in outcomes for file in outcome.files.get(name, ())]
             adds += write_rows(lake, TABLES[name], fresh[name], {"run_id": run}) if name in fresh else []

@@ -5,7 +5,7 @@ from typing import Any
 
 import pyarrow.compute as pc
 
-from jobs import books
+from jobs import books, retained
 from jobs.errors import JobError
 from jobs.plan import STATE_TOPIC
 from lake import delta, gates, scan
@@ -30,6 +30,24 @@ def published_versions(lake: Path) -> dict[str, int]:
     """The versions of the newest publication; empty when nothing was published."""
     row = _newest(lake)
     return {} if row is None else {entry["table"]: entry["version"] for entry in row["tables"]}
+
+
+def versions_since(lake: Path, since_ms: int) -> dict[str, list[int]]:
+    """The versions of each table that the newest publication names, and those published at or after a moment."""
+    rows = scan.dataset_at(lake, PUBLICATION).to_table().to_pylist()
+    newest = max((row["run_id"] for row in rows), default=0)
+    found: dict[str, list[int]] = {}
+    for row in rows:
+        if row["run_id"] == newest or row["published_at_ms"] >= since_ms:
+            for entry in row["tables"]:
+                found.setdefault(entry["table"], []).append(entry["version"])
+    return found
+
+
+def published_cluster(lake: Path) -> str | None:
+    """The cluster that the newest publication names; None when nothing was published."""
+    row = _newest(lake)
+    return None if row is None else str(row["cluster_id"])
 
 
 def unchecked(lake: Path) -> list[str]:
@@ -80,17 +98,22 @@ def evidence(lake: Path) -> list[dict[str, Any]]:
     published_run = 0 if before is None else before["run_id"]
     fresh = {key for key, group in groups.items() if known.get(key) is None or _starts_over(group, published_run)}
     first_times = known | _first_times(lake, fresh)
+    cuts = retained.cuts(lake, retained.HISTORY)
     result = []
     for key, group in sorted(groups.items()):
         held = books.coverage(group)
         if held.held:
+            first_offset, first_ms = held.held[0][0], first_times.get(key)
+            if key in cuts:  # what retention has dropped of the history is no evidence any more
+                first_offset = max(first_offset, cuts[key].offset)
+                first_ms = max(first_ms or cuts[key].time_ms, cuts[key].time_ms)
             entry = {
                 "cluster_id": key[0],
                 "log_topic_id": key[1],
                 "state_partition": key[2],
-                "first_log_offset": held.held[0][0],
+                "first_log_offset": first_offset,
                 "end_log_offset_exclusive": held.held[-1][1],
-                "first_log_time_ms": first_times.get(key),
+                "first_log_time_ms": first_ms,
                 "log_time_ms": held.log_time_ms,
                 "held_back": max(group, key=lambda row: row["run_id"])["held_back"],
             }

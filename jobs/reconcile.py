@@ -11,7 +11,7 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from jobs import books, measure, measure_inputs
+from jobs import books, measure, measure_inputs, retained
 from jobs.executors import Engine
 from jobs.plan import RECORD_TOPICS
 from jobs.progress import Progress
@@ -117,8 +117,10 @@ def _tasks(lake: Path, run: int, touched: pa.Table) -> Iterator[Task]:
 def _begins(lake: Path) -> dict[tuple[str, str], int]:
     """For each state topic the log time from which on all its partitions are held."""
     found: dict[tuple[str, str], int] = {}
-    for (cluster_id, topic_id, _), pieces in slices(lake, "silver.share_record", SILVER, runs=EVERY_RUN).items():
-        first = min(piece.oldest_ms for piece in pieces)
+    cuts = {**retained.cuts(lake, retained.SILVER), **retained.cuts(lake, retained.HISTORY)}
+    dropped = {key: cut.time_ms for key, cut in cuts.items()}
+    for (cluster_id, topic_id, number), pieces in slices(lake, "silver.share_record", SILVER, runs=EVERY_RUN).items():
+        first = max(min(piece.oldest_ms for piece in pieces), dropped.get((cluster_id, topic_id, number), 0))
         found[cluster_id, topic_id] = max(first, found.get((cluster_id, topic_id), first))
     return found
 

@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from jobs import books, executors
+from jobs import books, executors, retained
 from jobs.decode import SHARE_RECORD, changed
 from jobs.executors import Engine
 from jobs.losses import find_losses
@@ -203,29 +203,39 @@ def plan_jobs(
 ) -> list[Job]:
     """One job a state partition with something new."""
     fresh = slices(lake, SHARE_RECORD, SILVER, runs=runs, only=set(rows) - late)
-    whole = slices(lake, SHARE_RECORD, SILVER, runs=(0, runs[1]), only=late) if late else {}
+    bases, begins = retained.bases(lake, late), _begins(lake, late)
+    whole = slices(lake, SHARE_RECORD, SILVER, runs=(0, runs[1]), only=late, begins=begins) if late else {}
     every = books.by_partition(books.extents(lake, pc.field("topic") == STATE_TOPIC))
     extents = {key: every[key] for key in rows}
     losses = find_losses(lake, extents, late, runs)
     jobs = []
     for key in sorted(rows):
-        mine = pc.and_(
-            pc.equal(held.column("cluster_id"), key[0]),
-            pc.and_(pc.equal(held.column("log_topic_id"), key[1]), pc.equal(held.column("state_partition"), key[2])),
-        )
-        seed = held.filter(mine).select(schemas.SHARE_PARTITION_STATE.names).cast(schemas.SHARE_PARTITION_STATE)
+        seed = bases.get(key, held.slice(0, 0)) if key in late else held.filter(_at(key))
+        seed = seed.select(schemas.SHARE_PARTITION_STATE.names).cast(schemas.SHARE_PARTITION_STATE)
+        begin = begins.get(key, 0) if key in late else 0
         jobs.append(
             Job(
                 cluster_id=key[0],
                 topic_id=key[1],
                 partition=key[2],
                 slices=tuple({**fresh, **whole}.get(key, [])),
-                seed=seed.slice(0, 0) if key in late else seed,
-                losses=tuple(losses[key]),
+                seed=seed,
+                losses=tuple(loss for loss in losses[key] if loss.first_offset >= begin),
                 log_start_offset=log_start((row["log_start_offset"], row["log_start_known"]) for row in extents[key]),
             )
         )
     return jobs
+
+
+def _begins(lake: Path, late: set[PartitionKey]) -> dict[PartitionKey, int]:
+    """Where retention has cut the records of state partitions, asked only when some start over."""
+    return retained.offsets(retained.cuts(lake, retained.SILVER)) if late else {}
+
+
+def _at(key: PartitionKey) -> pc.Expression:
+    """Rows of one state partition."""
+    here = (pc.field("log_topic_id") == key[1]) & (pc.field("state_partition") == key[2])
+    return (pc.field("cluster_id") == key[0]) & here
 
 
 def cut(job: Job, jobs: int) -> list[Chunk]:
@@ -304,12 +314,15 @@ def _commit(
     late: set[PartitionKey],
     held: pa.Table,
 ) -> dict[str, int]:
-    drop = books.of_partitions(late, "log_topic_id", "state_partition")
+    place = ("log_topic_id", "state_partition")
+    begins = _begins(lake, late)
+    drop = retained.derived_again(late, *place, "log_offset", begins)
     if not books.is_committed(lake, HISTORY, "replay", run):
         kept, removes = books.rewritten_without(lake, HISTORY, drop)
         books.commit(lake, HISTORY, "replay", run, [*(f for o in outcomes for f in o.files[HISTORY]), *kept], removes)
     state = whole_state(stitched.state, held, keys, run)
     if not books.is_committed(lake, DELIVERY, "replay", run):
+        drop = retained.derived_again(late, *place, "valid_to_log_offset", begins)
         _commit_delivery(lake, run, outcomes, stitched.closed, state, drop)
     if not books.is_committed(lake, STATE, "replay", run):
         gone = [str(file["path"]) for file in delta.live_files(delta.table_path(lake, STATE))]

@@ -26,6 +26,7 @@ from lake.tables import TIME, Table
 READER_VERSION, WRITER_VERSION = 1, 7
 WRITER_FEATURES = ("appendOnly", "invariants", "inCommitTimestamp", "domainMetadata", "clustering")
 CHECKPOINT_EVERY = 20
+SCHEMA_VERSION_PROPERTY = "sharelens.schemaVersion"
 SPARK_TYPES = {
     pa.string(): "string",
     pa.binary(): "binary",
@@ -105,44 +106,68 @@ def create(path: Path, table: Table) -> None:
     configuration = {
         "delta.enableInCommitTimestamps": "true",
         "delta.parquet.compression.codec": "zstd",
-        "sharelens.schemaVersion": str(table.version),
+        SCHEMA_VERSION_PROPERTY: str(table.version),
     }
     if table.append_only:
         configuration["delta.appendOnly"] = "true"
-    features = [f for f in WRITER_FEATURES if table.partition_by == () or f not in ("clustering", "domainMetadata")]
-    actions: list[dict[str, Any]] = [
-        {
-            "protocol": {
-                "minReaderVersion": READER_VERSION,
-                "minWriterVersion": WRITER_VERSION,
-                "writerFeatures": features,
-            }
-        },
-        {
-            "metaData": {
-                "id": str(uuid.uuid4()),
-                "name": table.name,
-                "description": table.comment,
-                "format": {"provider": "parquet", "options": {}},
-                "schemaString": Schema.from_arrow(delta_schema(table.schema)).to_json(),
-                "partitionColumns": list(table.partition_by),
-                "configuration": configuration,
-                "createdTime": _now_ms(),
-            }
-        },
-    ]
+    actions = [_protocol(_features(table)), _metadata(table, str(uuid.uuid4()), _now_ms(), configuration)]
     if not table.partition_by:
-        clustering = {"clusteringColumns": [[name] for name in table.clustering], "domainName": "delta.clustering"}
-        actions.append(
-            {
-                "domainMetadata": {
-                    "domain": "delta.clustering",
-                    "configuration": json.dumps(clustering),
-                    "removed": False,
-                }
-            }
-        )
+        actions.append(_clustering(table))
     _write(path, 0, "CREATE TABLE", actions, previous_ms=0)
+
+
+def _features(table: Table) -> tuple[str, ...]:
+    return tuple(f for f in WRITER_FEATURES if table.partition_by == () or f not in ("clustering", "domainMetadata"))
+
+
+def _clustering(table: Table) -> dict[str, Any]:
+    """The action that names a table's clustering columns; without a place for a partitioned one, which has none."""
+    columns = {"clusteringColumns": [[name] for name in table.clustering], "domainName": "delta.clustering"}
+    told = {"domain": "delta.clustering", "configuration": json.dumps(columns), "removed": bool(table.partition_by)}
+    return {"domainMetadata": told}
+
+
+def altered(path: Path, table: Table, properties: dict[str, str | None]) -> list[dict[str, Any]]:
+    """The actions that give an existing table the schema, partitioning and version of `table`, for `commit`.
+
+    Other properties stay; of `properties` those that are None go. Rows are not touched: what can't be read under the
+    new schema has to be removed in the same commit.
+    """
+    opened = DeltaTable(path)
+    held, protocol = opened.metadata(), opened.protocol()
+    known = set(protocol.writer_features or ())
+    wanted = {**held.configuration, SCHEMA_VERSION_PROPERTY: str(table.version), **properties}
+    actions: list[dict[str, Any]] = []
+    if not known.issuperset(_features(table)):
+        actions.append(_protocol(sorted(known.union(_features(table)))))
+    configuration = {name: value for name, value in wanted.items() if value is not None}
+    actions.append(_metadata(table, held.id, held.created_time, configuration))
+    if bool(held.partition_columns) != bool(table.partition_by) or not table.partition_by:
+        actions.append(_clustering(table))
+    return actions
+
+
+def _protocol(features: Sequence[str]) -> dict[str, Any]:
+    told = {
+        "minReaderVersion": READER_VERSION,
+        "minWriterVersion": WRITER_VERSION,
+        "writerFeatures": list(features),
+    }
+    return {"protocol": told}
+
+
+def _metadata(table: Table, identity: str, created_ms: int, configuration: dict[str, str]) -> dict[str, Any]:
+    told = {
+        "id": identity,
+        "name": table.name,
+        "description": table.comment,
+        "format": {"provider": "parquet", "options": {}},
+        "schemaString": Schema.from_arrow(delta_schema(table.schema)).to_json(),
+        "partitionColumns": list(table.partition_by),
+        "configuration": configuration,
+        "createdTime": created_ms,
+    }
+    return {"metaData": told}
 
 
 def delta_schema(schema: pa.Schema) -> pa.Schema:
@@ -167,8 +192,11 @@ def commit(
     adds: Sequence[DataFile] = (),
     removes: Sequence[str] = (),
     data_change: bool = True,
+    alteration: Sequence[dict[str, Any]] = (),
 ) -> int:
     """Commits added and removed files with (application, version) `txn`; the new table version.
+
+    With an `alteration` (`altered`) the table gets another schema in the same step.
 
     A `txn` that the table already holds is skipped: the version that is there is returned. Without `data_change` the
     files hold the same rows as before, and readers of changes may pass over the commit.
@@ -182,7 +210,7 @@ def commit(
     if (committed_txn(path, txn[0]) or -1) >= txn[1]:
         return latest
     now = _now_ms()
-    actions: list[dict[str, Any]] = [{"txn": {"appId": txn[0], "version": txn[1], "lastUpdated": now}}]
+    actions: list[dict[str, Any]] = [{"txn": {"appId": txn[0], "version": txn[1], "lastUpdated": now}}, *alteration]
     actions += [{"remove": {"path": p, "deletionTimestamp": now, "dataChange": data_change}} for p in removes]
     for file in adds:
         add = {
@@ -255,6 +283,15 @@ def _write(path: Path, version: int, operation: str, actions: list[dict[str, Any
 def _json(value: dict[str, Any]) -> str:
     """JSON with text as it is: delta-rs misreads characters beyond U+FFFF that are escaped as surrogates."""
     return json.dumps(value, ensure_ascii=False)
+
+
+def operation_of(path: Path, version: int) -> str:
+    """What a version was committed for; empty when its commit file is gone."""
+    try:
+        with commit_file(path, version).open(encoding="utf-8") as file:
+            return str(json.loads(file.readline())["commitInfo"]["operation"])
+    except (FileNotFoundError, KeyError, ValueError):
+        return ""
 
 
 def commit_ms(path: Path, version: int) -> int:

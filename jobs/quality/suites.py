@@ -60,7 +60,7 @@ SETS: dict[str, tuple[str, ...]] = {
 STATES = {"delivery_state": range(5)}
 STATE_NAMES = ("AVAILABLE", "ACQUIRED", "ACKNOWLEDGED", "ARCHIVING", "ARCHIVED")
 TOLD = {
-    ("bronze.ingest_extent", "status"): ("planned", "taken"),
+    ("bronze.ingest_extent", "status"): ("planned", "taken", "dropped"),
     ("gold.quality_result", "level"): (BLOCKING, WARNING),
 }
 """Sets of one table's column."""

@@ -42,8 +42,10 @@ def _check_time(evidence: Evidence, moment_ms: int) -> list[str]:
             f"{evidence.place} holds no share-group state, so nothing can be said about {time_text(moment_ms)}"
         )
     if moment_ms < first:
+        dropped = dropped_text(evidence.cover())
         raise SharelensError(
             f"{time_text(moment_ms)} lies before the evidence in {evidence.place}, which begins at {time_text(first)}"
+            f"{dropped}"
         )
     warnings = []
     if moment_ms > last:
@@ -71,7 +73,7 @@ def _check_offsets(evidence: Evidence, at_offsets: Mapping[int, int]) -> list[st
         if last < part.first_offset:
             raise SharelensError(
                 f"log offset {last} of state partition {number} lies before the evidence in {evidence.place}, "
-                f"which begins at {part.first_offset}"
+                f"which begins at {part.first_offset}{dropped_text([part])}"
             )
         if last >= part.end_offset_exclusive:
             end = part.end_offset_exclusive - 1
@@ -96,8 +98,18 @@ def evidence_line(cover: Sequence[StatePartitionCover], incomplete: int = 0) -> 
     gates = next((f"; closed gates: {part.closed_gates}" for part in cover if part.closed_gates), "")
     return (
         f"evidence: {len(cover)} state partitions, {time_text(first)} to {time_text(last)}; "
-        f"gaps {gaps}, quarantined {quarantined}, held back {held_back}{rows}{gates}"
+        f"gaps {gaps}, quarantined {quarantined}, held back {held_back}{rows}{dropped_text(cover)}{gates}"
     )
+
+
+def dropped_text(cover: Sequence[StatePartitionCover]) -> str:
+    """The part of the closing line that says what retention dropped; empty when it dropped nothing."""
+    latest: dict[str, int] = {}
+    for part in cover:
+        for group, moment_ms in part.dropped_ms.items():
+            latest[group] = max(moment_ms, latest.get(group, moment_ms))
+    told = ", ".join(f"{group} before {time_text(moment_ms)}" for group, moment_ms in sorted(latest.items()))
+    return f"; dropped by retention: {told}" if told else ""
 
 
 def misplaced_warnings(rows: pa.Table, names: Mapping[str, str]) -> list[str]:

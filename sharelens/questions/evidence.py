@@ -133,6 +133,7 @@ class StatePartitionCover:
     Offsets are those of the state topic's log; `end_offset_exclusive` is where the evidence ends. Times are
     log times (None: no record held). `held_back` counts offsets at or above the high watermark that were left out.
     `closed_gates`: tables of the lake whose quality gate is closed, each with what is not met; empty when none is.
+    `dropped_ms`: by group of tables (`--retain`) the log time before which upkeep dropped rows.
     """
 
     log_topic_id: str
@@ -146,6 +147,7 @@ class StatePartitionCover:
     quarantined: int = 0
     losses: tuple[Loss, ...] = ()
     closed_gates: str = ""
+    dropped_ms: Mapping[str, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

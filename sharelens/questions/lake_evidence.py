@@ -213,6 +213,7 @@ class LakeEvidence:
                     quarantined=broken.num_rows,
                     losses=tuple(sorted((*losses.of_extents(mine), *undecoded.get(key, ())), key=_first_offset)),
                     closed_gates=gates,
+                    dropped_ms=_dropped_ms(mine),
                 )
             )
         return tuple(sorted(parts, key=lambda part: part.state_partition))
@@ -262,6 +263,12 @@ class LakeEvidence:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         return None
+
+
+def _dropped_ms(extents: pa.Table) -> dict[str, int]:
+    """By group of tables the log time before which rows were dropped: rows of the books say it, the last one counts."""
+    rows = kept(extents, pc.field("status") == "dropped").select(["run_id", "content", "log_time_ms"]).sort_by("run_id")
+    return dict(zip(rows.column("content").to_pylist(), rows.column("log_time_ms").to_pylist(), strict=True))
 
 
 def _first_offset(loss: Loss) -> int:

@@ -1,0 +1,210 @@
+"""Many files into few, sorted by the table's clustering columns, in bounded memory.
+
+    row groups of the files -> sorted runs of RUN_BYTES -> merged -> files near 128 MB, a log partition a row group
+
+A run that is all there is stays in memory; several are put beside the table as files that no commit names and that go
+when they were merged (a kill leaves them to vacuum). Rows are not changed.
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+from itertools import pairwise
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from lake.delta import DataFile, table_path
+from lake.parquet import ROW_GROUP_ROWS, ParquetSink
+from lake.tables import Table
+
+RUN_BYTES = 128 << 20
+GROUP_BYTES = 32 << 20
+MERGED_ROWS = 1 << 14
+"""Rows of each run that a merge holds at a time."""
+ONE_PARTITION = {
+    "bronze.log_record": ("cluster_id", "topic_id", "partition"),
+    "silver.share_record": ("cluster_id", "log_topic_id", "state_partition"),
+}
+"""Tables of which a row group holds one log partition (`lake.slices`), by these columns."""
+LEAST = -(1 << 63)
+Ints = npt.NDArray[np.int64]
+Keep = Callable[[pa.Table], pa.Table]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rewritten:
+    """New files, and how many rows of the old ones were left out."""
+
+    files: tuple[DataFile, ...]
+    dropped: int
+
+
+def order_of(table: Table) -> tuple[str, ...]:
+    """The columns that order a table's files: its clustering, then the rest of its key."""
+    return (*table.clustering, *(name for name in table.key if name not in table.clustering))
+
+
+def rewrite(
+    lake: Path, table: Table, paths: Sequence[str], partition_values: dict[str, str], keep: Keep, run_bytes: int
+) -> Rewritten:
+    """The rows of files of a table (of one partition of it) that `keep` leaves, sorted, in new files."""
+    order = tuple(name for name in order_of(table) if name not in partition_values)
+    dropped = 0
+
+    def kept() -> Iterator[pa.Table]:
+        nonlocal dropped
+        for rows in row_groups(lake, table, paths, partition_values):
+            left = keep(rows)
+            dropped += rows.num_rows - left.num_rows
+            yield left
+
+    with (
+        ExitStack() as scratch,
+        ParquetSink(lake, table, constants={}, partition_values=partition_values) as sink,
+    ):
+        ordered = in_order(kept(), order, scratch, table_path(lake, table.name), run_bytes)
+        for rows in _as_groups(ordered, ONE_PARTITION.get(table.name, ())):
+            sink.write(rows.unify_dictionaries())
+    return Rewritten(files=tuple(sink.files), dropped=dropped)
+
+
+def row_groups(
+    lake: Path, table: Table, paths: Sequence[str], partition_values: dict[str, str], columns: Sequence[str] = ()
+) -> Iterator[pa.Table]:
+    """The row groups of files of a table, one after the other; text dictionary-encoded. `columns`: only these."""
+    schema = pa.schema([field for field in table.schema if field.name not in partition_values])
+    wanted = [field for field in schema if not columns or field.name in columns]
+    text = [field.name for field in wanted if pa.types.is_string(field.type)]
+    for path in paths:
+        with pq.ParquetFile(table_path(lake, table.name) / path, read_dictionary=text) as file:
+            for number in range(file.metadata.num_row_groups):
+                rows = file.read_row_group(number, columns=[field.name for field in wanted], use_threads=False)
+                yield rows.select([field.name for field in wanted])
+
+
+def in_order(
+    tables: Iterable[pa.Table], order: Sequence[str], scratch: ExitStack, folder: Path, run_bytes: int
+) -> Iterator[pa.Table]:
+    """All rows in order; more than `run_bytes` of them go through files in `folder`."""
+    spilled: list[Path] = []
+    held: list[pa.Table] = []
+    size = 0
+    for rows in tables:
+        held.append(rows)
+        size += rows.nbytes
+        if size >= run_bytes:
+            spilled.append(_spill(_sorted(held, order), scratch, folder / f"run-{len(spilled)}.parquet"))
+            held, size = [], 0
+    rest = _sorted(held, order) if held else None
+    if not spilled:
+        if rest is not None:
+            yield rest
+        return
+    if rest is not None:
+        spilled.append(_spill(rest, scratch, folder / f"run-{len(spilled)}.parquet"))
+    yield from _merged(spilled, order)
+
+
+def _spill(rows: pa.Table, scratch: ExitStack, path: Path) -> Path:
+    scratch.callback(path.unlink, missing_ok=True)
+    pq.write_table(rows, path, row_group_size=MERGED_ROWS, compression="zstd", compression_level=1)
+    return path
+
+
+def _sorted(tables: Sequence[pa.Table], order: Sequence[str]) -> pa.Table:
+    rows = pa.concat_tables(tables).unify_dictionaries().combine_chunks()
+    keys = [_ranks(rows.column(name)) for name in reversed(order)]
+    return rows.take(pa.array(np.lexsort(keys)))
+
+
+def _ranks(column: pa.ChunkedArray) -> Ints:
+    """Integers in the order of the values, null first."""
+    if pa.types.is_boolean(column.type):
+        column = column.cast(pa.int8())
+    if pa.types.is_integer(column.type):
+        result: Ints = pc.fill_null(column.cast(pa.int64()), LEAST).to_numpy()
+        return result
+    whole = column.combine_chunks()
+    coded = whole if pa.types.is_dictionary(whole.type) else whole.dictionary_encode()
+    coded = coded.combine_chunks() if isinstance(coded, pa.ChunkedArray) else coded
+    ranks = np.empty(len(coded.dictionary) + 1, np.int64)
+    ranks[pc.array_sort_indices(coded.dictionary).to_numpy()] = np.arange(len(coded.dictionary))
+    ranks[-1] = -1
+    codes: Ints = pc.fill_null(coded.indices.cast(pa.int64()), -1).to_numpy(zero_copy_only=False)
+    return ranks[codes]
+
+
+def _merged(paths: Sequence[Path], order: Sequence[str]) -> Iterator[pa.Table]:
+    """The rows of sorted files in order, with no more than two pieces of each in memory.
+
+    What lies at or before the last row held of a file that goes on can't be preceded by anything still to come.
+    """
+    with ExitStack() as opened:
+        files = [opened.enter_context(pq.ParquetFile(path)) for path in paths]
+        pieces = [_pieces(file, number) for number, file in enumerate(files)]
+        held = _sorted([piece for source in pieces if (piece := next(source, None)) is not None], order)
+        while True:
+            ends = np.flatnonzero(held.column(_GOES_ON).to_numpy(zero_copy_only=False))
+            if not len(ends):
+                yield held.drop_columns([_GOES_ON, _SOURCE])
+                return
+            end = int(ends[0]) + 1
+            yield held.slice(0, end).drop_columns([_GOES_ON, _SOURCE])
+            source = held.column(_SOURCE)[end - 1].as_py()
+            more = [piece for piece in (next(pieces[source], None),) if piece is not None]
+            held = _sorted([held.slice(end), *more], order)
+
+
+_GOES_ON, _SOURCE = "_goes_on", "_source"
+
+
+def _pieces(file: pq.ParquetFile, source: int) -> Iterator[pa.Table]:
+    """The row groups of a sorted file; the last row of each but the last is marked."""
+    last = file.metadata.num_row_groups - 1
+    for number in range(last + 1):
+        rows = file.read_row_group(number, use_threads=False)
+        marks = np.zeros(rows.num_rows, np.bool_)
+        marks[-1] = number < last
+        rows = rows.append_column(_GOES_ON, pa.array(marks))
+        yield rows.append_column(_SOURCE, pa.repeat(source, rows.num_rows))
+
+
+def _as_groups(tables: Iterable[pa.Table], one: Sequence[str]) -> Iterator[pa.Table]:
+    """The rows in pieces for a row group each: not too many, nor too large, and of one value of the columns `one`."""
+    held: list[pa.Table] = []
+    count = size = 0
+    for rows in tables:
+        borders = _borders(rows, one)
+        for first, end in pairwise(borders):
+            piece = rows.slice(first, end - first)
+            full = count + piece.num_rows > ROW_GROUP_ROWS or size > GROUP_BYTES
+            if held and (full or not _same(held[-1], piece, one)):
+                yield pa.concat_tables(held)
+                held, count, size = [], 0, 0
+            held.append(piece)
+            count += piece.num_rows
+            size += rows.nbytes * piece.num_rows // rows.num_rows
+    if held:
+        yield pa.concat_tables(held)
+
+
+def _borders(rows: pa.Table, one: Sequence[str]) -> list[int]:
+    """Where pieces begin and where the last one ends: every ROW_GROUP_ROWS / 8 rows, and where a value changes."""
+    if rows.num_rows == 0:
+        return []
+    cut = np.zeros(rows.num_rows + 1, np.bool_)
+    cut[:: ROW_GROUP_ROWS // 8] = True
+    cut[-1] = True
+    for name in one:
+        cut[1:-1] |= np.diff(_ranks(rows.column(name))) != 0
+    return [int(place) for place in np.flatnonzero(cut)]
+
+
+def _same(left: pa.Table, right: pa.Table, one: Sequence[str]) -> bool:
+    """Whether both hold the same values of the columns `one`, of which each holds one value."""
+    return all(left.column(name)[0].as_py() == right.column(name)[0].as_py() for name in one)

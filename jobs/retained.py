@@ -1,0 +1,81 @@
+"""Where retention has cut: rows of bronze.ingest_extent with the status `dropped`, and the states that stand there.
+
+    log of a state partition   [ ... dropped, but for what still counts ... | kept ... ]
+                                                                            ^ cut: an offset of the log
+    gold.share_partition_base: the states after all records before the cut, which a rebuild folds on
+
+A cut never goes back. What arrives late below one is not derived from any more.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from jobs import books
+from lake import scan
+from lake.slices import PartitionKey
+
+BASE = "gold.share_partition_base"
+DROPPED = "dropped"
+BRONZE, SILVER, HISTORY, MEASURES = "bronze", "silver", "history", "measures"
+GROUPS = (BRONZE, SILVER, HISTORY, MEASURES)
+"""What an age can be given for, as `--retain` names it; `content` of a row in the books."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cut:
+    """Rows of a log partition below `offset` were dropped by run `run`: they are older than `time_ms` (log time)."""
+
+    offset: int
+    time_ms: int
+    run: int
+
+
+def cuts(lake: Path, group: str) -> dict[PartitionKey, Cut]:
+    """The newest cut of each log partition that retention has cut for a group of tables."""
+    rows = books.extents(lake, (pc.field("status") == DROPPED) & (pc.field("content") == group))
+    found: dict[PartitionKey, Cut] = {}
+    for row in sorted(rows, key=lambda row: int(row["run_id"])):
+        key = (row["cluster_id"], row["topic_id"], row["partition"])
+        found[key] = Cut(offset=row["end_offset_exclusive"], time_ms=row["log_time_ms"], run=row["run_id"])
+    return found
+
+
+def offsets(found: dict[PartitionKey, Cut]) -> dict[PartitionKey, int]:
+    """The offsets of the cuts."""
+    return {key: cut.offset for key, cut in found.items()}
+
+
+def bases(lake: Path, keys: Iterable[PartitionKey]) -> dict[PartitionKey, pa.Table]:
+    """The states at the silver cut of each of the state partitions that has one: rows of gold.share_partition_base."""
+    silver = cuts(lake, SILVER)
+    wanted = {key: silver[key] for key in keys if key in silver}
+    if not wanted:
+        return {}
+    rows = scan.dataset_at(lake, BASE).to_table()
+    return {
+        key: rows.filter(
+            (pc.field("cluster_id") == key[0])
+            & (pc.field("log_topic_id") == key[1])
+            & (pc.field("state_partition") == key[2])
+            & (pc.field("run_id") == cut.run)
+        )
+        for key, cut in wanted.items()
+    }
+
+
+def derived_again(
+    keys: Iterable[PartitionKey], topic_id: str, partition: str, offset: str, begins: dict[PartitionKey, int]
+) -> pc.Expression | None:
+    """Rows of log partitions that start over, from `begins` on where retention has cut; None for no partition."""
+    expression: pc.Expression | None = None
+    for key in sorted(keys):
+        this = books.of_partitions({key}, topic_id, partition)
+        assert this is not None
+        if key in begins:
+            this = this & (pc.field(offset) >= begins[key])
+        expression = this if expression is None else expression | this
+    return expression

@@ -1,0 +1,121 @@
+"""maintain: compaction, retention and vacuum of a lake."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from sharelens.cli.compute import refuse_closed
+from sharelens.cli.options import Duration, examples
+from sharelens.output import Answer, Form, Shown, json_text, name_column, number_column, show, tell
+from state_model.errors import UsageError
+
+if TYPE_CHECKING:
+    from jobs.maintain import Upkeep
+
+TEXT, JSON = "text", "json"
+
+
+class Ages(click.ParamType[dict[str, int]]):
+    """Ages by group of tables, as `bronze=90d,history=400d`."""
+
+    name = "ages"
+
+    def convert(
+        self, value: str | dict[str, int], param: click.Parameter | None, ctx: click.Context | None
+    ) -> dict[str, int]:
+        """Milliseconds by group; a usage error for an unknown group, one given twice, or no length of time."""
+        from jobs.retained import GROUPS
+
+        if isinstance(value, dict):
+            return value
+        ages: dict[str, int] = {}
+        for part in value.split(",") if value.strip() else ():
+            group, equals, age = (text.strip() for text in part.partition("="))
+            if group not in GROUPS or not equals:
+                self.fail(
+                    f"{part.strip()!r} is no age of {', '.join(GROUPS)}; type bronze=90d,history=400d", param, ctx
+                )
+            if group in ages:
+                self.fail(f"{group} is given twice", param, ctx)
+            ages[group] = Duration().convert(age, param, ctx)
+        return ages
+
+
+@click.command(
+    short_help="Joins small files, drops old rows, removes old files.",
+    epilog=examples(
+        "sharelens maintain --lake ./lake --dry-run --output text",
+        "sharelens maintain --lake ./lake --execute",
+        "sharelens maintain --lake ./lake --retain bronze=90d,silver=90d,history=400d --execute",
+    ),
+)
+@click.option("--lake", metavar="DIR", required=True, help="The lake that `sharelens run` wrote.")
+@click.option(
+    "--retain",
+    type=Ages(),
+    default="",
+    metavar="AGES",
+    help="Drop what is older: bronze=D,silver=D,history=D,measures=D, any of them  [default: nothing is dropped]",
+)
+@click.option(
+    "--window", type=Duration(), default="7d", show_default=True, metavar="D", help="How long old cuts stay readable."
+)
+@click.option("--dry-run", is_flag=True, help="Only say what would be done.")
+@click.option("--execute", is_flag=True, help="Do it.")
+@click.option("--lock-timeout", type=click.FloatRange(min=0), default=60.0, metavar="S", help="Seconds to wait.")
+@click.option(
+    "--output", "-o", type=click.Choice([TEXT, JSON]), default=JSON, show_default=True, help="Form of the summary."
+)
+def maintain(
+    lake: str, retain: dict[str, int], window: int, dry_run: bool, execute: bool, lock_timeout: float, output: str
+) -> None:
+    """Keeps a lake small and fast: joins small files, drops rows past their age, removes files nobody needs.
+
+    Answers stay the same, but for what is older than the ages given. Age is log time, against the newest record. The
+    states now, open ranges and the last snapshot of every share partition stay whatever their age. Cuts of the last
+    7 days (--window) stay readable. The summary is one line of JSON on stdout.
+    """
+    if dry_run == execute:
+        raise UsageError("maintain: give --dry-run to see what would be done, or --execute to do it")
+    from jobs.maintain import MaintainOptions
+    from jobs.maintain import maintain as run_maintain
+    from sharelens.cli.progress import progress_bars
+
+    options = MaintainOptions(
+        lake=Path(lake), dry_run=dry_run, retain=retain, window_ms=window, lock_timeout_s=lock_timeout
+    )
+    with progress_bars() as progress:
+        done = run_maintain(options, progress)
+    if done.closed:
+        refuse_closed(done.closed)
+    if output == TEXT:
+        show(_answer(done), Shown(form=Form.TEXT))
+    else:
+        tell(json_text({"command": "maintain", "lake": lake, **done.as_dict()}))
+
+
+def _answer(done: "Upkeep") -> Answer:
+    """A row a table that has files, or had."""
+    import pyarrow as pa
+
+    shown = ("files_before", "files_after", "bytes_before", "bytes_after", "dropped_rows", "vacuumed_files")
+    rows = [
+        {"table": table.table, **{name: getattr(table, name) for name in shown}, "seconds": round(table.seconds, 3)}
+        for table in done.tables
+        if table.files_before or table.files_after or table.vacuumed_files
+    ]
+    columns = [name_column("TABLE", "table")]
+    columns += [number_column(name.upper().replace("_", "-"), name) for name in (*shown, "seconds")]
+    fields = [("table", pa.string()), *((name, pa.int64()) for name in shown), ("seconds", pa.float64())]
+    total = done.as_dict()
+    verb = "would rewrite" if done.dry_run else "rewrote"
+    published = "nothing to publish" if done.run_id is None else f"published as run {done.run_id}"
+    summary = (
+        f"{verb} {total['rewritten_files']} files; {total['dropped_rows']} rows past their age; "
+        f"{total['vacuumed_files']} files and {total['log_files']} log entries nobody needs; {published}"
+    )
+    return Answer(table=pa.Table.from_pylist(rows, schema=pa.schema(fields)), columns=tuple(columns), summary=summary)
+
+
+COMMANDS = (maintain,)
