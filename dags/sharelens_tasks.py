@@ -36,8 +36,12 @@ PUBLISHED_TABLES = (
     "gold.delivery_history",
     "gold.stall",
     "gold.poison_record",
+    "gold.latency",
+    "gold.attempts",
+    "gold.life_event",
+    "gold.progress",
+    "gold.dlq_reconciliation",
     "gold.lag",
-    "gold.quality_result",
 )
 
 

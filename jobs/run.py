@@ -26,6 +26,7 @@ from jobs.options import RunOptions
 from jobs.plan import RECORD_TOPICS, STATE_TOPIC, Extent
 from jobs.progress import Progress
 from jobs.topic_starts import lowest_offsets
+from jobs.undecoded import undecoded_lowest
 from kafka_log.layout import LogDirectory
 from kafka_log.union import LogPartition, unite
 from lake import delta, gates, lock, scan
@@ -198,6 +199,8 @@ class Pipeline:
         taken = self._taken()
         cluster_id = self._cluster(directories, taken)
         lowest = lowest_offsets(self._lake, cluster_id)
+        for place, start in undecoded_lowest(self._engine, self._lake, cluster_id, self._progress).items():
+            lowest[place] = min(start, lowest.get(place, start))
         extents = plan.plan(
             [p for p in partitions if p.topic not in RECORD_TOPICS and (p.topic_id, p.partition) in lowest],
             [row for row in taken if row["cluster_id"] == cluster_id and row["content"] == "topic_batch"],

@@ -27,11 +27,17 @@ def named_starts(records: pa.RecordBatch) -> pa.Table:
 
 
 def lowest_offsets(lake: Path, cluster_id: str) -> dict[tuple[str, int], int]:
-    """Per user partition (topic id, partition) that share state speaks of, its smallest start offset."""
+    """Per user partition (topic id, partition) that decoded share state speaks of, its smallest start offset."""
     columns = ["topic_id", "partition", START]
-    rows = scan.dataset_at(lake, STARTS).to_table(columns=columns, filter=pc.field("cluster_id") == cluster_id)
+    return lowest_of(
+        scan.dataset_at(lake, STARTS).to_table(columns=columns, filter=pc.field("cluster_id") == cluster_id)
+    )
+
+
+def lowest_of(starts: pa.Table) -> dict[tuple[str, int], int]:
+    """The smallest start offset of each user partition in TOPIC_START rows."""
     result: dict[tuple[str, int], int] = {}
-    for row in rows.to_pylist():
+    for row in starts.select(["topic_id", "partition", START]).to_pylist():
         key = (row["topic_id"], row["partition"])
         result[key] = min(row[START], result.get(key, row[START]))
     return result
