@@ -139,7 +139,7 @@ def write(
         state_batches=request.state_batches,
         now_ms=now_ms,
     )
-    return Outcome(records=(ShareRecord(key=key, value=value),))
+    return Outcome(ErrorCode.NONE, (ShareRecord(key, value),))
 
 
 def delete(state: PartitionState, key: SharePartitionKey, *, topic_partition_exists: bool = True) -> Outcome:
@@ -207,13 +207,9 @@ def _update_or_snapshot(
     delivery_complete_count = resolved_count(held, start_offset, delivery_complete_count, rules)
     start_offset = resolved_start(held, start_offset, rules)
     if held.update_count < state.update_limit:
-        return ShareUpdate(
-            snapshot_epoch=held.snapshot_epoch,
-            leader_epoch=leader_epoch,
-            start_offset=start_offset,
-            state_batches=combine((), state_batches, start_offset, rules=rules),
-            delivery_complete_count=delivery_complete_count,
-        )
+        batches = combine((), state_batches, start_offset, rules=rules)
+        # By position, as the fields are listed: once for every record of a log.
+        return ShareUpdate(held.snapshot_epoch, leader_epoch, start_offset, batches, delivery_complete_count)
     if start_offset == NOT_DETERMINED:
         start_offset = held.start_offset
     return ShareSnapshot(

@@ -113,18 +113,18 @@ def apply(state: PartitionState, log_offset: int, timestamp_ms: int, record: Any
         return state._replace(log_offset=log_offset, skipped_types=state.skipped_types + 1)
     held = state.share_partitions.get(record.key)
     match record.value:
-        case Tombstone():
-            left = state.share_partitions.remove(record.key)
-            return state._replace(share_partitions=left, log_offset=log_offset, last_tombstone=log_offset)
-        case ShareSnapshot() as snapshot:
-            after = after_snapshot(held, snapshot, log_offset, timestamp_ms, state.update_limit)
-            return _with(state, record.key, after, log_offset, None)
         case ShareUpdate() as update:
             if held is None:
                 after = after_orphan(update, log_offset, timestamp_ms)
             else:
                 after = after_update(held, update, log_offset, timestamp_ms, state.rules)
             return _with(state, record.key, after, log_offset, state.last_tombstone)
+        case ShareSnapshot() as snapshot:
+            after = after_snapshot(held, snapshot, log_offset, timestamp_ms, state.update_limit)
+            return _with(state, record.key, after, log_offset, None)
+        case Tombstone():
+            left = state.share_partitions.remove(record.key)
+            return state._replace(share_partitions=left, log_offset=log_offset, last_tombstone=log_offset)
         case UnknownVersionValue():
             if held is None:
                 return state._replace(log_offset=log_offset)

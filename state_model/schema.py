@@ -73,8 +73,13 @@ def read_uvarint(buffer: bytes, offset: int) -> tuple[int, int]:
     raise MalformedVarintError(f"the varint at byte {offset} is wider than 32 bits")
 
 
+_SINGLE_BYTES = tuple(bytes([value]) for value in range(0x80))
+
+
 def write_uvarint(value: int) -> bytes:
     """The shortest form of an unsigned varint."""
+    if 0 <= value < 0x80:
+        return _SINGLE_BYTES[value]
     if not 0 <= value <= MAX_UINT32:
         raise EncodeError(f"{value} does not fit an unsigned varint of 32 bits")
     out = bytearray()

@@ -209,10 +209,7 @@ class ShareCoordinator:
         if not records:
             return ErrorCode.NONE
         now_ms = self._timers.now_ms()
-        entries = []
-        for record in records:
-            key, value = encode_record(record)
-            entries.append(Record(key=key, value=value, timestamp_ms=now_ms))
+        entries = [Record(*encode_record(record), (), now_ms) for record in records]
         try:
             offset = partition.log.append_records(entries, codec=self._settings.codec, base_sequence=0)
         except StorageError as error:

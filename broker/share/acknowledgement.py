@@ -10,6 +10,11 @@ from broker.share.transitions import Changes, Ending
 from broker.share.window import CachedBatch, Run, Window
 from state_model.share_records import DeliveryState
 
+# Looked up once: this is the work of every acknowledgement.
+_NONE = ShareErrorCode.NONE
+_ACQUIRED = DeliveryState.ACQUIRED
+_ACKNOWLEDGED = DeliveryState.ACKNOWLEDGED
+
 
 class AcknowledgeType(IntEnum):
     """What a client says of a record. GAP: there is no record at that offset."""
@@ -70,13 +75,15 @@ def validate(batches: Sequence[AcknowledgementBatch], *, last_type: int, may_ren
 def plan(window: Window, member_id: str, batches: Sequence[AcknowledgementBatch], ending: Ending) -> Plan:
     """Start all changes that validated acknowledgements ask for, or none of them."""
     made = Plan(Changes(window))
+    last = len(batches) - 1
     for index, batch in enumerate(batches):
         if batch.last_offset < window.start_offset:
             continue
-        made.error = _find(window, batch, is_last=index == len(batches) - 1)
-        if made.error is ShareErrorCode.NONE:
-            made.error = _plan_batch(window, member_id, batch, ending, made)
-        if made.error is not ShareErrorCode.NONE:
+        error = _find(window, batch, is_last=index == last)
+        if error is _NONE:
+            error = _plan_batch(window, member_id, batch, ending, made)
+        if error is not _NONE:
+            made.error = error
             made.changes.abandon()
             made.changes.tidy()
             return made
@@ -100,12 +107,13 @@ def _find(window: Window, batch: AcknowledgementBatch, *, is_last: bool) -> Shar
 def _plan_batch(
     window: Window, member_id: str, batch: AcknowledgementBatch, ending: Ending, made: Plan
 ) -> ShareErrorCode:
+    by_offset = len(batch.types) > 1
     for first, last, kind in _segments(batch, window.start_offset):
         for cached in window.overlapping(first, last):
-            if len(batch.types) > 1:
+            if by_offset:
                 cached.by_offset = True
             for run in cached.touching(first, last):
-                if run.state is not DeliveryState.ACQUIRED or run.target is not None or run.member_id != member_id:
+                if run.state is not _ACQUIRED or run.target is not None or run.member_id != member_id:
                     return ShareErrorCode.INVALID_RECORD_STATE
             for run in cached.cover(first, last):
                 _plan_run(cached, run, kind, ending, made)
@@ -132,10 +140,10 @@ def _neighbours(batch: AcknowledgementBatch, start_offset: int) -> Iterator[tupl
 
 def _plan_run(cached: CachedBatch, run: Run, kind: int, ending: Ending, made: Plan) -> None:
     match kind:
+        case AcknowledgeType.ACCEPT:
+            made.changes.start(cached, run, _ACKNOWLEDGED)
         case AcknowledgeType.RENEW:
             made.renewed.append(run)
-        case AcknowledgeType.ACCEPT:
-            made.changes.start(cached, run, DeliveryState.ACKNOWLEDGED)
         case AcknowledgeType.RELEASE:
             made.changes.start(cached, run, ending.released(run, run.first))
         case AcknowledgeType.REJECT:

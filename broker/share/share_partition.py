@@ -247,18 +247,19 @@ class SharePartition:
         letters = self._letters(changes, rejected)
         changes.commit()
         self.window.advance()
-        self._submit(letters)
+        if letters:
+            self._submit(letters)
         self._on_change(self)
         return ShareErrorCode.NONE
 
     def _persist(self, changes: Changes) -> ShareErrorCode:
         window = self.window
         request = WriteRequest(
-            state_epoch=self.state_epoch,
-            leader_epoch=self.leader_epoch,
-            start_offset=window.start_offset,
-            state_batches=changes.state_batches(),
-            delivery_complete_count=window.delivery_complete_count,
+            self.state_epoch,
+            self.leader_epoch,
+            window.start_offset,
+            changes.state_batches(),
+            window.delivery_complete_count,
         )
         return codes.of_persister(self._persister.write(self.key, request))
 

@@ -96,10 +96,11 @@ class CachedBatch:
         if first <= self.first and last >= self.last:
             return list(self.runs)
         self.by_offset = True
-        index = max(0, self._index(first))
-        run = self.runs[index]
+        runs = self.runs
+        index = max(0, bisect_right(runs, first, key=_first_of) - 1)
+        run = runs[index]
         if run.first <= first and last <= run.last:
-            return [self._middle(index, first, last)]
+            return [run if run.first == first and run.last == last else self._middle(index, first, last)]
         self._cut(first)
         self._cut(last + 1)
         return self.touching(first, last)
@@ -118,8 +119,10 @@ class CachedBatch:
     def touching(self, first: int, last: int) -> list[Run]:
         """The runs that hold any offset of a range, as they are."""
         runs = self.runs
-        begin = bisect_right(runs, first, key=_first_of) - 1
-        return runs[max(0, begin) : bisect_right(runs, last, key=_first_of)]
+        begin = max(0, bisect_right(runs, first, key=_first_of) - 1)
+        if last <= runs[begin].last:
+            return runs[begin : begin + 1] if runs[begin].first <= last else []
+        return runs[begin : bisect_right(runs, last, lo=begin, key=_first_of)]
 
     def _index(self, offset: int) -> int:
         """Index of the last run that begins at or below an offset; -1 when there is none."""
@@ -154,7 +157,10 @@ class CachedBatch:
 
     def coalesce_around(self, first: int, last: int) -> None:
         """The same where only offsets of a range have changed: the work is in their runs, not in all of them."""
-        self._join(max(0, self._index(first) - 1), self._index(last) + 2)
+        runs = self.runs
+        begin = self._index(first)
+        end = begin if begin >= 0 and last <= runs[begin].last else self._index(last)
+        self._join(begin - 1 if begin > 0 else 0, end + 2)
 
     def _join(self, begin: int, end: int) -> None:
         touched = self.runs[begin:end]

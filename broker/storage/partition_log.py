@@ -373,8 +373,7 @@ class PartitionLog:
     def _append(
         self, pieces: tuple[Buffer, ...], size_bytes: int, last_offset: int, max_timestamp_ms: int, now_ms: int
     ) -> None:
-        batch = BatchFacts(size_bytes=size_bytes, last_offset=last_offset, max_timestamp_ms=max_timestamp_ms)
-        self._local.append(pieces, batch, self.config, now_ms)
+        self._local.append(pieces, BatchFacts(size_bytes, last_offset, max_timestamp_ms), self.config, now_ms)
 
     def _appended(self, base: int, last: int, time_ms: int, *, is_duplicate: bool = False) -> Appended:
         return Appended(

@@ -35,10 +35,12 @@ _SPAN: Final = Struct(">qi9xhi16xq")
 _HEAD: Final = Struct(">qii")
 _CHECKED: Final = Struct(">hiqqqhii")
 _PREFIX: Final = Struct(">qiibI")
+_TIMESTAMP: Final = Struct(">q")
 _CONTROL_KEY: Final = Struct(">hh")
 _CONTROL_VALUE: Final = Struct(">hi")
 _CRC_AT, _ATTRIBUTES_AT, _MAX_TIMESTAMP_AT, _MAGIC_AT = 17, 21, 35, 16
 _LENGTH_FROM: Final = 12
+_NO_DELTAS: Final = bytes(3)
 _HEAD_BYTES: Final = 16
 _MIN_RECORD_BODY_BYTES: Final = 6
 _KEEP_SCRATCH_BYTES: Final = 4 << 20
@@ -257,7 +259,8 @@ def rebuild(header: BatchHeader, records: Sequence[Record], *, delete_horizon_ms
 
 def max_timestamp_of(batch: Buffer) -> int:
     """The maximum timestamp in the header of a batch."""
-    return int.from_bytes(batch[_MAX_TIMESTAMP_AT : _MAX_TIMESTAMP_AT + 8], "big", signed=True)
+    timestamp_ms: int = _TIMESTAMP.unpack_from(batch, _MAX_TIMESTAMP_AT)[0]
+    return timestamp_ms
 
 
 def build_control(
@@ -354,8 +357,11 @@ def parse(data: Buffer, header: BatchHeader | None = None, *, limit_bytes: int =
 
 
 def _encode_record(record: Record, timestamp_delta: int, offset_delta: int) -> bytes:
-    key, value, headers = record.key, record.value, record.headers
-    parts = [b"\x00", _varint(timestamp_delta), _varint(offset_delta)]
+    key, value, headers, _, _ = record
+    parts = [_NO_DELTAS] if timestamp_delta == offset_delta == 0 else _deltas(timestamp_delta, offset_delta)
+    if key is not None and value is not None and not headers:
+        parts += (_varint(len(key)), key, _varint(len(value)), value, b"\x00")
+        return b"".join(parts)
     parts += (_varint(len(key)), key) if key is not None else (b"\x01",)
     parts += (_varint(len(value)), value) if value is not None else (b"\x01",)
     if not headers:
@@ -367,6 +373,10 @@ def _encode_record(record: Record, timestamp_delta: int, offset_delta: int) -> b
         parts += (_varint(len(raw)), raw)
         parts += (_varint(len(content)), content) if content is not None else (b"\x01",)
     return b"".join(parts)
+
+
+def _deltas(timestamp_delta: int, offset_delta: int) -> list[bytes]:
+    return [b"\x00", _varint(timestamp_delta), _varint(offset_delta)]
 
 
 def _decode_record(body: bytes, position: int, end: int, header: BatchHeader, append_time_ms: int | None) -> Record:

@@ -121,7 +121,9 @@ class Segment:
         )
 
     def _is_index_full(self, limit_bytes: int) -> bool:
-        index = self._index or self.index
+        index = self._index
+        if index is None:
+            index = self.index
         return (
             index.entries >= limit_bytes // OFFSET_ENTRY_BYTES or index.time_entries >= limit_bytes // TIME_ENTRY_BYTES
         )
