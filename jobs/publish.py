@@ -9,6 +9,7 @@ from jobs import books, retained
 from jobs.errors import JobError
 from jobs.plan import STATE_TOPIC
 from lake import delta, gates, scan
+from lake.delta import DataFile
 from lake.parquet import write_rows
 from lake.slices import EVERY_RUN, SILVER, PartitionKey, slices
 from lake.tables import TABLES
@@ -71,12 +72,26 @@ def ensure_checked(lake: Path) -> None:
 
 
 def _newest(lake: Path) -> dict[str, Any] | None:
-    rows = scan.dataset_at(lake, PUBLICATION).to_table().to_pylist()
+    """The newest publication, whichever schema version it was written with."""
+    if not delta.exists(delta.table_path(lake, PUBLICATION)):
+        return None
+    rows = scan.dataset_at(lake, PUBLICATION, any_schema=True).to_table().to_pylist()
     return max(rows, key=lambda row: row["run_id"], default=None)
 
 
 def publish(lake: Path, run: int, cluster_id: str, version: str) -> None:
     """Publishes the tables as they are."""
+    books.commit(lake, PUBLICATION, "publish", run, cut_files(lake, run, cluster_id, version))
+
+
+def next_run(lake: Path) -> int:
+    """The run of the next publication: the newest one, unless it was published already; 0 when there was none."""
+    newest = max(books.done(lake, stage) for stage in books.MARKER if stage != "publish")
+    return 0 if newest == 0 else max(newest, books.done(lake, "publish") + 1)
+
+
+def cut_files(lake: Path, run: int, cluster_id: str, version: str) -> list[DataFile]:
+    """The row of a publication of the tables as they are, in a file to be committed."""
     row = {
         "cluster_id": cluster_id,
         "published_at_ms": books.now_ms(),
@@ -85,8 +100,7 @@ def publish(lake: Path, run: int, cluster_id: str, version: str) -> None:
         "sharelens_version": version,
         "run_id": run,
     }
-    files = write_rows(lake, TABLES[PUBLICATION], books.rows_table(PUBLICATION, [row]), {})
-    books.commit(lake, PUBLICATION, "publish", run, files)
+    return write_rows(lake, TABLES[PUBLICATION], books.rows_table(PUBLICATION, [row]), {})
 
 
 def evidence(lake: Path) -> list[dict[str, Any]]:

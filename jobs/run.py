@@ -304,8 +304,7 @@ class Pipeline:
         if self._options.require_check:
             publish.ensure_checked(self._lake)
         with self._timed("publish"):
-            run = max(books.done(self._lake, stage) for stage in books.MARKER if stage != "publish")
-            run = max(run, books.done(self._lake, "publish") + 1)
+            run = max(publish.next_run(self._lake), 1)
             cluster_id = self.summary.cluster_id or plan.UNKNOWN_CLUSTER
             publish.publish(self._lake, run, cluster_id, version("sharelens"))
 
@@ -364,7 +363,7 @@ def check_lake(options: RunOptions) -> None:
                 f"{options.lake} holds other things ({sorted(strange)[0]}) and no lake; give an empty or new folder"
             )
     if scan.is_lake(lake):
-        for name in (books.EXTENT, replay.STATE):
+        for name in (books.EXTENT, replay.STATE, publish.PUBLICATION):
             if delta.exists(delta.table_path(lake, name)):
                 scan.open_table(lake, name)
 

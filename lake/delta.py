@@ -141,7 +141,7 @@ def altered(path: Path, table: Table, properties: dict[str, str | None]) -> list
     if not known.issuperset(_features(table)):
         actions.append(_protocol(sorted(known.union(_features(table)))))
     configuration = {name: value for name, value in wanted.items() if value is not None}
-    actions.append(_metadata(table, held.id, held.created_time, configuration))
+    actions.append(_metadata(table, str(held.id), held.created_time, configuration))
     if bool(held.partition_columns) != bool(table.partition_by) or not table.partition_by:
         actions.append(_clustering(table))
     return actions

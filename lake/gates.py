@@ -29,10 +29,10 @@ class Gate:
     failed: tuple[str, ...]
 
 
-def gates(lake: Path) -> dict[str, Gate]:
-    """The gate of every table that was ever checked, by table."""
+def gates(lake: Path, *, any_schema: bool = False) -> dict[str, Gate]:
+    """The gate of every table that was ever checked, by table; `any_schema`: of a lake of an older version, too."""
     found: dict[str, Gate] = {}
-    for rows in _newest_first(lake):
+    for rows in _newest_first(lake, any_schema=any_schema):
         blocking = rows.filter(pc.field("level") == BLOCKING)
         order = [("check_id", "descending"), ("table_name", "ascending"), ("expectation", "ascending")]
         for row in blocking.sort_by(order).to_pylist():
@@ -61,12 +61,12 @@ def _with_failed(gate: Gate, failed: tuple[str, ...]) -> Gate:
     )
 
 
-def _newest_first(lake: Path) -> list[pa.Table]:
+def _newest_first(lake: Path, *, any_schema: bool) -> list[pa.Table]:
     """The results by check, newest first, until every table that the oldest of them names has been seen."""
     root = delta.table_path(lake, RESULTS)
     if not delta.exists(root) or delta.latest_version(root) < 1:
         return []
-    held = scan.dataset_at(lake, RESULTS)
+    held = scan.dataset_at(lake, RESULTS, any_schema=any_schema)
     newest = max((file.get("max.check_id") or 0 for file in delta.live_files(root)), default=0)
     last = held.to_table(columns=COLUMNS, filter=pc.field("check_id") == newest)
     tables = pc.unique(held.to_table(columns=["table_name"]).column("table_name"))
@@ -76,9 +76,9 @@ def _newest_first(lake: Path) -> list[pa.Table]:
     return [held.to_table(columns=COLUMNS)]
 
 
-def closed(lake: Path) -> tuple[Gate, ...]:
-    """The closed gates, by table."""
-    return tuple(gate for _, gate in sorted(gates(lake).items()) if gate.failed)
+def closed(lake: Path, *, any_schema: bool = False) -> tuple[Gate, ...]:
+    """The closed gates, by table; `any_schema` as in `gates`."""
+    return tuple(gate for _, gate in sorted(gates(lake, any_schema=any_schema).items()) if gate.failed)
 
 
 def closed_text(gates_closed: Sequence[Gate]) -> str:

@@ -27,7 +27,13 @@ LONGEST_STATISTIC = 32
 ABOVE_ALL_TEXT = "\U0010ffff" * 8192
 """No string of Kafka's, of at most 32,767 bytes, sorts behind it; Parquet keeps no statistics of the longest ones."""
 ALMOST_A_MILLI = timedelta(microseconds=999)
-WITH_STATISTICS = (pa.types.is_integer, pa.types.is_string, pa.types.is_boolean, pa.types.is_timestamp)
+WITH_STATISTICS = (
+    pa.types.is_integer,
+    pa.types.is_floating,
+    pa.types.is_string,
+    pa.types.is_boolean,
+    pa.types.is_timestamp,
+)
 FIRST_MS, LAST_MS = -62_135_596_800_000, 253_402_300_799_999  # 0001-01-01 and 9999-12-31T23:59:59.999
 
 

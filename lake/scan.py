@@ -1,5 +1,6 @@
 """Reading a lake: tables at the versions of the published cut, filters pushed into the scan. No names become SQL."""
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,6 +19,7 @@ from lake.tables import SCHEMA_VERSION, TABLES
 PUBLICATION = "gold.publication"
 UNLISTED = (PUBLICATION, "gold.quality_result")
 """Tables that no cut lists: they are read as they are now."""
+VERSION_NUMBER = re.compile("[1-9][0-9]{0,8}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,12 +45,18 @@ class Lake:
         return found.to_table(columns=wanted.names, filter=where).cast(wanted)
 
 
-def dataset_at(lake: Path, table: str, version: int | None = None, coded: Sequence[str] = ()) -> ds.Dataset:
-    """A table at a version (None: the newest) as an Arrow dataset; the text columns `coded` as dictionaries."""
-    opened = open_table(lake, table, version)
+def dataset_at(
+    lake: Path, table: str, version: int | None = None, coded: Sequence[str] = (), *, any_schema: bool = False
+) -> ds.Dataset:
+    """A table at a version (None: the newest) as an Arrow dataset; the text columns `coded` as dictionaries.
+
+    `any_schema`: whichever schema version it was written with; columns that it lacks read as null.
+    """
+    path = delta.table_path(lake, table)
+    opened = DeltaTable(path, version=version) if any_schema else open_table(lake, table, version)
     # delta-rs's own file system is a Python object: Arrow's threads may still hold it when the interpreter ends, and
     # the process would be aborted. Lakes are local or mounted paths, so Arrow's native one reads them.
-    files = pafs.SubTreeFileSystem(str(delta.table_path(lake, table).resolve()), pafs.LocalFileSystem())
+    files = pafs.SubTreeFileSystem(str(path.resolve()), pafs.LocalFileSystem())
     options = ds.ParquetReadOptions(dictionary_columns=list(coded))
     return opened.to_pyarrow_dataset(
         schema=TABLES[table].schema, filesystem=files, parquet_read_options=options if coded else None
@@ -62,13 +70,34 @@ def open_table(lake: Path, table: str, version: int | None = None) -> DeltaTable
         LakeVersionError: it was written with another schema version.
     """
     opened = DeltaTable(delta.table_path(lake, table), version=version)
-    written = opened.metadata().configuration.get("sharelens.schemaVersion")
-    if written != str(SCHEMA_VERSION):
+    written = schema_version(lake, table, opened)
+    if written < SCHEMA_VERSION:
         raise LakeVersionError(
             f"{table} in {lake} has schema version {written}, this sharelens reads {SCHEMA_VERSION}; "
-            "use the version that wrote it, or write a new lake from the logs"
+            f"see what it needs with `sharelens upgrade --lake {lake} --dry-run`"
         )
     return opened
+
+
+def schema_version(lake: Path, table: str, opened: DeltaTable) -> int:
+    """The schema version that a table was written with.
+
+    Raises:
+        LakeVersionError: it names none, or a newer one than this sharelens knows.
+    """
+    written = opened.metadata().configuration.get(delta.SCHEMA_VERSION_PROPERTY)
+    if written is None or VERSION_NUMBER.fullmatch(written) is None:
+        told = "none" if written is None else repr(written[:40])
+        raise LakeVersionError(
+            f"{table} in {lake} is no table of sharelens: its schema version is {told}; "
+            "give the folder that `sharelens run --lake` wrote"
+        )
+    if int(written) > SCHEMA_VERSION:
+        raise LakeVersionError(
+            f"{table} in {lake} has schema version {int(written)}, this sharelens reads {SCHEMA_VERSION}; "
+            "use a sharelens as new as the one that wrote it"
+        )
+    return int(written)
 
 
 def is_lake(path: Path) -> bool:

@@ -24,6 +24,7 @@ from sharelens.cli import (
     questions,
     report,
     simulate,
+    upgrade,
     upkeep,
     workload,
 )
@@ -85,6 +86,7 @@ GROUPS = (
     export,
     quality,
     maintain,
+    upgrade,
     upkeep,
     broker,
     workload,

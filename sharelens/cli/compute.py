@@ -80,21 +80,15 @@ def start(command: str, stages: tuple[str, ...], asked: dict[str, Any]) -> None:
     refuse_bootstrap(asked.pop("bootstrap_server", None))
     if "ingest" in stages and not asked["log_dir"] and asked.get("rebuild") is None:
         raise UsageError(f"{command}: give --log-dir DIR, a broker's log directory or a copy of one")
-    conf = dict(map(_conf_pair, asked.pop("conf", ())))
     if "check" not in stages:
         leave_pandas_out()
-    from jobs.settings import load_settings
-
-    flags: dict[str, object] = {name: asked.pop(name, None) for name in FLAGS}
-    flags["lock_timeout_s"] = flags.pop("lock_timeout")
-    flags["spark_conf"] = conf or None
-    settings = load_settings(flags=flags)
+    settings = engine_settings(asked)
     options = _run_options(stages, asked, settings)
     from jobs.run import run as run_pipeline
     from sharelens.cli.progress import progress_bars
 
     with progress_bars() as progress:
-        summary = run_pipeline(options, _session(command, settings), progress)
+        summary = run_pipeline(options, session_of(command, settings), progress)
     tell(json_text({"command": command, "lake": str(options.lake), **summary.as_dict()}))
     if summary.withheld:
         refuse_closed(summary.gates)
@@ -138,7 +132,18 @@ def _run_options(stages: tuple[str, ...], asked: dict[str, Any], settings: Any) 
     )
 
 
-def _session(command: str, settings: Any) -> Callable[[], Any]:
+def engine_settings(asked: dict[str, Any]) -> Any:
+    """The settings of the jobs with the options of ENGINE on top, which are taken out of `asked`."""
+    from jobs.settings import load_settings
+
+    conf = dict(map(_conf_pair, asked.pop("conf", ())))
+    flags: dict[str, object] = {name: asked.pop(name, None) for name in FLAGS}
+    flags["lock_timeout_s"] = flags.pop("lock_timeout")
+    flags["spark_conf"] = conf or None
+    return load_settings(flags=flags)
+
+
+def session_of(command: str, settings: Any) -> Callable[[], Any]:
     """Starts Spark when called; Spark itself is imported only then."""
 
     def session() -> Any:

@@ -9,7 +9,7 @@ import pytest
 from jobs import books
 from lake import delta, scan
 from lake.errors import LakeError, LakeVersionError
-from lake.tables import TABLES
+from lake.tables import SCHEMA_VERSION, TABLES
 from tests.in_process import make_lake
 from tests.state_logs import START_MS, snapshot, update, write_log_directory
 
@@ -94,10 +94,33 @@ def test_a_lake_without_a_publication_says_how_to_finish_it(tmp_path: Path) -> N
         scan.open_lake(tmp_path)
 
 
-def test_a_lake_of_another_version_is_refused(lake: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(scan, "SCHEMA_VERSION", 99)
-    with pytest.raises(LakeVersionError, match="has schema version 3, this sharelens reads 99"):
+def test_an_older_lake_is_refused_with_the_command_that_helps(lake: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(scan, "SCHEMA_VERSION", SCHEMA_VERSION + 1)
+    told = f"has schema version {SCHEMA_VERSION}, this sharelens reads {SCHEMA_VERSION + 1}; see what it needs with "
+    with pytest.raises(LakeVersionError) as caught:
         scan.open_lake(lake)
+    assert f"{told}`sharelens upgrade --lake {lake} --dry-run`" in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("written", "message"),
+    [
+        (f"{SCHEMA_VERSION + 96}", f"has schema version {SCHEMA_VERSION + 96}, .* use a sharelens as new as"),
+        ("a few", "is no table of sharelens: its schema version is 'a few'"),
+        ("9" * 5000, "is no table of sharelens"),
+        ("0", "is no table of sharelens"),
+    ],
+    ids=["newer", "text", "too long", "zero"],
+)
+def test_a_lake_of_a_newer_or_unknown_version_is_refused(lake: Path, written: str, message: str) -> None:
+    first = delta.commit_file(delta.table_path(lake, scan.PUBLICATION), 0)
+    text = first.read_text(encoding="utf-8")
+    ours = f'"{delta.SCHEMA_VERSION_PROPERTY}": "{SCHEMA_VERSION}"'
+    assert text.count(ours) == 1
+    first.write_text(text.replace(ours, f'"{delta.SCHEMA_VERSION_PROPERTY}": "{written}"'), encoding="utf-8")
+    with pytest.raises(LakeVersionError, match=message) as caught:
+        scan.open_lake(lake)
+    assert len(str(caught.value)) < 400
 
 
 def test_all_tables_are_made_at_once(tmp_path: Path) -> None:

@@ -1,0 +1,165 @@
+"""What an older lake needs: the schema of each table as it is, against the one of this version.
+
+Shapes are compared, not version numbers alone, so that an upgrade that was killed half-way is understood, too.
+"""
+
+import json
+from collections.abc import Iterable
+from dataclasses import dataclass
+from enum import StrEnum
+from pathlib import Path
+from typing import Any
+
+from deltalake import DeltaTable, Schema
+
+from lake import delta, gates, scan
+from lake.errors import LakeVersionError
+from lake.tables import SCHEMA_VERSION, TABLES, Table
+
+STAGES = ("decode", "replay", "measure")
+REPLAYED = ("gold.share_partition_state", "gold.share_partition_history", "gold.delivery_history")
+TOLD = ("silver.name", "gold.share_partition_base", gates.RESULTS, scan.PUBLICATION)
+"""Tables behind bronze whose rows do not follow from bronze alone."""
+FILLED_BY_LATER_RUNS = (*TOLD, "silver.dlq_record")
+"""Tables that, where a lake lacks them, hold nothing of what it has: an older version took no dead letters."""
+FILLED: dict[str, dict[str, Any]] = {
+    "bronze.ingest_extent": {"log_start_known": False},
+}
+"""What a row has in a column that its version did not have: the weaker of the answers."""
+DERIVED_ANEW = {1: "decode"}
+"""From which stage on a lake of a version is derived anew, because its rows tell something else in the same columns."""
+
+
+class Kind(StrEnum):
+    """What is done to a table; the value is what a person reads."""
+
+    NOTHING = "nothing"
+    VERSION = "new version number"
+    COLUMNS = "new columns, empty in old rows"
+    REWRITTEN = "rewritten"
+    DERIVED = "derived anew"
+    CREATED = "created"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Need:
+    """What one table needs. `written`: its schema version (None: there is no such table); `detail`: which columns."""
+
+    table: str
+    written: int | None
+    kind: Kind
+    detail: str = ""
+    rows: int = 0
+    size_bytes: int = 0
+
+
+def stage_of(table: str) -> str | None:
+    """The stage that derives a table from the layer below it; None when its rows come from elsewhere."""
+    if table in TOLD or table.startswith("bronze."):
+        return None
+    if table in REPLAYED:
+        return "replay"
+    return "decode" if table.startswith("silver.") else "measure"
+
+
+def earliest(stages: Iterable[str | None]) -> str | None:
+    """The first stage of the pipeline among some; None for none."""
+    named = [stage for stage in stages if stage in STAGES]
+    return min(named, key=STAGES.index, default=None)
+
+
+def look(lake: Path) -> list[Need]:
+    """What every table needs, in the order in which it is done: the books first, publications last.
+
+    Raises:
+        LakeError: not a lake.
+        LakeVersionError: of a newer or unknown version, or in a shape that nothing leads on from.
+    """
+    if not scan.is_lake(lake):
+        scan.open_lake(lake)  # says what is missing
+    names = ["bronze.ingest_extent", *(name for name in TABLES if name != "bronze.ingest_extent")]
+    names.sort(key=lambda name: name == scan.PUBLICATION)
+    opened = {name: _opened(lake, name) for name in names}
+    for name, table in opened.items():  # a version that is not known is told before any shape
+        if table is not None:
+            scan.schema_version(lake, name, table)
+    return [_need(lake, TABLES[name], table) for name, table in opened.items()]
+
+
+def derived_from(needs: Iterable[Need]) -> str | None:
+    """The stage from which on the lake is to be derived anew; None when nothing is."""
+    stages = []
+    for need in needs:
+        if need.kind is Kind.DERIVED or (need.kind is Kind.CREATED and need.table not in FILLED_BY_LATER_RUNS):
+            stages.append(stage_of(need.table))
+        if need.written is not None and need.written < SCHEMA_VERSION:
+            stages.append(DERIVED_ANEW.get(need.written))
+    return earliest(stages)
+
+
+def _opened(lake: Path, name: str) -> DeltaTable | None:
+    path = delta.table_path(lake, name)
+    return DeltaTable(path) if delta.exists(path) else None
+
+
+def _need(lake: Path, table: Table, opened: DeltaTable | None) -> Need:
+    if opened is None:
+        return Need(table=table.name, written=None, kind=Kind.CREATED)
+    written = scan.schema_version(lake, table.name, opened)
+    kind, detail = _difference(lake, table, opened, written)
+    files = delta.live_files(delta.table_path(lake, table.name)) if kind is not Kind.NOTHING else []
+    return Need(
+        table=table.name,
+        written=written,
+        kind=kind,
+        detail=detail,
+        rows=sum(int(file["num_records"]) for file in files),
+        size_bytes=sum(int(file["size_bytes"]) for file in files),
+    )
+
+
+def _difference(lake: Path, table: Table, opened: DeltaTable, written: int) -> tuple[Kind, str]:
+    """What leads from the table's columns to those of this version, and which columns it is about."""
+    held, wanted = _columns(opened.schema()), _columns(Schema.from_arrow(delta.delta_schema(table.schema)))
+    added = [name for name in wanted if name not in held]
+    dropped = [name for name in held if name not in wanted]
+    changed = [name for name in wanted if name in held and not _holds(wanted[name], held[name])]
+    moved = tuple(opened.metadata().partition_columns) != table.partition_by
+    detail = _told(adds=added, drops=dropped, changes=changed, partitions=table.partition_by if moved else ())
+    needed = [name for name in added if not wanted[name][1]]
+    if not (dropped or changed or moved or needed):
+        if added or held != wanted:
+            return Kind.COLUMNS, detail
+        return (Kind.VERSION if written < SCHEMA_VERSION else Kind.NOTHING), ""
+    if stage_of(table.name) is not None:
+        return Kind.DERIVED, detail
+    unknown = [name for name in needed if name not in FILLED.get(table.name, {})]
+    if unknown or changed or moved:
+        raise LakeVersionError(
+            f"{table.name} in {lake} has schema version {written} and other columns ({detail}) that nothing leads on "
+            "from; write a new lake from the logs with `sharelens run`"
+        )
+    return Kind.REWRITTEN, detail
+
+
+def _columns(schema: Schema) -> dict[str, tuple[str, bool]]:
+    """Type and nullability of each column, without comments."""
+    fields = json.loads(schema.to_json())["fields"]
+    return {field["name"]: (_bare(field["type"]), field["nullable"]) for field in fields}
+
+
+def _bare(kind: Any) -> str:
+    """A type as text, without the comments inside it."""
+    if isinstance(kind, dict):
+        return json.dumps({name: _bare(value) for name, value in kind.items() if name != "metadata"}, sort_keys=True)
+    return json.dumps([_bare(item) for item in kind] if isinstance(kind, list) else kind)
+
+
+def _holds(wanted: tuple[str, bool], held: tuple[str, bool]) -> bool:
+    """Whether all values of a column of `held` are values of one of `wanted`."""
+    return wanted[0] == held[0] and (wanted[1] or not held[1])
+
+
+def _told(**columns: Iterable[str]) -> str:
+    parts = [f"{what} {', '.join(names)}" for what, names in columns.items() if names]
+    return "; ".join(parts)

@@ -1,0 +1,102 @@
+"""upgrade: an older lake becomes one of this version."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from sharelens.cli.compute import ENGINE, engine_settings, session_of
+from sharelens.cli.options import examples, output_options, stacked
+from sharelens.output import Answer, Column, Shown, name_column, number_column, show
+from state_model.errors import UsageError
+
+if TYPE_CHECKING:
+    from jobs.upgrade import Upgraded
+
+
+@output_options
+def _upgrade(lake: str, dry_run: bool, execute: bool, shown: Shown, **asked: Any) -> None:
+    """Says table by table what a lake that an older sharelens wrote needs, and does it with --execute.
+
+    Nothing is read but the lake. Until the last commit the sharelens that wrote the lake answers from it as before;
+    an upgrade that was killed goes on when the command is given again.
+    """
+    if dry_run == execute:
+        raise UsageError("upgrade: give --dry-run to see what would be done, or --execute to do it")
+    from jobs.session import in_process_bytes
+    from jobs.upgrade import UpgradeOptions, upgrade
+    from sharelens.cli.progress import progress_bars
+
+    settings = engine_settings(asked)
+    options = UpgradeOptions(
+        lake=Path(lake),
+        dry_run=dry_run,
+        lock_timeout_s=settings.lock_timeout_s,
+        in_process_bytes=in_process_bytes(settings),
+    )
+    with progress_bars() as progress:
+        done = upgrade(options, session_of("upgrade", settings), progress)
+    show(_answer(done, lake), shown)
+
+
+def _answer(done: "Upgraded", lake: str) -> Answer:
+    """A row a table."""
+    import pyarrow as pa
+
+    from lake.tables import SCHEMA_VERSION
+
+    rows = [
+        {
+            "table": need.table,
+            "written_version": need.written,
+            "schema_version": SCHEMA_VERSION,
+            "needs": need.kind.value,
+            "columns": need.detail or None,
+            "rows": need.rows,
+            "size_bytes": need.size_bytes,
+        }
+        for need in done.needs
+    ]
+    names = [("table", pa.string()), ("written_version", pa.int64()), ("schema_version", pa.int64())]
+    names += [("needs", pa.string()), ("columns", pa.string()), ("rows", pa.int64()), ("size_bytes", pa.int64())]
+    columns = (
+        name_column("TABLE", "table"),
+        number_column("WRITTEN-VERSION", "written_version"),
+        number_column("SCHEMA-VERSION", "schema_version"),
+        Column(heading="NEEDS", cell=lambda row: str(row["needs"])),
+        Column(heading="COLUMNS", cell=lambda row: str(row["columns"] or "-")),
+        number_column("ROWS", "rows"),
+        number_column("BYTES", "size_bytes"),
+    )
+    return Answer(table=pa.Table.from_pylist(rows, schema=pa.schema(names)), columns=columns, summary=_told(done, lake))
+
+
+def _told(done: "Upgraded", lake: str) -> str:
+    """The closing line."""
+    if not done.is_needed:
+        return "nothing to do: the lake is of this version"
+    anew = "nothing is derived anew"
+    if done.stage is not None:
+        anew = f"derived anew as by `run --rebuild {done.stage}`"
+    if done.dry_run:
+        return f"{anew}; do it with `sharelens upgrade --lake {lake} --execute`"
+    published = "nothing to publish" if done.run_id is None else f"published as run {done.run_id}"
+    return f"upgraded; {anew}; {published}"
+
+
+upgrade = click.command(
+    "upgrade",
+    short_help="Brings an older lake to this version.",
+    epilog=examples("sharelens upgrade --lake ./lake --dry-run", "sharelens upgrade --lake ./lake --execute"),
+)(
+    stacked(
+        _upgrade,
+        [
+            click.option("--lake", metavar="DIR", required=True, help="The lake that an older `sharelens run` wrote."),
+            click.option("--dry-run", is_flag=True, help="Only say what would be done."),
+            click.option("--execute", is_flag=True, help="Do it."),
+            *(option for number, option in enumerate(ENGINE) if number != 1),
+        ],
+    )
+)
+COMMANDS = (upgrade,)
