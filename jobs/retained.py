@@ -34,6 +34,12 @@ class Cut:
     run: int
 
 
+def group_of(table: str) -> str:
+    """The group of tables whose cuts a table with log offsets follows."""
+    layer = table.partition(".")[0]
+    return layer if layer in (BRONZE, SILVER) else HISTORY
+
+
 def cuts(lake: Path, group: str) -> dict[PartitionKey, Cut]:
     """The newest cut of each log partition that retention has cut for a group of tables."""
     rows = books.extents(lake, (pc.field("status") == DROPPED) & (pc.field("content") == group))

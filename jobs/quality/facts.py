@@ -15,7 +15,7 @@ import duckdb
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from jobs import books
+from jobs import books, retained
 from jobs.plan import STATE_TOPIC
 from jobs.quality import references
 from jobs.quality.results import earlier_volumes
@@ -155,10 +155,22 @@ def _missing(
         matches.append(f"child.{last} >= parent.{first} AND child.{last} < parent.{end}")
     query = f"FROM child ANTI JOIN parent ON {' AND '.join(matches)}"
     connection.execute(f"CREATE OR REPLACE TEMP TABLE lost AS {query}")
+    if reference.ordered:
+        _forgive_dropped(scope.lake, reference, connection)
     ((count,),) = connection.execute("SELECT count(*) FROM lost").fetchall()
     found.put(fact, [int(count)], pa.int64())
     for one in connection.execute("FROM lost ORDER BY ALL LIMIT 1").fetchall():
         found.details[fact] = f"the first: {_key_text(reference.columns, one)}"
+
+
+def _forgive_dropped(lake: Path, reference: Reference, connection: duckdb.DuckDBPyConnection) -> None:
+    """Takes rows out of `lost` whose like lay below the place where retention has cut the parent."""
+    partition = "state_partition" if "state_partition" in reference.columns else "partition"
+    names = ("cluster_id", "log_topic_id", partition)
+    place = " AND ".join(f"{_quoted(name)} = ?" for name in names)
+    statement = f"DELETE FROM lost WHERE {place} AND {_quoted(reference.columns[-1])} < ?"  # noqa: S608
+    for key, cut in retained.cuts(lake, retained.group_of(reference.parent)).items():
+        connection.execute(statement, [*key, cut.offset])
 
 
 def _quoted(name: str) -> str:
