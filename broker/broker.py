@@ -75,6 +75,7 @@ class Broker:
             )
             if dict(self.features.levels) != dict(self.catalog.features):
                 self.catalog.set_features(self.features.levels)
+            self.features = replace(self.features, epoch=self.catalog.features_epoch)
             self._apply_dynamic_configs()
             faults = FaultInjection(options.faults) if options.faults else None
             self.logs = _open_logs(self, faults)
@@ -116,7 +117,7 @@ class Broker:
         """Set levels of supported features, for now and for later starts. Raises StorageError."""
         changed = {**self.features.levels, **levels}
         self.catalog.set_features(changed)
-        self.features = replace(self.features, levels=changed, epoch=self.features.epoch + 1)
+        self.features = replace(self.features, levels=changed, epoch=self.catalog.features_epoch)
 
     @property
     def log_dir(self) -> Path:
@@ -349,7 +350,14 @@ def _share_coordinator(broker: Broker) -> ShareCoordinator:
         prune_interval_ms=config.integer("share.coordinator.state.topic.prune.interval.ms"),
         cold_snapshot_interval_ms=config.integer("share.coordinator.cold.partition.snapshot.interval.ms"),
     )
-    return ShareCoordinator(broker.catalog, broker.logs, broker.timers, settings, broker.metrics)
+    return ShareCoordinator(
+        broker.catalog,
+        broker.logs,
+        broker.timers,
+        settings,
+        broker.metrics,
+        is_on=lambda: broker.share_version > 0,
+    )
 
 
 def _share_groups(broker: Broker) -> ShareGroups:

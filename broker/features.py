@@ -10,7 +10,6 @@ KafkaVersion = Literal["4.3", "4.4"]
 SHARE_VERSION = "share.version"
 DEFAULT_SHARE_VERSION = 1
 DEAD_LETTERS_SHARE_VERSION = 2
-EPOCH = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -27,7 +26,7 @@ class Features:
 
     kafka_version: KafkaVersion
     levels: Mapping[str, int]
-    epoch: int = EPOCH
+    epoch: int = 0
 
     @property
     def supported(self) -> Mapping[str, Levels]:

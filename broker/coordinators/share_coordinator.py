@@ -7,7 +7,7 @@ time it is needed.
 
 import functools
 import logging
-from collections.abc import Collection, Iterator
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass
 
 from broker.errors import BrokerError, RecordTooLargeError, StorageError
@@ -79,7 +79,11 @@ class ShareCoordinator:
         timers: Timers,
         settings: ShareCoordinatorSettings,
         metrics: BrokerMetrics | None = None,
+        *,
+        is_on: Callable[[], bool] = lambda: True,
     ) -> None:
+        """is_on: whether share groups are, by share.version as it is now; without them nothing grows cold (§6)."""
+        self._is_on = is_on
         self._metrics = metrics or BrokerMetrics()
         self._topics = topics
         self._logs = logs
@@ -174,7 +178,12 @@ class ShareCoordinator:
             self._commit(partition, coordinator.delete_topics(partition.state, topic_ids))
 
     def snapshot_cold(self) -> None:
-        """The job that repeats old snapshots, so that the log before them can go; one batch for each partition."""
+        """The job that repeats old snapshots, so that the log before them can go; one batch for each partition.
+
+        It rests while share.version is 0. The rules of 4.3 and 4.4 are the same here.
+        """
+        if not self._is_on():
+            return
         for partition in self._all_loaded():
             records = coordinator.snapshot_cold(
                 partition.state,

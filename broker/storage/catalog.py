@@ -71,6 +71,7 @@ class _State:
     cluster_id: str
     next_producer_id: int = 0
     features: Mapping[str, int] = field(default_factory=dict)
+    features_epoch: int = 0
     broker_configs: Mapping[str, str] = field(default_factory=dict)
     group_configs: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     topics: Mapping[str, Topic] = field(default_factory=dict)
@@ -114,6 +115,11 @@ class Catalog:
     def features(self) -> Mapping[str, int]:
         """The finalized features that were set."""
         return self._state.features
+
+    @property
+    def features_epoch(self) -> int:
+        """How often the features were changed since they were first set; never goes back."""
+        return self._state.features_epoch
 
     @property
     def broker_configs(self) -> Mapping[str, str]:
@@ -221,8 +227,10 @@ class Catalog:
         self._save(replace(self._state, group_configs={key: value for key, value in groups.items() if value}))
 
     def set_features(self, features: Mapping[str, int]) -> None:
-        """Replace the finalized features. Raises StorageError."""
-        self._save(replace(self._state, features=dict(features)))
+        """Replace the finalized features; a change of those set before raises their epoch. Raises StorageError."""
+        state = self._state
+        is_change = bool(state.features) and dict(features) != dict(state.features)
+        self._save(replace(state, features=dict(features), features_epoch=state.features_epoch + is_change))
 
     def allocate_producer_id(self) -> int:
         """An id that was never given out, also after a crash: ids are taken in blocks. Raises StorageError."""
@@ -283,6 +291,7 @@ def _to_json(state: _State) -> str:
         "cluster_id": state.cluster_id,
         "next_producer_id": state.next_producer_id,
         "features": dict(state.features),
+        "features_epoch": state.features_epoch,
         "broker_configs": dict(state.broker_configs),
         "group_configs": {group: dict(configs) for group, configs in state.group_configs.items()},
         "topics": [
@@ -330,6 +339,7 @@ def _state_of(document: Mapping[str, object]) -> _State:
         cluster_id=_text(document["cluster_id"]),
         next_producer_id=_number(document["next_producer_id"], _INT64_MAX),
         features={name: _number(level, 1 << 15) for name, level in _mapping(document["features"]).items()},
+        features_epoch=_number(document.get("features_epoch", 0), _INT64_MAX),  # older files have none
         broker_configs=_texts(document["broker_configs"]),
         group_configs={group: _texts(configs) for group, configs in groups.items()},
         topics=topics,

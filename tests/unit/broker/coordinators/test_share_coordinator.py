@@ -30,7 +30,10 @@ class Harness:
         self.restart()
 
     def restart(self):
-        self.coordinator = ShareCoordinator(self.cluster, self.cluster, self.timers, self.settings)
+        self.is_on = True
+        self.coordinator = ShareCoordinator(
+            self.cluster, self.cluster, self.timers, self.settings, is_on=lambda: self.is_on
+        )
 
     def key(self, partition=0, group_id="g", topic_id=None):
         return SharePartitionKey(group_id=group_id, topic_id=topic_id or self.topic.topic_id, partition=partition)
@@ -155,6 +158,19 @@ def test_a_restart_finds_what_was_acknowledged():
     before = harness.states()
     harness.restart()
     assert harness.states() == before
+
+
+@pytest.mark.parametrize("rules", [KAFKA_4_3, KAFKA_4_4], ids=["4.3", "4.4"])
+def test_the_job_for_cold_snapshots_rests_while_share_groups_are_off(rules):
+    harness = Harness(partitions=1, cold_snapshot_interval_ms=1_000, rules=rules)
+    harness.coordinator.start()
+    key = harness.initialized(0)
+    harness.is_on = False
+    harness.timers.advance(2_500)
+    assert [value.snapshot_epoch for value in harness.values(key)] == [0]
+    harness.is_on = True
+    harness.timers.advance(1_000)
+    assert [value.snapshot_epoch for value in harness.values(key)] == [0, 1]
 
 
 def test_a_restart_replays_the_whole_batch_that_holds_the_log_start_offset():

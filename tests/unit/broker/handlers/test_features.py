@@ -26,7 +26,7 @@ def test_share_groups_are_turned_off_and_on_again_and_it_lasts(tmp_path):
     assert (refused.error_code, served.error_code) == (35, 0)
     ask(tmp_path, update(0, upgrade_type=2))
     (after,) = ask(tmp_path, VERSIONS)
-    assert levels(after) == {}
+    assert (levels(after), after.finalized_features_epoch) == ({}, on.finalized_features_epoch + 1)
 
 
 @pytest.mark.parametrize(

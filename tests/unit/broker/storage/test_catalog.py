@@ -59,6 +59,18 @@ def test_everything_is_there_after_a_restart(tmp_path):
     assert list(again.topics) == ["orders", "__share_group_state"]
 
 
+def test_the_epoch_of_features_rises_with_each_change_and_files_without_one_are_read(tmp_path):
+    catalog = Catalog(tmp_path)
+    epochs = []
+    for level in (1, 1, 0, 2):
+        catalog.set_features({"share.version": level})
+        epochs.append(Catalog(tmp_path).features_epoch)
+    assert epochs == [0, 0, 1, 2]
+    (file,) = [path for path in tmp_path.iterdir() if '"features_epoch": 2' in path.read_text()]
+    file.write_text(file.read_text().replace(' "features_epoch": 2,\n', ""))
+    assert Catalog(tmp_path).features_epoch == 0
+
+
 def test_a_cluster_id_that_is_given_counts_only_for_a_new_directory(tmp_path):
     assert Catalog(tmp_path, cluster_id="EwX0i205YghpbkM5d3uN7g").cluster_id == "EwX0i205YghpbkM5d3uN7g"
     assert Catalog(tmp_path, cluster_id="another").cluster_id == "EwX0i205YghpbkM5d3uN7g"
