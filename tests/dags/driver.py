@@ -58,6 +58,8 @@ def run(dag_id: str, wanted: list[str]) -> object:
                 "tries": {str(task.task_id): task.try_number for task in done.get_task_instances()},
             }
         )
+        if found[-1]["state"] != "success":
+            break  # a later run might wait for it for ever
     return found
 
 
