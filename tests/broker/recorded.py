@@ -94,15 +94,23 @@ class Recorded:
             value = row["value"] and row["value"]["data"]
             yield key["groupId"], key["topicId"], key["partition"], row["key"]["type"], value
 
+    def whole_histories(self, group: str) -> dict[tuple[SharePartition, int], History]:
+        """The histories of a group's records, of those alone whose every delivery was seen by a client."""
+        seen: dict[tuple[SharePartition, int], set[int]] = collections.defaultdict(set)
+        for place, offset, count in self._answers:
+            seen[place, offset].add(count)
+        found = histories(self._updates(group))
+        return {at: history for at, history in found.items() if seen[at] == set(range(1, history[-1][1] + 1))}
+
+    def _updates(self, group: str) -> Iterator[tuple[SharePartition, list[Batch]]]:
+        for place, number, value in self.state_records():
+            if number == SHARE_UPDATE and place[0] == group:
+                yield place, [tuple(batch.values()) for batch in value["stateBatches"]]
+
     def outcomes(self, group: str) -> dict[tuple[str, ...], set[History]]:
         """What became of records of a group, by the answers that its clients gave to their deliveries."""
-        updates = (
-            (place, [tuple(batch.values()) for batch in value["stateBatches"]])
-            for place, number, value in self.state_records()
-            if number == SHARE_UPDATE and place[0] == group
-        )
         found: dict[tuple[str, ...], set[History]] = collections.defaultdict(set)
-        for at, history in histories(updates).items():
+        for at, history in histories(self._updates(group)).items():
             found[tuple(self._given[at])].add(history)
         return found
 

@@ -55,10 +55,12 @@ def create(broker, topic, partitions, **config):
     admin.create_topics([new])[topic].result(TIMEOUT_S)
 
 
-def fill(broker, recorded, topic):
-    """The first records of the recorded topic."""
+def fill(broker, recorded, topic, *, only=None, but=None):
+    """The first records of the recorded topic, in all of its partitions, in one, or in the others."""
     producer = Producer({"bootstrap.servers": broker.bootstrap, "linger.ms": 50})
     for partition, rows in sorted(recorded.user_records(topic).items()):
+        if partition == but or only not in (None, partition):
+            continue
         for row in rows[:COUNT]:
             producer.produce(topic, row["value"], row["key"], partition=partition)
     assert producer.flush(TIMEOUT_S) == 0
