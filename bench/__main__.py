@@ -31,7 +31,7 @@ from state_model.columnar.decode import decode_share_records
 from state_model.errors import SharelensError
 from tools.kept_jars import ToolUnavailableError
 
-SECTIONS = ("kernels", "pipeline", "increment", "measures", "questions", "broker", "simulator")
+SECTIONS = ("kernels", "pipeline", "increment", "measures", "questions", "upkeep", "broker", "simulator")
 SHAPES = ("hot", "cool")
 REPEATS = 3
 
@@ -48,10 +48,12 @@ class Figure:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Bench:
-    """Where the bench works, and with how many records."""
+    """Where the bench works, and with how many records; for upkeep, how many commits a table and runs."""
 
     folder: Path
     records: int
+    commits: int = 1000
+    runs: int = 20
 
     def log(self, shape: str) -> Path:
         """The generated log directory of a shape; made on first use."""
@@ -213,6 +215,31 @@ def questions(bench: Bench) -> Iterator[Figure]:
             )
 
 
+def upkeep(bench: Bench) -> Iterator[Figure]:
+    """Runs, `state` and files of a lake with a thousand commits a table, before and after `maintain`."""
+    from bench import upkeep as kept
+
+    lake = bench.lake("upkeep")
+    shutil.rmtree(lake, ignore_errors=True)
+    before, done, after = kept.compare(bench.log("hot"), lake, bench.commits, bench.runs)
+    for when, state in (("before", before), ("after", after)):
+        yield Figure(
+            section="upkeep",
+            what=f"{when}: run over 0.1 % new records",
+            value=f"{state.first_runs_s:.1f} s of CPU, at the end {state.last_runs_s:.1f} s",
+            note=f"{bench.runs} runs, medians of the first and of the last quarter; `state` {state.state_s:.2f} s; "
+            f"{state.live_files} live files, {state.disk_files} on disk",
+        )
+    total = done.as_dict()
+    yield Figure(
+        section="upkeep",
+        what=f"maintain after {bench.commits} commits a table",
+        value=f"{sum(total['seconds'].values()):.1f} s",
+        note=f"{total['files_before']} files to {total['files_after']}, "
+        f"{total['bytes_before'] / 2**20:.0f} to {total['bytes_after'] / 2**20:.0f} MiB",
+    )
+
+
 def broker(bench: Bench) -> Iterator[Figure]:
     """The light broker, then a real Kafka, with the same client: produce, acquire, accept in batches."""
     records = max(1, bench.records // 5)
@@ -316,6 +343,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Runs the sections asked for."""
     parser = argparse.ArgumentParser(prog="python -m bench", description=__doc__)
     parser.add_argument("--records", type=int, default=1_000_000)
+    parser.add_argument("--commits", type=int, default=1000, help="of the section upkeep, a table  [default: 1000]")
+    parser.add_argument("--runs", type=int, default=20, help="of the section upkeep, before and after  [default: 20]")
     parser.add_argument("--only", choices=SECTIONS, action="append")
     parser.add_argument("--folder", type=Path, help="where logs and lakes are kept  [default: a temporary folder]")
     asked = parser.parse_args(arguments)
@@ -325,11 +354,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
         "increment": increment,
         "measures": measures,
         "questions": questions,
+        "upkeep": upkeep,
         "broker": broker,
         "simulator": simulator,
     }
     with tempfile.TemporaryDirectory(prefix="sharelens-bench-") as scratch:
-        bench = Bench(folder=asked.folder or Path(scratch), records=asked.records)
+        bench = Bench(
+            folder=asked.folder or Path(scratch), records=asked.records, commits=asked.commits, runs=asked.runs
+        )
         figures = []
         for name in asked.only or SECTIONS:
             print(f"measuring: {name}", file=sys.stderr)

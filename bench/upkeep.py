@@ -1,0 +1,129 @@
+"""A lake after a thousand small commits a table: what a run, an answer and the files cost, before and after upkeep.
+
+The commits are made here, from the rows of one run: each takes the next rows of every growing table in the order of
+log time, as that many scheduled runs would, with a publication each. The runs that are measured are real ones.
+"""
+
+import os
+import resource
+import statistics
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+
+from bench import generate
+from bench.measure import sharelens
+from jobs import books, publish
+from jobs.maintain import MaintainOptions, Upkeep, maintain
+from lake import delta, scan
+from lake.parquet import ParquetSink, write_rows
+from lake.tables import TABLES
+
+GROWING = {
+    "bronze.log_record": "timestamp_ms",
+    "bronze.topic_batch": "max_timestamp_ms",
+    "silver.share_record": "log_time_ms",
+    "gold.share_partition_history": "log_time_ms",
+    "gold.delivery_history": "valid_to_ms",
+}
+"""Tables that every run adds rows to, with the column that orders these."""
+STAGE = "bench"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class State:
+    """A lake's live files and files on disk; CPU seconds of the first and last runs and of `state`, medians."""
+
+    live_files: int
+    disk_files: int
+    first_runs_s: float
+    last_runs_s: float
+    state_s: float
+
+
+def scatter(lake: Path, commits: int) -> None:
+    """Puts the rows of a lake's growing tables into many commits, each with a publication."""
+    cut = scan.open_lake(lake)
+    run = int(str(cut.publication["run_id"]))
+    parts = {name: _parts(lake, name, column, commits) for name, column in GROWING.items()}
+    extent = books.extents(lake)[0]
+    for number in range(commits):
+        for name, (rows, values, removes) in parts.items():
+            first, end = (len(rows) * edge // commits for edge in (number, number + 1))
+            with ParquetSink(lake, TABLES[name], constants={}, partition_values=values) as sink:
+                sink.write(rows.slice(first, end - first))
+            _commit(lake, name, number, sink.files, removes if number == 0 else [])
+        planned = {**extent, "status": "planned", "source_id": f"{STAGE} {number}"}
+        rows = books.rows_table(books.EXTENT, [planned])
+        _commit(lake, books.EXTENT, number, write_rows(lake, TABLES[books.EXTENT], rows, {}))
+        versions = publish.current_versions(lake)
+        row = {
+            **cut.publication,
+            "run_id": run + 1 + number,
+            "tables": [{"table": name, "version": version} for name, version in sorted(versions.items())],
+        }
+        files = write_rows(lake, TABLES[scan.PUBLICATION], books.rows_table(scan.PUBLICATION, [row]), {})
+        books.commit(lake, scan.PUBLICATION, "publish", run + 1 + number, files)
+
+
+def _parts(lake: Path, name: str, column: str, commits: int) -> tuple[pa.Table, dict[str, str], list[str]]:
+    """Rows of a table in the order of a column, sorted by its clustering inside each part; the files they lie in."""
+    values = {"is_open": "false"} if TABLES[name].partition_by else {}
+    root = delta.table_path(lake, name)
+    paths = [str(file["path"]) for file in delta.live_files(root) if not values or "is_open=false" in str(file["path"])]
+    rows = scan.dataset_at(lake, name).to_table()
+    rows = rows.filter(rows.column("is_open").cast(pa.int8()).to_numpy() == 0) if values else rows
+    rows = rows.sort_by(column)
+    places = pa.array((np.arange(rows.num_rows) + 1) * commits // max(1, rows.num_rows))
+    order = [("_part", "ascending"), *((key, "ascending") for key in TABLES[name].clustering)]
+    return rows.append_column("_part", places).sort_by(order).drop_columns(["_part"]), values, paths
+
+
+def _commit(
+    lake: Path, name: str, number: int, files: list[delta.DataFile], removes: list[str] | tuple[()] = ()
+) -> None:
+    path = delta.table_path(lake, name)
+    delta.commit(path, operation=STAGE, txn=(STAGE, number + 1), adds=files, removes=removes)
+
+
+def runs_s(directory: Path, lake: Path, count: int) -> Iterator[float]:
+    """CPU seconds of real runs, each over a thousandth more records."""
+    for _ in range(count):
+        generate.append(directory, fraction=0.001)
+        yield _cpu_s("run", "--log-dir", str(directory), "--lake", str(lake))
+
+
+def _cpu_s(*arguments: str) -> float:
+    """User and system seconds of a command and its children."""
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+    sharelens(*arguments)
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+
+
+def measured(directory: Path, lake: Path, count: int) -> State:
+    """What runs and `state` take; files as they are after the runs."""
+    seconds = list(runs_s(directory, lake, count))
+    some = max(1, count // 4)
+    return State(
+        live_files=sum(len(delta.live_files(delta.table_path(lake, name))) for name in TABLES),
+        disk_files=sum(len(names) for _, _, names in os.walk(lake)),
+        first_runs_s=statistics.median(seconds[:some]),
+        last_runs_s=statistics.median(seconds[-some:]),
+        state_s=statistics.median(_cpu_s("state", "--lake", str(lake), "--limit", "1") for _ in range(3)),
+    )
+
+
+def compare(directory: Path, lake: Path, commits: int, count: int) -> tuple[State, Upkeep, State]:
+    """Before, the upkeep, and after it. A day lies between, so that vacuum may remove what upkeep replaced."""
+    sharelens("run", "--log-dir", str(directory), "--lake", str(lake))
+    scatter(lake, commits)
+    before = measured(directory, lake, count)
+    tomorrow = books.now_ms() + 86_400_000
+    first = maintain(MaintainOptions(lake=lake, dry_run=False))
+    for _ in range(2):
+        maintain(MaintainOptions(lake=lake, dry_run=False, window_ms=1, now_ms=tomorrow))
+    return before, first, measured(directory, lake, count)
