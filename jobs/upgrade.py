@@ -143,7 +143,7 @@ def _bring(lake: Path, need: Need, properties: dict[str, str | None]) -> None:
             return
         case Kind.REWRITTEN:
             adds, removes = _rewritten(lake, need.table)
-        case Kind.DERIVED:
+        case Kind.DERIVED if not need.readable:
             removes = _files(lake, need.table)
     _alter(lake, need.table, properties, adds, removes)
 

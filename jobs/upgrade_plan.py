@@ -43,12 +43,17 @@ class Kind(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Need:
-    """What one table needs. `written`: its schema version (None: there is no such table); `detail`: which columns."""
+    """What one table needs.
+
+    `written`: its schema version (None: there is no such table); `detail`: which columns; `readable`: its rows can be
+    read under the schema of this version.
+    """
 
     table: str
     written: int | None
     kind: Kind
     detail: str = ""
+    readable: bool = True
     rows: int = 0
     size_bytes: int = 0
 
@@ -106,20 +111,24 @@ def _need(lake: Path, table: Table, opened: DeltaTable | None) -> Need:
     if opened is None:
         return Need(table=table.name, written=None, kind=Kind.CREATED)
     written = scan.schema_version(lake, table.name, opened)
-    kind, detail = _difference(lake, table, opened, written)
+    kind, detail, readable = _difference(lake, table, opened, written)
     files = delta.live_files(delta.table_path(lake, table.name)) if kind is not Kind.NOTHING else []
     return Need(
         table=table.name,
         written=written,
         kind=kind,
         detail=detail,
+        readable=readable,
         rows=sum(int(file["num_records"]) for file in files),
         size_bytes=sum(int(file["size_bytes"]) for file in files),
     )
 
 
-def _difference(lake: Path, table: Table, opened: DeltaTable, written: int) -> tuple[Kind, str]:
-    """What leads from the table's columns to those of this version, and which columns it is about."""
+def _difference(lake: Path, table: Table, opened: DeltaTable, written: int) -> tuple[Kind, str, bool]:
+    """What leads from the table's columns to those of this version, which they are, and whether its rows are readable.
+
+    A column that rows lack may be null in what others tell; what is derived is derived anew, so that it has its values.
+    """
     held, wanted = _columns(opened.schema()), _columns(Schema.from_arrow(delta.delta_schema(table.schema)))
     added = [name for name in wanted if name not in held]
     dropped = [name for name in held if name not in wanted]
@@ -127,19 +136,20 @@ def _difference(lake: Path, table: Table, opened: DeltaTable, written: int) -> t
     moved = tuple(opened.metadata().partition_columns) != table.partition_by
     detail = _told(adds=added, drops=dropped, changes=changed, partitions=table.partition_by if moved else ())
     needed = [name for name in added if not wanted[name][1]]
-    if not (dropped or changed or moved or needed):
-        if added or held != wanted:
-            return Kind.COLUMNS, detail
-        return (Kind.VERSION if written < SCHEMA_VERSION else Kind.NOTHING), ""
+    readable = not (dropped or changed or moved or needed)
+    if readable and not added:
+        return (Kind.NOTHING if written == SCHEMA_VERSION and held == wanted else Kind.VERSION), "", True
     if stage_of(table.name) is not None:
-        return Kind.DERIVED, detail
+        return Kind.DERIVED, detail, readable
+    if readable:
+        return Kind.COLUMNS, detail, True
     unknown = [name for name in needed if name not in FILLED.get(table.name, {})]
     if unknown or changed or moved:
         raise LakeVersionError(
             f"{table.name} in {lake} has schema version {written} and other columns ({detail}) that nothing leads on "
             "from; write a new lake from the logs with `sharelens run`"
         )
-    return Kind.REWRITTEN, detail
+    return Kind.REWRITTEN, detail, False
 
 
 def _columns(schema: Schema) -> dict[str, tuple[str, bool]]:

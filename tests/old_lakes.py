@@ -1,0 +1,32 @@
+"""Lakes that older versions of sharelens wrote, and lakes of this version that look older."""
+
+import hashlib
+from pathlib import Path
+
+from lake import delta
+from lake.tables import TABLES
+from sharelens.packed import SUFFIX, unpack
+from tests.datasets import DATA
+
+LAKES = DATA / "lakes"
+SCENARIO = "timeouts"
+"""The data set whose log each of them holds."""
+NAMES = tuple(sorted(path.name.removesuffix(SUFFIX) for path in LAKES.glob(f"*{SUFFIX}")))
+
+
+def old_lake(name: str, folder: Path) -> Path:
+    """The lake `name`, unpacked into a new folder."""
+    packed = LAKES / f"{name}{SUFFIX}"
+    sums = dict(line.split("  ")[::-1] for line in (LAKES / "SHA256SUMS").read_text(encoding="ascii").splitlines())
+    assert hashlib.sha256(packed.read_bytes()).hexdigest() == sums[packed.name]
+    unpack(packed, folder)
+    return folder
+
+
+def age(lake: Path, version: str) -> None:
+    """Gives every table of a lake another schema version, its rows and columns as they are."""
+    for name, table in TABLES.items():
+        path = delta.table_path(lake, name)
+        if delta.exists(path):
+            change = delta.altered(path, table, {delta.SCHEMA_VERSION_PROPERTY: version})
+            delta.commit(path, operation="age", txn=("age", delta.latest_version(path) + 1), alteration=change)
