@@ -64,3 +64,20 @@ def test_checkpoints_are_never_written_over(tmp_path):
     (tmp_path / "checkpoints.jsonl").touch()
     with pytest.raises(JournalError, match="is there already"):
         Checkpoints(tmp_path / "checkpoints.jsonl", "127.0.0.1:1", "t", ["g"])
+
+
+def test_the_comparison_fails_where_a_checkpoint_is_one_record_off(start_broker, tmp_path):
+    broker = start_broker(**SETTINGS)
+    run_profiles(broker.bootstrap, tmp_path, ["steady"], Amount(records=200))
+    assert broker.stop() == 0
+    path = checkpoints_of(tmp_path, "steady")
+    compare_checkpoints(broker.log_dir, path)
+    *_, last = map(json.loads, path.read_text().splitlines())
+    ends = last["logEndOffsets"]
+    wrong = [last | {"logEndOffsets": ends | {index: end - 1}} for index, end in ends.items() if end > 1]
+    assert len(wrong) > 1
+    for number, checkpoint in enumerate(wrong):
+        copy = tmp_path / f"{number}.jsonl"
+        copy.write_text(json.dumps(checkpoint) + "\n")
+        with pytest.raises(AssertionError):
+            compare_checkpoints(broker.log_dir, copy)
