@@ -358,7 +358,7 @@ def test_upkeep_killed_at_any_point_is_finished_by_the_next_one(lake: Path, tmp_
     new = content(whole)
     assert {name.split(":")[0] for name, _ in points} == {"vacuum", "log", "checkpoint", "file", "commit"}
     chosen = [point for point in points if point[0].split(":")[0] not in ("vacuum", "log") or point[1] == 1]
-    for victim in killed_at(lake, tmp_path, random.Random(6).sample(chosen, 25), work):
+    for victim in killed_at(lake, tmp_path, random.Random(6).sample(chosen, 12), work):
         assert not (differences(old, content(victim)) and differences(new, content(victim)))
         kept(victim, retain={group: age + SECOND for group, age in AGES.items()}, now_ms=later())
         kept(victim, retain=AGES, now_ms=later())
@@ -379,7 +379,7 @@ def test_a_run_finishes_what_a_killed_upkeep_left(lake: Path, tmp_path: Path) ->
     logs = write_log_directory(tmp_path / "more", more)
     make_lake(tmp_path / "plain", logs)
     expected = only(content(tmp_path / "plain"), ("gold.share_partition_state", "gold.lag"))
-    for victim in killed_at(lake, tmp_path, random.Random(7).sample(points, 6), work):
+    for victim in killed_at(lake, tmp_path, random.Random(7).sample(points, 4), work):
         make_lake(victim, logs)
         assert current_versions(victim) == published_versions(victim)
         assert not differences(expected, only(content(victim), tuple(expected)))

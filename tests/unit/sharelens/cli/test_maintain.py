@@ -1,0 +1,104 @@
+"""maintain from outside: forms of the summary, exit codes, what later answers say of what was dropped."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from lake import delta
+from lake.parquet import write_rows
+from lake.scan import open_lake
+from lake.tables import TABLES
+from sharelens.cli import main
+from tests.in_process import make_lake
+from tests.state_logs import START_MS, snapshot, update, write_log_directory
+
+SECOND = 1000
+
+
+@pytest.fixture
+def lake(tmp_path: Path) -> Path:
+    story = [snapshot("g", start=0), update("g", start=5, at_ms=START_MS + SECOND)]
+    story += [snapshot("g", start=6, epoch=1, at_ms=START_MS + 2 * SECOND)]
+    story += [update("g", start=7, epoch=1, at_ms=START_MS + 9 * SECOND)]
+    for end in (2, 4):
+        make_lake(tmp_path / "lake", write_log_directory(tmp_path / str(end), story[:end], cluster_id="c"))
+    return tmp_path / "lake"
+
+
+def told(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str, str]:
+    code = main(list(arguments))
+    out, err = capsys.readouterr()
+    return code, out, err
+
+
+def test_the_summary_is_one_line_of_json(lake: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    code, out, _ = told(capsys, "maintain", "--lake", str(lake), "--execute")
+    assert (code, out.count("\n")) == (0, 1)
+    summary = json.loads(out)
+    assert (summary["command"], summary["dry_run"], summary["dropped_rows"]) == ("maintain", False, 0)
+    assert summary["files_after"] < summary["files_before"]
+    assert summary["versions"].keys() == summary["seconds"].keys() >= {"silver.share_record", "gold.publication"}
+
+
+def test_text_has_a_row_a_table_and_a_dry_run_changes_nothing(lake: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    before = open_lake(lake).versions
+    code, out, _ = told(capsys, "maintain", "--lake", str(lake), "--dry-run", "--output", "text")
+    assert code == 0
+    heading, *rows = out.splitlines()
+    assert heading.split()[:3] == ["TABLE", "FILES-BEFORE", "FILES-AFTER"]
+    assert any(row.startswith("silver.share_record ") for row in rows)
+    assert rows[-1].startswith("would rewrite ")
+    assert open_lake(lake).versions == before
+
+
+def test_answers_say_what_retention_dropped(lake: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    code, *_ = told(capsys, "maintain", "--lake", str(lake), "--retain", "history=5s, silver=5s", "--execute")
+    assert code == 0
+    code, out, _ = told(capsys, "state", "--lake", str(lake))
+    assert code == 0
+    assert "gaps 0" in out
+    assert "; dropped by retention: history before 2026-09-21T14:13:24.000Z, silver before 2026-09-21T14:13:24" in out
+    code, out, err = told(capsys, "state", "--lake", str(lake), "--as-of", "2026-09-21T14:13:21Z")
+    assert (code, out) == (1, "")
+    assert "begins at 2026-09-21T14:13:24.000Z; dropped by retention: history before" in err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        ([], "give --dry-run to see what would be done, or --execute to do it"),
+        (["--dry-run", "--execute"], "give --dry-run"),
+        (["--execute", "--retain", "gold=90d"], "'gold=90d' is no age of bronze, silver, history, measures"),
+        (["--execute", "--retain", "bronze=90"], "'90' is no length of time"),
+        (["--execute", "--retain", "bronze=1d,bronze=2d"], "bronze is given twice"),
+        (["--execute", "--retain", "bronze"], "'bronze' is no age"),
+    ],
+)
+def test_nonsense_is_refused_in_one_line(
+    arguments: list[str], said: str, lake: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    code, out, err = told(capsys, "maintain", "--lake", str(lake), *arguments)
+    assert (code, out, err.count("\n")) == (2, "", 1)
+    assert said in err
+
+
+def test_a_folder_that_is_no_lake_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    code, _, err = told(capsys, "maintain", "--lake", str(tmp_path / "none"), "--execute")
+    assert (code, err.count("\n")) == (1, 1)
+    assert "is not a directory" in err
+
+
+@pytest.mark.slow
+def test_a_closed_gate_stops_upkeep_and_retention_closes_none(lake: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    ages = ",".join(f"{group}=5s" for group in ("bronze", "silver", "history", "measures"))
+    check = ["check", "--lake", str(lake), "--whole", "--published", "--level", "blocking"]
+    assert told(capsys, "maintain", "--lake", str(lake), "--retain", ages, "--execute")[0] == 0
+    assert told(capsys, *check)[0] == 0
+    path = delta.table_path(lake, "silver.share_record")
+    files = write_rows(lake, TABLES["silver.share_record"], open_lake(lake).scan("silver.share_record").slice(0, 1), {})
+    delta.commit(path, operation="plant", txn=("plant", 1), adds=files)
+    assert told(capsys, "check", "--lake", str(lake), "--whole", "--table", "silver.share_record")[0] == 3
+    code, out, err = told(capsys, "maintain", "--lake", str(lake), "--execute")
+    assert (code, out) == (3, "")
+    assert "closed gates: silver.share_record (key_is_unique)" in err
