@@ -3,6 +3,7 @@
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from jobs.limits import DEFAULT_LIMITS, Limits
 from kafka_log.dead_letters import DeadLetterTopics
 
 STAGES = ("ingest", "decode", "replay", "measure", "publish")
@@ -18,7 +19,8 @@ class RunOptions:
     to run, a subset of CHECKED_STAGES in order; `in_process_bytes`: how much a stage may read and still run in this
     process, without a JVM (0: always on Spark); `dead_letter_topics`: where dead letters are looked for;
     `keep_dlq_values`: their keys and values are kept, too; `skip_checks`: kinds of expectations that the stage check
-    leaves out; `require_check`: nothing is published that was not checked.
+    leaves out; `limits`: where its freshness and volume begin to count; `require_check`: nothing is published that was
+    not checked.
     """
 
     lake: Path
@@ -38,4 +40,5 @@ class RunOptions:
     dead_letter_topics: DeadLetterTopics = field(default_factory=DeadLetterTopics)
     keep_dlq_values: bool = False
     skip_checks: tuple[str, ...] = ()
+    limits: Limits = DEFAULT_LIMITS
     require_check: bool = False

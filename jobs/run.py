@@ -292,7 +292,8 @@ class Pipeline:
         with self._timed("check"):
             from jobs.quality.check import CheckOptions, check_held
 
-            check_held(CheckOptions(lake=self._lake, skip=self._options.skip_checks), self._progress)
+            asked = CheckOptions(lake=self._lake, skip=self._options.skip_checks, limits=self._options.limits)
+            check_held(asked, self._progress)
 
     def _publish(self) -> None:
         self.summary.gates = gates.closed(self._lake)

@@ -8,13 +8,15 @@ import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import Final
+from typing import Final, TypeVar
 
 import yaml
 
 from jobs.dag_settings import DagSettings, dag_settings
+from jobs.limits import Limits, limits_of
 from state_model.errors import UsageError
 
+Group = TypeVar("Group")
 PREFIX: Final = "SHARELENS_"
 DEFAULT_ENVIRONMENT: Final = "local"
 PACKAGE: Final = Path(__file__).parent
@@ -38,6 +40,7 @@ class Settings:
     spark_conf: tuple[tuple[str, str], ...]
     """Spark's own settings as sorted pairs: a tuple, so that settings stay hashable."""
     dags: DagSettings
+    quality: Limits
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -79,7 +82,8 @@ def load_settings(
     return Settings(
         environment=named or DEFAULT_ENVIRONMENT,
         spark_conf=tuple(sorted((key, str(value)) for key, value in _merged("spark_conf", layers).items())),
-        dags=_dags(layers),
+        dags=_read("dags", dag_settings, layers),
+        quality=_read("quality", limits_of, layers),
         **values,  # type: ignore[arg-type]  # each reader returns the type of its field; a test pins that
     )
 
@@ -157,11 +161,12 @@ def _merged(name: str, layers: list[Layer]) -> dict[str, object]:
     return merged
 
 
-def _dags(layers: list[Layer]) -> DagSettings:
+def _read(name: str, reader: Callable[[Mapping[str, object]], Group], layers: list[Layer]) -> Group:
+    """A group of settings, merged key by key."""
     try:
-        return dag_settings(_merged("dags", layers))
+        return reader(_merged(name, layers))
     except ValueError as error:
-        raise SettingsError(f"setting {error}; {_trace('dags', layers)}") from None
+        raise SettingsError(f"setting {error}; {_trace(name, layers)}") from None
 
 
 def _trace(name: str, layers: list[Layer]) -> str:
@@ -257,7 +262,8 @@ _READERS: Final[dict[str, Callable[[object], object]]] = {
     "in_process_bytes": _byte_count_or_none,
     "spark_conf": _spark_conf,
     "dags": _mapping,
+    "quality": _mapping,
 }
-MERGED: Final = ("spark_conf", "dags")
+MERGED: Final = ("spark_conf", "dags", "quality")
 """Settings that are mappings, merged key by key."""
 assert set(_READERS) == {field.name for field in fields(Settings)} - {"environment"}

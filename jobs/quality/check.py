@@ -10,11 +10,12 @@ import pyarrow as pa
 
 from jobs import books
 from jobs.errors import JobError
+from jobs.limits import DEFAULT_LIMITS, Limits
 from jobs.progress import Progress
 from jobs.quality import results
 from jobs.quality.checkpoints import FACTS, ROWS, Judge, Verdict
 from jobs.quality.facts import Facts, facts_of
-from jobs.quality.rule import BLOCKING, DEFAULT_LIMITS, LEVELS, SHAPE, Limits, Rule
+from jobs.quality.rule import BLOCKING, LEVELS, SHAPE, Rule
 from jobs.quality.slices import Scope, pieces, published, unpublished
 from jobs.quality.suites import rules_of
 from lake import lock, scan

@@ -69,22 +69,6 @@ class Rule:
         return str(arguments.get("column") or f"{arguments['column_A']},{arguments['column_B']}")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Limits:
-    """Where freshness and volume begin to count. Ages in ms; volumes as the ratio to the median of earlier runs.
-
-    `stale_ms`: the age that blocks; None: none does, because a run over an old interval is no mistake.
-    """
-
-    fresh_ms: int = 2 * 3_600_000
-    stale_ms: int | None = None
-    volume_low: float = 0.1
-    volume_high: float = 10.0
-
-
-DEFAULT_LIMITS = Limits()
-
-
 def suite_name(table: str, level: str) -> str:
     """`<layer>.<table>.<level>`."""
     return f"{table}.{level}"

@@ -9,10 +9,10 @@ from collections.abc import Iterator
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from jobs.limits import DEFAULT_LIMITS, Limits
 from jobs.quality import references
 from jobs.quality.rule import (
     BLOCKING,
-    DEFAULT_LIMITS,
     FRESHNESS,
     KEYS,
     NULLABILITY,
@@ -21,7 +21,6 @@ from jobs.quality.rule import (
     STAGE,
     VOLUME,
     WARNING,
-    Limits,
     Rule,
 )
 from lake.scan import UNLISTED

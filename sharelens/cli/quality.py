@@ -1,5 +1,6 @@
 """check: the quality gates over a lake."""
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -31,8 +32,10 @@ from state_model.errors import UsageError
 )
 @click.option("--table", metavar="NAME", multiple=True, help="Only this table, as layer.name. Repeatable.")
 @SKIP
-@click.option("--fresh-within", type=Duration(), metavar="D", help="Warn of older evidence  [default: 2h]")
-@click.option("--stale-after", type=Duration(), metavar="D", help="Close the gate on older evidence  [default: never]")
+@click.option("--fresh-within", type=Duration(), metavar="D", help="Warn of older evidence  [default: conf, 2h]")
+@click.option(
+    "--stale-after", type=Duration(), metavar="D", help="Close the gate on older evidence  [default: conf, never]"
+)
 @click.option("--now", "now_ms", type=Time(), metavar="TIME", help="The moment that ages are told at  [default: now]")
 @click.option("--data-docs", metavar="DIR", help="Write the results as pages, too: DIR/index.html.")
 @click.option("--lock-timeout", type=click.FloatRange(min=0), default=60.0, metavar="S", help="Seconds to wait.")
@@ -45,7 +48,8 @@ def check(lake: str, shown: Shown, **asked: Any) -> None:
     """
     from jobs.quality.check import CheckOptions
     from jobs.quality.check import check as run_check
-    from jobs.quality.rule import LEVELS, Limits
+    from jobs.quality.rule import LEVELS
+    from jobs.settings import load_settings
     from lake.tables import TABLES
     from sharelens.cli.progress import progress_bars
     from sharelens.questions.gates import answer
@@ -53,7 +57,7 @@ def check(lake: str, shown: Shown, **asked: Any) -> None:
     unknown = [name for name in asked["table"] if name not in TABLES]
     if unknown:
         raise UsageError(f"--table {unknown[0]}: no such table; tables: {', '.join(TABLES)}")
-    default = Limits()
+    limits = load_settings().quality
     options = CheckOptions(
         lake=Path(lake),
         published=asked["published"],
@@ -62,7 +66,11 @@ def check(lake: str, shown: Shown, **asked: Any) -> None:
         tables=asked["table"] or tuple(TABLES),
         skip=asked["skip"],
         data_docs=None if asked["data_docs"] is None else Path(asked["data_docs"]),
-        limits=Limits(fresh_ms=asked["fresh_within"] or default.fresh_ms, stale_ms=asked["stale_after"]),
+        limits=replace(
+            limits,
+            fresh_ms=asked["fresh_within"] or limits.fresh_ms,
+            stale_ms=asked["stale_after"] or limits.stale_ms,
+        ),
         now_ms=asked["now_ms"],
         lock_timeout_s=asked["lock_timeout"],
     )

@@ -6,6 +6,7 @@ from typing import get_type_hints
 
 import pytest
 
+from jobs.limits import DEFAULT_LIMITS, Limits
 from jobs.settings import Settings, SettingsError, conf_file, load_settings
 
 BASE = """
@@ -176,3 +177,29 @@ def test_wrong_dag_setting_is_refused_in_one_line(conf, value, said):
     assert said in str(caught.value)
     assert "environment variables" in str(caught.value)
     assert "\n" not in str(caught.value)
+
+
+def test_the_limits_of_the_gates_are_merged_key_by_key(conf):
+    assert load_settings(variables={}).quality == DEFAULT_LIMITS
+    (conf / "base" / "quality.yaml").write_text("quality: {fresh_within_s: 60, stale_after_s: null, volume_low: 0.5}")
+    (conf / "prod").mkdir()
+    (conf / "prod" / "quality.yaml").write_text("quality: {stale_after_s: 3600}")
+    told = load(conf, "prod", SHARELENS_QUALITY='{"volume_low": 0.25}').quality
+    assert told == Limits(fresh_ms=60_000, stale_ms=3_600_000, volume_low=0.25, volume_high=10.0)
+
+
+@pytest.mark.parametrize(
+    ("told", "message"),
+    [
+        ('{"fresh": 1}', "quality has no 'fresh'; there are fresh_within_s"),
+        ('{"fresh_within_s": 0}', "quality.fresh_within_s: 0 is not a number above 0"),
+        ('{"stale_after_s": "a day"}', "quality.stale_after_s: 'a day' is not a number above 0"),
+        ('{"volume_high": true}', "quality.volume_high: True is not a number above 0"),
+        ('{"volume_low": 11}', "quality.volume_low: 11 lies above volume_high, 10"),
+        ("2h", "is not a JSON object"),
+    ],
+)
+def test_wrong_limits_are_refused_by_name(conf, told, message):
+    with pytest.raises(SettingsError) as caught:
+        load(conf, SHARELENS_QUALITY=told)
+    assert message in str(caught.value)

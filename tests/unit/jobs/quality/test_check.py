@@ -11,6 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from jobs.errors import JobError
+from jobs.limits import Limits
 from jobs.options import CHECKED_STAGES
 from jobs.publish import is_current, published_versions
 from jobs.quality.check import Checked, CheckOptions, check, scope_of
@@ -203,8 +204,6 @@ def test_a_stage_that_was_left_out_closes_the_gates_behind_it(made: Path, lake: 
 
 
 def test_old_evidence_warns_blocks_where_asked_and_is_not_looked_at_where_skipped(lake: Path) -> None:
-    from jobs.quality.rule import Limits
-
     table = ("bronze.ingest_extent",)
     late = START_MS + 3 * 3_600_000
     warned = check(CheckOptions(lake=lake, tables=table, now_ms=late))

@@ -7,8 +7,9 @@ import pyarrow.compute as pc
 import pyarrow.dataset as ds
 import pytest
 
+from jobs.limits import Limits
 from jobs.quality.checkpoints import FACTS, ROWS, Judge, Verdict
-from jobs.quality.rule import BLOCKING, KINDS, LEVELS, Limits, Rule
+from jobs.quality.rule import BLOCKING, KINDS, LEVELS, Rule
 from jobs.quality.slices import pieces
 from jobs.quality.suites import field_text, rules_of
 from lake.scan import UNLISTED
