@@ -1,6 +1,7 @@
 """What is a dead letter, what its headers say, and what is kept of it."""
 
 import hashlib
+
 import pyarrow as pa
 import pytest
 from hypothesis import given
