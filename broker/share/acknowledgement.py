@@ -97,8 +97,8 @@ def _find(window: Window, batch: AcknowledgementBatch, *, is_last: bool) -> Shar
         lower = window.floor(window.start_offset)
     if lower < 0:
         return ShareErrorCode.INVALID_RECORD_STATE
-    touched = window.batches_between(lower, window.floor(batch.last_offset))
-    last_known = touched[-1].last
+    is_single = batch.first_offset == batch.last_offset
+    last_known = window.batch_at(lower if is_single else window.floor(batch.last_offset)).last
     if last_known < batch.first_offset or (is_last and last_known < batch.last_offset):
         return ShareErrorCode.INVALID_REQUEST
     return ShareErrorCode.NONE

@@ -244,7 +244,7 @@ class SharePartition:
             if ended:
                 self._on_change(self)
             return error
-        letters = self._letters(changes, rejected)
+        letters = self._letters(changes, rejected) if self._ending(settings).has_dead_letters else []
         changes.commit()
         self.window.advance()
         if letters:

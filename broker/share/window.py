@@ -276,13 +276,16 @@ class Window:
         """The batches that hold any offset of a range."""
         batches, firsts = self._batches, self._firsts
         index = max(0, bisect_right(firsts, first) - 1)
-        if index < len(batches) and batches[index].last < first:
-            index += 1
+        if index < len(batches):
+            if first >= firsts[index] and last <= batches[index].last:
+                return batches[index : index + 1]
+            if batches[index].last < first:
+                index += 1
         return batches[index : bisect_right(firsts, last)]
 
-    def batches_between(self, lower: int, upper: int) -> list[CachedBatch]:
-        """The batches of an inclusive range of indexes."""
-        return self._batches[lower : upper + 1]
+    def batch_at(self, index: int) -> CachedBatch:
+        """The batch of an index, as `floor` tells it."""
+        return self._batches[index]
 
     def close_holes(self, first: int, last: int) -> None:
         """A range that need not be looked at any more: acquired, or without records."""
@@ -365,6 +368,8 @@ class Window:
 
     def _drop_passed(self) -> None:
         """Forget batches below the start offset, except where a lock or a dead letter is still open."""
+        if self._batches and self._batches[0].last >= self.start_offset:
+            return
         count = self.floor(self.start_offset)
         if 0 <= count < len(self._batches) and self._batches[count].last < self.start_offset:
             count += 1

@@ -198,7 +198,7 @@ class Member:
         habits, fate = self._world.settings.habits, self._chance.random()
         if fate < habits.singly:
             return [
-                [AcknowledgementBatch(first_offset=offset, last_offset=offset, types=(self._type(),))]
+                [AcknowledgementBatch(offset, offset, (self._type(),))]
                 for one in ranges
                 for offset in range(one.first_offset, one.last_offset + 1)
             ]
