@@ -62,6 +62,19 @@ def is_committed(lake: Path, name: str, stage: str, run: int) -> bool:
     return (delta.committed_txn(delta.table_path(lake, name), stage) or 0) >= run
 
 
+def with_unfinished(lake: Path, name: str, stage: str, run: int, drop: pc.Expression | None) -> pc.Expression | None:
+    """`drop`, and the rows of runs in which the stage was killed after it wrote to this table.
+
+    A later run that goes on from the last complete one derives those rows once more.
+    """
+    finished = done(lake, stage)
+    written = delta.committed_txn(delta.table_path(lake, name), stage) or 0
+    if not finished < written < run:
+        return drop
+    again = pc.field("run_id") > finished
+    return again if drop is None else drop | again
+
+
 def extents(lake: Path, where: pc.Expression | None = None) -> list[dict[str, Any]]:
     """Rows of bronze.ingest_extent as they are now, published or not."""
     if not scan.is_lake(lake):

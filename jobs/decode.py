@@ -219,6 +219,8 @@ def _commit(
         else:
             adds = [file for outcome in outcomes for file in outcome.files.get(name, ())]
             adds += write_rows(lake, TABLES[name], fresh[name], {"run_id": run}) if name in fresh else []
+            if name != QUARANTINE:  # which ingest writes to as well, and which takes no problem twice
+                drop = books.with_unfinished(lake, name, "decode", run, drop)
             kept, removes = books.rewritten_without(lake, name, drop)
             adds += kept
         books.commit(lake, name, "decode", run, adds, removes)

@@ -318,11 +318,13 @@ def _commit(
     begins = _begins(lake, late)
     drop = retained.derived_again(late, *place, "log_offset", begins)
     if not books.is_committed(lake, HISTORY, "replay", run):
+        drop = books.with_unfinished(lake, HISTORY, "replay", run, drop)
         kept, removes = books.rewritten_without(lake, HISTORY, drop)
         books.commit(lake, HISTORY, "replay", run, [*(f for o in outcomes for f in o.files[HISTORY]), *kept], removes)
     state = whole_state(stitched.state, held, keys, run)
     if not books.is_committed(lake, DELIVERY, "replay", run):
         drop = retained.derived_again(late, *place, "valid_to_log_offset", begins)
+        drop = books.with_unfinished(lake, DELIVERY, "replay", run, drop)
         _commit_delivery(lake, run, outcomes, stitched.closed, state, drop)
     if not books.is_committed(lake, STATE, "replay", run):
         gone = [str(file["path"]) for file in delta.live_files(delta.table_path(lake, STATE))]

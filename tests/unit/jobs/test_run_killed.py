@@ -168,3 +168,23 @@ def test_a_run_killed_again_and_again_is_finished_in_the_end(situation: str, tmp
             assert same(seen(lake), case.old) or same(seen(lake), case.new), f"a reader after {point}"
         assert reached
         case.finish(lake, reached)
+
+
+@pytest.mark.parametrize(
+    "point",
+    [
+        "commit:silver.clock_step:decode:after",
+        "commit:silver.group_record:decode:after",
+        "commit:gold.share_partition_history:replay:after",
+        "commit:gold.delivery_history:replay:after",
+    ],
+)
+def test_a_run_that_finds_more_after_a_kill_writes_no_row_twice(point: str, tmp_path: Path) -> None:
+    logs = dataset("streams") / "logs"
+    make_lake(tmp_path / "at-once", logs)
+    at_once = content(tmp_path / "at-once")
+    times = sorted(at_once["silver.share_record"].column("log_time_ms").to_pylist())
+    with crash_points.arm(point), pytest.raises(crash_points.CrashPointReached):
+        make_lake(tmp_path / "lake", logs, until_ms=times[len(times) // 2])
+    make_lake(tmp_path / "lake", logs)
+    assert not differences(content(tmp_path / "lake"), at_once)
