@@ -221,8 +221,8 @@ def upkeep(bench: Bench) -> Iterator[Figure]:
 
     lake = bench.lake("upkeep")
     shutil.rmtree(lake, ignore_errors=True)
-    before, done, after = kept.compare(bench.log("hot"), lake, bench.commits, bench.runs)
-    for when, state in (("before", before), ("after", after)):
+    found = kept.compare(bench.log("hot"), lake, bench.commits, bench.runs)
+    for when, state in (("before", found.before), ("after", found.after)):
         yield Figure(
             section="upkeep",
             what=f"{when}: run over 0.1 % new records",
@@ -230,13 +230,22 @@ def upkeep(bench: Bench) -> Iterator[Figure]:
             note=f"{bench.runs} runs, medians of the first and of the last quarter; `state` {state.state_s:.2f} s; "
             f"{state.live_files} live files, {state.disk_files} on disk",
         )
-    total = done.as_dict()
+    total = found.done.as_dict()
     yield Figure(
         section="upkeep",
         what=f"maintain after {bench.commits} commits a table",
         value=f"{sum(total['seconds'].values()):.1f} s",
         note=f"{total['files_before']} files to {total['files_after']}, "
         f"{total['bytes_before'] / 2**20:.0f} to {total['bytes_after'] / 2**20:.0f} MiB",
+    )
+    millions = bench.records / 1e6
+    whole_mb = sum(found.size_bytes.values()) / millions / 1e6
+    largest = sorted(found.size_bytes.items(), key=lambda item: -item[1])[:6]
+    yield Figure(
+        section="upkeep",
+        what="cost of a million records",
+        value=f"{found.first_run_s / millions:.0f} core-seconds, {whole_mb:.0f} MB",
+        note="; ".join(f"{name} {size / millions / 1e6:.1f} MB" for name, size in largest),
     )
 
 

@@ -117,13 +117,30 @@ def measured(directory: Path, lake: Path, count: int) -> State:
     )
 
 
-def compare(directory: Path, lake: Path, commits: int, count: int) -> tuple[State, Upkeep, State]:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Compared:
+    """A lake's runs before and after upkeep; CPU seconds of the first run, and bytes of each table after upkeep."""
+
+    first_run_s: float
+    before: State
+    done: Upkeep
+    after: State
+    size_bytes: dict[str, int]
+
+
+def compare(directory: Path, lake: Path, commits: int, count: int) -> Compared:
     """Before, the upkeep, and after it. A day lies between, so that vacuum may remove what upkeep replaced."""
-    sharelens("run", "--log-dir", str(directory), "--lake", str(lake))
+    first_run_s = _cpu_s("run", "--log-dir", str(directory), "--lake", str(lake))
     scatter(lake, commits)
     before = measured(directory, lake, count)
     tomorrow = books.now_ms() + 86_400_000
-    first = maintain(MaintainOptions(lake=lake, dry_run=False))
+    done = maintain(MaintainOptions(lake=lake, dry_run=False))
     for _ in range(2):
         maintain(MaintainOptions(lake=lake, dry_run=False, window_ms=1, now_ms=tomorrow))
-    return before, first, measured(directory, lake, count)
+    return Compared(
+        first_run_s=first_run_s,
+        before=before,
+        done=done,
+        after=measured(directory, lake, count),
+        size_bytes={table.table: table.bytes_after for table in done.tables},
+    )

@@ -319,7 +319,7 @@ def _all(rows: pa.Table) -> pa.Table:
 
 def _concerns(dropping: Dropping, values: dict[str, str]) -> bool:
     """Whether rows of a partition of the table may go at all."""
-    return isinstance(dropping.rule, retention.ByLog) or dropping.rule.partition_values == values
+    return isinstance(dropping.rule, retention.ByLog) or dropping.rule.partition_values.items() <= values.items()
 
 
 def _begin(taken: list[dict[str, Any]]) -> int:
