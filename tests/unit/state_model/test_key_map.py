@@ -47,3 +47,19 @@ def test_a_missing_key_is_missing():
 def test_get_answers_a_default_for_what_is_missing():
     held = KeyMap([("a", 1)])
     assert (held.get("a"), held.get("a", 2), held.get("b"), held.get("b", 2)) == (1, 1, None, 2)
+
+
+def test_it_grows_from_few_keys_to_many_and_shrinks_again():
+    made, expected = KeyMap(), {}
+    for key in range(100):
+        older, made = made, made.set(key, -key)
+        assert older == expected
+        expected[key] = -key
+        assert made == expected
+        assert (len(made), made[key], made.get(key), made.get(-1)) == (key + 1, -key, -key, None)
+    for key in range(100):
+        made = made.remove(key)
+        del expected[key]
+        assert made == expected
+        assert made.remove(key) is made
+    assert made == KeyMap()
