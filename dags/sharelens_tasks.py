@@ -36,6 +36,7 @@ PUBLISHED_TABLES = (
     "gold.delivery_history",
     "gold.stall",
     "gold.poison_record",
+    "gold.redelivered_record",
     "gold.latency",
     "gold.attempts",
     "gold.life_event",

@@ -157,12 +157,18 @@ class Inputs:
         return self._placed(self._read(DELIVERY, DELIVERY_COLUMNS, ("last_offset", offsets)))
 
     def marks(self, rows: pa.Table) -> pa.Table:
+        """Of the history the rows that tell the time and the marks, as `history_from`."""
+        return self._history_of(rows, [*PLACE, "log_offset", "log_time_ms", "completeness", "completeness_reason"])
+
+    def history_from(self, rows: pa.Table) -> pa.Table:
         """Of the history the rows from the first log offset (`valid_from_log_offset`) on that `rows` name by place."""
+        return self._history_of(rows, HISTORY_COLUMNS)
+
+    def _history_of(self, rows: pa.Table, columns: list[str]) -> pa.Table:
         if self.whole.all():
             return self.recent_history
         first = np.full(self.places.count, NOTHING, np.int64)
         np.minimum.at(first, self.places.of(rows), rows.column("valid_from_log_offset").to_numpy())
-        columns = [*PLACE, "log_offset", "log_time_ms", "completeness", "completeness_reason"]
         return self._read(HISTORY, columns, ("log_offset", first))
 
     @cached_property

@@ -22,7 +22,7 @@ from jobs.measure_inputs import DELIVERY, EVERYTHING, NO_SETTINGS, NOTHING, PLAC
 from jobs.measure_latency import attempts_rows, latency_rows
 from lake import user_topics
 from lake.tables import TOPIC
-from measures import lag, life, poison, stalls
+from measures import lag, life, poison, redelivered, stalls
 from measures.headers import OffsetTimes
 from measures.places import coded
 from measures.topics import EndsFromHeaders, topic_partitions
@@ -94,14 +94,28 @@ def stall_changes(inputs: Inputs) -> Changes:
 
 def poison_changes(inputs: Inputs) -> Changes:
     """POISON_RECORD rows with the topic's name; a run knows no settings of groups, so fewer causes are told."""
-    since = _row_begins(inputs, "gold.poison_record", inputs.new_offsets)
+    since = _row_begins(inputs, "gold.poison_record", "offset")
     deliveries = inputs.deliveries_from(since)
     given_up = pc.is_in(deliveries.column("delivery_state"), value_set=pa.array([ARCHIVING, ARCHIVED], pa.int8()))
     marks = inputs.marks(deliveries.filter(given_up))
     headers = inputs.no_records
     rows = poison.poison(marks, deliveries, headers.ranges(), headers.held(), NO_SETTINGS)
     return Changes(
-        rows=_with_topic(_clipped(rows, inputs, since), inputs),
+        rows=_with_topic(_clipped(rows, "offset", inputs, since), inputs),
+        since=since,
+        final_below=_start_offsets(inputs, inputs.new_progress),
+        final_before=_start_offsets(inputs, inputs.progress),
+    )
+
+
+def redelivered_changes(inputs: Inputs) -> Changes:
+    """REDELIVERED rows with the topic's name. What is told of an offset rests on the outcomes of that offset alone."""
+    since = _row_begins(inputs, "gold.redelivered_record", "first_offset")
+    deliveries = inputs.deliveries_from(since)
+    history = inputs.history_from(deliveries)
+    rows = redelivered.redelivered(_of_log(history, inputs), _of_log(deliveries, inputs))
+    return Changes(
+        rows=_with_topic(_clipped(rows, "first_offset", inputs, since), inputs),
         since=since,
         final_below=_start_offsets(inputs, inputs.new_progress),
         final_before=_start_offsets(inputs, inputs.progress),
@@ -164,25 +178,29 @@ def attempts_changes(inputs: Inputs) -> Changes:
     return Changes(rows=_with_topic(attempts_rows(inputs), inputs))
 
 
-def _row_begins(inputs: Inputs, table: str, offsets: Ints) -> Ints:
-    """The offsets, moved down to the beginning of the row of the table that lies across them."""
-    if inputs.whole.all() or (offsets >= NOTHING).all():
-        return offsets
-    held = inputs.rows_of(table, [*PLACE, "offset", "last_offset"], ("last_offset", offsets))
-    result = offsets.copy()
-    np.minimum.at(result, inputs.places.of(held), held.column("offset").to_numpy())
+def _row_begins(inputs: Inputs, table: str, first: str) -> Ints:
+    """From which offset on, for each place, there is news, moved down so that no row of the table lies across it.
+
+    Rows of several lives or kinds overlap: moved down for one of them, it may lie within another one.
+    """
+    result = inputs.new_offsets
+    moved = not inputs.whole.all()
+    while moved and (result < NOTHING).any():
+        held = inputs.rows_of(table, [*PLACE, first, "last_offset"], ("last_offset", result))
+        lower = result.copy()
+        np.minimum.at(lower, inputs.places.of(held), held.column(first).to_numpy())
+        moved, result = bool((lower < result).any()), lower
     return result
 
 
-def _clipped(rows: pa.Table, inputs: Inputs, since: Ints) -> pa.Table:
-    """The rows from an offset on, given for each place."""
+def _clipped(rows: pa.Table, first: str, inputs: Inputs, since: Ints) -> pa.Table:
+    """The rows from an offset on, given for each place; `first`: the column of their first offsets."""
     least = since[inputs.places.of(rows)]
-    rows = rows.set_column(
-        rows.schema.get_field_index("offset"),
-        rows.schema.field("offset"),
-        pa.array(np.maximum(rows.column("offset").to_numpy(), least)),
+    at = rows.schema.get_field_index(first)
+    begins = pa.array(np.maximum(rows.column(first).to_numpy(), least))
+    return rows.set_column(at, rows.schema.field(at), begins).filter(
+        pa.array(rows.column("last_offset").to_numpy() >= least)
     )
-    return rows.filter(pa.array(rows.column("last_offset").to_numpy() >= least))
 
 
 def _start_offsets(inputs: Inputs, progress: pa.Table) -> Ints:
@@ -201,6 +219,7 @@ def _with_topic(rows: pa.Table, inputs: Inputs) -> pa.Table:
 MEASURES = {
     "stall": Measure(table="gold.stall", changes=stall_changes, order="log_offset"),
     "poison_record": Measure(table="gold.poison_record", changes=poison_changes, order="last_offset"),
+    "redelivered_record": Measure(table="gold.redelivered_record", changes=redelivered_changes, order="last_offset"),
     "latency": Measure(table="gold.latency", changes=latency_changes, reads_all=True),
     "attempts": Measure(table="gold.attempts", changes=attempts_changes, reads_all=True),
     "life_event": Measure(table="gold.life_event", changes=life_changes, order="log_offset"),

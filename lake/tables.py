@@ -12,7 +12,7 @@ from kafka_log import schemas as log_schemas
 from kafka_log.dead_letters import DLQ_RECORD, LETTER
 from measures.dead_letter_schemas import DLQ_RECONCILIATION
 from measures.latency_schemas import AGES, ATTEMPTS, LATENCY
-from measures.schemas import IS_FINAL, LAG, LIFE, POISON_RECORD, PROGRESS, STALL
+from measures.schemas import IS_FINAL, LAG, LIFE, POISON_RECORD, PROGRESS, REDELIVERED, STALL
 from state_model.columnar import schemas as state_schemas
 from state_model.columnar.schemas import column
 
@@ -330,6 +330,14 @@ TABLES: dict[str, Table] = {
             schema=_gold(_with_topic(POISON_RECORD).append(IS_FINAL)),
             key=(*_SHARE_PARTITION, "state_partition", "life_log_offset", "offset"),
             clustering=("group_id", "topic_id", "partition", "offset"),
+            partition_by=("is_final",),
+        ),
+        Table(
+            name="gold.redelivered_record",
+            comment="one range of record offsets that a group got more than once, why, and the records that prove it",
+            schema=_gold(_with_topic(REDELIVERED).append(IS_FINAL)),
+            key=(*_SHARE_PARTITION, *_LOG, "life_log_offset", "kind", "first_offset"),
+            clustering=("group_id", "topic_id", "partition", "first_offset"),
             partition_by=("is_final",),
         ),
         Table(

@@ -18,7 +18,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from measures.lives import DELETED, LIVE, PLACE, Lives, lives_of, number_places
-from measures.redelivered import NEVER, outcomes_of
+from measures.newly import NEVER, outcomes_of
 from measures.schemas import ACCOUNTED, CLASSES
 from measures.steps import LAST_OFFSET, NOTHING, Flags, Ints, Layers, Ranges, together
 from measures.topic_log import ABORTED, CONTROL, WHATS, TopicLog

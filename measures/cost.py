@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from measures.lives import PLACE, lives_of, number_places
-from measures.redelivered import outcomes_of
+from measures.newly import outcomes_of
 from measures.schemas import COST, PRUNING
 from measures.steps import Flags, Ints
 from state_model.share_records import DeliveryState

@@ -153,3 +153,15 @@ def pieces_of(ranges: np.ndarray, rows: np.ndarray, begins: np.ndarray) -> np.nd
     for life in range(begins.shape[0] - 1):
         out, made = _pieces_of(ranges, rows[begins[life] : begins[life + 1]], out, made)
     return out[:made]
+
+
+@kernel
+def near_wanted(ranges: np.ndarray, rows: np.ndarray, begins: np.ndarray) -> np.ndarray:
+    """Whether each range shares an offset with a wanted one of its life; arguments as for `pieces_of`."""
+    found = np.zeros(ranges.shape[0], np.bool_)
+    for life in range(begins.shape[0] - 1):
+        mine = rows[begins[life] : begins[life + 1]]
+        firsts, lasts = _union(ranges, mine)
+        if firsts.shape[0] > 0:
+            found[_touching(ranges, mine, firsts, lasts)] = True
+    return found

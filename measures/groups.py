@@ -1,7 +1,8 @@
 """Share groups by the group coordinator's own log: state, epochs, members, last change.
 
-The log is compacted: of each key only the newest record is sure to be there, which is all that this needs. The state is
-Kafka's: DEAD after the group's tombstone, EMPTY without members, else STABLE (ShareGroup.ShareGroupState).
+The log is compacted: of each key only the newest record is sure to be there, which is all that the end of the log
+needs. Of a group that has later records an earlier moment may lack some that these replaced. The state is Kafka's:
+DEAD after the group's tombstone, EMPTY without members, else STABLE (ShareGroup.ShareGroupState).
 """
 
 import json
@@ -16,6 +17,7 @@ from measures.schemas import GROUPS
 
 MEMBER, GROUP, TARGET, MEMBER_TARGET, ASSIGNMENT, STATE_PARTITIONS = range(10, 16)
 SHARE_TYPES = range(MEMBER, STATE_PARTITIONS + 1)
+COMPACTED = "compacted"
 
 
 @dataclass(slots=True)
@@ -26,6 +28,7 @@ class _Group:
     members: dict[str, dict[str, Any]] = field(default_factory=dict)
     assignments: dict[str, dict[str, Any]] = field(default_factory=dict)
     newest: dict[str, Any] = field(default_factory=dict)
+    has_later: bool = False
 
     def take(self, row: dict[str, Any]) -> None:
         """Applies a record that follows those taken before."""
@@ -41,11 +44,18 @@ class _Group:
         else:
             self.values[kind] = value
 
+    def marks(self) -> tuple[str, str | None]:
+        """Completeness and its reason."""
+        if self.newest["uncommitted"]:
+            return "uncommitted", "uncommitted"
+        return ("incomplete", COMPACTED) if self.has_later else ("complete", None)
+
     def row(self) -> dict[str, Any]:
         """GROUPS row."""
         dead = GROUP in self.values and self.values[GROUP] is None
         members = [self._member(name) for name in sorted(self.members)]
         topics = self.values.get(STATE_PARTITIONS)
+        completeness, reason = self.marks()
         return {
             "group_id": self.newest["group_id"],
             "state": "DEAD" if dead else "STABLE" if members else "EMPTY",
@@ -59,8 +69,8 @@ class _Group:
             "last_change_ms": self.newest["timestamp_ms"],
             "partition": self.newest["partition"],
             "log_offset": self.newest["log_offset"],
-            "completeness": "uncommitted" if self.newest["uncommitted"] else "complete",
-            "completeness_reason": "uncommitted" if self.newest["uncommitted"] else None,
+            "completeness": completeness,
+            "completeness_reason": reason,
         }
 
     def _member(self, name: str) -> dict[str, Any]:
@@ -78,11 +88,18 @@ def _partitions(topics: Iterable[dict[str, Any]]) -> int:
     return sum(len(topic["partitions"]) for topic in topics)
 
 
-def groups(records: pa.Table) -> pa.Table:
-    """GROUPS rows by group id from silver.group_record rows in (partition, log offset) order."""
+def groups(records: pa.Table, as_of_ms: int | None = None) -> pa.Table:
+    """GROUPS rows by group id from silver.group_record rows in (partition, log offset) order.
+
+    `as_of_ms`: takes records stamped up to that time only; those of groups with later records may be compacted away.
+    """
     of_share_groups = pa.array(SHARE_TYPES, records.schema.field("record_type").type)
     found: dict[str, _Group] = {}
     for batch in records.filter(pc.is_in(records.column("record_type"), value_set=of_share_groups)).to_batches():
         for row in batch.to_pylist():
-            found.setdefault(row["group_id"], _Group()).take(row)
-    return pa.Table.from_pylist([found[name].row() for name in sorted(found)], schema=GROUPS)
+            group = found.setdefault(row["group_id"], _Group())
+            if as_of_ms is None or row["timestamp_ms"] <= as_of_ms:
+                group.take(row)
+            else:
+                group.has_later = True
+    return pa.Table.from_pylist([found[name].row() for name in sorted(found) if found[name].newest], schema=GROUPS)

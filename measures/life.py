@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from measures.lives import DELETED, UNDETERMINED, Lives, lives_of, number_places
-from measures.redelivered import NEVER
+from measures.newly import NEVER
 from measures.schemas import EVENTS, LIFE, SIDES
 from measures.steps import LAST_OFFSET, Ints
 from state_model.share_records import DeliveryState

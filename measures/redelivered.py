@@ -10,80 +10,21 @@ the consumer processed a record before it came back, and consumers that read a r
 
 import itertools
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from measures.given_up import WANTED, near_wanted
 from measures.lives import DELETED, PLACE, Lives, lives_of, number_places
+from measures.newly import NEVER, Outcomes, outcomes_of
 from measures.painted import Painted
+from measures.places import grouped
 from measures.schemas import REDELIVERED, REDELIVERIES
-from measures.steps import LAST_OFFSET, NOTHING, Cells, Ints, Ranges, numbered, together
+from measures.steps import NOTHING, Cells, Flags, Ints, Ranges, together
 from state_model.share_records import DeliveryState
 
 RETRY, AFTER_ACKNOWLEDGED, BY_RESET, BY_RECREATION, WENT_BACK = range(5)
-NEVER = -1
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Outcomes:
-    """Outcomes of deliveries: one entry a range that newly came to a state; what merely split or joined is left out."""
-
-    life: Ints
-    first: Ints
-    last: Ints
-    state: Ints
-    count: Ints
-    at: Ints
-
-
-def outcomes_of(deliveries: pa.Table, life: Ints) -> Outcomes:
-    """The outcomes in DELIVERY_HISTORY rows; `life` numbers the life of each row.
-
-    A range begins anew where a neighbour changed. Offsets are new to a state only where no range of the same state and
-    count ended at the record at which the range began.
-    """
-    state, count, first, last, since = (
-        deliveries.column(name).to_numpy().astype(np.int64)
-        for name in ("delivery_state", "delivery_count", "first_offset", "last_offset", "valid_from_log_offset")
-    )
-    until = pc.fill_null(deliveries.column("valid_to_log_offset"), NEVER).to_numpy()
-    ended = np.flatnonzero(until != NEVER)
-    kind = _coded(life, (state << 32) | (count & 0xFFFFFFFF))
-    moment = pa.array(together([since, until[ended]])).dictionary_encode().indices.to_numpy().astype(np.int64)
-    began = pa.array(kind << 32 | moment[: len(kind)])
-    met = pc.is_in(began, value_set=pa.array(kind[ended] << 32 | moment[len(kind) :])).to_numpy(zero_copy_only=False)
-    columns = {"life": life, "state": state, "count": count, "at": since, "first": first, "last": last}
-    columns["first"], columns["last"] = np.clip(first, 0, LAST_OFFSET), np.clip(last, -1, LAST_OFFSET)
-    alone = {name: values[~met & (columns["first"] <= columns["last"])] for name, values in columns.items()}
-    of = np.flatnonzero(met)
-    against = ended[
-        pc.is_in(pa.array(kind[ended] << 32 | moment[len(kind) :]), value_set=began).to_numpy(zero_copy_only=False)
-    ]
-    told = _new_parts({name: values[of] for name, values in columns.items()}, {
-        **{name: values[against] for name, values in columns.items()}, "at": until[against],
-    })  # fmt: skip
-    return Outcomes(**{name: together([alone[name], told[name]]) for name in columns})
-
-
-def _coded(one: Ints, other: Ints) -> Ints:
-    """A small number for each pair of values."""
-    codes = [pa.array(values).dictionary_encode().indices.to_numpy().astype(np.int64) for values in (one, other)]
-    pairs: Ints = pa.array((codes[0] << 32) | codes[1]).dictionary_encode().indices.to_numpy().astype(np.int64)
-    return pairs
-
-
-def _new_parts(began: dict[str, Ints], ended: dict[str, Ints]) -> dict[str, Ints]:
-    """The parts of ranges that began which none covers that ended at the same record in the same state and count."""
-    names = ("life", "state", "count", "at")
-    everything = {name: together([began[name], ended[name]]) for name in (*names, "first", "last")}
-    group, sample = numbered(*(everything[name] for name in names))
-    cells = Cells(group, everything["first"], everything["last"])
-    is_new = np.arange(len(group)) < len(began["life"])
-    new = cells.ranges(cells.covered(is_new) & ~cells.covered(~is_new), {})
-    told = {name: everything[name][sample][new.group] for name in names}
-    return {**told, "first": new.first, "last": new.last}
 
 
 def redelivered(history: pa.Table, deliveries: pa.Table) -> pa.Table:
@@ -91,11 +32,29 @@ def redelivered(history: pa.Table, deliveries: pa.Table) -> pa.Table:
     (of_history, of_deliveries), places = number_places(history, deliveries)
     lives = lives_of(history, of_history)
     life = lives.of(of_deliveries, deliveries.column("life_log_offset").to_numpy())
-    deliveries, life = deliveries.filter(pa.array(life >= 0)), life[life >= 0]
+    near = np.zeros(len(life), np.bool_)
+    near[life >= 0] = _near_second_deliveries(deliveries.filter(pa.array(life >= 0)), life[life >= 0], lives)
+    deliveries, life = deliveries.filter(pa.array(near)), life[near]
     told = _told(outcomes_of(deliveries, life), lives)
     found = [_within_lives(told), *_across_lives(told, lives)]
     rows = {name: together([part[name] for part in found]) for name in _FIELDS}
     return _table(rows, lives, places, history)
+
+
+def _near_second_deliveries(deliveries: pa.Table, life: Ints, lives: Lives) -> Flags:
+    """Which ranges share an offset with one that tells of a second delivery by itself, or is of a life where any may.
+
+    Elsewhere each offset was delivered once, and its ranges need not be compared with each other.
+    """
+    first, last, state, count = (
+        deliveries.column(name).to_numpy().astype(np.int64)
+        for name in ("first_offset", "last_offset", "delivery_state", "delivery_count")
+    )
+    several = np.bincount(lives.place, minlength=1)[lives.place] > 1
+    several[lives.back_life] = True
+    again = (count > 1) | ((count < 1) & (state != DeliveryState.AVAILABLE)) | several[life]
+    ranges = np.stack([first, last, first, state, again * WANTED], axis=1)
+    return near_wanted(ranges, *grouped(life, lives.count))
 
 
 _FIELDS = (

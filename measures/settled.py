@@ -15,7 +15,8 @@ import pyarrow.compute as pc
 
 from measures.latency_schemas import ACKNOWLEDGED, ARCHIVED, OPEN
 from measures.lives import BLIND, lives_of, number_places
-from measures.redelivered import outcomes_of, rows_at
+from measures.newly import outcomes_of
+from measures.redelivered import rows_at
 from measures.steps import Cells, Flags, Ints
 from state_model.columnar.values import Loss
 from state_model.share_records import DeliveryState

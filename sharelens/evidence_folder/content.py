@@ -266,6 +266,6 @@ def _group(evidence: Evidence, question: Question) -> pa.Table:
     records = evidence.group_records(frozenset({question.group_id}))
     parts = []
     for moment, end in (("before", question.from_ms), ("after", question.to_ms)):
-        rows = group_rows(records.filter(pc.field("timestamp_ms") < end))
+        rows = group_rows(records, end - 1)
         parts.append(rows.add_column(0, "moment", pa.repeat(moment, rows.num_rows)))
     return pa.concat_tables(parts)

@@ -4,7 +4,7 @@ import pyarrow.compute as pc
 
 from measures import groups as measure
 from sharelens.output import Answer, Column, Row, known, name_cell, name_column, number_column, time_column
-from sharelens.questions.evidence import Evidence, kept
+from sharelens.questions.evidence import Evidence
 from sharelens.questions.measured import answer
 from sharelens.questions.naming import listed
 from sharelens.questions.state import completeness_cell
@@ -30,9 +30,7 @@ def groups(evidence: Evidence, names: frozenset[str], as_of_ms: int | None) -> A
             )
         there = sorted({*evidence.group_records().column("group_id").to_pylist(), *with_state})
         raise UsageError(f"no share group {name_cell(unknown[0])} in {evidence.place}; groups there: {listed(there)}")
-    if as_of_ms is not None:
-        records = kept(records, pc.field("timestamp_ms") <= as_of_ms)
-    table = measure.groups(records)
+    table = measure.groups(records, as_of_ms)
     states = {row["values"]: row["counts"] for row in pc.value_counts(table.column("state")).to_pylist()}
     told = ", ".join(f"{state} {states[state]}" for state in sorted(states)) or "none"
     return answer(

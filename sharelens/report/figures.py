@@ -9,7 +9,7 @@ import pyarrow.compute as pc
 
 from measures.lag import begins_of
 from measures.lag_over_time import Arrivals
-from measures.redelivered import outcomes_of
+from measures.newly import outcomes_of
 from measures.steps import LAST_OFFSET, numbered
 from sharelens.report import charts, raster
 from sharelens.report.gather import Gathered, Key, lag_lines, rows_of_keys

@@ -7,12 +7,15 @@ from typing import Any
 
 import pytest
 
+from lake.scan import open_lake
 from sharelens.asked import CutAsked, Source
 from sharelens.filters import Wanted
 from sharelens.questions.evidence import Span
 from sharelens.questions.log_evidence import open_log_evidence
 from sharelens.questions.redelivered import redelivered
+from tests.compat.test_stalled_poison import ask
 from tests.datasets import dataset
+from tests.in_process import make_lake
 
 Place = tuple[str, str, int, int]
 
@@ -49,3 +52,19 @@ def test_what_clients_settled_at_a_later_delivery_is_told_with_its_count(name: s
     assert again
     assert {place: told.get(place, 0) >= count for place, count in again.items()} == dict.fromkeys(again, True)
     assert not {place for place, count in settled.items() if count == 1} & told.keys()
+
+
+@pytest.mark.parametrize("name", ["admin", "dlq", "timeouts", "transactions"])
+def test_the_gold_table_holds_what_the_question_tells(
+    name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    make_lake(tmp_path / "lake", dataset(name) / "logs")
+    told = ask(capsys, "redelivered", "--lake", str(tmp_path / "lake"))
+    assert told
+    assert told == ask(capsys, "redelivered", "--log-dir", str(dataset(name) / "logs"))
+    order = ["group_id", "topic_id", "partition", "state_partition", "first_offset", "kind", "life_log_offset"]
+    kept = open_lake(tmp_path / "lake").scan("gold.redelivered_record").to_pylist()
+    rows = [{column: row[column] for column in told[0]} for row in kept]
+    assert sorted(rows, key=lambda row: [row[name] for name in order]) == sorted(
+        told, key=lambda row: [row[name] for name in order]
+    )

@@ -69,3 +69,19 @@ def test_a_group_that_only_had_its_offsets_altered_has_no_epoch():
 
 def test_groups_of_other_kinds_are_left_out():
     assert groups(records((17, "streams", None, {"epoch": 1}))).num_rows == 0
+
+
+def test_an_earlier_moment_is_complete_only_for_groups_without_later_records():
+    """Compaction may have removed what stood at the moment, and only a group that went on has lost anything."""
+    rows = records(
+        (11, "g", None, {"epoch": 3, "metadataHash": 1}),
+        (11, "h", None, {"epoch": 1, "metadataHash": 1}),
+        (11, "g", None, {"epoch": 4, "metadataHash": 1}),
+        (11, "i", None, {"epoch": 1, "metadataHash": 1}),
+    )
+    told = [
+        (row["group_id"], row["group_epoch"], row["completeness"], row["completeness_reason"])
+        for row in groups(rows, 101).to_pylist()
+    ]
+    assert told == [("g", 3, "incomplete", "compacted"), ("h", 1, "complete", None)]
+    assert [row["completeness"] for row in groups(rows, 103).to_pylist()] == ["complete"] * 3
