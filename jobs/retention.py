@@ -20,10 +20,11 @@ from jobs import books
 from jobs.compaction import row_groups
 from jobs.plan import OFFSETS_TOPIC, STATE_TOPIC
 from jobs.retained import BRONZE, HISTORY, MEASURES, SILVER, Cut
-from lake import delta
+from lake import delta, scan
 from lake.slices import PartitionKey
 from lake.tables import TABLES
 
+SCALARS = "gold.share_partition_history"
 HOUR_MS = 3_600_000
 SNAPSHOT_KEY = b"\0\0"
 LONGEST_KEY = 1 << 16
@@ -123,8 +124,12 @@ RULES: dict[str, ByLog | ByTime] = {
     "gold.delivery_history": ByTime(group=HISTORY, column="valid_to_ms", partition_values={"is_open": "false"}),
     "gold.stall": ByTime(group=MEASURES, column="until_ms", partition_values={"is_final": "true"}),
     "gold.poison_record": ByTime(group=MEASURES, column="last_outcome_ms", partition_values={"is_final": "true"}),
-    "gold.latency": ByTime(group=MEASURES, column="hour_ms", lasting_ms=HOUR_MS),
-    "gold.attempts": ByTime(group=MEASURES, column="hour_ms", lasting_ms=HOUR_MS),
+    "gold.latency": ByTime(
+        group=MEASURES, column="hour_ms", lasting_ms=HOUR_MS, partition_values={"is_final": "true"}
+    ),
+    "gold.attempts": ByTime(
+        group=MEASURES, column="hour_ms", lasting_ms=HOUR_MS, partition_values={"is_final": "true"}
+    ),
 }  # fmt: skip
 """Tables that retention applies to. All others keep their rows: the books, names, topics, dead letters, problems."""
 CUT_BY = {
@@ -138,13 +143,15 @@ CUT_BY = {
 class Dropping:
     """What goes from one table: `moments` by cluster; of a ByLog table the cuts and the first offset kept of each key.
 
-    `kept`: PLACE, key and `from`, for keys with an anchor below the cut.
+    `kept`: PLACE, key and `from`, for keys with an anchor below the cut. `named`: PLACE and offset of rows that a row
+    of another table, which stays, points to.
     """
 
     rule: ByLog | ByTime
     moments: dict[str, int]
     cuts: dict[PartitionKey, int]
     kept: pa.Table | None = None
+    named: pa.Table | None = None
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -179,6 +186,9 @@ class Dropping:
         stays = pc.fill_null(pc.greater_equal(found.column("offset"), found.column("from")), True)
         result = np.zeros(view.num_rows, np.bool_)
         result[found.column("row").to_numpy()[stays.to_numpy()]] = True
+        if self.named is not None:
+            pointed_to = numbered.join(self.named, keys=[*PLACE, "offset"], join_type="left semi")
+            result[pointed_to.column("row").to_numpy()] = True
         return pa.array(result)
 
 
@@ -231,7 +241,19 @@ def dropping(lake: Path, name: str, moments_ms: dict[str, int], before: Mapping[
     for key, cut in before.items():
         if key in found:
             found[key] = max(found[key], cut.offset)
-    return Dropping(rule=rule, moments=moments_ms, cuts=found, kept=_anchors(lake, name, rule, moments_ms, found))
+    named = _range_beginnings(lake, moments_ms) if name == SCALARS else None
+    kept = _anchors(lake, name, rule, moments_ms, found)
+    return Dropping(rule=rule, moments=moments_ms, cuts=found, kept=kept, named=named)
+
+
+def _range_beginnings(lake: Path, moments_ms: dict[str, int]) -> pa.Table:
+    """PLACE and offset of the records with which old ranges began that stay: they are open, or ended later."""
+    least = min(moments_ms.values())
+    columns = ["cluster_id", "log_topic_id", "state_partition", "valid_from_log_offset"]
+    stays = pc.field("valid_to_ms").is_null() | (pc.field("valid_to_ms") >= least)
+    old = pc.field("valid_from_ms") < max(moments_ms.values())
+    rows = scan.dataset_at(lake, "gold.delivery_history").to_table(columns=columns, filter=stays & old)
+    return rows.group_by(columns).aggregate([]).rename_columns([*PLACE, "offset"])
 
 
 def _views(lake: Path, name: str, rule: ByLog, moments_ms: dict[str, int]) -> Iterator[pa.Table]:
