@@ -78,7 +78,7 @@ def _measured(inputs: Inputs, measure: Measure) -> Outcome:
     assert changes.final_before is not None
     files: list[DataFile] = []
     rows = _with_kept(inputs, measure, changes, conform_open(changes.rows, measure.table, constants))
-    order = rows.column(measure.order).to_numpy()
+    order = measure.values(rows)
     final = order < changes.final_below[inputs.places.of(rows)]
     for value, chosen in (("true", final), ("false", ~final)):
         with ParquetSink(inputs.task.lake, table, constants={}, partition_values={"is_final": value}) as sink:
@@ -102,17 +102,16 @@ def _replaced(inputs: Inputs, chosen: Flags, since: Ints | None = None) -> pa.Ta
 
 def _with_kept(inputs: Inputs, measure: Measure, changes: Changes, rows: pa.Table) -> pa.Table:
     """The rows with those that were not final and are kept, by share partition and what orders them."""
-    assert measure.order is not None
     assert changes.since is not None
     if not inputs.whole.all():
         names = rows.column_names
         held = inputs.scan(measure.table, names, ~pc.field("is_final"))
         at = inputs.places.of(held)
         stays = (at >= 0) & ~inputs.whole[at]
-        stays &= held.column(measure.order).to_numpy() < changes.since[at]
+        stays &= measure.values(held) < changes.since[at]
         if stays.any():
             rows = pa.concat_tables([rows, held.filter(pa.array(stays)).cast(rows.schema)])
-    order = np.lexsort((rows.column(measure.order).to_numpy(), inputs.places.of(rows)))
+    order = np.lexsort((measure.values(rows), inputs.places.of(rows)))
     return rows.take(pa.array(order))
 
 
@@ -129,12 +128,12 @@ def run_measure(engine: Engine, lake: Path, run: int, progress: Progress) -> dic
     anew = len(set(done.values())) > 1 or len(due) < len(MEASURES)
     before = min(done.values())
     touched = touched_since(lake, before, anew=anew)
-    tasks = _cut(lake, run, 0 if anew else before, due, touched)
+    tasks = list(_tasks(lake, run, 0 if anew else before, tuple(due), touched))
     outcomes = engine.run("measure", measure_task, tasks, progress, size_bytes=_size_bytes(lake, touched))
     counts = {}
     for name in due:
         table = MEASURES[name].table
-        own = [(task, outcome[name]) for task, outcome in zip(tasks, outcomes, strict=True) if name in outcome]
+        own = [(task, outcome[name]) for task, outcome in zip(tasks, outcomes, strict=True)]
         adds = [file for _, outcome in own for file in outcome.files]
         counts[table] = sum(file.record_count for file in adds)
         replaced = [
@@ -148,19 +147,7 @@ def run_measure(engine: Engine, lake: Path, run: int, progress: Progress) -> dic
 
 def tasks_of(lake: Path, run: int, before: int, names: Sequence[str]) -> list[Task]:
     """The tasks of some measures over what runs after `before`, up to `run`, wrote."""
-    return _cut(lake, run, before, names, touched_since(lake, before))
-
-
-def _cut(lake: Path, run: int, before: int, names: Sequence[str], touched: pa.Table) -> list[Task]:
-    """The tasks of some measures: by what is new, or by whole histories for those that read them."""
-    thin = tuple(name for name in names if before == 0 or not MEASURES[name].reads_all)
-    thick = tuple(name for name in names if name not in thin)
-    tasks = list(_tasks(lake, run, before, thin, touched)) if thin else []
-    if thick:
-        held = _with_records(lake, pc.scalar(True), whole=False)
-        here = held.filter(pa.array(_among(held, touched, ["cluster_id", *PLACE])))
-        tasks += _tasks(lake, run, before, thick, _unique(pa.concat_tables([touched, here])))
-    return tasks
+    return list(_tasks(lake, run, before, tuple(names), touched_since(lake, before)))
 
 
 def touched_since(lake: Path, before: int, *, anew: bool = False) -> pa.Table:
@@ -311,7 +298,7 @@ def _without(
         values = {} if measure.order is None else {"is_final": str(is_final).lower()}
         schema = pa.schema([field for field in table.schema if field.name not in values])
         rows = fragment.to_table(schema=schema)
-        gone = _replaced_rows(rows, final, str(measure.order)) if is_final else _among(rows, touched, names)
+        gone = _replaced_rows(rows, final, measure) if is_final else _among(rows, touched, names)
         if not gone.any():
             continue
         removes.append(path)
@@ -321,7 +308,7 @@ def _without(
     return adds, removes
 
 
-def _replaced_rows(rows: pa.Table, replaced: pa.Table | None, order: str) -> Flags:
+def _replaced_rows(rows: pa.Table, replaced: pa.Table | None, measure: Measure) -> Flags:
     """Which rows lie at or above the value from which their place was measured anew."""
     result = np.zeros(rows.num_rows, np.bool_)
     assert replaced is not None
@@ -330,5 +317,5 @@ def _replaced_rows(rows: pa.Table, replaced: pa.Table | None, order: str) -> Fla
         at = Places(keys=anew.select(PLACE)).of(rows)
         since = np.append(anew.column("since").to_numpy(), NOTHING)
         mine = pc.equal(rows.column("cluster_id"), cluster_id).to_numpy(zero_copy_only=False)
-        result |= mine & (rows.column(order).to_numpy() >= since[at])
+        result |= mine & (measure.values(rows) >= since[at])
     return result

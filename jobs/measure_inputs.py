@@ -1,6 +1,6 @@
 """What measures read of a lake: the histories of a task's share partitions, whole or from where the last run ended."""
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, reduce
 from pathlib import Path
@@ -60,7 +60,7 @@ class Task:
 class Inputs:
     """What a measure may read, of one cluster and the newest incarnation of the state topic.
 
-    Text of the `recent` tables, and of `deliveries_from` and `marks`, is dictionary-encoded.
+    Text of the `recent` tables, and of `deliveries_from`, `open_deliveries` and `marks`, is dictionary-encoded.
 
     Arrays with one entry a place are in the order of `places`. Misplaced share partitions have no rows.
     """
@@ -150,11 +150,18 @@ class Inputs:
         """Those of `deliveries` that were part of a state after `read_from`."""
         return self._placed(self._read(DELIVERY, DELIVERY_COLUMNS, ("valid_to_log_offset", self.read_from + 1)))
 
-    def deliveries_from(self, offsets: Ints) -> pa.Table:
+    @cached_property
+    def open_deliveries(self) -> pa.Table:
+        """Those of `deliveries` that are part of the state at the end."""
+        nothing = np.full(self.places.count, NOTHING, np.int64)
+        return self._placed(self._read(DELIVERY, DELIVERY_COLUMNS, ("valid_to_log_offset", nothing)))
+
+    def deliveries_from(self, offsets: Ints, columns: Sequence[str] | None = None) -> pa.Table:
         """Those of `deliveries` that reach a record offset or lie above it, given for each place."""
+        names = list(columns or DELIVERY_COLUMNS)
         if self.whole.all():
-            return self.recent_deliveries
-        return self._placed(self._read(DELIVERY, DELIVERY_COLUMNS, ("last_offset", offsets)))
+            return self.recent_deliveries.select(names)
+        return self._placed(self._read(DELIVERY, names, ("last_offset", offsets)))
 
     def marks(self, rows: pa.Table) -> pa.Table:
         """Of the history the rows that tell the time and the marks, as `history_from`."""
@@ -361,7 +368,7 @@ HISTORY_COLUMNS = incomplete.HISTORY_COLUMNS
 DELIVERY_COLUMNS = incomplete.DELIVERY_COLUMNS
 PROGRESS_COLUMNS = [
     "start_offset", "first_incomplete_offset", "since_log_offset", "highest_earlier_offset", "earlier_write_ms",
-    "read_from_log_offset", "log_offset",
+    "read_from_log_offset", "log_offset", "log_time_ms", "completeness", "completeness_reason",
 ]  # fmt: skip
 
 

@@ -1,8 +1,8 @@
 """The measures as gold tables: one entry a table, which the stage goes through (`MEASURES`).
 
 An entry names its table and a function that makes the rows of a task's share partitions, without cluster_id and
-run_id, from `Inputs`. The simplest one reads `inputs.history` and `inputs.deliveries`, says so (`reads_all`) and
-returns `Changes(rows=...)`: everything that the table held of these share partitions is replaced.
+run_id, from `Inputs`. The simplest one returns `Changes(rows=...)`: everything that the table held of these share
+partitions is replaced.
 
 Where that is too much work after a small run, the table is partitioned by `is_final`, the entry names the column that
 orders its rows (`order`), and the function says from which value on it made them anew (`since`) and below which one
@@ -19,7 +19,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from jobs.measure_inputs import DELIVERY, EVERYTHING, NO_SETTINGS, NOTHING, PLACE, Inputs
-from jobs.measure_latency import attempts_rows, latency_rows
+from jobs.measure_latency import attempts_rows, hours, is_open, latency_rows
 from lake import user_topics
 from lake.tables import TOPIC
 from measures import lag, life, poison, redelivered, stalls
@@ -29,6 +29,7 @@ from measures.topics import EndsFromHeaders, topic_partitions
 from state_model.columnar.keys import KEY
 
 Ints = npt.NDArray[np.int64]
+Flags = npt.NDArray[np.bool_]
 ARCHIVING, ARCHIVED = 3, 4
 
 
@@ -46,14 +47,19 @@ class Changes:
 class Measure:
     """A gold table, and what makes its rows.
 
-    `order`: column whose values `Changes.since` is about. `reads_all`: whether it reads whole histories after a small
-    run, too; its tasks are cut by them.
+    `order`: column whose values `Changes.since` is about; a null is below all. `about_end`: which rows tell of the end
+    of the log and are always made anew.
     """
 
     table: str
     changes: Callable[[Inputs], Changes]
     order: str | None = None
-    reads_all: bool = False
+    about_end: Callable[[pa.Table], Flags] | None = None
+
+    def values(self, rows: pa.Table) -> Ints:
+        """What `Changes.since` is about, of each row."""
+        values: Ints = pc.fill_null(rows.column(self.order), -1).to_numpy()
+        return values if self.about_end is None else np.where(self.about_end(rows), NOTHING, values)
 
 
 def lag_changes(inputs: Inputs) -> Changes:
@@ -170,12 +176,22 @@ def progress_changes(inputs: Inputs) -> Changes:
 
 def latency_changes(inputs: Inputs) -> Changes:
     """LATENCY rows with the topic's name."""
-    return Changes(rows=_with_topic(latency_rows(inputs), inputs))
+    return _of_hours(latency_rows(hours(inputs)), inputs)
 
 
 def attempts_changes(inputs: Inputs) -> Changes:
     """ATTEMPTS rows with the topic's name."""
-    return Changes(rows=_with_topic(attempts_rows(inputs), inputs))
+    return _of_hours(attempts_rows(hours(inputs)), inputs)
+
+
+def _of_hours(rows: pa.Table, inputs: Inputs) -> Changes:
+    found = hours(inputs)
+    return Changes(
+        rows=_with_topic(rows, inputs),
+        since=found.since,
+        final_below=found.final_below,
+        final_before=found.final_before,
+    )
 
 
 def _row_begins(inputs: Inputs, table: str, first: str) -> Ints:
@@ -220,8 +236,8 @@ MEASURES = {
     "stall": Measure(table="gold.stall", changes=stall_changes, order="log_offset"),
     "poison_record": Measure(table="gold.poison_record", changes=poison_changes, order="last_offset"),
     "redelivered_record": Measure(table="gold.redelivered_record", changes=redelivered_changes, order="last_offset"),
-    "latency": Measure(table="gold.latency", changes=latency_changes, reads_all=True),
-    "attempts": Measure(table="gold.attempts", changes=attempts_changes, reads_all=True),
+    "latency": Measure(table="gold.latency", changes=latency_changes, order="hour_ms"),
+    "attempts": Measure(table="gold.attempts", changes=attempts_changes, order="hour_ms", about_end=is_open),
     "life_event": Measure(table="gold.life_event", changes=life_changes, order="log_offset"),
     "progress": Measure(table="gold.progress", changes=progress_changes),
     "lag": Measure(table="gold.lag", changes=lag_changes),

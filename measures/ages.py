@@ -8,7 +8,7 @@ stamped before the first one of its batch (producers set timestamps): then the u
 """
 
 import itertools
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from measures.headers import LOG_APPEND_TIME
-from measures.latency_schemas import AGE, CREATE_TIME, OUTCOMES
+from measures.latency_schemas import AGE, ARCHIVED, CREATE_TIME, OUTCOMES
 from measures.latency_schemas import LOG_APPEND_TIME as LOG_APPEND_CLOCK
 from measures.lives import PLACE
 from measures.settled import LATEST_MS, NOT_KNOWN, Settled
@@ -28,6 +28,9 @@ HEADER_COLUMNS = [*BATCH_COLUMNS, "base_timestamp_ms"]
 PIECES_AT_ONCE = 1 << 20
 PIECES_KEPT = 1 << 22
 CLOCKS = (CREATE_TIME, LOG_APPEND_CLOCK)
+ARCHIVED_AT = OUTCOMES.index(ARCHIVED)
+Headers = Callable[[Mapping[TopicPartition, int]], Iterator[pa.Table]]
+"""HEADER_COLUMNS rows of user partitions from these offsets on, by user partition, in offset order."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -143,8 +146,22 @@ class Ages:
                 low[entries], high[entries] = self._span[name]
         seen = np.maximum(np.minimum(settled.last, high) - np.maximum(settled.first, low) + 1, 0)
         absent = np.maximum(seen - self._covered, 0)
-        archived = settled.outcome == OUTCOMES.index("archived")
+        archived = settled.outcome == ARCHIVED_AT
         return self._control + np.where(archived, absent, 0)
+
+    def unsure(self) -> frozenset[TopicPartition]:
+        """User partitions of which archived offsets lie below the headers taken: gaps, if others lie below them."""
+        archived = self._settled.outcome == ARCHIVED_AT
+        return frozenset(
+            name
+            for name, entries in self._entries.items()
+            if name in self._span and (archived[entries] & (self._settled.first[entries] < self._span[name][0])).any()
+        )
+
+    def note_lowest(self, place: TopicPartition, base: int) -> None:
+        """Notes where the headers of a user partition begin, of which some were taken."""
+        low, high = self._span[place]
+        self._span[place] = (min(base, low), high)
 
     def counts(self) -> AgeCounts:
         """The ages found so far."""
@@ -169,6 +186,24 @@ class Ages:
             "log_offset": pa.array(settled.at[entry]),
         }
         return pa.table({name: columns[name] for name in AGE.names}).cast(AGE)
+
+
+def taken(settled: Settled, headers: Headers, lowest: Callable[[], Mapping[TopicPartition, int]]) -> Ages:
+    """The ages of settled offsets by the batch headers that `headers` gives from beginnings on.
+
+    `lowest`: where user partitions begin to matter; asked only where a header below the smallest settled offset decides
+    whether that offset is a gap.
+    """
+    ages = Ages(settled)
+    for batches in headers(ages.begins()):
+        ages.take(batches)
+    unsure = ages.unsure()
+    begins = {place: begin for place, begin in lowest().items() if place in unsure} if unsure else {}
+    for place, begin in begins.items():
+        first = next((batches for batches in headers({place: begin}) if batches.num_rows), None)
+        if first is not None:
+            ages.note_lowest(place, int(first.column("base_offset")[0].as_py()))
+    return ages
 
 
 def _stamps(mine: pa.Table) -> tuple[Flags, Flags, Ints, Ints, Ints]:

@@ -187,15 +187,18 @@ def spans_of(ranges: pa.Table) -> Spans:
 def news_from(mine: pa.Table, is_new: npt.NDArray[np.bool_]) -> int | None:
     """The lowest offset of which new headers of one user partition tell something; None without new ones.
 
-    `mine`: BATCH_COLUMNS rows in offset order. An ABORT marker also tells of its producer's data before it.
+    `mine`: BATCH_COLUMNS rows in offset order. A header also tells that nothing lies between it and the one before, and
+    an ABORT marker of its producer's data before it.
     """
     if not is_new.any():
         return None
     bases: Ints = mine.column("base_offset").to_numpy()
+    earlier: Ints = mine.column("last_offset").to_numpy()[: int(np.argmax(is_new))]
     producers: Ints = mine.column("producer_id").to_numpy()
     marker = pc.is_valid(mine.column("control_type")).to_numpy()
     aborts = is_new & pc.fill_null(pc.equal(mine.column("control_type"), "ABORT"), False).to_numpy()
     lowest = int(bases[is_new].min())
+    lowest = min(lowest, int(earlier.max()) + 1) if len(earlier) else lowest
     for producer in np.unique(producers[aborts]).tolist():
         own = producers == producer
         before = bases[own & marker & ~is_new]

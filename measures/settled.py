@@ -11,13 +11,12 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
+from measures.first_outcomes import COUNT, FIRST, LAST, ROW, pieces_of
 from measures.latency_schemas import ACKNOWLEDGED, ARCHIVED, OPEN
-from measures.lives import BLIND, lives_of, number_places
-from measures.newly import outcomes_of
-from measures.redelivered import rows_at
-from measures.steps import Cells, Flags, Ints
+from measures.lives import BLIND, number_places
+from measures.places import codes_in, grouped, in_order
+from measures.steps import LAST_OFFSET, Flags, Ints
 from state_model.columnar.values import Loss
 from state_model.share_records import DeliveryState
 
@@ -25,6 +24,16 @@ HOUR_MS = 3_600_000
 NOT_KNOWN = -1
 OUTCOME_NAMES = (ACKNOWLEDGED, ARCHIVED, OPEN)
 """Names of the numbers in `Settled.outcome`."""
+NUMBERS = (
+    "life_log_offset",
+    "first_offset",
+    "last_offset",
+    "delivery_state",
+    "delivery_count",
+    "valid_from_log_offset",
+    "valid_from_ms",
+)
+"""What is read of a range of delivery history."""
 LATEST_MS = 1 << 61
 """Times beyond are cut off, so that differences fit 64 bits."""
 
@@ -64,6 +73,10 @@ class Settled:
             wanted &= self.at_ms >= from_ms
         if to_ms is not None:
             wanted &= self.at_ms < to_ms
+        return self.where(wanted)
+
+    def where(self, wanted: Flags) -> "Settled":
+        """Only the wanted ranges."""
         names = ("place", "first", "last", "outcome", "count", "at", "at_ms")
         return replace(self, **{name: getattr(self, name)[wanted] for name in names})
 
@@ -76,85 +89,96 @@ class Settled:
 def settled(history: pa.Table, deliveries: pa.Table, losses: Mapping[int, Sequence[Loss]] | None = None) -> Settled:
     """What SHARE_PARTITION_HISTORY and DELIVERY_HISTORY rows tell; `losses`: what is missing, by state partition."""
     (of_history, of_deliveries), places = number_places(history, deliveries)
-    lives = lives_of(history, of_history)
-    life = lives.of(of_deliveries, deliveries.column("life_log_offset").to_numpy())
-    deliveries, life, of_deliveries = deliveries.filter(pa.array(life >= 0)), life[life >= 0], of_deliveries[life >= 0]
-    outcomes = outcomes_of(deliveries, life)
-    done = (outcomes.state == DeliveryState.ACKNOWLEDGED) | (outcomes.state == DeliveryState.ARCHIVED)
-    cells = Cells(outcomes.life, outcomes.first, outcomes.last)
-    order = np.argsort(outcomes.at, kind="stable")
-    rank = np.empty(len(order), np.int64)
-    rank[order] = np.arange(len(order))
-    covered = cells.covered(done)
-    earliest = np.append(order, 0)[np.where(covered, cells.lowest(rank, done), len(order))]
-    told = {"at": outcomes.at, "state": outcomes.state}
-    values = {name: np.append(column, 0)[earliest] for name, column in told.items()}
-    ranges = cells.ranges(covered, values | {"count": cells.highest(outcomes.count)})
-    place, at = lives.place[ranges.group], ranges.values["at"]
-    still = _open(deliveries)
+    told = _numbers(deliveries)
+    life, lives = numbered_lives(of_deliveries, told["life_log_offset"])
+    begin, end = np.clip(told["first_offset"], 0, LAST_OFFSET), np.clip(told["last_offset"], -1, LAST_OFFSET) + 1
+    others = (told[name] for name in ("delivery_state", "delivery_count", "valid_from_log_offset"))
+    ranges = np.stack([begin, np.maximum(begin, end), *others], axis=1)
+    rows, begins = grouped(life, lives)
+    telling = _telling(told)[rows]
+    found = pieces_of(ranges, rows[telling], np.append(0, np.cumsum(telling))[begins])
+    row = found[:, ROW]
+    place, at = of_deliveries[row], told["valid_from_log_offset"][row]
+    unseen = _among(place, at, *_only_shows(history, of_history, losses or {}))
+    still = _open(told, deliveries)
     return Settled(
         places=places,
         place=place,
-        first=ranges.first,
-        last=ranges.last,
-        outcome=(ranges.values["state"] == DeliveryState.ARCHIVED).astype(np.int64),
-        count=ranges.values["count"],
+        first=found[:, FIRST],
+        last=found[:, LAST],
+        outcome=(told["delivery_state"][row] == DeliveryState.ARCHIVED).astype(np.int64),
+        count=found[:, COUNT],
         at=at,
-        at_ms=_times(history, of_history, places, place, at, losses or {}),
+        at_ms=np.where(unseen, NOT_KNOWN, np.clip(told["valid_from_ms"][row], 0, LATEST_MS)),
         open_place=of_deliveries[still],
-        open_size=_sizes(deliveries)[still],
-        open_count=deliveries.column("delivery_count").to_numpy().astype(np.int64)[still],
+        open_size=np.maximum(told["last_offset"] - np.maximum(told["first_offset"], 0) + 1, 0)[still],
+        open_count=told["delivery_count"][still],
     )
 
 
-def _open(deliveries: pa.Table) -> Flags:
+def _numbers(deliveries: pa.Table) -> dict[str, Ints]:
+    return {name: deliveries.column(name).to_numpy().astype(np.int64, copy=False) for name in NUMBERS}
+
+
+def numbered_lives(place: Ints, key: Ints) -> tuple[Ints, int]:
+    """A number from 0 on for each combination of place and life, and how many there are."""
+    codes = pa.array(key).dictionary_encode()
+    both = pa.array((place << 32) | codes.indices.to_numpy()).dictionary_encode()
+    return both.indices.to_numpy().astype(np.int64), len(both.dictionary)
+
+
+def _is_done(told: Mapping[str, Ints]) -> Flags:
+    state = told["delivery_state"]
+    done: Flags = (state == DeliveryState.ACKNOWLEDGED) | (state == DeliveryState.ARCHIVED)
+    return done
+
+
+def _telling(told: Mapping[str, Ints]) -> Flags:
+    """Ranges that can tell an outcome, or a larger delivery count than the one with the outcome."""
+    done = _is_done(told)
+    least = told["delivery_count"][done].min(initial=np.iinfo(np.int64).max)
+    telling: Flags = done | (told["delivery_count"] > least)
+    return telling
+
+
+def _open(told: Mapping[str, Ints], deliveries: pa.Table) -> Flags:
     """Ranges at the end that were delivered and are neither acknowledged nor archived."""
-    state, count = (deliveries.column(name).to_numpy() for name in ("delivery_state", "delivery_count"))
-    done = (state == DeliveryState.ACKNOWLEDGED) | (state == DeliveryState.ARCHIVED)
     still: Flags = deliveries.column("is_open").to_numpy(zero_copy_only=False).astype(np.bool_)
-    wanted: Flags = still & ~done & (count > 0)
+    wanted: Flags = still & ~_is_done(told) & (told["delivery_count"] > 0)
     return wanted
 
 
-def _sizes(deliveries: pa.Table) -> Ints:
-    first, last = (deliveries.column(name).to_numpy() for name in ("first_offset", "last_offset"))
-    sizes: Ints = np.maximum(last - np.maximum(first, 0) + 1, 0)
-    return sizes
+def _among(place: Ints, at: Ints, places: Ints, offsets: Ints) -> Flags:
+    """Whether each (place, log offset) is one of the others, which are few."""
+    result = np.isin(at, offsets)
+    near = np.flatnonzero(result)
+    wanted = set(zip(places.tolist(), offsets.tolist(), strict=True))
+    pairs = zip(place[near].tolist(), at[near].tolist(), strict=True)
+    result[near] = np.fromiter((pair in wanted for pair in pairs), np.bool_, len(near))
+    return result
 
 
-def _times(
-    history: pa.Table, of_history: Ints, places: pa.Table, place: Ints, at: Ints, losses: Mapping[int, Sequence[Loss]]
-) -> Ints:
-    """The log time of each outcome; NOT_KNOWN where the record that shows it is a snapshot that nothing led up to."""
-    times = np.clip(history.column("log_time_ms").to_numpy(), 0, LATEST_MS)
-    times = np.where(_only_shows(history, of_history, losses), NOT_KNOWN, times)
-    row = rows_at(history, places.column("state_partition").to_numpy()[place], at)
-    found: Ints = np.append(times, NOT_KNOWN)[pc.fill_null(row, len(times)).to_numpy(zero_copy_only=False)]
-    return found
-
-
-def _only_shows(history: pa.Table, place: Ints, losses: Mapping[int, Sequence[Loss]]) -> Flags:
-    """Rows of snapshots that show what came before them and is not held.
+def _only_shows(history: pa.Table, place: Ints, losses: Mapping[int, Sequence[Loss]]) -> tuple[Ints, Ints]:
+    """Place and log offset of snapshots that show what came before them and is not held.
 
     A snapshot otherwise holds, beside what was logged before, just the write that made the coordinator take it.
     """
     offset = history.column("log_offset").to_numpy()
-    order = np.lexsort((offset, place))
-    begins = np.append(True, np.diff(place[order]) != 0)[: len(order)]
-    blind = (
-        pc.is_in(history.column("completeness"), value_set=pa.array(BLIND))
-        .to_numpy(zero_copy_only=False)
-        .astype(np.bool_)
-    )
-    before_blind = np.append(False, blind[order][:-1])[: len(order)] & ~begins
-    previous = np.append(NOT_KNOWN, offset[order][:-1])[: len(order)]
+    order, _ = in_order(place, int(place.max(initial=-1)) + 1, offset)
+    place, offset = place[order], offset[order]
+    begins = np.append(True, np.diff(place) != 0)[: len(order)]
+    blind = _is_in(history, "completeness", BLIND)[order]
+    before_blind = np.append(False, blind[:-1])[: len(order)] & ~begins
+    previous = np.append(NOT_KNOWN, offset[:-1])[: len(order)]
     state_partition = history.column("state_partition").to_numpy()[order]
     lost = np.zeros(len(order), np.bool_)
     for number, some in losses.items():
         at = np.sort(np.array([loss.first_offset for loss in some], np.int64))
-        between = np.searchsorted(at, offset[order], "left") > np.searchsorted(at, previous, "right")
+        between = np.searchsorted(at, offset, "left") > np.searchsorted(at, previous, "right")
         lost |= (state_partition == number) & between
-    sudden = np.empty(len(order), np.bool_)
-    sudden[order] = begins | before_blind | lost
-    snapshot: Flags = pc.equal(history.column("record_type"), "snapshot").to_numpy(zero_copy_only=False)
-    return sudden & snapshot.astype(np.bool_)
+    found = (begins | before_blind | lost) & _is_in(history, "record_type", ["snapshot"])[order]
+    return place[found], offset[found]
+
+
+def _is_in(rows: pa.Table, name: str, wanted: Sequence[str]) -> Flags:
+    return codes_in(rows.column(name), pa.array(wanted)) >= 0

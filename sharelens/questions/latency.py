@@ -7,7 +7,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from measures import latency as measure
-from measures.ages import Ages, age_ranges
+from measures.ages import Ages, age_ranges, taken
+from measures.headers import begins_of
 from measures.latency_schemas import ACKNOWLEDGED, ARCHIVED, OPEN, PERCENTILES
 from measures.settled import Settled, settled
 from sharelens.asked import CutAsked
@@ -87,12 +88,9 @@ def ranges(evidence: Evidence, wanted: Wanted, asked: CutAsked, span: Span, most
 def _read(evidence: Evidence, wanted: Wanted, asked: CutAsked, span: Span) -> _Read:
     told = histories(evidence, wanted, asked)
     done = settled(told.history, told.deliveries, _losses(evidence)).within(span.from_ms, span.to_ms)
-    ages = Ages(done)
-    begins = ages.begins()
-    for batches in evidence.topic_batches(begins):
-        ages.take(batches)
+    ages = taken(done, evidence.topic_batches, lambda: begins_of(told.history))
     warnings = list(told.warnings)
-    unseen = unseen_partitions(evidence, begins)
+    unseen = unseen_partitions(evidence, ages.begins())
     if unseen:
         warnings.append(
             f"{unseen} user partitions are not in the evidence: no age is known there, and control "

@@ -42,7 +42,7 @@ RECORDS = st.one_of(
     ),
     st.builds(lambda group: (tombstone, group, {}), GROUPS),
 )
-STEPS = st.lists(st.tuples(RECORDS, st.sampled_from([1, 1_000, 70_000])), min_size=2, max_size=12)
+STEPS = st.lists(st.tuples(RECORDS, st.sampled_from([1, 1_000, 70_000, 2_000_000])), min_size=2, max_size=12)
 
 
 def story(steps: list[tuple[Any, int]]) -> list[dict[str, Any]]:
