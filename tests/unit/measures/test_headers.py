@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from measures.headers import NoRecords, OffsetTimes, spans_of
+from measures.headers import NoRecords, OffsetTimes, news_from, spans_of
 from tests.state_logs import ORDERS_ID
 from tests.topic_headers import headers
 
@@ -53,3 +53,9 @@ def test_an_offset_has_the_time_of_its_batch_and_none_outside_all():
         found.take(headers(STORY).slice(row, 1))
     found.take(headers("0-9 at 7 append", partition=1))
     assert [(row["offset"], row["max_timestamp_ms"]) for row in found.table().to_pylist()] == [(3, 100), (20, 130)]
+
+
+def test_a_new_header_tells_of_the_hole_before_it_too():
+    rows = headers("0-9 at 1\n10-14 at 1\n20-29 at 1")
+    assert news_from(rows, np.array([False, False, True])) == 15
+    assert news_from(rows, np.array([False, False, False])) is None

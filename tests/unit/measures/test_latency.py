@@ -6,11 +6,12 @@ State records are 10 ms apart, the first at 0.
 from collections import Counter
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from measures.ages import Ages, age_ranges
+from measures.ages import Ages, age_ranges, taken
 from measures.latency import By, attempts, latency
 from measures.latency_schemas import ATTEMPTS, LATENCY
 from measures.lives import BLIND
@@ -123,6 +124,19 @@ def test_control_records_and_archived_offsets_without_a_record_are_no_settled_re
 def test_offsets_without_a_header_have_no_age_and_count_all_the_same():
     (row,) = rows(FIRST + "0 update start=0 0-9 acknowledged 1", "4-5 at 1")
     assert (row["settled_offsets"], row["aged_offsets"], row["gap_offsets"]) == (10, 2, 0)
+
+
+def test_whether_archived_offsets_are_gaps_does_not_depend_on_where_reading_headers_begins():
+    topic = stamped("0-1 at 1\n12-19 at 1")
+    _, found = done_of(log_of(FIRST + "0 update start=0 10-14 archived 1"))
+
+    def read(begins):
+        (begin,) = begins.values()
+        yield topic.filter(pc.greater_equal(topic.column("last_offset"), begin))
+
+    place = (ZERO_UUID, 0)
+    assert taken(found, read, lambda: {place: 0}).gaps().tolist() == [2]
+    assert taken(found, read, lambda: {place: 10}).gaps().tolist() == [0], "nothing is known of what lies below"
 
 
 @pytest.mark.parametrize(
