@@ -32,6 +32,7 @@ PUBLISHED_TABLES = (
     "silver.clock_step",
     "silver.topic_start",
     "gold.share_partition_state",
+    "gold.share_partition_base",
     "gold.share_partition_history",
     "gold.delivery_history",
     "gold.stall",

@@ -16,7 +16,7 @@ LONGEST_S = 40
 
 def test_the_demo_makes_an_incident_and_reads_it(capsys: pytest.CaptureFixture[str]):
     begun_s = time.monotonic()
-    with mock.patch.object(compute, "_session", return_value=no_session):
+    with mock.patch.object(compute, "session_of", return_value=no_session):
         assert main(["demo"]) == 0
     assert time.monotonic() - begun_s < LONGEST_S
     out, err = capsys.readouterr()

@@ -164,12 +164,9 @@ def test_a_run_that_was_killed_is_finished_by_a_run_of_the_other_cluster(
             make_lake(lake, east)
         make_lake(lake, logs_of(tmp_path / f"west-{number}", WEST))
     # Only the names of its folders were not told yet, and stand in its measures.
-    assert make_lake(lake, east).counts == {
-        "bronze.topic_batch": 0,
-        "gold.stall": 2,
-        "gold.poison_record": 0,
-        "gold.lag": 2,
-    }
+    counts = make_lake(lake, east).counts
+    assert (counts["bronze.topic_batch"], counts["gold.stall"], counts["gold.lag"]) == (0, 2, 2)
+    assert not counts.keys() & {"bronze.log_record", "silver.share_record", "gold.share_partition_history"}
     assert_parts(lake, lakes)
 
 

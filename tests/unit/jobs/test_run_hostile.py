@@ -153,9 +153,16 @@ def test_hostile_names_are_data_and_nothing_else(group: str, tmp_path: Path) -> 
     (state,) = open_lake(tmp_path / "lake").scan("gold.share_partition_state").to_pylist()
     assert state["group_id"] == group
     folders = {path.name for path in (tmp_path / "lake").rglob("*") if path.is_dir()}
-    assert folders <= {"bronze", "silver", "gold", "_delta_log", "is_open=true", "is_open=false"} | {
-        name for layer in ("bronze", "silver", "gold") for name in folder_names(tmp_path / "lake" / layer)
-    }
+    assert folders <= {
+        "bronze",
+        "silver",
+        "gold",
+        "_delta_log",
+        "is_open=true",
+        "is_open=false",
+        "is_final=true",
+        "is_final=false",
+    } | {name for layer in ("bronze", "silver", "gold") for name in folder_names(tmp_path / "lake" / layer)}
 
 
 def folder_names(layer: Path) -> set[str]:

@@ -25,7 +25,7 @@ def execute(capsys: pytest.CaptureFixture[str]) -> Iterator[Run]:
         out, err = capsys.readouterr()
         return code, json.loads(out) if out else {}, err
 
-    with mock.patch.object(compute, "_session", return_value=no_session):
+    with mock.patch.object(compute, "session_of", return_value=no_session):
         yield executed
 
 
@@ -101,7 +101,7 @@ def test_settings_of_spark_and_flags_reach_the_settings(
         seen.append((command, settings))
         return lambda: None
 
-    monkeypatch.setattr(compute, "_session", kept)
+    monkeypatch.setattr(compute, "session_of", kept)
     words = [
         "--master",
         "local[3]",

@@ -12,7 +12,7 @@ from tests.in_process import no_session
 
 @pytest.mark.parametrize("data_set", ["basic", "dlq"])
 def test_the_demo_tells_the_whole_story(data_set: str, capsys: pytest.CaptureFixture[str]) -> None:
-    with mock.patch.object(compute, "_session", return_value=no_session):
+    with mock.patch.object(compute, "session_of", return_value=no_session):
         assert main(["demo", "--set", data_set]) == 0
     out, err = capsys.readouterr()
     assert [line.split()[2] for line in err.splitlines() if line.startswith("$")] == ["run", "state", "trace", "status"]
