@@ -7,12 +7,14 @@ import pyarrow as pa
 from lake.scan import open_lake
 from lake.tables import TABLES
 
+BOOKKEEPING = {"run_id", "is_final"}
+"""Columns that say which run wrote a row, and whether later runs still look at it; they depend on when runs were."""
 BOOKS = {"bronze.ingest_extent", "gold.publication", "bronze.quarantine"}
 """Tables that say how the lake came to be; two ways to the same lake differ there."""
 
 
 def content(path: Path) -> dict[str, pa.Table]:
-    """Every table at the published cut, sorted by key, without the run numbers."""
+    """Every table at the published cut, sorted by key, without the columns of bookkeeping."""
     lake = open_lake(path)
     result = {}
     for name, table in TABLES.items():
@@ -20,7 +22,7 @@ def content(path: Path) -> dict[str, pa.Table]:
             continue
         rows = lake.scan(name)
         order = [(column, "ascending") for column in table.key]
-        result[name] = rows.sort_by(order).drop_columns(["run_id"])
+        result[name] = rows.sort_by(order).drop_columns([n for n in rows.column_names if n in BOOKKEEPING])
     return result
 
 
