@@ -47,6 +47,7 @@ with DAG(
     chain(
         SharelensOperator(
             task_id="evidence",
+            folder=CASE,
             commands=[
                 ["evidence", *LAKE, *WINDOW, "--case", "{{ params.case }}", "--out", f"{CASE}/evidence"],
             ],

@@ -78,23 +78,27 @@ class SharelensOperator(BaseOperator):
     """Runs `sharelens` once for each list of words, in order; the first that fails fails the task.
 
     A word that Jinja makes empty is left out together with the option before it: `["--until", "{{ … }}"]` is nothing
-    in a run without an interval. Returns the last line that was said, a job's JSON summary.
+    in a run without an interval. `folder` is made first, for its owner alone. Returns the last line that was said, a
+    job's JSON summary.
 
     Raises:
         AirflowFailException: the command was wrong, or a gate closed: no retry would help.
         AirflowException: it failed; a retry goes on where it stopped.
     """
 
-    template_fields: ClassVar[Sequence[str]] = ("commands",)
+    template_fields: ClassVar[Sequence[str]] = ("commands", "folder")
 
-    def __init__(self, *, commands: Sequence[Sequence[str]], **more: Any) -> None:
+    def __init__(self, *, commands: Sequence[Sequence[str]], folder: str | None = None, **more: Any) -> None:
         super().__init__(**more)
         self.commands = [list(words) for words in commands]
+        self.folder = folder
         self._hook: SubprocessHook | None = None
 
     def execute(self, context: Context) -> str:
         """Runs the commands."""
         last = ""
+        if self.folder is not None:
+            os.makedirs(self.folder, mode=0o700, exist_ok=True)
         for words in self.commands:
             last = self._run([*settings().command, *_given(words)])
         return last
