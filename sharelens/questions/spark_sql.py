@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 PARAMETERS = "sharelens_parameter"
+FILES_AS_TABLES = "spark.sql.runSQLOnFiles"
+"""Off while a question runs, so that it reads no file by its path."""
 QUOTED = r"'(?:[^'\\]|\\.)*'|\"(?:[^\"\\]|\\.)*\""
 """String literals, which are left alone."""
 NAMED = re.compile(rf"({QUOTED})|\b(bronze|silver|gold)\s*\.\s*(\w+)\b", re.IGNORECASE)
@@ -38,7 +40,6 @@ def spark_sql(
 
     text = with_view_names(query)
     logging.getLogger("SQLQueryContextLogger").setLevel(logging.CRITICAL)  # it prints what we say in one line
-    spark.conf.set("spark.sql.runSQLOnFiles", "false")
     for name in sorted(named_tables(query)):
         reader = spark.read.format("delta")
         if name in lake.versions:
@@ -46,6 +47,8 @@ def spark_sql(
         reader.load(str(delta.table_path(lake.path, name))).createOrReplaceTempView(view_name(name))
     if parameters:
         _offer_parameters(spark, parameters)
+    before = spark.conf.get(FILES_AS_TABLES)
+    spark.conf.set(FILES_AS_TABLES, "false")
     try:
         wrapped = f"SELECT * FROM (\n{text}\n)"  # noqa: S608  # the user's own query, as a subquery only
         found = spark.sql(wrapped).toArrow()
@@ -54,6 +57,8 @@ def spark_sql(
         raise UsageError(f"sql: {_first_line(error)}") from error
     except PySparkException as error:
         raise SharelensError(f"sql: {_first_line(error)}") from error
+    finally:
+        spark.conf.set(FILES_AS_TABLES, before or "true")  # the session may be somebody else's
 
 
 def _offer_parameters(spark: "SparkSession", parameters: Mapping[str, str | int | None]) -> None:

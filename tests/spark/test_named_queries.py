@@ -12,6 +12,7 @@ from lake.scan import Lake, open_lake
 from sharelens.questions.named_queries import named_query, names
 from sharelens.questions.spark_sql import spark_sql
 from sharelens.questions.sql import sql
+from state_model.errors import UsageError
 from tests.datasets import dataset
 from tests.in_process import make_lake
 
@@ -58,3 +59,11 @@ def test_both_engines_bind_a_hostile_value(lake_of: Callable[[str], Lake], spark
     values = query.values(["group=x' OR '1' = '1"])
     assert sql(lake_of("dlq"), query.duckdb_sql, values).table.num_rows == 0
     assert spark_sql(spark, lake_of("dlq"), query.spark_sql, values).table.num_rows == 0
+
+
+def test_a_session_that_answered_is_left_as_it_was(lake_of: Callable[[str], Lake], spark: SparkSession):
+    before = spark.conf.get("spark.sql.runSQLOnFiles")
+    spark_sql(spark, lake_of("dlq"), "SELECT 1 AS one")
+    with pytest.raises(UsageError):
+        spark_sql(spark, lake_of("dlq"), "SELECT nothing FROM nowhere")
+    assert spark.conf.get("spark.sql.runSQLOnFiles") == before
