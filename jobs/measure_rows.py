@@ -106,12 +106,7 @@ def poison_changes(inputs: Inputs) -> Changes:
     marks = inputs.marks(deliveries.filter(given_up))
     headers = inputs.no_records
     rows = poison.poison(marks, deliveries, headers.ranges(), headers.held(), NO_SETTINGS)
-    return Changes(
-        rows=_with_topic(_clipped(rows, "offset", inputs, since), inputs),
-        since=since,
-        final_below=_start_offsets(inputs, inputs.new_progress),
-        final_before=_start_offsets(inputs, inputs.progress),
-    )
+    return _changes_from(rows, "offset", inputs, since)
 
 
 def redelivered_changes(inputs: Inputs) -> Changes:
@@ -120,12 +115,7 @@ def redelivered_changes(inputs: Inputs) -> Changes:
     deliveries = inputs.deliveries_from(since)
     history = inputs.history_from(deliveries)
     rows = redelivered.redelivered(_of_log(history, inputs), _of_log(deliveries, inputs))
-    return Changes(
-        rows=_with_topic(_clipped(rows, "first_offset", inputs, since), inputs),
-        since=since,
-        final_below=_start_offsets(inputs, inputs.new_progress),
-        final_before=_start_offsets(inputs, inputs.progress),
-    )
+    return _changes_from(rows, "first_offset", inputs, since)
 
 
 def life_changes(inputs: Inputs) -> Changes:
@@ -207,6 +197,16 @@ def _row_begins(inputs: Inputs, table: str, first: str) -> Ints:
         np.minimum.at(lower, inputs.places.of(held), held.column(first).to_numpy())
         moved, result = bool((lower < result).any()), lower
     return result
+
+
+def _changes_from(rows: pa.Table, first: str, inputs: Inputs, since: Ints) -> Changes:
+    """What takes the place of the rows from offset `since` of each place on; `first`: the column of first offsets."""
+    return Changes(
+        rows=_with_topic(_clipped(rows, first, inputs, since), inputs),
+        since=since,
+        final_below=_start_offsets(inputs, inputs.new_progress),
+        final_before=_start_offsets(inputs, inputs.progress),
+    )
 
 
 def _clipped(rows: pa.Table, first: str, inputs: Inputs, since: Ints) -> pa.Table:

@@ -11,7 +11,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from measures.poison import DEAD_LETTER
+from measures.poison import DEAD_LETTER, ORDER
 from measures.schemas import POISON_RECORD
 from state_model.columnar.keys import KEY
 
@@ -23,7 +23,7 @@ Letter = tuple[int, str]
 
 
 def with_letter_causes(given_up: pa.Table, reconciled: pa.Table) -> pa.Table:
-    """POISON_RECORD rows in their order, runs cut where dead letters tell other causes than the rest.
+    """POISON_RECORD rows by ORDER, runs cut where dead letters tell other causes than the rest.
 
     Args:
         given_up: POISON_RECORD rows.
@@ -37,8 +37,11 @@ def with_letter_causes(given_up: pa.Table, reconciled: pa.Table) -> pa.Table:
     if not by_life:
         return given_up
     told = {life: sorted(letters.items()) for life, letters in by_life.items()}
-    pieces = [piece for row in given_up.to_pylist() for piece in _pieces(row, told.get(_place(row), []))]
-    return pa.Table.from_pylist(pieces, schema=POISON_RECORD)
+    here = pc.is_in(given_up.column("group_id"), value_set=telling.column("group_id").unique())
+    rows = given_up.filter(here).to_pylist()
+    pieces = [piece for row in rows for piece in _pieces(row, told.get(_place(row), []))]
+    cut = pa.Table.from_pylist(pieces, schema=POISON_RECORD)
+    return pa.concat_tables([given_up.filter(pc.invert(here)), cut]).sort_by(ORDER)
 
 
 def _place(row: Row) -> Place:

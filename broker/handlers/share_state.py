@@ -5,11 +5,11 @@ from typing import Any, Protocol
 
 from broker.ports import Persister
 from broker.protocol.api_keys import ApiKey
-from broker.protocol.messages import topic_id_text
+from broker.protocol.messages import state_batches_of, topic_id_text
 from broker.protocol.registry import Answer, RequestContext, handles
 from state_model.answers import ErrorCode
 from state_model.coordinator import WriteRequest
-from state_model.share_records import UNKNOWN_COUNT, SharePartitionKey, StateBatch
+from state_model.share_records import UNKNOWN_COUNT, SharePartitionKey
 
 
 class ShareStateServer(Protocol):
@@ -65,15 +65,7 @@ def write(broker: ShareStateServer, request: Any, context: RequestContext) -> An
             leader_epoch=asked.leader_epoch,
             start_offset=asked.start_offset,
             delivery_complete_count=getattr(asked, "delivery_complete_count", UNKNOWN_COUNT),
-            state_batches=tuple(
-                StateBatch(
-                    first_offset=batch.first_offset,
-                    last_offset=batch.last_offset,
-                    delivery_state=batch.delivery_state,
-                    delivery_count=batch.delivery_count,
-                )
-                for batch in asked.state_batches
-            ),
+            state_batches=state_batches_of(asked.state_batches),
         )
         return {"error_code": broker.share_coordinator.write(key, wanted)}
 

@@ -6,7 +6,7 @@ default, else zero, empty or null.
 """
 
 import struct
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from functools import cache
@@ -22,6 +22,7 @@ from broker.errors import BrokerError, FrameError
 from broker.protocol.reader import read
 from broker.protocol.registry import Answer
 from broker.protocol.schema import Field, fields_of
+from state_model.share_records import StateBatch
 from state_model.uuids import uuid_bytes, uuid_text
 
 FRAME_SIZE = struct.Struct(">i")
@@ -233,3 +234,16 @@ def _structs(entity: Any) -> list[Any]:
     """A class and all classes nested in it."""
     inner = [field.nested for field in fields_of(entity) if field.nested is not None]
     return [entity, *(found for nested in inner for found in _structs(nested))]
+
+
+def state_batches_of(sent: Iterable[Any]) -> tuple[StateBatch, ...]:
+    """The state batches of a message of the share coordinator's APIs, in its order."""
+    return tuple(
+        StateBatch(
+            first_offset=batch.first_offset,
+            last_offset=batch.last_offset,
+            delivery_state=batch.delivery_state,
+            delivery_count=batch.delivery_count,
+        )
+        for batch in sent
+    )

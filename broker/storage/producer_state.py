@@ -46,11 +46,6 @@ class SequencedBatch(NamedTuple):
         """The batch's base offset."""
         return self.last_offset - self.offset_delta
 
-    @property
-    def first_sequence(self) -> int:
-        """Goes back over the end of the numbers."""
-        return (self.last_sequence - self.offset_delta) & _INT32_MAX
-
 
 class ProducerEntry:
     """One producer: its epoch, last batches (oldest first), and the first offset of its open transaction."""

@@ -15,13 +15,13 @@ from typing import Any, Final
 
 from broker.checkpoint_lines import checkpoint_line, state_entry
 from broker.protocol.api_keys import ApiKey
-from broker.protocol.messages import topic_id_text
+from broker.protocol.messages import state_batches_of, topic_id_text
 from broker.workloads.journal import new_file
 from broker.workloads.wire import UnreachableError, ask
 from state_model.answers import ErrorCode, ReadAnswer, SummaryAnswer
 from state_model.java import partition_for
 from state_model.machine import NO_EPOCH
-from state_model.share_records import SharePartitionKey, StateBatch
+from state_model.share_records import SharePartitionKey
 
 STATE_TOPIC: Final = "__share_group_state"
 INTERVAL_S: Final = 0.5
@@ -209,13 +209,5 @@ def _read_answer(one: Any) -> ReadAnswer:
         error_code=ErrorCode(int(one.error_code)),
         state_epoch=one.state_epoch,
         start_offset=one.start_offset,
-        state_batches=tuple(
-            StateBatch(
-                first_offset=batch.first_offset,
-                last_offset=batch.last_offset,
-                delivery_state=batch.delivery_state,
-                delivery_count=batch.delivery_count,
-            )
-            for batch in one.state_batches
-        ),
+        state_batches=state_batches_of(one.state_batches),
     )

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from sharelens.asked import CutAsked, Source, dead_letter_topics
-from sharelens.cli.forensics import FAIL_ON, FINDINGS, FROM, TO, in_order
+from sharelens.cli.forensics import FAIL_ON, FROM, TO, fail_on_findings, in_order
 from sharelens.cli.incidents import settings_options
 from sharelens.cli.options import (
     REQUIRE_COMPLETE,
@@ -125,9 +125,8 @@ def dlq(
         else:
             answered = questions.dlq(evidence, wanted, cut, span, settings, topics=topics, statuses=status or STATUSES)
     answer(answered, shown, require_complete)
-    if fail_on and (found := questions.findings(answered)):
-        say(f"sharelens: {found} rows missing, duplicate or unexpected (--fail-on)")
-        raise click.exceptions.Exit(FINDINGS)
+    if fail_on:
+        fail_on_findings(questions.findings(answered), "rows missing, duplicate or unexpected")
 
 
 @dlq.command(

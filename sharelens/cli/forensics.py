@@ -14,7 +14,7 @@ from sharelens.cli.options import (
 )
 from sharelens.cli.questions import answer
 from sharelens.filters import Wanted
-from sharelens.output import Answer, Shown, say
+from sharelens.output import Shown, say
 from sharelens.times import Rounding
 from state_model.errors import UsageError
 
@@ -31,10 +31,10 @@ def in_order(command: str, from_ms: int | None, to_ms: int | None) -> None:
         raise UsageError(f"{command}: --to lies before --from; exchange them")
 
 
-def fail_on_findings(answered: Answer, what: str) -> None:
-    """Exits with 3 when the answer has a row."""
-    if answered.table.num_rows:
-        say(f"sharelens: {answered.table.num_rows} {what} (--fail-on)")
+def fail_on_findings(found: int, what: str) -> None:
+    """Exits with 3 when something was found."""
+    if found:
+        say(f"sharelens: {found} {what} (--fail-on)")
         raise click.exceptions.Exit(FINDINGS)
 
 
@@ -84,7 +84,7 @@ def redelivered(
         answered = redelivered.redelivered(evidence, wanted, cut, span, kinds=kind or REDELIVERIES)
     answer(answered, shown, require_complete)
     if fail_on:
-        fail_on_findings(answered, "ranges of record offsets were delivered more than once")
+        fail_on_findings(answered.table.num_rows, "ranges of record offsets were delivered more than once")
 
 
 @click.command(

@@ -126,7 +126,7 @@ def _stalled(
         )
     answer(answered, shown, require_complete)
     if fail_on:
-        fail_on_findings(answered, "intervals stood still")
+        fail_on_findings(answered.table.num_rows, "intervals stood still")
 
 
 @click.command(
@@ -174,7 +174,7 @@ def poison(
         answered = poison.poison(evidence, wanted, cut, span, settings, near_limit=near_limit, gaps=gaps)
     answer(answered, shown, require_complete)
     if fail_on:
-        fail_on_findings(answered, "runs of records were given up")
+        fail_on_findings(answered.table.num_rows, "runs of records were given up")
 
 
 COMMANDS = (stalled, pinned, poison)

@@ -4,6 +4,7 @@ import click
 
 from sharelens.asked import CutAsked, Source
 from sharelens.cli.options import (
+    END_OFFSETS,
     REQUIRE_COMPLETE,
     Duration,
     Time,
@@ -32,9 +33,7 @@ from state_model.errors import UsageError
 @evidence_options
 @filter_options
 @cut_options
-@click.option(
-    "--end-offsets", metavar="FILE", help="End offsets of topics, as kafka-get-offsets prints them (topic:partition:N)."
-)
+@END_OFFSETS
 @click.option("--every", "every_ms", type=Duration(), metavar="DURATION", help="Over time: at every 30s, 5m, 1h, 1d.")
 @click.option("--from", "from_ms", type=Time(Rounding.UP), metavar="TIME", help="With --every: moments from TIME on.")
 @click.option("--to", "to_ms", type=Time(Rounding.UP), metavar="TIME", help="With --every: moments before TIME.")

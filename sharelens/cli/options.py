@@ -247,6 +247,9 @@ def output_options(command: Command) -> Command:
     )
 
 
+END_OFFSETS = click.option(
+    "--end-offsets", metavar="FILE", help="End offsets of topics, as kafka-get-offsets prints them (topic:partition:N)."
+)
 REQUIRE_COMPLETE = click.option(
     "--require-complete", is_flag=True, help="Exit with 1 when any row rests on incomplete evidence."
 )

@@ -10,7 +10,14 @@ from measures.settings import GroupSettings
 from sharelens.asked import CutAsked, Source
 from sharelens.cli.forensics import FROM, TO, in_order
 from sharelens.cli.incidents import MIN_DURATION, SECOND_MS, settings_options
-from sharelens.cli.options import cut_options, dead_letter_options, evidence_options, examples, filter_options
+from sharelens.cli.options import (
+    END_OFFSETS,
+    cut_options,
+    dead_letter_options,
+    evidence_options,
+    examples,
+    filter_options,
+)
 from sharelens.filters import Wanted
 from sharelens.output import say
 from state_model.errors import UsageError
@@ -34,9 +41,7 @@ LIBRARIES = ("altair", "jinja2", "vl_convert")
 @TO
 @MIN_DURATION
 @settings_options
-@click.option(
-    "--end-offsets", metavar="FILE", help="End offsets of topics, as kafka-get-offsets prints them (topic:partition:N)."
-)
+@END_OFFSETS
 @click.option("--out", required=True, metavar="FILE", help="The file to write (mode 0600); - for stdout.")
 def report(
     source: Source,

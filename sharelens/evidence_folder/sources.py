@@ -98,19 +98,7 @@ def _text_file(path: str | None) -> dict[str, Any] | None:
 
 def _state_partitions(evidence: Evidence) -> list[dict[str, Any]]:
     """What is held of each state partition, the moment's truth: it grows, and Kafka prunes it."""
-    return [
-        {
-            "state_partition": part.state_partition,
-            "log_topic_id": part.log_topic_id,
-            "first_log_offset": part.first_offset,
-            "end_log_offset_exclusive": part.end_offset_exclusive,
-            "log_start_offset": part.log_start_offset,
-            "first_log_time_ms": part.first_ms,
-            "last_log_time_ms": part.last_ms,
-            "held_back": part.held_back,
-        }
-        for part in evidence.cover()
-    ]
+    return [part.row() for part in evidence.cover()]
 
 
 def _paths(

@@ -149,6 +149,19 @@ class StatePartitionCover:
     closed_gates: str = ""
     dropped_ms: Mapping[str, int] = field(default_factory=dict)
 
+    def row(self) -> dict[str, str | int | None]:
+        """Its place, what is held and what was held back, under the names that answers use."""
+        return {
+            "state_partition": self.state_partition,
+            "log_topic_id": self.log_topic_id,
+            "first_log_offset": self.first_offset,
+            "end_log_offset_exclusive": self.end_offset_exclusive,
+            "log_start_offset": self.log_start_offset,
+            "first_log_time_ms": self.first_ms,
+            "last_log_time_ms": self.last_ms,
+            "held_back": self.held_back,
+        }
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClockStep:

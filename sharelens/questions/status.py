@@ -93,14 +93,7 @@ def partitions_part(evidence: Evidence, cover: Sequence[StatePartitionCover]) ->
     rows = [
         {
             "cluster_id": evidence.cluster_id,
-            "log_topic_id": part.log_topic_id,
-            "state_partition": part.state_partition,
-            "first_log_offset": part.first_offset,
-            "end_log_offset_exclusive": part.end_offset_exclusive,
-            "log_start_offset": part.log_start_offset,
-            "first_log_time_ms": part.first_ms,
-            "last_log_time_ms": part.last_ms,
-            "held_back": part.held_back,
+            **part.row(),
             "quarantined": part.quarantined,
             "gap_offsets": sum(
                 loss.last_offset - loss.first_offset + 1 for loss in part.losses if loss.group_id is None
