@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 from collections.abc import Callable
@@ -28,31 +29,43 @@ Drive = Callable[..., Any]
 pytestmark = pytest.mark.skipif(not (AIRFLOW / "airflow").exists(), reason=NOT_THERE)
 
 
-@pytest.fixture(scope="session")
-def airflow_home(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
-    """The environment variables of an Airflow with an empty database of its own."""
-    home = tmp_path_factory.mktemp("airflow")
+def airflow_variables(home: Path) -> dict[str, str]:
+    """The environment variables of an Airflow that lives in a folder."""
     kept = {name: value for name, value in os.environ.items() if not name.startswith(("AIRFLOW", "SHARELENS"))}
-    variables = {
+    return {
         **kept,
         "AIRFLOW_HOME": str(home),
         "AIRFLOW__CORE__LOAD_EXAMPLES": "False",
         "AIRFLOW__CORE__DAGS_FOLDER": str(ROOT / "dags"),
         "AIRFLOW__LOGGING__LOGGING_LEVEL": "INFO",
     }
+
+
+@pytest.fixture(scope="session")
+def migrated_database(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The empty database of an Airflow, as `airflow db migrate` makes it."""
+    home = tmp_path_factory.mktemp("airflow")
+    variables = airflow_variables(home)
     subprocess.run([AIRFLOW / "airflow", "db", "migrate"], env=variables, capture_output=True, check=True, timeout=300)
-    return variables
+    return home / "airflow.db"
 
 
 @pytest.fixture
-def drive(airflow_home: dict[str, str]) -> Drive:
-    """Calls tests/dags/driver.py in Airflow's environment with the given dag settings; what it printed last."""
+def drive(migrated_database: Path, tmp_path: Path) -> Drive:
+    """Calls tests/dags/driver.py in Airflow's environment with the given dag settings; what it printed last.
+
+    Each test has a database of its own: a DAG test activates the assets of its lake only where none has their names.
+    """
+    home = tmp_path / "airflow"
+    home.mkdir()
+    shutil.copy(migrated_database, home)
+    variables = airflow_variables(home)
 
     def call(*arguments: str, **told: object) -> Any:
         dags = json.dumps({"command": [str(COMMAND)], "retries": 0, "retry_delay_s": 0.1, **told})
         done = subprocess.run(
             [AIRFLOW / "python", str(ROOT / "tests" / "dags" / "driver.py"), *arguments],
-            env={**airflow_home, "SHARELENS_DAGS": dags},
+            env={**variables, "SHARELENS_DAGS": dags},
             capture_output=True,
             text=True,
             check=False,
