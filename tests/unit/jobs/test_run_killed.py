@@ -1,6 +1,8 @@
 """A run that stops at any named point and is run again leaves the lake of an undisturbed run, and readers see a cut.
 
-Every point around every file and commit is tried, each time it is passed; tests/spark/test_kill.py kills processes.
+Every point around every file and commit is tried, each time it is passed; one lake is killed at several of them, in one
+run after another. The soak kills a lake of its own at each, in every situation; tests/spark/test_kill.py kills
+processes.
 """
 
 import random
@@ -18,6 +20,7 @@ from tests.batch_files import broken, copy_changed, state_batches, state_directo
 from tests.datasets import dataset
 from tests.dead_letters import letter_headers, write_letters
 from tests.in_process import make_lake
+from tests.kills import Point, in_turn, kill, points_of
 from tests.lakes import BOOKS, content, differences
 from tests.state_logs import START_MS, STATE_TOPIC, snapshot, tombstone, update, write_log_directory
 
@@ -32,8 +35,9 @@ STORY = [
 ]
 OTHER_END = [update("g", batches=[(n, n, 4, 3)], at_ms=START_MS + 50 + n) for n in range(3)]
 Run = Callable[[Path], object]
-Point = tuple[str, int]
-"""A name, and which pass of it."""
+PUBLISHED = "commit:gold.publication:publish:after"
+KILLS = 6
+"""How often one lake is killed, each time some fifteen points further on."""
 
 
 def fresh_run(tmp_path: Path) -> tuple[Path | None, Run]:
@@ -90,9 +94,7 @@ class Case:
         self.before, self.run = SITUATIONS[situation](tmp_path)
         self.old = None if self.before is None else seen(self.before)
         undisturbed = self.lake("undisturbed")
-        with crash_points.record() as passed:
-            self.run(undisturbed)
-        self.points: list[Point] = [(name, passed[: at + 1].count(name)) for at, name in enumerate(passed)]
+        self.points = points_of(lambda: self.run(undisturbed))
         self.new = seen(undisturbed)
         self.books = {name: len(rows) for name, rows in books(undisturbed).items()}
 
@@ -103,22 +105,23 @@ class Case:
             shutil.copytree(self.before, lake)
         return lake
 
-    def kill(self, lake: Path, point: Point) -> None:
-        """Runs into a point; what readers see afterwards is the old cut, or the new one, whole."""
-        with crash_points.arm(*point), pytest.raises(crash_points.CrashPointReached):
-            self.run(lake)
-        now = seen(lake)
-        expected = self.new if point[0] == "commit:gold.publication:publish:after" else self.old
-        assert same(now, expected), f"a reader after {point} sees something else"
+    def kill_and_finish(self, points: list[Point]) -> None:
+        """Kills a run and those that go on with it, each at its point; the last goes on to the end."""
+        lake = self.lake("killed")
+        for point in points:
+            kill(point, lambda: self.run(lake))
+            expected = self.new if point[0] == PUBLISHED else self.old
+            assert same(seen(lake), expected), f"a reader after {point} sees something else"
+        self.finish(lake, points)
+        shutil.rmtree(lake)
 
     def finish(self, lake: Path, why: object) -> None:
-        """Runs again and compares with the undisturbed lake; one more run finds nothing."""
+        """Runs again and compares with the undisturbed lake."""
         self.run(lake)
         assert self.new is not None
         assert not differences(seen(lake) or {}, self.new), f"killed at {why}"
         assert {name: len(rows) for name, rows in books(lake).items()} == self.books, f"killed at {why}"
         assert current_versions(lake) == published_versions(lake)
-        shutil.rmtree(lake)
 
 
 def seen(lake: Path) -> dict[str, object] | None:
@@ -140,34 +143,27 @@ def books(lake: Path) -> dict[str, list[dict[str, object]]]:
     return {name: [row for row in found if not row["source_id"].startswith("rebuild")] for name, found in rows.items()}
 
 
-@pytest.mark.parametrize("situation", ["fresh_run", pytest.param("late_evidence", marks=pytest.mark.soak)])
-def test_a_run_killed_at_any_point_is_finished_by_the_next_one(situation: str, tmp_path: Path) -> None:
-    case = Case(tmp_path, situation)
+def test_a_run_killed_at_any_point_is_finished_by_the_next_ones(tmp_path: Path) -> None:
+    case = Case(tmp_path, "fresh_run")
     assert len(case.points) >= 30
-    for number, point in enumerate(case.points):
-        lake = case.lake(f"killed-{number}")
-        case.kill(lake, point)
-        case.finish(lake, point)
+    for points in in_turn(case.points, KILLS):
+        case.kill_and_finish(points)
 
 
 @pytest.mark.parametrize("situation", ["next_run", "late_evidence", "start_over", "more_dead_letters"])
-def test_a_run_killed_again_and_again_is_finished_in_the_end(situation: str, tmp_path: Path) -> None:
+def test_other_runs_killed_again_and_again_are_finished_in_the_end(situation: str, tmp_path: Path) -> None:
     case = Case(tmp_path, situation)
-    chosen = random.Random(20261121)
-    for number in range(6):
-        lake = case.lake(f"killed-{number}")
-        stops = sorted(chosen.sample(range(len(case.points)), 4))
-        reached = []
-        for stop in stops:
-            point = (case.points[stop][0], 1)
-            try:
-                with crash_points.arm(*point):
-                    case.run(lake)
-            except crash_points.CrashPointReached:
-                reached.append(point)
-            assert same(seen(lake), case.old) or same(seen(lake), case.new), f"a reader after {point}"
-        assert reached
-        case.finish(lake, reached)
+    lakes = [points for points in in_turn(case.points, KILLS) if len(points) > 1]
+    for points in random.Random(20261121).sample(lakes, 2):
+        case.kill_and_finish(points)
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("situation", SITUATIONS)
+def test_every_kind_of_run_killed_at_any_point_is_finished_by_the_next_one(situation: str, tmp_path: Path) -> None:
+    case = Case(tmp_path, situation)
+    for point in case.points:
+        case.kill_and_finish([point])
 
 
 @pytest.mark.parametrize(
