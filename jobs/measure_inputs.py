@@ -10,7 +10,9 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
+import pyarrow.dataset as ds
 
+from jobs.measure_base import Bases, bases
 from lake import scan, user_topics
 from lake.tables import TABLES
 from measures import incomplete, stalls
@@ -70,6 +72,7 @@ class Inputs:
         keys = task.keys.sort_by([(name, "ascending") for name in PLACE]).combine_chunks()
         self.places = Places(keys=keys.select(PLACE))
         self._made: dict[str, object] = {}
+        self._datasets: dict[tuple[str, bool], ds.Dataset] = {}
         self._asked_whole: Flags = keys.column("whole").to_numpy(zero_copy_only=False).astype(np.bool_)
 
     def once(self, name: str, make: Callable[[], Made]) -> Made:
@@ -115,6 +118,11 @@ class Inputs:
         """The log offset from which on intervals of the first incomplete offset are found anew."""
         since = self.known("since_log_offset", EVERYTHING)
         return np.where(self.whole | (since >= 0), since, self.measured_to + 1)
+
+    @cached_property
+    def base(self) -> Bases:
+        """Where rows are never made anew, because retention has cut what they rest on."""
+        return bases(self.task.lake, self.task.cluster_id, self.task.log_topic_id)
 
     @cached_property
     def states(self) -> pa.Table:
@@ -267,11 +275,14 @@ class Inputs:
     def scan(self, table: str, columns: list[str], where: pc.Expression) -> pa.Table:
         """Rows of the cluster in a table, as they are now, published or not."""
         mine = (pc.field("cluster_id") == self.task.cluster_id) & where
-        return (
-            scan.dataset_at(self.task.lake, table)
-            .to_table(columns=columns, filter=mine)
-            .cast(self._typed(table, columns))
-        )
+        return self._dataset(table).to_table(columns=columns, filter=mine).cast(self._typed(table, columns))
+
+    def _dataset(self, table: str, *, coded: bool = False) -> ds.Dataset:
+        """A table as it was when the task first asked for it: to open one costs more than to read a little of it."""
+        if (table, coded) not in self._datasets:
+            texts = [name for name in CODED if coded and name in TABLES[table].schema.names]
+            self._datasets[table, coded] = scan.dataset_at(self.task.lake, table, coded=[*texts, *WHERE])
+        return self._datasets[table, coded]
 
     def _typed(self, table: str, columns: list[str]) -> pa.Schema:
         return pa.schema([TABLES[table].schema.field(name) for name in columns])
@@ -295,9 +306,8 @@ class Inputs:
 
     def _read(self, table: str, columns: list[str], least: tuple[str, Ints] | None, *, coded: bool = True) -> pa.Table:
         reach = _Reach(self.task, self.places.keys.column("state_partition").to_numpy(), least)
-        texts = [name for name in CODED if name in columns and coded]
         names = [*dict.fromkeys([*columns, *reach.columns(table)])]
-        dataset = scan.dataset_at(self.task.lake, table, coded=[*texts, *WHERE])
+        dataset = self._dataset(table, coded=coded)
         found = [dataset.schema.empty_table().select(names)]
         for fragment in dataset.get_fragments(filter=reach.condition(table)):
             for group in fragment.split_by_row_group(reach.condition(table), schema=dataset.schema):
