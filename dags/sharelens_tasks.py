@@ -42,6 +42,7 @@ PUBLISHED_TABLES = (
     "gold.attempts",
     "gold.life_event",
     "gold.progress",
+    "gold.measure_base",
     "gold.dlq_reconciliation",
     "gold.lag",
 )

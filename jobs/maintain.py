@@ -20,7 +20,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from jobs import books, compaction, publish, retained, retention
+from jobs import books, compaction, measure_base, publish, retained, retention
 from jobs.bases import commit_bases
 from jobs.decode import SHARE_RECORD
 from jobs.errors import JobError
@@ -221,11 +221,14 @@ class _Work:
 
     def _droppings(self) -> dict[str, Dropping]:
         """What retention takes from each table that it applies to."""
-        result = {}
+        result: dict[str, Dropping] = {}
         for name, rule in retention.RULES.items():
-            if rule.group in self._moments:
+            if rule.group in self._moments and name not in result:
                 before = retained.cuts(self._lake, rule.group) if rule.group in retention.CUT_BY else {}
-                result[name] = retention.dropping(self._lake, name, self._moments[rule.group], before)
+                if rule.group == retained.HISTORY:
+                    result |= retention.histories(self._lake, self._moments[rule.group], before)
+                else:
+                    result[name] = retention.dropping(self._lake, name, self._moments[rule.group], before)
         return result
 
     def _write_cuts(self, droppings: dict[str, Dropping]) -> None:
@@ -241,7 +244,12 @@ class _Work:
                 moved = {key: end for key, end in moved.items() if _begin(taken[key]) < end}
                 rows += [self._cut_row(group, taken[key], end) for key, end in sorted(moved.items())]
                 ends |= moved if name == SHARE_RECORD else {}
-        if rows and not self._options.dry_run:
+        if self._options.dry_run:
+            return
+        passed = droppings[retention.RANGES].passed if retention.RANGES in droppings else None
+        if passed is not None:
+            measure_base.commit_rows(self._lake, CUTS, self._run, passed.rows)
+        if rows:
             commit_bases(self._lake, STAGE, self._run, ends, self._options.update_limit)
             files = write_rows(self._lake, TABLES[books.EXTENT], books.rows_table(books.EXTENT, rows), {})
             books.commit(self._lake, books.EXTENT, CUTS, self._run, files)

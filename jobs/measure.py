@@ -5,7 +5,7 @@ partition; it begins anew when its topic's name was learned, when its state part
 was found or filled, and when it moved to another state partition. Everything else keeps its rows.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -18,6 +18,7 @@ import pyarrow.compute as pc
 from jobs import books
 from jobs.decode import changed
 from jobs.executors import Engine
+from jobs.measure_base import Bases, bases
 from jobs.measure_inputs import EVERYTHING, HISTORY, NOTHING, PLACE, PROGRESS, Inputs, Task
 from jobs.measure_rows import MEASURES, Changes, Measure
 from jobs.plan import STATE_TOPIC
@@ -77,7 +78,8 @@ def _measured(inputs: Inputs, measure: Measure) -> Outcome:
     assert changes.final_below is not None
     assert changes.final_before is not None
     files: list[DataFile] = []
-    rows = _with_kept(inputs, measure, changes, conform_open(changes.rows, measure.table, constants))
+    rows = inputs.base.clipped(measure.table, conform_open(changes.rows, measure.table, constants))
+    rows = _with_kept(inputs, measure, changes, rows)
     order = measure.values(rows)
     final = order < changes.final_below[inputs.places.of(rows)]
     for value, chosen in (("true", final), ("false", ~final)):
@@ -103,12 +105,12 @@ def _replaced(inputs: Inputs, chosen: Flags, since: Ints | None = None) -> pa.Ta
 def _with_kept(inputs: Inputs, measure: Measure, changes: Changes, rows: pa.Table) -> pa.Table:
     """The rows with those that were not final and are kept, by share partition and what orders them."""
     assert changes.since is not None
-    if not inputs.whole.all():
+    if inputs.base.layers or not inputs.whole.all():
         names = rows.column_names
         held = inputs.scan(measure.table, names, ~pc.field("is_final"))
         at = inputs.places.of(held)
-        stays = (at >= 0) & ~inputs.whole[at]
-        stays &= measure.values(held) < changes.since[at]
+        stays = ~inputs.whole[at] & (measure.values(held) < changes.since[at])
+        stays = (at >= 0) & (stays | inputs.base.stays(measure.table, held))
         if stays.any():
             rows = pa.concat_tables([rows, held.filter(pa.array(stays)).cast(rows.schema)])
     order = np.lexsort((measure.values(rows), inputs.places.of(rows)))
@@ -290,6 +292,7 @@ def _without(
     root = delta.table_path(lake, measure.table)
     names = ["cluster_id", *(KEY if "state_partition" not in table.schema.names else PLACE)]
     final = pa.concat_tables(replaced) if replaced else None
+    base = {cluster_id: bases(lake, cluster_id, topic_id) for cluster_id, topic_id in newest_incarnations(lake).items()}
     for fragment in scan.dataset_at(lake, measure.table).get_fragments():
         path = delta.relative_path(root, fragment.path)
         is_final = path.startswith("is_final=true")
@@ -298,7 +301,7 @@ def _without(
         values = {} if measure.order is None else {"is_final": str(is_final).lower()}
         schema = pa.schema([field for field in table.schema if field.name not in values])
         rows = fragment.to_table(schema=schema)
-        gone = _replaced_rows(rows, final, measure) if is_final else _among(rows, touched, names)
+        gone = _replaced_rows(rows, final, measure, base) if is_final else _among(rows, touched, names)
         if not gone.any():
             continue
         removes.append(path)
@@ -308,8 +311,11 @@ def _without(
     return adds, removes
 
 
-def _replaced_rows(rows: pa.Table, replaced: pa.Table | None, measure: Measure) -> Flags:
-    """Which rows lie at or above the value from which their place was measured anew."""
+def _replaced_rows(rows: pa.Table, replaced: pa.Table | None, measure: Measure, base: Mapping[str, Bases]) -> Flags:
+    """Which rows lie at or above the value from which their place was measured anew.
+
+    `base`: of each cluster what is never made anew.
+    """
     result = np.zeros(rows.num_rows, np.bool_)
     assert replaced is not None
     for cluster_id in pc.unique(replaced.column("cluster_id")).to_pylist():
@@ -317,5 +323,5 @@ def _replaced_rows(rows: pa.Table, replaced: pa.Table | None, measure: Measure) 
         at = Places(keys=anew.select(PLACE)).of(rows)
         since = np.append(anew.column("since").to_numpy(), NOTHING)
         mine = pc.equal(rows.column("cluster_id"), cluster_id).to_numpy(zero_copy_only=False)
-        result |= mine & (measure.values(rows) >= since[at])
+        result |= mine & (measure.values(rows) >= since[at]) & ~base[cluster_id].stays(measure.table, rows)
     return result

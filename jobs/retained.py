@@ -73,6 +73,16 @@ def bases(lake: Path, keys: Iterable[PartitionKey]) -> dict[PartitionKey, pa.Tab
     }
 
 
+def joined(rows: pa.Table, names: tuple[str, ...]) -> pa.ChunkedArray:
+    """Columns as one key; every part is led by its length, so that no two keys look alike."""
+    parts = []
+    for name in names:
+        column = rows.column(name)
+        text = pc.fill_null(column.cast(pa.string()), "\0")
+        parts += [pc.binary_length(text.cast(pa.binary())).cast(pa.string()), text]
+    return pc.binary_join_element_wise(*parts, ":").cast(pa.binary())
+
+
 def derived_again(
     keys: Iterable[PartitionKey], topic_id: str, partition: str, offset: str, begins: dict[PartitionKey, int]
 ) -> pc.Expression | None:

@@ -8,7 +8,7 @@ time of its own: a range of the delivery history by when it ended, a measure by 
 """
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -16,20 +16,24 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from jobs import books
+from jobs import books, measure_base
 from jobs.compaction import row_groups
+from jobs.measure_base import Passed
 from jobs.plan import OFFSETS_TOPIC, STATE_TOPIC
-from jobs.retained import BRONZE, HISTORY, MEASURES, SILVER, Cut
-from lake import delta, scan
+from jobs.retained import BRONZE, HISTORY, MEASURES, SILVER, Cut, joined
+from lake import delta
 from lake.slices import PartitionKey
 from lake.tables import TABLES
 
-SCALARS = "gold.share_partition_history"
+SCALARS, RANGES = "gold.share_partition_history", "gold.delivery_history"
 HOUR_MS = 3_600_000
 SNAPSHOT_KEY = b"\0\0"
 LONGEST_KEY = 1 << 16
 PLACE = ["cluster_id", "place_id", "place"]
 TIMES = ("log_time_ms", "timestamp_ms")
+NAMED = {"cluster_id": pa.string(), "place_id": pa.string(), "place": pa.int32(), "offset": pa.int64()}
+NAMING = ("valid_from_log_offset", "valid_to_log_offset", "life_log_offset")
+"""Columns of a range of the delivery history that name records of the history."""
 VIEW = [*PLACE, "offset", "time_ms", "key", "anchor"]
 
 
@@ -62,16 +66,6 @@ def _view(rows: pa.Table, place: tuple[str, str, str], time: str, key: pa.Array,
     return pa.table([column.cast(kind) for column, kind in zip(columns, kinds, strict=True)], names=VIEW)
 
 
-def _joined(rows: pa.Table, names: tuple[str, ...]) -> pa.ChunkedArray:
-    """Columns as one key; every part is led by its length, so that no two keys look alike."""
-    parts = []
-    for name in names:
-        column = rows.column(name)
-        text = pc.fill_null(column.cast(pa.string()), "\0")
-        parts += [pc.binary_length(text.cast(pa.binary())).cast(pa.string()), text]
-    return pc.binary_join_element_wise(*parts, ":").cast(pa.binary())
-
-
 def _every(rows: pa.Table) -> pa.Array:
     return pa.repeat(True, rows.num_rows)
 
@@ -89,17 +83,17 @@ def _raw(rows: pa.Table) -> pa.Table:
 
 def _share(rows: pa.Table) -> pa.Table:
     anchor = pc.not_equal(rows.column("record_type").cast(pa.string()), "update")
-    key = _joined(rows, ("group_id", "topic_id", "partition"))
+    key = joined(rows, ("group_id", "topic_id", "partition"))
     return _view(rows, ("log_topic_id", "state_partition", "log_offset"), "log_time_ms", key, anchor)
 
 
 def _group(rows: pa.Table) -> pa.Table:
-    key = _joined(rows, ("record_type", "group_id", "member_id"))
+    key = joined(rows, ("record_type", "group_id", "member_id"))
     return _view(rows, ("log_topic_id", "partition", "log_offset"), "timestamp_ms", key, _every(rows))
 
 
 def _scalars(rows: pa.Table) -> pa.Table:
-    key = _joined(rows, ("group_id", "topic_id", "partition"))
+    key = joined(rows, ("group_id", "topic_id", "partition"))
     return _view(rows, ("log_topic_id", "state_partition", "log_offset"), "log_time_ms", key, _every(rows))
 
 
@@ -144,7 +138,7 @@ class Dropping:
     """What goes from one table: `moments` by cluster; of a ByLog table the cuts and the first offset kept of each key.
 
     `kept`: PLACE, key and `from`, for keys with an anchor below the cut. `named`: PLACE and offset of rows that a row
-    of another table, which stays, points to.
+    of another table, which stays, points to. `passed`: which rows of a ByTime table no later record changes.
     """
 
     rule: ByLog | ByTime
@@ -152,11 +146,14 @@ class Dropping:
     cuts: dict[PartitionKey, int]
     kept: pa.Table | None = None
     named: pa.Table | None = None
+    passed: Passed | None = None
 
     @property
     def columns(self) -> tuple[str, ...]:
         """The columns that tell which rows go."""
-        return self.rule.columns if isinstance(self.rule, ByLog) else ("cluster_id", self.rule.column)
+        if isinstance(self.rule, ByLog):
+            return self.rule.columns
+        return ("cluster_id", self.rule.column, *(() if self.passed is None else measure_base.RANGE_COLUMNS))
 
     def may_hold(self, file: dict[str, Any]) -> bool:
         """Whether a file may hold a row that goes, by its statistics."""
@@ -170,7 +167,8 @@ class Dropping:
         """Which rows go."""
         if isinstance(self.rule, ByTime):
             moment = _moment_of(rows.column("cluster_id"), self.moments)
-            return pc.fill_null(pc.less(pc.add(rows.column(self.rule.column), self.rule.lasting_ms), moment), False)
+            old = pc.fill_null(pc.less(pc.add(rows.column(self.rule.column), self.rule.lasting_ms), moment), False)
+            return old if self.passed is None else pc.and_(old, pa.array(self.passed.holds(rows)))
         view = self.rule.view(rows.select(self.rule.columns))
         old = below(view, self.cuts)
         if self.kept is None or not pc.any(old).as_py():
@@ -227,9 +225,23 @@ def moments(lake: Path, ages: Mapping[str, int], now_ms: int) -> dict[str, dict[
     for row in taken:
         if row["content"] == "log_record" and row["log_time_ms"] is not None:
             newest[row["cluster_id"]] = max(row["log_time_ms"], newest.get(row["cluster_id"], row["log_time_ms"]))
-    return {
+    found = {
         group: {cluster: min(time, now_ms) - age for cluster, time in newest.items()} for group, age in ages.items()
     }
+    if HISTORY in found:
+        found[HISTORY] = {cluster: moment - moment % HOUR_MS for cluster, moment in found[HISTORY].items()}
+    return found
+
+
+def histories(lake: Path, moments_ms: dict[str, int], before: Mapping[PartitionKey, Cut]) -> dict[str, Dropping]:
+    """What goes from the two histories: see `dropping`. What the measures go on from stays."""
+    scalars = dropping(lake, SCALARS, moments_ms, before)
+    ranges = dropping(lake, RANGES, moments_ms, before)
+    if scalars.kept is not None:
+        kept = measure_base.read_on(lake, scalars.kept)
+        ranges = replace(ranges, passed=measure_base.passed(lake, kept, moments_ms))
+        scalars = replace(scalars, kept=kept, named=_named_by(lake, ranges))
+    return {SCALARS: scalars, RANGES: ranges}
 
 
 def dropping(lake: Path, name: str, moments_ms: dict[str, int], before: Mapping[PartitionKey, Cut]) -> Dropping:
@@ -241,19 +253,23 @@ def dropping(lake: Path, name: str, moments_ms: dict[str, int], before: Mapping[
     for key, cut in before.items():
         if key in found:
             found[key] = max(found[key], cut.offset)
-    named = _range_beginnings(lake, moments_ms) if name == SCALARS else None
     kept = _anchors(lake, name, rule, moments_ms, found)
-    return Dropping(rule=rule, moments=moments_ms, cuts=found, kept=kept, named=named)
+    return Dropping(rule=rule, moments=moments_ms, cuts=found, kept=kept)
 
 
-def _range_beginnings(lake: Path, moments_ms: dict[str, int]) -> pa.Table:
-    """PLACE and offset of the records with which old ranges began that stay: they are open, or ended later."""
-    least = min(moments_ms.values())
-    columns = ["cluster_id", "log_topic_id", "state_partition", "valid_from_log_offset"]
-    stays = pc.field("valid_to_ms").is_null() | (pc.field("valid_to_ms") >= least)
-    old = pc.field("valid_from_ms") < max(moments_ms.values())
-    rows = scan.dataset_at(lake, "gold.delivery_history").to_table(columns=columns, filter=stays & old)
-    return rows.group_by(columns).aggregate([]).rename_columns([*PLACE, "offset"])
+def _named_by(lake: Path, ranges: Dropping) -> pa.Table:
+    """PLACE and offset of the records with which ranges that stay began and ended, and their lives began."""
+    place = ["cluster_id", "log_topic_id", "state_partition"]
+    found = pa.table({name: pa.array([], kind) for name, kind in NAMED.items()})
+    held = delta.live_files(delta.table_path(lake, RANGES))
+    for file in held:
+        paths = [str(file["path"])]
+        for rows in row_groups(lake, TABLES[RANGES], paths, {}, tuple({*ranges.columns, *place, *NAMING})):
+            stay = ranges.keep(rows)
+            parts = [stay.select([*place, name]).rename_columns([*PLACE, "offset"]) for name in NAMING]
+            both = pa.concat_tables([found, *(part.cast(found.schema) for part in parts)])
+            found = both.filter(pc.is_valid(both.column("offset"))).group_by(both.column_names).aggregate([])
+    return found
 
 
 def _views(lake: Path, name: str, rule: ByLog, moments_ms: dict[str, int]) -> Iterator[pa.Table]:

@@ -18,7 +18,7 @@ from lake.tables import SCHEMA_VERSION, TABLES, Table
 
 STAGES = ("decode", "replay", "measure")
 REPLAYED = ("gold.share_partition_state", "gold.share_partition_history", "gold.delivery_history")
-TOLD = ("silver.name", "gold.share_partition_base", gates.RESULTS, scan.PUBLICATION)
+TOLD = ("silver.name", "gold.share_partition_base", "gold.measure_base", gates.RESULTS, scan.PUBLICATION)
 """Tables behind bronze whose rows do not follow from bronze alone."""
 FILLED_BY_LATER_RUNS = (*TOLD, "silver.dlq_record")
 """Tables that, where a lake lacks them, hold nothing of what it has: an older version took no dead letters."""

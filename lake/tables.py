@@ -12,7 +12,7 @@ from kafka_log import schemas as log_schemas
 from kafka_log.dead_letters import DLQ_RECORD, LETTER
 from measures.dead_letter_schemas import DLQ_RECONCILIATION
 from measures.latency_schemas import AGES, ATTEMPTS, LATENCY
-from measures.schemas import IS_FINAL, LAG, LIFE, POISON_RECORD, PROGRESS, REDELIVERED, STALL
+from measures.schemas import IS_FINAL, LAG, LIFE, MEASURE_BASE, POISON_RECORD, PROGRESS, REDELIVERED, STALL
 from state_model.columnar import schemas as state_schemas
 from state_model.columnar.schemas import column
 
@@ -374,6 +374,13 @@ TABLES: dict[str, Table] = {
             comment="where a share partition stands, since which record, and how far the measures have read",
             schema=_gold(PROGRESS),
             key=(*_SHARE_PARTITION, *_LOG),
+            clustering=("group_id", "topic_id", "partition"),
+        ),
+        Table(
+            name="gold.measure_base",
+            comment="where retention has cut the histories of a share partition, and measures stay as they are",
+            schema=_gold(MEASURE_BASE),
+            key=(*_SHARE_PARTITION, *_LOG, "run_id"),
             clustering=("group_id", "topic_id", "partition"),
         ),
         Table(

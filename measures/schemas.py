@@ -152,6 +152,23 @@ PROGRESS = pa.schema(
     ]
 )
 
+MEASURE_BASE = pa.schema(
+    [
+        *LOG_POSITION[:2],
+        *SHARE_PARTITION,
+        column("events_from_log_offset", pa.int64(), "life events of records below it stay", nullable=False),
+        column("stalls_from_log_offset", pa.int64(), "stalls whose last record lies below it stay", nullable=False),
+        column("hours_from_ms", pa.int64(), "latency and attempts of hours before it stay", nullable=False),
+        column(
+            "whole_from_offset",
+            pa.int64(),
+            "record offset: what is told of those below it in the lives up to lives_to_log_offset stays",
+            nullable=False,
+        ),
+        column("lives_to_log_offset", pa.int64(), "last record that was measured at the cut", nullable=False),
+    ]
+)
+
 POISON_RECORD = pa.schema(
     [
         *SHARE_PARTITION,

@@ -1,0 +1,193 @@
+"""Measuring on in a lake whose histories were cut, against measuring on in one that was not."""
+
+import shutil
+import tempfile
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pytest
+from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis import strategies as st
+
+from jobs.maintain import MaintainOptions, Upkeep, maintain
+from tests.in_process import make_lake
+from tests.lakes import content, differences
+from tests.state_logs import START_MS, snapshot, tombstone, update, write_log_directory
+
+HOUR = 3_600_000
+MEASURES = (
+    "gold.stall",
+    "gold.poison_record",
+    "gold.redelivered_record",
+    "gold.latency",
+    "gold.attempts",
+    "gold.life_event",
+    "gold.lag",
+)
+
+
+def at(hours: float) -> int:
+    return START_MS + int(hours * HOUR)
+
+
+def story() -> list[dict[str, Any]]:
+    """Two days of a group that goes on, one that stands still, one that is reset and one that is deleted."""
+    records = [snapshot(group, start=0, at_ms=at(0)) for group in ("on", "still", "reset", "gone")]
+    records += [
+        update("on", batches=[(0, 4, 2, 1), (5, 5, 4, 5)], at_ms=at(1)),
+        update("still", batches=[(0, 3, 2, 1), (4, 4, 0, 1), (5, 9, 2, 2)], at_ms=at(1.2)),
+        update("reset", batches=[(0, 7, 2, 1), (8, 8, 4, 2)], at_ms=at(1.5)),
+        update("gone", batches=[(0, 1, 0, 1)], at_ms=at(2)),
+        update("still", start=4, at_ms=at(2.1)),
+        update("gone", batches=[(0, 1, 4, 2)], at_ms=at(3)),
+        update("on", start=6, batches=[(6, 9, 0, 1)], at_ms=at(4)),
+        snapshot("reset", start=5, epoch=1, state_epoch=2, at_ms=at(5)),
+        tombstone("gone", at_ms=at(6)),
+        update("on", start=6, batches=[(6, 7, 2, 2), (8, 9, 0, 2)], at_ms=at(20)),
+        update("reset", epoch=1, batches=[(5, 6, 2, 1)], at_ms=at(21)),
+        update("on", batches=[(8, 8, 2, 3)], at_ms=at(22.2)),
+        update("on", batches=[(9, 9, 2, 3)], at_ms=at(22.9)),
+        update("on", start=10, batches=[(10, 15, 0, 1)], at_ms=at(23.1)),
+        update("still", batches=[(10, 12, 2, 1)], at_ms=at(23.5)),
+        snapshot("on", start=10, epoch=1, batches=[(10, 15, 0, 1)], at_ms=at(24)),
+    ]
+    return records
+
+
+def news() -> list[dict[str, Any]]:
+    return [
+        update("on", epoch=1, start=11, batches=[(10, 10, 2, 2), (11, 15, 0, 2)], at_ms=at(24.1)),
+        update("reset", epoch=1, batches=[(7, 7, 2, 1)], at_ms=at(24.2)),
+        update("still", start=10, batches=[(4, 4, 2, 2)], at_ms=at(24.3)),
+        snapshot("gone", start=0, at_ms=at(24.5)),
+        update("gone", batches=[(3, 3, 4, 1)], at_ms=at(25)),
+        tombstone("reset", at_ms=at(26)),
+        update("on", epoch=1, start=16, batches=[(11, 15, 2, 3)], at_ms=at(27)),
+    ]
+
+
+def cut(lake: Path, hours: float) -> Upkeep:
+    return maintain(MaintainOptions(lake=lake, dry_run=False, retain={"history": int(hours * HOUR)}))
+
+
+def measures(lake: Path) -> dict[str, pa.Table]:
+    held = content(lake)
+    return {name: held[name] for name in MEASURES}
+
+
+def two_lakes(
+    folder: Path, before: list[dict[str, Any]], after: list[dict[str, Any]], hours: float
+) -> tuple[Path, Path]:
+    """A lake that was cut between the two parts of a log, and one that was not."""
+    first = write_log_directory(folder / "first", before)
+    second = write_log_directory(folder / "second", [*before, *after])
+    make_lake(folder / "plain", first)
+    shutil.copytree(folder / "plain", folder / "cut")
+    cut(folder / "cut", hours)
+    for lake in ("plain", "cut"):
+        make_lake(folder / lake, second)
+    return folder / "plain", folder / "cut"
+
+
+@pytest.mark.parametrize("hours", [0.5, 2, 4.2, 19])
+def test_what_is_measured_on_after_a_cut_is_what_a_lake_that_was_not_cut_tells(hours: float, tmp_path: Path) -> None:
+    plain, kept = two_lakes(tmp_path, story(), news(), hours)
+    assert content(kept)["gold.delivery_history"].num_rows < content(plain)["gold.delivery_history"].num_rows
+    assert not differences(measures(plain), measures(kept))
+
+
+def test_a_share_partition_that_was_there_before_the_cut_is_not_first_seen_after_it(tmp_path: Path) -> None:
+    _, kept = two_lakes(tmp_path, story(), news(), 0.5)
+    events = content(kept)["gold.life_event"]
+    assert not pc.any(pc.equal(events.column("event"), "first_seen")).as_py()
+
+
+def test_measuring_anew_after_a_cut_leaves_what_was_final_before_it(tmp_path: Path) -> None:
+    plain, kept = two_lakes(tmp_path, story(), news(), 2)
+    cut(kept, 2)
+    before = measures(kept)
+    make_lake(kept, rebuild="measure")
+    assert not differences(before, measures(kept))
+    assert not differences(measures(plain), measures(kept))
+
+
+GROUPS = st.sampled_from(["g", "h"])
+BATCHES = st.lists(
+    st.builds(
+        lambda first, size, state, count: (first, first + size, state, count),
+        st.integers(0, 20),
+        st.integers(0, 6),
+        st.sampled_from([0, 2, 4]),
+        st.integers(1, 3),
+    ),
+    max_size=3,
+)
+STEPS = st.lists(
+    st.tuples(
+        GROUPS,
+        st.sampled_from(["update", "update", "update", "move", "snapshot", "reset", "delete"]),
+        st.integers(0, 6),
+        BATCHES,
+        st.sampled_from([1_000, 70_000, 900_000, HOUR, 5 * HOUR]),
+    ),
+    min_size=6,
+    max_size=20,
+)
+
+
+def any_story(steps: list[tuple[str, str, int, list[Any], int]]) -> list[dict[str, Any]]:
+    """Records as brokers write them: a start offset goes back by a reset or a new creation alone."""
+    records = [snapshot("g", start=0), snapshot("h", start=0)]
+    start, epochs, now = {"g": 0, "h": 0}, {"g": (0, 1), "h": (0, 1)}, START_MS
+    gone: set[str] = set()
+    for group, kind, more, batches, later in steps:
+        now += later
+        epoch, state_epoch = epochs[group]
+        if kind == "delete" and group not in gone:
+            gone.add(group)
+            records.append(tombstone(group, at_ms=now))
+        elif group in gone or kind == "reset":
+            gone.discard(group)
+            start[group], epochs[group] = more, (epoch + 1, state_epoch + 1)
+            epoch = epoch + 1 if kind == "reset" else 0
+            epochs[group] = (epoch, state_epoch + 1)
+            records.append(snapshot(group, start=more, epoch=epoch, state_epoch=state_epoch + 1, at_ms=now))
+        else:
+            start[group] += more if kind == "move" else 0
+            moved = start[group] if kind == "move" else -1
+            live = [(max(first, start[group]), *rest) for first, *rest in batches if rest[0] >= start[group]]
+            records.append(update(group, start=moved, epoch=epoch, batches=live, at_ms=now))
+    return records
+
+
+def known(tables: dict[str, pa.Table], records: list[dict[str, Any]], kept_from: int) -> dict[str, pa.Table]:
+    """The measures without replays of what was delivered before the history that is kept: nothing proves them."""
+    rows = tables["gold.redelivered_record"]
+    old = pc.and_(
+        pc.is_valid(rows.column("earlier_life_log_offset")), pc.less(rows.column("first_log_offset"), kept_from)
+    )
+    return {**tables, "gold.redelivered_record": rows.filter(pc.invert(old))}
+
+
+@pytest.mark.slow
+@settings(
+    max_examples=15,
+    deadline=None,
+    suppress_health_check=[HealthCheck.too_slow],
+    phases=[Phase.explicit, Phase.reuse, Phase.generate],
+)
+@given(STEPS, st.integers(2, 18), st.sampled_from([0.1, 1, 6, 20]))
+def test_any_cut_of_the_histories_leaves_what_is_measured_after_it(
+    steps: list[tuple[str, str, int, list[Any], int]], part: int, hours: float
+) -> None:
+    records = any_story(steps)
+    part = min(part, len(records) - 1)
+    with tempfile.TemporaryDirectory() as scratch:
+        plain, kept = two_lakes(Path(scratch), records[:part], records[part:], hours)
+        assert not differences(measures(plain), measures(kept))
+        cut(kept, hours)
+        held = measures(kept)
+        make_lake(kept, rebuild="measure")
+        assert not differences(held, measures(kept))
