@@ -240,9 +240,29 @@ def committed_txn(path: Path, application: str) -> int | None:
 
 @lru_cache(maxsize=256)
 def _transaction(path: Path, application: str, newest: str, identity: tuple[int, int] | None) -> int | None:
-    """`committed_txn` of a table whose newest commit file is `newest`, and that very file: a version never changes."""
-    version = DeltaTable(path).transaction_version(application)
-    return None if version is None else int(version)
+    """`committed_txn` of a table whose newest commit file is `newest`, and that very file: a version never changes.
+
+    The newest commits tell it most often; the table is opened, which costs more with every file it has, only if not.
+    """
+    version = int(Path(newest).stem)
+    for number in range(version, version - CHECKPOINT_EVERY, -1):
+        told = _transactions_in(path, number)
+        if told is None or application in told:
+            break
+    if told and application in told:
+        return told[application]
+    found = DeltaTable(path).transaction_version(application)
+    return None if found is None else int(found)
+
+
+def _transactions_in(path: Path, version: int) -> dict[str, int] | None:
+    """What one commit says of transactions; null when its file is gone."""
+    try:
+        with commit_file(path, version).open(encoding="utf-8") as file:
+            told = [json.loads(line)["txn"] for line in file if line.startswith('{"txn"')]
+    except FileNotFoundError:
+        return None
+    return {str(action["appId"]): int(action["version"]) for action in told}
 
 
 def live_files(path: Path, version: int | None = None) -> list[dict[str, Any]]:

@@ -65,6 +65,22 @@ def test_a_transaction_that_is_there_is_skipped(path: Path) -> None:
     assert delta.committed_txn(path, "replay") is None
 
 
+def test_a_transaction_that_the_newest_commits_tell_is_found_without_opening_the_table(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    delta.commit(path, operation="decode", txn=("decode", 4), adds=files(path, 4, "a"))
+    delta.commit(path, operation="topics", txn=("topics", 5), adds=files(path, 5, "b"))
+    monkeypatch.delattr(delta, "DeltaTable")
+    assert (delta.committed_txn(path, "decode"), delta.committed_txn(path, "topics")) == (4, 5)
+
+
+def test_a_transaction_of_long_ago_is_found_behind_the_commits_of_another(path: Path) -> None:
+    delta.commit(path, operation="replay", txn=("replay", 3))
+    for run in range(1, delta.CHECKPOINT_EVERY + 2):
+        delta.commit(path, operation="decode", txn=("decode", run))
+    assert (delta.committed_txn(path, "replay"), delta.committed_txn(path, "measure")) == (3, None)
+
+
 def test_in_commit_timestamps_only_rise_even_when_the_clock_steps_back(
     path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
