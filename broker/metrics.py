@@ -68,10 +68,9 @@ class BrokerMetrics:
     def acknowledged(self, batches: Sequence[AcknowledgementBatch]) -> None:
         """Count the records of acknowledgements that have passed `acknowledgement.validate` and were taken."""
         counts = self.acknowledged_records
-        for batch in batches:
-            types = batch.types
+        for first, last, types in batches:
             if len(types) == 1:
-                counts[types[0]] += batch.last_offset - batch.first_offset + 1
+                counts[types[0]] += last - first + 1
                 continue
             for kind in set(types):
                 counts[kind] += types.count(kind)

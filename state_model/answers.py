@@ -27,6 +27,9 @@ class ErrorCode(IntEnum):
     FENCED_STATE_EPOCH = 124
 
 
+_NONE = ErrorCode.NONE  # looked up once: a member of an enumeration costs more than a name of a module
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReadAnswer:
     """Answer to ReadShareGroupState for one share partition; after an error the other fields are defaults."""
@@ -96,7 +99,7 @@ def place_error(key: SharePartitionKey, topic_partition_exists: bool) -> ErrorCo
     """The checks that every operation has: a partition number, and a topic-partition that the cluster knows."""
     if key.partition < 0:
         return ErrorCode.INVALID_REQUEST
-    return ErrorCode.NONE if topic_partition_exists else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    return _NONE if topic_partition_exists else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
 
 
 def is_fenced(epoch_max: int | None, epoch: int) -> bool:

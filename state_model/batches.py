@@ -16,12 +16,14 @@ from typing import TypeAlias
 
 from state_model.rule_sets import RuleSet
 from state_model.share_records import NOT_DETERMINED, StateBatch
+from state_model.tuples import maker
 
 Batches: TypeAlias = tuple[StateBatch, ...]
 Priority: TypeAlias = tuple[int, int]
 Range: TypeAlias = tuple[int, int, int, int]
 """(first offset, last offset, delivery count, delivery state): sorts as Kafka sorts batches."""
 LOWEST_OFFSET = -(1 << 63)
+_state_batch = maker(StateBatch)
 _FIRST = attrgetter("first_offset")
 _LAST = attrgetter("last_offset")
 
@@ -79,7 +81,7 @@ def _appended(old: Sequence[StateBatch], new: Sequence[StateBatch], start_offset
         return InOrder(new)
     its_first, its_last, its_state, its_count, _ = kept[-1]
     if its_last + 1 == first and its_count == count and its_state == state:
-        return InOrder((*kept[:-1], StateBatch(its_first, last, state, count)))
+        return InOrder((*kept[:-1], _state_batch((its_first, last, state, count, ()))))
     return InOrder((*kept, batch))
 
 
@@ -275,4 +277,4 @@ def _append_joined(out: list[Range], piece: Range) -> None:
 
 def _batch(piece: Range) -> StateBatch:
     first, last, count, state = piece
-    return StateBatch(first, last, state, count)
+    return _state_batch((first, last, state, count, ()))

@@ -24,11 +24,15 @@ from state_model.share_records import (
     ShareUpdate,
     Tombstone,
 )
+from state_model.tuples import maker
 
 COLD_SNAPSHOT_INTERVAL_MS = 300_000
 """Default of share.coordinator.cold.partition.snapshot.interval.ms."""
 
 Records = tuple[ShareRecord, ...]
+# Looked up once, as every write of a log goes through here.
+_NONE = ErrorCode.NONE
+_record, _update = maker(ShareRecord), maker(ShareUpdate)
 
 
 class Outcome(NamedTuple):
@@ -44,6 +48,9 @@ class ReadOutcome:
 
     answer: ReadAnswer
     records: Records = ()
+
+
+_outcome = maker(Outcome)
 
 
 class WriteRequest(NamedTuple):
@@ -126,9 +133,9 @@ def write(
     """One update, or the snapshot that is due in its place. The request's epochs only fence: neither is recorded."""
     held = state.share_partitions.get(key)
     error = _write_error(state, key, held, request)
-    if error is ErrorCode.NONE:
+    if error is _NONE:
         error = place_error(key, topic_partition_exists)
-    if error is not ErrorCode.NONE or held is None:
+    if error is not _NONE or held is None:
         return Outcome(error_code=error)
     value = _update_or_snapshot(
         state,
@@ -139,7 +146,7 @@ def write(
         state_batches=request.state_batches,
         now_ms=now_ms,
     )
-    return Outcome(ErrorCode.NONE, (ShareRecord(key, value),))
+    return _outcome((_NONE, (_record((key, value, 0)),)))
 
 
 def delete(state: PartitionState, key: SharePartitionKey, *, topic_partition_exists: bool = True) -> Outcome:
@@ -189,7 +196,7 @@ def _write_error(
         return ErrorCode.FENCED_LEADER_EPOCH
     if is_fenced(held.state_epoch_max, request.state_epoch):
         return ErrorCode.FENCED_STATE_EPOCH
-    return ErrorCode.NONE
+    return _NONE
 
 
 def _update_or_snapshot(
@@ -208,8 +215,8 @@ def _update_or_snapshot(
     start_offset = resolved_start(held, start_offset, rules)
     if held.update_count < state.update_limit:
         batches = combine((), state_batches, start_offset, rules=rules)
-        # By position, as the fields are listed: once for every record of a log.
-        return ShareUpdate(held.snapshot_epoch, leader_epoch, start_offset, batches, delivery_complete_count)
+        # As the fields are listed: once for every record of a log.
+        return _update((held.snapshot_epoch, leader_epoch, start_offset, batches, delivery_complete_count, ()))
     if start_offset == NOT_DETERMINED:
         start_offset = held.start_offset
     return ShareSnapshot(

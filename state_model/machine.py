@@ -22,6 +22,7 @@ from state_model.share_records import (
     UnknownTypeRecord,
     UnknownVersionValue,
 )
+from state_model.tuples import maker
 
 NO_EPOCH = -1
 SNAPSHOT_UPDATE_LIMIT = 500
@@ -103,6 +104,9 @@ class PartitionState(NamedTuple):
         return redundant if redundant > 0 else None
 
 
+_share_partition, _partition = maker(SharePartitionState), maker(PartitionState)
+
+
 def apply(state: PartitionState, log_offset: int, timestamp_ms: int, record: AnyRecord) -> PartitionState:
     """The state after one more record of the state partition; records come in the order of their offsets.
 
@@ -181,24 +185,26 @@ def after_update(
     """
     start_offset = held.start_offset if update.start_offset == NOT_DETERMINED else update.start_offset
     leader_epoch = update.leader_epoch
-    # By position, as the fields are listed: half the time of names, once for every record of a log.
-    return SharePartitionState(
-        held.snapshot_epoch,
-        held.state_epoch,
-        held.leader_epoch if leader_epoch == NO_EPOCH else leader_epoch,
-        start_offset,
-        update.delivery_complete_count,
-        held.create_timestamp_ms,
-        held.write_timestamp_ms,
-        combine(held.state_batches, _without_tags(update.state_batches), start_offset, rules=rules),
-        held.leader_epoch_max if held.leader_epoch_max > leader_epoch else leader_epoch,
-        held.state_epoch_max,
-        held.update_count + 1,
-        held.snapshot_log_offset,
-        held.life_log_offset,
-        log_offset,
-        timestamp_ms,
-        held.skipped_log_offset,
+    # As the fields are listed: a quarter of the time of names, once for every record of a log.
+    return _share_partition(
+        (
+            held.snapshot_epoch,
+            held.state_epoch,
+            held.leader_epoch if leader_epoch == NO_EPOCH else leader_epoch,
+            start_offset,
+            update.delivery_complete_count,
+            held.create_timestamp_ms,
+            held.write_timestamp_ms,
+            combine(held.state_batches, _without_tags(update.state_batches), start_offset, rules=rules),
+            held.leader_epoch_max if held.leader_epoch_max > leader_epoch else leader_epoch,
+            held.state_epoch_max,
+            held.update_count + 1,
+            held.snapshot_log_offset,
+            held.life_log_offset,
+            log_offset,
+            timestamp_ms,
+            held.skipped_log_offset,
+        )
     )
 
 
@@ -260,4 +266,4 @@ def _with(
     state: PartitionState, key: SharePartitionKey, after: SharePartitionState, log_offset: int, tombstone: int | None
 ) -> PartitionState:
     held = state.share_partitions.set(key, after)
-    return PartitionState(held, state.update_limit, state.rules, log_offset, tombstone, state.skipped_types)
+    return _partition((held, state.update_limit, state.rules, log_offset, tombstone, state.skipped_types))

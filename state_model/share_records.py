@@ -76,6 +76,7 @@ UPDATE_VALUE = Struct(
 _SNAPSHOT_HEAD = schema.IntegerRun(SNAPSHOT_VALUE, before="h")
 _UPDATE_HEAD = schema.IntegerRun(UPDATE_VALUE, before="h")
 _BATCH = schema.IntegerRun(STATE_BATCH, after="B")
+_UPDATE = RecordType.SHARE_UPDATE
 _SNAPSHOT_TYPE, _UPDATE_TYPE = (schema.INT16.write(record_type.value) for record_type in RecordType)
 _NO_TAGS = b"\x00"
 _COUNT_TAG = struct.Struct(">BBBi")
@@ -296,7 +297,7 @@ def encode_record(record: AnyRecord) -> tuple[bytes, bytes | None]:
         return record.key, record.value
     match record.value:
         case ShareUpdate() as update:
-            return encode_key(record.key, RecordType.SHARE_UPDATE), _encode_value(UPDATE_VALUE, _UPDATE_HEAD, update)
+            return encode_key(record.key, _UPDATE), _encode_value(UPDATE_VALUE, _UPDATE_HEAD, update)
         case ShareSnapshot() as snapshot:
             key = encode_key(record.key, RecordType.SHARE_SNAPSHOT)
             return key, _encode_value(SNAPSHOT_VALUE, _SNAPSHOT_HEAD, snapshot)
@@ -309,7 +310,7 @@ def encode_record(record: AnyRecord) -> tuple[bytes, bytes | None]:
 def encode_key(key: SharePartitionKey, record_type: RecordType) -> bytes:
     """The key of a share partition, under the type of a snapshot or an update."""
     fields = _remembered_fields if len(key.group_id) <= MAX_REMEMBERED_BYTES else _encode_key
-    return (_SNAPSHOT_TYPE if record_type is RecordType.SHARE_SNAPSHOT else _UPDATE_TYPE) + fields(key)
+    return (_UPDATE_TYPE if record_type is _UPDATE else _SNAPSHOT_TYPE) + fields(key)
 
 
 def _encode_key(key: SharePartitionKey) -> bytes:

@@ -31,9 +31,13 @@ from state_model.share_records import (
     decode_record,
     encode_record,
 )
+from state_model.tuples import maker
 
 STATE_TOPIC = "__share_group_state"
 
+# Looked up once: this is the work of every write.
+_NONE = ErrorCode.NONE
+_entry = maker(Record)
 _log = logging.getLogger(__name__)
 
 
@@ -216,9 +220,9 @@ class ShareCoordinator:
     def _commit(self, partition: _StatePartition, records: Records) -> ErrorCode:
         """Append, then apply: a refused append leaves the state as it was."""
         if not records:
-            return ErrorCode.NONE
+            return _NONE
         now_ms = self._timers.now_ms()
-        entries = [Record(*encode_record(record), (), now_ms) for record in records]
+        entries = [_entry((*encode_record(record), (), now_ms, -1)) for record in records]
         try:
             offset = partition.log.append_records(entries, codec=self._settings.codec, base_sequence=0)
         except StorageError as error:
@@ -232,7 +236,7 @@ class ShareCoordinator:
             state = apply(state, offset, now_ms, record)
             offset += 1
         partition.state = state
-        return ErrorCode.NONE
+        return _NONE
 
     def _index_of(self, key: SharePartitionKey) -> int:
         is_short = len(key.group_id) <= MAX_REMEMBERED_BYTES
@@ -254,8 +258,9 @@ class ShareCoordinator:
                 yield partition
 
     def _loaded(self, index: int) -> _StatePartition | None:
-        if index in self._partitions:
-            return self._partitions[index]
+        held = self._partitions.get(index)
+        if held is not None or index in self._partitions:
+            return held
         log = self._logs.get(STATE_TOPIC, index)
         if log is None:
             return None

@@ -10,11 +10,6 @@ from broker.share.transitions import Changes, Ending
 from broker.share.window import CachedBatch, Run, Window
 from state_model.share_records import DeliveryState
 
-# Looked up once: this is the work of every acknowledgement.
-_NONE = ShareErrorCode.NONE
-_ACQUIRED = DeliveryState.ACQUIRED
-_ACKNOWLEDGED = DeliveryState.ACKNOWLEDGED
-
 
 class AcknowledgeType(IntEnum):
     """What a client says of a record. GAP: there is no record at that offset."""
@@ -24,6 +19,17 @@ class AcknowledgeType(IntEnum):
     RELEASE = 2
     REJECT = 3
     RENEW = 4
+
+
+# Looked up once: this is the work of every acknowledgement.
+_NONE, _INVALID_STATE = ShareErrorCode.NONE, ShareErrorCode.INVALID_RECORD_STATE
+_ACQUIRED, _ACKNOWLEDGED = DeliveryState.ACQUIRED, DeliveryState.ACKNOWLEDGED
+_ACCEPT, _RELEASE, _REJECT, _RENEW = (
+    AcknowledgeType.ACCEPT,
+    AcknowledgeType.RELEASE,
+    AcknowledgeType.REJECT,
+    AcknowledgeType.RENEW,
+)
 
 
 class AcknowledgementBatch(NamedTuple):
@@ -96,12 +102,12 @@ def _find(window: Window, batch: AcknowledgementBatch, *, is_last: bool) -> Shar
     if lower < 0 and batch.first_offset < window.start_offset:
         lower = window.floor(window.start_offset)
     if lower < 0:
-        return ShareErrorCode.INVALID_RECORD_STATE
+        return _INVALID_STATE
     is_single = batch.first_offset == batch.last_offset
     last_known = window.batch_at(lower if is_single else window.floor(batch.last_offset)).last
     if last_known < batch.first_offset or (is_last and last_known < batch.last_offset):
         return ShareErrorCode.INVALID_REQUEST
-    return ShareErrorCode.NONE
+    return _NONE
 
 
 def _plan_batch(
@@ -112,12 +118,13 @@ def _plan_batch(
         for cached in window.overlapping(first, last):
             if by_offset:
                 cached.by_offset = True
-            for run in cached.touching(first, last):
+            holder = cached.holder(first, last)
+            for run in cached.touching(first, last) if holder < 0 else (cached.runs[holder],):
                 if run.state is not _ACQUIRED or run.target is not None or run.member_id != member_id:
-                    return ShareErrorCode.INVALID_RECORD_STATE
-            for run in cached.cover(first, last):
+                    return _INVALID_STATE
+            for run in cached.cover(first, last) if holder < 0 else (cached.cut_out(holder, first, last),):
                 _plan_run(cached, run, kind, ending, made)
-    return ShareErrorCode.NONE
+    return _NONE
 
 
 def _segments(batch: AcknowledgementBatch, start_offset: int) -> Iterable[tuple[int, int, int]]:
@@ -139,15 +146,14 @@ def _neighbours(batch: AcknowledgementBatch, start_offset: int) -> Iterator[tupl
 
 
 def _plan_run(cached: CachedBatch, run: Run, kind: int, ending: Ending, made: Plan) -> None:
-    match kind:
-        case AcknowledgeType.ACCEPT:
-            made.changes.start(cached, run, _ACKNOWLEDGED)
-        case AcknowledgeType.RENEW:
-            made.renewed.append(run)
-        case AcknowledgeType.RELEASE:
-            made.changes.start(cached, run, ending.released(run, run.first))
-        case AcknowledgeType.REJECT:
-            made.rejected.add(run.first)
-            made.changes.start(cached, run, ending.given_up)
-        case _:
-            made.changes.start(cached, run, DeliveryState.ARCHIVED)
+    if kind == _ACCEPT:
+        made.changes.start(cached, run, _ACKNOWLEDGED)
+    elif kind == _RENEW:
+        made.renewed.append(run)
+    elif kind == _RELEASE:
+        made.changes.start(cached, run, ending.released(run, run.first))
+    elif kind == _REJECT:
+        made.rejected.add(run.first)
+        made.changes.start(cached, run, ending.given_up)
+    else:
+        made.changes.start(cached, run, DeliveryState.ARCHIVED)

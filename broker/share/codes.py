@@ -25,6 +25,8 @@ class ShareErrorCode(IntEnum):
     SHARE_SESSION_LIMIT_REACHED = 133
 
 
+# Looked up once: members of an enumeration cost more than names of a module, and their hashes more still.
+_FINE, _DONE = ErrorCode.NONE, ShareErrorCode.NONE
 _OF_PERSISTER = {
     ErrorCode.NONE: ShareErrorCode.NONE,
     ErrorCode.UNKNOWN_TOPIC_OR_PARTITION: ShareErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
@@ -46,4 +48,4 @@ FENCING = frozenset(
 
 def of_persister(code: ErrorCode) -> ShareErrorCode:
     """What clients are told when the share coordinator answers `code`."""
-    return _OF_PERSISTER.get(code, ShareErrorCode.UNKNOWN_SERVER_ERROR)
+    return _DONE if code is _FINE else _OF_PERSISTER.get(code, ShareErrorCode.UNKNOWN_SERVER_ERROR)

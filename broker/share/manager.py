@@ -16,6 +16,7 @@ from broker.share.sessions import ShareSession, ShareSessions, TopicIdPartition
 from broker.share.share_partition import NOTHING, Acquired, SharePartition, Status
 from state_model.share_records import SharePartitionKey
 
+_NONE = ShareErrorCode.NONE
 MAX_SESSIONS = 2_000
 """Default of group.share.max.share.sessions."""
 
@@ -129,7 +130,7 @@ class SharePartitions:
         if partition is None:
             return ShareErrorCode.UNKNOWN_TOPIC_OR_PARTITION
         error = partition.acknowledge(member_id, batches)
-        if error is ShareErrorCode.NONE:
+        if error is _NONE:
             self.metrics.acknowledged(batches)
         return error
 

@@ -18,6 +18,11 @@ from broker.share.transitions import Changes, Ending, start_release
 from broker.share.window import CachedBatch, Run, Window
 from state_model.coordinator import WriteRequest
 from state_model.share_records import DeliveryState, SharePartitionKey
+from state_model.tuples import maker
+
+# Looked up once: this is the work of every acknowledgement.
+_NONE = ShareErrorCode.NONE
+_write_request = maker(WriteRequest)
 
 
 class Status(Enum):
@@ -27,6 +32,9 @@ class Status(Enum):
     ACTIVE = "active"
     FAILED = "failed"
     FENCED = "fenced"
+
+
+_ACTIVE = Status.ACTIVE
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -112,7 +120,7 @@ class SharePartition:
 
     def can_acquire(self) -> bool:
         """Whether a fetch could find anything: an offset to deliver again, or room for new ones."""
-        if self.status is not Status.ACTIVE:
+        if self.status is not _ACTIVE:
             return False
         window = self.window
         return window.next_offset() != window.new_offset or window.size < self._settings().partition_max_record_locks
@@ -189,14 +197,14 @@ class SharePartition:
 
         The batches have passed `acknowledgement.validate`.
         """
-        if self.status is not Status.ACTIVE:
+        if self.status is not _ACTIVE:
             return ShareErrorCode.NOT_LEADER_OR_FOLLOWER
         settings = self._settings()
         made = acknowledgement.plan(self.window, member_id, batches, self._ending(settings))
-        if made.error is not ShareErrorCode.NONE:
+        if made.error is not _NONE:
             return made.error
         error = self._write(made.changes, settings, made.rejected)
-        if error is ShareErrorCode.NONE and made.renewed:
+        if error is _NONE and made.renewed:
             deadline_ms = self._timers.now_ms() + settings.record_lock_duration_ms
             for run in made.renewed:
                 run.deadline_ms = deadline_ms
@@ -236,9 +244,9 @@ class SharePartition:
     ) -> ShareErrorCode:
         """Write changes as one request; commit them and what follows from them, or roll them back."""
         if not changes.runs:
-            return ShareErrorCode.NONE
+            return _NONE
         error = self._persist(changes)
-        if error is not ShareErrorCode.NONE:
+        if error is not _NONE:
             ended = changes.roll_back(self._timers.now_ms(), self._ending(settings))
             self._fence_after(error)
             if ended:
@@ -250,16 +258,18 @@ class SharePartition:
         if letters:
             self._submit(letters)
         self._on_change(self)
-        return ShareErrorCode.NONE
+        return _NONE
 
     def _persist(self, changes: Changes) -> ShareErrorCode:
         window = self.window
-        request = WriteRequest(
-            self.state_epoch,
-            self.leader_epoch,
-            window.start_offset,
-            changes.state_batches(),
-            window.delivery_complete_count,
+        request = _write_request(
+            (
+                self.state_epoch,
+                self.leader_epoch,
+                window.start_offset,
+                changes.state_batches(),
+                window.delivery_complete_count,
+            )
         )
         return codes.of_persister(self._persister.write(self.key, request))
 

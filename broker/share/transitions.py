@@ -6,9 +6,14 @@ delivery complete count counts it. Then it is written, and committed or rolled b
 
 from dataclasses import dataclass
 
-from broker.share.window import TERMINAL, CachedBatch, Run, Window
+from broker.share.window import CachedBatch, Run, Window, is_final
 from state_model.batches import Batches
 from state_model.share_records import DeliveryState, StateBatch
+from state_model.tuples import maker
+
+# Looked up once: this is the work of every acknowledgement.
+_AVAILABLE = DeliveryState.AVAILABLE
+_state_batch = maker(StateBatch)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,7 +48,7 @@ class Changes:
     def start(self, batch: CachedBatch, run: Run, target: DeliveryState) -> None:
         """Begin the change of a run of a batch."""
         run.target = target
-        if target in TERMINAL:
+        if is_final(target):
             self._window.delivery_complete_count += self._window.counted(run)
         self.runs.append(run)
         first, last = run.first, run.last
@@ -57,7 +62,7 @@ class Changes:
         """What WriteShareGroupState carries of them."""
         return tuple(
             [
-                StateBatch(run.first, run.last, run.state if run.target is None else run.target, run.count)
+                _state_batch((run.first, run.last, run.state if run.target is None else run.target, run.count, ()))
                 for run in self.runs
             ]
         )
@@ -66,7 +71,7 @@ class Changes:
         """They count; locks on them are gone."""
         for run in self.runs:
             assert run.target is not None
-            if run.target is DeliveryState.AVAILABLE:
+            if run.target is _AVAILABLE:
                 self._window.may_have_available = True
             run.settle(run.target)
 
@@ -85,7 +90,7 @@ class Changes:
             target = ending.released(run, self._window.start_offset)
             # Nothing would hand it on to the dead letters without a written state.
             run.settle(DeliveryState.ARCHIVED if target is DeliveryState.ARCHIVING else target)
-            if run.state in TERMINAL:
+            if is_final(run.state):
                 self._window.delivery_complete_count += self._window.counted(run)
             else:
                 self._window.may_have_available = True
@@ -97,7 +102,7 @@ class Changes:
             self._undo(run)
 
     def _undo(self, run: Run) -> None:
-        if run.target in TERMINAL:
+        if is_final(run.target):
             self._window.delivery_complete_count -= self._window.counted(run)
         run.target = None
 

@@ -19,9 +19,15 @@ from operator import attrgetter
 
 from state_model.share_records import DeliveryState
 
-TERMINAL = frozenset((DeliveryState.ACKNOWLEDGED, DeliveryState.ARCHIVED))
-_HELD = frozenset((DeliveryState.ACQUIRED, DeliveryState.ARCHIVING))
+# Looked up once, and compared one by one: members of an enumeration are hashed in Python.
+_AVAILABLE, _ACKNOWLEDGED, _ARCHIVED = DeliveryState.AVAILABLE, DeliveryState.ACKNOWLEDGED, DeliveryState.ARCHIVED
+_HELD = (DeliveryState.ACQUIRED, DeliveryState.ARCHIVING)
 _first_of = attrgetter("first")
+
+
+def is_final(state: DeliveryState | None) -> bool:
+    """Whether a record in this state is delivered to nobody any more."""
+    return state is _ACKNOWLEDGED or state is _ARCHIVED
 
 
 class Run:
@@ -48,12 +54,13 @@ class Run:
     @property
     def is_available(self) -> bool:
         """Whether it may be acquired."""
-        return self.state is DeliveryState.AVAILABLE and self.target is None
+        return self.state is _AVAILABLE and self.target is None
 
     @property
     def is_terminal(self) -> bool:
         """Whether nothing will change it any more."""
-        return self.state in TERMINAL and self.target is None
+        state = self.state
+        return (state is _ACKNOWLEDGED or state is _ARCHIVED) and self.target is None
 
     def cut_before(self, offset: int) -> "Run":
         """Keep what lies below `offset`; returns the rest."""
@@ -95,18 +102,24 @@ class CachedBatch:
         """The runs that make up the part of this batch between two offsets, cut at them; partial use is remembered."""
         if first <= self.first and last >= self.last:
             return list(self.runs)
+        holder = self.holder(first, last)
+        if holder >= 0:
+            return [self.cut_out(holder, first, last)]
         self.by_offset = True
-        runs = self.runs
-        index = max(0, bisect_right(runs, first, key=_first_of) - 1)
-        run = runs[index]
-        if run.first <= first and last <= run.last:
-            return [run if run.first == first and run.last == last else self._middle(index, first, last)]
         self._cut(first)
         self._cut(last + 1)
         return self.touching(first, last)
 
-    def _middle(self, index: int, first: int, last: int) -> Run:
-        """Cut a range out of the one run that holds it."""
+    def holder(self, first: int, last: int) -> int:
+        """Index of the run that holds a whole range; -1 where none does."""
+        runs = self.runs
+        index = bisect_right(runs, first, key=_first_of) - 1
+        return index if index >= 0 and last <= runs[index].last else -1
+
+    def cut_out(self, index: int, first: int, last: int) -> Run:
+        """The range as a run of its own, cut out of the run that holds it; partial use of the batch is remembered."""
+        if first > self.first or last < self.last:
+            self.by_offset = True
         run = self.runs[index]
         if run.first < first:
             run = run.cut_before(first)
@@ -164,12 +177,10 @@ class CachedBatch:
 
     def _join(self, begin: int, end: int) -> None:
         touched = self.runs[begin:end]
-        if len(touched) < 2:
-            return
-        held = touched[0]
-        joined = [held]
-        for run in touched[1:]:
-            if held.is_like(run):
+        joined: list[Run] = []
+        held: Run | None = None
+        for run in touched:
+            if held is not None and held.is_like(run):
                 held.last = run.last
             else:
                 held = run
@@ -324,7 +335,7 @@ class Window:
         passed = 0
         for batch in self.overlapping(self.start_offset, offset - 1):
             for run in batch.runs:
-                if (run.target or run.state) in TERMINAL:
+                if is_final(run.state if run.target is None else run.target):
                     passed += max(0, min(run.last, offset - 1) - max(run.first, self.start_offset) + 1)
         self.delivery_complete_count -= passed
         self.close_holes(self.start_offset, offset - 1)

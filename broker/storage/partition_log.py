@@ -27,6 +27,9 @@ from broker.storage.producer_state import ProducerStates
 from broker.storage.record_batch import BatchHeader, Buffer
 from broker.storage.recovery import drop_snapshots, open_log, snapshot_path
 from broker.storage.segment import BatchFacts
+from state_model.tuples import maker
+
+_facts = maker(BatchFacts)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -373,7 +376,7 @@ class PartitionLog:
     def _append(
         self, pieces: tuple[Buffer, ...], size_bytes: int, last_offset: int, max_timestamp_ms: int, now_ms: int
     ) -> None:
-        self._local.append(pieces, BatchFacts(size_bytes, last_offset, max_timestamp_ms), self.config, now_ms)
+        self._local.append(pieces, _facts((size_bytes, last_offset, max_timestamp_ms)), self.config, now_ms)
 
     def _appended(self, base: int, last: int, time_ms: int, *, is_duplicate: bool = False) -> Appended:
         return Appended(

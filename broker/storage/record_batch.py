@@ -207,17 +207,13 @@ def build(
     """
     if not records:
         raise ValueError("a record batch has at least one record")
-    first = records[0].timestamp_ms
-    base_timestamp = first if first >= 0 else now_ms
-    latest = base_timestamp
-    parts: list[bytes] = []
-    for delta, record in enumerate(records):
-        timestamp = record.timestamp_ms if record.timestamp_ms >= 0 else now_ms
-        if timestamp > latest:
-            latest = timestamp
-        body = _encode_record(record, timestamp - base_timestamp, delta)
-        parts += (_varint(len(body)), body)
-    packed = b"".join(parts)
+    timestamps = [now_ms if record.timestamp_ms < 0 else record.timestamp_ms for record in records]
+    base_timestamp, latest = timestamps[0], max(timestamps)
+    if len(records) == 1:
+        packed = _encode_record(records[0], 0, 0)
+    else:
+        deltas = (timestamp - base_timestamp for timestamp in timestamps)
+        packed = b"".join(map(_encode_record, records, deltas, range(len(records))))
     if codec:
         packed = codecs.compress(codec, packed)
         attributes |= codec
@@ -245,11 +241,12 @@ def rebuild(header: BatchHeader, records: Sequence[Record], *, delete_horizon_ms
     base_timestamp, attributes = header.base_timestamp_ms, header.attributes
     if delete_horizon_ms is not None:
         base_timestamp, attributes = delete_horizon_ms, attributes | DELETE_HORIZON
-    parts: list[bytes] = []
-    for record in records:
-        body = _encode_record(record, record.timestamp_ms - base_timestamp, record.offset - header.base_offset)
-        parts += (_varint(len(body)), body)
-    packed = b"".join(parts)
+    packed = b"".join(
+        [
+            _encode_record(record, record.timestamp_ms - base_timestamp, record.offset - header.base_offset)
+            for record in records
+        ]
+    )
     if header.codec:
         packed = codecs.compress(header.codec, packed)
     producer = header.producer_id, header.producer_epoch, header.base_sequence
@@ -357,26 +354,26 @@ def parse(data: Buffer, header: BatchHeader | None = None, *, limit_bytes: int =
 
 
 def _encode_record(record: Record, timestamp_delta: int, offset_delta: int) -> bytes:
+    """One record with its length before it."""
     key, value, headers, _, _ = record
-    parts = [_NO_DELTAS] if timestamp_delta == offset_delta == 0 else _deltas(timestamp_delta, offset_delta)
+    deltas = _NO_DELTAS if timestamp_delta == offset_delta == 0 else _deltas(timestamp_delta, offset_delta)
     if key is not None and value is not None and not headers:
-        parts += (_varint(len(key)), key, _varint(len(value)), value, b"\x00")
-        return b"".join(parts)
+        body = b"".join((deltas, _varint(len(key)), key, _varint(len(value)), value, b"\x00"))
+        return _varint(len(body)) + body
+    parts = [deltas]
     parts += (_varint(len(key)), key) if key is not None else (b"\x01",)
     parts += (_varint(len(value)), value) if value is not None else (b"\x01",)
-    if not headers:
-        parts.append(b"\x00")
-        return b"".join(parts)
     parts.append(_varint(len(headers)))
     for name, content in headers:
         raw = name.encode()
         parts += (_varint(len(raw)), raw)
         parts += (_varint(len(content)), content) if content is not None else (b"\x01",)
-    return b"".join(parts)
+    body = b"".join(parts)
+    return _varint(len(body)) + body
 
 
-def _deltas(timestamp_delta: int, offset_delta: int) -> list[bytes]:
-    return [b"\x00", _varint(timestamp_delta), _varint(offset_delta)]
+def _deltas(timestamp_delta: int, offset_delta: int) -> bytes:
+    return b"\x00" + _varint(timestamp_delta) + _varint(offset_delta)
 
 
 def _decode_record(body: bytes, position: int, end: int, header: BatchHeader, append_time_ms: int | None) -> Record:

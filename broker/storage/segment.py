@@ -104,19 +104,18 @@ class Segment:
 
     def must_roll(self, batch: BatchFacts, config: LogConfig, now_ms: int) -> bool:
         """Whether a batch belongs into a new segment: size, age, a full index, an offset too far from the base."""
+        size_bytes, last_offset, max_timestamp_ms = batch
         if self.size_bytes == 0:
-            return batch.last_offset - self.base_offset > _INT32_MAX
-        if self._first_timestamp_ms is None:
+            return last_offset - self.base_offset > _INT32_MAX
+        first_ms = self._first_timestamp_ms
+        if first_ms is None:
             first = read_header(self.read(0, HEADER_BYTES))
-            self._first_timestamp_ms = first.max_timestamp_ms if first is not None else -1
-        if self._first_timestamp_ms >= 0 and batch.max_timestamp_ms >= 0:
-            age_ms = batch.max_timestamp_ms - self._first_timestamp_ms
-        else:
-            age_ms = now_ms - self.created_ms
+            first_ms = self._first_timestamp_ms = first.max_timestamp_ms if first is not None else -1
+        age_ms = max_timestamp_ms - first_ms if first_ms >= 0 and max_timestamp_ms >= 0 else now_ms - self.created_ms
         return (
-            self.size_bytes + batch.size_bytes > config.segment_bytes
+            self.size_bytes + size_bytes > config.segment_bytes
             or age_ms > config.segment_ms
-            or batch.last_offset - self.base_offset > _INT32_MAX
+            or last_offset - self.base_offset > _INT32_MAX
             or self._is_index_full(config.segment_index_bytes)
         )
 
