@@ -27,6 +27,11 @@ class GroupMachine(RuleBasedStateMachine):
     def group(self):
         return self.coordinator.groups.get("g")
 
+    def members(self):
+        """Of the group; an empty one is forgotten after a while, and a new one of its name begins again."""
+        group = self.group()
+        return {} if group is None else group.members
+
     def heard(self, name):
         self.heard_ms[name] = self.timers.now_ms()
 
@@ -63,7 +68,7 @@ class GroupMachine(RuleBasedStateMachine):
         if client is None or client.generation < 0:
             return
         group = self.group()
-        is_member = client.member_id in group.members
+        is_member = client.member_id in self.members()
         told = client.heartbeat()
         if not is_member:
             assert told == "unknown_member_id"
@@ -80,7 +85,7 @@ class GroupMachine(RuleBasedStateMachine):
         if client is None or not client.member_id:
             return
         client.leave()
-        assert client.member_id not in self.group().members
+        assert client.member_id not in self.members()
         assert client.joined is not None, "who waited was answered"
 
     @rule(name=NAMES)
@@ -137,20 +142,22 @@ class GroupMachine(RuleBasedStateMachine):
         elif client.synced is None:
             client.sync()
         elif client.synced.error_code.name != "none" or client.heartbeat() != "none":
-            if client.member_id not in self.group().members:
+            if client.member_id not in self.members():
                 client.member_id, client.generation = "", -1
             client.join()
 
     def is_syncing(self, client):
-        member = self.group().members.get(client.member_id)
+        member = self.members().get(client.member_id)
         return member is not None and member.sync is not None
 
     @invariant()
     def generations_rise(self):
         group = self.group()
-        if group is not None:
-            assert group.generation >= self.generations[-1]
-            self.generations.append(group.generation)
+        if group is None:
+            self.generations = [0]
+            return
+        assert group.generation >= self.generations[-1]
+        self.generations.append(group.generation)
 
     @invariant()
     def a_generation_has_one_leader_that_is_a_member(self):
