@@ -27,7 +27,7 @@ from lake import delta, scan
 from lake.delta import DataFile
 from lake.parquet import ParquetSink, conform
 from lake.tables import TABLES
-from measures.places import Places, places_of
+from measures.places import Places, places_of, stretches
 from state_model.columnar.keys import KEY, number_keys
 
 TASK_ROWS = 1 << 16
@@ -248,10 +248,8 @@ def _tasks(lake: Path, run: int, before: int, names: tuple[str, ...], touched: p
         log_topic_id = newest.get(cluster_id, "")
         here = (pc.field("cluster_id") == cluster_id) & (pc.field("log_topic_id") == log_topic_id)
         keys = touched.filter(here).sort_by([(name, "ascending") for name in ("state_partition", *KEY)])
-        weights = np.cumsum(np.maximum(keys.column("rows").to_numpy(), LEAST_ROWS))
-        numbers = weights // TASK_ROWS
-        for number in np.unique(numbers).tolist():
-            begin, end = np.searchsorted(numbers, [number, number + 1]).tolist()
+        weights = np.maximum(keys.column("rows").to_numpy(), LEAST_ROWS)
+        for some in stretches(keys, weights, TASK_ROWS):
             yield Task(
                 lake=lake,
                 run=run,
@@ -259,7 +257,7 @@ def _tasks(lake: Path, run: int, before: int, names: tuple[str, ...], touched: p
                 measures=names,
                 cluster_id=cluster_id,
                 log_topic_id=log_topic_id,
-                keys=keys.slice(begin, end - begin).select([*PLACE, "whole"]).combine_chunks(),
+                keys=some.select([*PLACE, "whole"]),
             )
 
 

@@ -104,18 +104,15 @@ def reconcile(
     Args:
         given_up: POISON_RECORD rows of whole share partitions, gaps among them, none near the limit.
         letters: DLQ_RECORD rows (LETTER_COLUMNS); those whose headers can't be read are left out.
-        history: SHARE_PARTITION_HISTORY rows (HISTORY_READ) of the share partitions.
+        history: SHARE_PARTITION_HISTORY rows (HISTORY_READ) of the share partitions, those `named_by` letters at least.
         names: topic names by id. An id that a dead letter holds instead of a name stands for itself.
         topics: what is known of all topics for dead letters.
         settings: of the groups; DEAD_LETTER_TOPIC names where a group's dead letters go.
         begins_ms: log time from which on no share partition's records are missing; None: there is none.
         nameless: (group, partition) of share partitions whose topic has no known name (`nameless_places`).
     """
-    readable = pc.is_valid(letters.column("group_id"))
-    for name in ("topic", "partition", "offset"):
-        readable = pc.and_(readable, pc.is_valid(letters.column(name)))
     order = [(name, "ascending") for name in ("timestamp_ms", *LETTER_PLACE)]
-    letters = letters.select(LETTER_COLUMNS).filter(readable).sort_by(order)
+    letters = _readable(letters).sort_by(order)
     candidates = _candidates(letters, names)
     (piece_key, key), _ = number_keys(given_up, candidates)
     chosen = _chosen(given_up, piece_key, letters, candidates.column("letter").to_numpy(), key)
@@ -126,6 +123,19 @@ def reconcile(
         _without_letter(given_up, letters, chosen, names, topics, settings),
     ]
     return pa.concat_tables(parts).sort_by(ORDER)
+
+
+def _readable(letters: pa.Table) -> pa.Table:
+    """LETTER_COLUMNS of the dead letters that say which record they are about."""
+    readable = pc.is_valid(letters.column("group_id"))
+    for name in ("topic", "partition", "offset"):
+        readable = pc.and_(readable, pc.is_valid(letters.column(name)))
+    return letters.select(LETTER_COLUMNS).filter(readable)
+
+
+def named_by(letters: pa.Table, names: Mapping[str, str]) -> pa.Table:
+    """The share partitions (KEY) that dead letters may belong to, without repetition: all whose history is read."""
+    return _candidates(_readable(letters), names).select(KEY).group_by(KEY).aggregate([])
 
 
 def _ids(names: Mapping[str, str]) -> dict[str, list[str]]:
@@ -183,12 +193,13 @@ def _pairs(given_up: pa.Table, piece_key: Ints, letters: pa.Table, letter: Ints,
     )
     offsets = letters.column("offset").to_numpy()[letter]
     mine = np.lexsort((offsets, key))
+    ordered = key[mine]
     found: list[tuple[Ints, Ints]] = [(np.empty(0, np.int64), np.empty(0, np.int64))]
     for begin, end in zip([0, *(turns + 1).tolist()], [*(turns + 1).tolist(), len(order)], strict=True):
         if begin == end:
             continue
         here = piece_key[order[begin]]
-        some = mine[np.searchsorted(key[mine], here) : np.searchsorted(key[mine], here, "right")]
+        some = mine[np.searchsorted(ordered, here) : np.searchsorted(ordered, here, "right")]
         at = np.searchsorted(first[order[begin:end]], offsets[some], "right") - 1
         piece = order[begin + np.maximum(at, 0)]
         hit = (at >= 0) & (last[piece] >= offsets[some])

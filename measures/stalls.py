@@ -34,6 +34,11 @@ STATE_LOG, RECORD_APPEND_TIME, RECORD_CREATE_TIME = "state_log", "log_append_tim
 MOVED, RESET, DELETED = "moved", "reset", "deleted"
 ARCHIVING_STATE = 3
 MIN_DURATION_MS = 60_000
+WORST_FIRST = [
+    ("duration_ms", "descending"),
+    ("finished_behind", "descending"),
+    *((name, "ascending") for name in ("group_id", "topic_id", "partition", "state_partition", "since_ms")),
+]
 FOREVER = 1 << 62
 """A moment after all others: what stands still then stands still unless something is written."""
 
@@ -153,9 +158,7 @@ def stalls(
         "end_offset": _or_null(ends, still & (ends >= 0)),
         "end_offset_source": pc.if_else(pa.array(still), end_sources, pa.scalar(None, pa.string())),
     })  # fmt: skip
-    order = [("duration_ms", "descending"), ("finished_behind", "descending")]
-    keys = [(name, "ascending") for name in ("group_id", "topic_id", "partition", "state_partition", "since_ms")]
-    return table.filter(pa.array(lasting)).sort_by([*order, *keys])
+    return table.filter(pa.array(lasting)).sort_by(WORST_FIRST)
 
 
 def _ends(

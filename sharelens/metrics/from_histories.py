@@ -1,35 +1,33 @@
 """What the gold tables hold, computed from the histories: for log directories, and lakes of earlier publications."""
 
+from functools import cached_property
+
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from measures import poison as poison_measure
-from measures import redelivered as redelivered_measure
 from measures import stalls as stall_measure
-from measures.headers import begins_of
 from measures.settings import GroupSettings
 from sharelens.asked import CutAsked
 from sharelens.filters import Wanted
-from sharelens.questions import headers
 from sharelens.questions import lag as lag_question
-from sharelens.questions.evidence import Cut, Evidence
-from sharelens.questions.measured import histories
+from sharelens.questions.evidence import Evidence
+from sharelens.questions.given_up import given_up
+from sharelens.questions.measured import Scope, of_parts, scope
+from sharelens.questions.redelivered import redelivered_rows
+from sharelens.questions.stalled import stalls_of
 
 NO_SETTINGS = GroupSettings()
 
 
 class FromHistories:
-    """The measures of all share partitions at the end of the evidence; both histories are read once, when needed."""
+    """The measures of all share partitions at the end of the evidence."""
 
     def __init__(self, evidence: Evidence) -> None:
         self._evidence = evidence
-        self._read: tuple[pa.Table, pa.Table] | None = None
 
-    def _histories(self) -> tuple[pa.Table, pa.Table]:
-        if self._read is None:
-            read = histories(self._evidence, Wanted(), CutAsked())
-            self._read = read.history, read.deliveries
-        return self._read
+    @cached_property
+    def _scope(self) -> Scope:
+        return scope(self._evidence, Wanted(), CutAsked())
 
     def lag(self) -> pa.Table:
         """LAG rows of what is live."""
@@ -37,21 +35,12 @@ class FromHistories:
 
     def stalls(self) -> pa.Table:
         """STALL rows as if nothing were written any more, so that no row depends on a moment; without idle ones."""
-        history, deliveries = self._histories()
-        begins = begins_of(history)
-        empty = headers.no_records(self._evidence, begins).ranges()
-        found = stall_measure.intervals(history, deliveries, empty, NO_SETTINGS)
-        found = stall_measure.long_enough(found, None, stall_measure.MIN_DURATION_MS)
-        times = headers.offset_times(self._evidence, stall_measure.offsets_of(found))
-        ends = headers.known_ends(self._evidence, begins, Cut())
-        rows = stall_measure.stalls(found, times, ends, NO_SETTINGS, now_ms=None)
+        rows = of_parts(self._scope, lambda part: stalls_of(part, self._scope, NO_SETTINGS, None))
         return rows.filter(pc.not_equal(rows.column("kind"), stall_measure.IDLE))
 
     def poison(self) -> pa.Table:
         """POISON_RECORD rows."""
-        history, deliveries = self._histories()
-        read = headers.no_records(self._evidence, begins_of(history))
-        return poison_measure.poison(history, deliveries, read.ranges(), read.held(), NO_SETTINGS)
+        return given_up(self._scope, NO_SETTINGS)
 
     def dead_letters(self) -> pa.Table:
         """DLQ_RECONCILIATION rows."""
@@ -61,4 +50,4 @@ class FromHistories:
 
     def redelivered(self) -> pa.Table:
         """REDELIVERED rows."""
-        return redelivered_measure.redelivered(*self._histories())
+        return redelivered_rows(self._scope)

@@ -11,20 +11,21 @@ from kafka_log.dead_letters import DeadLetterTopics
 from measures import dead_letters as measure
 from measures import poison as poison_measure
 from measures.dead_letter_schemas import FINDINGS, NO_TOPIC_KNOWN, STATUSES, UNKNOWN
-from measures.headers import NoRecords, begins_of
 from measures.letter_causes import with_letter_causes
 from measures.settings import GroupSettings
 from sharelens.asked import CutAsked
 from sharelens.filters import Wanted
 from sharelens.output import Answer, Column, Row, known, name_cell, name_column, number_column, time_column
-from sharelens.questions import headers
 from sharelens.questions.completeness import evidence_line, incomplete_rows
 from sharelens.questions.evidence import Evidence, Keys, Span, kept
+from sharelens.questions.given_up import given_up
 from sharelens.questions.letter_evidence import Letters
-from sharelens.questions.measured import Histories, histories
+from sharelens.questions.measured import Scope, scope
 from sharelens.questions.naming import listed
 from sharelens.questions.shape import constant
 from sharelens.questions.state import completeness_cell, topic_cell
+from state_model.columnar.keys import only_keys_of
+from state_model.columnar.schemas import SHARE_PARTITION_HISTORY
 
 NOT_FOUND = (
     "no topic was looked into for dead letters: copy the topics' folders too, or name them with --dlq-topic or "
@@ -54,12 +55,10 @@ ROW_TIME = ("dead_lettered_ms", "archived_ms", "archiving_ms")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reconciled:
-    """DLQ_RECONCILIATION rows at a cut, with what they were made of."""
+    """DLQ_RECONCILIATION rows at a cut, with the question that they answer."""
 
     rows: pa.Table
-    read: Histories
-    headers: NoRecords
-    letters: pa.Table
+    asked: Scope
     warnings: tuple[str, ...]
 
 
@@ -80,55 +79,66 @@ def reconciled(
         UsageError: nothing bears the names that were typed.
         SharelensError: the cut lies before the evidence, or the dead letters are larger than --max-bytes.
     """
-    read = histories(evidence, wanted, asked)
-    topic_headers = headers.no_records(evidence, begins_of(read.history))
-    given_up = poison_measure.poison(
-        read.history, read.deliveries, topic_headers.ranges(), topic_headers.held(), settings
-    )
-    rows, mine, partitions = _reconcile(evidence, read, given_up, settings, asked.as_of_ms, topics)
-    warnings = (*read.warnings, *_warnings(mine, partitions))
-    rows = _in_span(rows, span)
-    return Reconciled(rows=rows, read=read, headers=topic_headers, letters=mine, warnings=warnings)
+    scoped = scope(evidence, wanted, asked)
+    letters = _letters_about(scoped, asked.as_of_ms, topics)
+    rows = letters.against(given_up(scoped, settings), settings)
+    warnings = (*scoped.warnings, *_warnings(letters.mine, letters.partitions))
+    return Reconciled(rows=_in_span(rows, span), asked=scoped, warnings=warnings)
 
 
-def told_by_letters(
-    evidence: Evidence, read: Histories, given_up: pa.Table, settings: GroupSettings, as_of_ms: int | None
-) -> pa.Table:
-    """POISON_RECORD rows of these histories with the causes that dead letters tell; runs are cut where they differ."""
-    near_limit = given_up.filter(pc.is_null(given_up.column("cause")))
-    rows = given_up.filter(pc.is_valid(given_up.column("cause")))
-    rows = with_letter_causes(rows, _reconcile(evidence, read, rows, settings, as_of_ms, None)[0])
+def told_by_letters(asked: Scope, found: pa.Table, settings: GroupSettings, as_of_ms: int | None) -> pa.Table:
+    """POISON_RECORD rows (`given_up`) with the causes that dead letters tell; runs are cut where they differ."""
+    near_limit = found.filter(pc.is_null(found.column("cause")))
+    rows = found.filter(pc.is_valid(found.column("cause")))
+    rows = with_letter_causes(rows, _letters_about(asked, as_of_ms, None).against(rows, settings))
     return pa.concat_tables([rows, near_limit]).sort_by(poison_measure.ORDER)
 
 
-def _reconcile(
-    evidence: Evidence,
-    read: Histories,
-    given_up: pa.Table,
-    settings: GroupSettings,
-    as_of_ms: int | None,
-    topics: DeadLetterTopics | None,
-) -> tuple[pa.Table, pa.Table, pa.Table]:
-    """DLQ_RECONCILIATION rows; the DLQ_RECORD rows that were asked for; DLQ_PARTITION rows."""
-    names = known_names(evidence, read.history)
-    letters, partitions = _letters(evidence, Letters(groups=read.keys.groups), as_of_ms, topics)
-    mine = _of_keys(letters, read.keys, names)
-    rows = measure.reconcile(
-        given_up,
-        mine,
-        read.history.select(measure.HISTORY_READ),
-        names,
-        measure.LetterTopics.of(letters, partitions),
-        settings,
-        begins_ms=max((part.first_ms for part in evidence.cover() if part.first_ms is not None), default=None),
-        nameless=measure.nameless_places(read.history, names),
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _LettersAbout:
+    """The dead letters of a question: DLQ_RECORD rows `mine` of what was asked for, DLQ_PARTITION rows."""
+
+    asked: Scope
+    names: Mapping[str, str]
+    mine: pa.Table
+    partitions: pa.Table
+    topics: measure.LetterTopics
+
+    def against(self, found: pa.Table, settings: GroupSettings) -> pa.Table:
+        """DLQ_RECONCILIATION rows of POISON_RECORD rows, none of them near the limit."""
+        asked = self.asked
+        named = measure.named_by(self.mine, self.names)
+        history = [SHARE_PARTITION_HISTORY.empty_table().select(measure.HISTORY_READ)]
+        if named.num_rows:
+            places = only_keys_of(asked.places, named)
+            history += [part.history.select(measure.HISTORY_READ) for part in asked.only(places).parts()]
+        return measure.reconcile(
+            found,
+            self.mine,
+            pa.concat_tables(history),
+            self.names,
+            self.topics,
+            settings,
+            begins_ms=max((p.first_ms for p in asked.evidence.cover() if p.first_ms is not None), default=None),
+            nameless=measure.nameless_places(asked.places, self.names),
+        )
+
+
+def _letters_about(asked: Scope, as_of_ms: int | None, topics: DeadLetterTopics | None) -> _LettersAbout:
+    names = known_names(asked.evidence, asked.places)
+    letters, partitions = _letters(asked.evidence, Letters(groups=asked.keys.groups), as_of_ms, topics)
+    return _LettersAbout(
+        asked=asked,
+        names=names,
+        mine=_of_keys(letters, asked.keys, names),
+        partitions=partitions,
+        topics=measure.LetterTopics.of(letters, partitions),
     )
-    return rows, mine, partitions
 
 
-def known_names(evidence: Evidence, history: pa.Table) -> dict[str, str]:
-    """Names of the topics that a history speaks of, by id, as far as known."""
-    ids = history.column("topic_id").unique().to_pylist()
+def known_names(evidence: Evidence, places: pa.Table) -> dict[str, str]:
+    """Names of the topics of share partitions, by id, as far as known."""
+    ids = places.column("topic_id").unique().to_pylist()
     names = evidence.names(ids)
     return {topic_id: names[topic_id] for topic_id in ids if topic_id in names}
 
@@ -267,8 +277,8 @@ def bursts(
 
     The largest come first. Times are the dead letters' (a broker's clock).
     """
-    read = histories(evidence, wanted, asked)
-    names = known_names(evidence, read.history)
+    read = scope(evidence, wanted, asked)
+    names = known_names(evidence, read.places)
     letters, partitions = _letters(evidence, Letters(groups=read.keys.groups), asked.as_of_ms, topics)
     letters = _of_keys(letters, read.keys, names)
     warnings = (*read.warnings, *_warnings(letters, partitions))

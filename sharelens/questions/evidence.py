@@ -5,9 +5,11 @@ from dataclasses import dataclass, field
 from types import TracebackType
 from typing import Protocol, Self
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from measures.places import places_of
 from measures.topics import TopicPartition
 from sharelens.questions.letter_evidence import Letters
 from state_model.columnar.values import Loss
@@ -22,6 +24,19 @@ DELIVERY_ORDER = [
     ("valid_from_log_offset", "ascending"),
     ("first_offset", "ascending"),
 ]
+
+PLACE = [*KEY, "state_partition"]
+PLACED = pa.schema(
+    [
+        pa.field("group_id", pa.string()),
+        pa.field("topic_id", pa.string()),
+        pa.field("partition", pa.int32()),
+        pa.field("state_partition", pa.int32()),
+        pa.field("records", pa.int64()),
+        pa.field("log_time_ms", pa.int64()),
+    ]
+)
+"""Share partitions in state partitions: how many records, and the log time of the newest one."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -126,6 +141,24 @@ def kept(table: pa.Table, condition: pc.Expression | None) -> pa.Table:
     return table if condition is None else table.filter(condition)
 
 
+def counted_places(parts: Iterable[pa.Table]) -> pa.Table:
+    """PLACED rows from tables with PLACE and log_time_ms, one row a record, taken one at a time."""
+    counted = PLACED.empty_table()
+    for part in parts:
+        found = part.group_by(PLACE).aggregate([([], "count_all"), ("log_time_ms", "max")])
+        found = found.rename_columns({"count_all": "records", "log_time_ms_max": "log_time_ms"})
+        both = pa.concat_tables([counted, found.select(PLACED.names).cast(PLACED)])
+        summed = both.group_by(PLACE).aggregate([("records", "sum"), ("log_time_ms", "max")])
+        counted = summed.rename_columns({"records_sum": "records", "log_time_ms_max": "log_time_ms"}).cast(PLACED)
+    return counted
+
+
+def of_places(rows: pa.Table, places: pa.Table) -> pa.Table:
+    """The rows (with PLACE) of these places, in their order."""
+    (mine, wanted), _ = places_of(rows, places)
+    return rows.filter(pa.array(np.isin(mine, wanted)))
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StatePartitionCover:
     """What is held of one state partition.
@@ -191,6 +224,22 @@ class Evidence(Protocol):
 
     def share_partitions(self) -> pa.Table:
         """Every share partition ever seen: group_id, topic_id, partition, without repetition."""
+
+    def places(self, keys: Keys) -> pa.Table:
+        """PLACED rows of the share partitions, one each, in any order."""
+
+    def histories(self, places: pa.Table, cut: Cut) -> tuple[pa.Table, pa.Table]:
+        """SHARE_PARTITION_HISTORY and DELIVERY_HISTORY rows of these places (PLACE) up to the cut.
+
+        The first in (state_partition, log_offset) order, the others by state partition and share partition, then as
+        they began; what ended after the cut is open. Memory goes by the records of the places.
+        """
+
+    def measured(self, table: str, schema: pa.Schema, keys: Keys) -> pa.Table | None:
+        """Rows of a measure (a gold table) of the share partitions at the end of the evidence, in any order.
+
+        They are what the histories give without settings of groups. None: no run took the measure.
+        """
 
     def records(self, keys: Keys, span: Span) -> pa.Table:
         """SHARE_RECORD rows in (state_partition, log_offset) order."""

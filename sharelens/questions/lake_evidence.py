@@ -8,6 +8,7 @@ from typing import Any, Self, cast
 
 import pyarrow as pa
 import pyarrow.compute as pc
+import pyarrow.dataset as ds
 
 from kafka_log.dead_letters import DLQ_RECORD
 from kafka_log.schemas import TOPIC_BATCH
@@ -16,7 +17,7 @@ from lake import letters, user_topics
 from lake.errors import LakeError
 from lake.gates import closed, closed_text
 from lake.scan import Lake, open_lake
-from lake.tables import GROUP_RECORD
+from lake.tables import GROUP_RECORD, TABLES
 from lake.undecodable import DECODED_FROM, undecodable
 from measures.topics import TopicPartition
 from sharelens.output import name_cell
@@ -24,13 +25,16 @@ from sharelens.questions import assembly, letter_evidence, losses
 from sharelens.questions.evidence import (
     GROUP_ORDER,
     LOG_ORDER,
+    PLACE,
     ClockStep,
     Cut,
     Keys,
     Span,
     StatePartitionCover,
     all_of,
+    counted_places,
     kept,
+    of_places,
 )
 from sharelens.questions.letter_evidence import Letters
 from state_model.columnar import schemas
@@ -74,6 +78,57 @@ class LakeEvidence:
         """Every share partition in the scalar history."""
         keys = self._scan("gold.share_partition_history", ["group_id", "topic_id", "partition"])
         return keys.group_by(keys.column_names).aggregate([])
+
+    def places(self, keys: Keys) -> pa.Table:
+        """Counted in gold.share_partition_history, row group by row group."""
+        columns = [*PLACE, "log_time_ms"]
+        where = all_of(keys.expression(), pc.field("log_topic_id") == self._log_topic_id)
+        return counted_places(self._stream("gold.share_partition_history", columns, where))
+
+    def histories(self, places: pa.Table, cut: Cut) -> tuple[pa.Table, pa.Table]:
+        """Rows of the two histories, row groups of other places left out by their statistics."""
+        history = self._of_places("gold.share_partition_history", "history", places, cut.expression())
+        begun = cut.expression("valid_from_log_offset", "valid_from_ms")
+        deliveries = self._of_places("gold.delivery_history", "delivery", places, begun)
+        return history.sort_by(LOG_ORDER).cast(schemas.SHARE_PARTITION_HISTORY), assembly.deliveries(deliveries, cut)
+
+    def _of_places(self, table: str, kind: str, places: pa.Table, where: pc.Expression | None) -> pa.Table:
+        names = self._names_of(kind)
+        found = [pa.schema([TABLES[table].schema.field(name) for name in names]).empty_table()]
+        if places.num_rows:
+            groups = pc.min_max(places.column("group_id")).as_py()
+            near = pc.field("state_partition").isin(pc.unique(places.column("state_partition")))
+            near &= (pc.field("group_id") >= groups["min"]) & (pc.field("group_id") <= groups["max"])
+            near &= pc.field("log_topic_id") == self._log_topic_id
+            found += [of_places(rows, places) for rows in self._stream(table, names, all_of(near, where))]
+        return pa.concat_tables(found)
+
+    def _stream(self, table: str, columns: list[str], where: pc.Expression | None) -> Iterator[pa.Table]:
+        """Rows of the cluster in bounded tables."""
+        if table not in self._datasets:
+            self._datasets[table] = self.lake.dataset(table)
+        dataset = self._datasets[table]
+        if dataset is None:
+            return
+        mine = all_of(pc.field("cluster_id") == self.cluster, where)
+        kinds = pa.schema([TABLES[table].schema.field(name) for name in columns])
+        scanner = dataset.scanner(columns=columns, filter=mine, batch_readahead=1, fragment_readahead=1)
+        for batch in scanner.to_batches():
+            yield pa.Table.from_batches([batch]).cast(kinds)
+
+    @cached_property
+    def _datasets(self) -> dict[str, ds.Dataset | None]:
+        """Tables that were opened, at the cut."""
+        return {}
+
+    def measured(self, table: str, schema: pa.Schema, keys: Keys) -> pa.Table | None:
+        """Rows of the table, where the cut has it."""
+        if table not in self.lake.versions:
+            return None
+        where = keys.expression()
+        if "log_topic_id" in schema.names:
+            where = all_of(where, pc.field("log_topic_id") == self._log_topic_id)
+        return self._scan(table, schema.names, where).cast(schema)
 
     def records(self, keys: Keys, span: Span) -> pa.Table:
         """Rows of silver.share_record."""

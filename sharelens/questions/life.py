@@ -11,7 +11,7 @@ from sharelens.asked import CutAsked
 from sharelens.filters import Wanted
 from sharelens.output import Answer, Column, Row, known, name_column, number_column, time_column
 from sharelens.questions.evidence import Evidence, Span, kept
-from sharelens.questions.measured import answer, histories
+from sharelens.questions.measured import answer, of_parts, scope
 from sharelens.questions.state import completeness_cell, topic_cell
 
 
@@ -19,8 +19,8 @@ def life(
     evidence: Evidence, wanted: Wanted, asked: CutAsked, span: Span, *, events: Collection[str] = EVENTS
 ) -> Answer:
     """The answer to `sharelens life`; `span` bounds the log time of the events."""
-    told = histories(evidence, wanted, asked)
-    found = kept(measure.life(told.history, told.deliveries), span.expression())
+    told = scope(evidence, wanted, asked)
+    found = kept(of_parts(told, lambda part: measure.life(part.history, part.deliveries)), span.expression())
     found = found.filter(pc.is_in(found.column("event"), value_set=pa.array(sorted(events), pa.string())))
     counts = {row["values"]: row["counts"] for row in pc.value_counts(found.column("event")).to_pylist()}
     summary = ", ".join(f"{event} {counts[event]}" for event in EVENTS if event in counts) or "none"

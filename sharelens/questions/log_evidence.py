@@ -22,13 +22,17 @@ from sharelens.questions.evidence import (
     GROUP_ORDER,
     KEY,
     LOG_ORDER,
+    PLACE,
+    PLACED,
     ClockStep,
     Cut,
     Keys,
     Span,
     StatePartitionCover,
     all_of,
+    counted_places,
     kept,
+    of_places,
 )
 from sharelens.questions.group_names import OFFSETS_TOPIC, read_group_names, read_group_records
 from sharelens.questions.letter_evidence import Letters
@@ -100,20 +104,53 @@ class LogEvidence:
                 parts.append(records.select(KEY).group_by(KEY).aggregate([]))
         return pa.concat_tables(parts).group_by(KEY).aggregate([])
 
+    def places(self, keys: Keys) -> pa.Table:
+        """Counted in one reading."""
+        condition = keys.expression()
+        columns = [*PLACE, "log_time_ms"]
+
+        def counted(log: StateLog) -> pa.Table:
+            return counted_places(kept(records, condition).select(columns) for records in log.read(keys))
+
+        return pa.concat_tables([PLACED.empty_table(), *self._each(counted, self._chosen(keys))])
+
+    def histories(self, places: pa.Table, cut: Cut) -> tuple[pa.Table, pa.Table]:
+        """Replayed from the records of the places alone; nothing is remembered."""
+        numbers = set(places.column("state_partition").to_pylist())
+        logs = [log for log in self.logs if log.number in numbers]
+        found = self._each(lambda log: self._replay_places(log, places), logs)
+        histories = [schemas.SHARE_PARTITION_HISTORY.empty_table(), *(one.history for one in found)]
+        ranges = [table for one in found for table in (one.closed, open_ranges(one.state))]
+        deliveries = pa.concat_tables([schemas.DELIVERY_HISTORY.empty_table(), *ranges])
+        history = kept(pa.concat_tables(histories), cut.expression()).sort_by(LOG_ORDER)
+        return history, assembly.deliveries(deliveries, cut)
+
+    def _replay_places(self, log: StateLog, places: pa.Table) -> Replayed:
+        mine = places.filter(pc.field("state_partition") == log.number)
+        only = Keys()
+        if mine.num_rows == 1:
+            ((group, topic, number),) = (tuple(row[name] for name in KEY) for row in mine.to_pylist())
+            only = Keys(groups=frozenset([group]), topics={topic: frozenset([number])})
+        records = self._kept_records(log, only, lambda rows: of_places(rows, mine))
+        return replay_records(records, losses=log.read_account().losses, log_start_offset=log.log_start_offset)
+
+    def measured(self, table: str, schema: pa.Schema, keys: Keys) -> None:
+        """A log holds none."""
+
     def records(self, keys: Keys, span: Span) -> pa.Table:
         """Decoded records."""
         condition = all_of(keys.expression(), span.expression())
         logs = [
             log for log in self._chosen(keys) if span.state_partitions is None or log.number in span.state_partitions
         ]
-        tables = self._each(lambda log: self._kept_records(log, keys, condition), logs)
+        tables = self._each(lambda log: self._kept_records(log, keys, lambda rows: kept(rows, condition)), logs)
         return pa.concat_tables([schemas.SHARE_RECORD.empty_table(), *tables]).sort_by(LOG_ORDER)
 
-    def _kept_records(self, log: StateLog, keys: Keys, condition: pc.Expression | None) -> pa.Table:
+    def _kept_records(self, log: StateLog, keys: Keys, wanted: Callable[[pa.Table], pa.Table]) -> pa.Table:
         tables = [schemas.SHARE_RECORD.empty_table()]
         held = 0
         for records in log.read(keys):
-            tables.append(kept(records, condition))
+            tables.append(wanted(records))
             held += tables[-1].nbytes
             if held > self.source.max_bytes * MEMORY_PER_BYTE:
                 raise too_much(f"the records wanted take more than {held >> 20} MiB")
@@ -230,7 +267,8 @@ class LogEvidence:
     _remembered: tuple[Keys, list[Replayed]] | None = None
 
     def _replay(self, log: StateLog, keys: Keys) -> Replayed:
-        records = self._kept_records(log, keys, keys.expression())
+        condition = keys.expression()
+        records = self._kept_records(log, keys, lambda rows: kept(rows, condition))
         return replay_records(records, losses=log.read_account().losses, log_start_offset=log.log_start_offset)
 
     def cover(self) -> Sequence[StatePartitionCover]:

@@ -1,22 +1,107 @@
-"""What the answers of measures share: histories at a cut without misplaced rows, names, the closing line."""
+"""What the answers of measures share: histories at a cut without misplaced rows, names, the closing line.
 
-from collections.abc import Sequence
+Histories come in parts of whole share partitions (`Scope.parts`), so that memory goes by a part and by what is found.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from measures.lives import PLACE
+from measures.places import stretches
+from measures.topics import TopicPartition, topic_partitions
 from sharelens.asked import CutAsked
 from sharelens.filters import Wanted
 from sharelens.output import Answer, Column
+from sharelens.questions import evidence as asked_of
 from sharelens.questions.completeness import check_cut, cut_of, evidence_line, incomplete_rows, misplaced_warnings
-from sharelens.questions.evidence import Cut, Evidence, Keys, kept
-from sharelens.questions.misplaced import WHERE, misplaced_places
+from sharelens.questions.evidence import Cut, Evidence, Keys
+from sharelens.questions.misplaced import misplaced_places
 from sharelens.questions.naming import ensure_known, resolve
 from sharelens.questions.shape import constant, topic_column
 
 MARKS = ["completeness", "completeness_reason"]
+PART_ROWS = 1 << 16
+"""Records of the history in a part, about; a share partition with more is a part of its own."""
+PART_ORDER = [(name, "ascending") for name in ("state_partition", *asked_of.KEY)]
+PLACE_ORDER = [(name, "ascending") for name in asked_of.PLACE]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Part:
+    """SHARE_PARTITION_HISTORY and DELIVERY_HISTORY rows of some share partitions, up to the cut."""
+
+    history: pa.Table
+    deliveries: pa.Table
+
+
+@dataclass(frozen=True, kw_only=True)
+class Scope:
+    """The share partitions asked about. `places`: PLACED rows, of which none is misplaced."""
+
+    evidence: Evidence
+    keys: Keys
+    cut: Cut
+    places: pa.Table
+    warnings: tuple[str, ...]
+
+    def parts(self) -> Iterator[Part]:
+        """The histories of all places, one part at least; what fits one part is read once."""
+        if len(self._stretches) == 1:
+            yield self._one
+            return
+        for places in self._stretches:
+            yield self._read(places)
+
+    @property
+    def user_partitions(self) -> set[TopicPartition]:
+        """The user partitions that the places are about."""
+        return set(topic_partitions(self.places))
+
+    def only(self, places: pa.Table) -> "Scope":
+        """The same question about some of the places."""
+        return Scope(evidence=self.evidence, keys=self.keys, cut=self.cut, places=places, warnings=self.warnings)
+
+    @cached_property
+    def _stretches(self) -> list[pa.Table]:
+        ordered = self.places.sort_by(PART_ORDER)
+        return list(stretches(ordered, ordered.column("records").to_numpy(), PART_ROWS)) or [ordered]
+
+    @cached_property
+    def _one(self) -> Part:
+        return self._read(self.places)
+
+    def _read(self, places: pa.Table) -> Part:
+        history, deliveries = self.evidence.histories(places, self.cut)
+        return Part(history=history, deliveries=deliveries)
+
+
+def scope(evidence: Evidence, wanted: Wanted, asked: CutAsked) -> Scope:
+    """Which share partitions are meant; those in a state partition that does not hold their state are left out.
+
+    Raises:
+        UsageError: nothing bears the names that were typed.
+        SharelensError: the cut lies before the evidence.
+    """
+    keys, cut = resolve(evidence, wanted), cut_of(asked)
+    places = evidence.places(keys)
+    if places.num_rows == 0:
+        ensure_known(evidence, wanted, keys)
+    misplaced = misplaced_places(evidence, keys, places)
+    warnings = check_cut(evidence, cut)
+    if misplaced.num_rows:
+        names = evidence.names(misplaced.column("topic_id").unique().to_pylist())
+        warnings += misplaced_warnings(misplaced, names)
+        places = places.join(misplaced.select(asked_of.PLACE), keys=asked_of.PLACE, join_type="left anti")
+    return Scope(evidence=evidence, keys=keys, cut=cut, places=places, warnings=tuple(warnings))
+
+
+def of_parts(asked: Scope, measure: Callable[[Part], pa.Table]) -> pa.Table:
+    """What a measure tells of all parts, by share partition and state partition; those of one keep their order."""
+    return pa.concat_tables([measure(part) for part in asked.parts()]).sort_by(PLACE_ORDER)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,32 +116,10 @@ class Histories:
 
 
 def histories(evidence: Evidence, wanted: Wanted, asked: CutAsked) -> Histories:
-    """Reads both histories; rows of a state partition that does not hold the share partition's state are left out.
-
-    Raises:
-        UsageError: nothing bears the names that were typed.
-        SharelensError: the cut lies before the evidence.
-    """
-    keys, cut = resolve(evidence, wanted), cut_of(asked)
-    history = evidence.history(keys)
-    if history.num_rows == 0:
-        ensure_known(evidence, wanted, keys)
-    misplaced = misplaced_places(evidence, keys, history)
-    history = kept(history, cut.expression())
-    deliveries = evidence.deliveries(keys, cut)
-    warnings = check_cut(evidence, cut)
-    if misplaced.num_rows:
-        names = evidence.names(misplaced.column("topic_id").unique().to_pylist())
-        warnings += misplaced_warnings(misplaced, names)
-        history, deliveries = _without(history, misplaced), _without(deliveries, misplaced)
-    return Histories(keys=keys, cut=cut, history=history, deliveries=deliveries, warnings=tuple(warnings))
-
-
-def _without(rows: pa.Table, places: pa.Table) -> pa.Table:
-    number = pa.array(range(rows.num_rows), pa.int64())
-    left = rows.select(list(WHERE)).append_column("row", number)
-    found = left.join(places.select(list(WHERE)), keys=list(WHERE), join_type="left anti")
-    return rows.take(found.column("row").sort())
+    """Both histories of a `scope` as a whole, for what can't be told in parts; raises as that does."""
+    found = scope(evidence, wanted, asked)
+    history, deliveries = evidence.histories(found.places, found.cut)
+    return Histories(keys=found.keys, cut=found.cut, history=history, deliveries=deliveries, warnings=found.warnings)
 
 
 def marked(table: pa.Table, history: pa.Table) -> pa.Table:

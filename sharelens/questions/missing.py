@@ -1,10 +1,11 @@
 """What the evidence lacks beside the state log, and how to supply it: said with an answer, never in its place."""
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from measures.topics import TopicPartition
 from sharelens.questions.evidence import Evidence
 
 STATE_TOPIC, OFFSETS_TOPIC = "__share_group_state", "__consumer_offsets"
@@ -39,10 +40,10 @@ def unknown_ends(lag: pa.Table) -> list[str]:
     return [line]
 
 
-def unseen_partitions(evidence: Evidence, begins: Mapping[tuple[str, int], int]) -> int:
+def unseen_partitions(evidence: Evidence, wanted: Collection[TopicPartition]) -> int:
     """How many of the user partitions the evidence has nothing of."""
-    rows = evidence.topic_extents(begins).select(["topic_id", "partition"]).to_pylist()
-    return len(begins.keys() - {(row["topic_id"], row["partition"]) for row in rows})
+    rows = evidence.topic_extents(wanted).select(["topic_id", "partition"]).to_pylist()
+    return len(set(wanted) - {(row["topic_id"], row["partition"]) for row in rows})
 
 
 def lacking(topics: Collection[str]) -> list[str]:

@@ -4,15 +4,14 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from measures import poison as measure
-from measures.headers import begins_of
 from measures.settings import GroupSettings
 from sharelens.asked import CutAsked
 from sharelens.filters import Wanted
 from sharelens.output import Answer, Column, name_column, number_column, time_column
-from sharelens.questions import headers
 from sharelens.questions.dlq import told_by_letters
 from sharelens.questions.evidence import Evidence, Span, kept
-from sharelens.questions.measured import answer, histories
+from sharelens.questions.given_up import given_up
+from sharelens.questions.measured import answer, scope
 from sharelens.questions.missing import unseen_partitions
 from sharelens.questions.state import completeness_cell, topic_cell
 
@@ -38,18 +37,14 @@ def poison(
     gaps: bool = False,
 ) -> Answer:
     """The answer to `sharelens poison`; `span` bounds the log time of the last outcome."""
-    read = histories(evidence, wanted, asked)
-    begins = begins_of(read.history)
-    headers_read = headers.no_records(evidence, begins)
-    found = measure.poison(
-        read.history, read.deliveries, headers_read.ranges(), headers_read.held(), settings, near_limit=near_limit
-    )
-    found = told_by_letters(evidence, read, found, settings, asked.as_of_ms)
+    read = scope(evidence, wanted, asked)
+    found = given_up(read, settings, near_limit=near_limit)
+    found = told_by_letters(read, found, settings, asked.as_of_ms)
     found = kept(found.rename_columns({"last_outcome_ms": "log_time_ms"}), span.expression())
     found = found.rename_columns({"log_time_ms": "last_outcome_ms"})
     told = _told(found)
     warnings = [*read.warnings, *([NO_LIMIT] if found.column("delivery_count_limit").null_count else [])]
-    unseen = unseen_partitions(evidence, begins)
+    unseen = unseen_partitions(evidence, read.user_partitions)
     if unseen:
         warnings.append(UNSEEN.format(unseen))
     if not gaps:

@@ -6,14 +6,15 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from measures import redelivered as measure
-from measures.schemas import REDELIVERIES
+from measures.schemas import REDELIVERED, REDELIVERIES
 from sharelens.asked import CutAsked
 from sharelens.filters import Wanted
 from sharelens.output import Answer, Column, name_column, number_column, time_column
 from sharelens.questions.evidence import Evidence, Span, kept
-from sharelens.questions.measured import answer, histories
+from sharelens.questions.measured import PLACE_ORDER, Scope, answer, of_parts, scope
 from sharelens.questions.state import completeness_cell, topic_cell
 
+ORDER = [*PLACE_ORDER, ("first_offset", "ascending"), ("rank", "ascending")]
 UNSEEN = "not in the log: deliveries without an outcome yet, who had the record, whether it was processed before"
 
 
@@ -21,8 +22,8 @@ def redelivered(
     evidence: Evidence, wanted: Wanted, asked: CutAsked, span: Span, *, kinds: Collection[str] = REDELIVERIES
 ) -> Answer:
     """The answer to `sharelens redelivered`; `span` bounds the log time of the later delivery's outcome."""
-    asked_of = histories(evidence, wanted, asked)
-    found = measure.redelivered(asked_of.history, asked_of.deliveries)
+    scoped = scope(evidence, wanted, asked)
+    found = redelivered_rows(scoped)
     found = kept(found.rename_columns({"last_ms": "log_time_ms"}), span.expression())
     found = found.rename_columns({"log_time_ms": "last_ms"})
     found = found.filter(pc.is_in(found.column("kind"), value_set=pa.array(sorted(kinds), pa.string())))
@@ -35,9 +36,18 @@ def redelivered(
         found,
         TEXT_COLUMNS,
         told=f"record offsets: {told}\n{UNSEEN}",
-        warnings=asked_of.warnings,
+        warnings=scoped.warnings,
         none="no outcome of a second delivery",
     )
+
+
+def redelivered_rows(scoped: Scope) -> pa.Table:
+    """REDELIVERED rows; at the end of the evidence those that a run took."""
+    taken = scoped.evidence.measured("gold.redelivered_record", REDELIVERED, scoped.keys) if scoped.cut.whole else None
+    if taken is not None:
+        kind = pc.index_in(taken.column("kind"), value_set=pa.array(REDELIVERIES))
+        return taken.append_column("rank", kind).sort_by(ORDER).drop_columns(["rank"])
+    return of_parts(scoped, lambda part: measure.redelivered(part.history, part.deliveries))
 
 
 TEXT_COLUMNS = (

@@ -19,9 +19,11 @@ import pyarrow.compute as pc
 
 from measures import dead_letter_schemas as words
 from measures.headers import ABORTED, spans_of
+from sharelens.questions import headers
 from sharelens.questions.dlq import Reconciled, with_cluster
 from sharelens.questions.evidence import Evidence
-from state_model.columnar.keys import KEY, number_keys
+from sharelens.questions.measured import Part
+from state_model.columnar.keys import KEY, number_keys, only_keys_of
 
 Ints = npt.NDArray[np.int64]
 ACKNOWLEDGED = 2
@@ -162,9 +164,10 @@ def _readable(evidence: Evidence, found: Reconciled) -> list[str]:
     rows = found.rows.select(["topic_id", "partition", "offset", "last_offset"]).to_pylist()
     places = {(row["topic_id"], row["partition"]) for row in rows}
     starts = {(row["topic_id"], row["partition"]): row["log_start_offset"] for row in _extents(evidence, places)}
-    ranges = found.headers.ranges()
+    told = headers.no_records(evidence, dict.fromkeys(places, 0))
+    ranges = told.ranges()
     gaps = spans_of(ranges.filter(pc.not_equal(ranges.column("reason"), ABORTED)))
-    held = {(row["topic_id"], row["partition"]): row for row in found.headers.held().to_pylist()}
+    held = {(row["topic_id"], row["partition"]): row for row in told.held().to_pylist()}
     result = []
     for row in rows:
         place, first, last = (row["topic_id"], row["partition"]), row["offset"], row["last_offset"]
@@ -190,13 +193,18 @@ def _meets(spans: tuple[Ints, Ints, Any], first: int, last: int) -> bool:
     return at < len(firsts) and bool(firsts[at] <= last)
 
 
+def _acknowledged(part: Part) -> pa.Table:
+    """What was acknowledged, by share partition and life."""
+    names = [*KEY, "life_log_offset", "first_offset", "last_offset"]
+    return part.deliveries.filter(pc.equal(part.deliveries.column("delivery_state"), ACKNOWLEDGED)).select(names)
+
+
 def _acknowledged_elsewhere(found: Reconciled) -> list[bool]:
     """Whether the share partition acknowledged a record of each row in another life."""
-    rows, ranges = found.rows, found.read.deliveries
-    ranges = ranges.filter(pc.equal(ranges.column("delivery_state"), ACKNOWLEDGED))
+    rows = found.rows
+    asked = found.asked.only(only_keys_of(found.asked.places, rows))
+    ranges = pa.concat_tables([_acknowledged(part) for part in asked.parts()])
     (mine, theirs), _ = number_keys(rows.select(KEY), ranges)
-    wanted = np.isin(theirs, mine)
-    ranges, theirs = ranges.filter(pa.array(wanted)), theirs[wanted]
     columns = (ranges.column(name).to_numpy() for name in ("first_offset", "last_offset", "life_log_offset"))
     order = np.argsort(theirs, kind="stable")
     firsts, lasts, lives = (column[order] for column in columns)

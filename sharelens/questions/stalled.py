@@ -14,7 +14,7 @@ from sharelens.output import Answer, Column, Row, known, name_column, number_col
 from sharelens.questions import headers
 from sharelens.questions.completeness import times
 from sharelens.questions.evidence import Cut, Evidence, Span
-from sharelens.questions.measured import answer, histories
+from sharelens.questions.measured import Part, Scope, answer, of_parts, scope
 from sharelens.questions.missing import unseen_partitions
 from sharelens.questions.state import completeness_cell, topic_cell
 from state_model.columnar.values import STATE_NAMES
@@ -45,25 +45,15 @@ def stalled(
     idle: bool = False,
 ) -> Answer:
     """The answer to `sharelens stalled`; `span` bounds the log times that an interval reaches into."""
-    read = histories(evidence, wanted, asked)
-    begins = begins_of(read.history)
-    empty = headers.no_records(evidence, begins).ranges()
+    read = scope(evidence, wanted, asked)
     now = _now(evidence, read.cut)
-    found = measure.intervals(read.history, read.deliveries, empty, settings)
-    found = measure.long_enough(found, now, min_duration_ms)
-    table = measure.stalls(
-        found,
-        headers.offset_times(evidence, measure.offsets_of(found)),
-        headers.known_ends(evidence, begins, read.cut),
-        settings,
-        now_ms=now,
-        min_duration_ms=min_duration_ms,
-    )
+    table = of_parts(read, lambda part: stalls_of(part, read, settings, now, min_duration_ms))
+    table = table.sort_by(measure.WORST_FIRST)
     table = _chosen(table, span, still_only=still_only, idle=idle)
     kinds = [kind for kind in measure.KINDS if kind in table.column("kind").unique().to_pylist()]
     lines = [_counts(table, kinds), *(f"{kind}: {WHAT_IT_MAY_BE[kind]}" for kind in kinds if kind in WHAT_IT_MAY_BE)]
     warnings = list(read.warnings)
-    unseen = unseen_partitions(evidence, begins)
+    unseen = unseen_partitions(evidence, read.user_partitions)
     if unseen:
         warnings.append(
             f"{unseen} user partitions are not in the evidence: there silence can't be told from idleness, and is no "
@@ -77,6 +67,23 @@ def stalled(
         warnings=warnings,
         none="no share partition stalled",
     )
+
+
+def stalls_of(
+    part: Part,
+    asked: Scope,
+    settings: GroupSettings,
+    now_ms: int | None,
+    min_duration_ms: int = measure.MIN_DURATION_MS,
+) -> pa.Table:
+    """STALL rows of a part; `now_ms`: up to when what stands still has stood, None: as if nothing came any more."""
+    begins = begins_of(part.history)
+    empty = headers.no_records(asked.evidence, begins).ranges()
+    found = measure.intervals(part.history, part.deliveries, empty, settings)
+    found = measure.long_enough(found, now_ms, min_duration_ms)
+    times = headers.offset_times(asked.evidence, measure.offsets_of(found))
+    ends = headers.known_ends(asked.evidence, begins, asked.cut)
+    return measure.stalls(found, times, ends, settings, now_ms=now_ms, min_duration_ms=min_duration_ms)
 
 
 def _now(evidence: Evidence, cut: Cut) -> int:
