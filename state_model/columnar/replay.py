@@ -95,7 +95,7 @@ def replay_records(
             records, after = records.take(pa.array(order)), after[order]
         # Ranges of one share partition with the same first offset follow each other: by end is by beginning.
         order = _order(closed[fold.C_FIRST], place[closed[fold.C_KEY]])
-        closed = closed if order is None else np.take(closed, order, axis=1)
+        closed = closed if order is None else closed[:, order]  # np.take takes twice as long
     return Replayed(
         history=_history(records, after, encoded=by_key),
         closed=_closed(memory, closed, position, encoded=by_key),
