@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import hypothesis
 import pytest
 
-from tests import datasets
+from tests import once
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -23,7 +23,7 @@ hypothesis.settings.load_profile(os.environ.get("SHARELENS_HYPOTHESIS", "default
 
 def pytest_configure() -> None:
     """Make the run's folder before workers start, so that all of them share what is unpacked."""
-    datasets.run_folder()
+    once.run_folder()
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

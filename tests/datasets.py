@@ -4,21 +4,18 @@
 with it. More data sets (larger ones, say) are found where the environment variable SHARELENS_KAFKA_LOGS points.
 """
 
-import atexit
 import functools
 import hashlib
 import os
-import shutil
-import tempfile
 from pathlib import Path
 
 from sharelens.packed import SUFFIX, unpack
+from tests.once import made_once
 
 DATA = Path(__file__).parent / "data"
 MODEL_SETS = ("combiner", "coordinator")
 """Data sets without a log directory: what Kafka's own classes answered."""
 MORE_LOGS_VARIABLE = "SHARELENS_KAFKA_LOGS"
-RUN_FOLDER_VARIABLE = "SHARELENS_TEST_RUN_FOLDER"
 
 
 def packed_names() -> tuple[str, ...]:
@@ -57,38 +54,12 @@ def expected_sha256(name: str) -> str:
     raise LookupError(f"{DATA / 'SHA256SUMS'} has no line for {name}{SUFFIX}")
 
 
-def run_folder() -> Path:
-    """The folder of this test run; whoever asks first makes it, hands it to child processes and removes it."""
-    known = os.environ.get(RUN_FOLDER_VARIABLE)
-    if known:
-        return Path(known)
-    made = Path(tempfile.mkdtemp(prefix="sharelens-tests-"))
-    os.environ[RUN_FOLDER_VARIABLE] = str(made)
-    atexit.register(_remove, made, os.getpid())
-    return made
-
-
-def _remove(folder: Path, owner_pid: int) -> None:
-    if os.getpid() == owner_pid:  # a forked child runs this too
-        shutil.rmtree(folder, ignore_errors=True)
-
-
 @functools.cache
 def _unpacked(packed: Path, name: str) -> Path:
     digest = hashlib.sha256(packed.read_bytes()).hexdigest()
     if digest != expected_sha256(name):
         raise ValueError(f"{packed} has SHA-256 {digest}, SHA256SUMS says {expected_sha256(name)}: fetch it again")
-    target = run_folder() / "data" / name
-    if target.is_dir():
-        return target
-    target.parent.mkdir(parents=True, exist_ok=True)
-    partial = Path(tempfile.mkdtemp(prefix=f"{name}.", dir=target.parent))
-    unpack(packed, partial)
-    try:
-        partial.rename(target)
-    except OSError:  # another worker was first
-        shutil.rmtree(partial)
-    return target
+    return made_once(f"data/{name}", lambda folder: unpack(packed, folder))
 
 
 def _more_logs() -> Path | None:

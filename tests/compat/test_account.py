@@ -16,7 +16,7 @@ from sharelens.questions.evidence import Span
 from sharelens.questions.log_evidence import open_log_evidence
 from tests.compat.test_redelivered import journal
 from tests.datasets import dataset
-from tests.in_process import make_lake
+from tests.in_process import recorded_lake
 
 Classes = dict[tuple[str, str, int, int], tuple[str, str | None]]
 SETTLED = {"ACCEPT", "IMPLICIT"}
@@ -74,13 +74,11 @@ def test_the_counts_add_up_to_the_offsets_of_the_topics(name: str) -> None:
 
 @pytest.mark.parametrize("name", ["admin", "transactions"])
 @pytest.mark.parametrize("words", [("account",), ("account", "--class", "open"), ("redelivered",)])
-def test_a_lake_answers_as_its_logs_do(
-    name: str, words: tuple[str, ...], tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_lake_answers_as_its_logs_do(name: str, words: tuple[str, ...], capsys: pytest.CaptureFixture[str]) -> None:
     logs = dataset(name) / "logs"
-    make_lake(tmp_path / "lake", logs)
+    lake = recorded_lake(name)
     answers = []
-    for source in (["--log-dir", str(logs)], ["--lake", str(tmp_path / "lake")]):
+    for source in (["--log-dir", str(logs)], ["--lake", str(lake)]):
         assert main([*words, *source, "--output", "json"]) == 0
         answers.append(json.loads(capsys.readouterr().out))
     assert answers[0]

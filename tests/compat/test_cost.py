@@ -2,7 +2,6 @@
 
 import json
 from collections import Counter
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -10,7 +9,7 @@ import pytest
 from sharelens.cli import main
 from tests.compat.test_log_dir_answers import lines
 from tests.datasets import dataset
-from tests.in_process import make_lake
+from tests.in_process import recorded_lake
 
 
 def asked(capsys: pytest.CaptureFixture[str], *words: str) -> list[dict[str, Any]]:
@@ -40,11 +39,9 @@ def test_every_tombstone_of_a_live_share_partition_is_a_deletion(name: str, caps
 
 
 @pytest.mark.parametrize("words", [("life",), ("cost",), ("cost", "--state-partitions")])
-def test_a_lake_answers_as_its_logs_do(
-    words: tuple[str, ...], tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_lake_answers_as_its_logs_do(words: tuple[str, ...], capsys: pytest.CaptureFixture[str]) -> None:
     logs = str(dataset("admin") / "logs")
-    make_lake(tmp_path / "lake", dataset("admin") / "logs")
+    lake = recorded_lake("admin")
     straight = asked(capsys, *words, "--log-dir", logs)
     assert straight
-    assert asked(capsys, *words, "--lake", str(tmp_path / "lake")) == straight
+    assert asked(capsys, *words, "--lake", str(lake)) == straight

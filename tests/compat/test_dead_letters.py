@@ -15,7 +15,7 @@ from sharelens.cli import main
 from tests.dataset_settings import given_settings, lines
 from tests.datasets import dataset
 from tests.dead_letters import letter_headers, write_letters
-from tests.in_process import make_lake
+from tests.in_process import make_lake, recorded_lake
 from tests.state_logs import ORDERS_ID, snapshot, update, write_log_directory
 from tests.user_topics import write_orders
 
@@ -114,15 +114,15 @@ def test_groups_without_a_topic_for_dead_letters_are_due_none(capsys: pytest.Cap
 
 @pytest.mark.parametrize("name", NAMES)
 def test_lake_log_directory_and_gold_table_agree(name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    make_lake(tmp_path / "lake", dataset(name) / "logs")
+    lake = recorded_lake(name)
     at_hand = ask(capsys, "--log-dir", logs(name))
-    assert ask(capsys, "--lake", str(tmp_path / "lake")) == at_hand
+    assert ask(capsys, "--lake", str(lake)) == at_hand
     settings = given_settings(dataset(name), tmp_path)
-    assert ask(capsys, "--lake", str(tmp_path / "lake"), *settings) == ask(capsys, "--log-dir", logs(name), *settings)
+    assert ask(capsys, "--lake", str(lake), *settings) == ask(capsys, "--log-dir", logs(name), *settings)
     bursts = ask(capsys, "--log-dir", logs(name), "--bursts", "--gap", "5s")
-    assert ask(capsys, "--lake", str(tmp_path / "lake"), "--bursts", "--gap", "5s") == bursts
+    assert ask(capsys, "--lake", str(lake), "--bursts", "--gap", "5s") == bursts
     assert sum(row["dead_letters"] for row in bursts) == (201 if name == "dlq" else 0)
-    gold = open_lake(tmp_path / "lake").scan("gold.dlq_reconciliation").to_pylist()
+    gold = open_lake(lake).scan("gold.dlq_reconciliation").to_pylist()
     kept = [{key: row[key] for key in at_hand[0]} for row in gold] if at_hand else gold
     assert sorted(map(repr, kept)) == sorted(map(repr, at_hand))
 
@@ -138,8 +138,8 @@ def test_as_of_a_moment_only_what_was_there_by_then_counts(capsys: pytest.Captur
 def test_the_plan_is_the_same_bytes_from_lake_and_log_directory(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    make_lake(tmp_path / "lake", dataset("dlq") / "logs")
-    sources = {"a.csv": ["--log-dir", logs("dlq")], "b.csv": ["--lake", str(tmp_path / "lake")]}
+    lake = recorded_lake("dlq")
+    sources = {"a.csv": ["--log-dir", logs("dlq")], "b.csv": ["--lake", str(lake)]}
     for name, source in sources.items():
         assert main(["dlq", "plan", *source, "--out", str(tmp_path / name)]) == 0
     assert (tmp_path / "a.csv").read_bytes() == (tmp_path / "b.csv").read_bytes()

@@ -16,7 +16,7 @@ from sharelens.questions.log_evidence import open_log_evidence
 from state_model.columnar.replay import replay_records
 from state_model.columnar.schemas import SHARE_RECORD
 from tests.datasets import dataset, scenarios
-from tests.in_process import make_lake
+from tests.in_process import make_lake, recorded_lake
 
 BOOKS = ("manifest.json", "manifest.sha256")
 WITHOUT_STATE = {"streams"}
@@ -74,8 +74,8 @@ def test_a_lake_and_its_log_directory_give_the_same_bytes(
     first = make(tmp_path / "one", *words, "--log-dir", str(logs))
     assert len(first) > 50
     assert main(["verify", str(tmp_path / "one"), "--log-dir", str(logs)]) == 0
-    make_lake(tmp_path / "lake", logs)
-    assert make(tmp_path / "two", *words, "--lake", str(tmp_path / "lake")) == first
+    lake = recorded_lake(name)
+    assert make(tmp_path / "two", *words, "--lake", str(lake)) == first
 
 
 @pytest.mark.parametrize("name", ["admin", "crash", "edge"])

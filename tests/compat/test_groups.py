@@ -1,20 +1,17 @@
 """Share groups by the recorded logs against what the Admin API described at the end."""
 
 import json
-from pathlib import Path
 
 import pytest
 
 from sharelens.cli import main
 from tests.compat.test_log_dir_answers import lines
 from tests.datasets import dataset
-from tests.in_process import make_lake
+from tests.in_process import recorded_lake
 
 
 @pytest.mark.parametrize("name", ["admin", "basic", "dlq", "timeouts", "edge", "upgrade", "v41"])
-def test_state_epochs_and_members_are_what_the_broker_described(
-    name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_state_epochs_and_members_are_what_the_broker_described(name: str, capsys: pytest.CaptureFixture[str]) -> None:
     logs = dataset(name) / "logs"
     *_, last = lines(dataset(name) / "checkpoints.jsonl")
     assert main(["groups", "--log-dir", str(logs), "--output", "json"]) == 0
@@ -35,6 +32,6 @@ def test_state_epochs_and_members_are_what_the_broker_described(
         for group, answer in described.items()
     }
     assert {told[group]["state"] for group in told.keys() - described.keys()} <= {"DEAD"}
-    make_lake(tmp_path / "lake", logs)
-    assert main(["groups", "--lake", str(tmp_path / "lake"), "--output", "json"]) == 0
+    lake = recorded_lake(name)
+    assert main(["groups", "--lake", str(lake), "--output", "json"]) == 0
     assert json.loads(capsys.readouterr().out) == straight

@@ -12,7 +12,7 @@ from sharelens.cli import main
 from sharelens.questions.evidence import KEY_ORDER
 from tests.compat.test_log_dir_answers import answerable, at_offsets, first_offsets, lines
 from tests.datasets import dataset, scenarios
-from tests.in_process import make_lake
+from tests.in_process import recorded_lake
 
 Json = dict[str, Any]
 Ask = Callable[..., list[Json]]
@@ -77,15 +77,15 @@ def end_offsets(checkpoint: Json, folder: Path) -> str:
 
 
 @pytest.mark.parametrize("name", scenarios())
-def test_lag_now_is_what_the_broker_listed_last(name: str, ask: Ask, tmp_path: Path) -> None:
+def test_lag_now_is_what_the_broker_listed_last(name: str, ask: Ask) -> None:
     logs = dataset(name) / "logs"
     *_, last = lines(dataset(name) / "checkpoints.jsonl")
     straight = ask("lag", "--log-dir", str(logs))
     expected = sum(1 for _ in listed(last))
     assert compare(straight, last) == expected
-    make_lake(tmp_path / "lake", logs)
-    assert ask("lag", "--lake", str(tmp_path / "lake")) == straight
-    gold = open_lake(tmp_path / "lake").scan("gold.lag").sort_by(KEY_ORDER)
+    lake = recorded_lake(name)
+    assert ask("lag", "--lake", str(lake)) == straight
+    gold = open_lake(lake).scan("gold.lag").sort_by(KEY_ORDER)
     assert [{name: row[name] for name in straight[0]} for row in gold.to_pylist()] == straight
 
 
@@ -93,14 +93,14 @@ def test_lag_now_is_what_the_broker_listed_last(name: str, ask: Ask, tmp_path: P
 def test_lag_at_every_checkpoint_is_what_the_broker_listed(name: str, ask: Ask, tmp_path: Path) -> None:
     logs = dataset(name) / "logs"
     first = first_offsets(logs)
-    make_lake(tmp_path / "lake", logs)
+    lake = recorded_lake(name)
     for checkpoint in lines(dataset(name) / "checkpoints.jsonl"):
         if not answerable(checkpoint, first) or "topics" not in checkpoint:
             continue
         cut = ["--at-offset", at_offsets(checkpoint, first), "--end-offsets", end_offsets(checkpoint, tmp_path)]
         rows = ask("lag", "--log-dir", str(logs), *cut)
         compare(rows, checkpoint)
-        assert ask("lag", "--lake", str(tmp_path / "lake"), *cut) == rows
+        assert ask("lag", "--lake", str(lake), *cut) == rows
 
 
 def test_the_recorded_sets_hold_many_listed_lags() -> None:
@@ -116,13 +116,11 @@ def test_the_recorded_sets_hold_many_listed_lags() -> None:
 
 
 @pytest.mark.parametrize("name", ["admin", "transactions", "upgrade", "pruned"])
-def test_lag_over_time_is_the_same_from_lake_and_log_and_ends_where_the_broker_did(
-    name: str, ask: Ask, tmp_path: Path
-) -> None:
+def test_lag_over_time_is_the_same_from_lake_and_log_and_ends_where_the_broker_did(name: str, ask: Ask) -> None:
     logs = dataset(name) / "logs"
-    make_lake(tmp_path / "lake", logs)
+    lake = recorded_lake(name)
     rows = ask("lag", "--log-dir", str(logs), "--every", "5s")
-    assert ask("lag", "--lake", str(tmp_path / "lake"), "--every", "5s") == rows
+    assert ask("lag", "--lake", str(lake), "--every", "5s") == rows
     newest = {(row["group_id"], row["topic_id"], row["partition"]): row for row in rows}
     now = ask("lag", "--log-dir", str(logs))
     known = [row for row in now if row["lag"] is not None and row["newest_batch_ms"] is not None]

@@ -19,7 +19,7 @@ from sharelens.questions.records import records
 from sharelens.questions.state import state
 from sharelens.questions.trace import trace
 from tests.datasets import dataset, scenarios
-from tests.in_process import make_lake
+from tests.in_process import make_lake, recorded_lake
 from tests.state_logs import START_MS, snapshot, tombstone, update, write_log_directory
 
 EVERYTHING = parse_wanted([], [], [])
@@ -130,10 +130,10 @@ def questions(folder: Path, straight: list[str], ask: Ask) -> Iterator[list[str]
 
 
 @pytest.mark.parametrize("name", scenarios())
-def test_a_scenario_gives_the_same_answers_with_and_without_a_lake(name: str, ask: Ask, tmp_path: Path) -> None:
+def test_a_scenario_gives_the_same_answers_with_and_without_a_lake(name: str, ask: Ask) -> None:
     logs = dataset(name) / "logs"
-    make_lake(tmp_path / "lake", logs)
-    straight, from_lake = ["--log-dir", str(logs)], ["--lake", str(tmp_path / "lake")]
+    lake = recorded_lake(name)
+    straight, from_lake = ["--log-dir", str(logs)], ["--lake", str(lake)]
     asked = 0
     for question in questions(dataset(name), straight, ask):
         asked += 1

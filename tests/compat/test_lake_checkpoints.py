@@ -24,7 +24,8 @@ from tests.compat.test_log_dir_answers import (
     lines,
 )
 from tests.datasets import dataset, scenarios
-from tests.in_process import make_lake
+from tests.in_process import make_lake, recorded_lake
+from tests.once import made_once
 from tests.state_logs import STATE_TOPIC, encoded_records
 
 PRUNED = "pruned"
@@ -45,10 +46,9 @@ def told(capsys: pytest.CaptureFixture[str]) -> Ask:
 
 
 @pytest.mark.parametrize("name", scenarios())
-def test_a_lake_answers_every_checkpoint_as_the_broker_did(name: str, told: Ask, tmp_path: Path) -> None:
-    logs, lake = dataset(name) / "logs", str(tmp_path / "lake")
-    make_lake(tmp_path / "lake", logs)
-    first = first_offsets(logs)
+def test_a_lake_answers_every_checkpoint_as_the_broker_did(name: str, told: Ask) -> None:
+    lake = str(recorded_lake(name))
+    first = first_offsets(dataset(name) / "logs")
     compared = 0
     for checkpoint in lines(dataset(name) / "checkpoints.jsonl"):
         if answerable(checkpoint, first):
@@ -72,10 +72,7 @@ def record(printed: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-@pytest.fixture(scope="module")
-def unpruned(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A log directory with every record of the state topic that was ever written."""
-    logs = tmp_path_factory.mktemp("unpruned") / "logs"
+def write_unpruned(logs: Path) -> None:
     found: dict[int, list[dict[str, Any]]] = {}
     with gzip.open(dataset(PRUNED) / "formatter-all.jsonl.gz", "rt", encoding="utf-8") as file:
         for line in file:
@@ -83,17 +80,27 @@ def unpruned(tmp_path_factory: pytest.TempPathFactory) -> Path:
             rows = found.setdefault(printed["partition"], [])
             assert printed["offset"] == len(rows), "nothing is missing"
             rows.append(record(printed))
-    (topic_id,) = {row["topic_id"] for row in state_rows(make(tmp_path_factory.mktemp("left") / "lake"))}
+    (topic_id,) = {row["topic_id"] for row in state_rows(recorded_lake(PRUNED))}
     for partition, rows in found.items():
         columns = record_columns(*zip(*encoded_records(rows), strict=True))
         encoded = encode_log(columns, records_per_batch=7)
         write_partition(logs, STATE_TOPIC, partition, encoded, topic_id=topic_id, segment_bytes=200_000)
-    return logs
 
 
-def make(lake: Path) -> Path:
-    make_lake(lake, dataset(PRUNED) / "logs")
-    return lake
+@pytest.fixture
+def unpruned() -> Path:
+    """A log directory with every record of the state topic that was ever written."""
+    return made_once("unpruned/logs", write_unpruned)
+
+
+@pytest.fixture
+def unpruned_lake(unpruned: Path) -> Path:
+    """The lake of that directory; nothing in it was unreadable."""
+
+    def make(lake: Path) -> None:
+        assert make_lake(lake, unpruned).quarantined == 0
+
+    return made_once("unpruned/lake", make)
 
 
 def state_rows(lake: Path) -> list[dict[str, Any]]:
@@ -103,23 +110,20 @@ def state_rows(lake: Path) -> list[dict[str, Any]]:
 
 
 def test_pruned_checkpoints_are_answered_from_all_that_was_ever_written(
-    told: Ask, unpruned: Path, tmp_path: Path
+    told: Ask, unpruned: Path, unpruned_lake: Path
 ) -> None:
-    summary = make_lake(tmp_path / "lake", unpruned)
-    assert summary.quarantined == 0
     left = first_offsets(dataset(PRUNED) / "logs")
     early = compared = 0
     for checkpoint in lines(dataset(PRUNED) / "checkpoints.jsonl"):
         early += not answerable(checkpoint, left)
         offsets = at_offsets(checkpoint, first_offsets(unpruned))
-        compared += compare_states(checkpoint, told("state", "--lake", str(tmp_path / "lake"), "--at-offset", offsets))
+        compared += compare_states(checkpoint, told("state", "--lake", str(unpruned_lake), "--at-offset", offsets))
     assert early >= 4
     assert compared > 0
 
 
-def test_our_writers_bytes_are_those_that_kafka_left(unpruned: Path, tmp_path: Path) -> None:
-    make_lake(tmp_path / "ours", unpruned)
-    ours = {(row["partition"], row["offset"]): (row["key"], row["value"]) for row in state_rows(tmp_path / "ours")}
-    theirs = state_rows(make(tmp_path / "left"))
+def test_our_writers_bytes_are_those_that_kafka_left(unpruned_lake: Path) -> None:
+    ours = {(row["partition"], row["offset"]): (row["key"], row["value"]) for row in state_rows(unpruned_lake)}
+    theirs = state_rows(recorded_lake(PRUNED))
     assert len(theirs) > 5000
     assert all(ours[row["partition"], row["offset"]] == (row["key"], row["value"]) for row in theirs)

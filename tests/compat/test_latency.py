@@ -11,7 +11,7 @@ from lake.scan import open_lake
 from sharelens.cli import main
 from tests.compat.test_stalled_poison import ask, journal, lasting_topics, lines
 from tests.datasets import dataset
-from tests.in_process import make_lake
+from tests.in_process import recorded_lake
 
 Json = dict[str, Any]
 Place = tuple[str, str, int, int]
@@ -95,13 +95,11 @@ def test_delivery_counts_are_those_that_the_clients_saw_last(name: str, capsys: 
     "words",
     [("latency",), ("latency", "--by", "hour", "--by", "partition"), ("latency", "--ranges"), ("attempts",)],
 )
-def test_a_lake_answers_as_its_logs_do(
-    name: str, words: tuple[str, ...], tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_lake_answers_as_its_logs_do(name: str, words: tuple[str, ...], capsys: pytest.CaptureFixture[str]) -> None:
     logs = dataset(name) / "logs"
-    make_lake(tmp_path / "lake", logs)
+    lake = recorded_lake(name)
     answers = []
-    for source in (["--log-dir", str(logs)], ["--lake", str(tmp_path / "lake")]):
+    for source in (["--log-dir", str(logs)], ["--lake", str(lake)]):
         assert main([*words, *source, "--output", "json"]) == 0
         answers.append(json.loads(capsys.readouterr().out))
     assert answers[0]
@@ -119,12 +117,10 @@ def test_markers_of_transactions_are_no_settled_records(capsys: pytest.CaptureFi
 
 
 @pytest.mark.parametrize("name", ["pruned", "timeouts"])
-def test_the_gold_tables_hold_what_the_questions_tell(
-    name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    make_lake(tmp_path / "lake", dataset(name) / "logs")
-    lake = open_lake(tmp_path / "lake")
+def test_the_gold_tables_hold_what_the_questions_tell(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+    lake = recorded_lake(name)
+    opened = open_lake(lake)
     for question in ("latency", "attempts"):
-        told = ask(capsys, question, "--by", "partition", "--by", "hour", "--lake", str(tmp_path / "lake"))
-        rows = [{field: row[field] for field in told[0]} for row in lake.scan(f"gold.{question}").to_pylist()]
+        told = ask(capsys, question, "--by", "partition", "--by", "hour", "--lake", str(lake))
+        rows = [{field: row[field] for field in told[0]} for row in opened.scan(f"gold.{question}").to_pylist()]
         assert sorted(map(json.dumps, rows)) == sorted(map(json.dumps, told))

@@ -1,7 +1,5 @@
 """Metrics of real brokers' logs: a lake and the log it was made of give the same, and Kafka's own figures."""
 
-from pathlib import Path
-
 import pytest
 
 from sharelens.asked import CutAsked, Source
@@ -14,7 +12,7 @@ from sharelens.metrics.samples import Export, export
 from sharelens.questions.lag import lag
 from sharelens.questions.log_evidence import open_log_evidence
 from tests.datasets import dataset
-from tests.in_process import make_lake
+from tests.in_process import recorded_lake
 
 pytestmark = pytest.mark.compat
 
@@ -24,10 +22,10 @@ def without_the_moment(made: Export) -> list[bytes]:
 
 
 @pytest.mark.parametrize("name", ["dlq", "timeouts", "transactions", "pruned", "edge44"])
-def test_a_lake_and_its_log_directory_give_the_same_samples(name: str, tmp_path: Path):
+def test_a_lake_and_its_log_directory_give_the_same_samples(name: str):
     logs = dataset(name) / "logs"
-    make_lake(tmp_path / "lake", logs)
-    of_lake, of_log = export(read(Source(lake=str(tmp_path / "lake")))), export(read(Source(log_dirs=(str(logs),))))
+    lake = recorded_lake(name)
+    of_lake, of_log = export(read(Source(lake=str(lake)))), export(read(Source(log_dirs=(str(logs),))))
     assert without_the_moment(of_lake) == without_the_moment(of_log)
     assert len(otlp_json(of_lake)) > 1000
 

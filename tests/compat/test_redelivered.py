@@ -15,7 +15,7 @@ from sharelens.questions.log_evidence import open_log_evidence
 from sharelens.questions.redelivered import redelivered
 from tests.compat.test_stalled_poison import ask
 from tests.datasets import dataset
-from tests.in_process import make_lake
+from tests.in_process import recorded_lake
 
 Place = tuple[str, str, int, int]
 
@@ -55,15 +55,13 @@ def test_what_clients_settled_at_a_later_delivery_is_told_with_its_count(name: s
 
 
 @pytest.mark.parametrize("name", ["admin", "dlq", "timeouts", "transactions"])
-def test_the_gold_table_holds_what_the_question_tells(
-    name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    make_lake(tmp_path / "lake", dataset(name) / "logs")
-    told = ask(capsys, "redelivered", "--lake", str(tmp_path / "lake"))
+def test_the_gold_table_holds_what_the_question_tells(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+    lake = recorded_lake(name)
+    told = ask(capsys, "redelivered", "--lake", str(lake))
     assert told
     assert told == ask(capsys, "redelivered", "--log-dir", str(dataset(name) / "logs"))
     order = ["group_id", "topic_id", "partition", "state_partition", "first_offset", "kind", "life_log_offset"]
-    kept = open_lake(tmp_path / "lake").scan("gold.redelivered_record").to_pylist()
+    kept = open_lake(lake).scan("gold.redelivered_record").to_pylist()
     rows = [{column: row[column] for column in told[0]} for row in kept]
     assert sorted(rows, key=lambda row: [row[name] for name in order]) == sorted(
         told, key=lambda row: [row[name] for name in order]

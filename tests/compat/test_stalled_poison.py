@@ -11,7 +11,7 @@ from sharelens.cli import main
 from tests.dataset_settings import given_settings as settings
 from tests.dataset_settings import lines
 from tests.datasets import dataset
-from tests.in_process import make_lake
+from tests.in_process import recorded_lake
 
 Json = dict[str, Any]
 Place = tuple[str, str, int, int]
@@ -165,21 +165,21 @@ def without_letters(row: dict[str, object]) -> dict[str, object]:
 
 @pytest.mark.parametrize("name", NAMES)
 def test_the_gold_tables_hold_what_the_questions_tell_without_settings(
-    name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    name: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    make_lake(tmp_path / "lake", dataset(name) / "logs")
-    lake = open_lake(tmp_path / "lake")
-    told = ask(capsys, "poison", "--gaps", "--lake", str(tmp_path / "lake"))
+    lake = recorded_lake(name)
+    opened = open_lake(lake)
+    told = ask(capsys, "poison", "--gaps", "--lake", str(lake))
     order = [(name, "ascending") for name in ("group_id", "topic_id", "partition", "life_log_offset", "offset")]
-    kept = lake.scan("gold.poison_record").sort_by(order).to_pylist()
+    kept = opened.scan("gold.poison_record").sort_by(order).to_pylist()
     assert [without_letters({key: row[key] for key in told[0]}) for row in kept] == [
         without_letters(row) for row in told
     ]
-    gold = lake.scan("gold.stall").to_pylist()
+    gold = opened.scan("gold.stall").to_pylist()
     assert all(row["kind"] != "idle" for row in gold)
     assert all((row["duration_ms"] is None) == (row["until_ms"] is None) for row in gold)
     still = {place(row): row["first_incomplete_offset"] for row in gold if row["until_ms"] is None}
-    rows = ask(capsys, "pinned", "--min-duration", "0", "--lake", str(tmp_path / "lake"))
+    rows = ask(capsys, "pinned", "--min-duration", "0", "--lake", str(lake))
     assert {place(row): row["first_incomplete_offset"] for row in rows}.items() <= still.items()
 
 
@@ -190,13 +190,13 @@ def place(row: Json) -> tuple[str, str, int]:
 @pytest.mark.parametrize("name", NAMES)
 def test_a_lake_answers_what_its_logs_answer(name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     folder = dataset(name)
-    make_lake(tmp_path / "lake", folder / "logs")
+    lake = recorded_lake(name)
     told = settings(folder, tmp_path)
     for question in (
         ["poison", "--gaps", "--near-limit", *told],
         ["stalled", "--idle", "--min-duration", "1", *told],
         ["stalled", "--min-duration", "0.1"],
     ):
-        from_lake = ask(capsys, *question, "--lake", str(tmp_path / "lake"))
+        from_lake = ask(capsys, *question, "--lake", str(lake))
         assert from_lake == ask(capsys, *question, "--log-dir", str(folder / "logs"))
         assert from_lake or name == "admin"

@@ -11,7 +11,7 @@ from sharelens.asked import Source
 from sharelens.questions.evidence import Cut, Evidence, Keys
 from sharelens.questions.opening import open_evidence
 from tests.datasets import dataset, scenarios
-from tests.in_process import make_lake
+from tests.in_process import recorded_lake
 
 
 def begins_of(evidence: Evidence) -> dict[TopicPartition, int]:
@@ -37,10 +37,10 @@ def told(evidence: Evidence, begins: dict[TopicPartition, int]) -> Iterator[tupl
 
 
 @pytest.mark.parametrize("name", scenarios())
-def test_lake_and_log_directory_say_the_same_of_topics_groups_and_ranges(name: str, tmp_path: Path) -> None:
+def test_lake_and_log_directory_say_the_same_of_topics_groups_and_ranges(name: str) -> None:
     logs = dataset(name) / "logs"
-    make_lake(tmp_path / "lake", logs)
-    straight, lake = open_evidence(Source(log_dirs=(str(logs),))), open_evidence(Source(lake=str(tmp_path / "lake")))
+    straight = open_evidence(Source(log_dirs=(str(logs),)))
+    lake = open_evidence(Source(lake=str(recorded_lake(name))))
     begins = begins_of(straight)
     rows = 0
     for (what, ours), (_, lakes) in zip(told(straight, begins), told(lake, begins), strict=True):

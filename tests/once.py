@@ -1,0 +1,45 @@
+"""What a test run makes once: folders that all its workers share and that go away with it."""
+
+import atexit
+import fcntl
+import os
+import shutil
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+
+RUN_FOLDER_VARIABLE = "SHARELENS_TEST_RUN_FOLDER"
+
+
+def run_folder() -> Path:
+    """The folder of this test run; whoever asks first makes it, hands it to child processes and removes it."""
+    known = os.environ.get(RUN_FOLDER_VARIABLE)
+    if known:
+        return Path(known)
+    made = Path(tempfile.mkdtemp(prefix="sharelens-tests-"))
+    os.environ[RUN_FOLDER_VARIABLE] = str(made)
+    atexit.register(_remove, made, os.getpid())
+    return made
+
+
+def made_once(name: str, make: Callable[[Path], object]) -> Path:
+    """The folder `name` of the test run, filled by `make` when it is first asked for; other workers wait meanwhile.
+
+    Tests share it: read it, or copy what is to be changed.
+    """
+    target = run_folder() / name
+    if target.is_dir():
+        return target
+    target.parent.mkdir(parents=True, exist_ok=True)
+    with target.with_name(f"{target.name}.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not target.is_dir():
+            partial = Path(tempfile.mkdtemp(prefix=f"{target.name}.", dir=target.parent))
+            make(partial)
+            partial.rename(target)
+    return target
+
+
+def _remove(folder: Path, owner_pid: int) -> None:
+    if os.getpid() == owner_pid:  # a forked child runs this too
+        shutil.rmtree(folder, ignore_errors=True)
