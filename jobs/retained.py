@@ -24,6 +24,25 @@ BRONZE, SILVER, HISTORY, MEASURES = "bronze", "silver", "history", "measures"
 GROUPS = (BRONZE, SILVER, HISTORY, MEASURES)
 """What an age can be given for, as `--retain` names it; `content` of a row in the books."""
 
+STAYS = {
+    "bronze.topic_batch": "a dropped header looks like an offset without a record; ages, gaps and ends rest on it",
+    "bronze.ingest_extent": "the books: what was taken, lost and dropped",
+    "bronze.quarantine": "evidence of a loss: without it what it touches would look complete",
+    "silver.dlq_record": "nothing logged says that a dead letter was dealt with",
+    "silver.name": "a topic that is gone has its name nowhere else",
+    "silver.topic_start": "one row a user partition and state partition",
+    "gold.share_partition_state": "the state now",
+    "gold.share_partition_base": "one row a share partition: what a rebuild begins with",
+    "gold.life_event": "a few rows a life, and the only word on lives that the histories no longer hold",
+    "gold.progress": "one row a share partition: where measuring goes on",
+    "gold.measure_base": "one row a share partition: what measures leave as it is",
+    "gold.dlq_reconciliation": "says what became of dead letters, which stay",
+    "gold.lag": "one row a share partition, as of now",
+    "gold.quality_result": "a few hundred rows a check: why data was published, or not",
+    "gold.publication": "one row a run: the cuts that can still be read, and when others were made",
+}  # fmt: skip
+"""Tables that keep their rows whatever their age, and why. `jobs.retention.RULES` has the others."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cut:

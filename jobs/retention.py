@@ -118,6 +118,7 @@ RULES: dict[str, ByLog | ByTime] = {
     "gold.delivery_history": ByTime(group=HISTORY, column="valid_to_ms", partition_values={"is_open": "false"}),
     "gold.stall": ByTime(group=MEASURES, column="until_ms", partition_values={"is_final": "true"}),
     "gold.poison_record": ByTime(group=MEASURES, column="last_outcome_ms", partition_values={"is_final": "true"}),
+    "gold.redelivered_record": ByTime(group=MEASURES, column="last_ms", partition_values={"is_final": "true"}),
     "gold.latency": ByTime(
         group=MEASURES, column="hour_ms", lasting_ms=HOUR_MS, partition_values={"is_final": "true"}
     ),
@@ -125,7 +126,7 @@ RULES: dict[str, ByLog | ByTime] = {
         group=MEASURES, column="hour_ms", lasting_ms=HOUR_MS, partition_values={"is_final": "true"}
     ),
 }  # fmt: skip
-"""Tables that retention applies to. All others keep their rows: the books, names, topics, dead letters, problems."""
+"""Tables that retention applies to; why the others keep their rows: `jobs.retained.STAYS`."""
 CUT_BY = {
     BRONZE: ("bronze.log_record",), SILVER: ("silver.share_record", "silver.group_record"),
     HISTORY: ("gold.share_partition_history",),

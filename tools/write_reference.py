@@ -6,6 +6,8 @@ from pathlib import Path
 
 import pyarrow as pa
 
+from jobs.retained import STAYS
+from jobs.retention import RULES
 from lake.delta import spark_type
 from lake.tables import TABLES, Table
 
@@ -13,7 +15,8 @@ TARGET = Path(__file__).parent.parent / "docs" / "reference" / "tables.md"
 HEAD = """# Tables
 
 Written by `python -m tools.write_reference` from `lake/tables.py`. Rows are sorted by the clustering columns in every
-file. Times are epoch milliseconds; a gold `…_time` column shows the same as a timestamp.
+file. Times are epoch milliseconds; a gold `…_time` column shows the same as a timestamp. What is dropped by age, and
+only when asked for: [keep the lake small](../how-to/keep-the-lake-small.md).
 """
 
 
@@ -26,10 +29,16 @@ def _section(table: Table) -> str:
     facts = [f"key: {_names(table.key)}", f"sorted by: {_names(table.clustering)}"]
     if table.partition_by:
         facts.append(f"partitioned by: {_names(table.partition_by)}")
+    facts.append(_retention(table.name))
     lines = [f"## {table.name}", "", f"{table.comment[0].upper()}{table.comment[1:]}. {'; '.join(facts)}.", ""]
     lines += ["| column | type | null | meaning |", "|---|---|---|---|"]
     lines += [_row(field) for field in table.schema]
     return "\n".join([*lines, ""])
+
+
+def _retention(name: str) -> str:
+    """Which age makes rows of a table go, or why none does."""
+    return f"dropped by the age of: `{RULES[name].group}`" if name in RULES else f"never dropped: {STAYS[name]}"
 
 
 def _row(field: pa.Field) -> str:
