@@ -11,6 +11,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 
+import numpy as np
 import pyarrow as pa
 
 from jobs.errors import JobError
@@ -151,9 +152,15 @@ def warm_up(spark: "SparkSession") -> None:
 
 
 def _load_kernels(_: int) -> int:
-    from jobs import decode, ingest, replay
+    """Calls kernels for nothing: their modules alone don't read what was compiled."""
+    from kafka_log.schemas import LOG_RECORD
+    from state_model.columnar import replay
+    from state_model.columnar.decode import decode_share_records
+    from state_model.columnar.schemas import SHARE_RECORD
 
-    return len({decode.decode_task, ingest.read_task, replay.replay_task})
+    nothing = pa.RecordBatch.from_pylist([], schema=LOG_RECORD)
+    decoded = decode_share_records(nothing, log_time_ms=np.zeros(0, np.int64))
+    return decoded.records.num_rows + replay.replay_records(SHARE_RECORD.empty_table()).state.num_rows
 
 
 def jvm_pid(spark: "SparkSession") -> int | None:
