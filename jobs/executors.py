@@ -151,7 +151,7 @@ def warm_up(spark: "SparkSession") -> None:
     _run_on_spark(spark, "session", _load_kernels, list(range(cores)), Progress())
 
 
-def _load_kernels(_: int) -> int:
+def _load_kernels(_: int) -> None:
     """Calls kernels for nothing: their modules alone don't read what was compiled."""
     from kafka_log.schemas import LOG_RECORD
     from state_model.columnar import replay
@@ -159,8 +159,8 @@ def _load_kernels(_: int) -> int:
     from state_model.columnar.schemas import SHARE_RECORD
 
     nothing = pa.RecordBatch.from_pylist([], schema=LOG_RECORD)
-    decoded = decode_share_records(nothing, log_time_ms=np.zeros(0, np.int64))
-    return decoded.records.num_rows + replay.replay_records(SHARE_RECORD.empty_table()).state.num_rows
+    decode_share_records(nothing, log_time_ms=np.zeros(0, np.int64))
+    replay.replay_records(SHARE_RECORD.empty_table())
 
 
 def jvm_pid(spark: "SparkSession") -> int | None:
