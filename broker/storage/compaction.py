@@ -7,27 +7,34 @@ without a value stays delete.retention.ms from the first cleaning that met it: i
 One pass goes over all segments in order, so what is older is gone before what made it obsolete may go. A crash at any
 moment leaves each record in place or obsolete, never lost: the new file is complete and on the disk before its name
 ends in `.swap`, and a start carries on from there.
+
+The work comes in steps of one batch: whoever drives them answers requests in between. Closed segments don't change
+meanwhile; where one goes away, the steps are ended, and what they have written so far goes with them.
 """
 
 import os
 import re
 from bisect import bisect_right
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Generator, Iterable, Iterator, Sequence
 from hashlib import blake2b
 from pathlib import Path
 from typing import Final
 
-from broker.errors import CorruptBatchError, StorageError
+from broker.errors import StorageError
 from broker.ports import Record
 from broker.storage import record_batch as rb
 from broker.storage.files import OpenFiles, sync_directory, write_at
 from broker.storage.indexes import AbortedEntry
 from broker.storage.record_batch import BatchHeader
-from broker.storage.segment import Segment
+from broker.storage.segment import Segment, batch_facts
 
 KEYS_MAX: Final = 500_000
 """Keys of one pass; records whose key is not among them stay."""
 CLEANED, SWAP = ".cleaned", ".swap"
+Steps = Generator[int, None, bool]
+"""Each yields the bytes that it went through; True at the end, unless they were closed before."""
+_SYNC_BYTES: Final = 8 << 20
+"""Written between two syncs, so that none of them takes long."""
 _DIGEST_BYTES: Final = 16
 _INT32_MAX: Final = (1 << 31) - 1
 _SWAPPED: Final = re.compile(r"(\d{20})\.log\.swap")
@@ -36,40 +43,42 @@ _INDEXES: Final = (".index", ".timeindex", ".txnindex")
 
 
 class Pass:
-    """One pass over segments: first all are noted, then each is cleaned, in the same order."""
+    """One pass over segments: first all are noted, then each is cleaned, in the same order.
+
+    `is_full`: there is no room for more keys, noting is over.
+    """
 
     def __init__(self, aborted: Iterable[AbortedEntry], *, now_ms: int, retention_ms: int) -> None:
         """`aborted`: all transactions that touch the segments. `retention_ms`: delete.retention.ms."""
         self._now_ms = now_ms
         self._horizon_ms = now_ms + retention_ms
-        self.has_changed = False
+        self.has_changed = self.is_full = False
         self._latest: dict[bytes, int] = {}
         self._with_records: set[int] = set()
         self._aborted: dict[int, list[tuple[int, int]]] = {}
         for entry in aborted:
             self._aborted.setdefault(entry.producer_id, []).append((entry.first_offset, entry.last_offset))
 
-    def note(self, segment: Segment) -> bool:
-        """Learn the last offsets of its keys; whether there is room for more."""
+    def note(self, segment: Segment) -> Iterator[int]:
+        """Learn the last offsets of its keys."""
         latest = self._latest
         for header, data in _batches(segment):
-            if header.is_control or self._is_aborted(header):
-                continue
-            for record in rb.parse(data, header):
-                if record.key is not None:
-                    latest[_digest(record.key)] = record.offset
+            if not header.is_control and not self._is_aborted(header):
+                for record in rb.parse(data, header):
+                    if record.key is not None:
+                        latest[_digest(record.key)] = record.offset
             if len(latest) >= KEYS_MAX:
-                return False
-        return True
+                self.is_full = True
+                return
+            yield header.size_bytes
 
-    def clean(self, segment: Segment) -> Iterator[bytes]:
-        """The batches that stay of a segment; `has_changed` says whether they differ from those it has."""
+    def clean(self, segment: Segment) -> Iterator[tuple[int, bytes | None]]:
+        """The size of each batch, and what stays of it; `has_changed` says whether that differs anywhere."""
         for header, data in _batches(segment):
             left = self._marker(header, data) if header.is_control else self._left(header, data)
             if left is not data:
                 self.has_changed = True
-            if left is not None:
-                yield left
+            yield header.size_bytes, left
 
     def _left(self, header: BatchHeader, data: bytes) -> bytes | None:
         if self._is_aborted(header):
@@ -127,15 +136,23 @@ def groups(segments: Sequence[Segment], segment_bytes: int, ends: Sequence[int])
         yield group
 
 
-def rewrite(group: Sequence[Segment], cleaning: Pass, files: OpenFiles, interval_bytes: int) -> Segment | None:
+def rewrite(
+    group: Sequence[Segment], cleaning: Pass, files: OpenFiles, interval_bytes: int
+) -> Generator[int, None, Segment | None]:
     """One segment in the place of a group, with what the pass leaves of it; None when nothing would change.
 
-    Raises OSError, StorageError, CorruptBatchError; the group is then as it was, or the next start finishes the work.
+    In steps; the last of them exchanges the files, all but the index, which the new segment has in memory. Raises
+    OSError, CorruptBatchError; the group is then as it was, or the next start finishes the work.
     """
     first = group[0]
     scratch = Path(first.log_path + CLEANED)
+    made = Segment(first.path.parent, first.base_offset, files, created_ms=first.created_ms)
     cleaning.has_changed = False
-    _write(scratch, (batch for segment in group for batch in cleaning.clean(segment)))
+    try:
+        yield from _write(scratch, group, cleaning, made, interval_bytes)
+    except BaseException:
+        scratch.unlink(missing_ok=True)
+        raise
     if len(group) == 1 and not cleaning.has_changed:
         scratch.unlink()
         return None
@@ -144,7 +161,8 @@ def rewrite(group: Sequence[Segment], cleaning: Pass, files: OpenFiles, interval
     sync_directory(swap.parent)
     for segment in group[1:]:
         segment.remove()
-    return _put_in_place(swap, first.path, files, interval_bytes, created_ms=first.created_ms)
+    _put_in_place(swap, first.path, files)
+    return made
 
 
 def finish_swaps(directory: Path, files: OpenFiles, interval_bytes: int, now_ms: int) -> None:
@@ -163,34 +181,40 @@ def finish_swaps(directory: Path, files: OpenFiles, interval_bytes: int, now_ms:
             if base < int(other.stem) < end:
                 for suffix in (".log", *_INDEXES):
                     other.with_suffix(suffix).unlink(missing_ok=True)
-        _put_in_place(swap, directory / f"{base:020d}.log", files, interval_bytes, created_ms=now_ms)
+        path = directory / f"{base:020d}.log"
+        _put_in_place(swap, path, files)
+        segment = Segment.open(directory, base, files, created_ms=now_ms)
+        if segment.recover(interval_bytes):
+            raise StorageError(f"{path} is not what was written")
 
 
-def _put_in_place(swap: Path, path: Path, files: OpenFiles, interval_bytes: int, *, created_ms: int) -> Segment:
+def _put_in_place(swap: Path, path: Path, files: OpenFiles) -> None:
     """The aborted transactions of the old segment go with its index: none of their records is left."""
     files.forget(str(path))
     for suffix in _INDEXES:
         path.with_suffix(suffix).unlink(missing_ok=True)
     swap.rename(path)
     sync_directory(path.parent)
-    segment = Segment.open(path.parent, int(path.stem), files, created_ms=created_ms)
-    if segment.recover(interval_bytes):
-        raise StorageError(f"{path} is not what was written")
-    return segment
 
 
-def _write(path: Path, batches: Iterable[bytes]) -> None:
-    """Write a file and make it durable. Raises OSError, CorruptBatchError; there is no file then."""
+def _write(path: Path, group: Sequence[Segment], cleaning: Pass, made: Segment, interval_bytes: int) -> Iterator[int]:
+    """Write what stays of a group, make it durable, and note it in the segment that it will be."""
     descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
-    position = 0
+    unsynced = 0
     try:
-        for batch in batches:
-            write_at(descriptor, batch, position)
-            position += len(batch)
+        for segment in group:
+            for size_bytes, batch in cleaning.clean(segment):
+                if batch is not None:
+                    write_at(descriptor, batch, made.size_bytes)
+                    header = rb.read_header(batch)
+                    assert header is not None
+                    made.note(batch_facts(header), interval_bytes)
+                    unsynced += len(batch)
+                if unsynced >= _SYNC_BYTES:
+                    os.fsync(descriptor)
+                    unsynced = 0
+                yield size_bytes
         os.fsync(descriptor)
-    except (OSError, CorruptBatchError):
-        path.unlink()
-        raise
     finally:
         os.close(descriptor)
 

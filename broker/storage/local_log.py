@@ -65,6 +65,7 @@ class LocalLog:
         self._unsaved_aborted: list[tuple[Segment, AbortedEntry]] = []
         self._unflushed_records = 0
         self._is_closed = self._must_undo = False
+        self._compaction: compaction.Steps | None = None
 
     @property
     def size_bytes(self) -> int:
@@ -241,33 +242,51 @@ class LocalLog:
     def drop_below(self, offset: int) -> int:
         """Remove the segments that end at or below an offset; how many. The active one stays. Raises StorageError."""
         doomed = self.segments[: self._segment_number(offset)]
+        if doomed:
+            self._end_compaction()
         with storage_errors(f"{self._topic_partition}: old segments can't be removed"):
             for segment in doomed:
                 self.segments.remove(segment)
                 segment.remove()
         return len(doomed)
 
-    def compact(self, end_offset: int, aborted: Iterable[AbortedEntry], config: LogConfig, now_ms: int) -> int:
+    def compact(
+        self, end_offset: int, aborted: Iterable[AbortedEntry], config: LogConfig, now_ms: int
+    ) -> compaction.Steps:
         """Keep only the last record of each key in the closed segments that end at or below an offset.
 
-        Returns the bytes that this freed. Raises StorageError.
+        In steps, between which all else may happen to the log; they end early where one of the segments goes away, or
+        another compaction begins. Raises StorageError.
         """
-        before = self.size_bytes
+        self._end_compaction()
         closed = self.closed_below(end_offset)
         ends = [segment.base_offset for segment in self.segments[1 : len(closed) + 1]]
         cleaning = compaction.Pass(aborted, now_ms=now_ms, retention_ms=config.delete_retention_ms)
+        self._compaction = self._compact(cleaning, closed, ends, config)
+        return self._compaction
+
+    def _compact(
+        self, cleaning: compaction.Pass, closed: list[Segment], ends: list[int], config: LogConfig
+    ) -> compaction.Steps:
         with storage_errors(f"{self._topic_partition} can't be compacted"):
             try:
                 for segment in closed:
-                    if not cleaning.note(segment):
-                        break
+                    if not cleaning.is_full:
+                        yield from cleaning.note(segment)
                 for group in list(compaction.groups(closed, config.segment_bytes, ends)):
-                    made = compaction.rewrite(group, cleaning, self._files, config.index_interval_bytes)
+                    made = yield from compaction.rewrite(group, cleaning, self._files, config.index_interval_bytes)
                     if made is not None:
                         self._replace(group, made)
+                        made.save_index()
+                        made.unload_index()
             except CorruptBatchError as error:
                 raise StorageError(f"{self._topic_partition} can't be compacted: {error}") from error
-        return before - self.size_bytes
+        return True
+
+    def _end_compaction(self) -> None:
+        if self._compaction is not None:
+            self._compaction.close()
+            self._compaction = None
 
     def closed_below(self, end_offset: int) -> list[Segment]:
         """The closed segments that end at or below an offset."""
@@ -275,7 +294,6 @@ class LocalLog:
         return [segment for segment, end in zip(self.segments, following, strict=False) if end <= end_offset]
 
     def _replace(self, group: list[Segment], made: Segment) -> None:
-        made.unload_index()
         at = self.segments.index(group[0])
         self.segments[at : at + len(group)] = [made]
         self._hints.clear()
@@ -307,6 +325,7 @@ class LocalLog:
 
     def abandon(self) -> None:
         """Let go of the files; nothing is appended any more."""
+        self._end_compaction()
         self._is_closed = True
         for segment in self.segments:
             self._files.forget(segment.log_path)

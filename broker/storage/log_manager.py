@@ -40,6 +40,8 @@ RECOVERY_POINT_CHECKPOINT: Final = "recovery-point-offset-checkpoint"
 _CLEAN_SHUTDOWN: Final = '{"version":0,"brokerEpoch":-1}'
 _FOLDER: Final = re.compile(r"(?P<topic>.+)-(?P<partition>\d{1,10})")
 _MAX_FOLDER_CHARACTERS: Final = 255
+COMPACTION_SLICE_BYTES: Final = 64 << 10
+"""Gone through before requests have their turn: some milliseconds."""
 _LONGEST_TIMER_MS: Final = 1 << 40
 _LOG = logging.getLogger(__name__)
 
@@ -82,6 +84,8 @@ class LogManager:
         self._by_id: dict[tuple[str, int], PartitionLog] = {}
         self._written: dict[str, str] = {}
         self._timer_handles: dict[str, Handle] = {}
+        self._is_compacting = False
+        self._compacted_last: tuple[str, int] | None = None
         self.is_after_crash = not self._was_closed() and bool(catalog.topics)
         with storage_errors(f"{directory} can't be opened"):
             self._set_aside_folders(catalog.topics)
@@ -153,13 +157,37 @@ class LogManager:
         self._each(PartitionLog.apply_retention)
 
     def compact_one(self) -> None:
-        """Compact the first log that has enough to compact; the others have their turns later: nobody waits long."""
-        for log in list(self._logs.values()):
+        """Begin to compact the next log that has enough to compact, unless one still is under way.
+
+        They take turns, and each is compacted in slices: requests are answered in between.
+        """
+        if self._is_compacting:
+            return
+        keys = list(self._logs)
+        begin = keys.index(self._compacted_last) + 1 if self._compacted_last in self._logs else 0
+        for key in keys[begin:] + keys[:begin]:
             try:
-                if log.compact():
-                    return
+                steps = self._logs[key].compact()
             except StorageError as error:
                 _LOG.warning("%s", error)
+                continue
+            if steps is not None:
+                self._is_compacting, self._compacted_last = True, key
+                self._compact_slice(steps)
+                return
+
+    def _compact_slice(self, steps: Iterator[int]) -> None:
+        done_bytes = 0
+        try:
+            for size_bytes in steps:
+                done_bytes += size_bytes
+                if done_bytes >= COMPACTION_SLICE_BYTES:
+                    slices = self._timers.after_ms(0, partial(self._compact_slice, steps))
+                    self._timer_handles["slices of a compaction"] = slices
+                    return
+        except StorageError as error:
+            _LOG.warning("%s", error)
+        self._is_compacting = False
 
     def expire_producers(self) -> None:
         """Forget producers that were idle for producer.id.expiration.ms."""

@@ -4,7 +4,7 @@ Implements broker.ports.Log. Rules: org.apache.kafka.storage.internals.log.Unifi
 watermark is the end of the log.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import takewhile
 from pathlib import Path
@@ -18,6 +18,7 @@ from broker.errors import (
 )
 from broker.ports import AbortedTransaction, Fetched, ProducerIdentity, Record, Timers, TopicPartition
 from broker.storage import record_batch as rb
+from broker.storage.compaction import Steps
 from broker.storage.files import OpenFiles, storage_errors
 from broker.storage.indexes import AbortedEntry
 from broker.storage.leader_epochs import RAISE_AT_START, LeaderEpochs
@@ -315,10 +316,11 @@ class PartitionLog:
             self.delete_records(self._local.segments[doomed].base_offset)
         return doomed
 
-    def compact(self) -> int:
-        """Compact the closed segments when enough of them is new since the last time; the bytes that this freed.
+    def compact(self) -> Iterator[int] | None:
+        """The steps of compacting the closed segments; None while not enough of them is new since the last time.
 
-        Only below the last stable offset, and what is older than min.compaction.lag.ms. Raises StorageError.
+        Only below the last stable offset, and what is older than min.compaction.lag.ms. Each step goes through so many
+        bytes; between them all else may happen to the log. It and the steps raise StorageError.
         """
         now_ms, config = self._timers.now_ms(), self.config
         closed = self._local.closed_below(self.last_stable_offset) if config.compacts else []
@@ -328,13 +330,15 @@ class PartitionLog:
         dirty = sum(segment.size_bytes for segment in closed if segment.base_offset >= self._compacted_to)
         total = sum(segment.size_bytes for segment in closed)
         if not dirty or dirty < config.min_cleanable_dirty_ratio * total:
-            return 0
+            return None
         self.flush_closed()
         end = self._local.segments[len(closed)].base_offset
         aborted = list(self._local.aborted(self.first_segment_offset, self._local.end_offset))
-        freed = self._local.compact(end, aborted, config, now_ms)
-        self._compacted_to = end
-        return freed
+        return self._compact(end, self._local.compact(end, aborted, config, now_ms))
+
+    def _compact(self, end: int, steps: Steps) -> Iterator[int]:
+        if (yield from steps):
+            self._compacted_to = end
 
     def expire_producers(self, idle_ms: int) -> int:
         """Forget producers that were idle for longer; how many."""

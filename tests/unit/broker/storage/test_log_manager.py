@@ -1,10 +1,13 @@
 """The log directory: partitions come and go with their topics, survive stops and crashes, checkpoints are Kafka's."""
 
+import os
 from pathlib import Path
 
 import pytest
 
 from broker.errors import StorageError
+from broker.ports import Record
+from broker.storage import compaction, log_manager
 from broker.storage.catalog import Catalog
 from broker.storage.log_config import LogConfig, log_config
 from broker.storage.log_manager import LogManager
@@ -201,3 +204,80 @@ def test_the_log_reader_reads_the_whole_directory(directory):
     assert [chunk.problems.num_rows for chunk in chunks] == [0] * len(chunks)
     read = [value for chunk in chunks for value in chunk.records["value"].to_pylist()]
     assert read == [f"v{number}".encode() for number in range(100)]
+
+
+COMPACTED = {"cleanup.policy": "compact", "segment.bytes": "400", "min.cleanable.dirty.ratio": "0.0"}
+
+
+def fill(directory, name, rounds=60):
+    log = directory.manager.get(name, 0)
+    for number in range(rounds):
+        log.append_records([Record(key=b"k", value=b"%d" % number)])
+    return log
+
+
+def offsets(log):
+    return [record.offset for record in log.records(0, log.high_watermark)]
+
+
+@pytest.fixture
+def one_step_a_slice(monkeypatch):
+    """What a large log does in slices, a small one does in steps."""
+    monkeypatch.setattr(log_manager, "COMPACTION_SLICE_BYTES", 1)
+
+
+def test_while_a_log_is_compacted_there_are_turns_for_all_else(directory, one_step_a_slice):
+    directory.catalog.create("keyed", 1, configs=COMPACTED)
+    directory.catalog.create("other", 1)
+    log = fill(directory, "keyed")
+    size = log.size_bytes
+    directory.manager.compact_one()
+    assert log.size_bytes == size, "it has only begun"
+    assert log.append_records([Record(key=b"k", value=b"new")]) == 60
+    assert len(offsets(log)) == 61
+    directory.manager.get("other", 0).append_records(values("a"))
+    directory.manager.compact_one()
+    directory.clock.pass_ms(0)
+    assert len(offsets(log)) < 10
+    assert offsets(log)[-1] == 60
+    assert directory.folders() == ["keyed-0", "other-0"]
+
+
+@pytest.mark.parametrize("end", ["delete", "close"])
+def test_a_compaction_under_way_ends_with_its_log(directory, one_step_a_slice, end):
+    directory.catalog.create("keyed", 1, configs=COMPACTED)
+    fill(directory, "keyed")
+    directory.manager.compact_one()
+    if end == "delete":
+        directory.catalog.delete("keyed")
+        directory.clock.pass_ms(0)
+        assert directory.manager.get("keyed", 0) is None
+        directory.catalog.create("keyed", 1, configs=COMPACTED)
+        log = fill(directory, "keyed")
+        directory.manager.compact_one()
+        directory.clock.pass_ms(0)
+        assert len(offsets(log)) < 10
+    else:
+        directory.restart()
+        assert len(offsets(directory.manager.get("keyed", 0))) == 60
+    assert not list(directory.path.glob("keyed-0/*.cleaned"))
+
+
+def test_a_log_that_can_not_be_compacted_keeps_no_other_from_its_turn(directory, monkeypatch, caplog):
+    for name in ("first", "second"):
+        directory.catalog.create(name, 1, configs=COMPACTED)
+        fill(directory, name)
+    real = compaction.write_at
+
+    def full(descriptor, data, position):
+        if "first" in os.readlink(f"/proc/self/fd/{descriptor}"):
+            raise OSError(28, "No space left on device")
+        real(descriptor, data, position)
+
+    monkeypatch.setattr(compaction, "write_at", full)
+    directory.manager.compact_one()
+    assert "first-0 can't be compacted: No space left on device" in caplog.text
+    directory.manager.compact_one()
+    assert offsets(directory.manager.get("first", 0))[-1] == 59
+    assert len(offsets(directory.manager.get("second", 0))) < 10
+    assert "second-0" not in caplog.text
