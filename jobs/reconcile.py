@@ -67,21 +67,31 @@ def run_reconcile(engine: Engine, lake: Path, run: int, progress: Progress) -> d
     return {TABLE: sum(file.record_count for file in adds)}
 
 
-def _concerned(lake: Path) -> pa.Table:
-    """The groups that have a dead letter, or a record that was on its way to one."""
-    letters = scan.dataset_at(lake, LETTERS).to_table(columns=CLUSTER_GROUP, filter=pc.field("group_id").is_valid())
-    archiving = pc.field("delivery_state") == ARCHIVING_STATE
-    due = scan.dataset_at(lake, measure_inputs.DELIVERY).to_table(columns=CLUSTER_GROUP, filter=archiving)
-    return pa.concat_tables([NO_GROUPS, letters.cast(NO_GROUPS.schema), due.cast(NO_GROUPS.schema)])
+def _concerned(lake: Path, before: int) -> pa.Table:
+    """The groups that have a dead letter, or a record that was on its way to one; of those without a row yet only the
+    ones that got such a record after run `before`."""
+    archiving = (pc.field("delivery_state") == ARCHIVING_STATE) & (pc.field("run_id") > before)
+    found = [
+        scan.dataset_at(lake, table).to_table(columns=CLUSTER_GROUP, filter=where).cast(NO_GROUPS.schema)
+        for table, where in (
+            (LETTERS, pc.field("group_id").is_valid()),
+            (TABLE, pc.field("group_id").is_valid()),
+            (measure_inputs.DELIVERY, archiving),
+        )
+    ]
+    return pa.concat_tables(found).group_by(CLUSTER_GROUP).aggregate([])
 
 
 def _touched(lake: Path, before: int) -> pa.Table:
     """The concerned groups with news since run `before`: their share partitions, their dead letters, or any topic for
     dead letters; what a topic holds decides what is missing."""
-    groups = _concerned(lake).group_by(CLUSTER_GROUP).aggregate([])
     later = (pc.field("run_id") > before) & (pc.field("status") == "taken")
     looked_into = [row for row in books.extents(lake, later) if row["topic"] not in RECORD_TOPICS]
     if any(row["content"] == "log_record" or row["rebuild"] for row in looked_into):
+        return _concerned(lake, 0)
+    named = scan.dataset_at(lake, "silver.name").count_rows(filter=pc.field("run_id") > before)
+    groups = _concerned(lake, 0 if named else before)
+    if groups.num_rows == 0:
         return groups
     places = measure.touched_since(lake, before).select(CLUSTER_GROUP).group_by(CLUSTER_GROUP).aggregate([])
     return groups.join(places, keys=CLUSTER_GROUP, join_type="left semi")
