@@ -15,7 +15,7 @@ import pytest
 
 from jobs.java import find_java, launcher_home
 from tests.datasets import dataset
-from tests.in_process import make_lake
+from tests.in_process import recorded_lake
 from tests.lakes import assert_same
 
 PATIENCE_S = 60.0
@@ -97,5 +97,4 @@ def test_a_cluster_of_two_workers_gives_the_same_tables(cluster: tuple[str, Path
     assert done.returncode == 0, done.stderr
     assert json.loads(done.stdout)["rows"]["silver.share_record"] > 3000
     assert log.read_text(encoding="utf-8").count("Launching executor") == 2
-    make_lake(tmp_path / "here", logs)
-    assert_same(tmp_path / "lake", tmp_path / "here")
+    assert_same(tmp_path / "lake", recorded_lake("edge"))

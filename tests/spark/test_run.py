@@ -14,42 +14,45 @@ from jobs.run import run
 from kafka_log.errors import SourceMissingError
 from lake.scan import open_lake
 from tests.datasets import dataset, scenarios
-from tests.in_process import make_lake
+from tests.in_process import make_lake, recorded_lake
 from tests.lakes import assert_same
 
 LARGE = {"big-small", "big"}
+KINDS = ("admin", "codec-zstd", "crash", "dlq", "edge", "pruned", "streams", "transactions", "upgrade", "v44")
+"""Logs of every kind; the others are of these kinds, too, and are left to the soak."""
+SCENARIOS = [
+    pytest.param(name, marks=() if name in KINDS else pytest.mark.soak) for name in scenarios() if name not in LARGE
+]
 
 
-@pytest.mark.parametrize("name", [name for name in scenarios() if name not in LARGE])
+@pytest.mark.parametrize("name", SCENARIOS)
 def test_a_recorded_log_gives_the_lake_that_it_gives_without_spark(
     name: str, spark: SparkSession, tmp_path: Path
 ) -> None:
     logs = dataset(name) / "logs"
     summary = run(RunOptions(lake=tmp_path / "lake", log_dirs=(str(logs),)), lambda: spark)
     assert summary.counts["silver.share_record"] > 0
-    make_lake(tmp_path / "here", logs)
-    assert_same(tmp_path / "lake", tmp_path / "here")
+    assert_same(tmp_path / "lake", recorded_lake(name))
 
 
 def test_many_small_splits_give_the_same_lake(spark: SparkSession, tmp_path: Path) -> None:
     logs = dataset("edge") / "logs"
     run(RunOptions(lake=tmp_path / "lake", log_dirs=(str(logs),), split_bytes=10_000), lambda: spark)
-    make_lake(tmp_path / "here", logs)
-    assert_same(tmp_path / "lake", tmp_path / "here")
+    assert_same(tmp_path / "lake", recorded_lake("edge"))
 
 
 def test_a_run_goes_on_from_a_lake_that_was_made_elsewhere(spark: SparkSession, tmp_path: Path) -> None:
     logs = dataset("timeouts") / "logs"
-    make_lake(tmp_path / "whole", logs)
-    first = pc.min(open_lake(tmp_path / "whole").scan("silver.share_record").column("log_time_ms")).as_py()
+    whole_lake = open_lake(recorded_lake("timeouts"))
+    first = pc.min(whole_lake.scan("silver.share_record").column("log_time_ms")).as_py()
     make_lake(tmp_path / "lake", logs, until_ms=first + 3000)
     before = open_lake(tmp_path / "lake").scan("silver.share_record").num_rows
     summary = run(RunOptions(lake=tmp_path / "lake", log_dirs=(str(logs),)), lambda: spark)
-    whole = open_lake(tmp_path / "whole").scan("silver.share_record").num_rows
+    whole = whole_lake.scan("silver.share_record").num_rows
     assert 0 < before < whole
     assert summary.counts["silver.share_record"] == whole - before
     assert open_lake(tmp_path / "lake").scan("gold.delivery_history").num_rows == (
-        open_lake(tmp_path / "whole").scan("gold.delivery_history").num_rows
+        whole_lake.scan("gold.delivery_history").num_rows
     )
 
 

@@ -15,6 +15,7 @@ from tests.batch_files import base_offset, batches_of, broken, copy_changed, sta
 from tests.datasets import dataset
 from tests.in_process import make_lake
 from tests.lakes import assert_same
+from tests.once import made_once
 from tests.state_logs import START_MS, STATE_TOPIC, snapshot, tombstone, update, write_log_directory
 
 pytestmark = pytest.mark.slow
@@ -36,19 +37,34 @@ def clean_lake(tmp_path: Path, logs: Path) -> Path:
     return tmp_path / "clean"
 
 
+def clean_crash() -> Path:
+    """The lake of the last copy of a broker that was killed."""
+    return made_once(
+        "lakes/crash-whole", lambda lake: make_lake(lake, dataset("crash") / "logs", include_uncommitted=True)
+    )
+
+
+def clean_story(tmp_path: Path) -> Path:
+    """The lake of the whole story."""
+    return made_once(
+        "lakes/copies-story",
+        lambda lake: make_lake(lake, state_directory(tmp_path / "story", state_batches([*STORY, *OTHER_END]))),
+    )
+
+
 @pytest.mark.parametrize("order", list(itertools.permutations(COPIES)), ids=lambda order: " then ".join(order))
 def test_copies_of_a_broker_that_was_killed_come_in_any_order(order: tuple[str, ...], tmp_path: Path) -> None:
     folder = dataset("crash")
     for name in order:
         make_lake(tmp_path / "lake", folder / name, include_uncommitted=True)
-    assert_same(tmp_path / "lake", clean_lake(tmp_path, folder / "logs"))
+    assert_same(tmp_path / "lake", clean_crash())
 
 
 @pytest.mark.parametrize("include_uncommitted", [False, True])
 def test_copies_of_a_broker_that_was_killed_come_together(include_uncommitted: bool, tmp_path: Path) -> None:
     folder = dataset("crash")
     make_lake(tmp_path / "lake", *(folder / name for name in COPIES), include_uncommitted=include_uncommitted)
-    assert_same(tmp_path / "lake", clean_lake(tmp_path, folder / "logs"))
+    assert_same(tmp_path / "lake", clean_crash())
 
 
 def replicas(tmp_path: Path, source: Path) -> list[Path]:
@@ -87,7 +103,7 @@ def test_replicas_that_come_one_after_the_other_fill_each_others_gaps(order: tup
     found = replicas(tmp_path, logs)
     for number in order:
         make_lake(tmp_path / "lake", found[number])
-    assert_same(tmp_path / "lake", clean_lake(tmp_path, logs))
+    assert_same(tmp_path / "lake", clean_story(tmp_path))
 
 
 def test_a_first_segment_delivered_last_is_replayed_under_what_is_there(tmp_path: Path) -> None:

@@ -11,6 +11,7 @@ from lake.scan import open_lake
 from tests.dead_letters import letter_headers, write_letters
 from tests.in_process import ANY_SIZE, make_lake, no_session
 from tests.lakes import assert_same
+from tests.once import made_once
 from tests.state_logs import START_MS, snapshot, update, write_log_directory
 from tests.user_topics import write_orders
 
@@ -39,22 +40,25 @@ def judged(lake: Path) -> list[tuple[int, int, str]]:
     return [(row["offset"], row["last_offset"], row["status"]) for row in rows]
 
 
+def whole_lake(logs: Path) -> Path:
+    """The lake of one run over the directory."""
+    return made_once("lakes/reconcile", lambda lake: make_lake(lake, logs))
+
+
 ALL = [(3, 3, "matched"), (4, 4, "missing"), (7, 7, "missing"), (9, 9, "unexpected")]
 
 
 def test_each_record_is_judged(tmp_path: Path) -> None:
-    make_lake(tmp_path / "lake", directory(tmp_path / "logs"))
-    assert judged(tmp_path / "lake") == ALL
+    assert judged(whole_lake(directory(tmp_path / "logs"))) == ALL
 
 
 @pytest.mark.parametrize("until_ms", [START_MS + 5, START_MS + 15, START_MS + 25, START_MS + 45])
 def test_a_run_in_two_parts_is_a_run_in_one(tmp_path: Path, until_ms: int) -> None:
     logs = directory(tmp_path / "logs")
-    make_lake(tmp_path / "whole", logs)
     make_lake(tmp_path / "parts", logs, until_ms=until_ms)
     make_lake(tmp_path / "parts", logs)
     assert judged(tmp_path / "parts") == ALL
-    assert_same(tmp_path / "parts", tmp_path / "whole")
+    assert_same(tmp_path / "parts", whole_lake(logs))
 
 
 def test_dead_letters_that_come_later_are_held_against_what_was_there(tmp_path: Path) -> None:
@@ -74,10 +78,9 @@ def test_state_that_comes_later_explains_dead_letters(tmp_path: Path) -> None:
 @pytest.mark.parametrize("rebuild", ["decode", "replay", "measure"])
 def test_starting_over_changes_nothing(tmp_path: Path, rebuild: str) -> None:
     logs = directory(tmp_path / "logs")
-    make_lake(tmp_path / "once", logs)
     make_lake(tmp_path / "again", logs)
     make_lake(tmp_path / "again", rebuild=rebuild)
-    assert_same(tmp_path / "again", tmp_path / "once")
+    assert_same(tmp_path / "again", whole_lake(logs))
 
 
 def test_a_topic_of_the_prefix_without_dead_letters_is_named_and_not_taken(tmp_path: Path) -> None:

@@ -18,9 +18,9 @@ from lake.errors import LakeLockedError
 from lake.lock import hold
 from lake.scan import open_lake
 from tests.batch_files import broken, state_batches, state_directory
-from tests.datasets import dataset
-from tests.in_process import make_lake, no_session
+from tests.in_process import make_lake, no_session, recorded_lake
 from tests.lakes import assert_same
+from tests.once import made_once
 from tests.state_logs import ORDERS_ID, START_MS, STATE_TOPIC, snapshot, tombstone, update, write_log_directory
 
 pytestmark = pytest.mark.slow
@@ -42,10 +42,16 @@ def logs(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def whole(tmp_path: Path, logs: Path) -> Path:
-    """The lake of one run over everything."""
-    make_lake(tmp_path / "whole", logs)
-    return tmp_path / "whole"
+def whole(logs: Path) -> Path:
+    """The lake of one run over everything, to be read."""
+    return made_once("lakes/run-story", lambda lake: make_lake(lake, logs))
+
+
+@pytest.fixture
+def mine(tmp_path: Path, logs: Path) -> Path:
+    """A lake of one run over `logs`, to run on."""
+    make_lake(tmp_path / "mine", logs)
+    return tmp_path / "mine"
 
 
 def files(lake: Path, name: str) -> set[str]:
@@ -53,15 +59,15 @@ def files(lake: Path, name: str) -> set[str]:
     return {str(file["path"]) for file in live_files(table_path(lake, name))}
 
 
-def test_a_second_run_finds_nothing_starts_no_session_and_writes_nothing(logs: Path, whole: Path) -> None:
-    before = current_versions(whole)
-    summary = run(RunOptions(lake=whole, log_dirs=(str(logs),)), no_session)
+def test_a_second_run_finds_nothing_starts_no_session_and_writes_nothing(logs: Path, mine: Path) -> None:
+    before = current_versions(mine)
+    summary = run(RunOptions(lake=mine, log_dirs=(str(logs),)), no_session)
     assert (summary.run_id, summary.counts) == (None, {})
-    assert current_versions(whole) == published_versions(whole) == before
+    assert current_versions(mine) == published_versions(mine) == before
 
 
-def test_nothing_new_fails_only_when_rows_are_required(logs: Path, whole: Path) -> None:
-    options = RunOptions(lake=whole, log_dirs=(str(logs),), require_rows=True)
+def test_nothing_new_fails_only_when_rows_are_required(logs: Path, mine: Path) -> None:
+    options = RunOptions(lake=mine, log_dirs=(str(logs),), require_rows=True)
     with pytest.raises(JobError, match="nothing new"):
         run(options, no_session)
 
@@ -140,17 +146,17 @@ def test_a_broken_batch_is_quarantined_counted_and_leaves_its_share_partitions_i
     assert run(RunOptions(lake=tmp_path / "lake", log_dirs=(str(logs),)), no_session).counts == {}
 
 
-def test_two_runs_at_once_take_turns(tmp_path: Path, logs: Path, whole: Path) -> None:
-    versions = current_versions(whole)
-    with hold(whole, 0), pytest.raises(LakeLockedError, match=f"held by process {os.getpid()}"):
-        make_lake(whole, logs, lock_timeout_s=0.1)
-    assert current_versions(whole) == versions
+def test_two_runs_at_once_take_turns(tmp_path: Path, logs: Path, mine: Path) -> None:
+    versions = current_versions(mine)
+    with hold(mine, 0), pytest.raises(LakeLockedError, match=f"held by process {os.getpid()}"):
+        make_lake(mine, logs, lock_timeout_s=0.1)
+    assert current_versions(mine) == versions
     runs = [threading.Thread(target=make_lake, args=(tmp_path / "lake", logs)) for _ in range(3)]
     for one in runs:
         one.start()
     for one in runs:
         one.join()
-    assert_same(tmp_path / "lake", whole)
+    assert_same(tmp_path / "lake", mine)
 
 
 def test_names_come_from_the_folders(whole: Path) -> None:
@@ -158,9 +164,8 @@ def test_names_come_from_the_folders(whole: Path) -> None:
     assert (ORDERS_ID, "orders", "partition.metadata") in {(r["topic_id"], r["topic"], r["source"]) for r in rows}
 
 
-def test_batch_headers_are_read_of_topics_that_share_state_speaks_of_and_of_no_other(tmp_path: Path) -> None:
-    make_lake(tmp_path / "lake", dataset("basic") / "logs")
-    lake = open_lake(tmp_path / "lake")
+def test_batch_headers_are_read_of_topics_that_share_state_speaks_of_and_of_no_other() -> None:
+    lake = open_lake(recorded_lake("basic"))
     spoken_of = set(lake.scan("gold.share_partition_state").column("topic_id").to_pylist())
     headers = lake.scan("bronze.topic_batch")
     assert headers.num_rows > 0

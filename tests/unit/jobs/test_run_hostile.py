@@ -95,7 +95,8 @@ CHANGES = (
     absurd_offset,
     noise_between,
 )
-ROUNDS = 6
+ROUNDS = 3
+SOAK_ROUNDS = 60
 
 
 def accounted(lake: Path) -> tuple[list[Interval], list[Interval], list[Interval]]:
@@ -109,11 +110,10 @@ def accounted(lake: Path) -> tuple[list[Interval], list[Interval], list[Interval
     return asked, union((offset, offset + 1) for offset in offsets), gaps
 
 
-@pytest.mark.parametrize("change", CHANGES, ids=lambda change: change.__name__)
-def test_every_offset_of_a_damaged_log_is_a_row_or_a_gap(change: Change, tmp_path: Path) -> None:
+def damage_is_accounted_for(change: Change, rounds: int, tmp_path: Path) -> None:
     whole = state_batches(STORY)
     lost = 0
-    for number in range(ROUNDS):
+    for number in range(rounds):
         chosen = random.Random(f"{change.__name__} {number}")
         folder = tmp_path / str(number)
         logs = state_directory(folder / "logs", change(whole, chosen))
@@ -131,6 +131,17 @@ def test_every_offset_of_a_damaged_log_is_a_row_or_a_gap(change: Change, tmp_pat
         lost += undecoded + summary.gaps
         run(RunOptions(lake=folder / "lake", log_dirs=(str(logs),)), no_session)
     assert lost > 0 or change in (cut_short, duplicated)
+
+
+@pytest.mark.parametrize("change", CHANGES, ids=lambda change: change.__name__)
+def test_every_offset_of_a_damaged_log_is_a_row_or_a_gap(change: Change, tmp_path: Path) -> None:
+    damage_is_accounted_for(change, ROUNDS, tmp_path)
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("change", CHANGES, ids=lambda change: change.__name__)
+def test_every_offset_of_many_damaged_logs_is_a_row_or_a_gap(change: Change, tmp_path: Path) -> None:
+    damage_is_accounted_for(change, SOAK_ROUNDS, tmp_path)
 
 
 def test_hostile_content_that_decodes_goes_through_whole(tmp_path: Path) -> None:

@@ -14,7 +14,7 @@ from kafka_log.writer import write_checkpoints
 from lake.scan import open_lake
 from tests.batch_files import state_batches, state_directory
 from tests.datasets import dataset
-from tests.in_process import make_lake
+from tests.in_process import make_lake, recorded_lake
 from tests.lakes import assert_same
 from tests.state_logs import START_MS, STATE_TOPIC, snapshot, tombstone, update, write_state_partition
 from tests.user_topics import ORDERS_RECORDS, RECORDS_A_BATCH, headers, write_orders
@@ -24,13 +24,12 @@ pytestmark = pytest.mark.slow
 
 @pytest.mark.parametrize("name", ["admin", "basic", "dlq", "edge", "streams", "timeouts", "transactions"])
 def test_three_intervals_of_a_recorded_log_are_one_run(name: str, tmp_path: Path) -> None:
-    logs = dataset(name) / "logs"
-    make_lake(tmp_path / "whole", logs)
-    times = sorted(open_lake(tmp_path / "whole").scan("silver.share_record").column("log_time_ms").to_pylist())
+    logs, whole = dataset(name) / "logs", recorded_lake(name)
+    times = sorted(open_lake(whole).scan("silver.share_record").column("log_time_ms").to_pylist())
     for until_ms in (times[len(times) // 3], times[2 * len(times) // 3], None):
         assert make_lake(tmp_path / "parts", logs, until_ms=until_ms).counts["bronze.log_record"] > 0
-    assert headers(tmp_path / "whole")
-    assert_same(tmp_path / "parts", tmp_path / "whole")
+    assert headers(whole)
+    assert_same(tmp_path / "parts", whole)
 
 
 RECORDS = st.one_of(

@@ -7,7 +7,7 @@ import pytest
 from jobs.options import STAGES
 from lake.scan import dataset_at
 from tests.datasets import dataset
-from tests.in_process import make_lake
+from tests.in_process import make_lake, recorded_lake
 from tests.lakes import assert_same
 
 # The log of `timeouts` was written from 03:09:44 to 03:10:30.
@@ -17,11 +17,10 @@ pytestmark = pytest.mark.slow
 
 def test_ingest_alone_takes_the_headers_of_topics_that_its_own_records_speak_of(tmp_path: Path) -> None:
     logs = dataset("timeouts") / "logs"
-    make_lake(tmp_path / "whole", logs)
     make_lake(tmp_path / "lake", logs, stages=("ingest",))
     taken, expected = (
-        dataset_at(tmp_path / name, "bronze.topic_batch").to_table(columns=["topic", "partition", "base_offset"])
-        for name in ("lake", "whole")
+        dataset_at(lake, "bronze.topic_batch").to_table(columns=["topic", "partition", "base_offset"])
+        for lake in (tmp_path / "lake", recorded_lake("timeouts"))
     )
     order = [(name, "ascending") for name in expected.column_names]
     assert expected.num_rows > 0
@@ -30,9 +29,8 @@ def test_ingest_alone_takes_the_headers_of_topics_that_its_own_records_speak_of(
 
 def test_stages_one_by_one_make_the_lake_of_one_run(tmp_path: Path) -> None:
     logs = dataset("timeouts") / "logs"
-    make_lake(tmp_path / "whole", logs)
     for until_ms in (HALFWAY_MS, None):
         for stage in STAGES:
             sources = (logs,) if stage == "ingest" else ()
             make_lake(tmp_path / "lake", *sources, stages=(stage,), until_ms=until_ms)
-    assert_same(tmp_path / "lake", tmp_path / "whole")
+    assert_same(tmp_path / "lake", recorded_lake("timeouts"))

@@ -19,7 +19,7 @@ from lake.errors import LakeError, LakeLockedError, LakeVersionError
 from lake.lock import hold
 from lake.tables import SCHEMA_VERSION, TABLES
 from tests.datasets import dataset
-from tests.in_process import ANY_SIZE, make_lake, no_session
+from tests.in_process import ANY_SIZE, make_lake, no_session, recorded_lake
 from tests.lakes import assert_same, content, differences
 from tests.old_lakes import NAMES, SCENARIO, age, old_lake
 from tests.state_logs import snapshot, update, write_log_directory
@@ -34,11 +34,9 @@ def brought(lake: Path, *, dry_run: bool = False) -> Upgraded:
 
 
 @pytest.fixture(scope="module")
-def fresh(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def fresh() -> Path:
     """What this version writes from the log that the old lakes hold."""
-    lake = tmp_path_factory.mktemp("upgrade") / "fresh"
-    make_lake(lake, dataset(SCENARIO) / "logs")
-    return lake
+    return recorded_lake(SCENARIO)
 
 
 @pytest.fixture

@@ -1,6 +1,7 @@
 """maintain from outside: forms of the summary, exit codes, what later answers say of what was dropped."""
 
 import json
+import shutil
 from pathlib import Path
 
 import pytest
@@ -16,14 +17,21 @@ from tests.state_logs import START_MS, snapshot, update, write_log_directory
 SECOND = 1000
 
 
-@pytest.fixture
-def lake(tmp_path: Path) -> Path:
+@pytest.fixture(scope="module")
+def two_runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A lake of two runs; tests copy it."""
+    folder = tmp_path_factory.mktemp("two-runs")
     story = [snapshot("g", start=0), update("g", start=5, at_ms=START_MS + SECOND)]
     story += [snapshot("g", start=6, epoch=1, at_ms=START_MS + 2 * SECOND)]
     story += [update("g", start=7, epoch=1, at_ms=START_MS + 9 * SECOND)]
     for end in (2, 4):
-        make_lake(tmp_path / "lake", write_log_directory(tmp_path / str(end), story[:end], cluster_id="c"))
-    return tmp_path / "lake"
+        make_lake(folder / "lake", write_log_directory(folder / str(end), story[:end], cluster_id="c"))
+    return folder / "lake"
+
+
+@pytest.fixture
+def lake(two_runs: Path, tmp_path: Path) -> Path:
+    return Path(shutil.copytree(two_runs, tmp_path / "lake"))
 
 
 def told(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str, str]:
