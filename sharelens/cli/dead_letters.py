@@ -169,6 +169,7 @@ def plan(
     from sharelens.questions import dlq as questions
     from sharelens.questions import opening, redrive
     from sharelens.questions.evidence import Span
+    from sharelens.questions.missing import unnamed_topics
 
     beside = path.with_name(f"{path.name}.sha256")
     ensure_free(path, beside, force=force)
@@ -180,7 +181,7 @@ def plan(
     line = redrive.sha256_line(content, path.name)
     write_private(path, content)
     write_private(beside, line)
-    for warning in found.warnings:
+    for warning in (*found.warnings, *questions.without_topic(found.rows), *unnamed_topics(found.rows)):
         say(f"warning: {warning}")
     told = {"plan": str(path), "rows": made.rows.num_rows, **made.counts(), "sha256": line.split()[0].decode()}
     tell(json_text(told))

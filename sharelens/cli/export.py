@@ -123,6 +123,8 @@ def _write(source: Source, target: Path, form: str, max_series: int, mode: int) 
     series = sum(map(len, made.samples.values()))
     groups = sum(len(one.of_groups) for one in made.figures)
     say(f"{target}: {series} series of {groups} groups in {len(made.figures)} clusters")
+    for line in dict.fromkeys(line for one in made.figures for line in one.warnings):
+        say(f"warning: {line}")
     if made.left_out:
         say(
             f"warning: {made.left_out} share partitions have no series of their own (--max-series {max_series}); "

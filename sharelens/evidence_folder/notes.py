@@ -10,6 +10,7 @@ from sharelens.evidence_folder.question import Question
 from sharelens.evidence_folder.window import LogWindow
 from sharelens.questions.completeness import incomplete_rows, times
 from sharelens.questions.evidence import StatePartitionCover
+from sharelens.questions.missing import nameless
 from sharelens.times import time_text
 
 WARNING = "warning"
@@ -107,6 +108,5 @@ def _missing(tables: Mapping[str, pa.Table]) -> Iterator[Note]:
             detail="no record of the group in __consumer_offsets up to the window's end; members and assignments stand "
             "there alone",
         )
-    unnamed = tables["topic"].column("topic").null_count
-    if unnamed:
-        yield Note(code="unnamed_topics", incomplete=False, detail=f"{unnamed} topics are known by their id alone")
+    for line in nameless(tables["topic"].column("topic").null_count):
+        yield Note(code="unnamed_topics", incomplete=False, detail=line)

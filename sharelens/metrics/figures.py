@@ -13,6 +13,7 @@ from sharelens.metrics.catalog import Metric
 from sharelens.metrics.measured import Measured
 from sharelens.questions.completeness import COMPLETE, times
 from sharelens.questions.evidence import KEY, Evidence
+from sharelens.questions.missing import unknown_ends, unnamed_topics
 
 Key = tuple[str, str, int]
 """Group, topic id, partition."""
@@ -37,6 +38,8 @@ class Figures:
     of_groups: Mapping[str, Mapping[Metric, float]]
     of_share_partitions: Mapping[Key, Mapping[Metric, float]]
     topics: Mapping[str, str]
+    warnings: tuple[str, ...] = ()
+    """What is missing in the evidence, and how to supply it."""
 
 
 @dataclass(slots=True)
@@ -80,6 +83,7 @@ def figures(evidence: Evidence, read_ms: int) -> Figures:
         of_groups=_groups(partitions, measured.lag),
         of_share_partitions=partitions,
         topics=_topic_labels(evidence, partitions, measured.lag),
+        warnings=(*unknown_ends(measured.lag), *unnamed_topics(measured.lag)),
     )
 
 

@@ -13,7 +13,7 @@ from sharelens.questions.lake_evidence import LakeEvidence
 if TYPE_CHECKING:
     from sharelens.metrics.from_histories import FromHistories
 
-LAG_COLUMNS = [*KEY, "topic", "start_offset", "end_offset", "lag", "log_time_ms", "completeness"]
+LAG_COLUMNS = [*KEY, "topic", "start_offset", "end_offset", "lag", "unknown_reason", "log_time_ms", "completeness"]
 STALL_COLUMNS = [*KEY, "since_ms", "until_ms", "first_incomplete_offset", "window_used"]
 POISON_COLUMNS = [*KEY, "offset", "last_offset", "cause"]
 REDELIVERED_COLUMNS = [*KEY, "first_offset", "last_offset"]

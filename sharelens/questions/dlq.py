@@ -210,7 +210,7 @@ def dlq(
     found = reconciled(evidence, wanted, asked, settings, topics, span)
     rows = found.rows
     told = _told(rows)
-    warnings = [*found.warnings, *_without_topic(rows)]
+    warnings = [*found.warnings, *without_topic(rows)]
     rows = rows.filter(pc.is_in(rows.column("status"), value_set=pa.array(list(statuses), pa.string())))
     closing = evidence_line(evidence.cover(), incomplete_rows(rows.column("completeness")))
     return Answer(
@@ -251,8 +251,8 @@ def _told(rows: pa.Table) -> str:
     return "record offsets: " + ", ".join(f"{status} {count}" for status, count in counts.items())
 
 
-def _without_topic(rows: pa.Table) -> list[str]:
-    """What to do about groups whose dead letters may be anywhere."""
+def without_topic(rows: pa.Table) -> list[str]:
+    """At most one line: what to do about groups whose dead letters may be anywhere."""
     mine = rows.filter((pc.field("status") == UNKNOWN) & (pc.field("reason") == NO_TOPIC_KNOWN))
     if mine.num_rows == 0:
         return []

@@ -1,6 +1,6 @@
 """How long records waited until they were settled, how many deliveries they took, how many were settled a minute."""
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 
 import pyarrow as pa
@@ -11,6 +11,7 @@ from measures.ages import Ages, age_ranges, taken
 from measures.headers import begins_of
 from measures.latency_schemas import ACKNOWLEDGED, ARCHIVED, OPEN, PERCENTILES
 from measures.settled import Settled, settled
+from measures.topics import TopicPartition
 from sharelens.asked import CutAsked
 from sharelens.filters import Wanted
 from sharelens.output import Answer, Column, Row, known, name_column, number_column, time_column
@@ -71,8 +72,9 @@ def ranges(evidence: Evidence, wanted: Wanted, asked: CutAsked, span: Span, most
     """The answer to `sharelens latency --ranges`: settled ranges by batch, those of the largest age first."""
     told = histories(evidence, wanted, asked)
     done = settled(told.history, told.deliveries, _losses(evidence)).within(span.from_ms, span.to_ms)
-    table, more = age_ranges(done, evidence.topic_batches(Ages(done).begins()), most)
-    warnings = list(told.warnings)
+    begins = Ages(done).begins()
+    table, more = age_ranges(done, evidence.topic_batches(begins), most)
+    warnings = [*told.warnings, *_unseen(evidence, begins)]
     if more:
         warnings.append(f"only the {most} ranges of the largest age are shown; narrow the question")
     return answer(
@@ -89,14 +91,19 @@ def _read(evidence: Evidence, wanted: Wanted, asked: CutAsked, span: Span) -> _R
     told = histories(evidence, wanted, asked)
     done = settled(told.history, told.deliveries, _losses(evidence)).within(span.from_ms, span.to_ms)
     ages = taken(done, evidence.topic_batches, lambda: begins_of(told.history))
-    warnings = list(told.warnings)
-    unseen = unseen_partitions(evidence, ages.begins())
-    if unseen:
-        warnings.append(
-            f"{unseen} user partitions are not in the evidence: no age is known there, and control "
-            "records count as settled; copy their folders too"
-        )
+    warnings = [*told.warnings, *_unseen(evidence, ages.begins())]
     return _Read(histories=told, settled=done, ages=ages, warnings=tuple(warnings))
+
+
+def _unseen(evidence: Evidence, wanted: Collection[TopicPartition]) -> list[str]:
+    unseen = unseen_partitions(evidence, wanted)
+    if unseen == 0:
+        return []
+    line = (
+        f"{unseen} user partitions are not in the evidence: no age is known there, and control records count as "
+        "settled; copy their folders too"
+    )
+    return [line]
 
 
 def _losses(evidence: Evidence) -> dict[int, tuple[Loss, ...]]:

@@ -18,6 +18,7 @@ from sharelens.asked import Source
 from sharelens.filters import TopicChoice, Wanted
 from sharelens.output import Answer, Column, Row, known, name_cell, name_column, number_column, time_column
 from sharelens.questions.evidence import Evidence, kept
+from sharelens.questions.missing import HOW_TOPICS, unseen_partitions
 from sharelens.questions.naming import listed, resolve
 from sharelens.questions.opening import open_evidence
 from sharelens.questions.shape import constant
@@ -106,7 +107,9 @@ class _Found:
             self.tables.append(rows.slice(0, room))
             self.rows += self.tables[-1].num_rows
 
-    def answer(self, told: str, cluster_id: str | None, lost: dict[tuple[str, int], str]) -> Answer:
+    def answer(
+        self, told: str, cluster_id: str | None, lost: dict[tuple[str, int], str], missing: Sequence[str] = ()
+    ) -> Answer:
         """The answer; rows of a partition of which something was not readable are incomplete."""
         table = pa.concat_tables([SCHEMA.empty_table().select(_READ), *self.tables]).combine_chunks()
         places = zip(table.column("topic_id").to_pylist(), table.column("partition").to_pylist(), strict=True)
@@ -120,7 +123,7 @@ class _Found:
             table=table.cast(SCHEMA),
             columns=TEXT_COLUMNS,
             summary=told,
-            warnings=(more,) if self.full else (),
+            warnings=(*missing, *([more] if self.full else [])),
             none="no such record",
         )
 
@@ -163,7 +166,10 @@ def _chosen(directories: Sequence[LogDirectory], wanted: Wanted) -> list[LogPart
             what = f"topic {name_cell(choice.text)}" if not of_topic else f"such partition of {name_cell(choice.text)}"
             have = f"partitions there: {listed(str(part.partition) for part in of_topic)}"
             where = ", ".join(directory.uri for directory in directories)
-            raise UsageError(f"no {what} in {where}; {have if of_topic else f'topics there: {listed(names)}'}")
+            have = (
+                have if of_topic else f"topics there: {listed(names)}" if names else f"no user topic is: {HOW_TOPICS}"
+            )
+            raise UsageError(f"no {what} in {where}; {have}")
         chosen += mine
     return sorted(chosen, key=lambda part: (part.topic_id, part.partition))
 
@@ -245,7 +251,9 @@ def _in_lake(evidence: Evidence, wanted: Wanted, sought: Sought, most: int) -> A
         f"looked through the batch headers of {len(places)} partitions, from the smallest start offset that share "
         "state names; a lake holds no user records: --log-dir finds single ones"
     )
-    return found.answer(told, evidence.cluster_id, {})
+    unseen = unseen_partitions(evidence, places)
+    missing = [f"{unseen} user partitions are not in the evidence: {HOW_TOPICS}"] if unseen else []
+    return found.answer(told, evidence.cluster_id, {}, missing)
 
 
 def _offsets_cell(row: Row) -> str:

@@ -8,6 +8,10 @@ import pyarrow.compute as pc
 from measures.topics import TopicPartition
 from sharelens.questions.evidence import Evidence
 
+HOW_TOPICS = (
+    "copy the TOPIC-N folders, with replication-offset-checkpoint and partition.metadata, beside those of "
+    "__share_group_state (for a lake: give them to `sharelens run`)"
+)
 STATE_TOPIC, OFFSETS_TOPIC = "__share_group_state", "__consumer_offsets"
 HOW_NAMES = (
     "copy the topics' folders (partition.metadata alone will do) or __consumer_offsets-N, or give --topic-names FILE "
@@ -19,10 +23,14 @@ def unnamed_topics(rows: pa.Table) -> list[str]:
     """At most one line, about rows whose topic has an id and no name."""
     if not {"topic_id", "topic"} <= set(rows.column_names):
         return []
-    nameless = rows.filter(pc.is_null(rows.column("topic"))).column("topic_id").drop_null().unique()
-    if len(nameless) == 0:
+    return nameless(len(rows.filter(pc.is_null(rows.column("topic"))).column("topic_id").drop_null().unique()))
+
+
+def nameless(count: int) -> list[str]:
+    """At most one line, about so many topics whose names are not known."""
+    if count == 0:
         return []
-    return [f"the names of {len(nameless)} topics are not in the evidence, their ids are shown: {HOW_NAMES}"]
+    return [f"the names of {count} topics are not in the evidence, their ids are shown: {HOW_NAMES}"]
 
 
 def unknown_ends(lag: pa.Table) -> list[str]:

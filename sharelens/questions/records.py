@@ -6,6 +6,7 @@ from sharelens.filters import Wanted
 from sharelens.output import Answer, Column, Row, name_cell, name_column, number_column, time_column
 from sharelens.questions.completeness import evidence_line
 from sharelens.questions.evidence import Evidence, Span
+from sharelens.questions.missing import nameless
 from sharelens.questions.naming import ensure_known, resolve
 from sharelens.questions.shape import all_ranges_cell, named_batches, ranges_cell
 
@@ -38,10 +39,12 @@ def records(evidence: Evidence, wanted: Wanted, span: Span, *, verbose: bool = F
     columns["type"] = found.column("record_type")
     columns["state_batches"] = named_batches(found.column("state_batches"))
     table = pa.table({name: columns[name] for name in FIELDS})
+    topic_ids = set(table.column("topic_id").unique().drop_null().to_pylist())
     return Answer(
         table=table,
         columns=_text_columns(evidence, verbose=verbose),
         summary=evidence_line(evidence.cover()),
+        warnings=tuple(nameless(len(topic_ids - evidence.names(topic_ids).keys()))),
         none="no record",
     )
 

@@ -18,6 +18,7 @@ from sharelens.output import Answer
 from sharelens.questions import dlq, groups, lag, poison, redelivered, stalled, trace
 from sharelens.questions.completeness import check_cut, cut_of, times
 from sharelens.questions.evidence import KEY, Evidence, Span, StatePartitionCover
+from sharelens.questions.missing import unnamed_topics
 from sharelens.questions.naming import resolve
 from sharelens.report.evidence import held
 
@@ -100,7 +101,13 @@ def gather(evidence: Evidence, asked: Asked) -> Gathered:
         names=read.names(history.column("topic_id").unique().to_pylist()),
         history=history,
         deliveries=deliveries,
-        warnings=_said_once([*warnings, *(line for answer in answers.values() for line in answer.warnings)]),
+        warnings=_said_once(
+            [
+                *warnings,
+                *(line for answer in answers.values() for line in answer.warnings),
+                *unnamed_topics(tables["lag"]),
+            ]
+        ),
         ranked=ranked(tables["lag"], tables["stalls"], tables["poison"], tables["redelivered"]),
         **(tables | {"groups": _of_scope(tables["groups"], wanted, history)}),
     )

@@ -1,6 +1,7 @@
 """A log of share state alone still gives all that it can say, and every answer names what is missing, how to get it."""
 
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 
@@ -16,6 +17,7 @@ RECORD = ["--topic", ORDERS_ID, "--partition", "0"]
 WINDOW = ["--from", str(START_MS), "--to", str(START_MS + 5_000)]
 ANSWERED = {
     "state": [],
+    "records": [],
     "lag": [],
     "stalled": [],
     "poison": [],
@@ -35,6 +37,7 @@ SUPPLY = {
     "poison": "there an archived offset may be a gap",
     "account": "copy the topics' folders too",
     "latency": "copy their folders too",
+    "latency --ranges": "copy their folders too",
     "groups": "copy the brokers' __consumer_offsets-N folders too; groups with share state: g, ",
     "status": "no folder of a user topic: lags, ages, gaps and silence can't be told; copy the TOPIC-N folders too",
 }
@@ -76,9 +79,28 @@ def test_a_question_is_answered_and_the_missing_names_are_told(ask: Callable[...
 
 @pytest.mark.parametrize("command", SUPPLY)
 def test_what_can_not_be_told_names_how_to_supply_it(ask: Callable[..., Said], command: str):
-    code, _, err = ask(command)
+    code, _, err = ask(*command.split())
     assert code == 0
     assert SUPPLY[command] in err
+
+
+def test_metrics_name_what_is_missing(ask: Callable[..., Said], tmp_path: Path):
+    code, _, err = ask("metrics", "--output-file", str(tmp_path / "metrics.prom"))
+    assert code == 0
+    assert SUPPLY["lag"] in err
+    assert NAMES in err
+
+
+@pytest.mark.parametrize("options", [["--key", "k"], ["--around", str(START_MS)]])
+def test_a_record_can_not_be_located_and_it_is_said_what_to_copy(ask: Callable[..., Said], options: list[str]):
+    code, out, err = ask("locate", "--topic", "orders", *options)
+    assert (code, out, err.count("\n")) == (2, "", 1)
+    assert "folders" in err
+
+
+def test_the_place_of_a_record_of_a_topic_by_id_is_not_silently_unknown(ask: Callable[..., Said]):
+    code, _, err = ask("locate", "--topic", ORDERS_ID, "--around", str(START_MS), "--output", "json")
+    assert (code, "copy the TOPIC-N folders, with" in err) in {(0, True), (2, True)}
 
 
 @pytest.mark.parametrize("command", sorted(set(ANSWERED) - {"trace"}))
