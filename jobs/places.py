@@ -37,9 +37,7 @@ def write_whole(target: Path, content: bytes, *, mode: int = 0o600) -> None:
         SharelensError: a device, a pipe, a link or a folder is there: it would be replaced, not written to.
     """
     if os.path.lexists(target) and not stat.S_ISREG(target.lstat().st_mode):
-        raise SharelensError(
-            f"can't write {target}: what is there is no regular file; name a file"
-        )
+        raise SharelensError(f"can't write {target}: what is there is no regular file; name a file")
     target.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     handle, partial = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.")
     try:
