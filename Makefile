@@ -43,10 +43,13 @@ demo: setup ## Show the whole story: broker, clients with faults, pipeline, answ
 
 ##@ Checking it
 
+# Tests with Spark share one session, so they are one process; it runs beside the others and is printed after them.
 .PHONY: test
 test: setup setup-airflow promtool ## Run all tests but the soak (at most ten minutes on two cores)
-	$(PYTEST) -m "not spark and not soak" --numprocesses $(PARALLEL) --dist worksteal
-	$(PYTEST) -m "spark and not soak"
+	@log=$$(mktemp); $(PYTEST) -m "spark and not soak" >"$$log" 2>&1 & spark=$$!; \
+	trap 'kill $$spark' INT TERM; \
+	failed=0; $(PYTEST) -m "not spark and not soak" --numprocesses $(PARALLEL) --dist worksteal || failed=$$?; \
+	wait $$spark || failed=$$?; cat "$$log"; rm -f "$$log"; exit $$failed
 
 .PHONY: test-fast
 test-fast: $(ENV_STAMP) ## Run the tests that need no Spark (at most thirty seconds)
