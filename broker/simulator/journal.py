@@ -42,7 +42,7 @@ class Journal:
         """A member's acknowledgements of one partition were taken, or refused with an error code."""
         if self._file is None:
             return
-        told = ",".join([f"[{one.first_offset},{one.last_offset},[{_types(one)}]]" for one in batches])
+        told = ",".join([f"[{first},{last},[{_types(types)}]]" for first, last, types in batches])
         self._file.write(
             f'{{"a":{at_ms},"member":{self._quoted(member)},"topic":"{place[0]}","partition":{place[1]},'
             f'"error":{error},"batches":[{told}]}}\n'
@@ -65,6 +65,5 @@ class Journal:
         return quoted
 
 
-def _types(batch: AcknowledgementBatch) -> str:
-    types = batch.types
+def _types(types: Sequence[int]) -> str:
     return str(types[0]) if len(types) == 1 else ",".join(map(str, types))

@@ -14,11 +14,14 @@ from broker.share.codes import ShareErrorCode
 from broker.share.manager import FetchTerms, share_partition_key
 from broker.share.sessions import ShareSession, ShareSessionError, TopicIdPartition
 from broker.simulator.world import World
+from state_model.tuples import maker
 
 ACCEPT: Final = int(AcknowledgeType.ACCEPT)
 RELEASE: Final = int(AcknowledgeType.RELEASE)
 REJECT: Final = int(AcknowledgeType.REJECT)
 RENEW: Final = int(AcknowledgeType.RENEW)
+acknowledgement_batch: Final = maker(AcknowledgementBatch)
+NONE: Final = ShareErrorCode.NONE
 BATCH_SIZE: Final = 500
 HANGS_MS: Final = 60_000
 IDLE_FACTOR: Final = 3
@@ -191,14 +194,14 @@ class Member:
         for batches in requests:
             error = shares.acknowledge(key, self.member_id, batches)
             world.journal.acknowledged(world.clock.now_ms, self.member_id, place, batches, error)
-            if error is not ShareErrorCode.NONE:
+            if error is not NONE:
                 self._renewed.pop(place, None)
 
     def _decide(self, place: TopicIdPartition, ranges: list[AcquiredRange]) -> Requests:
         habits, fate = self._world.settings.habits, self._chance.random()
         if fate < habits.singly:
             return [
-                [AcknowledgementBatch(offset, offset, (self._type(),))]
+                [acknowledgement_batch((offset, offset, (self._type(),)))]
                 for one in ranges
                 for offset in range(one.first_offset, one.last_offset + 1)
             ]
