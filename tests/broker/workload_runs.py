@@ -23,7 +23,7 @@ from sharelens.filters import Wanted
 from sharelens.questions.opening import open_evidence
 from sharelens.questions.state import state
 from tests.broker import running
-from tests.broker.kafka_tools import DUMP_LOG_SEGMENTS, kafka_tool
+from tests.broker.kafka_tools import DUMP_LOG_SEGMENTS, TIMEOUT_S, kafka_tool
 from tests.broker.running import RunningBroker
 from tests.compat.test_log_dir_answers import answerable, compare_states, first_offsets, key_of, lines
 
@@ -197,7 +197,7 @@ def by_offset(batches: Iterable[tuple[int, int, int, int]]) -> dict[int, tuple[i
     }
 
 
-def assert_kafkas_tool_reads(log_dir: Path) -> int:
+def assert_kafkas_tool_reads(log_dir: Path, *, timeout_s: float = TIMEOUT_S) -> int:
     """DumpLogSegments reads every segment and finds no fault with any index; how many records it printed."""
     printed = 0
     for prefix, decoder in (("__share_group_state", STATE_DECODER), ("__consumer_offsets", OFFSETS_DECODER), ("", "")):
@@ -211,7 +211,12 @@ def assert_kafkas_tool_reads(log_dir: Path) -> int:
         assert files
         decoded = [decoder] if decoder else []
         done = kafka_tool(
-            DUMP_LOG_SEGMENTS, *decoded, "--print-data-log", "--files", ",".join(str(path) for path in files)
+            DUMP_LOG_SEGMENTS,
+            *decoded,
+            "--print-data-log",
+            "--files",
+            ",".join(str(path) for path in files),
+            timeout_s=timeout_s,
         )
         complaints = [line for line in done.lines for bad in INDEX_COMPLAINTS if bad in line]
         assert complaints == []
