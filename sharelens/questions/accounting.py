@@ -6,15 +6,16 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from measures import account as measure
+from measures.headers import begins_of
 from measures.lives import PLACE
 from measures.schemas import CLASSES
 from measures.topic_log import TopicLog, TopicLogs, limits
-from measures.topics import TopicPartition
+from measures.topics import TopicPartition, topic_partitions
 from sharelens.asked import CutAsked
 from sharelens.filters import Wanted
 from sharelens.output import Answer, Column, name_cell, name_column, number_column
 from sharelens.questions.evidence import Evidence, Span
-from sharelens.questions.measured import Histories, answer, histories, marked
+from sharelens.questions.measured import Part, Scope, answer, marked, of_parts, scope
 from sharelens.questions.state import completeness_cell, topic_cell
 
 FROM_STATE_LOG = "state_log"
@@ -28,44 +29,54 @@ def account(evidence: Evidence, wanted: Wanted, asked: CutAsked, window: Span, *
     Times are those of the user topic's batches. A topic of which the evidence has nothing is accounted for as far as
     the state log goes. User partitions of which no share group ever determined a start offset are left out.
     """
-    told = histories(evidence, wanted, asked)
-    begins = _begins(told.history)
-    logs, sources, warnings = _windows(evidence, told, begins, window)
+    told = scope(evidence, wanted, asked)
+    logs, sources, warnings = _windows(evidence, told, _reaches(told), window)
     losses = {part.state_partition: part.losses for part in evidence.cover()}
-    rows = measure.account(told.history, told.deliveries, limits(logs), logs, losses)
-    table = _listed(rows, listed) if listed else _counted(rows, logs, sources)
-    table = marked(table, told.history)
+    totals = _Totals()
+
+    def of_part(part: Part) -> pa.Table:
+        rows = measure.account(part.history, part.deliveries, limits(logs), logs, losses)
+        totals.take(rows, logs)
+        return marked(_listed(rows, listed) if listed else _counted(rows, logs, sources), part.history)
+
+    table = of_parts(told, of_part)
     return answer(
         evidence,
         table,
         LISTED_COLUMNS if listed else COUNTED_COLUMNS,
-        told=_totals(rows, logs),
+        told=totals.text(),
         warnings=[*told.warnings, *warnings],
         none="no offset in the window",
     )
 
 
-def _begins(history: pa.Table) -> dict[TopicPartition, int]:
-    """The smallest start offset named for each user partition; those of which none ever was are left out."""
-    start = pc.if_else(pc.greater_equal(history.column("start_offset"), 0), history.column("start_offset"), None)
-    rows = history.select(["topic_id", "partition"]).append_column("start", start)
-    found = rows.group_by(["topic_id", "partition"]).aggregate([("start", "min")]).to_pylist()
-    named = [row for row in found if row["start_min"] is not None]
-    return {(row["topic_id"], row["partition"]): row["start_min"] for row in named}
+def _reaches(told: Scope) -> dict[TopicPartition, tuple[int, int]]:
+    """For each user partition the smallest start offset named, and the first offset that the log does not speak of.
+
+    Those of which no start offset ever was are left out.
+    """
+    begins: dict[TopicPartition, int] = {}
+    reached: dict[TopicPartition, int] = {}
+    for part in told.parts():
+        for place, begin in begins_of(part.history).items():
+            begins[place] = min(begin, begins.get(place, begin))
+        for place, end in _reached(part).items():
+            reached[place] = max(end, reached.get(place, end))
+    return {place: (begin, reached.get(place, begin)) for place, begin in begins.items()}
 
 
 def _windows(
-    evidence: Evidence, told: Histories, begins: Mapping[TopicPartition, int], window: Span
+    evidence: Evidence, told: Scope, reaches: Mapping[TopicPartition, tuple[int, int]], window: Span
 ) -> tuple[dict[TopicPartition, TopicLog], dict[TopicPartition, str], list[str]]:
     """The window of each user partition, where its end comes from, and what is missing."""
     to_ms = window.to_ms
     if to_ms is None and told.cut.as_of_ms is not None:
         to_ms = told.cut.as_of_ms + 1
+    begins = {place: begin for place, (begin, _) in reaches.items()}
     folded = TopicLogs(window.from_ms, to_ms)
     for batches in evidence.topic_batches(begins):
         folded.take(batches)
     extents = {(row["topic_id"], row["partition"]): row for row in evidence.topic_extents(begins).to_pylist()}
-    reached = _reached(told)
     logs, sources = {}, {}
     missing, beyond = [], []
     for place, begin in sorted(begins.items()):
@@ -75,11 +86,11 @@ def _windows(
         sources[place] = FROM_TOPIC if extent else FROM_STATE_LOG
         if extent is None:
             missing.append(place)
-        if end is not None and window.to_offset is None and to_ms is None and reached.get(place, 0) > end:
+        if end is not None and window.to_offset is None and to_ms is None and reaches[place][1] > end:
             beyond.append(place)
         first = begin if log_start is None else log_start
         first = first if window.from_offset is None else window.from_offset
-        end = reached.get(place, begin) if end is None else end
+        end = reaches[place][1] if end is None else end
         end = end if window.to_offset is None else min(end, window.to_offset)
         log = folded.log(place, first=first, end=max(first, end), log_start=log_start, looked_from=begin)
         if log is not None:
@@ -116,7 +127,7 @@ def _named(evidence: Evidence, places: Sequence[TopicPartition]) -> str:
     return some + (f" and {len(places) - NAMED} more" if len(places) > NAMED else "")
 
 
-def _reached(told: Histories) -> dict[TopicPartition, int]:
+def _reached(told: Part) -> dict[TopicPartition, int]:
     """The first offset that the state log does not speak of, by user partition."""
     parts = [
         told.deliveries.select(["topic_id", "partition"]).append_column(
@@ -161,16 +172,28 @@ def _counted(
     return found.append_column("end_offset_source", pa.array([sources[place] for place in places], pa.string()))
 
 
-def _totals(rows: pa.Table, logs: Mapping[TopicPartition, TopicLog]) -> str:
-    sizes = pc.add(pc.subtract(rows.column("last_offset"), rows.column("first_offset")), 1)
-    counts = {name: pc.sum(sizes.filter(pc.equal(rows.column("class"), name))).as_py() or 0 for name in CLASSES}
-    appended = sum(
-        logs[(row["topic_id"], row["partition"])].end - logs[(row["topic_id"], row["partition"])].first
-        for row in rows.group_by(PLACE).aggregate([]).select(["topic_id", "partition"]).to_pylist()
-    )
-    told = ", ".join(f"{name} {count}" for name, count in counts.items() if count) or "none"
-    total = sum(counts.values())
-    return f"offsets of the window {appended}, in classes {total}, difference {appended - total}: {told}"
+class _Totals:
+    """Offsets of the windows and of each class, over all parts."""
+
+    def __init__(self) -> None:
+        self._appended = 0
+        self._counts = dict.fromkeys(CLASSES, 0)
+
+    def take(self, rows: pa.Table, logs: Mapping[TopicPartition, TopicLog]) -> None:
+        """Adds ACCOUNTED rows."""
+        sizes = pc.add(pc.subtract(rows.column("last_offset"), rows.column("first_offset")), 1)
+        for name in CLASSES:
+            self._counts[name] += pc.sum(sizes.filter(pc.equal(rows.column("class"), name))).as_py() or 0
+        for place in topic_partitions(rows.group_by(PLACE).aggregate([])):
+            self._appended += logs[place].end - logs[place].first
+
+    def text(self) -> str:
+        """The line above the closing one."""
+        told = ", ".join(f"{name} {count}" for name, count in self._counts.items() if count) or "none"
+        total = sum(self._counts.values())
+        return (
+            f"offsets of the window {self._appended}, in classes {total}, difference {self._appended - total}: {told}"
+        )
 
 
 _KEY_COLUMNS = (

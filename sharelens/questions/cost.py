@@ -9,15 +9,19 @@ from sharelens.filters import Wanted
 from sharelens.output import Answer, Column, Row, known, name_column, number_column
 from sharelens.questions.completeness import check_cut, cut_of
 from sharelens.questions.evidence import Evidence, Keys, Span, kept
-from sharelens.questions.measured import answer, histories, marked
+from sharelens.questions.measured import Part, answer, marked, of_parts, scope
 from sharelens.questions.state import completeness_cell, topic_cell
 
 
 def cost(evidence: Evidence, wanted: Wanted, asked: CutAsked) -> Answer:
     """The answer to `sharelens cost`: one row a share partition."""
-    told = histories(evidence, wanted, asked)
-    records = kept(evidence.records(told.keys, Span()), told.cut.expression())
-    table = marked(measure.cost(records, told.history, told.deliveries), told.history)
+    told = scope(evidence, wanted, asked)
+
+    def of_part(part: Part) -> pa.Table:
+        records = kept(evidence.records_of(part.places), told.cut.expression())
+        return marked(measure.cost(records, part.history, part.deliveries), part.history)
+
+    table = of_parts(told, of_part)
     sums = {name: pc.sum(table.column(name)).as_py() or 0 for name in ("records", "bytes", "acknowledged_offsets")}
     summary = ", ".join(f"{name.replace('_', ' ')} {count}" for name, count in sums.items())
     return answer(evidence, table, COST_COLUMNS, told=summary, warnings=told.warnings, none="no record")

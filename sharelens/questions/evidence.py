@@ -235,6 +235,9 @@ class Evidence(Protocol):
         they began; what ended after the cut is open. Memory goes by the records of the places.
         """
 
+    def records_of(self, places: pa.Table) -> pa.Table:
+        """SHARE_RECORD rows of these places (PLACE), in any order."""
+
     def measured(self, table: str, schema: pa.Schema, keys: Keys) -> pa.Table | None:
         """Rows of a measure (a gold table) of the share partitions at the end of the evidence, in any order.
 

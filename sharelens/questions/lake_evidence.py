@@ -87,13 +87,12 @@ class LakeEvidence:
 
     def histories(self, places: pa.Table, cut: Cut) -> tuple[pa.Table, pa.Table]:
         """Rows of the two histories, row groups of other places left out by their statistics."""
-        history = self._of_places("gold.share_partition_history", "history", places, cut.expression())
+        history = self._of_places("gold.share_partition_history", self._names_of("history"), places, cut.expression())
         begun = cut.expression("valid_from_log_offset", "valid_from_ms")
-        deliveries = self._of_places("gold.delivery_history", "delivery", places, begun)
+        deliveries = self._of_places("gold.delivery_history", self._names_of("delivery"), places, begun)
         return history.sort_by(LOG_ORDER).cast(schemas.SHARE_PARTITION_HISTORY), assembly.deliveries(deliveries, cut)
 
-    def _of_places(self, table: str, kind: str, places: pa.Table, where: pc.Expression | None) -> pa.Table:
-        names = self._names_of(kind)
+    def _of_places(self, table: str, names: list[str], places: pa.Table, where: pc.Expression | None) -> pa.Table:
         found = [pa.schema([TABLES[table].schema.field(name) for name in names]).empty_table()]
         if places.num_rows:
             groups = pc.min_max(places.column("group_id")).as_py()
@@ -120,6 +119,11 @@ class LakeEvidence:
     def _datasets(self) -> dict[str, ds.Dataset | None]:
         """Tables that were opened, at the cut."""
         return {}
+
+    def records_of(self, places: pa.Table) -> pa.Table:
+        """Rows of silver.share_record."""
+        found = self._of_places("silver.share_record", schemas.SHARE_RECORD.names, places, None)
+        return found.cast(schemas.SHARE_RECORD)
 
     def measured(self, table: str, schema: pa.Schema, keys: Keys) -> pa.Table | None:
         """Rows of the table, where the cut has it."""

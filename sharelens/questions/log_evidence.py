@@ -116,9 +116,7 @@ class LogEvidence:
 
     def histories(self, places: pa.Table, cut: Cut) -> tuple[pa.Table, pa.Table]:
         """Replayed from the records of the places alone; nothing is remembered."""
-        numbers = set(places.column("state_partition").to_pylist())
-        logs = [log for log in self.logs if log.number in numbers]
-        found = self._each(lambda log: self._replay_places(log, places), logs)
+        found = self._each(lambda log: self._replay_places(log, places), self._logs_of(places))
         histories = [schemas.SHARE_PARTITION_HISTORY.empty_table(), *(one.history for one in found)]
         ranges = [table for one in found for table in (one.closed, open_ranges(one.state))]
         deliveries = pa.concat_tables([schemas.DELIVERY_HISTORY.empty_table(), *ranges])
@@ -126,13 +124,25 @@ class LogEvidence:
         return history, assembly.deliveries(deliveries, cut)
 
     def _replay_places(self, log: StateLog, places: pa.Table) -> Replayed:
+        records = self._records_of(log, places)
+        return replay_records(records, losses=log.read_account().losses, log_start_offset=log.log_start_offset)
+
+    def records_of(self, places: pa.Table) -> pa.Table:
+        """Decoded records."""
+        tables = self._each(lambda log: self._records_of(log, places), self._logs_of(places))
+        return pa.concat_tables([schemas.SHARE_RECORD.empty_table(), *tables])
+
+    def _logs_of(self, places: pa.Table) -> list[StateLog]:
+        numbers = set(places.column("state_partition").to_pylist())
+        return [log for log in self.logs if log.number in numbers]
+
+    def _records_of(self, log: StateLog, places: pa.Table) -> pa.Table:
         mine = places.filter(pc.field("state_partition") == log.number)
         only = Keys()
         if mine.num_rows == 1:
             ((group, topic, number),) = (tuple(row[name] for name in KEY) for row in mine.to_pylist())
             only = Keys(groups=frozenset([group]), topics={topic: frozenset([number])})
-        records = self._kept_records(log, only, lambda rows: of_places(rows, mine))
-        return replay_records(records, losses=log.read_account().losses, log_start_offset=log.log_start_offset)
+        return self._kept_records(log, only, lambda rows: of_places(rows, mine))
 
     def measured(self, table: str, schema: pa.Schema, keys: Keys) -> None:
         """A log holds none."""

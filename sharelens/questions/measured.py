@@ -32,8 +32,9 @@ PLACE_ORDER = [(name, "ascending") for name in asked_of.PLACE]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Part:
-    """SHARE_PARTITION_HISTORY and DELIVERY_HISTORY rows of some share partitions, up to the cut."""
+    """SHARE_PARTITION_HISTORY and DELIVERY_HISTORY rows of some places (PLACED), up to the cut."""
 
+    places: pa.Table
     history: pa.Table
     deliveries: pa.Table
 
@@ -76,7 +77,7 @@ class Scope:
 
     def _read(self, places: pa.Table) -> Part:
         history, deliveries = self.evidence.histories(places, self.cut)
-        return Part(history=history, deliveries=deliveries)
+        return Part(places=places, history=history, deliveries=deliveries)
 
 
 def scope(evidence: Evidence, wanted: Wanted, asked: CutAsked) -> Scope:

@@ -1,0 +1,85 @@
+"""Measures go through the histories in parts; how these are cut changes no answer."""
+
+import json
+from collections.abc import Callable
+
+import pytest
+
+from sharelens.cli import main
+from sharelens.questions import measured
+from tests.in_process import make_lake
+from tests.state_logs import START_MS, snapshot, tombstone, update, write_log_directory
+
+ACKNOWLEDGED, ARCHIVED = 2, 4
+MINUTE_MS = 60_000
+QUESTIONS = {
+    "poison": ["poison"],
+    "poison with gaps": ["poison", "--gaps"],
+    "poison of earlier": ["poison", "--as-of", str(START_MS + 3 * MINUTE_MS)],
+    "redelivered": ["redelivered"],
+    "redelivered of earlier": ["redelivered", "--as-of", str(START_MS + 5 * MINUTE_MS)],
+    "stalled": ["stalled", "--idle"],
+    "life": ["life"],
+    "dlq": ["dlq"],
+    "account": ["account"],
+    "account, listed": ["account", "--class", "open", "--class", "archived"],
+    "cost": ["cost"],
+    "one group": ["redelivered", "--group", "h"],
+}
+
+
+@pytest.fixture(scope="module")
+def sources(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
+    """Two groups, three partitions each, a deletion among them; as a log, and as a lake that runs measured."""
+    folder = tmp_path_factory.mktemp("parts")
+    story = []
+    for minute, partition in enumerate([2, 0, 1]):
+        for group in ("h", "g"):
+            at_ms = START_MS + minute * MINUTE_MS
+            again = [(3, 6, ACKNOWLEDGED, 2), (7, 7, ARCHIVED, 5)]
+            story += [
+                snapshot(group, partition, start=0, at_ms=at_ms),
+                update(group, partition, batches=[(0, 2, ACKNOWLEDGED, 1), (3, 7, 0, 1)], at_ms=at_ms + 1),
+                update(group, partition, start=3, batches=again, at_ms=at_ms + 3 * MINUTE_MS),
+            ]
+    story.sort(key=lambda record: int(record["timestamp_ms"]))
+    story.append(tombstone("h", 1, at_ms=START_MS + 9 * MINUTE_MS))
+    story.append(snapshot("h", 1, start=0, epoch=1, at_ms=START_MS + 9 * MINUTE_MS + 1))
+    story.append(update("h", 1, batches=[(3, 4, ACKNOWLEDGED, 1)], at_ms=START_MS + 9 * MINUTE_MS + 2))
+    logs = write_log_directory(folder / "logs", story)
+    make_lake(folder / "lake", logs)
+    return {"--log-dir": str(logs), "--lake": str(folder / "lake")}
+
+
+@pytest.fixture
+def ask(sources: dict[str, str], capsys: pytest.CaptureFixture[str]) -> Callable[..., tuple[object, str]]:
+    """The rows of a question and what is said beside them, without where the evidence lies."""
+
+    def asked(source: str, *words: str) -> tuple[object, str]:
+        code = main([*words, source, sources[source], "--output", "json"])
+        out, err = capsys.readouterr()
+        assert code == 0, err
+        return json.loads(out), err.replace(sources[source], "the evidence")
+
+    return asked
+
+
+@pytest.mark.parametrize("question", QUESTIONS)
+@pytest.mark.parametrize("most", [1, 5])
+def test_however_the_histories_are_cut_the_answer_is_the_same(
+    ask: Callable[..., tuple[object, str]], monkeypatch: pytest.MonkeyPatch, question: str, most: int
+):
+    whole = {source: ask(source, *QUESTIONS[question]) for source in ("--log-dir", "--lake")}
+    monkeypatch.setattr(measured, "PART_ROWS", most)
+    for source, told in whole.items():
+        assert ask(source, *QUESTIONS[question]) == told
+    assert whole["--lake"][0] == whole["--log-dir"][0]
+    assert whole["--lake"][0] or question == "dlq"
+
+
+@pytest.mark.parametrize("question", ["poison", "redelivered"])
+def test_what_a_run_measured_is_what_the_histories_tell(ask: Callable[..., tuple[object, str]], question: str):
+    end = str(START_MS + 20 * MINUTE_MS)
+    taken, _ = ask("--lake", question)
+    computed, _ = ask("--lake", question, "--as-of", end)
+    assert taken == computed
