@@ -7,7 +7,6 @@ import shutil
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -22,12 +21,13 @@ from jobs.compaction import order_of
 from jobs.errors import JobError
 from jobs.maintain import MaintainOptions, Upkeep, maintain
 from jobs.publish import current_versions, published_versions
-from lake import crash_points, delta, scan
+from lake import delta, scan
 from lake.errors import LakeError, LakeLockedError
 from lake.scan import Lake, open_lake
 from lake.tables import TABLES
 from tests.datasets import dataset
 from tests.in_process import make_lake
+from tests.kills import Point, in_turn, kill, points_of
 from tests.lakes import BOOKS, assert_same, content, differences
 from tests.state_logs import START_MS, snapshot, tombstone, update, write_log_directory
 
@@ -36,6 +36,8 @@ DAY = 24 * HOUR
 AGES = dict.fromkeys(retained.GROUPS, 4 * HOUR)
 FULL_HOUR = (START_MS + 9 * HOUR) // HOUR * HOUR
 """Where the histories are cut, by AGES."""
+KILLS = 6
+"""How often one lake's upkeep is killed, each time some points further on."""
 DERIVED = ("gold.share_partition_state", "gold.share_partition_history", "gold.delivery_history", "gold.lag")
 
 
@@ -331,62 +333,73 @@ def test_a_full_disk_breaks_nothing(lake: Path, monkeypatch: pytest.MonkeyPatch)
     assert current_versions(lake) == published_versions(lake)
 
 
-def points_of(lake: Path, work: Callable[[Path], object]) -> list[tuple[str, int]]:
-    with crash_points.record() as passed:
-        work(lake)
-    return [(name, passed[: at + 1].count(name)) for at, name in enumerate(passed)]
+class UpkeepCase:
+    """An upkeep with retention to be killed: lakes to kill it in, and what has to come out."""
 
+    def __init__(self, lake: Path, folder: Path) -> None:
+        kept(lake)
+        self.lake, self.victim = lake, folder / "victim"
+        self.old = content(lake)
+        whole = Path(shutil.copytree(lake, folder / "whole"))
+        self.points = points_of(lambda: self.work(whole))
+        self.new = content(whole)
 
-def killed_at(
-    lake: Path, folder: Path, points: list[tuple[str, int]], work: Callable[[Path], object]
-) -> Iterator[Path]:
-    for point in points:
-        victim = folder / "victim"
-        shutil.copytree(lake, victim)
-        with crash_points.arm(*point), pytest.raises(crash_points.CrashPointReached):
-            work(victim)
-        yield victim
-        shutil.rmtree(victim)
-
-
-@pytest.mark.slow
-def test_upkeep_killed_at_any_point_is_finished_by_the_next_one(lake: Path, tmp_path: Path) -> None:
-    def work(path: Path) -> Upkeep:
+    def work(self, path: Path) -> Upkeep:
         return kept(path, retain=AGES, now_ms=later())
 
-    kept(lake)
-    (tmp_path / "logs").mkdir()
-    old = content(lake)
-    whole = tmp_path / "whole"
-    shutil.copytree(lake, whole)
-    points = points_of(whole, work)
-    new = content(whole)
-    assert {name.split(":")[0] for name, _ in points} == {"vacuum", "log", "checkpoint", "file", "commit"}
-    chosen = [point for point in points if point[0].split(":")[0] not in ("vacuum", "log") or point[1] == 1]
-    for victim in killed_at(lake, tmp_path, random.Random(6).sample(chosen, 12), work):
-        assert not (differences(old, content(victim)) and differences(new, content(victim)))
+    def kill_and_finish(self, points: list[Point]) -> None:
+        """Kills an upkeep and those that go on with it, each at its point; the last goes on to the end."""
+        victim = Path(shutil.copytree(self.lake, self.victim))
+        for point in points:
+            kill(point, lambda: self.work(victim))
+            assert not (differences(self.old, content(victim)) and differences(self.new, content(victim)))
         kept(victim, retain={group: age + HOUR for group, age in AGES.items()}, now_ms=later())
-        kept(victim, retain=AGES, now_ms=later())
-        assert not differences(only(new, DERIVED), only(content(victim), DERIVED))
+        self.work(victim)
+        assert not differences(only(self.new, DERIVED), only(content(victim), DERIVED))
         make_lake(victim, rebuild="replay")
-        assert not differences(only(new, DERIVED), only(content(victim), DERIVED))
+        assert not differences(only(self.new, DERIVED), only(content(victim), DERIVED))
+        shutil.rmtree(self.victim)
 
 
 @pytest.mark.slow
-def test_a_run_finishes_what_a_killed_upkeep_left(lake: Path, tmp_path: Path) -> None:
-    def work(path: Path) -> Upkeep:
-        return kept(path, retain=AGES)
+def test_an_upkeep_killed_again_and_again_is_finished_by_the_next_ones(lake: Path, tmp_path: Path) -> None:
+    case = UpkeepCase(lake, tmp_path)
+    assert {name.split(":")[0] for name, _ in case.points} == {"vacuum", "log", "checkpoint", "file", "commit"}
+    for points in random.Random(6).sample([some for some in in_turn(case.points, KILLS) if len(some) > 1], 2):
+        case.kill_and_finish(points)
 
-    whole = tmp_path / "whole"
-    shutil.copytree(lake, whole)
-    points = [point for point in points_of(whole, work) if point[0].startswith("commit")]
-    more = [*story(), update("late", start=2, at_ms=START_MS + 14 * HOUR)]
-    logs = write_log_directory(tmp_path / "more", more)
-    make_lake(tmp_path / "plain", logs)
-    expected = only(content(tmp_path / "plain"), ("gold.share_partition_state", "gold.lag"))
-    for victim in killed_at(lake, tmp_path, random.Random(7).sample(points, 4), work):
+
+@pytest.mark.soak
+def test_an_upkeep_killed_at_any_point_is_finished_by_the_next_one(lake: Path, tmp_path: Path) -> None:
+    case = UpkeepCase(lake, tmp_path)
+    for point in case.points:
+        if point[0].split(":")[0] not in ("vacuum", "log") or point[1] == 1:
+            case.kill_and_finish([point])
+
+
+def runs_finish_killed_upkeep(lake: Path, folder: Path, kills: int | None) -> None:
+    """Runs in lakes whose upkeep was killed around so many of its commits (None: all) make what a run alone makes."""
+    whole = Path(shutil.copytree(lake, folder / "whole"))
+    points = [point for point in points_of(lambda: kept(whole, retain=AGES)) if point[0].startswith("commit")]
+    logs = write_log_directory(folder / "more", [*story(), update("late", start=2, at_ms=START_MS + 14 * HOUR)])
+    make_lake(folder / "plain", logs)
+    expected = only(content(folder / "plain"), ("gold.share_partition_state", "gold.lag"))
+    for point in points if kills is None else random.Random(7).sample(points, kills):
+        victim = Path(shutil.copytree(lake, folder / "victim"))
+        kill(point, lambda lake=victim: kept(lake, retain=AGES))
         make_lake(victim, logs)
         assert current_versions(victim) == published_versions(victim)
         assert not differences(expected, only(content(victim), tuple(expected)))
         make_lake(victim, rebuild="replay")
         assert not differences(expected, only(content(victim), tuple(expected)))
+        shutil.rmtree(folder / "victim")
+
+
+@pytest.mark.slow
+def test_a_run_finishes_what_a_killed_upkeep_left(lake: Path, tmp_path: Path) -> None:
+    runs_finish_killed_upkeep(lake, tmp_path, 3)
+
+
+@pytest.mark.soak
+def test_a_run_finishes_what_an_upkeep_killed_at_any_commit_left(lake: Path, tmp_path: Path) -> None:
+    runs_finish_killed_upkeep(lake, tmp_path, None)
