@@ -1,6 +1,6 @@
 """What the broker raises. The message is one line that says what, where and what to do."""
 
-from state_model.errors import SharelensError
+from state_model.errors import SharelensError, UsageError
 
 
 class BrokerError(SharelensError):
@@ -9,6 +9,10 @@ class BrokerError(SharelensError):
 
 class ConfigError(BrokerError):
     """Raised when a configuration can't be used; the message names the key and what it takes."""
+
+
+class OptionError(ConfigError, UsageError):
+    """Raised when the text of an option can't be meant at all."""
 
 
 class DirectoryError(BrokerError):

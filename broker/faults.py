@@ -18,7 +18,7 @@ from typing import Any, Final
 
 from kio.schema.errors import ErrorCode
 
-from broker.errors import ConfigError, FrameError
+from broker.errors import FrameError, OptionError
 from broker.ports import TopicPartition
 from broker.protocol.api_keys import ApiKey
 from broker.protocol.error_answers import error_answer
@@ -72,15 +72,15 @@ class FaultRule:
 
 
 def parse_fault(text: str) -> FaultRule:
-    """A rule of its text. Raises ConfigError that says what is wrong with it."""
+    """A rule of its text. Raises OptionError that says what is wrong with it."""
     given: dict[str, str] = {}
     for part in text.split(","):
         key, separator, value = part.strip().partition("=")
         if not separator or key not in _KEYS or key in given:
-            raise ConfigError(f"--fault {text!r}: {part!r} is none of {', '.join(sorted(_KEYS))} with a value, once")
+            raise OptionError(f"--fault {text!r}: {part!r} is none of {', '.join(sorted(_KEYS))} with a value, once")
         given[key] = value
     if ("api" in given) == ("append" in given):
-        raise ConfigError(f"--fault {text!r} needs either api=NAME or append=TOPIC")
+        raise OptionError(f"--fault {text!r} needs either api=NAME or append=TOPIC")
     is_request = "api" in given
     try:
         rule = _with_action(given.get("action", ""), is_request=is_request)
@@ -94,7 +94,7 @@ def parse_fault(text: str) -> FaultRule:
             count=_number(given, "count", int, None),
         )
     except ValueError as error:
-        raise ConfigError(f"--fault {text!r}: {error}") from error
+        raise OptionError(f"--fault {text!r}: {error}") from error
 
 
 def _with_action(text: str, *, is_request: bool) -> FaultRule:

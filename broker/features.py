@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
 
-from broker.errors import ConfigError
+from broker.errors import ConfigError, OptionError
 
 KafkaVersion = Literal["4.3", "4.4"]
 SHARE_VERSION = "share.version"
@@ -66,13 +66,13 @@ def parse(texts: tuple[str, ...]) -> dict[str, int]:
     """Levels of texts `feature=level`.
 
     Raises:
-        ConfigError: one is none.
+        OptionError: one is none.
     """
     levels = {}
     for text in texts:
         name, _, level = text.partition("=")
         if not level.isdecimal():
-            raise ConfigError(f"--feature {text!r} is no feature=level, such as {SHARE_VERSION}=2")
+            raise OptionError(f"--feature {text!r} is no feature=level, such as {SHARE_VERSION}=2")
         levels[name] = int(level)
     return levels
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from broker.config.settings import Settings
-from broker.errors import ConfigError
+from broker.errors import ConfigError, OptionError
 
 LOOPBACK = "127.0.0.1"
 PLAINTEXT = "PLAINTEXT"
@@ -123,7 +123,7 @@ def _parse(url: str) -> tuple[str, str, int]:
 def _bare(text: str) -> Listener:
     found = _BARE.fullmatch(text)
     if found is None:
-        raise ConfigError(f"--listen {text!r} is no HOST:PORT")
+        raise OptionError(f"--listen {text!r} is no HOST:PORT")
     host, port = _address(found)
     return Listener(name=PLAINTEXT, host=host, port=port)
 
@@ -131,5 +131,5 @@ def _bare(text: str) -> Listener:
 def _address(found: re.Match[str]) -> tuple[str, int]:
     port = int(found["port"])
     if port > PORT_MAX:
-        raise ConfigError(f"port {port} is above {PORT_MAX}")
+        raise OptionError(f"listener {found.string!r}: port {port} is above {PORT_MAX}")
     return found["host"].strip("[]") or LOOPBACK, port

@@ -8,7 +8,7 @@ from broker.config.broker_keys import BROKER
 from broker.config.definitions import Definition, Value
 from broker.config.known_keys import is_ignored
 from broker.config.topic_keys import TOPIC
-from broker.errors import ConfigError
+from broker.errors import ConfigError, OptionError
 
 
 class Source(IntEnum):
@@ -195,12 +195,12 @@ def given_overrides(pairs: Iterable[str]) -> dict[str, str]:
     """Keys and values of texts `key=value`.
 
     Raises:
-        ConfigError: one has no `=`.
+        OptionError: one has no `=`.
     """
     overrides = {}
     for pair in pairs:
         key, parted, text = pair.partition("=")
         if not parted or not key.strip():
-            raise ConfigError(f"{pair!r} is no key=value")
+            raise OptionError(f"--set {pair!r} is no key=value")
         overrides[key.strip()] = text
     return overrides

@@ -1,0 +1,33 @@
+"""The command of the broker, where it does not start."""
+
+import pytest
+
+from sharelens.cli import main
+
+
+@pytest.mark.parametrize(
+    ("options", "told"),
+    [
+        (["--listen", "nowhere"], "--listen 'nowhere' is no HOST:PORT"),
+        (["--listen", "127.0.0.1:99999"], "listener '127.0.0.1:99999': port 99999 is above 65535"),
+        (["--set", "log.retention.ms"], "--set 'log.retention.ms' is no key=value"),
+        (["--feature", "share.version"], "--feature 'share.version' is no feature=level, such as share.version=2"),
+        (["--fault", "nonsense"], "--fault 'nonsense': 'nonsense' is none of"),
+        (["--fault", "action=drop"], "--fault 'action=drop' needs either api=NAME or append=TOPIC"),
+    ],
+)
+def test_an_option_that_can_not_be_meant_is_a_usage_error(options, told, tmp_path, capsys):
+    assert main(["broker", "start", "--log-dir", str(tmp_path / "log"), *options]) == 2
+    said = capsys.readouterr()
+    assert said.out == ""
+    assert said.err.startswith(f"sharelens: {told}")
+    assert said.err.count("\n") == 1
+    assert not (tmp_path / "log").exists()
+
+
+def test_a_value_out_of_range_stops_the_start_with_key_and_range(tmp_path, capsys):
+    options = ["--set", "group.share.delivery.count.limit=1"]
+    assert main(["broker", "start", "--log-dir", str(tmp_path / "log"), *options]) == 1
+    assert capsys.readouterr().err == (
+        "sharelens: group.share.delivery.count.limit='1': takes an integer from 2 to 10\n"
+    )
