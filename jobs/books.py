@@ -9,6 +9,7 @@ import socket
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -79,7 +80,14 @@ def extents(lake: Path, where: pc.Expression | None = None) -> list[dict[str, An
     """Rows of bronze.ingest_extent as they are now, published or not."""
     if not scan.is_lake(lake):
         return []
-    return scan.dataset_at(lake, EXTENT).to_table(filter=where).to_pylist()  # type: ignore[no-any-return]
+    rows = _extents_at(lake, delta.newest(delta.table_path(lake, EXTENT)))
+    return (rows if where is None else rows.filter(where)).to_pylist()  # type: ignore[no-any-return]
+
+
+@lru_cache(maxsize=1)
+def _extents_at(lake: Path, _: delta.Newest) -> pa.Table:
+    """All rows of the books at their newest version: every stage asks for some of them, several times."""
+    return scan.dataset_at(lake, EXTENT).to_table()
 
 
 def rewritten_without(

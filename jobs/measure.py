@@ -132,6 +132,7 @@ def run_measure(engine: Engine, lake: Path, run: int, progress: Progress) -> dic
     touched = touched_since(lake, before, anew=anew)
     tasks = list(_tasks(lake, run, 0 if anew else before, tuple(due), touched))
     outcomes = engine.run("measure", measure_task, tasks, progress, size_bytes=_size_bytes(lake, touched))
+    base = {cluster_id: bases(lake, cluster_id, topic_id) for cluster_id, topic_id in newest_incarnations(lake).items()}
     counts = {}
     for name in due:
         table = MEASURES[name].table
@@ -142,7 +143,7 @@ def run_measure(engine: Engine, lake: Path, run: int, progress: Progress) -> dic
             outcome.replaced.append_column("cluster_id", pa.repeat(task.cluster_id, outcome.replaced.num_rows))
             for task, outcome in own
         ]
-        kept, removes = _without(lake, MEASURES[name], touched, replaced)
+        kept, removes = _without(lake, MEASURES[name], touched, replaced, base)
         books.commit(lake, table, "measure", run, [*adds, *kept], removes)
     return counts
 
@@ -281,16 +282,18 @@ def _size_bytes(lake: Path, touched: pa.Table) -> int:
 
 
 def _without(
-    lake: Path, measure: Measure, touched: pa.Table, replaced: Sequence[pa.Table]
+    lake: Path, measure: Measure, touched: pa.Table, replaced: Sequence[pa.Table], base: Mapping[str, Bases]
 ) -> tuple[list[DataFile], list[str]]:
-    """New files with the rows that no task replaced, and the paths of the files that held others."""
+    """New files with the rows that no task replaced, and the paths of the files that held others.
+
+    `base`: of each cluster what is never made anew.
+    """
     adds: list[DataFile] = []
     removes: list[str] = []
     table = TABLES[measure.table]
     root = delta.table_path(lake, measure.table)
     names = ["cluster_id", *(KEY if "state_partition" not in table.schema.names else PLACE)]
     final = pa.concat_tables(replaced) if replaced else None
-    base = {cluster_id: bases(lake, cluster_id, topic_id) for cluster_id, topic_id in newest_incarnations(lake).items()}
     for fragment in scan.dataset_at(lake, measure.table).get_fragments():
         path = delta.relative_path(root, fragment.path)
         is_final = path.startswith("is_final=true")

@@ -233,19 +233,34 @@ def committed_txn(path: Path, application: str) -> int | None:
     """The newest version committed for `application`; null when there is none or no table."""
     if not exists(path):
         return None
-    newest = commit_file(path, latest_version(path))
-    found = newest.stat() if newest.exists() else None
-    return _transaction(path, application, newest.name, None if found is None else (found.st_ino, found.st_mtime_ns))
+    return _transaction(path, application, newest(path))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Newest:
+    """The newest version of a table, and the very file of its commit: what is read of it never changes."""
+
+    version: int
+    identity: tuple[int, int] | None
+
+
+def newest(path: Path) -> Newest:
+    """What tells whether a table is as it was when it was last read."""
+    version = latest_version(path)
+    try:
+        found = commit_file(path, version).stat()
+    except FileNotFoundError:
+        return Newest(version=version, identity=None)
+    return Newest(version=version, identity=(found.st_ino, found.st_mtime_ns))
 
 
 @lru_cache(maxsize=256)
-def _transaction(path: Path, application: str, newest: str, identity: tuple[int, int] | None) -> int | None:
-    """`committed_txn` of a table whose newest commit file is `newest`, and that very file: a version never changes.
+def _transaction(path: Path, application: str, at: Newest) -> int | None:
+    """`committed_txn` of a table as it is `at` its newest version.
 
     The newest commits tell it most often; the table is opened, which costs more with every file it has, only if not.
     """
-    version = int(Path(newest).stem)
-    for number in range(version, version - CHECKPOINT_EVERY, -1):
+    for number in range(at.version, at.version - CHECKPOINT_EVERY, -1):
         told = _transactions_in(path, number)
         if told is None or application in told:
             break
