@@ -1,7 +1,8 @@
 """Runs whose tasks fail or whose process is killed are finished by the next run, and readers always see a whole cut.
 
 Every point around every file and commit is tried once on the warm session, where it is passed: in the driver or in a
-worker. Killed processes come on top, at moments that no point names.
+worker; one lake is killed at several, in one run after another (the soak takes a lake for each). Killed processes come
+on top, at moments that no point names.
 """
 
 import os
@@ -21,13 +22,12 @@ from jobs.errors import JobError
 from jobs.options import RunOptions
 from jobs.publish import current_versions, published_versions
 from jobs.run import run
-from lake import crash_points
-from lake.crash_points import CrashPointReached
 from lake.errors import LakeError
 from lake.scan import open_lake
 from tests.batch_files import broken, state_batches, state_directory
 from tests.datasets import dataset
-from tests.in_process import make_lake
+from tests.in_process import make_lake, recorded_lake
+from tests.kills import Point, in_turn, kill, points_of
 from tests.lakes import assert_same, content, differences
 from tests.state_logs import START_MS, snapshot, tombstone, update
 from tests.user_topics import write_orders
@@ -44,6 +44,8 @@ BROKEN = 3
 BEFORE_MS = START_MS + 2
 """Up to here a lake was made before the run that is killed."""
 PUBLISHED = "commit:gold.publication:publish:after"
+KILLS = 12
+"""How often one lake is killed, each time some seven points further on."""
 ROUNDS = 10
 SOAK_ROUNDS = 200
 LONGEST_S = 60.0
@@ -62,15 +64,17 @@ class Scene:
         make_lake(folder / "before", self.logs, until_ms=BEFORE_MS)
         write_orders(self.logs)
         self.old = content(folder / "before")
-        with crash_points.record() as everywhere:
-            make_lake(self.lake("in-process"), self.logs)
+        in_process = self.lake("in-process")
+        everywhere = points_of(lambda: make_lake(in_process, self.logs))
         undisturbed = self.lake("undisturbed")
-        with crash_points.record() as in_driver:
-            self.run(undisturbed)
+        in_driver = points_of(lambda: self.run(undisturbed))
+        driven = {name for name, _ in in_driver}
+        assert set(in_driver) <= set(everywhere)
+        self.points = [
+            point for point in everywhere if point in in_driver or (point[0] not in driven and point[1] == 1)
+        ]
         self.new = content(undisturbed)
-        assert not differences(self.new, content(folder / "in-process"))
-        self.points = [(name, in_driver[: at + 1].count(name)) for at, name in enumerate(in_driver)]
-        self.points += [(name, 1) for name in sorted(set(everywhere) - set(in_driver))]
+        assert not differences(self.new, content(in_process))
 
     def lake(self, name: str) -> Path:
         """A lake as it is before the run."""
@@ -79,23 +83,24 @@ class Scene:
     def run(self, lake: Path) -> None:
         run(RunOptions(lake=lake, log_dirs=(str(self.logs),)), lambda: self.spark)
 
-    def kill(self, lake: Path, name: str, occurrence: int) -> bool:
-        """Runs into a point; readers see the old cut afterwards, or the new one once it is published.
+    def kill_and_finish(self, points: list[Point]) -> set[str]:
+        """Kills a run and those that go on with it, each at its point; the last makes the lake of an undisturbed run.
 
-        True when a task failed, in a worker: its error arrives as ours, in one line with the point's name.
+        Readers see the old cut until the new one is published. The tables in whose tasks a worker failed: its error
+        arrives as ours, in one line with the point's name.
         """
-        with crash_points.arm(name, occurrence), pytest.raises((CrashPointReached, JobError), match=name) as raised:
-            self.run(lake)
-        expected = self.new if name == PUBLISHED else self.old
-        assert not differences(content(lake), expected), f"a reader after {name} sees something else"
-        return raised.type is JobError
-
-    def finish(self, lake: Path, why: str) -> None:
-        """The next run makes the lake of an undisturbed one."""
+        lake, in_tasks = self.lake("killed"), set()
+        for point in points:
+            error = kill(point, lambda: self.run(lake), raised=(JobError,))
+            expected = self.new if point[0] == PUBLISHED else self.old
+            assert not differences(content(lake), expected), f"a reader after {point} sees something else"
+            if isinstance(error, JobError):
+                in_tasks.add(point[0].split(":")[1])
         self.run(lake)
-        assert not differences(content(lake), self.new), f"killed at {why}"
+        assert not differences(content(lake), self.new), f"killed at {points}"
         assert current_versions(lake) == published_versions(lake)
         shutil.rmtree(lake)
+        return in_tasks
 
 
 @pytest.fixture(scope="module")
@@ -103,15 +108,21 @@ def scene(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Scen
     return Scene(spark, tmp_path_factory.mktemp("scene"))
 
 
-def test_a_fault_at_any_point_is_mended_by_the_next_run(scene: Scene) -> None:
+def faults_are_mended(scene: Scene, kills: int) -> None:
     in_tasks = set()
-    for name, occurrence in scene.points:
-        lake = scene.lake("killed")
-        if scene.kill(lake, name, occurrence):
-            in_tasks.add(name.split(":")[1])
-        scene.finish(lake, f"{name} ({occurrence})")
+    for points in in_turn(scene.points, kills):
+        in_tasks |= scene.kill_and_finish(points)
     assert len(scene.points) >= 40
     assert in_tasks >= {"bronze.log_record", "bronze.topic_batch", "silver.share_record", "gold.delivery_history"}
+
+
+def test_a_fault_at_any_point_is_mended_by_the_next_runs(scene: Scene) -> None:
+    faults_are_mended(scene, KILLS)
+
+
+@pytest.mark.soak
+def test_a_fault_at_any_point_is_mended_by_the_next_run(scene: Scene) -> None:
+    faults_are_mended(scene, 1)
 
 
 @pytest.fixture(scope="module")
@@ -120,10 +131,8 @@ def logs() -> str:
 
 
 @pytest.fixture(scope="module")
-def undisturbed(logs: str, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    lake = tmp_path_factory.mktemp("undisturbed") / "lake"
-    make_lake(lake, Path(logs))
-    return lake
+def undisturbed() -> Path:
+    return recorded_lake("streams")
 
 
 def readers_see_a_cut(lake: Path, undisturbed: Path) -> bool:
