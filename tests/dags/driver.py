@@ -1,7 +1,7 @@
 """Runs in Airflow's own environment: loads the DAGs as Airflow does, or runs one, and prints what came of it as JSON.
 
 python tests/dags/driver.py structure
-python tests/dags/driver.py run DAG_ID [LOGICAL_DATE|-[=JSON]] ...      (`-`: a run without a logical date)
+python tests/dags/driver.py run DAG_ID [LOGICAL_DATE|-[=JSON]] ... [DAG_ID ...]  (`-`: a run without a logical date)
 """
 
 import importlib
@@ -43,11 +43,13 @@ def structure() -> object:
     }
 
 
-def run(dag_id: str, wanted: list[str]) -> object:
+def run(wanted: list[str]) -> object:
     sys.path.append(str(DAGS))
-    dag = importlib.import_module(dag_id).dag
-    found = []
+    dag, found = None, []
     for asked in wanted:
+        if asked.isidentifier():
+            dag = importlib.import_module(asked).dag
+            continue
         date, _, conf = asked.partition("=")
         logical_date = None if date == "-" else datetime.fromisoformat(date)
         done = dag.test(logical_date=logical_date, run_conf=json.loads(conf) if conf else None)
@@ -81,7 +83,7 @@ if __name__ == "__main__":
         case "structure":
             told = structure()
         case "run":
-            told = run(arguments[0], arguments[1:])
+            told = run(arguments)
         case _:
             told = refuses_backwards(*arguments)
     sys.stdout.write(f"\n{json.dumps(told)}\n")

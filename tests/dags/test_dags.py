@@ -6,6 +6,7 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Callable
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,7 @@ import pytest
 from lake.scan import UNLISTED
 from lake.tables import TABLES
 from tests import datasets, lakes
+from tests.in_process import make_lake, recorded_lake
 
 ROOT = Path(__file__).parents[2]
 AIRFLOW = ROOT / ".venv-airflow" / "bin"
@@ -69,7 +71,7 @@ def drive(migrated_database: Path, tmp_path: Path) -> Drive:
             capture_output=True,
             text=True,
             check=False,
-            timeout=420,
+            timeout=900,
         )
         assert done.returncode == 0, done.stderr[-3000:]
         answer = json.loads(done.stdout.splitlines()[-1])
@@ -92,8 +94,8 @@ def settings(folder: Path, **more: object) -> dict[str, object]:
     }
 
 
-def test_dags_load_fast_and_have_the_pinned_structure(drive: Drive) -> None:
-    found = drive("structure")
+def test_dags_load_fast_and_have_the_pinned_structure_and_assets(drive: Drive, tmp_path: Path) -> None:
+    found = drive("structure", **settings(tmp_path))
     assert found["errors"] == {}
     assert found["seconds"] < 2
     assert found["heavy"] == []
@@ -117,10 +119,7 @@ def test_dags_load_fast_and_have_the_pinned_structure(drive: Drive) -> None:
         assert not dag["catchup"]
     assert found["dags"][PIPELINE]["max_active_runs"] == found["dags"][UPKEEP]["max_active_runs"] == 1
     assert found["dags"][FORENSICS]["params"] == ["case", "from", "group", "to", "topic"]
-
-
-def test_publishing_updates_an_asset_for_each_published_table(drive: Drive, tmp_path: Path) -> None:
-    assets = drive("structure", **settings(tmp_path))["dags"][PIPELINE]["assets"]
+    assets = found["dags"][PIPELINE]["assets"]
     tables = [name for name in TABLES if name not in UNLISTED]
     assert assets.pop("publish") == sorted(f"file://{tmp_path}/lake/{name.replace('.', '/')}" for name in tables)
     assert set(map(tuple, assets.values())) == {()}
@@ -141,36 +140,28 @@ def test_intervals_in_turn_and_again_make_the_lake_of_one_run(drive: Drive, tmp_
     told = settings(tmp_path, metrics_file=None, report_file=None)
     runs, said = drive("run", PIPELINE, *INTERVAL_ENDS, INTERVAL_ENDS[-1], **told)
     assert [run["state"] for run in runs] == ["success"] * 4, said[-5000:]
-    whole = tmp_path / "whole"
-    sources = ["--log-dir", str(datasets.dataset(LOG) / "logs"), "--until", INTERVAL_ENDS[-1]]
-    subprocess.run([COMMAND, "run", "--lake", whole, *sources], capture_output=True, check=True, timeout=300)
-    lakes.assert_same(tmp_path / "lake", whole)
+    until_ms = int(datetime.fromisoformat(INTERVAL_ENDS[-1]).timestamp() * 1000)
+    make_lake(tmp_path / "whole", datasets.dataset(LOG) / "logs", until_ms=until_ms)
+    lakes.assert_same(tmp_path / "lake", tmp_path / "whole")
 
 
-def test_a_task_killed_in_the_middle_is_finished_by_its_retry(drive: Drive, tmp_path: Path) -> None:
+def test_a_task_killed_in_the_middle_is_finished_by_its_retry_and_upkeep_and_forensics_work_on(
+    drive: Drive, tmp_path: Path
+) -> None:
     killed = tmp_path / "killed"
     killed_once = str(ROOT / "tests" / "dags" / "killed_once.py")
     wrapper = [sys.executable, killed_once, str(killed), "commit:gold.delivery_history:replay:before"]
-    runs, said = drive("run", PIPELINE, "-", **settings(tmp_path, command=wrapper, retries=1))
+    window = {"case": "night-7", "group": GROUP, "from": "2026-11-21T03:09:50Z", "to": "2026-11-21T03:10:20Z"}
+    asked = [PIPELINE, "-", UPKEEP, "-", FORENSICS, "-=" + json.dumps(window)]
+    runs, said = drive("run", *asked, **settings(tmp_path, command=wrapper, retries=1))
     assert killed.exists()
     assert (runs[0]["state"], runs[0]["tries"]["replay"]) == ("success", 2)
     assert "replay ended with -9" in said
     assert "kafka_sharegroup_lag" in (tmp_path / "sharelens.prom").read_text()
     assert "<html" in (tmp_path / "report.html").read_text()
-    whole = tmp_path / "whole"
-    sources = ["--log-dir", str(datasets.dataset(LOG) / "logs")]
-    subprocess.run([COMMAND, "run", "--lake", whole, *sources], capture_output=True, check=True, timeout=300)
-    lakes.assert_same(tmp_path / "lake", whole)
-
-
-def test_upkeep_and_forensics_work_on_what_the_pipeline_made(drive: Drive, tmp_path: Path) -> None:
-    told = settings(tmp_path)
-    for dag_id in (PIPELINE, UPKEEP):
-        runs, said = drive("run", dag_id, "-", **told)
-        assert runs[0]["state"] == "success", said[-5000:]
-    window = {"case": "night-7", "group": GROUP, "from": "2026-11-21T03:09:50Z", "to": "2026-11-21T03:10:20Z"}
-    runs, said = drive("run", FORENSICS, "-=" + json.dumps(window), **told)
-    assert runs[0]["tasks"] == {"evidence": "success", "report": "success", "verify": "success"}, said
+    lakes.assert_same(tmp_path / "lake", recorded_lake(LOG))
+    assert runs[1]["state"] == "success", said[-5000:]
+    assert runs[2]["tasks"] == {"evidence": "success", "report": "success", "verify": "success"}, said
     case = tmp_path / "cases" / "night-7"
     assert {path.name for path in case.iterdir()} >= {"evidence", "report.html"}
     subprocess.run([COMMAND, "verify", case / "evidence"], check=True, capture_output=True, timeout=60)
