@@ -20,6 +20,7 @@ from lake.lock import hold
 from lake.tables import SCHEMA_VERSION, TABLES
 from tests.datasets import dataset
 from tests.in_process import ANY_SIZE, make_lake, no_session, recorded_lake
+from tests.kills import Point, in_turn, kill, points_of
 from tests.lakes import assert_same, content, differences
 from tests.old_lakes import NAMES, SCENARIO, age, old_lake
 from tests.state_logs import snapshot, update, write_log_directory
@@ -131,33 +132,34 @@ class Case:
         self.old = old_lake(name, tmp_path / "old")
         self.cut = old_cut(self.old)
         undisturbed = self.lake("undisturbed")
-        with crash_points.record() as passed:
-            brought(undisturbed)
-        self.points = [(point, passed[: at + 1].count(point)) for at, point in enumerate(passed)]
+        self.points = points_of(lambda: brought(undisturbed))
         self.new = content(undisturbed)
 
     def lake(self, name: str) -> Path:
         shutil.copytree(self.old, self.folder / name)
         return self.folder / name
 
-    def killed(self, number: int) -> None:
-        """Kills at a point, looks at what readers find, and lets the upgrade go on."""
-        point, occurrence = self.points[number]
-        lake = self.lake(f"killed-{number}")
-        with crash_points.arm(point, occurrence), pytest.raises(crash_points.CrashPointReached):
-            brought(lake)
-        if point == LAST:
-            assert not differences(content(lake), self.new), f"killed at {point}"
-        else:
-            assert written(lake, scan.PUBLICATION) < SCHEMA_VERSION, f"killed at {point}"
-            assert old_cut(lake) == self.cut, f"killed at {point}: the old cut is not what it was"
-            with pytest.raises(LakeVersionError, match="sharelens upgrade --lake"):
-                scan.open_lake(lake)
+    def kill_and_finish(self, points: list[Point]) -> None:
+        """Kills an upgrade and those that go on with it, each at its point; the last goes on to the end."""
+        lake = self.lake("killed")
+        for point in points:
+            kill(point, lambda: brought(lake))
+            self.is_seen_whole(lake, point)
         brought(lake)
-        assert not differences(content(lake), self.new), f"killed at {point}"
+        assert not differences(content(lake), self.new), f"killed at {points}"
         assert publish.is_current(lake)
-        assert not brought(lake).is_needed, f"killed at {point}"
+        assert not brought(lake).is_needed, f"killed at {points}"
         shutil.rmtree(lake)
+
+    def is_seen_whole(self, lake: Path, point: Point) -> None:
+        """What readers find after a kill: the new cut once it is published, before that the old one, refused."""
+        if point[0] == LAST:
+            assert not differences(content(lake), self.new), f"killed at {point}"
+            return
+        assert written(lake, scan.PUBLICATION) < SCHEMA_VERSION, f"killed at {point}"
+        assert old_cut(lake) == self.cut, f"killed at {point}: the old cut is not what it was"
+        with pytest.raises(LakeVersionError, match="sharelens upgrade --lake"):
+            scan.open_lake(lake)
 
 
 @pytest.mark.soak
@@ -165,17 +167,17 @@ class Case:
 def test_an_upgrade_killed_at_any_point_goes_on(name: str, tmp_path: Path) -> None:
     case = Case(name, tmp_path)
     assert len(case.points) > 50
-    for number in range(len(case.points)):
-        case.killed(number)
+    for point in case.points:
+        case.kill_and_finish([point])
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["first-1", "last-2"])
-def test_an_upgrade_killed_at_some_points_goes_on(name: str, tmp_path: Path) -> None:
+def test_an_upgrade_killed_again_and_again_goes_on(name: str, tmp_path: Path) -> None:
     case = Case(name, tmp_path)
-    chosen = random.Random(20261121).sample(range(len(case.points)), 4)
-    for number in [0, *chosen, len(case.points) - 1]:
-        case.killed(number)
+    first, *others, last = in_turn(case.points, len(case.points))[0]
+    chosen = sorted(random.Random(20261121).sample(others, 6), key=others.index)
+    case.kill_and_finish([first, *chosen, last])
 
 
 def test_a_lake_of_this_version_needs_nothing(small: Path) -> None:
