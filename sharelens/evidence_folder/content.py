@@ -6,6 +6,7 @@ copies, and also from a log that has grown behind the window.
 
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -31,12 +32,13 @@ from sharelens.evidence_folder.schemas import (
     TRACE_EVENT,
 )
 from sharelens.evidence_folder.window import LogWindow, group_log_records, quarantined, state_records
-from sharelens.evidence_folder.writers import TableFiles, batches_of, sorted_rows, write_file
+from sharelens.evidence_folder.writers import TableFiles, sorted_rows, write_file
 from sharelens.filters import Wanted, parse_wanted
 from sharelens.output import Answer
 from sharelens.questions.completeness import times
-from sharelens.questions.evidence import Cut, Evidence, Keys, StatePartitionCover, kept
+from sharelens.questions.evidence import LOG_ORDER, Cut, Evidence, Keys, StatePartitionCover, kept
 from sharelens.questions.letter_evidence import Letters
+from sharelens.questions.measured import Part, in_parts
 from sharelens.questions.naming import ensure_known, resolve
 from sharelens.questions.state import FIELDS, state_table
 from sharelens.questions.state_log import STATE_TOPIC
@@ -59,6 +61,11 @@ class Content:
     notes: list[Note] = field(default_factory=list)
     answers: dict[str, Answer] = field(default_factory=dict)
     tables: dict[str, pa.Table] = field(default_factory=dict)
+
+    def note_table(self, name: str, files: TableFiles) -> None:
+        """Notes what was written of a table."""
+        self.record_counts[name] = files.record_count
+        self.columns[name] = files.schema
 
     @property
     def incomplete(self) -> list[Note]:
@@ -145,10 +152,8 @@ def sync_folder(folder: Path) -> None:
 def _write(folder: Path, name: str, parts: Iterable[pa.Table], schema: pa.Schema, content: Content) -> None:
     with TableFiles(folder, name, schema) as files:
         for rows in parts:
-            for some in batches_of(rows):
-                files.write(some)
-    content.record_counts[name] = files.record_count
-    content.columns[name] = files.schema
+            files.write_all(rows)
+    content.note_table(name, files)
 
 
 def _write_records(raw: RawLog, asked: Asked, folder: Path, content: Content) -> dict[int, LogWindow]:
@@ -225,16 +230,9 @@ def _write_histories(evidence: Evidence, asked: Asked, folder: Path, content: Co
         content.tables[name] = states
         content.notes += notes.of_warnings(misplaced, evidence.place)
         _write(folder, name, [states], states.schema, content)
-    history = evidence.history(keys)
-    ids = sorted(history.column("topic_id").unique().to_pylist())
-    history = history.filter(_between(history, "log_time_ms", question))
-    _write(folder, "share_partition_history", [history], SHARE_PARTITION_HISTORY, content)
-    deliveries = evidence.deliveries(keys, Cut(as_of_ms=question.to_ms - 1))
-    stood = pc.fill_null(pc.greater_equal(deliveries.column("valid_to_ms"), question.from_ms), True)
-    deliveries = deliveries.filter(stood)
-    _write(folder, "delivery_history", [deliveries], DELIVERY_HISTORY, content)
-    events = trace_events(deliveries, question.from_ms, question.to_ms)
-    _write(folder, "trace_event", events, TRACE_EVENT, content)
+    places = evidence.places(keys)
+    ids = sorted(places.column("topic_id").unique().to_pylist())
+    _write_changes(in_parts(evidence, keys, Cut(as_of_ms=question.to_ms - 1), places), question, folder, content)
     group = _group(evidence, question)
     content.tables["group"] = group
     _write(folder, "group", [group], group.schema, content)
@@ -243,6 +241,37 @@ def _write_histories(evidence: Evidence, asked: Asked, folder: Path, content: Co
     content.tables["topic"] = topics
     _write(folder, "dead_letter", [_dead_letters(evidence, asked, names)], DEAD_LETTER, content)
     _write(folder, "topic", [topics], TOPIC, content)
+
+
+def _write_changes(parts: Iterator[Part], question: Question, folder: Path, content: Content) -> None:
+    """Scalars and delivery states in the window, and the events between these; one going through the histories."""
+    held = SHARE_PARTITION_HISTORY.empty_table()
+    schemas = {
+        "share_partition_history": SHARE_PARTITION_HISTORY,
+        "delivery_history": DELIVERY_HISTORY,
+        "trace_event": TRACE_EVENT,
+    }
+    with ExitStack() as stack:
+        files = {name: stack.enter_context(TableFiles(folder, name, schema)) for name, schema in schemas.items()}
+        for part in parts:
+            history = part.history.filter(_between(part.history, "log_time_ms", question))
+            done, held = _without_last(pa.concat_tables([held, history]))
+            files["share_partition_history"].write_all(done.sort_by(LOG_ORDER))
+            stood = pc.fill_null(pc.greater_equal(part.deliveries.column("valid_to_ms"), question.from_ms), True)
+            deliveries = part.deliveries.filter(stood)
+            files["delivery_history"].write_all(deliveries)
+            for events in trace_events(deliveries, question.from_ms, question.to_ms):
+                files["trace_event"].write_all(events)
+        files["share_partition_history"].write_all(held.sort_by(LOG_ORDER))
+    for name, written in files.items():
+        content.note_table(name, written)
+
+
+def _without_last(history: pa.Table) -> tuple[pa.Table, pa.Table]:
+    """The rows below the last state partition, and those of it, to which the next part may add."""
+    numbers = history.column("state_partition")
+    is_last = pc.equal(numbers, pc.max(numbers))
+    return history.filter(pc.invert(is_last)), history.filter(is_last)
 
 
 def _dead_letters(evidence: Evidence, asked: Asked, names: Mapping[str, str]) -> pa.Table:

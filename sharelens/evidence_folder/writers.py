@@ -2,12 +2,13 @@
 
 import json
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from pathlib import Path
 from types import TracebackType
 from typing import IO, Any, Self
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from sharelens.output import json_text, plain
@@ -83,6 +84,11 @@ class TableFiles:
             held = held.slice(GROUP_ROWS)
         self._pending = [held]
 
+    def write_all(self, rows: pa.Table) -> None:
+        """Appends any number of rows, a bounded number at a time."""
+        for some in batches_of(rows):
+            self.write(some)
+
     def __enter__(self) -> Self:
         return self
 
@@ -107,15 +113,16 @@ class TableFiles:
 
     def _write_text(self, rows: pa.Table) -> None:
         for batch in rows.to_batches(max_chunksize=TEXT_ROWS):
-            lines, cells = [], []
-            for row in batch.to_pylist():
-                row |= {name: plain(row[name]) for name in self._no_json}
-                lines.append(json_text(row))
-                cells.append(csv_line(list(row.values())))
+            cells, parts = [], []
+            for field, column in zip(self.schema, batch.columns, strict=True):
+                cell, value = _told(column, is_plain=field.name not in self._no_json)
+                cells.append(cell)
+                parts.append(pc.binary_join_element_wise(f"{json_text(field.name)}: ", value, ""))
             begin = ",\n " if self.record_count else "[\n "
-            self._text("json", begin + ",\n ".join(lines))
-            self._text("csv", "".join(cells))
-            self.record_count += len(lines)
+            lines = pc.binary_join_element_wise(*parts, ", ").to_pylist()
+            self._text("json", begin + ",\n ".join(f"{{{line}}}" for line in lines))
+            self._text("csv", "\n".join([*pc.binary_join_element_wise(*cells, ",").to_pylist(), ""]))
+            self.record_count += batch.num_rows
 
     def _text(self, form: str, text: str) -> None:
         self._files[form].write(text.encode("utf-8", "surrogatepass"))
@@ -134,12 +141,23 @@ def _parquet_settings() -> dict[str, Any]:
     }
 
 
-def csv_line(values: Sequence[object]) -> str:
-    """One line of CSV (RFC 4180, ending in LF): null is empty, text stands in quotes, lists and structs as JSON."""
-    return ",".join(map(_csv_cell, values)) + "\n"
+def _told(column: pa.Array, *, is_plain: bool) -> tuple[pa.Array, pa.Array]:
+    """Each value as a cell of CSV and as JSON; numbers without coming to Python, equal text once."""
+    if pa.types.is_integer(column.type) or pa.types.is_boolean(column.type):
+        text = column.cast(pa.string())
+        return pc.fill_null(text, ""), pc.fill_null(text, "null")
+    of_row: pa.Array | None = None
+    if pa.types.is_string(column.type) or pa.types.is_binary(column.type):
+        coded = column.dictionary_encode(null_encoding="encode")
+        column, of_row = coded.dictionary, coded.indices
+    values = column.to_pylist() if is_plain else [plain(value) for value in column.to_pylist()]
+    told = (pa.array([write(value) for value in values], pa.string()) for write in (csv_cell, json_text))
+    cells, texts = (one if of_row is None else one.take(of_row) for one in told)
+    return cells, texts
 
 
-def _csv_cell(value: object) -> str:
+def csv_cell(value: object) -> str:
+    """A cell of CSV (RFC 4180): null is empty, text stands in quotes, lists and structs as JSON."""
     match value:
         case None:
             return ""

@@ -80,6 +80,11 @@ class Scope:
         return Part(places=places, history=history, deliveries=deliveries)
 
 
+def in_parts(evidence: Evidence, keys: Keys, cut: Cut, places: pa.Table) -> Iterator[Part]:
+    """The histories of places (PLACED), misplaced or not, by state partition and share partition."""
+    return Scope(evidence=evidence, keys=keys, cut=cut, places=places, warnings=()).parts()
+
+
 def scope(evidence: Evidence, wanted: Wanted, asked: CutAsked) -> Scope:
     """Which share partitions are meant; those in a state partition that does not hold their state are left out.
 

@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sharelens.evidence_folder import writers
-from sharelens.evidence_folder.writers import FORMATS, TableFiles, csv_line, guarded, sorted_rows
+from sharelens.evidence_folder.writers import FORMATS, TableFiles, guarded, sorted_rows
 
 SCHEMA = pa.schema(
     [
@@ -71,8 +71,14 @@ def test_a_guarded_cell_begins_no_formula_and_is_told_back_exactly(text: str) ->
     assert cell.removeprefix("'") == text
 
 
-def test_csv_tells_null_from_the_empty_text_and_reads_back() -> None:
-    line = csv_line([None, "", 'a "b",\nc', -1, True, [{"first_offset": 1}], "=1+1"])
+def test_csv_tells_null_from_the_empty_text_and_reads_back(tmp_path: Path) -> None:
+    values = [None, "", 'a "b",\nc', -1, True, [{"first_offset": 1}], "=1+1"]
+    table = pa.table({f"c{place}": [value] for place, value in enumerate(values)})
+    with TableFiles(tmp_path, "t", table.schema) as files:
+        files.write(table)
+    text = (tmp_path / "t.csv").read_text(encoding="utf-8")
+    head, line = text.split("\n", 1)
+    assert head == '"c0","c1","c2","c3","c4","c5","c6"'
     assert line == ',"","a ""b"",\nc",-1,true,"[{""first_offset"": 1}]","\'=1+1"\n'
     (cells,) = csv.reader([line.replace("\n", " ").rstrip()])
     assert cells[2:] == ['a "b", c', "-1", "true", '[{"first_offset": 1}]', "'=1+1"]
