@@ -31,6 +31,8 @@ from tests.kills import Point, in_turn, kill, points_of
 from tests.lakes import BOOKS, assert_same, content, differences
 from tests.state_logs import START_MS, snapshot, tombstone, update, write_log_directory
 
+pytestmark = pytest.mark.slow
+
 HOUR = 3_600_000
 DAY = 24 * HOUR
 AGES = dict.fromkeys(retained.GROUPS, 4 * HOUR)
@@ -361,7 +363,6 @@ class UpkeepCase:
         shutil.rmtree(self.victim)
 
 
-@pytest.mark.slow
 def test_an_upkeep_killed_again_and_again_is_finished_by_the_next_ones(lake: Path, tmp_path: Path) -> None:
     case = UpkeepCase(lake, tmp_path)
     assert {name.split(":")[0] for name, _ in case.points} == {"vacuum", "log", "checkpoint", "file", "commit"}
@@ -395,7 +396,6 @@ def runs_finish_killed_upkeep(lake: Path, folder: Path, kills: int | None) -> No
         shutil.rmtree(folder / "victim")
 
 
-@pytest.mark.slow
 def test_a_run_finishes_what_a_killed_upkeep_left(lake: Path, tmp_path: Path) -> None:
     runs_finish_killed_upkeep(lake, tmp_path, 3)
 

@@ -12,6 +12,8 @@ from tests.lakes import assert_same
 from tests.state_logs import START_MS, snapshot, tombstone, update, write_log_directory
 from tests.user_topics import ORDERS_RECORDS, write_orders
 
+pytestmark = pytest.mark.slow
+
 STORY = [
     snapshot("g", start=0),
     snapshot("h", start=10),

@@ -15,6 +15,8 @@ from tests.once import made_once
 from tests.state_logs import START_MS, snapshot, update, write_log_directory
 from tests.user_topics import write_orders
 
+pytestmark = pytest.mark.slow
+
 STATE = [
     snapshot(at_ms=START_MS),
     update(start=0, batches=[(3, 4, 3, 1)], at_ms=START_MS + 10),

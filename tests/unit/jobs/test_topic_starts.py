@@ -9,6 +9,8 @@ from tests.batch_files import state_batches, state_directory
 from tests.in_process import make_lake
 from tests.state_logs import ORDERS_ID, START_MS, snapshot, tombstone, update
 
+pytestmark = pytest.mark.slow
+
 OTHER_ID = "AAAAAAAAAAAAAAAAAAAABg"
 ORDERS = (ORDERS_ID, 0)
 

@@ -25,6 +25,8 @@ from tests.lakes import assert_same, content, differences
 from tests.old_lakes import NAMES, SCENARIO, age, old_lake
 from tests.state_logs import snapshot, update, write_log_directory
 
+pytestmark = pytest.mark.slow
+
 LAST = "commit:gold.publication:upgrade:after"
 LATER_EVIDENCE = ("first-1",)
 """Lakes of versions that took less of a log: the next run over it brings the rest."""
@@ -75,7 +77,6 @@ def without(name: str, column: str) -> pa.Schema:
     return schema.remove(schema.get_field_index(column))
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("name", NAMES)
 def test_an_old_lake_becomes_what_this_version_would_have_written(name: str, fresh: Path, tmp_path: Path) -> None:
     lake = old_lake(name, tmp_path / "lake")
@@ -91,7 +92,6 @@ def test_an_old_lake_becomes_what_this_version_would_have_written(name: str, fre
     assert_same(lake, fresh)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("name", NAMES)
 def test_an_upgraded_lake_goes_on_with_the_log_as_a_new_one_does(name: str, fresh: Path, tmp_path: Path) -> None:
     lake = old_lake(name, tmp_path / "lake")
@@ -171,7 +171,6 @@ def test_an_upgrade_killed_at_any_point_goes_on(name: str, tmp_path: Path) -> No
         case.kill_and_finish([point])
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("name", ["first-1", "last-2"])
 def test_an_upgrade_killed_again_and_again_goes_on(name: str, tmp_path: Path) -> None:
     case = Case(name, tmp_path)

@@ -46,6 +46,7 @@ def test_columns_and_conditions(lake: Path) -> None:
     assert (nobody.num_rows, nobody.schema) == (0, TABLES["silver.share_record"].schema)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "group", ["g", "g" * 40, "ü" * 3000, "\U0010ffff" * 50], ids=["short", "long", "longest", "last"]
 )

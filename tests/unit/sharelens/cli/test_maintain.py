@@ -14,6 +14,8 @@ from sharelens.cli import main
 from tests.in_process import make_lake
 from tests.state_logs import START_MS, snapshot, update, write_log_directory
 
+pytestmark = pytest.mark.slow
+
 SECOND = 1000
 
 
@@ -97,7 +99,6 @@ def test_a_folder_that_is_no_lake_is_refused(tmp_path: Path, capsys: pytest.Capt
     assert "is not a directory" in err
 
 
-@pytest.mark.slow
 def test_a_closed_gate_stops_upkeep_and_retention_closes_none(lake: Path, capsys: pytest.CaptureFixture[str]) -> None:
     ages = ",".join(f"{group}=5s" for group in ("bronze", "silver", "history", "measures"))
     check = ["check", "--lake", str(lake), "--whole", "--published", "--level", "blocking"]

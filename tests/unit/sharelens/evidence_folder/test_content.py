@@ -12,6 +12,8 @@ from tests.evidence_folders import FROM_MS, STORY, TO_MS, log_directory, made, q
 from tests.in_process import make_lake
 from tests.state_logs import START_MS, snapshot, update, write_log_directory
 
+pytestmark = pytest.mark.slow
+
 HOSTILE = "../../etc\n</script><b>=1+1"
 
 
