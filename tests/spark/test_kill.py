@@ -26,7 +26,7 @@ from lake.errors import LakeError
 from lake.scan import open_lake
 from tests.batch_files import broken, state_batches, state_directory
 from tests.datasets import dataset
-from tests.in_process import make_lake, recorded_lake
+from tests.in_process import ANY_SIZE, make_lake, recorded_lake
 from tests.kills import Point, in_turn, kill, points_of
 from tests.lakes import assert_same, content, differences
 from tests.state_logs import START_MS, snapshot, tombstone, update
@@ -145,21 +145,21 @@ def readers_see_a_cut(lake: Path, undisturbed: Path) -> bool:
     return True
 
 
-def started(lake: Path, logs: str) -> subprocess.Popen[bytes]:
+def started(lake: Path, logs: str, in_process_bytes: int) -> subprocess.Popen[bytes]:
     """`sharelens run` as a process of its own."""
     command = [sys.executable, "-m", "sharelens", "run", "--lake", str(lake), "--log-dir", logs]
-    environment = {**os.environ, "SHARELENS_ENV": "test"}
+    environment = {**os.environ, "SHARELENS_ENV": "test", "SHARELENS_IN_PROCESS_BYTES": str(in_process_bytes)}
     return subprocess.Popen(command, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
 
 
-def killed(lake: Path, logs: str, chosen: random.Random) -> int:
+def killed(lake: Path, logs: str, chosen: random.Random, in_process_bytes: int) -> int:
     """Kills a run: at any moment, or shortly after a table's next version appeared. The exit code."""
-    process = started(lake, logs)
+    process = started(lake, logs, in_process_bytes)
     awaited = chosen.choice(["bronze/ingest_extent", "bronze/log_record", "silver/share_record", None])
     deadline = time.monotonic() + LONGEST_S
     try:
         if awaited is None:
-            time.sleep(chosen.uniform(0.5, 8))
+            time.sleep(chosen.uniform(0.5, 2 if in_process_bytes else 8))
         else:
             version = lake / awaited / "_delta_log" / f"{1:020d}.json"
             while not version.exists() and process.poll() is None and time.monotonic() < deadline:
@@ -180,10 +180,12 @@ def kill_and_finish(count: int, spark: SparkSession, logs: str, undisturbed: Pat
     codes = []
     for number, chosen in enumerate(rounds(count)):
         lake = tmp_path / str(number)
-        codes.append(killed(lake, logs, chosen))
+        in_process_bytes = number % 2 * ANY_SIZE  # every other run without a session
+        codes.append(killed(lake, logs, chosen, in_process_bytes))
         if lake.is_dir():
             readers_see_a_cut(lake, undisturbed)
-        run(RunOptions(lake=lake, log_dirs=(logs,), lock_timeout_s=LONGEST_S), lambda: spark)
+        asked = {"log_dirs": (logs,), "lock_timeout_s": LONGEST_S, "in_process_bytes": in_process_bytes}
+        run(RunOptions(lake=lake, **asked), lambda: spark)
         assert_same(lake, undisturbed)
     assert codes.count(-signal.SIGKILL) > count // 2
 
