@@ -42,7 +42,10 @@ UNSET: Mapping[str, str] = {}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Options:
-    """What a start is told beside the configuration; `make_id` gives the ids that are else random."""
+    """What a start is told beside the configuration; `make_id` gives the ids that are else random.
+
+    write_buffer_bytes: of each log, what a crash may lose of acknowledged writes; for who has no clients.
+    """
 
     log_dir: Path
     listeners: Sequence[Listener]
@@ -50,6 +53,7 @@ class Options:
     kafka_version: KafkaVersion | None = None
     faults: Sequence[FaultRule] = ()
     make_id: Callable[[], str] | None = None
+    write_buffer_bytes: int = 0
 
 
 class Broker:
@@ -78,7 +82,7 @@ class Broker:
             self.features = replace(self.features, epoch=self.catalog.features_epoch)
             self._apply_dynamic_configs()
             faults = FaultInjection(options.faults) if options.faults else None
-            self.logs = _open_logs(self, faults)
+            self.logs = _open_logs(self, faults, options.write_buffer_bytes)
             self.group_settings = ShareGroupConfigs(
                 config,
                 lambda group_id: self.catalog.group_configs.get(group_id, UNSET),
@@ -274,7 +278,7 @@ def _internal_topics(config: Settings) -> dict[str, InternalTopic]:
     }
 
 
-def _open_logs(broker: Broker, faults: FaultInjection | None) -> LogManager:
+def _open_logs(broker: Broker, faults: FaultInjection | None, write_buffer_bytes: int) -> LogManager:
     config, catalog = broker.config, broker.catalog
 
     def config_of(topic: str) -> LogConfig:
@@ -296,6 +300,7 @@ def _open_logs(broker: Broker, faults: FaultInjection | None) -> LogManager:
         config_of=config_of,
         settings=settings,
         faults=faults,
+        write_buffer_bytes=write_buffer_bytes,
     )
 
 

@@ -13,6 +13,8 @@ from state_model.uuids import uuid_text
 
 STATE_TOPIC: Final = "__share_group_state"
 DEAD_LETTERS_PREFIX: Final = "dlq."
+WRITE_BUFFER_BYTES: Final = 64 << 10
+"""Nobody relies on a write before the end: many of them make one."""
 _LONG_AGO_MS: Final = str(365 * 86_400_000)
 
 
@@ -70,6 +72,7 @@ class World:
             features={"share.version": 2} if settings.has_dead_letters else {},
             kafka_version=settings.kafka_version,
             make_id=self.new_id,
+            write_buffer_bytes=WRITE_BUFFER_BYTES,
         )
         broker = Broker(Settings(_configuration(settings)), VirtualTimers(self.clock), options)
         broker.load()

@@ -58,18 +58,54 @@ def write_at(descriptor: int, data: bytes | memoryview, position: int) -> None:
         view, position = view[written:], position + written
 
 
+class _Waiting:
+    """What is still to be written of one file, from a position on."""
+
+    __slots__ = ("pieces", "position", "size_bytes")
+
+    def __init__(self, position: int) -> None:
+        self.position = position
+        self.pieces: list[bytes | memoryview] = []
+        self.size_bytes = 0
+
+
 class OpenFiles:
     """File descriptors for reading and writing by path; the one unused for longest is closed beyond the limit.
 
-    A descriptor is good until the next call.
+    A descriptor is good until the next call, and whoever gets one finds in the file all that was appended.
     """
 
-    def __init__(self, limit: int = MAX_OPEN_FILES) -> None:
+    def __init__(self, limit: int = MAX_OPEN_FILES, *, buffer_bytes: int = 0) -> None:
+        """buffer_bytes: of each file, what `append` may keep back; 0: each append is in the file when it returns."""
         self._limit = limit
+        self._buffer_bytes = buffer_bytes
         self._open: OrderedDict[str, int] = OrderedDict()
+        self._waiting: dict[str, _Waiting] = {}
+
+    def append(self, path: str, pieces: tuple[bytes | memoryview, ...], size_bytes: int, position: int) -> None:
+        """Write pieces of so many bytes in all behind the last one of a file. Raises OSError."""
+        if not self._buffer_bytes:
+            descriptor = self.get(path)
+            if os.pwritev(descriptor, pieces, position) != size_bytes:
+                write_at(descriptor, b"".join(pieces), position)
+            return
+        waiting = self._waiting.get(path)
+        if waiting is None:
+            waiting = self._waiting[path] = _Waiting(position)
+        waiting.pieces += pieces
+        waiting.size_bytes += size_bytes
+        if waiting.size_bytes >= self._buffer_bytes:
+            self.get(path)
 
     def get(self, path: str) -> int:
         """The descriptor of a file, created when it is missing. Raises OSError."""
+        descriptor = self._descriptor(path)
+        waiting = self._waiting.pop(path, None) if self._waiting else None
+        if waiting is not None:
+            write_at(descriptor, b"".join(waiting.pieces), waiting.position)
+        return descriptor
+
+    def _descriptor(self, path: str) -> int:
         descriptor = self._open.get(path)
         if descriptor is not None:
             self._open.move_to_end(path)
@@ -80,12 +116,14 @@ class OpenFiles:
         return descriptor
 
     def forget(self, path: str) -> None:
-        """Close a file that is to be renamed or removed."""
+        """Close a file that is to be renamed or removed. Raises OSError where something of it waits to be written."""
+        if path in self._waiting:
+            self.get(path)
         descriptor = self._open.pop(path, None)
         if descriptor is not None:
             os.close(descriptor)
 
     def close(self) -> None:
-        """Close all of them."""
-        for path in list(self._open):
+        """Close all of them. Raises OSError as `forget` does."""
+        for path in [*self._open, *self._waiting]:
             self.forget(path)

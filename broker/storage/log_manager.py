@@ -72,14 +72,16 @@ class LogManager:
         config_of: Callable[[str], LogConfig],
         settings: LogManagerSettings | None = None,
         faults: Faults | None = None,
+        write_buffer_bytes: int = 0,
     ) -> None:
         """Open the logs of all topics of the catalogue in a claimed directory. Raises StorageError.
 
         config_of: the settings in force for a topic's name.
+        write_buffer_bytes: of each log, what may wait to be written although its append has returned.
         """
         self._directory, self._timers, self._config_of, self._faults = directory, timers, config_of, faults
         self._settings = settings or LogManagerSettings()
-        self._files = OpenFiles()
+        self._files = OpenFiles(buffer_bytes=write_buffer_bytes)
         self._logs: dict[tuple[str, int], PartitionLog] = {}
         self._by_id: dict[tuple[str, int], PartitionLog] = {}
         self._written: dict[str, str] = {}

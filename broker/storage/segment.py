@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from broker.storage.files import OpenFiles, write_at
+from broker.storage.files import OpenFiles
 from broker.storage.indexes import OFFSET_ENTRY_BYTES, TIME_ENTRY_BYTES, SegmentIndex, read_last_time
 from broker.storage.log_config import LogConfig
 from broker.storage.record_batch import HEADER_BYTES, BatchHeader, Buffer, checksum_holds, read_header
@@ -129,9 +129,7 @@ class Segment:
 
     def write(self, pieces: tuple[Buffer, ...], size_bytes: int) -> None:
         """Write a batch behind the last one; what is in the file counts only after `note`. Raises OSError."""
-        descriptor = self._files.get(self.log_path)
-        if os.pwritev(descriptor, pieces, self.size_bytes) != size_bytes:
-            write_at(descriptor, b"".join(pieces), self.size_bytes)
+        self._files.append(self.log_path, pieces, size_bytes, self.size_bytes)
 
     def undo_write(self) -> None:
         """Cut off what `write` left. Raises OSError."""
