@@ -346,15 +346,11 @@ def check_lake(options: RunOptions) -> None:
 
     Raises:
         JobError: the lake lies inside a log directory or the other way round, or is a folder with other things in it.
+        LakeError: no lake there, and no log directory to make one of.
         LakeVersionError: another version wrote it.
     """
     lake = options.lake.resolve()
-    for uri in options.log_dirs:
-        if "://" in uri:
-            continue
-        directory = Path(uri).resolve()
-        if lake == directory or directory in lake.parents or lake in directory.parents:
-            raise JobError(f"lake {options.lake} and log directory {uri} lie inside each other; put the lake elsewhere")
+    _check_apart(options)
     if lake.exists() and not lake.is_dir():
         raise JobError(f"{options.lake} is a file; give a folder for the lake")
     if lake.is_dir() and not scan.is_lake(lake):
@@ -363,10 +359,20 @@ def check_lake(options: RunOptions) -> None:
             raise JobError(
                 f"{options.lake} holds other things ({sorted(strange)[0]}) and no lake; give an empty or new folder"
             )
+    if not options.log_dirs and not scan.is_lake(lake):
+        scan.open_lake(options.lake)  # says what is missing: without a source there is nothing to make a lake of
     if scan.is_lake(lake):
         for name in (books.EXTENT, replay.STATE, publish.PUBLICATION):
             if delta.exists(delta.table_path(lake, name)):
                 scan.open_table(lake, name)
+
+
+def _check_apart(options: RunOptions) -> None:
+    lake = options.lake.resolve()
+    for uri in options.log_dirs:
+        directory = Path(uri).resolve()
+        if "://" not in uri and (lake == directory or directory in lake.parents or lake in directory.parents):
+            raise JobError(f"lake {options.lake} and log directory {uri} lie inside each other; put the lake elsewhere")
 
 
 __all__ = ["STATE_TOPIC", "RunOptions", "Summary", "run"]

@@ -14,7 +14,7 @@ from jobs.run import run
 from kafka_log.writer import write_checkpoints
 from lake import crash_points
 from lake.delta import live_files, table_path
-from lake.errors import LakeLockedError
+from lake.errors import LakeError, LakeLockedError
 from lake.lock import hold
 from lake.scan import open_lake
 from tests.batch_files import broken, state_batches, state_directory
@@ -144,6 +144,17 @@ def test_a_broken_batch_is_quarantined_counted_and_leaves_its_share_partitions_i
     (state,) = lake.scan("gold.share_partition_state").to_pylist()
     assert (state["completeness"], state["completeness_reason"]) == ("incomplete", "quarantined")
     assert run(RunOptions(lake=tmp_path / "lake", log_dirs=(str(logs),)), no_session).counts == {}
+
+
+@pytest.mark.parametrize("stage", ["decode", "replay", "measure", "check", "publish"])
+def test_a_stage_of_a_lake_that_is_not_there_is_refused_and_makes_none(stage: str, tmp_path: Path) -> None:
+    with pytest.raises(LakeError, match="is not a directory; give the folder that `sharelens run --lake` wrote"):
+        make_lake(tmp_path / "lake", stages=(stage,))
+    assert not (tmp_path / "lake").exists()
+    (tmp_path / "empty").mkdir()
+    with pytest.raises(LakeError, match="holds no lake"):
+        make_lake(tmp_path / "empty", stages=(stage,))
+    assert not list((tmp_path / "empty").iterdir())
 
 
 def test_two_runs_at_once_take_turns(tmp_path: Path, logs: Path, mine: Path) -> None:
