@@ -48,18 +48,22 @@ class Figure:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Bench:
-    """Where the bench works, and with how many records; for upkeep, how many commits a table and runs."""
+    """Where the bench works, and with how many records and share partitions (None: as many as the shape has).
+
+    For upkeep: how many commits a table, and how many runs.
+    """
 
     folder: Path
     records: int
     commits: int = 1000
     runs: int = 20
+    share_partitions: int | None = None
 
     def log(self, shape: str) -> Path:
         """The generated log directory of a shape; made on first use."""
         directory = self.folder / f"log-{shape}"
         if not directory.exists():
-            generate.main(["--shape", shape, "--records", str(self.records), "--out", str(directory)])
+            generate.generate(directory, shape=shape, records=self.records, share_partition_count=self.share_partitions)
         return directory
 
     def lake(self, name: str) -> Path:
@@ -190,9 +194,16 @@ def measures(bench: Bench) -> Iterator[Figure]:
             yield Figure(
                 section="measures",
                 what=f"{shape}: {cost.name or 'all measures'}",
-                value=f"{cost.whole_s:.2f} s of CPU, {bench.records / cost.whole_s / 1e6:.2f} M records/s",
+                value=f"{cost.whole_s:.2f} s of CPU, {bench.records / cost.whole_s:,.0f} rows/s",
                 note=f"over 1 % more {cost.increment_s:.2f} s, {100 * cost.increment_s / cost.whole_s:.0f} %; "
                 f"peak so far {cost.peak_bytes / 2**20:.0f} MiB",
+            )
+        for asked in measured.questions(bench.log(shape)):
+            yield Figure(
+                section="measures",
+                what=f"{shape}: {asked.name}, no table",
+                value=f"{asked.cpu_s:.2f} s of CPU, {bench.records / asked.cpu_s:,.0f} rows/s",
+                note=f"told anew each time; peak {asked.peak_bytes / 2**20:.0f} MiB",
             )
 
 
@@ -352,6 +363,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Runs the sections asked for."""
     parser = argparse.ArgumentParser(prog="python -m bench", description=__doc__)
     parser.add_argument("--records", type=int, default=1_000_000)
+    parser.add_argument("--share-partitions", type=int, help="[default: 20 in hot, 20000 in cool]")
     parser.add_argument("--commits", type=int, default=1000, help="of the section upkeep, a table  [default: 1000]")
     parser.add_argument("--runs", type=int, default=20, help="of the section upkeep, before and after  [default: 20]")
     parser.add_argument("--only", choices=SECTIONS, action="append")
@@ -369,7 +381,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     }
     with tempfile.TemporaryDirectory(prefix="sharelens-bench-") as scratch:
         bench = Bench(
-            folder=asked.folder or Path(scratch), records=asked.records, commits=asked.commits, runs=asked.runs
+            folder=asked.folder or Path(scratch),
+            records=asked.records,
+            commits=asked.commits,
+            runs=asked.runs,
+            share_partitions=asked.share_partitions,
         )
         figures = []
         for name in asked.only or SECTIONS:
