@@ -16,6 +16,8 @@ from tests.in_process import make_lake
 from tests.lakes import content, differences
 from tests.state_logs import START_MS, snapshot, tombstone, update, write_log_directory
 
+pytestmark = pytest.mark.slow
+
 HOUR = 3_600_000
 MEASURES = (
     "gold.stall",
@@ -171,7 +173,6 @@ def known(tables: dict[str, pa.Table], records: list[dict[str, Any]], kept_from:
     return {**tables, "gold.redelivered_record": rows.filter(pc.invert(old))}
 
 
-@pytest.mark.slow
 @settings(
     max_examples=15,
     deadline=None,

@@ -22,7 +22,16 @@ from tests.user_topics import ORDERS_RECORDS, RECORDS_A_BATCH, headers, write_or
 pytestmark = pytest.mark.slow
 
 
-@pytest.mark.parametrize("name", ["admin", "basic", "dlq", "edge", "streams", "timeouts", "transactions"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        "admin",
+        "dlq",
+        "edge",
+        "streams",
+        *(pytest.param(n, marks=pytest.mark.soak) for n in ("basic", "timeouts", "transactions")),
+    ],
+)
 def test_three_intervals_of_a_recorded_log_are_one_run(name: str, tmp_path: Path) -> None:
     logs, whole = dataset(name) / "logs", recorded_lake(name)
     times = sorted(open_lake(whole).scan("silver.share_record").column("log_time_ms").to_pylist())
