@@ -1,5 +1,6 @@
 """The command group, and the one place where errors become a line and an exit code."""
 
+import errno
 import os
 import sys
 import traceback
@@ -35,6 +36,7 @@ from state_model.errors import SharelensError, UsageError
 OK, FAILURE, USAGE, FINDINGS = 0, 1, 2, 3
 INTERRUPTED = 130
 SHOW_TRACE = "SHARELENS_TRACEBACK"
+FULL = "no space left on the disk; free some and give the same command again: what was published stays as it was"
 
 
 class InOrder(click.Group):
@@ -140,7 +142,8 @@ def _failed(error: Exception) -> int:
             say("sharelens: out of memory; narrow the question (--group, --topic) or ask a lake, not --log-dir")
         case OSError():
             place = f"{error.filename}: " if error.filename else ""
-            say(f"sharelens: {place}{_one_line(error.strerror or str(error))}")
+            told = FULL if error.errno in (errno.ENOSPC, errno.EDQUOT) else _one_line(error.strerror or str(error))
+            say(f"sharelens: {place}{told}")
         case _:
             say(f"sharelens: {type(error).__name__}: {_one_line(str(error))} (set {SHOW_TRACE}=1 to see where)")
     return FAILURE

@@ -1,9 +1,11 @@
 """maintain from outside: forms of the summary, exit codes, what later answers say of what was dropped."""
 
+import errno
 import json
 import shutil
 from pathlib import Path
 
+import pyarrow.parquet as pq
 import pytest
 
 from lake import delta
@@ -16,16 +18,16 @@ from tests.state_logs import START_MS, snapshot, update, write_log_directory
 
 pytestmark = pytest.mark.slow
 
-SECOND = 1000
+HOUR = 3_600_000
 
 
 @pytest.fixture(scope="module")
 def two_runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A lake of two runs; tests copy it."""
     folder = tmp_path_factory.mktemp("two-runs")
-    story = [snapshot("g", start=0), update("g", start=5, at_ms=START_MS + SECOND)]
-    story += [snapshot("g", start=6, epoch=1, at_ms=START_MS + 2 * SECOND)]
-    story += [update("g", start=7, epoch=1, at_ms=START_MS + 9 * SECOND)]
+    story = [snapshot("g", start=0), update("g", start=5, at_ms=START_MS + HOUR)]
+    story += [snapshot("g", start=6, epoch=1, at_ms=START_MS + 2 * HOUR)]
+    story += [update("g", start=7, epoch=1, at_ms=START_MS + 9 * HOUR)]
     for end in (2, 4):
         make_lake(folder / "lake", write_log_directory(folder / str(end), story[:end], cluster_id="c"))
     return folder / "lake"
@@ -63,15 +65,15 @@ def test_text_has_a_row_a_table_and_a_dry_run_changes_nothing(lake: Path, capsys
 
 
 def test_answers_say_what_retention_dropped(lake: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    code, *_ = told(capsys, "maintain", "--lake", str(lake), "--retain", "history=5s, silver=5s", "--execute")
+    code, *_ = told(capsys, "maintain", "--lake", str(lake), "--retain", "history=5h, silver=5h", "--execute")
     assert code == 0
     code, out, _ = told(capsys, "state", "--lake", str(lake))
     assert code == 0
     assert "gaps 0" in out
-    assert "; dropped by retention: history before 2026-09-21T14:13:24.000Z, silver before 2026-09-21T14:13:24" in out
+    assert "; dropped by retention: history before 2026-09-21T18:00:00.000Z, silver before 2026-09-21T18:13:20" in out
     code, out, err = told(capsys, "state", "--lake", str(lake), "--as-of", "2026-09-21T14:13:21Z")
     assert (code, out) == (1, "")
-    assert "begins at 2026-09-21T14:13:24.000Z; dropped by retention: history before" in err
+    assert "begins at 2026-09-21T18:00:00.000Z; dropped by retention: history before" in err
 
 
 @pytest.mark.parametrize(
@@ -100,7 +102,7 @@ def test_a_folder_that_is_no_lake_is_refused(tmp_path: Path, capsys: pytest.Capt
 
 
 def test_a_closed_gate_stops_upkeep_and_retention_closes_none(lake: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    ages = ",".join(f"{group}=5s" for group in ("bronze", "silver", "history", "measures"))
+    ages = ",".join(f"{group}=5h" for group in ("bronze", "silver", "history", "measures"))
     check = ["check", "--lake", str(lake), "--whole", "--published", "--level", "blocking"]
     assert told(capsys, "maintain", "--lake", str(lake), "--retain", ages, "--execute")[0] == 0
     assert told(capsys, *check)[0] == 0
@@ -111,3 +113,14 @@ def test_a_closed_gate_stops_upkeep_and_retention_closes_none(lake: Path, capsys
     code, out, err = told(capsys, "maintain", "--lake", str(lake), "--execute")
     assert (code, out) == (3, "")
     assert "closed gates: silver.share_record (key_is_unique)" in err
+
+
+def test_a_full_disk_is_one_line_that_says_what_to_do(
+    lake: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(*_: object, **__: object) -> None:
+        raise OSError(errno.ENOSPC, "Error writing bytes to file")
+
+    monkeypatch.setattr(pq.ParquetWriter, "write_table", full)
+    code, _, err = told(capsys, "maintain", "--lake", str(lake), "--execute")
+    assert (code, err.splitlines()[-1].partition(";")[0]) == (1, "sharelens: no space left on the disk")
