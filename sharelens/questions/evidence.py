@@ -34,9 +34,12 @@ PLACED = pa.schema(
         pa.field("state_partition", pa.int32()),
         pa.field("records", pa.int64()),
         pa.field("log_time_ms", pa.int64()),
+        pa.field("start_offset", pa.int64()),
     ]
 )
-"""Share partitions in state partitions: how many records, and the log time of the newest one."""
+"""Share partitions in state partitions: how many records, the log time of the newest one, the largest start offset."""
+COUNTED = [*PLACE, "log_time_ms", "start_offset"]
+"""What is counted to get these, a row a record."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -142,14 +145,15 @@ def kept(table: pa.Table, condition: pc.Expression | None) -> pa.Table:
 
 
 def counted_places(parts: Iterable[pa.Table]) -> pa.Table:
-    """PLACED rows from tables with PLACE and log_time_ms, one row a record, taken one at a time."""
+    """PLACED rows from tables with COUNTED, one row a record, taken one at a time."""
     counted = PLACED.empty_table()
     for part in parts:
-        found = part.group_by(PLACE).aggregate([([], "count_all"), ("log_time_ms", "max")])
-        found = found.rename_columns({"count_all": "records", "log_time_ms_max": "log_time_ms"})
-        both = pa.concat_tables([counted, found.select(PLACED.names).cast(PLACED)])
-        summed = both.group_by(PLACE).aggregate([("records", "sum"), ("log_time_ms", "max")])
-        counted = summed.rename_columns({"records_sum": "records", "log_time_ms_max": "log_time_ms"}).cast(PLACED)
+        one = part.append_column("records", pa.repeat(pa.scalar(1, pa.int64()), part.num_rows))
+        both = pa.concat_tables([counted, one.select(PLACED.names).cast(PLACED)])
+        largest = [(name, "max") for name in ("log_time_ms", "start_offset")]
+        found = both.group_by(PLACE).aggregate([("records", "sum"), *largest])
+        counted = found.rename_columns([name.removesuffix("_sum").removesuffix("_max") for name in found.column_names])
+        counted = counted.select(PLACED.names).cast(PLACED)
     return counted
 
 

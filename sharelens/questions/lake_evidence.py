@@ -23,9 +23,9 @@ from measures.topics import TopicPartition
 from sharelens.output import name_cell
 from sharelens.questions import assembly, letter_evidence, losses
 from sharelens.questions.evidence import (
+    COUNTED,
     GROUP_ORDER,
     LOG_ORDER,
-    PLACE,
     ClockStep,
     Cut,
     Keys,
@@ -81,9 +81,8 @@ class LakeEvidence:
 
     def places(self, keys: Keys) -> pa.Table:
         """Counted in gold.share_partition_history, row group by row group."""
-        columns = [*PLACE, "log_time_ms"]
         where = all_of(keys.expression(), pc.field("log_topic_id") == self._log_topic_id)
-        return counted_places(self._stream("gold.share_partition_history", columns, where))
+        return counted_places(self._stream("gold.share_partition_history", COUNTED, where))
 
     def histories(self, places: pa.Table, cut: Cut) -> tuple[pa.Table, pa.Table]:
         """Rows of the two histories, row groups of other places left out by their statistics."""

@@ -19,10 +19,10 @@ from sharelens.asked import Source, dead_letter_topics
 from sharelens.output import name_cell
 from sharelens.questions import assembly, letter_evidence, topic_evidence
 from sharelens.questions.evidence import (
+    COUNTED,
     GROUP_ORDER,
     KEY,
     LOG_ORDER,
-    PLACE,
     PLACED,
     ClockStep,
     Cut,
@@ -107,10 +107,9 @@ class LogEvidence:
     def places(self, keys: Keys) -> pa.Table:
         """Counted in one reading."""
         condition = keys.expression()
-        columns = [*PLACE, "log_time_ms"]
 
         def counted(log: StateLog) -> pa.Table:
-            return counted_places(kept(records, condition).select(columns) for records in log.read(keys))
+            return counted_places(kept(records, condition).select(COUNTED) for records in log.read(keys))
 
         return pa.concat_tables([PLACED.empty_table(), *self._each(counted, self._chosen(keys))])
 

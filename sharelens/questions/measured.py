@@ -59,8 +59,9 @@ class Scope:
 
     @property
     def user_partitions(self) -> set[TopicPartition]:
-        """The user partitions that the places are about."""
-        return set(topic_partitions(self.places))
+        """The user partitions in which a place has a start offset; of others nothing is needed."""
+        started = pc.fill_null(pc.greater_equal(self.places.column("start_offset"), 0), False)
+        return set(topic_partitions(self.places.filter(started)))
 
     def only(self, places: pa.Table) -> "Scope":
         """The same question about some of the places."""
