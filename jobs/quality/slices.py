@@ -91,16 +91,15 @@ def _presence(name: str) -> pc.Expression:
 
 
 def pieces(rows: ds.Dataset, where: pc.Expression, table: str, rules: Sequence[Rule]) -> Iterator[pa.Table]:
-    """A table's rows with the columns that the rules need, PIECE_ROWS at most in one; at least one piece."""
+    """A table's rows with the columns that the rules need, PIECE_ROWS at most in one; none without rows."""
     scanner = rows.scanner(columns=columns_for(table, rules), filter=where, batch_size=1 << 16)
     held: list[pa.RecordBatch] = []
     count = 0
-    given = False
     for batch in scanner.to_batches():
         if count and count + batch.num_rows > PIECE_ROWS:
             yield pa.Table.from_batches(held)
-            held, count, given = [], 0, True
+            held, count = [], 0
         held.append(batch)
         count += batch.num_rows
-    if count or not given:
-        yield pa.Table.from_batches(held, schema=scanner.projected_schema)
+    if count:
+        yield pa.Table.from_batches(held)
