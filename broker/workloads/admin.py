@@ -36,17 +36,31 @@ class WorkloadError(BrokerError):
 
 
 class Admin:
-    """Asks one cluster."""
+    """Asks one cluster. What it is asked raises UnreachableError where nobody answers in time."""
 
     def __init__(self, bootstrap: str) -> None:
         self._bootstrap = bootstrap
         self._client = AdminClient({"bootstrap.servers": bootstrap, "log_level": 0})
 
+    def _patiently(self, ask_once: Callable[[], _Answer]) -> _Answer:
+        """Ask again while there is no answer: the broker may be starting. Raises KafkaException, UnreachableError."""
+        deadline_s = time.monotonic() + TIMEOUT_S
+        while True:
+            try:
+                return ask_once()
+            except (KafkaException, TimeoutError) as error:
+                if isinstance(error, KafkaException) and error.args[0].code() not in _NO_ANSWER:
+                    raise
+                if time.monotonic() > deadline_s:
+                    told = f"{self._bootstrap} does not answer within {TIMEOUT_S:g} s; is a broker running there?"
+                    raise UnreachableError(told) from error
+            time.sleep(RETRY_S)
+
     def create_topic(self, name: str, partitions: int, configs: Mapping[str, str] | None = None) -> int:
         """Make a topic unless it is there; how many partitions it has. Raises WorkloadError."""
         wanted = NewTopic(name, partitions, 1, config=dict(configs or {}))
         try:
-            _patiently(lambda: self._client.create_topics([wanted])[name].result(TIMEOUT_S))
+            self._patiently(lambda: self._client.create_topics([wanted])[name].result(TIMEOUT_S))
         except KafkaException as error:
             if error.args[0].code() != KafkaError.TOPIC_ALREADY_EXISTS:
                 raise WorkloadError(f"{self._bootstrap} refuses topic {name}: {error.args[0].str()}") from error
@@ -56,7 +70,7 @@ class Admin:
         """How many partitions a topic has. Raises WorkloadError when there is no such topic yet."""
         deadline_s = time.monotonic() + TIMEOUT_S
         while time.monotonic() < deadline_s:
-            found = _patiently(lambda: self._client.list_topics(topic, TIMEOUT_S)).topics[topic]
+            found = self._patiently(lambda: self._client.list_topics(topic, TIMEOUT_S)).topics[topic]
             if found.error is None and found.partitions:
                 return len(found.partitions)
             time.sleep(RETRY_S)
@@ -69,7 +83,7 @@ class Admin:
         ]
         resource = ConfigResource(ResourceType.GROUP, group, incremental_configs=entries)
         try:
-            _patiently(lambda: self._client.incremental_alter_configs([resource])[resource].result(TIMEOUT_S))
+            self._patiently(lambda: self._client.incremental_alter_configs([resource])[resource].result(TIMEOUT_S))
         except KafkaException as error:
             raise WorkloadError(
                 f"{self._bootstrap} refuses the configuration of {group}: {error.args[0].str()}"
@@ -77,9 +91,9 @@ class Admin:
 
     def broker_configs(self) -> Mapping[str, str]:
         """The configurations of the broker."""
-        cluster = _patiently(lambda: self._client.list_topics(timeout=TIMEOUT_S))
+        cluster = self._patiently(lambda: self._client.list_topics(timeout=TIMEOUT_S))
         resource = ConfigResource(ResourceType.BROKER, str(next(iter(cluster.brokers))))
-        described = _patiently(lambda: self._client.describe_configs([resource])[resource].result(TIMEOUT_S))
+        described = self._patiently(lambda: self._client.describe_configs([resource])[resource].result(TIMEOUT_S))
         return {name: entry.value for name, entry in described.items() if entry.value is not None}
 
     def require_dead_letters(self) -> None:
@@ -134,18 +148,6 @@ class Admin:
         if unread:
             raise WorkloadError(f"{self._bootstrap}: partitions {sorted(unread)} of {topic} can't be read to their end")
         return found
-
-
-def _patiently(ask_once: Callable[[], _Answer]) -> _Answer:
-    """Ask again while there is no answer: the broker may be starting. Raises KafkaException."""
-    deadline_s = time.monotonic() + TIMEOUT_S
-    while True:
-        try:
-            return ask_once()
-        except KafkaException as error:
-            if error.args[0].code() not in _NO_ANSWER or time.monotonic() > deadline_s:
-                raise
-        time.sleep(RETRY_S)
 
 
 def _take(message: Message, found: Mapping[int, list[Read]], unread: set[int]) -> None:

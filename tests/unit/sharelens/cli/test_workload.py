@@ -4,6 +4,7 @@ import json
 
 import pytest
 
+from broker.workloads import admin
 from broker.workloads.profiles import PROFILES
 from sharelens.cli import main
 from sharelens.cli.workload import PROFILE_NAMES
@@ -51,3 +52,13 @@ def test_findings_are_listed_and_end_with_their_exit_code(tmp_path, capsys):
 def test_what_is_missing_or_contradictory_is_said_in_a_line(arguments, code, why, capsys):
     assert main(["workload", *arguments]) == code
     assert why in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("profile", ["steady", "dead-letters"])
+def test_a_broker_that_does_not_answer_is_named_in_a_line(profile, tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr(admin, "TIMEOUT_S", 0.2)
+    asked = ["--bootstrap-server", "127.0.0.1:1", "--profile", profile, "--journal", str(tmp_path / "journal.jsonl")]
+    assert main(["workload", *asked, "--records", "5"]) == 1
+    said = capsys.readouterr().err
+    assert said.startswith("sharelens: 127.0.0.1:1 does not answer")
+    assert said.count("\n") == 1
