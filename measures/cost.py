@@ -40,6 +40,7 @@ def cost(records: pa.Table, history: pa.Table, deliveries: pa.Table) -> pa.Table
         "bytes": columns["record_bytes"],
         "acknowledged_offsets": pa.array(settled),
         "updates_per_acknowledged": _ratio(columns["updates"].to_numpy(), settled),
+        "snapshots_per_acknowledged": _ratio(columns["snapshots"].to_numpy(), settled),
         "bytes_per_acknowledged": _ratio(columns["record_bytes"].to_numpy(), settled),
     }
     columns |= _spans(of_records, records, kind, places.num_rows)

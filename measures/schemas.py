@@ -296,6 +296,9 @@ COST = pa.schema(
             "acknowledged_offsets", pa.int64(), "offsets that became ACKNOWLEDGED, each time counted", nullable=False
         ),
         column("updates_per_acknowledged", pa.float64(), "updates to one acknowledged offset; null when there is none"),
+        column(
+            "snapshots_per_acknowledged", pa.float64(), "snapshots to one acknowledged offset; null when there is none"
+        ),
         column("bytes_per_acknowledged", pa.float64(), "bytes to one acknowledged offset; null when there is none"),
         column(
             "span_updates_mean", pa.float64(), "updates behind a snapshot up to the next, mean; null without snapshot"

@@ -66,6 +66,7 @@ COST_COLUMNS = (
     number_column("BYTES", "bytes"),
     number_column("ACKNOWLEDGED-OFFSETS", "acknowledged_offsets"),
     _ratio("UPDATES-PER-ACKNOWLEDGED", "updates_per_acknowledged"),
+    _ratio("SNAPSHOTS-PER-ACKNOWLEDGED", "snapshots_per_acknowledged"),
     _ratio("BYTES-PER-ACKNOWLEDGED", "bytes_per_acknowledged"),
     _ratio("SPAN-UPDATES-MEAN", "span_updates_mean"),
     number_column("SPAN-UPDATES-MAX", "span_updates_max"),

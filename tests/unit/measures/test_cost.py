@@ -38,8 +38,10 @@ def test_records_bytes_and_updates_to_an_acknowledged_offset():
     names = ("records", "snapshots", "cold_snapshots", "updates", "bytes", "snapshot_bytes", "acknowledged_offsets")
     assert [first[name] for name in names] == [5, 2, 1, 3, 50, 20, 8]
     assert (first["updates_per_acknowledged"], first["bytes_per_acknowledged"]) == (3 / 8, 50 / 8)
+    assert first["snapshots_per_acknowledged"] == 2 / 8
     assert (first["span_updates_mean"], first["span_updates_max"], first["last_snapshot_log_offset"]) == (1.5, 2, 4)
-    assert (second["acknowledged_offsets"], second["updates_per_acknowledged"]) == (0, None)
+    names = ("acknowledged_offsets", "updates_per_acknowledged", "snapshots_per_acknowledged")
+    assert [second[name] for name in names] == [0, None, None]
 
 
 def test_updates_before_the_first_snapshot_held_belong_to_no_span():
