@@ -10,6 +10,7 @@ from state_model.errors import SharelensError, UsageError
 LARGEST_FILE = 64 << 20
 GROUP_CONFIGS = "group_configs"
 HEAD = re.compile(r"(?:Dynamic|All) configs for group (?P<group>.*) are:")
+NAME = re.compile(r"[\w.-]+", re.ASCII)
 LINE = re.compile(r"\s+(?P<name>[^\s=]+)=(?P<value>.*) sensitive=(?:true|false) synonyms=\{(?P<synonyms>.*)\}")
 
 
@@ -18,11 +19,11 @@ def read_group_settings(group_configs: str | None, broker_config: str | None) ->
 
     Raises:
         SharelensError: a file can't be read, or server.properties is broken.
-        UsageError: a line is not what kafka-configs prints.
+        UsageError: a line is not what kafka-configs prints, or no broker has settings of such names.
     """
     return GroupSettings(
         groups=None if group_configs is None else _groups(group_configs),
-        broker=None if broker_config is None else parse(_text(broker_config, "--broker-config"), broker_config),
+        broker=None if broker_config is None else _broker(broker_config),
     )
 
 
@@ -34,6 +35,17 @@ def _text(path: str, option: str) -> str:
         return file.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
         raise SharelensError(f"{option}: can't read {path}: {error}") from error
+
+
+def _broker(path: str) -> dict[str, str]:
+    """Settings by name. The format takes any text for names, so those that no broker has tell a file of another kind."""
+    settings = parse(_text(path, "--broker-config"), path)
+    odd = next((name for name in settings if NAME.fullmatch(name) is None), None)
+    if odd is not None:
+        raise UsageError(
+            f"--broker-config: {odd[:40]!r} in {path} is no name of a setting; give the broker's server.properties"
+        )
+    return settings
 
 
 def _groups(path: str) -> dict[str, dict[str, Setting]]:

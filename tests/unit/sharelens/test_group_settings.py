@@ -42,6 +42,12 @@ def test_another_line_is_refused_with_its_number(tmp_path, text):
         read_group_settings(written(tmp_path, text), None)
 
 
+def test_a_file_of_another_kind_is_no_server_properties(tmp_path):
+    file = written(tmp_path, '{\n  "kafkaVersion": "4.4.0"\n}\n')
+    with pytest.raises(UsageError, match="--broker-config: '{' in .* is no name of a setting; give .*server.properties"):
+        read_group_settings(None, file)
+
+
 def test_a_file_that_cannot_be_read_is_a_failure(tmp_path):
     with pytest.raises(SharelensError, match="can't read"):
         read_group_settings(str(tmp_path / "none"), None)
