@@ -59,7 +59,7 @@ TEXT_COLUMNS = (
     name_column("KIND", "kind"),
     number_column("TIMES-ACKNOWLEDGED", "times_acknowledged"),
     number_column("DELIVERY-COUNT", "max_delivery_count"),
-    time_column("SINCE", "last_ms"),
+    time_column("LAST-OUTCOME", "last_ms"),
     number_column("STATE-PARTITION", "state_partition"),
     number_column("LIFE", "life_log_offset"),
     number_column("FIRST-STATE-LOG-OFFSET", "first_log_offset"),
