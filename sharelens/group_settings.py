@@ -38,7 +38,7 @@ def _text(path: str, option: str) -> str:
 
 
 def _broker(path: str) -> dict[str, str]:
-    """Settings by name. The format takes any text for names, so those that no broker has tell a file of another kind."""
+    """Settings by name. The format takes any text for names, so odd ones tell a file of another kind."""
     settings = parse(_text(path, "--broker-config"), path)
     odd = next((name for name in settings if NAME.fullmatch(name) is None), None)
     if odd is not None:

@@ -8,6 +8,7 @@ from state_model.errors import UsageError
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 MILLISECOND = timedelta(milliseconds=1)
+SECOND_MS, MINUTE_MS, HOUR_MS, DAY_MS = 1000, 60_000, 3_600_000, 86_400_000
 EPOCH_MS = re.compile(r"\d{1,16}")
 DATE_ONLY = re.compile(r"\d{4}-\d{2}-\d{2}")
 EXAMPLE = "2026-11-21T05:10:00Z"
@@ -59,3 +60,20 @@ def time_text(epoch_ms: int | None) -> str:
         return str(epoch_ms)
     moment = EPOCH + timedelta(milliseconds=epoch_ms)
     return moment.isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+def lasted(duration_ms: int | None) -> str:
+    """A length of time in its two largest units: `2 h 10 min`, `45 s`, `0.4 s`; a dash for an unknown one."""
+    if duration_ms is None:
+        return "–"
+    for unit_ms, unit, part_ms, part in (
+        (DAY_MS, "d", HOUR_MS, "h"),
+        (HOUR_MS, "h", MINUTE_MS, "min"),
+        (MINUTE_MS, "min", SECOND_MS, "s"),
+    ):
+        if duration_ms >= unit_ms:
+            rest = duration_ms % unit_ms // part_ms
+            return f"{duration_ms // unit_ms:,} {unit}" + (f" {rest} {part}" if rest else "")
+    if duration_ms >= 10 * SECOND_MS or duration_ms % SECOND_MS == 0:
+        return f"{duration_ms // SECOND_MS} s"
+    return f"{duration_ms / SECOND_MS:.1f} s"

@@ -1,8 +1,11 @@
 """The commands that measure: answers over the histories. None of them starts a JVM."""
 
+import time
+
 import click
 
 from sharelens.asked import CutAsked, Source
+from sharelens.cli.forensics import in_order
 from sharelens.cli.options import (
     END_OFFSETS,
     REQUIRE_COMPLETE,
@@ -61,10 +64,11 @@ def lag(
         raise UsageError("lag: --from and --to go with --every; for one moment give --as-of")
     if every_ms is not None and (cut != CutAsked() or end_offsets is not None):
         raise UsageError("lag: --every names the moments itself; leave --as-of, --at-offset and --end-offsets out")
+    in_order("lag", from_ms, to_ms)
     ends = None if end_offsets is None else read_end_offsets(end_offsets)
     with opening.open_evidence(source) as evidence:
         if every_ms is None:
-            answered = lag.lag(evidence, wanted, cut, end_offsets=ends)
+            answered = lag.lag(evidence, wanted, cut, end_offsets=ends, now_ms=time.time_ns() // 1_000_000)
         else:
             answered = lag.lag_over_time(evidence, wanted, every_ms, from_ms, to_ms)
     answer(answered, shown, require_complete)

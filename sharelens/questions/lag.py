@@ -28,7 +28,7 @@ from sharelens.questions.missing import unknown_ends
 from sharelens.questions.naming import ensure_known, resolve
 from sharelens.questions.shape import constant
 from sharelens.questions.state import completeness_cell, topic_cell
-from sharelens.times import time_text
+from sharelens.times import lasted, time_text
 from state_model.errors import UsageError
 
 EndOffsets = Mapping[tuple[str, int], int]
@@ -37,8 +37,18 @@ FROM_FILE = "end_offsets_file"
 MOST_ROWS = 5_000_000
 
 
-def lag(evidence: Evidence, wanted: Wanted, asked: CutAsked, *, end_offsets: EndOffsets | None = None) -> Answer:
-    """The answer to `sharelens lag`; `end_offsets` goes before what the evidence says of the topics."""
+def lag(
+    evidence: Evidence,
+    wanted: Wanted,
+    asked: CutAsked,
+    *,
+    end_offsets: EndOffsets | None = None,
+    now_ms: int | None = None,
+) -> Answer:
+    """The answer to `sharelens lag`; `end_offsets` goes before what the evidence says of the topics.
+
+    `now_ms`: when it is asked; with it the summary tells how old the cut is.
+    """
     keys = resolve(evidence, wanted)
     cut = cut_of(asked)
     placed = evidence.states(keys, cut).sort_by(KEY_ORDER)
@@ -60,7 +70,7 @@ def lag(evidence: Evidence, wanted: Wanted, asked: CutAsked, *, end_offsets: End
     return Answer(
         table=table,
         columns=text_columns(inferred=not cut.whole),
-        summary=f"{_cut_line(evidence, cut, table)}\n{closing}",
+        summary=f"{_cut_line(evidence, cut, table, now_ms)}\n{closing}",
         warnings=tuple(warnings),
         none="no live share partition",
     )
@@ -175,10 +185,12 @@ def _place_of(ids: Sequence[str], partition: int, rows: Mapping[TopicPartition, 
     return (choice[0], partition) if len(choice) == 1 else None
 
 
-def _cut_line(evidence: Evidence, cut: Cut, table: pa.Table) -> str:
-    """Which moment all columns stand for, and where the end offsets come from."""
-    last = times(evidence.cover())[1]
-    moment = "offsets of the state log" if cut.at_offsets else time_text(last if cut.as_of_ms is None else cut.as_of_ms)
+def _cut_line(evidence: Evidence, cut: Cut, table: pa.Table, now_ms: int | None) -> str:
+    """Which moment all columns stand for, how old it is, and where the end offsets come from."""
+    at_ms = times(evidence.cover())[1] if cut.as_of_ms is None else cut.as_of_ms
+    moment = "offsets of the state log" if cut.at_offsets else time_text(at_ms)
+    if now_ms is not None and at_ms is not None and not cut.at_offsets:
+        moment += f", {lasted(max(0, now_ms - at_ms))} ago"
     sources = sorted(filter(None, table.column("end_offset_source").unique().to_pylist()))
     return f"cut: {moment}; end offsets: {', '.join(sources) or 'none known'}"
 

@@ -10,7 +10,7 @@ import vl_convert
 
 from sharelens.report import colours
 from sharelens.report.raster import Picture
-from sharelens.report.wording import DAY_MS, MINUTE_MS
+from sharelens.times import DAY_MS, MINUTE_MS
 
 WIDE, NARROW = 900, 330
 FONT = "system-ui, -apple-system, 'Segoe UI', Roboto, 'Helvetica Neue', sans-serif"

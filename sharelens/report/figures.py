@@ -15,7 +15,8 @@ from sharelens.report import charts, raster
 from sharelens.report.gather import Gathered, Key, lag_lines, rows_of_keys
 from sharelens.report.model import Figure
 from sharelens.report.raster import ACKNOWLEDGED, ARCHIVED, MOST_ATTEMPTS, OPEN, Picture, Rectangle, Window
-from sharelens.report.wording import counted, lasted, moment, name, number, offsets, place, short
+from sharelens.report.wording import counted, moment, name, number, offsets, place, short
+from sharelens.times import lasted
 from state_model.columnar.keys import number_keys
 from state_model.share_records import DeliveryState
 

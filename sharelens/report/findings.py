@@ -13,7 +13,8 @@ from sharelens.report.gather import Gathered, key_of, sized, still
 from sharelens.report.holdings import dead_letter_counts
 from sharelens.report.model import Finding, Tile, Weight
 from sharelens.report.sheets import Anchors
-from sharelens.report.wording import UNKNOWN, clock, counted, lasted, name, number, place
+from sharelens.report.wording import UNKNOWN, clock, counted, name, number, place
+from sharelens.times import lasted
 
 AFTER_ACKNOWLEDGED = "delivered_after_acknowledged"
 MOST_OF_A_KIND = 4

@@ -17,8 +17,8 @@ from sharelens.report.gather import Gathered, Key, key_of, still, trace_of
 from sharelens.report.model import Cell, Figure, Head, Page, Section, Sheet
 from sharelens.report.sheets import Anchors
 from sharelens.report.unknowable import CANNOT_KNOW
-from sharelens.report.wording import command, counted, lasted, moment, name, number, place
-from sharelens.times import time_text
+from sharelens.report.wording import command, counted, moment, name, number, place
+from sharelens.times import lasted, time_text
 
 TRACES = 12
 PINS_TRACED = 6

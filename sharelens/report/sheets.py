@@ -10,7 +10,8 @@ from sharelens.questions.completeness import COMPLETE
 from sharelens.questions.stalled import WHAT_IT_MAY_BE
 from sharelens.report.gather import Gathered, Key, key_of, sized, still
 from sharelens.report.model import Cell, Head, Sheet
-from sharelens.report.wording import UNKNOWN, lasted, moment, name, number, offsets, place
+from sharelens.report.wording import UNKNOWN, moment, name, number, offsets, place
+from sharelens.times import lasted
 from state_model.columnar.values import STATE_NAMES
 
 GROUPS_SHOWN, ROWS_SHOWN = 500, 100

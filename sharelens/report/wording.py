@@ -9,7 +9,6 @@ from sharelens.output import name_cell, visible
 from sharelens.times import EPOCH, FIRST_MS, LAST_MS, time_text
 
 UNKNOWN = "–"
-SECOND_MS, MINUTE_MS, HOUR_MS, DAY_MS = 1000, 60_000, 3_600_000, 86_400_000
 LONGEST_NAME = 48
 
 
@@ -36,23 +35,6 @@ def clock(epoch_ms: int | None, now_ms: int) -> str:
     """The time alone where it is on the day of `now_ms`, else with the date."""
     told, now = moment(epoch_ms), moment(now_ms)
     return told[11:] if len(told) == len(now) and told[:11] == now[:11] else told
-
-
-def lasted(duration_ms: int | None) -> str:
-    """A length of time in its two largest units: `2 h 10 min`, `45 s`, `0.4 s`."""
-    if duration_ms is None:
-        return UNKNOWN
-    for unit_ms, unit, part_ms, part in (
-        (DAY_MS, "d", HOUR_MS, "h"),
-        (HOUR_MS, "h", MINUTE_MS, "min"),
-        (MINUTE_MS, "min", SECOND_MS, "s"),
-    ):
-        if duration_ms >= unit_ms:
-            rest = duration_ms % unit_ms // part_ms
-            return f"{duration_ms // unit_ms:,} {unit}" + (f" {rest} {part}" if rest else "")
-    if duration_ms >= 10 * SECOND_MS or duration_ms % SECOND_MS == 0:
-        return f"{duration_ms // SECOND_MS} s"
-    return f"{duration_ms / SECOND_MS:.1f} s"
 
 
 def offsets(first: int, last: int | None) -> str:

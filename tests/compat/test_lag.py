@@ -1,6 +1,7 @@
 """Lag, start offset and leader epoch against what the brokers' Admin API listed, from logs and from lakes."""
 
 import json
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -115,6 +116,20 @@ def test_the_recorded_sets_hold_many_listed_lags() -> None:
     assert sum(lag is not None and lag > 0 for lag in every) > 100
 
 
+def test_the_closing_lines_name_the_one_cut_and_its_age(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    end_ms = 1_795_230_767_891
+    monkeypatch.setattr(time, "time_ns", lambda: (end_ms + 7_800_000) * 1_000_000)
+    for words, cut in (
+        ([], "cut: 2026-11-21T03:12:47.891Z, 2 h 10 min ago; end offsets: high_watermark"),
+        (["--as-of", str(end_ms - 2000)], "cut: 2026-11-21T03:12:45.891Z, 2 h 10 min ago; "),
+        (["--at-offset", "0:3"], "cut: offsets of the state log; "),
+    ):
+        assert main(["lag", "--log-dir", str(dataset("basic") / "logs"), *words]) == 0
+        assert cut in capsys.readouterr().out
+
+
 @pytest.mark.parametrize("name", ["admin", "transactions", "upgrade", "pruned"])
 def test_lag_over_time_is_the_same_from_lake_and_log_and_ends_where_the_broker_did(name: str, ask: Ask) -> None:
     logs = dataset(name) / "logs"
@@ -137,6 +152,7 @@ def test_lag_over_time_is_the_same_from_lake_and_log_and_ends_where_the_broker_d
         ["--every", "0s"],
         ["--every", "5"],
         ["--every", "1ms", "--from", "1"],
+        ["--every", "5s", "--from", "2026-11-21T03:12:45Z", "--to", "2026-11-21T03:12:40Z"],
     ],
 )
 def test_moments_that_cannot_be_meant_are_refused(words: list[str], capsys: pytest.CaptureFixture[str]) -> None:

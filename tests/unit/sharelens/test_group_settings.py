@@ -44,7 +44,7 @@ def test_another_line_is_refused_with_its_number(tmp_path, text):
 
 def test_a_file_of_another_kind_is_no_server_properties(tmp_path):
     file = written(tmp_path, '{\n  "kafkaVersion": "4.4.0"\n}\n')
-    with pytest.raises(UsageError, match="--broker-config: '{' in .* is no name of a setting; give .*server.properties"):
+    with pytest.raises(UsageError, match="--broker-config: '{' in .* is no name of a setting"):
         read_group_settings(None, file)
 
 

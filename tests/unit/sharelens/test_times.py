@@ -4,10 +4,20 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sharelens.times import FIRST_MS, LAST_MS, Rounding, parse_time, time_text
+from sharelens.times import FIRST_MS, LAST_MS, Rounding, lasted, parse_time, time_text
 from state_model.errors import UsageError
 
 MOMENT_MS = 1_795_238_000_123
+LASTED = {
+    0: "0 s",
+    400: "0.4 s",
+    45_000: "45 s",
+    60_000: "1 min",
+    61_000: "1 min 1 s",
+    7_800_000: "2 h 10 min",
+    93_600_000: "1 d 2 h",
+    None: "–",
+}
 
 
 @pytest.mark.parametrize(
@@ -61,3 +71,8 @@ def test_what_is_shown_can_be_typed(epoch_ms: int) -> None:
 )
 def test_a_time_outside_the_calendar_is_shown_as_its_number(epoch_ms: int | None, text: str) -> None:
     assert time_text(epoch_ms) == text
+
+
+@pytest.mark.parametrize(("duration_ms", "text"), LASTED.items())
+def test_a_length_of_time_is_told_in_its_two_largest_units(duration_ms: int | None, text: str) -> None:
+    assert lasted(duration_ms) == text

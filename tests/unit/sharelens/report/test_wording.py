@@ -8,22 +8,7 @@ import pytest
 from sharelens.asked import Source
 from sharelens.report import wording
 
-LASTED = {
-    0: "0 s",
-    400: "0.4 s",
-    45_000: "45 s",
-    60_000: "1 min",
-    61_000: "1 min 1 s",
-    7_800_000: "2 h 10 min",
-    93_600_000: "1 d 2 h",
-    None: "–",
-}
 HOSTILE = ("-x", "a b", "it's", '"', "</script>", "$(id)", "`id`", "line\nbreak", "tab\tbell\a", "\u202egnp.exe", "ü")
-
-
-@pytest.mark.parametrize(("duration_ms", "text"), LASTED.items())
-def test_a_length_of_time_is_told_in_its_two_largest_units(duration_ms: int | None, text: str) -> None:
-    assert wording.lasted(duration_ms) == text
 
 
 def test_moments_are_utc_and_unknown_ones_a_dash() -> None:
