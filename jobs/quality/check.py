@@ -13,9 +13,9 @@ from jobs.errors import JobError
 from jobs.limits import DEFAULT_LIMITS, Limits
 from jobs.progress import Progress
 from jobs.quality import results
-from jobs.quality.checkpoints import FACTS, ROWS, Judge, Verdict
+from jobs.quality.checkpoints import Judge, Verdict
 from jobs.quality.facts import Facts, facts_of
-from jobs.quality.rule import BLOCKING, LEVELS, SHAPE, Rule
+from jobs.quality.rule import BLOCKING, FACTS, LEVELS, ROWS, SHAPE, Rule
 from jobs.quality.slices import Scope, pieces, published, unpublished
 from jobs.quality.suites import rules_of
 from lake import lock, scan
@@ -127,24 +127,20 @@ def _judged(judge: Judge, scope: Scope, table: str, rules: Sequence[Rule], now_m
     """Shape first: a table that has another one can't be read as ours, and nothing else is said about it."""
     shape = [rule for rule in rules if rule.kind == SHAPE]
     others = [rule for rule in rules if rule.kind != SHAPE]
-    verdicts = _by_level(judge, SHAPE, shape, facts_of(scope, table, shape, now_ms))
+    verdicts = _of_facts(judge, SHAPE, shape, facts_of(scope, table, shape, now_ms))
     if any(verdict.success is False for verdict in verdicts):
         unsaid = "not judged: the table has another shape"
         return verdicts + [Verdict(rule=rule, success=None, details=unsaid) for rule in others]
     facts = [rule for rule in others if rule.about_facts]
-    verdicts += _by_level(judge, FACTS, facts, facts_of(scope, table, facts, now_ms))
+    verdicts += _of_facts(judge, FACTS, facts, facts_of(scope, table, facts, now_ms))
     about_rows = [rule for rule in others if not rule.about_facts]
-    for level in LEVELS:
-        mine = [rule for rule in about_rows if rule.level == level]
-        if mine:
-            verdicts += judge.judge(ROWS, mine, pieces(scope.dataset(table), scope.where, table, mine))
+    if about_rows:
+        verdicts += judge.judge(ROWS, about_rows, pieces(scope.dataset(table), scope.where, table, about_rows))
     return verdicts
 
 
-def _by_level(judge: Judge, view: str, rules: Sequence[Rule], facts: Facts) -> list[Verdict]:
-    found: list[Verdict] = []
-    for level in LEVELS:
-        found += judge.judge(view, [rule for rule in rules if rule.level == level], [facts.table()])
+def _of_facts(judge: Judge, view: str, rules: Sequence[Rule], facts: Facts) -> list[Verdict]:
+    found = judge.judge(view, rules, [facts.table()])
     for verdict in found:
         verdict.details = verdict.details or facts.details.get(verdict.rule.column, "")
     return found

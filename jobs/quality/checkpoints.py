@@ -1,7 +1,8 @@
-"""Great Expectations: a context in memory, a suite and a checkpoint for each table, level and view, nothing sent home.
+"""Great Expectations: a context in memory, a suite and a checkpoint for each table and view, nothing sent home.
 
-Two views of a table: the slice's rows, in pieces, and the facts (`jobs.quality.facts`). Frames are Arrow's columns
-under pandas, so that numbers stay what they are and nulls stay nulls.
+Views of a table: its shape, the slice's rows, in pieces, and the facts (`jobs.quality.facts`). Frames are Arrow's
+columns under pandas, so that numbers stay what they are and nulls stay nulls. The level of a rule is the severity of
+its expectation.
 """
 
 import logging
@@ -17,7 +18,6 @@ import pyarrow as pa
 from jobs.errors import JobError
 from jobs.quality.rule import BLOCKING, Rule, suite_name
 
-ROWS, FACTS = "rows", "facts"
 SHOWN = 5
 """Unexpected values that a result names."""
 NO_ROWS = "no rows"
@@ -50,7 +50,7 @@ class Judge:
             self._context.add_data_docs_site(SITE, _site(data_docs))
 
     def judge(self, view: str, rules: Sequence[Rule], frames: Iterable[pa.Table]) -> list[Verdict]:
-        """Judges rules of one table, level and view over all frames; where there is no frame, nothing breaks a rule.
+        """Judges rules of one table and view over all frames; where there is no frame, nothing breaks a rule.
 
         No checkpoint is made for nothing: the library takes a tenth of a second and more for each, rows or not.
         """
@@ -65,7 +65,7 @@ class Judge:
 
     def _checkpoint(self, view: str, rules: Sequence[Rule]) -> Any:
         gx, context = self._gx, self._context
-        name = suite_name(rules[0].table, rules[0].level) + ("" if view == ROWS else f".{view}")
+        name = suite_name(rules[0].table, view)
         asset = self._source.add_dataframe_asset(name)
         batch = asset.add_batch_definition_whole_dataframe("slice")
         suite = gx.ExpectationSuite(name=name, expectations=[_expectation(gx, rule) for rule in rules])

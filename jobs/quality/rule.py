@@ -20,6 +20,8 @@ KINDS = {
     FRESHNESS: "the evidence reaches to the recent past",
     VOLUME: "a run brings about as many rows as the runs before it",
 }
+ROWS, FACTS = "rows", "facts"
+"""Views of a table beside SHAPE."""
 SKIPPABLE = (FRESHNESS, VOLUME)
 """Kinds that mean nothing for an old copy of a log."""
 
@@ -69,6 +71,6 @@ class Rule:
         return str(arguments.get("column") or f"{arguments['column_A']},{arguments['column_B']}")
 
 
-def suite_name(table: str, level: str) -> str:
-    """`<layer>.<table>.<level>`."""
-    return f"{table}.{level}"
+def suite_name(table: str, view: str) -> str:
+    """`<layer>.<table>.<view>`."""
+    return f"{table}.{view}"

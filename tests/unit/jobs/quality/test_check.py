@@ -217,7 +217,7 @@ def test_old_evidence_warns_blocks_where_asked_and_is_not_looked_at_where_skippe
 def test_data_docs_are_written_for_their_owner_alone(lake: Path, tmp_path: Path) -> None:
     looked_at(lake, tables=("silver.name",), data_docs=tmp_path / "docs")
     page = (tmp_path / "docs" / "index.html").read_text(encoding="utf-8")
-    assert "silver.name.blocking" in page
+    assert "silver.name.rows" in page
     assert {path.stat().st_mode & 0o077 for path in (tmp_path / "docs").rglob("*")} == {0}
 
 

@@ -8,8 +8,8 @@ import pyarrow.dataset as ds
 import pytest
 
 from jobs.limits import Limits
-from jobs.quality.checkpoints import FACTS, ROWS, Judge, Verdict
-from jobs.quality.rule import BLOCKING, KINDS, LEVELS, Rule
+from jobs.quality.checkpoints import Judge, Verdict
+from jobs.quality.rule import BLOCKING, FACTS, KINDS, LEVELS, ROWS, Rule
 from jobs.quality.slices import pieces
 from jobs.quality.suites import field_text, rules_of
 from lake.scan import UNLISTED
