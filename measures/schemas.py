@@ -275,6 +275,12 @@ LIFE = pa.schema(
     ]
 )
 
+DELETED_BY = column(
+    "deleted_by_inferred",
+    pa.string(),
+    "of deleted: topic, group or group_offsets (of the topic), by __consumer_offsets; null = not told",
+)
+
 COST = pa.schema(
     [
         *LOG_POSITION[:2],

@@ -165,7 +165,8 @@ def life(
     """The lives of share partitions: what began, ended or moved, and which offsets a reset skipped or replayed.
 
     Events: first_seen, created, recreated, reset, deleted, state_epoch_moved, leader_epoch_moved,
-    start_offset_went_back. A deletion of the group and one of the topic look alike in the state log.
+    start_offset_went_back. A deletion of the group and one of the topic look alike in the state log; which it was is
+    inferred from __consumer_offsets.
     """
     in_order("life", from_ms, to_ms)
     from measures.schemas import EVENTS

@@ -116,7 +116,7 @@ TABLES = (
         name="life",
         one_row="a creation, reset, deletion or moved epoch in the window",
         order=_EVERY,
-        schemas=(measured.LIFE,),
+        schemas=(measured.LIFE, pa.schema([measured.DELETED_BY])),
     ),
     ContentTable(
         name="lag",

@@ -13,6 +13,12 @@ from measures.places import places_of
 from measures.topics import TopicPartition
 from sharelens.questions.letter_evidence import Letters
 from state_model.columnar.values import Loss
+from state_model.errors import SharelensError
+
+
+class TooMuchError(SharelensError):
+    """More would have to be read than --max-bytes allows."""
+
 
 KEY = ["group_id", "topic_id", "partition"]
 KEY_ORDER = [(name, "ascending") for name in KEY]

@@ -6,11 +6,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from measures import life as measure
-from measures.schemas import EVENTS
+from measures.deletions import DELETION, deleted_by
+from measures.schemas import DELETED_BY, EVENTS
 from sharelens.asked import CutAsked
 from sharelens.filters import Wanted
 from sharelens.output import Answer, Column, Row, known, name_column, number_column, time_column
-from sharelens.questions.evidence import Evidence, Span, kept
+from sharelens.questions.evidence import Evidence, Span, TooMuchError, kept
 from sharelens.questions.measured import answer, of_parts, scope
 from sharelens.questions.state import completeness_cell, topic_cell
 
@@ -22,6 +23,7 @@ def life(
     told = scope(evidence, wanted, asked)
     found = kept(of_parts(told, lambda part: measure.life(part.history, part.deliveries)), span.expression())
     found = found.filter(pc.is_in(found.column("event"), value_set=pa.array(sorted(events), pa.string())))
+    found, warnings = _with_deletions(evidence, found, asked)
     counts = {row["values"]: row["counts"] for row in pc.value_counts(found.column("event")).to_pylist()}
     summary = ", ".join(f"{event} {counts[event]}" for event in EVENTS if event in counts) or "none"
     return answer(
@@ -29,9 +31,26 @@ def life(
         found,
         TEXT_COLUMNS,
         told=f"events: {summary}",
-        warnings=told.warnings,
+        warnings=(*told.warnings, *warnings),
         none="no event",
     )
+
+
+def _with_deletions(evidence: Evidence, found: pa.Table, asked: CutAsked) -> tuple[pa.Table, list[str]]:
+    """The rows with DELETED_BY before their marks; a warning where the group coordinator's log is too large to read."""
+    gone = found.filter(pc.equal(found.column("event"), DELETION)).column("group_id").unique().to_pylist()
+    by, warnings = pa.nulls(found.num_rows, pa.string()), []
+    if gone:
+        try:
+            records = evidence.group_records(frozenset(gone))
+        except TooMuchError as error:
+            warnings.append(f"who deleted is not told: {error}")
+        else:
+            if asked.as_of_ms is not None:
+                records = records.filter(pc.less_equal(records.column("timestamp_ms"), asked.as_of_ms))
+            by = deleted_by(found, records)
+    at = found.schema.get_field_index("completeness")
+    return found.add_column(at, DELETED_BY, by), warnings
 
 
 def _pair(name: str, heading: str) -> Column:
@@ -63,6 +82,7 @@ TEXT_COLUMNS = (
     _span("replayed", "REPLAYED-OFFSETS"),
     number_column("SETTLED-SKIPPED", "settled_skipped"),
     number_column("SETTLED-DROPPED", "settled_dropped"),
+    name_column("DELETED-BY-INFERRED", "deleted_by_inferred"),
     number_column("STATE-PARTITION", "state_partition"),
     number_column("STATE-LOG-OFFSET", "log_offset"),
     Column(heading="COMPLETENESS", cell=completeness_cell),

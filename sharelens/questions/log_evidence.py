@@ -29,6 +29,7 @@ from sharelens.questions.evidence import (
     Keys,
     Span,
     StatePartitionCover,
+    TooMuchError,
     all_of,
     counted_places,
     kept,
@@ -329,9 +330,9 @@ class LogEvidence:
         return None
 
 
-def too_much(what: str) -> SharelensError:
+def too_much(what: str) -> TooMuchError:
     """The refusal of a log that is too large for an instant answer, with the ways on."""
-    return SharelensError(
+    return TooMuchError(
         f"{what}; name one share partition (--group, --topic, --partition), raise --max-bytes, "
         "or make a lake with `sharelens run --log-dir ... --lake DIR` and ask it with --lake DIR"
     )

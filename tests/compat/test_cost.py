@@ -45,3 +45,27 @@ def test_a_lake_answers_as_its_logs_do(words: tuple[str, ...], capsys: pytest.Ca
     straight = asked(capsys, *words, "--log-dir", logs)
     assert straight
     assert asked(capsys, *words, "--lake", str(lake)) == straight
+
+
+def test_who_deleted_is_what_the_clients_asked_for(capsys: pytest.CaptureFixture[str]) -> None:
+    rows = asked(capsys, "life", "--event", "deleted", "--log-dir", str(dataset("admin") / "logs"))
+    told: dict[tuple[str, str], list[str]] = {}
+    for row in sorted(rows, key=lambda row: row["log_time_ms"]):
+        if row["partition"] == 0:
+            told.setdefault((row["group_id"], row["topic_id"][:4]), []).append(row["deleted_by_inferred"])
+    assert told == {
+        ("gE", "rcsW"): ["group_offsets", "topic"],
+        ("gL", "K51C"): ["group"],
+        ("gD", "rcsW"): ["topic"],
+        ("gX", "rcsW"): ["topic"],
+        ("gD", "K51C"): ["group"],
+        ("gD", "bQpe"): ["group"],
+    }
+
+
+def test_a_group_log_too_large_to_read_leaves_untold_who_deleted(capsys: pytest.CaptureFixture[str]) -> None:
+    words = ["life", "--event", "deleted", "--log-dir", str(dataset("admin") / "logs"), "--max-bytes", "30000"]
+    assert main([*words, "--output", "json"]) == 0
+    out, err = capsys.readouterr()
+    assert {row["deleted_by_inferred"] for row in json.loads(out)} == {None}
+    assert "warning: who deleted is not told: " in err
