@@ -10,6 +10,7 @@ import pyarrow.compute as pc
 
 from measures.lives import PLACE, lives_of, number_places
 from measures.newly import outcomes_of
+from measures.redelivered import rows_at
 from measures.schemas import COST, PRUNING
 from measures.steps import Flags, Ints
 from state_model.share_records import DeliveryState
@@ -18,13 +19,20 @@ STALL_MS = 600_000
 """Pruning stalls when the oldest newest snapshot is older than two rounds of the cold snapshot job (300 s each)."""
 
 
-def cost(records: pa.Table, history: pa.Table, deliveries: pa.Table) -> pa.Table:
-    """COST rows by share partition from SHARE_RECORD, SHARE_PARTITION_HISTORY and DELIVERY_HISTORY rows."""
+def cost(records: pa.Table, history: pa.Table, deliveries: pa.Table, *, of_window: bool = False) -> pa.Table:
+    """COST rows by share partition from SHARE_RECORD, SHARE_PARTITION_HISTORY and DELIVERY_HISTORY rows.
+
+    `of_window`: `records` are those of a window, and only what they acknowledged counts.
+    """
     (of_records, of_history, of_deliveries), places = number_places(records, history, deliveries)
     lives = lives_of(history, of_history)
     life = lives.of(of_deliveries, deliveries.column("life_log_offset").to_numpy())
     outcomes = outcomes_of(deliveries.filter(pa.array(life >= 0)), life[life >= 0])
     acknowledged = outcomes.state == DeliveryState.ACKNOWLEDGED
+    if of_window:
+        state_partition = places.column("state_partition").to_numpy()[lives.place[outcomes.life]]
+        told = rows_at(records, state_partition, outcomes.at)
+        acknowledged &= pc.is_valid(told).to_numpy(zero_copy_only=False).astype(np.bool_)
     sizes = (outcomes.last - outcomes.first + 1)[acknowledged]
     settled = _sums(lives.place[outcomes.life[acknowledged]], sizes, places.num_rows)
     kind = _kinds(records)

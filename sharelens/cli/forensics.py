@@ -187,21 +187,40 @@ def life(
 @evidence_options
 @filter_options
 @cut_options
+@FROM
+@TO
 @click.option("--state-partitions", is_flag=True, help="By state partition: what pruning could free, what holds it up.")
 @REQUIRE_COMPLETE
 @output_options
 def cost(
-    source: Source, wanted: Wanted, cut: CutAsked, state_partitions: bool, require_complete: bool, shown: Shown
+    source: Source,
+    wanted: Wanted,
+    cut: CutAsked,
+    from_ms: int | None,
+    to_ms: int | None,
+    state_partitions: bool,
+    require_complete: bool,
+    shown: Shown,
 ) -> None:
-    """What share state costs: records and bytes to an acknowledged record, spans between snapshots, pruning."""
+    """What share state costs: records and bytes to an acknowledged record, spans between snapshots, pruning.
+
+    --from and --to bound the log time of the records, and of what they acknowledged.
+    """
+    in_order("cost", from_ms, to_ms)
     if state_partitions and not wanted.everything:
         raise UsageError(
             "cost: --state-partitions is about whole state partitions; leave --group, --topic, --partition"
         )
+    if state_partitions and (from_ms, to_ms) != (None, None):
+        raise UsageError("cost: --state-partitions tells what pruning could free at the end; for a moment give --as-of")
     from sharelens.questions import cost, opening
+    from sharelens.questions.evidence import Span
 
     with opening.open_evidence(source) as evidence:
-        answered = cost.pruning(evidence, cut) if state_partitions else cost.cost(evidence, wanted, cut)
+        if state_partitions:
+            answered = cost.pruning(evidence, cut)
+        else:
+            answered = cost.cost(evidence, wanted, cut, Span(from_ms=from_ms, to_ms=to_ms))
     answer(answered, shown, require_complete)
 
 

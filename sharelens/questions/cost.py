@@ -13,13 +13,14 @@ from sharelens.questions.measured import Part, answer, marked, of_parts, scope
 from sharelens.questions.state import completeness_cell, topic_cell
 
 
-def cost(evidence: Evidence, wanted: Wanted, asked: CutAsked) -> Answer:
-    """The answer to `sharelens cost`: one row a share partition."""
+def cost(evidence: Evidence, wanted: Wanted, asked: CutAsked, window: Span) -> Answer:
+    """The answer to `sharelens cost`: one row a share partition; `window` bounds the log time of the records."""
     told = scope(evidence, wanted, asked)
 
     def of_part(part: Part) -> pa.Table:
-        records = kept(evidence.records_of(part.places), told.cut.expression())
-        return marked(measure.cost(records, part.history, part.deliveries), part.history)
+        records = kept(kept(evidence.records_of(part.places), told.cut.expression()), window.expression())
+        found = measure.cost(records, part.history, part.deliveries, of_window=window != Span())
+        return marked(found, part.history)
 
     table = of_parts(told, of_part)
     sums = {name: pc.sum(table.column(name)).as_py() or 0 for name in ("records", "bytes", "acknowledged_offsets")}

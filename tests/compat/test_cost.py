@@ -1,7 +1,9 @@
 """Cost and lives of the recorded logs: counted against what Kafka's own formatter printed."""
 
 import json
+import shutil
 from collections import Counter
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -63,9 +65,33 @@ def test_who_deleted_is_what_the_clients_asked_for(capsys: pytest.CaptureFixture
     }
 
 
-def test_a_group_log_too_large_to_read_leaves_untold_who_deleted(capsys: pytest.CaptureFixture[str]) -> None:
-    words = ["life", "--event", "deleted", "--log-dir", str(dataset("admin") / "logs"), "--max-bytes", "30000"]
+def test_a_group_log_too_large_to_read_leaves_untold_who_deleted(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    logs = Path(shutil.copytree(dataset("admin") / "logs", tmp_path / "logs"))
+    with next((logs / "__consumer_offsets-1").glob("*.log")).open("ab") as segment:
+        segment.write(bytes(40_000))
+    words = ["life", "--event", "deleted", "--log-dir", str(logs), "--max-bytes", "50000"]
     assert main([*words, "--output", "json"]) == 0
     out, err = capsys.readouterr()
     assert {row["deleted_by_inferred"] for row in json.loads(out)} == {None}
     assert "warning: who deleted is not told: " in err
+
+
+def test_the_cost_of_two_windows_is_the_cost_of_all(capsys: pytest.CaptureFixture[str]) -> None:
+    logs = ("--log-dir", str(dataset("basic") / "logs"))
+    middle = "2026-11-21T03:12:43Z"
+    whole = asked(capsys, "cost", *logs)
+    halves = asked(capsys, "cost", *logs, "--to", middle) + asked(capsys, "cost", *logs, "--from", middle)
+    for name in ("records", "updates", "snapshots", "bytes", "acknowledged_offsets"):
+        sums: Counter[tuple[str, str, int]] = Counter()
+        for row in halves:
+            sums[row["group_id"], row["topic_id"], row["partition"]] += row[name]
+        assert sums == {(row["group_id"], row["topic_id"], row["partition"]): row[name] for row in whole}
+    assert len(halves) > len(whole)
+
+
+@pytest.mark.parametrize("words", [("--from", "2", "--to", "1"), ("--state-partitions", "--from", "1")])
+def test_a_window_that_cannot_be_meant_is_refused(words: tuple[str, ...], capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["cost", "--log-dir", str(dataset("basic") / "logs"), *words]) == 2
+    assert capsys.readouterr().err.startswith("sharelens: cost: ")

@@ -44,6 +44,15 @@ def test_records_bytes_and_updates_to_an_acknowledged_offset():
     assert [second[name] for name in names] == [0, None, None]
 
 
+def test_of_a_window_its_records_and_what_they_acknowledged_count():
+    rows = sized(STORY)
+    done = replay_records(rows)
+    deliveries = pa.concat_tables([done.closed, open_ranges(done.state)])
+    (row,) = cost(rows.slice(3, 2), done.history, deliveries, of_window=True).to_pylist()
+    names = ("records", "updates", "snapshots", "acknowledged_offsets", "updates_per_acknowledged")
+    assert [row[name] for name in names] == [2, 1, 1, 4, 1 / 4]
+
+
 def test_updates_before_the_first_snapshot_held_belong_to_no_span():
     (row,) = costs("0 update start=3\n0 update start=4\n0 snapshot start=4\n0 update start=5")
     assert (row["updates"], row["span_updates_mean"], row["span_updates_max"]) == (3, 1, 1)
