@@ -293,10 +293,13 @@ def _write_yaml(rows: Iterator[dict[str, object]], out: TextIO) -> None:
 
 
 def _write_csv(rows: Iterable[Row], names: Sequence[str], out: TextIO) -> None:
+    """Exact in a file or a pipe; on a terminal nothing that it could act on."""
+    watched = out.isatty()
     writer = csv.writer(out, lineterminator="\n")
     writer.writerow(names)
     for row in rows:
-        writer.writerow([_csv_cell(value) for value in row.values()])
+        cells = [_csv_cell(value) for value in row.values()]
+        writer.writerow([visible(cell) if watched and isinstance(cell, str) else cell for cell in cells])
 
 
 def _csv_cell(value: object) -> object:

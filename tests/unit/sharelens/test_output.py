@@ -3,6 +3,7 @@
 import csv
 import io
 import json
+import sys
 from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
 
@@ -74,6 +75,15 @@ def test_json_is_one_document_and_the_rest_goes_to_stderr(capsys: Captured) -> N
     assert json.loads(out) == ROWS
     assert out.isascii()
     assert err.splitlines() == ["warning: look", "evidence: 1"]
+
+
+def test_csv_is_exact_in_a_pipe_and_escaped_on_a_terminal(capsys: Captured, monkeypatch: pytest.MonkeyPatch) -> None:
+    piped, _ = written(capsys, answer(), Form.CSV)
+    assert list(csv.DictReader(io.StringIO(piped)))[1]["group_id"] == HOSTILE
+    monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
+    shown, _ = written(capsys, answer(), Form.CSV)
+    assert visible(HOSTILE) in shown
+    assert not set("\x1b\x9b\u202e") & set(shown)
 
 
 def test_json_lines_yaml_and_csv_say_the_same(capsys: Captured) -> None:
