@@ -13,6 +13,7 @@ from sharelens.filters import Wanted
 from sharelens.output import Answer, Column, Row, known, name_column, number_column, time_column
 from sharelens.questions.evidence import Evidence, Span, TooMuchError, kept
 from sharelens.questions.measured import answer, of_parts, scope
+from sharelens.questions.missing import without_group_records
 from sharelens.questions.state import completeness_cell, topic_cell
 
 
@@ -46,6 +47,8 @@ def _with_deletions(evidence: Evidence, found: pa.Table, asked: CutAsked) -> tup
         except TooMuchError as error:
             warnings.append(f"who deleted is not told: {error}")
         else:
+            if records.num_rows == 0:
+                warnings.append(without_group_records("who deleted is not told"))
             if asked.as_of_ms is not None:
                 records = records.filter(pc.less_equal(records.column("timestamp_ms"), asked.as_of_ms))
             by = deleted_by(found, records)

@@ -48,6 +48,14 @@ def unknown_ends(lag: pa.Table) -> list[str]:
     return [line]
 
 
+def without_group_records(untold: str) -> str:
+    """One line, about what the group coordinator's log alone would tell."""
+    return (
+        f"{untold}, no record of the group is in {OFFSETS_TOPIC}: copy the brokers' {OFFSETS_TOPIC}-N folders too, "
+        "where they hold more"
+    )
+
+
 def unseen_partitions(evidence: Evidence, wanted: Collection[TopicPartition]) -> int:
     """How many of the user partitions the evidence has nothing of."""
     rows = evidence.topic_extents(wanted).select(["topic_id", "partition"]).to_pylist()

@@ -25,6 +25,7 @@ from sharelens.questions.completeness import (
 from sharelens.questions.dead_letters import letters_of_record
 from sharelens.questions.evidence import Evidence
 from sharelens.questions.misplaced import WHERE, misplaced_places, place_of
+from sharelens.questions.missing import without_group_records
 from sharelens.questions.naming import ensure_known, resolve
 from sharelens.questions.state import completeness_cell, topic_cell
 from sharelens.questions.topic_offsets import what_offset_holds
@@ -107,15 +108,19 @@ def trace(evidence: Evidence, wanted: Wanted, offset: int, *, members: bool = Fa
     rows = [shared | {"topic": names.get(row["topic_id"]), "meaning": words(row)} | row for row in rows]
     table = pa.Table.from_pylist(rows, schema=SCHEMA)
     closing = [*_verdicts([row for row in rows if place_of(row) not in aside], offset), NEVER_KNOWN]
+    warnings = misplaced_warnings(misplaced, names)
     if members:
-        table = _with_members(evidence, table)
+        records = evidence.group_records(frozenset(table.column("group_id").to_pylist()))
+        if records.num_rows == 0 and table.num_rows:
+            warnings.append(without_group_records("members are not told"))
+        table = _with_members(records, table)
         closing.append(MEMBERS_KNOWN)
     closing.append(evidence_line(evidence.cover(), incomplete_rows(table.column("completeness"))))
     return Answer(
         table=table,
         columns=(*TEXT_COLUMNS, MEMBERS_COLUMN) if members else TEXT_COLUMNS,
         summary="\n".join(closing),
-        warnings=tuple(misplaced_warnings(misplaced, names)),
+        warnings=tuple(warnings),
         none="no record of the state log speaks of this share partition",
     )
 
@@ -179,10 +184,9 @@ def _lives(rows: Sequence[Event]) -> Iterator[tuple[int, Event]]:
         yield number, row
 
 
-def _with_members(evidence: Evidence, table: pa.Table) -> pa.Table:
-    """The rows with the members that the partition was assigned to at each of them."""
-    rows = table.select(["group_id", "topic_id", "partition", "log_time_ms"]).to_pylist()
-    records = evidence.group_records(frozenset(row["group_id"] for row in rows))
+def _with_members(records: pa.Table, table: pa.Table) -> pa.Table:
+    """The rows with the members that the partition was assigned to at each of them, by GROUP_RECORD rows."""
+    rows = table.select(["topic_id", "partition", "log_time_ms"]).to_pylist()
     timelines: dict[tuple[str, int], Assigned] = {
         place: assigned(records, *place) for place in {(row["topic_id"], row["partition"]) for row in rows}
     }

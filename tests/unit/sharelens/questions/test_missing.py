@@ -8,7 +8,7 @@ import pytest
 from sharelens.cli import main
 from sharelens.questions.missing import lacking
 from tests.in_process import make_lake
-from tests.state_logs import ORDERS_ID, START_MS, snapshot, update, write_log_directory
+from tests.state_logs import ORDERS_ID, START_MS, snapshot, tombstone, update, write_log_directory
 
 Said = tuple[int, str, str]
 HOSTILE = "x\n'; DROP TABLE g; --\x1b[2J</script>"
@@ -39,6 +39,7 @@ SUPPLY = {
     "latency": "copy their folders too",
     "latency --ranges": "copy their folders too",
     "groups": "copy the brokers' __consumer_offsets-N folders too; groups with share state: g, ",
+    "life --event deleted": "who deleted is not told, no record of the group is in __consumer_offsets: copy",
     "status": "no folder of a user topic: lags, ages, gaps and silence can't be told; copy the TOPIC-N folders too",
 }
 
@@ -51,6 +52,8 @@ def source(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFact
         snapshot(start=0),
         snapshot(HOSTILE, 1, start=0),
         update(batches=[(0, 2, ARCHIVED, 5)], delivery_complete_count=3, at_ms=START_MS + 1_000),
+        snapshot("gone", start=0, at_ms=START_MS + 1_000),
+        tombstone("gone", at_ms=START_MS + 1_000),
     ]
     logs = write_log_directory(folder / "logs", story)
     for file in (logs / "orders-0").iterdir():
@@ -82,6 +85,12 @@ def test_what_can_not_be_told_names_how_to_supply_it(ask: Callable[..., Said], c
     code, _, err = ask(*command.split())
     assert code == 0
     assert SUPPLY[command] in err
+
+
+def test_members_can_not_be_told_without_the_group_coordinators_log(ask: Callable[..., Said]):
+    code, _, err = ask("trace", *ANSWERED["trace"], "--members")
+    assert code == 0
+    assert "members are not told, no record of the group is in __consumer_offsets: copy the brokers'" in err
 
 
 def test_metrics_name_what_is_missing(ask: Callable[..., Said], tmp_path: Path):
