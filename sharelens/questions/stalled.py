@@ -24,8 +24,8 @@ WHAT_IT_MAY_BE: Mapping[str, str] = {
     "exist, errors.deadletterqueue.group.enable, its size limits) and at the broker's log",
     measure.WINDOW_FULL: "as many records as the group may have in flight wait behind this one: find it with "
     "`sharelens trace`, and see that its member finishes or loses it (share.record.lock.duration.ms, renewals)",
-    measure.BLOCKED: "others finish, this one does not: held by a slow or stuck member that renews its lock, released "
-    "over and over, or skipped after a leader change; see `sharelens trace`",
+    measure.BLOCKED: "others finish or state is still written, this one does not move: held by a slow or stuck "
+    "member that renews its lock, released over and over, or skipped after a leader change; see `sharelens trace`",
     measure.SILENT: "no member, members without this partition or that hold records and say nothing, an open "
     "transaction under read_committed, records still behind the high watermark, or a coordinator that can't write: "
     "look at kafka-share-groups --describe --members, kafka-transactions list, and the broker's log",
