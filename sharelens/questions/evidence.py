@@ -17,7 +17,7 @@ from state_model.errors import SharelensError
 
 
 class TooMuchError(SharelensError):
-    """More would have to be read than --max-bytes allows."""
+    """Raised when more would have to be read than --max-bytes allows."""
 
 
 KEY = ["group_id", "topic_id", "partition"]
