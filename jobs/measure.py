@@ -27,7 +27,8 @@ from lake import delta, scan
 from lake.delta import DataFile
 from lake.parquet import ParquetSink, conform
 from lake.tables import TABLES
-from measures.places import Places, places_of, stretches
+from measures.parts import stretches
+from measures.places import Places, places_of
 from state_model.columnar.keys import KEY, number_keys
 
 TASK_ROWS = 1 << 16

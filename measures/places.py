@@ -1,6 +1,5 @@
 """Share partitions in state partitions as numbers, and rows grouped by them, without comparing text row by row."""
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -54,14 +53,6 @@ def places_of(*tables: pa.Table) -> tuple[list[Ints], Places]:
     numbers = pa.array((known[order] & 0xFFFFFFFF).astype(np.int32))
     ends = np.cumsum([rows.num_rows for rows in tables])[:-1]
     return np.split(found, ends), Places(keys=table.append_column("state_partition", numbers))
-
-
-def stretches(places: pa.Table, weights: Ints, most: int) -> Iterator[pa.Table]:
-    """The rows cut into tables that weigh about `most` each, one row at least; neighbours stay together."""
-    numbers = np.cumsum(weights) // most
-    for number in np.unique(numbers).tolist():
-        begin, end = np.searchsorted(numbers, [number, number + 1]).tolist()
-        yield places.slice(begin, end - begin).combine_chunks()
 
 
 @kernel

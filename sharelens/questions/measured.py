@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from measures.lives import PLACE
-from measures.places import stretches
+from measures.parts import stretches
 from measures.topics import TopicPartition, topic_partitions
 from sharelens.asked import CutAsked
 from sharelens.filters import Wanted

@@ -101,6 +101,8 @@ def test_settings_of_spark_and_flags_reach_the_settings(
         seen.append((command, settings))
         return lambda: None
 
+    lake = str(tmp_path / "lake")
+    assert main(["ingest", "--log-dir", logs, "--lake", lake]) == 0
     monkeypatch.setattr(compute, "session_of", kept)
     words = [
         "--master",
@@ -113,7 +115,7 @@ def test_settings_of_spark_and_flags_reach_the_settings(
         "--lock-timeout",
         "2.5",
     ]
-    assert main(["decode", "--lake", str(tmp_path / "lake"), *words]) == 0
+    assert main(["decode", "--lake", lake, *words]) == 0
     ((command, settings),) = seen
     assert (command, settings.master, settings.offline, settings.lock_timeout_s) == ("decode", "local[3]", True, 2.5)
     assert {("spark.x", "1"), ("spark.y", "a=b")} <= set(settings.spark_conf)

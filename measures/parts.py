@@ -1,0 +1,17 @@
+"""Work cut into parts of about one size, without kernels, so that a question to a lake starts fast."""
+
+from collections.abc import Iterator
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+Ints = npt.NDArray[np.int64]
+
+
+def stretches(places: pa.Table, weights: Ints, most: int) -> Iterator[pa.Table]:
+    """The rows cut into tables that weigh about `most` each, one row at least; neighbours stay together."""
+    numbers = np.cumsum(weights) // most
+    for number in np.unique(numbers).tolist():
+        begin, end = np.searchsorted(numbers, [number, number + 1]).tolist()
+        yield places.slice(begin, end - begin).combine_chunks()
