@@ -1,12 +1,11 @@
 """The file behind --end-offsets: what kafka-get-offsets prints, a line `topic:partition:offset` for each partition."""
 
 import re
-from pathlib import Path
 
 from sharelens.filters import LAST_PARTITION
-from state_model.errors import SharelensError, UsageError
+from sharelens.text_files import read_text_file
+from state_model.errors import UsageError
 
-LARGEST_FILE = 64 << 20
 LARGEST_OFFSET = 2**63 - 1
 LINE = re.compile(r"(?P<topic>[^:\s]+):(?P<partition>[0-9]{1,10}):(?P<offset>[0-9]{0,19})")
 
@@ -18,13 +17,7 @@ def read_end_offsets(path: str) -> dict[tuple[str, int], int]:
         SharelensError: the file can't be read.
         UsageError: a line is not `topic:partition:offset`.
     """
-    file = Path(path)
-    try:
-        if file.stat().st_size > LARGEST_FILE:
-            raise UsageError(f"--end-offsets: {path} is larger than 64 MiB; give lines of topic:partition:offset")
-        lines = file.read_text(encoding="utf-8").splitlines()
-    except (OSError, UnicodeDecodeError) as error:
-        raise SharelensError(f"--end-offsets: can't read {path}: {error}") from error
+    lines = read_text_file(path, "--end-offsets", "lines of topic:partition:offset").splitlines()
     ends: dict[tuple[str, int], int] = {}
     for number, line in enumerate(lines, 1):
         if not line.strip():

@@ -1,13 +1,13 @@
 """The files behind --group-configs and --broker-config: what they tell of the settings of share groups."""
 
 import re
-from pathlib import Path
 
 from broker.config.properties import parse
 from measures.settings import GroupSettings, Setting
-from state_model.errors import SharelensError, UsageError
+from sharelens.text_files import read_text_file
+from state_model.errors import UsageError
 
-LARGEST_FILE = 64 << 20
+GROUP_CONFIGS_FROM = "the output of kafka-configs --bootstrap-server HOST:PORT --describe --entity-type groups"
 GROUP_CONFIGS = "group_configs"
 HEAD = re.compile(r"(?:Dynamic|All) configs for group (?P<group>.*) are:")
 NAME = re.compile(r"[\w.-]+", re.ASCII)
@@ -27,19 +27,9 @@ def read_group_settings(group_configs: str | None, broker_config: str | None) ->
     )
 
 
-def _text(path: str, option: str) -> str:
-    file = Path(path)
-    try:
-        if file.stat().st_size > LARGEST_FILE:
-            raise UsageError(f"{option}: {path} is larger than 64 MiB")
-        return file.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        raise SharelensError(f"{option}: can't read {path}: {error}") from error
-
-
 def _broker(path: str) -> dict[str, str]:
     """Settings by name. The format takes any text for names, so odd ones tell a file of another kind."""
-    settings = parse(_text(path, "--broker-config"), path)
+    settings = parse(read_text_file(path, "--broker-config", "the broker's server.properties"), path)
     odd = next((name for name in settings if NAME.fullmatch(name) is None), None)
     if odd is not None:
         raise UsageError(
@@ -52,7 +42,7 @@ def _groups(path: str) -> dict[str, dict[str, Setting]]:
     """Settings by group and name. The origin is the first synonym's source, which is the one that counts for Kafka."""
     groups: dict[str, dict[str, Setting]] = {}
     current: dict[str, Setting] | None = None
-    for number, line in enumerate(_text(path, "--group-configs").split("\n"), 1):
+    for number, line in enumerate(read_text_file(path, "--group-configs", GROUP_CONFIGS_FROM).split("\n"), 1):
         line = line.removesuffix("\r")
         head = HEAD.fullmatch(line)
         if head is not None:
@@ -63,8 +53,7 @@ def _groups(path: str) -> dict[str, dict[str, Setting]]:
         found = LINE.fullmatch(line)
         if found is None or current is None:
             raise UsageError(
-                f"--group-configs: line {number} of {path} is not what kafka-configs prints; give the output of "
-                "kafka-configs --bootstrap-server HOST:PORT --describe --entity-type groups"
+                f"--group-configs: line {number} of {path} is not what kafka-configs prints; give {GROUP_CONFIGS_FROM}"
             )
         source = found["synonyms"].partition(":")[0].lower() or GROUP_CONFIGS
         current[found["name"]] = Setting(value=found["value"], origin=source)

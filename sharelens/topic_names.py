@@ -1,11 +1,8 @@
 """The file behind --topic-names: a line `TOPIC-ID NAME` for each topic that left no folder behind."""
 
-from pathlib import Path
-
 from sharelens.filters import TOPIC_ID
-from state_model.errors import SharelensError, UsageError
-
-LARGEST_FILE = 64 << 20
+from sharelens.text_files import read_text_file
+from state_model.errors import UsageError
 
 
 def read_topic_names(path: str) -> dict[str, str]:
@@ -15,13 +12,7 @@ def read_topic_names(path: str) -> dict[str, str]:
         SharelensError: the file can't be read.
         UsageError: a line is not `TOPIC-ID NAME`.
     """
-    file = Path(path)
-    try:
-        if file.stat().st_size > LARGEST_FILE:
-            raise UsageError(f"--topic-names: {path} is larger than 64 MiB; give lines of TOPIC-ID NAME")
-        lines = file.read_text(encoding="utf-8").splitlines()
-    except (OSError, UnicodeDecodeError) as error:
-        raise SharelensError(f"--topic-names: can't read {path}: {error}") from error
+    lines = read_text_file(path, "--topic-names", "lines of TOPIC-ID NAME").splitlines()
     names: dict[str, str] = {}
     for number, line in enumerate(lines, 1):
         words = line.split()
