@@ -11,6 +11,7 @@ from sharelens.asked import CutAsked, Source
 from sharelens.cli.forensics import FAIL_ON, FROM, TO, fail_on_findings, in_order
 from sharelens.cli.options import (
     REQUIRE_COMPLETE,
+    Seconds,
     cut_options,
     evidence_options,
     examples,
@@ -25,7 +26,7 @@ from sharelens.output import Shown
 SECOND_MS = 1000
 MIN_DURATION = click.option(
     "--min-duration",
-    type=click.FloatRange(min=0, max=1e12),
+    type=Seconds(min=0, max=1e12),
     default=60,
     show_default=True,
     metavar="SECONDS",

@@ -1,6 +1,7 @@
 """Options that several commands share, gathered into one value each."""
 
 import functools
+import math
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -49,6 +50,17 @@ class Duration(click.ParamType[int]):
         if found is None or int(found[1]) == 0:
             self.fail(f"{value!r} is no length of time; type 500ms, 30s, 5m, 1h or 1d", param, ctx)
         return int(found[1]) * TIME_UNITS[found[2]]
+
+
+class Seconds(click.FloatRange):
+    """A length of time in seconds."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
+        """Seconds within the range; a usage error for anything else, and for NaN, which lies beside every range."""
+        found = float(super().convert(value, param, ctx))
+        if math.isnan(found):
+            self.fail(f"{value!r} is no number of seconds", param, ctx)
+        return found
 
 
 class Size(click.ParamType[int]):

@@ -1,5 +1,6 @@
 """Share groups: state, epochs, members, last change, by the group coordinator's log."""
 
+import pyarrow as pa
 import pyarrow.compute as pc
 
 from measures import groups as measure
@@ -8,6 +9,7 @@ from sharelens.questions.evidence import Evidence
 from sharelens.questions.measured import answer
 from sharelens.questions.naming import listed
 from sharelens.questions.state import completeness_cell
+from sharelens.times import time_text
 from state_model.errors import SharelensError, UsageError
 
 HOW = "state, members and epochs stand there alone: copy the brokers' __consumer_offsets-N folders too"
@@ -38,12 +40,17 @@ def groups(evidence: Evidence, names: frozenset[str], as_of_ms: int | None) -> A
         table,
         TEXT_COLUMNS,
         told=f"share groups: {told}",
-        warnings=() if table.num_rows or names else (_missing(evidence),),
+        warnings=() if table.num_rows else (_missing(evidence, records),),
         none="no share group",
     )
 
 
-def _missing(evidence: Evidence) -> str:
+def _missing(evidence: Evidence, records: pa.Table) -> str:
+    """Why there is no row: no record at all, or none up to the moment asked for."""
+    of_share_groups = pc.is_in(records.column("record_type"), value_set=pa.array(measure.SHARE_TYPES, pa.int16()))
+    first_ms = pc.min(records.filter(of_share_groups).column("timestamp_ms")).as_py()
+    if first_ms is not None:
+        return f"the first record held of these share groups is stamped {time_text(first_ms)}: ask as of then, or later"
     with_state = listed(_with_share_state(evidence))
     return f"no record of a share group in __consumer_offsets; {HOW}; groups with share state: {with_state}"
 

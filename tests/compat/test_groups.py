@@ -10,6 +10,17 @@ from tests.datasets import dataset
 from tests.in_process import recorded_lake
 
 
+@pytest.mark.parametrize("words", [[], ["--group", "g-rc"]])
+def test_before_the_first_record_nothing_is_told_but_when_it_is(
+    words: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["groups", "--log-dir", str(dataset("transactions") / "logs"), "--as-of", "5", *words]) == 0
+    out, err = capsys.readouterr()
+    assert out.startswith("no share group\n")
+    assert "the first record held of these share groups is stamped 2026-11-21T03:18:" in err
+    assert "copy" not in err
+
+
 @pytest.mark.parametrize("name", ["admin", "basic", "dlq", "timeouts", "edge", "upgrade", "v41"])
 def test_state_epochs_and_members_are_what_the_broker_described(name: str, capsys: pytest.CaptureFixture[str]) -> None:
     logs = dataset(name) / "logs"

@@ -200,3 +200,10 @@ def test_a_lake_answers_what_its_logs_answer(name: str, tmp_path: Path, capsys: 
         from_lake = ask(capsys, *question, "--lake", str(lake))
         assert from_lake == ask(capsys, *question, "--log-dir", str(folder / "logs"))
         assert from_lake or name == "admin"
+
+
+@pytest.mark.parametrize("seconds", ["nan", "-1", "inf", "x"])
+def test_a_shortest_stall_that_cannot_be_meant_is_refused(seconds: str, capsys: pytest.CaptureFixture[str]) -> None:
+    words = ["stalled", "--log-dir", str(dataset("basic") / "logs"), "--min-duration", seconds]
+    assert main(words) == 2
+    assert "--min-duration" in capsys.readouterr().err
