@@ -79,8 +79,11 @@ def latest_version(path: Path) -> int:
     """
     version = _last_checkpoint(path)
     if version is None:
-        versions = [int(p.stem) for p in (path / "_delta_log").glob("*.json") if p.stem.isdigit()]
-        return max(versions, default=-1)
+        try:
+            names = os.listdir(path / "_delta_log")
+        except (FileNotFoundError, NotADirectoryError):
+            return -1
+        return max((int(name[:-5]) for name in names if name.endswith(".json") and name[:-5].isdigit()), default=-1)
     while commit_file(path, version + 1).exists():
         version += 1
     return version
@@ -258,14 +261,17 @@ def newest(path: Path) -> Newest:
 def _transaction(path: Path, application: str, at: Newest) -> int | None:
     """`committed_txn` of a table as it is `at` its newest version.
 
-    The newest commits tell it most often; the table is opened, which costs more with every file it has, only if not.
+    The newest commits tell it most often; the table is opened, which costs more with every file it has, only if they
+    do not and there are others.
     """
     for number in range(at.version, at.version - CHECKPOINT_EVERY, -1):
         told = _transactions_in(path, number)
-        if told is None or application in told:
+        if told is None:
             break
-    if told and application in told:
-        return told[application]
+        if application in told:
+            return told[application]
+        if number == 0:
+            return None
     found = DeltaTable(path).transaction_version(application)
     return None if found is None else int(found)
 
