@@ -29,8 +29,8 @@ from state_model.columnar.keys import KEY
 BASE, HISTORY, PROGRESS = "gold.measure_base", "gold.share_partition_history", "gold.progress"
 WHERE = ["cluster_id", "log_topic_id", "state_partition"]
 PLACE = [*KEY, "state_partition"]
-BY_OFFSET = {"gold.poison_record": "offset", "gold.redelivered_record": "first_offset"}
-"""Measures whose rows are ranges of record offsets, with the column of the first one."""
+BY_OFFSET = {"gold.poison_record": ("offset", "life_log_offset"), "gold.redelivered_record": ("first_offset", "life")}
+"""Measures whose rows are ranges of record offsets, with the columns of the first one and of the life."""
 BY_HOUR = ("gold.latency", "gold.attempts")
 BY_LOG_OFFSET = {"gold.stall": "stalls_from_log_offset", "gold.life_event": "events_from_log_offset"}
 EDGES = (*BY_LOG_OFFSET.values(), "hours_from_ms", "whole_from_offset", "lives_to_log_offset")
@@ -61,7 +61,8 @@ class Bases:
         """Rows that were made anew, without what they tell of where nothing is made anew."""
         for layer in self.layers:
             if table in BY_OFFSET:
-                rows = _with_firsts(rows, BY_OFFSET[table], _Edge(layer, rows).first_offsets())
+                first, life = BY_OFFSET[table]
+                rows = _with_firsts(rows, first, _Edge(layer, rows).first_offsets(life))
             rows = rows.filter(pa.array(~_Edge(layer, rows).stays(table)))
         return rows
 
@@ -83,15 +84,15 @@ class _Edge:
         values: Ints = pc.fill_null(self._rows.column(name), unknown).to_numpy()
         return values
 
-    def first_offsets(self) -> Ints:
-        """The offset at which each row of a life that was there begins at least; NONE for others."""
-        old = self._plain("life_log_offset", NONE) <= self._of("lives_to_log_offset")
+    def first_offsets(self, life: str) -> Ints:
+        """The offset at which each row of a life (a column) that was there begins at least; NONE for others."""
+        old = self._plain(life, NONE) <= self._of("lives_to_log_offset")
         return np.where(old, self._of("whole_from_offset"), NONE)
 
     def stays(self, table: str) -> Flags:
         """Which rows lie where nothing is made anew."""
         if table in BY_OFFSET:
-            return self._plain("last_offset", EVERY) < self.first_offsets()
+            return self._plain("last_offset", EVERY) < self.first_offsets(BY_OFFSET[table][1])
         if table in BY_HOUR:
             return self._plain("hour_ms", EVERY) < self._of("hours_from_ms")
         return self._plain("log_offset", EVERY) < self._of(BY_LOG_OFFSET[table])
@@ -185,7 +186,7 @@ def _whole_from(lake: Path, topic: Mapping[str, str], mine: pa.Table) -> Ints:
     moved = True
     while moved:
         before = lowest.copy()
-        for table, first in BY_OFFSET.items():
+        for table, (first, _) in BY_OFFSET.items():
             for rows in _held(lake, table, topic, [*PLACE, first, "last_offset"]):
                 at = places.of(rows)
                 firsts, edge = rows.column(first).to_numpy(), np.append(lowest, NONE)[at]

@@ -341,7 +341,7 @@ TABLES: dict[str, Table] = {
             name="gold.redelivered_record",
             comment="one range of record offsets that a group got more than once, why, and the records that prove it",
             schema=_gold(_with_topic(REDELIVERED).append(IS_FINAL)),
-            key=(*_SHARE_PARTITION, *_LOG, "life_log_offset", "kind", "first_offset"),
+            key=(*_SHARE_PARTITION, *_LOG, "life", "kind", "first_offset"),
             clustering=("group_id", "topic_id", "partition", "first_offset"),
             partition_by=("is_final",),
         ),

@@ -210,8 +210,8 @@ REDELIVERED = pa.schema(
             "largest delivery count: in this life, or (replayed_...) in all lives up to this one",
             nullable=False,
         ),
-        column("life_log_offset", pa.int64(), "the life of the later delivery", nullable=False),
-        column("earlier_life_log_offset", pa.int64(), "replayed_...: the life of the earlier delivery; else null"),
+        column("life", pa.int64(), "life of the later delivery: the log offset at which it began", nullable=False),
+        column("earlier_life", pa.int64(), "replayed_...: the life of the earlier delivery; else null"),
         column("first_log_offset", pa.int64(), "proof: record with an outcome of the earlier delivery", nullable=False),
         column(
             "cause_log_offset",

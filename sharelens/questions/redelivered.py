@@ -61,7 +61,7 @@ TEXT_COLUMNS = (
     number_column("DELIVERY-COUNT", "max_delivery_count"),
     time_column("LAST-OUTCOME", "last_ms"),
     number_column("STATE-PARTITION", "state_partition"),
-    number_column("LIFE", "life_log_offset"),
+    number_column("LIFE", "life"),
     number_column("FIRST-STATE-LOG-OFFSET", "first_log_offset"),
     number_column("CAUSE-STATE-LOG-OFFSET", "cause_log_offset"),
     number_column("LAST-STATE-LOG-OFFSET", "last_log_offset"),

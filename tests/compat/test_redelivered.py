@@ -60,7 +60,7 @@ def test_the_gold_table_holds_what_the_question_tells(name: str, capsys: pytest.
     told = ask(capsys, "redelivered", "--lake", str(lake))
     assert told
     assert told == ask(capsys, "redelivered", "--log-dir", str(dataset(name) / "logs"))
-    order = ["group_id", "topic_id", "partition", "state_partition", "first_offset", "kind", "life_log_offset"]
+    order = ["group_id", "topic_id", "partition", "state_partition", "first_offset", "kind", "life"]
     kept = open_lake(lake).scan("gold.redelivered_record").to_pylist()
     rows = [{column: row[column] for column in told[0]} for row in kept]
     assert sorted(rows, key=lambda row: [row[name] for name in order]) == sorted(

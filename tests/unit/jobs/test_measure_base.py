@@ -167,9 +167,7 @@ def any_story(steps: list[tuple[str, str, int, list[Any], int]]) -> list[dict[st
 def known(tables: dict[str, pa.Table], records: list[dict[str, Any]], kept_from: int) -> dict[str, pa.Table]:
     """The measures without replays of what was delivered before the history that is kept: nothing proves them."""
     rows = tables["gold.redelivered_record"]
-    old = pc.and_(
-        pc.is_valid(rows.column("earlier_life_log_offset")), pc.less(rows.column("first_log_offset"), kept_from)
-    )
+    old = pc.and_(pc.is_valid(rows.column("earlier_life")), pc.less(rows.column("first_log_offset"), kept_from))
     return {**tables, "gold.redelivered_record": rows.filter(pc.invert(old))}
 
 
