@@ -19,10 +19,11 @@ from jobs.measure_inputs import DELIVERY, EVERYTHING, HISTORY, NOTHING, PLACE, I
 from lake import user_topics
 from lake.tables import TABLES
 from measures.ages import HEADER_COLUMNS, Ages, taken
+from measures.grouped import in_order
 from measures.latency import By, attempts, latency
 from measures.latency_schemas import OPEN
 from measures.lives import BLIND
-from measures.places import codes_in, in_order
+from measures.places import codes_in
 from measures.settled import HOUR_MS, NUMBERS, Settled, settled
 from state_model.share_records import DeliveryState
 

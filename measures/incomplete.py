@@ -19,8 +19,9 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from measures.grouped import grouped, in_order
 from measures.headers import ABORTED, ABSENT, REASONS, spans_of
-from measures.places import Places, coded, grouped, in_order, places_of
+from measures.places import Places, coded, places_of
 from measures.topics import TopicPartition, topic_partitions
 from state_model.columnar.kernels import kernel
 from state_model.columnar.keys import KEY

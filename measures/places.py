@@ -1,4 +1,4 @@
-"""Share partitions in state partitions as numbers, and rows grouped by them, without comparing text row by row."""
+"""Share partitions in state partitions as numbers, without comparing text row by row, and without kernels."""
 
 from dataclasses import dataclass
 
@@ -7,7 +7,6 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from state_model.columnar.kernels import kernel
 from state_model.columnar.keys import KEY, number_keys, place_of_keys
 
 Ints = npt.NDArray[np.int64]
@@ -53,43 +52,6 @@ def places_of(*tables: pa.Table) -> tuple[list[Ints], Places]:
     numbers = pa.array((known[order] & 0xFFFFFFFF).astype(np.int32))
     ends = np.cumsum([rows.num_rows for rows in tables])[:-1]
     return np.split(found, ends), Places(keys=table.append_column("state_partition", numbers))
-
-
-@kernel
-def _counted(codes: np.ndarray, groups: int) -> np.ndarray:
-    bounds = np.zeros(groups + 1, np.int64)
-    for i in range(codes.shape[0]):
-        bounds[codes[i] + 1] += 1
-    for group in range(groups):
-        bounds[group + 1] += bounds[group]
-    return bounds
-
-
-@kernel
-def _filled(codes: np.ndarray, bounds: np.ndarray) -> np.ndarray:
-    at = bounds[:-1].copy()
-    order = np.empty(codes.shape[0], np.int64)
-    for i in range(codes.shape[0]):
-        order[at[codes[i]]] = i
-        at[codes[i]] += 1
-    return order
-
-
-def grouped(codes: Ints, groups: int) -> tuple[Ints, Ints]:
-    """Row numbers by group, those of a group in their order; and where each group begins, with the end of the last."""
-    bounds = _counted(codes, groups)
-    return _filled(codes, bounds), bounds
-
-
-def in_order(codes: Ints, groups: int, offsets: Ints) -> tuple[Ints, Ints]:
-    """As `grouped`, each group by `offsets`."""
-    order, bounds = grouped(codes, groups)
-    ordered = offsets[order]
-    inside = np.diff(ordered) < 0
-    inside[bounds[1:-1][(bounds[1:-1] > 0) & (bounds[1:-1] < len(order))] - 1] = False
-    if inside.any():
-        order = np.lexsort((offsets, codes))
-    return order, bounds
 
 
 def coded(texts: pa.ChunkedArray) -> tuple[list[str], Ints]:

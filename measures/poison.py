@@ -22,8 +22,9 @@ import pyarrow.compute as pc
 
 from measures import given_up
 from measures.given_up import ARCHIVING_AT, EARLIEST, ENTERED, FINAL, FIRST, LAST, PRESENCE
+from measures.grouped import grouped
 from measures.headers import ABORTED, Spans, spans_of
-from measures.places import coded, grouped, places_of
+from measures.places import coded, places_of
 from measures.redelivered import rows_at
 from measures.schemas import POISON_RECORD
 from measures.settings import DELIVERY_COUNT_LIMIT, LOWEST_DELIVERY_COUNT_LIMIT, GroupSettings

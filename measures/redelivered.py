@@ -16,10 +16,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from measures.given_up import WANTED, near_wanted
+from measures.grouped import grouped
 from measures.lives import DELETED, PLACE, Lives, lives_of, number_places
 from measures.newly import NEVER, Outcomes, outcomes_of
 from measures.painted import Painted
-from measures.places import grouped
 from measures.schemas import REDELIVERED, REDELIVERIES
 from measures.steps import NOTHING, Cells, Flags, Ints, Ranges, together
 from state_model.share_records import DeliveryState

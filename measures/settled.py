@@ -13,9 +13,10 @@ import numpy as np
 import pyarrow as pa
 
 from measures.first_outcomes import COUNT, FIRST, LAST, ROW, pieces_of
+from measures.grouped import grouped, in_order
 from measures.latency_schemas import ACKNOWLEDGED, ARCHIVED, OPEN
 from measures.lives import BLIND, number_places
-from measures.places import codes_in, grouped, in_order
+from measures.places import codes_in
 from measures.steps import LAST_OFFSET, Flags, Ints
 from state_model.columnar.values import Loss
 from state_model.share_records import DeliveryState
