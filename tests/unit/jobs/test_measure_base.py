@@ -140,8 +140,10 @@ STEPS = st.lists(
 
 
 def any_story(steps: list[tuple[str, str, int, list[Any], int]]) -> list[dict[str, Any]]:
-    """Records as brokers write them: a start offset goes back by a reset or a new creation alone."""
+    """Records as brokers write them: a start offset goes back by a reset or a new creation alone, and what a life has
+    settled stays as it is."""
     records = [snapshot("g", start=0), snapshot("h", start=0)]
+    settled: dict[str, set[int]] = {"g": set(), "h": set()}
     start, epochs, now = {"g": 0, "h": 0}, {"g": (0, 1), "h": (0, 1)}, START_MS
     gone: set[str] = set()
     for group, kind, more, batches, later in steps:
@@ -152,6 +154,7 @@ def any_story(steps: list[tuple[str, str, int, list[Any], int]]) -> list[dict[st
             records.append(tombstone(group, at_ms=now))
         elif group in gone or kind == "reset":
             gone.discard(group)
+            settled[group].clear()
             start[group], epochs[group] = more, (epoch + 1, state_epoch + 1)
             epoch = epoch + 1 if kind == "reset" else 0
             epochs[group] = (epoch, state_epoch + 1)
@@ -160,8 +163,19 @@ def any_story(steps: list[tuple[str, str, int, list[Any], int]]) -> list[dict[st
             start[group] += more if kind == "move" else 0
             moved = start[group] if kind == "move" else -1
             live = [(max(first, start[group]), *rest) for first, *rest in batches if rest[0] >= start[group]]
-            records.append(update(group, start=moved, epoch=epoch, batches=live, at_ms=now))
+            records.append(update(group, start=moved, epoch=epoch, batches=open_ones(live, settled[group]), at_ms=now))
     return records
+
+
+def open_ones(batches: list[Any], settled: set[int]) -> list[Any]:
+    """The batches that touch nothing settled, each before what it settles itself is noted."""
+    kept = []
+    for first, last, state, count in batches:
+        offsets = set(range(first, last + 1))
+        if not offsets & settled:
+            kept.append((first, last, state, count))
+            settled |= offsets if state != 0 else set()
+    return kept
 
 
 def known(tables: dict[str, pa.Table], records: list[dict[str, Any]], kept_from: int) -> dict[str, pa.Table]:
