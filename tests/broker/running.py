@@ -1,6 +1,5 @@
 """A broker as a process of its own, as its users start it."""
 
-import os
 import select
 import signal
 import subprocess
@@ -61,11 +60,6 @@ class RunningBroker:
             if line.startswith(f"{name}:"):
                 return int(line.split()[1]) * 1024
         raise AssertionError(f"no {name}")
-
-    def cpu_seconds(self) -> float:
-        """User and system time so far."""
-        fields = Path(f"/proc/{self.process.pid}/stat").read_text().rpartition(")")[2].split()
-        return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
 def command(log_dir: Path, *options: str, listen: str = "127.0.0.1:0", **settings: object) -> list[str]:

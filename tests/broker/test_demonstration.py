@@ -1,7 +1,6 @@
 """The demo with its own broker: from a fault to the answers."""
 
 import re
-import time
 from unittest import mock
 
 import pytest
@@ -11,14 +10,10 @@ from tests.in_process import no_session
 
 pytestmark = pytest.mark.broker
 
-LONGEST_S = 40
-
 
 def test_the_demo_makes_an_incident_and_reads_it(capsys: pytest.CaptureFixture[str]):
-    begun_s = time.monotonic()
     with mock.patch.object(compute, "session_of", return_value=no_session):
         assert main(["demo"]) == 0
-    assert time.monotonic() - begun_s < LONGEST_S
     out, err = capsys.readouterr()
     steps = [line.split()[2] for line in err.splitlines() if line.startswith("$")]
     assert steps == ["broker", "workload", "run", "state", "trace", "status"]

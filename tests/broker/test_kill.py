@@ -4,7 +4,6 @@ import random
 import threading
 import time
 from collections import defaultdict
-from statistics import median
 
 import pytest
 
@@ -24,8 +23,6 @@ ACKNOWLEDGED, ARCHIVED = 2, 4
 ENDED_STATES = {"accept": ACKNOWLEDGED, "reject": ARCHIVED}
 PATIENCE_S = 60
 DUMP_TIMEOUT_S = 600
-START_S_MAX = 5.0
-"""A start takes half a second; other tests may want the processor at the same time."""
 
 
 class Confirmed:
@@ -125,21 +122,19 @@ def kill_in_a_loop(folder, rounds, **settings):
         assert lost(bootstrap, topic_id(bootstrap), confirmed.now()) == []
         supervised.stop()
     journal.close()
-    return check(read_journal(folder / "journal.jsonl")), supervised.starts_s
+    return check(read_journal(folder / "journal.jsonl"))
 
 
 def test_what_was_acknowledged_is_there_after_each_kill(tmp_path):
-    checked, starts_s = kill_in_a_loop(tmp_path, 5)
+    checked = kill_in_a_loop(tmp_path, 5)
     assert checked.findings == ()
     assert checked.counts["committed"] > 50
-    assert median(starts_s) < START_S_MAX
     assert assert_kafkas_tool_reads(tmp_path / "log") > 100
 
 
 @pytest.mark.soak
 def test_what_was_acknowledged_is_there_after_hundreds_of_kills(tmp_path):
     # Kafka's tool looks up every entry of an index from the first one on: with few entries it is done in minutes.
-    checked, starts_s = kill_in_a_loop(tmp_path, 150, log_index_interval_bytes=4_096)
+    checked = kill_in_a_loop(tmp_path, 150, log_index_interval_bytes=4_096)
     assert checked.findings == ()
-    assert median(starts_s) < START_S_MAX
     assert assert_kafkas_tool_reads(tmp_path / "log", timeout_s=DUMP_TIMEOUT_S) > 1_000

@@ -38,9 +38,8 @@ def test_it_says_in_one_line_that_it_is_ready_and_ends_in_order(start_broker):
     assert (broker.log_dir / ".kafka_cleanshutdown").exists()
 
 
-def test_an_idle_broker_is_small_and_starts_quickly(start_broker):
+def test_an_idle_broker_is_small(start_broker):
     broker = start_broker()
-    assert broker.cpu_seconds() <= 1.5
     assert broker.memory_bytes() <= 100 << 20
 
 
