@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 TESTS = Path(__file__).parent
 TIER_OF_FOLDER = {"spark": "spark", "compat": "compat", "broker": "broker", "dags": "airflow"}
 
-hypothesis.settings.register_profile("default", deadline=None, max_examples=60, derandomize=False, print_blob=True)
+hypothesis.settings.register_profile("default", deadline=None, max_examples=30, derandomize=False, print_blob=True)
 hypothesis.settings.register_profile("thorough", deadline=None, max_examples=2000, print_blob=True)
 hypothesis.settings.load_profile(os.environ.get("SHARELENS_HYPOTHESIS", "default"))
 

@@ -12,6 +12,8 @@ from lake.scan import dataset_at
 from tests.in_process import make_lake
 from tests.state_logs import START_MS, snapshot, update, write_log_directory
 
+pytestmark = pytest.mark.slow
+
 
 def extent(run: int, first: int, end: int, *, source: str = "one", **more: Any) -> dict[str, Any]:
     """A taken row of bronze.ingest_extent, as far as coverage looks at it."""

@@ -13,6 +13,8 @@ from lake.tables import SCHEMA_VERSION, TABLES
 from tests.in_process import make_lake
 from tests.state_logs import START_MS, snapshot, update, write_log_directory
 
+pytestmark = pytest.mark.slow
+
 STORY = [snapshot(), *(update(batches=[(n, n, 2, 1)], at_ms=START_MS + n) for n in range(5))]
 
 

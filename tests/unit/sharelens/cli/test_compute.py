@@ -12,6 +12,8 @@ from sharelens.cli import compute, main
 from tests.in_process import no_session
 from tests.state_logs import START_MS, snapshot, update, write_log_directory
 
+pytestmark = pytest.mark.slow
+
 Ran = tuple[int, dict[str, Any], str]
 Run = Callable[..., Ran]
 

@@ -9,6 +9,8 @@ from sharelens.cli.demonstration import is_live
 from state_model.errors import UsageError
 from tests.in_process import no_session
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.mark.parametrize("data_set", ["basic", "dlq"])
 def test_the_demo_tells_the_whole_story(data_set: str, capsys: pytest.CaptureFixture[str]) -> None:

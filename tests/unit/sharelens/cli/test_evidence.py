@@ -9,6 +9,8 @@ import pytest
 from sharelens.cli import main
 from tests.evidence_folders import FROM_MS, TO_MS, log_directory
 
+pytestmark = pytest.mark.slow
+
 Ran = tuple[int, str, str]
 Run = Callable[..., Ran]
 

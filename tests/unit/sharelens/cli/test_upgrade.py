@@ -10,6 +10,8 @@ from sharelens.cli import main
 from tests.datasets import dataset
 from tests.old_lakes import SCENARIO, old_lake
 
+pytestmark = pytest.mark.slow
+
 COMMANDS = {
     "questions": ["state", "records", "status", "lag", "stalled", "poison", "redelivered", "latency", "dlq", "life"],
     "stages": ["decode", "replay", "measure", "publish", "check", "maintain", "tables", "report"],

@@ -16,6 +16,8 @@ from tests.evidence_folders import STORY, log_directory, made
 from tests.in_process import make_lake
 from tests.state_logs import START_MS, update
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture(scope="module")
 def logs(tmp_path_factory: pytest.TempPathFactory) -> Path:

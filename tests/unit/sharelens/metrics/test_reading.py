@@ -12,6 +12,8 @@ from sharelens.metrics.samples import Export
 from tests.in_process import make_lake
 from tests.state_logs import snapshot, write_log_directory
 
+pytestmark = pytest.mark.slow
+
 MANY = 1000
 
 

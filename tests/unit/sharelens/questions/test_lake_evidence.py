@@ -15,6 +15,8 @@ from state_model.errors import UsageError
 from tests.in_process import make_lake
 from tests.state_logs import snapshot, write_log_directory
 
+pytestmark = pytest.mark.slow
+
 STATE_TOPIC_IDS = {"first": "AAAAAAAAAAAAAAAAAAAAAQ", "second": "AAAAAAAAAAAAAAAAAAAAAg"}
 
 

@@ -10,6 +10,8 @@ from sharelens.questions import measured
 from tests.in_process import make_lake
 from tests.state_logs import START_MS, snapshot, tombstone, update, write_log_directory
 
+pytestmark = pytest.mark.slow
+
 ACKNOWLEDGED, ARCHIVED = 2, 4
 MINUTE_MS = 60_000
 QUESTIONS = {

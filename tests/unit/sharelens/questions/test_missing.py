@@ -10,6 +10,8 @@ from sharelens.questions.missing import lacking
 from tests.in_process import make_lake
 from tests.state_logs import ORDERS_ID, START_MS, snapshot, tombstone, update, write_log_directory
 
+pytestmark = pytest.mark.slow
+
 Said = tuple[int, str, str]
 HOSTILE = "x\n'; DROP TABLE g; --\x1b[2J</script>"
 ARCHIVED = 4
