@@ -187,6 +187,7 @@ def known(tables: dict[str, pa.Table], records: list[dict[str, Any]], kept_from:
 
 @settings(
     max_examples=max(5, settings().max_examples // 6),
+    derandomize=settings().max_examples < 100,
     deadline=None,
     suppress_health_check=[HealthCheck.too_slow],
     phases=[Phase.explicit, Phase.reuse, Phase.generate],
