@@ -80,12 +80,12 @@ def extents(lake: Path, where: pc.Expression | None = None) -> list[dict[str, An
     """Rows of bronze.ingest_extent as they are now, published or not."""
     if not scan.is_lake(lake):
         return []
-    rows = _extents_at(lake, delta.newest(delta.table_path(lake, EXTENT)))
+    rows = _extents_at(lake, delta.commit_at(delta.table_path(lake, EXTENT)))
     return (rows if where is None else rows.filter(where)).to_pylist()  # type: ignore[no-any-return]
 
 
 @lru_cache(maxsize=1)
-def _extents_at(lake: Path, _: delta.Newest) -> pa.Table:
+def _extents_at(lake: Path, _: delta.Commit) -> pa.Table:
     """All rows of the books at their newest version: every stage asks for some of them, several times."""
     return scan.dataset_at(lake, EXTENT).to_table()
 

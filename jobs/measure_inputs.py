@@ -72,7 +72,6 @@ class Inputs:
         keys = task.keys.sort_by([(name, "ascending") for name in PLACE]).combine_chunks()
         self.places = Places(keys=keys.select(PLACE))
         self._made: dict[str, object] = {}
-        self._datasets: dict[tuple[str, bool], ds.Dataset] = {}
         self._asked_whole: Flags = keys.column("whole").to_numpy(zero_copy_only=False).astype(np.bool_)
 
     def once(self, name: str, make: Callable[[], Made]) -> Made:
@@ -278,11 +277,8 @@ class Inputs:
         return self._dataset(table).to_table(columns=columns, filter=mine).cast(self._typed(table, columns))
 
     def _dataset(self, table: str, *, coded: bool = False) -> ds.Dataset:
-        """A table as it was when the task first asked for it: to open one costs more than to read a little of it."""
-        if (table, coded) not in self._datasets:
-            texts = [name for name in CODED if coded and name in TABLES[table].schema.names]
-            self._datasets[table, coded] = scan.dataset_at(self.task.lake, table, coded=[*texts, *WHERE])
-        return self._datasets[table, coded]
+        texts = [name for name in CODED if coded and name in TABLES[table].schema.names]
+        return scan.dataset_at(self.task.lake, table, coded=[*texts, *WHERE])
 
     def _typed(self, table: str, columns: list[str]) -> pa.Schema:
         return pa.schema([TABLES[table].schema.field(name) for name in columns])

@@ -236,29 +236,29 @@ def committed_txn(path: Path, application: str) -> int | None:
     """The newest version committed for `application`; null when there is none or no table."""
     if not exists(path):
         return None
-    return _transaction(path, application, newest(path))
+    return _transaction(path, application, commit_at(path))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Newest:
-    """The newest version of a table, and the very file of its commit: what is read of it never changes."""
+class Commit:
+    """A version of a table, and the very file of its commit (null: it is gone): what is read of it never changes."""
 
     version: int
     identity: tuple[int, int] | None
 
 
-def newest(path: Path) -> Newest:
-    """What tells whether a table is as it was when it was last read."""
-    version = latest_version(path)
+def commit_at(path: Path, version: int | None = None) -> Commit:
+    """What tells whether a version (null: the newest) is what it was when it was last read."""
+    number = latest_version(path) if version is None else version
     try:
-        found = commit_file(path, version).stat()
+        found = commit_file(path, number).stat()
     except FileNotFoundError:
-        return Newest(version=version, identity=None)
-    return Newest(version=version, identity=(found.st_ino, found.st_mtime_ns))
+        return Commit(version=number, identity=None)
+    return Commit(version=number, identity=(found.st_ino, found.st_mtime_ns))
 
 
 @lru_cache(maxsize=256)
-def _transaction(path: Path, application: str, at: Newest) -> int | None:
+def _transaction(path: Path, application: str, at: Commit) -> int | None:
     """`committed_txn` of a table as it is `at` its newest version.
 
     The newest commits tell it most often; the table is opened, which costs more with every file it has, only if they

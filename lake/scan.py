@@ -53,19 +53,19 @@ def dataset_at(
 
     `any_schema`: whichever schema version it was written with; columns that it lacks read as null.
     """
-    newest = delta.newest(delta.table_path(lake, table))
-    if version is None and not any_schema and newest.identity is not None:
-        return _newest_dataset(lake, table, newest, tuple(coded))
-    return _dataset(lake, table, version, coded, any_schema=any_schema)
+    commit = delta.commit_at(delta.table_path(lake, table), version)
+    if commit.identity is None:
+        return _opened(lake, table, version, coded, any_schema=any_schema)
+    return _kept(lake, table, commit, tuple(coded), any_schema=any_schema)
 
 
 @lru_cache(maxsize=64)
-def _newest_dataset(lake: Path, table: str, at: delta.Newest, coded: tuple[str, ...]) -> ds.Dataset:
-    """`dataset_at` of a table whose newest version is `at`: opening it costs more with every file it has."""
-    return _dataset(lake, table, at.version, coded, any_schema=False)
+def _kept(lake: Path, table: str, commit: delta.Commit, coded: tuple[str, ...], *, any_schema: bool) -> ds.Dataset:
+    """`dataset_at` while the commit is the same: opening a table costs more with every file it has."""
+    return _opened(lake, table, commit.version, coded, any_schema=any_schema)
 
 
-def _dataset(lake: Path, table: str, version: int | None, coded: Sequence[str], *, any_schema: bool) -> ds.Dataset:
+def _opened(lake: Path, table: str, version: int | None, coded: Sequence[str], *, any_schema: bool) -> ds.Dataset:
     path = delta.table_path(lake, table)
     opened = DeltaTable(path, version=version) if any_schema else open_table(lake, table, version)
     # delta-rs's own file system is a Python object: Arrow's threads may still hold it when the interpreter ends, and

@@ -8,7 +8,6 @@ from typing import Any, Self, cast
 
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.dataset as ds
 
 from kafka_log.dead_letters import DLQ_RECORD
 from kafka_log.schemas import TOPIC_BATCH
@@ -103,9 +102,7 @@ class LakeEvidence:
 
     def _stream(self, table: str, columns: list[str], where: pc.Expression | None) -> Iterator[pa.Table]:
         """Rows of the cluster in bounded tables."""
-        if table not in self._datasets:
-            self._datasets[table] = self.lake.dataset(table)
-        dataset = self._datasets[table]
+        dataset = self.lake.dataset(table)
         if dataset is None:
             return
         mine = all_of(pc.field("cluster_id") == self.cluster, where)
@@ -113,11 +110,6 @@ class LakeEvidence:
         scanner = dataset.scanner(columns=columns, filter=mine, batch_readahead=1, fragment_readahead=1)
         for batch in scanner.to_batches():
             yield pa.Table.from_batches([batch]).cast(kinds)
-
-    @cached_property
-    def _datasets(self) -> dict[str, ds.Dataset | None]:
-        """Tables that were opened, at the cut."""
-        return {}
 
     def records_of(self, places: pa.Table) -> pa.Table:
         """Rows of silver.share_record."""
