@@ -77,8 +77,8 @@ def _measured(lake: Path, names: tuple[str, ...]) -> float:
     """CPU seconds of measuring what is due, without committing it."""
     begun = _cpu_s()
     before, run = books.done(lake, "measure"), books.done(lake, "replay")
-    for task in measure.tasks_of(lake, run, before, names):
-        measure.measure_task(task)
+    for tasks in measure.batches_of(lake, run, before, names):
+        measure.measure_tasks(tasks)
     return _cpu_s() - begun
 
 

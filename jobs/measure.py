@@ -5,7 +5,8 @@ partition; it begins anew when its topic's name was learned, when its state part
 was found or filled, and when it moved to another state partition. Everything else keeps its rows.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -17,7 +18,7 @@ import pyarrow.compute as pc
 
 from jobs import books
 from jobs.decode import changed
-from jobs.executors import Engine
+from jobs.executors import TASKS_AIMED_AT, Engine, binned
 from jobs.measure_base import Bases, bases
 from jobs.measure_inputs import EVERYTHING, HISTORY, NOTHING, PLACE, PROGRESS, Inputs, Task
 from jobs.measure_rows import MEASURES, Changes, Measure
@@ -32,7 +33,9 @@ from measures.places import Places, places_of
 from state_model.columnar.keys import KEY, number_keys
 
 TASK_ROWS = 1 << 16
-"""Records of the history that one task reads, about."""
+"""Records of the history that one task reads, about: what is in memory at once."""
+LEAST_TASKS, MOST_TASKS = 4, 16
+"""Tasks that are done one after the other and write into the same files."""
 LEAST_ROWS = 8
 """What a share partition counts for, however little is new."""
 WHERE = ["cluster_id", "log_topic_id", "state_partition"]
@@ -49,46 +52,63 @@ Flags = npt.NDArray[np.bool_]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outcome:
-    """What a task did for one measure: files by whether their rows are final, and what they replace.
+    """What some tasks did for one measure: files by whether their rows are final, and what they replace.
 
-    `replaced`: PLACE and `since` of places of which final rows from that value on are to go.
+    `replaced`: cluster_id, PLACE and `since` of places of which final rows from that value on are to go.
     """
 
     files: tuple[DataFile, ...]
     replaced: pa.Table
 
 
-def measure_task(task: Task) -> dict[str, Outcome]:
-    """Measures the share partitions of a task and writes their rows; runs on an executor."""
-    inputs = Inputs(task)
-    outcomes = {name: _measured(inputs, MEASURES[name]) for name in task.measures}
-    del inputs
-    pa.default_memory_pool().release_unused()
-    return outcomes
+def measure_tasks(tasks: Sequence[Task]) -> dict[str, Outcome]:
+    """Measures the share partitions of tasks of a run, task after task, and writes their rows; runs on an executor."""
+    names = tasks[0].measures
+    replaced: dict[str, list[pa.Table]] = {name: [] for name in names}
+    with ExitStack() as stack:
+        sinks = {name: _sinks(stack, tasks[0].lake, MEASURES[name]) for name in names}
+        for task in tasks:
+            inputs = Inputs(task)
+            for name in names:
+                replaced[name].append(_measured(inputs, MEASURES[name], sinks[name]))
+            del inputs
+            pa.default_memory_pool().release_unused()
+    files = {name: tuple(file for sink in sinks[name].values() for file in sink.files) for name in names}
+    return {name: Outcome(files=files[name], replaced=pa.concat_tables(replaced[name])) for name in names}
 
 
-def _measured(inputs: Inputs, measure: Measure) -> Outcome:
+def _sinks(stack: ExitStack, lake: Path, measure: Measure) -> dict[bool, ParquetSink]:
+    """Where the rows of a measure go, by whether they are final; where that is not told, all of them are not."""
     table = TABLES[measure.table]
+    if measure.order is None:
+        return {False: stack.enter_context(ParquetSink(lake, table, constants={}))}
+    return {
+        final: stack.enter_context(ParquetSink(lake, table, constants={}, partition_values=_is_final(final)))
+        for final in (True, False)
+    }
+
+
+def _is_final(final: bool) -> dict[str, str]:
+    return {"is_final": str(final).lower()}
+
+
+def _measured(inputs: Inputs, measure: Measure, sinks: Mapping[bool, ParquetSink]) -> pa.Table:
+    """Writes the rows of a task; which ones they replace, as `Outcome` says it."""
     changes = measure.changes(inputs)
     constants = {"run_id": inputs.task.run, "cluster_id": inputs.task.cluster_id}
     if measure.order is None:
-        with ParquetSink(inputs.task.lake, table, constants=constants) as sink:
-            sink.write(changes.rows)
-        return Outcome(files=tuple(sink.files), replaced=_replaced(inputs, np.zeros(inputs.places.count, np.bool_)))
+        sinks[False].write(changes.rows, **constants)
+        return _replaced(inputs, np.zeros(inputs.places.count, np.bool_))
     assert changes.since is not None
     assert changes.final_below is not None
     assert changes.final_before is not None
-    files: list[DataFile] = []
     rows = inputs.base.clipped(measure.table, conform_open(changes.rows, measure.table, constants))
     rows = _with_kept(inputs, measure, changes, rows)
-    order = measure.values(rows)
-    final = order < changes.final_below[inputs.places.of(rows)]
-    for value, chosen in (("true", final), ("false", ~final)):
-        with ParquetSink(inputs.task.lake, table, constants={}, partition_values={"is_final": value}) as sink:
-            sink.write(rows.filter(pa.array(chosen)))
-        files += sink.files
+    final = measure.values(rows) < changes.final_below[inputs.places.of(rows)]
+    for value, chosen in ((True, final), (False, ~final)):
+        sinks[value].write(rows.filter(pa.array(chosen)))
     reaching = inputs.whole | (changes.since < changes.final_before)
-    return Outcome(files=tuple(files), replaced=_replaced(inputs, reaching, changes.since))
+    return _replaced(inputs, reaching, changes.since)
 
 
 def conform_open(rows: pa.Table, table: str, constants: dict[str, Any]) -> pa.Table:
@@ -100,6 +120,7 @@ def conform_open(rows: pa.Table, table: str, constants: dict[str, Any]) -> pa.Ta
 def _replaced(inputs: Inputs, chosen: Flags, since: Ints | None = None) -> pa.Table:
     values = np.full(inputs.places.count, EVERYTHING, np.int64) if since is None else since
     keys = inputs.places.keys.append_column("since", pa.array(values))
+    keys = keys.append_column("cluster_id", pa.repeat(inputs.task.cluster_id, keys.num_rows))
     return keys.filter(pa.array(chosen))
 
 
@@ -131,27 +152,29 @@ def run_measure(engine: Engine, lake: Path, run: int, progress: Progress) -> dic
     anew = len(set(done.values())) > 1 or len(due) < len(MEASURES)
     before = min(done.values())
     touched = touched_since(lake, before, anew=anew)
-    tasks = list(_tasks(lake, run, 0 if anew else before, tuple(due), touched))
-    outcomes = engine.run("measure", measure_task, tasks, progress, size_bytes=_size_bytes(lake, touched))
+    batches = _batches(_tasks(lake, run, 0 if anew else before, tuple(due), touched))
+    outcomes = engine.run("measure", measure_tasks, batches, progress, size_bytes=_size_bytes(lake, touched))
     base = {cluster_id: bases(lake, cluster_id, topic_id) for cluster_id, topic_id in newest_incarnations(lake).items()}
     counts = {}
     for name in due:
         table = MEASURES[name].table
-        own = [(task, outcome[name]) for task, outcome in zip(tasks, outcomes, strict=True)]
-        adds = [file for _, outcome in own for file in outcome.files]
+        adds = [file for outcome in outcomes for file in outcome[name].files]
         counts[table] = sum(file.record_count for file in adds)
-        replaced = [
-            outcome.replaced.append_column("cluster_id", pa.repeat(task.cluster_id, outcome.replaced.num_rows))
-            for task, outcome in own
-        ]
+        replaced = [outcome[name].replaced for outcome in outcomes]
         kept, removes = _without(lake, MEASURES[name], touched, replaced, base)
         books.commit(lake, table, "measure", run, [*adds, *kept], removes)
     return counts
 
 
-def tasks_of(lake: Path, run: int, before: int, names: Sequence[str]) -> list[Task]:
-    """The tasks of some measures over what runs after `before`, up to `run`, wrote."""
-    return list(_tasks(lake, run, before, tuple(names), touched_since(lake, before)))
+def batches_of(lake: Path, run: int, before: int, names: Sequence[str]) -> list[list[Task]]:
+    """The tasks of some measures over what runs after `before`, up to `run`, wrote, as `measure_tasks` takes them."""
+    return _batches(_tasks(lake, run, before, tuple(names), touched_since(lake, before)))
+
+
+def _batches(tasks: Iterable[Task]) -> list[list[Task]]:
+    """Neighbouring tasks together: enough to keep some cores busy, and few files."""
+    weighed = [(task, 1) for task in tasks]
+    return binned(weighed, max(LEAST_TASKS, min(MOST_TASKS, len(weighed) // TASKS_AIMED_AT)))
 
 
 def touched_since(lake: Path, before: int, *, anew: bool = False) -> pa.Table:
@@ -300,7 +323,7 @@ def _without(
         is_final = path.startswith("is_final=true")
         if is_final and (final is None or final.num_rows == 0):
             continue
-        values = {} if measure.order is None else {"is_final": str(is_final).lower()}
+        values = {} if measure.order is None else _is_final(is_final)
         schema = pa.schema([field for field in table.schema if field.name not in values])
         rows = fragment.to_table(schema=schema)
         gone = _replaced_rows(rows, final, measure, base) if is_final else _among(rows, touched, names)
