@@ -133,10 +133,9 @@ def open_lake(path: Path) -> Lake:
             f"{path} holds no lake (no bronze/ingest_extent); give the folder that `sharelens run --lake` wrote"
         )
     try:
-        published = open_table(path, PUBLICATION)
+        rows = dataset_at(path, PUBLICATION).to_table()
     except TableNotFoundError:
         raise LakeError(f"{path}: nothing was published yet; finish with `sharelens run --lake {path}`") from None
-    rows = dataset_at(path, PUBLICATION, published.version()).to_table()
     if rows.num_rows == 0:
         raise LakeError(f"{path}: nothing was published yet; finish with `sharelens run --lake {path}`")
     newest = rows.sort_by([("run_id", "descending")]).slice(0, 1).to_pylist()[0]
@@ -144,5 +143,5 @@ def open_lake(path: Path) -> Lake:
     lake = Lake(path=path, versions=versions, publication=newest)
     for table in ("gold.share_partition_state",):
         if table in versions:
-            open_table(path, table, versions[table])
+            dataset_at(path, table, versions[table])
     return lake

@@ -38,9 +38,10 @@ class StateLog:
         bases = [segment.base_offset for copy in partition.copies for segment in copy.segments]
         self.first_offset = min(bases, default=0)
         self.size_bytes = size_bytes(partition)
-        self.end_offset = max(
-            self.first_offset, reader.readable_end(partition, include_uncommitted=include_uncommitted)
-        )
+        written_end, committed_end = reader.readable_end(partition, include_uncommitted=True), partition.committed_end
+        readable_end = written_end if include_uncommitted or committed_end is None else min(written_end, committed_end)
+        self.end_offset = max(self.first_offset, readable_end)
+        self._held_back = max(0, written_end - self.end_offset)
         self.account: Account | None = None
 
     def read(self, keys: Keys = EVERY_KEY, cut: Cut = NO_CUT) -> Iterator[pa.Table]:
@@ -98,7 +99,6 @@ class StateLog:
     def cover(self) -> StatePartitionCover:
         """What the last reading found."""
         account = self.read_account()
-        everything = reader.readable_end(self.partition, include_uncommitted=True)
         return StatePartitionCover(
             log_topic_id=self.partition.topic_id,
             state_partition=self.number,
@@ -107,7 +107,7 @@ class StateLog:
             log_start_offset=self.log_start_offset,
             first_ms=account.first_ms,
             last_ms=account.last_ms,
-            held_back=max(0, everything - self.end_offset),
+            held_back=self._held_back,
             quarantined=account.quarantined,
             losses=tuple(account.losses),
         )
