@@ -40,12 +40,13 @@ def test_a_lake_that_is_open_stays_at_its_cut(lake: Path, tmp_path: Path) -> Non
     assert scan.open_lake(lake).scan("silver.share_record").num_rows == len(STORY) + 1
 
 
-def test_a_table_whose_newest_version_is_the_published_one_is_opened_once(lake: Path, tmp_path: Path) -> None:
+def test_a_table_is_opened_once_a_version(lake: Path, tmp_path: Path) -> None:
     opened = scan.open_lake(lake)
     held = opened.dataset("silver.share_record")
     assert scan.open_lake(lake).dataset("silver.share_record") is held
     make_lake(lake, write_log_directory(tmp_path / "more", [*STORY, update(batches=[(9, 9, 4, 1)])]))
-    assert opened.dataset("silver.share_record") is not held
+    assert opened.dataset("silver.share_record") is held
+    assert scan.open_lake(lake).dataset("silver.share_record") is not held
 
 
 def test_columns_and_conditions(lake: Path) -> None:
