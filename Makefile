@@ -21,6 +21,9 @@ AIRFLOW_STAMP := $(AIRFLOW)/.stamp-environment
 FAST := not spark and not compat and not broker and not airflow and not slow and not soak
 PARALLEL ?= 3
 
+# Bytecode is made once, of the tests too: without it every worker would rewrite and compile them all, for seconds.
+unexport PYTHONDONTWRITEBYTECODE
+
 ##@ Using it
 
 .PHONY: help
@@ -46,13 +49,16 @@ demo: setup ## Show the whole story: broker, clients with faults, pipeline, answ
 # Tests with Spark share one session, so they are one process; it runs beside the others and is printed after them.
 .PHONY: test
 test: setup setup-airflow promtool ## Run all tests but the soak (at most ten minutes on two cores)
-	@log=$$(mktemp); $(PYTEST) -m "spark and not soak" >"$$log" 2>&1 & spark=$$!; \
+	@log=$$(mktemp); $(PYTEST) tests/spark -m "spark and not soak" >"$$log" 2>&1 & spark=$$!; \
 	trap 'kill $$spark' INT TERM; \
 	failed=0; $(PYTEST) -m "not spark and not soak" --numprocesses $(PARALLEL) --dist worksteal || failed=$$?; \
 	wait $$spark || failed=$$?; cat "$$log"; rm -f "$$log"; exit $$failed
 
+# No test waits for much but the processor: two workers keep two cores busy, and each one more would import all again.
 .PHONY: test-fast
+test-fast: PARALLEL = 2
 test-fast: $(ENV_STAMP) ## Run the tests that need no Spark (at most thirty seconds)
+	SHARELENS_HYPOTHESIS=$${SHARELENS_HYPOTHESIS:-quick} \
 	$(PYTEST) -m "$(FAST)" --numprocesses $(PARALLEL) --dist worksteal
 
 .PHONY: lint
@@ -120,7 +126,6 @@ $(VENV)/bin/uv:
 	    "On Debian: apt-get install python3-venv" >&2; exit 1; \
 	fi
 
-# Bytecode is made once: a machine where PYTHONDONTWRITEBYTECODE is set would compile a thousand modules at each start.
 $(ENV_STAMP): pyproject.toml constraints.txt | $(VENV)/bin/uv
 	@echo "installing into $(VENV) ..."
 	@VIRTUAL_ENV=$(CURDIR)/$(VENV) $(BIN)/uv pip install --quiet --compile-bytecode --python $(BIN)/python \

@@ -16,7 +16,8 @@ if TYPE_CHECKING:
 TESTS = Path(__file__).parent
 TIER_OF_FOLDER = {"spark": "spark", "compat": "compat", "broker": "broker", "dags": "airflow"}
 
-hypothesis.settings.register_profile("default", deadline=None, max_examples=30, derandomize=False, print_blob=True)
+hypothesis.settings.register_profile("quick", deadline=None, max_examples=10, print_blob=True)
+hypothesis.settings.register_profile("default", deadline=None, max_examples=30, print_blob=True)
 hypothesis.settings.register_profile("thorough", deadline=None, max_examples=2000, print_blob=True)
 hypothesis.settings.load_profile(os.environ.get("SHARELENS_HYPOTHESIS", "default"))
 
@@ -24,6 +25,13 @@ hypothesis.settings.load_profile(os.environ.get("SHARELENS_HYPOTHESIS", "default
 def pytest_configure() -> None:
     """Make the run's folder before workers start, so that all of them share what is unpacked."""
     once.run_folder()
+
+
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """A folder whose marker is deselected is not even imported: that is most of what a short run would wait for."""
+    if collection_path.parent != TESTS or collection_path.name not in TIER_OF_FOLDER:
+        return None
+    return True if f"not {TIER_OF_FOLDER[collection_path.name]}" in config.option.markexpr else None
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

@@ -1,9 +1,11 @@
 """The house rules that no linter knows: sizes, names, words, links, and that tests mirror the source."""
 
 import ast
+import functools
 import re
 import subprocess
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
@@ -65,60 +67,74 @@ def _texts() -> list[Path]:
     return texts
 
 
-def _functions(path: Path) -> Iterator[ast.FunctionDef | ast.AsyncFunctionDef]:
-    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
-            yield node
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Definition:
+    """A function or class of a module, or the module itself: what the rules ask of it."""
+
+    where: str
+    name: str
+    lines: int
+    said: str
+    bases: tuple[str, ...] | None = None
+    """Of a class; None: a function or a module."""
+    is_top_level: bool = False
+
+
+@functools.cache
+def _definitions() -> tuple[Definition, ...]:
+    """Every module, followed by its functions and classes at any depth."""
+    return tuple(found for path in _modules() for found in _definitions_of(path))
+
+
+def _definitions_of(path: Path) -> Iterator[Definition]:
+    text = path.read_text(encoding="utf-8")
+    tree = ast.parse(text)
+    name = str(path.relative_to(ROOT))
+    yield Definition(where=name, name="", lines=len(text.splitlines()), said=ast.get_docstring(tree) or "")
+    for node in _nodes_of_definitions(tree):
+        yield Definition(
+            where=f"{name}:{node.lineno} {node.name}",
+            name=node.name,
+            lines=(node.end_lineno or 0) - node.lineno + 1,
+            said=ast.get_docstring(node) or "",
+            bases=tuple(map(ast.unparse, node.bases)) if isinstance(node, ast.ClassDef) else None,
+            is_top_level=node in tree.body,
+        )
+
+
+def _nodes_of_definitions(node: ast.AST) -> Iterator[ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef]:
+    """A definition is a statement, so the expressions (most of a tree) need no visit."""
+    for below in ast.iter_child_nodes(node):
+        if isinstance(below, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+            yield below
+        if isinstance(below, ast.stmt | ast.excepthandler | ast.match_case):
+            yield from _nodes_of_definitions(below)
 
 
 def test_functions_fit_on_a_page():
-    seen = 0
-    long = []
-    for path in _modules():
-        for function in _functions(path):
-            seen += 1
-            lines = (function.end_lineno or 0) - function.lineno + 1
-            if lines > MAX_FUNCTION_LINES:
-                long.append(f"{path.relative_to(ROOT)}:{function.lineno} {function.name}: {lines} lines")
-    assert seen > 100
-    assert long == []
+    functions = [found for found in _definitions() if found.name and found.bases is None]
+    assert len(functions) > 100
+    assert [f"{found.where}: {found.lines} lines" for found in functions if found.lines > MAX_FUNCTION_LINES] == []
 
 
 def test_modules_keep_to_their_budget():
-    sizes = {str(path.relative_to(ROOT)): len(path.read_text(encoding="utf-8").splitlines()) for path in _modules()}
+    sizes = {found.where: found.lines for found in _definitions() if not found.name}
     assert len(sizes) > 20
     assert {name: lines for name, lines in sizes.items() if lines > MAX_MODULE_LINES} == {}
 
 
 def test_error_classes_end_in_error_and_say_when_they_are_raised():
-    seen = 0
-    wrong = []
-    for path in _modules():
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-            if not isinstance(node, ast.ClassDef) or not any("Error" in ast.unparse(base) for base in node.bases):
-                continue
-            seen += 1
-            said = ast.get_docstring(node) or ""
-            if not node.name.endswith("Error") or not said.startswith("Raised when "):
-                wrong.append(f"{path.relative_to(ROOT)}:{node.lineno} {node.name}: {said[:40]!r}")
-    assert seen > 5
-    assert wrong == []
+    errors = [found for found in _definitions() if any("Error" in base for base in found.bases or ())]
+    assert len(errors) > 5
+    wrong = [found for found in errors if not (found.name.endswith("Error") and found.said.startswith("Raised when "))]
+    assert [f"{found.where}: {found.said[:40]!r}" for found in wrong] == []
 
 
 def test_modules_and_public_functions_say_what_they_are():
-    seen = 0
-    silent = []
-    for path in _modules():
-        tree = ast.parse(path.read_text(encoding="utf-8"))
-        if not ast.get_docstring(tree):
-            silent.append(str(path.relative_to(ROOT)))
-        for node in tree.body:
-            public = isinstance(node, ast.FunctionDef | ast.ClassDef) and not node.name.startswith("_")
-            seen += public
-            if public and not ast.get_docstring(node):
-                silent.append(f"{path.relative_to(ROOT)}:{node.lineno} {node.name}")
-    assert seen > 100
-    assert silent == []
+    public = [found for found in _definitions() if found.is_top_level and not found.name.startswith("_")]
+    assert len(public) > 100
+    modules = [found for found in _definitions() if not found.name]
+    assert [found.where for found in modules + public if not found.said] == []
 
 
 @pytest.mark.parametrize("what", sorted(BANNED))

@@ -182,4 +182,4 @@ class GroupMachine(RuleBasedStateMachine):
 
 
 TestClassicGroups = GroupMachine.TestCase
-TestClassicGroups.settings = settings(max_examples=40, stateful_step_count=30, deadline=None)
+TestClassicGroups.settings = settings(stateful_step_count=30)

@@ -1,5 +1,5 @@
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from kio.schema.errors import ErrorCode
 
@@ -342,7 +342,6 @@ def drop(harness):
         harness.delete_topic("gamma")
 
 
-@settings(max_examples=150, deadline=None)
 @given(
     st.lists(
         st.tuples(st.sampled_from(sorted(DEEDS)), st.sampled_from("abc"), ALPHA_BETA, st.integers(0, 9)), max_size=40

@@ -203,4 +203,4 @@ class TransactionsMachine(RuleBasedStateMachine):
 
 
 TestTransactions = TransactionsMachine.TestCase
-TestTransactions.settings = settings(max_examples=25, stateful_step_count=30, deadline=None)
+TestTransactions.settings = settings(stateful_step_count=30)

@@ -357,7 +357,5 @@ class SharePartitionMachine(RuleBasedStateMachine):
         assert all(before.last < after.first for before, after in pairwise(runs))
 
 
-SharePartitionMachine.TestCase.settings = settings(
-    max_examples=60, stateful_step_count=40, deadline=None, suppress_health_check=list(HealthCheck)
-)
+SharePartitionMachine.TestCase.settings = settings(stateful_step_count=40, suppress_health_check=list(HealthCheck))
 TestSharePartitionAgainstThePlainModel = SharePartitionMachine.TestCase

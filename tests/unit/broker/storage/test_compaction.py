@@ -4,7 +4,7 @@ import shutil
 from itertools import islice
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from broker.errors import StorageError
@@ -332,7 +332,6 @@ WORKS = st.lists(
 
 
 @given(works=WORKS, codec=st.integers(0, 4))
-@settings(max_examples=60, deadline=None)
 def test_a_reader_of_keys_sees_no_difference(works, codec, tmp_path_factory):
     folder, clock, options = tmp_path_factory.mktemp("log"), Clock(), SMALL | {"segment_bytes": 300}
     log, model, steps = open_log(folder, clock=clock, **options), {}, iter(())

@@ -6,7 +6,7 @@ from contextlib import suppress
 import pyarrow as pa
 import pytest
 from crc32c import crc32c
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from broker.errors import CorruptBatchError, InvalidRecordError, InvalidTimestampError
@@ -167,7 +167,6 @@ def test_a_batch_that_grows_beyond_the_limit_is_refused(codec):
         rb.validate_client(batch, limit_bytes=100_000)
 
 
-@settings(max_examples=300)
 @given(st.binary(max_size=200) | st.tuples(st.integers(0, 120), st.binary(min_size=1, max_size=8)), st.booleans())
 def test_any_bytes_are_taken_or_refused_by_an_error_of_ours(noise, mend):
     data = noise
