@@ -3,8 +3,9 @@
 Age is log time, against the newest one of the cluster (never past the wall clock): a log that stands still loses
 nothing. Of a log partition the rows below a cut go, the first offset that is young enough, but for those that say
 what is still true there: of a share partition the last snapshot or tombstone and what follows it, of any other key of
-__consumer_offsets its last record, of the history the last row of each share partition. Everything else goes by a
-time of its own: a range of the delivery history by when it ended, a measure by when it was over.
+__consumer_offsets its last record, of the history the last row of each share partition and every deletion: without it
+a new creation looks like a reset. Everything else goes by a time of its own: a range of the delivery history by when
+it ended, a measure by when it was over.
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -42,12 +43,14 @@ class ByLog:
     """A table cut at an offset of each log partition.
 
     `view`: its rows as VIEW: where in a log they lie, their time, the key that a later row may speak of, and whether a
-    row says all that came before it of its key (`anchor`; null: it counts for nothing once it is old).
+    row says all that came before it of its key (`anchor`; null: it counts for nothing once it is old). `lasting`: a
+    value of `record_type` whose rows stay whatever their age; null: none.
     """
 
     group: str
     columns: tuple[str, ...]
     view: Callable[[pa.Table], pa.Table]
+    lasting: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -114,7 +117,9 @@ RULES: dict[str, ByLog | ByTime] = {
         view=_group,
     ),
     "silver.clock_step": ByTime(group=SILVER, column="log_time_ms"),
-    "gold.share_partition_history": ByLog(group=HISTORY, columns=(*_SHARE_COLUMNS, "partition"), view=_scalars),
+    "gold.share_partition_history": ByLog(
+        group=HISTORY, columns=(*_SHARE_COLUMNS, "partition", "record_type"), view=_scalars, lasting="tombstone"
+    ),
     "gold.delivery_history": ByTime(group=HISTORY, column="valid_to_ms", partition_values={"is_open": "false"}),
     "gold.stall": ByTime(group=MEASURES, column="until_ms", partition_values={"is_final": "true"}),
     "gold.poison_record": ByTime(group=MEASURES, column="last_outcome_ms", partition_values={"is_final": "true"}),
@@ -172,6 +177,8 @@ class Dropping:
             return old if self.passed is None else pc.and_(old, pa.array(self.passed.holds(rows)))
         view = self.rule.view(rows.select(self.rule.columns))
         old = below(view, self.cuts)
+        if self.rule.lasting is not None:
+            old = pc.and_(old, pc.not_equal(rows.column("record_type").cast(pa.string()), self.rule.lasting))
         if self.kept is None or not pc.any(old).as_py():
             return old
         return pc.and_(old, pc.invert(self._counts(view, old)))
