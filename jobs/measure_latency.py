@@ -20,11 +20,12 @@ from lake import user_topics
 from lake.tables import TABLES
 from measures.ages import HEADER_COLUMNS, Ages, taken
 from measures.grouped import in_order
-from measures.latency import By, attempts, latency
+from measures.latency import attempts, latency
 from measures.latency_schemas import OPEN
 from measures.lives import BLIND
 from measures.places import codes_in
 from measures.settled import HOUR_MS, NUMBERS, Settled, settled
+from measures.tallies import By
 from state_model.share_records import DeliveryState
 
 Ints = npt.NDArray[np.int64]

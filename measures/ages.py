@@ -29,6 +29,8 @@ PIECES_AT_ONCE = 1 << 20
 PIECES_KEPT = 1 << 22
 CLOCKS = (CREATE_TIME, LOG_APPEND_CLOCK)
 ARCHIVED_AT = OUTCOMES.index(ARCHIVED)
+LARGEST_FIRST = [("age_max_ms", "descending"), *((name, "ascending") for name in (*PLACE, "first_offset"))]
+"""The order of AGE rows."""
 Headers = Callable[[Mapping[TopicPartition, int]], Iterator[pa.Table]]
 """HEADER_COLUMNS rows of user partitions from these offsets on, by user partition, in offset order."""
 
@@ -96,10 +98,10 @@ class Ages:
             weight = pieces.last - pieces.first + 1
             np.add.at(self._aged, pieces.entry, weight)
             columns = [self.bucket[pieces.entry], pieces.clock, pieces.age_min, pieces.age_max, weight]
-            self._found.append(_reduced(np.stack(columns)))
+            self._found.append(added_up(np.stack(columns)))
             self._rows += self._found[-1].shape[1]
             if self._rows > self._most_rows:
-                self._found = [_reduced(np.concatenate(self._found, axis=1))]
+                self._found = [added_up(np.concatenate(self._found, axis=1))]
                 self._rows = self._found[0].shape[1]
                 self._most_rows = max(PIECES_KEPT, 2 * self._rows)
 
@@ -165,7 +167,7 @@ class Ages:
 
     def counts(self) -> AgeCounts:
         """The ages found so far."""
-        found = _reduced(np.concatenate([np.zeros((5, 0), np.int64), *self._found], axis=1))
+        found = added_up(np.concatenate([np.zeros((5, 0), np.int64), *self._found], axis=1))
         bucket, clock, age_min, age_max, weight = found
         return AgeCounts(bucket=bucket, clock=clock, age_min=age_min, age_max=age_max, weight=weight)
 
@@ -232,14 +234,14 @@ def _overlaps(entries: Ints, first: Ints, last: Ints, bases: Ints, lasts: Ints) 
         begin = end
 
 
-def _reduced(found: Ints) -> Ints:
-    """Rows of bucket, clock, both ages and weight, with the weights of equal ones added up."""
+def added_up(found: Ints) -> Ints:
+    """Columns of values and a weight (the last row) in the order of the values, the weights of equal ones added up."""
     if found.shape[1] == 0:
         return found
-    code, sample = numbered(*found[:4])
+    code, sample = numbered(*found[:-1])
     weight = np.zeros(len(sample), np.int64)
-    np.add.at(weight, code, found[4])
-    return np.concatenate([found[:4, sample], weight[None, :]])
+    np.add.at(weight, code, found[-1])
+    return np.concatenate([found[:-1, sample], weight[None, :]])
 
 
 def age_ranges(settled: Settled, batches: Iterator[pa.Table], most: int) -> tuple[pa.Table, bool]:
@@ -249,7 +251,6 @@ def age_ranges(settled: Settled, batches: Iterator[pa.Table], most: int) -> tupl
     for table in batches:
         for pieces in ages.pieces(table):
             held = pa.concat_tables([held, ages.listed(pieces)])
-            order = [("age_max_ms", "descending"), *((name, "ascending") for name in (*PLACE, "first_offset"))]
-            held, more = held.sort_by(order), more or held.num_rows > most
+            held, more = held.sort_by(LARGEST_FIRST), more or held.num_rows > most
             held = held.slice(0, most).combine_chunks()
     return held, more

@@ -4,6 +4,8 @@ A state partition can be pruned up to the oldest of its share partitions' newest
 (ShareCoordinatorOffsetsManager); a share partition that gets no new one holds up all others in its state partition.
 """
 
+from collections.abc import Callable, Iterable, Mapping
+
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -15,6 +17,8 @@ from measures.schemas import COST, PRUNING
 from measures.steps import Flags, Ints
 from state_model.share_records import DeliveryState
 
+PRUNING_READ = [*PLACE, "record_type", "log_offset", "log_time_ms", "record_bytes", "below_log_start"]
+"""What is read of a record to tell what pruning could free."""
 STALL_MS = 600_000
 """Pruning stalls when the oldest newest snapshot is older than two rounds of the cold snapshot job (300 s each)."""
 
@@ -98,45 +102,72 @@ def _spans(place: Ints, records: pa.Table, kind: dict[str, Flags], places: int) 
     }
 
 
-def pruning(records: pa.Table) -> pa.Table:
-    """PRUNING rows by state partition from all SHARE_RECORD rows of these state partitions."""
-    (place,), places = number_places(records)
-    offset = records.column("log_offset").to_numpy()
-    kind = _kinds(records)
-    newest = np.full(places.num_rows, -1, np.int64)
-    np.maximum.at(newest, place[kind["snapshots"]], offset[kind["snapshots"]])
-    gone = np.full(places.num_rows, -1, np.int64)
-    np.maximum.at(gone, place[kind["tombstones"]], offset[kind["tombstones"]])
-    holds = np.flatnonzero((newest >= 0) & (newest > gone))
-    of_place = places.column("state_partition").to_numpy()
-    state_partition = records.column("state_partition").to_numpy()
-    below_start = records.column("below_log_start").to_numpy(zero_copy_only=False)
-    size = records.column("record_bytes").to_numpy().astype(np.int64)
-    time = records.column("log_time_ms").to_numpy()
+def pruning(records: Callable[[], Iterable[pa.Table]]) -> pa.Table:
+    """PRUNING rows by state partition.
+
+    `records` gives the PRUNING_READ columns of all SHARE_RECORD rows of these state partitions, in bounded tables, in
+    any order. It is asked twice: what can be freed depends on the newest snapshots of all share partitions.
+    """
+    kinds = _kinds_of_places(records())
+    snapshots = kinds.filter(pc.equal(kinds.column("record_type"), "snapshot"))
+    tombstones = kinds.filter(pc.equal(kinds.column("record_type"), "tombstone")).select([*PLACE, "log_offset"])
+    live = snapshots.join(tombstones, keys=PLACE, right_suffix="_gone")
+    live = live.filter(pc.fill_null(pc.greater(live.column("log_offset"), live.column("log_offset_gone")), True))
+    sums = [("record_bytes", "sum"), ("records", "sum"), ("log_time_ms", "max")]
+    totals = kinds.group_by(PLACE[:2], use_threads=False).aggregate(sums).sort_by("state_partition")
+    oldest = live.sort_by([("state_partition", "ascending"), ("log_offset", "ascending")]).to_pylist()
+    holding = {row["state_partition"]: row for row in reversed(oldest)}
+    free = _freeable(records(), {number: row["log_offset"] for number, row in holding.items()})
     rows = []
-    for number in np.unique(state_partition).tolist():
-        here = state_partition == number
-        mine = holds[of_place[holds] == number]
+    for total in totals.to_pylist():
+        number = total["state_partition"]
+        held_up_by, (count, size) = holding.get(number), free.get(number, (0, 0))
         row: dict[str, object] = {
-            "log_topic_id": places.column("log_topic_id")[int(place[np.argmax(here)])].as_py(),
+            "log_topic_id": total["log_topic_id"],
             "state_partition": number,
-            "records": int(here.sum()),
-            "bytes": int(size[here].sum()),
-            "freeable_records": 0,
-            "freeable_bytes": 0,
+            "records": total["records_sum"],
+            "bytes": total["record_bytes_sum"],
+            "freeable_records": count,
+            "freeable_bytes": size,
         }
-        if len(mine):
-            oldest = int(mine[np.argmin(newest[mine])])
-            free = here & (offset < newest[oldest]) & ~below_start
-            waited = int(time[here].max() - time[here & (offset == newest[oldest])][0])
-            key = places.select(PLACE[2:]).slice(oldest, 1).to_pylist()[0]
-            row |= {f"held_up_by_{name}": value for name, value in key.items()}
-            row |= {
-                "prune_log_offset": int(newest[oldest]),
-                "freeable_records": int(free.sum()),
-                "freeable_bytes": int(size[free].sum()),
-                "held_up_ms": waited,
-                "pruning_stalls": waited > STALL_MS,
-            }
+        if held_up_by is not None:
+            waited = total["log_time_ms_max"] - held_up_by["log_time_ms"]
+            row |= {f"held_up_by_{name}": held_up_by[name] for name in PLACE[2:]}
+            row |= {"prune_log_offset": held_up_by["log_offset"], "held_up_ms": waited}
+            row["pruning_stalls"] = waited > STALL_MS
         rows.append(row)
     return pa.Table.from_pylist(rows, schema=PRUNING)
+
+
+def _kinds_of_places(records: Iterable[pa.Table]) -> pa.Table:
+    """By share partition, state partition and record type: `records`, their bytes, the newest one's offset and time."""
+    by = [*PLACE, "record_type"]
+    folds = {"records": "sum", "record_bytes": "sum", "log_offset": "max", "log_time_ms": "max"}
+    found: pa.Table | None = None
+    for table in records:
+        one = table.select([*by, "log_offset", "log_time_ms"])
+        one = one.append_column("records", pa.repeat(pa.scalar(1, pa.int64()), table.num_rows))
+        one = one.append_column("record_bytes", table.column("record_bytes").cast(pa.int64()))
+        one = pa.table([one.column(name) for name in (*by, *folds)], names=[*by, *folds])
+        both = one if found is None else pa.concat_tables([found, one])
+        found = both.group_by(by, use_threads=False).aggregate(list(folds.items()))
+        found = found.rename_columns([*by, *folds])
+    if found is None:
+        raise ValueError("records gives no table, not even an empty one")
+    return found
+
+
+def _freeable(records: Iterable[pa.Table], prune_to: Mapping[int, int]) -> dict[int, tuple[int, int]]:
+    """By state partition the number and the bytes of records below an offset, those below the log start left out."""
+    free: dict[int, tuple[int, int]] = {}
+    numbers = pa.array(sorted(prune_to), pa.int32())
+    ends = pa.array([prune_to[number] for number in sorted(prune_to)], pa.int64())
+    for table in records:
+        end = ends.take(pc.index_in(table.column("state_partition").combine_chunks(), value_set=numbers))
+        wanted = pc.and_(pc.less(table.column("log_offset"), end), pc.invert(table.column("below_log_start")))
+        rows = table.select(["state_partition", "record_bytes"]).filter(pc.fill_null(wanted, False))
+        sums = rows.group_by("state_partition").aggregate([("record_bytes", "sum"), ("record_bytes", "count")])
+        for row in sums.to_pylist():
+            count, size = free.get(row["state_partition"], (0, 0))
+            free[row["state_partition"]] = (count + row["record_bytes_count"], size + row["record_bytes_sum"])
+    return free

@@ -1,5 +1,7 @@
 """What share state costs its coordinator, by share partition or by state partition."""
 
+from collections.abc import Iterator
+
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -8,7 +10,7 @@ from sharelens.asked import CutAsked
 from sharelens.filters import Wanted
 from sharelens.output import Answer, Column, Row, known, name_column, number_column
 from sharelens.questions.completeness import check_cut, cut_of
-from sharelens.questions.evidence import Evidence, Keys, Span, kept
+from sharelens.questions.evidence import Evidence, Span, kept
 from sharelens.questions.measured import Part, answer, marked, of_parts, scope
 from sharelens.questions.state import completeness_cell, topic_cell
 
@@ -31,7 +33,11 @@ def cost(evidence: Evidence, wanted: Wanted, asked: CutAsked, window: Span) -> A
 def pruning(evidence: Evidence, asked: CutAsked) -> Answer:
     """The answer to `sharelens cost --state-partitions`: one row a state partition."""
     cut = cut_of(asked)
-    found = measure.pruning(kept(evidence.records(Keys(), Span()), cut.expression()))
+
+    def records() -> Iterator[pa.Table]:
+        return (kept(rows, cut.expression()) for rows in evidence.each_record(measure.PRUNING_READ))
+
+    found = measure.pruning(records)
     lost = {part.state_partition: part.losses[0].reason for part in evidence.cover() if part.losses}
     reasons = [lost.get(number) for number in found.column("state_partition").to_pylist()]
     marks = ["complete" if reason is None else "incomplete" for reason in reasons]

@@ -248,6 +248,9 @@ class Evidence(Protocol):
     def records_of(self, places: pa.Table) -> pa.Table:
         """SHARE_RECORD rows of these places (PLACE), in any order."""
 
+    def each_record(self, columns: Sequence[str]) -> Iterator[pa.Table]:
+        """These columns of all SHARE_RECORD rows, in bounded tables, in any order; one table at least."""
+
     def measured(self, table: str, schema: pa.Schema, keys: Keys) -> pa.Table | None:
         """Rows of a measure (a gold table) of the share partitions at the end of the evidence, in any order.
 

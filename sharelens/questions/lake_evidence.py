@@ -116,6 +116,12 @@ class LakeEvidence:
         found = self._of_places("silver.share_record", schemas.SHARE_RECORD.names, places, None)
         return found.cast(schemas.SHARE_RECORD)
 
+    def each_record(self, columns: Sequence[str]) -> Iterator[pa.Table]:
+        """Row group by row group of silver.share_record."""
+        yield schemas.SHARE_RECORD.empty_table().select(columns)
+        for found in self._stream("silver.share_record", list(columns), pc.field("log_topic_id") == self._log_topic_id):
+            yield found.cast(pa.schema([schemas.SHARE_RECORD.field(name) for name in columns]))
+
     def measured(self, table: str, schema: pa.Schema, keys: Keys) -> pa.Table | None:
         """Rows of the table, where the cut has it."""
         if table not in self.lake.versions:

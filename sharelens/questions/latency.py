@@ -1,22 +1,23 @@
 """How long records waited until they were settled, how many deliveries they took, how many were settled a minute."""
 
-from collections.abc import Collection, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Iterator, Mapping
+from dataclasses import dataclass, field
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from measures import latency as measure
-from measures.ages import Ages, age_ranges, taken
+from measures.ages import LARGEST_FIRST, Ages, age_ranges, taken
 from measures.headers import begins_of
 from measures.latency_schemas import ACKNOWLEDGED, ARCHIVED, OPEN, PERCENTILES
 from measures.settled import Settled, settled
+from measures.tallies import By, Tally, added, of_attempts, of_latency
 from measures.topics import TopicPartition
 from sharelens.asked import CutAsked
 from sharelens.filters import Wanted
 from sharelens.output import Answer, Column, Row, known, name_column, number_column, time_column
 from sharelens.questions.evidence import Evidence, Span
-from sharelens.questions.measured import Histories, answer, histories, marked
+from sharelens.questions.measured import Part, Scope, answer, marked, of_parts, scope
 from sharelens.questions.missing import unseen_partitions
 from sharelens.questions.state import completeness_cell, topic_cell
 from state_model.columnar.values import Loss
@@ -29,19 +30,51 @@ UNSEEN = (
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Read:
-    """What both questions are answered from."""
+class _Reading:
+    """What the questions are answered from, part by part.
 
-    histories: Histories
-    settled: Settled
-    ages: Ages
-    warnings: tuple[str, ...]
+    `begun`: user partitions that hold a settled offset, of the parts so far.
+    """
+
+    evidence: Evidence
+    asked: Scope
+    span: Span
+    losses: Mapping[int, tuple[Loss, ...]]
+    begun: set[TopicPartition] = field(default_factory=set)
+
+    def settled(self, part: Part) -> Settled:
+        """What was settled inside the span."""
+        done = settled(part.history, part.deliveries, self.losses).within(self.span.from_ms, self.span.to_ms)
+        self.begun.update(Ages(done).begins())
+        return done
+
+    def ages(self, done: Settled) -> Ages:
+        """The ages of what was settled."""
+        return taken(done, self.evidence.topic_batches, self._lowest)
+
+    def _lowest(self) -> dict[TopicPartition, int]:
+        """Where user partitions begin to matter; all parts are read for it."""
+        lowest: dict[TopicPartition, int] = {}
+        for part in self.asked.parts():
+            for place, begin in begins_of(part.history).items():
+                lowest[place] = min(begin, lowest.get(place, begin))
+        return lowest
+
+    @property
+    def warnings(self) -> list[str]:
+        """Those of the scope, and what is not in the evidence of what was asked for so far."""
+        return [*self.asked.warnings, *_unseen(self.evidence, self.begun)]
 
 
-def latency(evidence: Evidence, wanted: Wanted, asked: CutAsked, span: Span, by: measure.By) -> Answer:
+def latency(evidence: Evidence, wanted: Wanted, asked: CutAsked, span: Span, by: By) -> Answer:
     """The answer to `sharelens latency`; `span` bounds the log time of the outcomes."""
-    read = _read(evidence, wanted, asked, span)
-    table = measure.latency(read.settled, read.ages, read.histories.history, by)
+    read = _reading(evidence, wanted, asked, span)
+
+    def tally(part: Part) -> Tally:
+        done = read.settled(part)
+        return of_latency(done, read.ages(done), part.history, by)
+
+    table = _rows(read.asked, by, tally, measure.latency_rows)
     return answer(
         evidence,
         table,
@@ -52,10 +85,15 @@ def latency(evidence: Evidence, wanted: Wanted, asked: CutAsked, span: Span, by:
     )
 
 
-def attempts(evidence: Evidence, wanted: Wanted, asked: CutAsked, span: Span, by: measure.By) -> Answer:
+def attempts(evidence: Evidence, wanted: Wanted, asked: CutAsked, span: Span, by: By) -> Answer:
     """The answer to `sharelens attempts`; `span` bounds the log time of the outcomes, and leaves open offsets out."""
-    read = _read(evidence, wanted, asked, span)
-    table = measure.attempts(read.settled, read.ages.gaps(), read.histories.history, by)
+    read = _reading(evidence, wanted, asked, span)
+
+    def tally(part: Part) -> Tally:
+        done = read.settled(part)
+        return of_attempts(done, read.ages(done).gaps(), part.history, by)
+
+    table = _rows(read.asked, by, tally, measure.attempts_rows)
     if span != Span():
         table = table.filter(pc.not_equal(table.column("outcome"), OPEN))
     return answer(
@@ -68,18 +106,30 @@ def attempts(evidence: Evidence, wanted: Wanted, asked: CutAsked, span: Span, by
     )
 
 
+def _rows(asked: Scope, by: By, tally: Callable[[Part], Tally], rows: Callable[[Tally, By], pa.Table]) -> pa.Table:
+    """The rows of all parts: a row about a share partition is of one part, others add up over all."""
+    if by.partition:
+        return of_parts(asked, lambda part: rows(tally(part), by))
+    return rows(added(tally(part) for part in asked.parts()), by)
+
+
 def ranges(evidence: Evidence, wanted: Wanted, asked: CutAsked, span: Span, most: int = MOST_RANGES) -> Answer:
     """The answer to `sharelens latency --ranges`: settled ranges by batch, those of the largest age first."""
-    told = histories(evidence, wanted, asked)
-    done = settled(told.history, told.deliveries, _losses(evidence)).within(span.from_ms, span.to_ms)
-    begins = Ages(done).begins()
-    table, more = age_ranges(done, evidence.topic_batches(begins), most)
-    warnings = [*told.warnings, *_unseen(evidence, begins)]
+    read = _reading(evidence, wanted, asked, span)
+    held: list[pa.Table] = []
+    more = False
+    for part in read.asked.parts():
+        done = read.settled(part)
+        found, beyond = age_ranges(done, evidence.topic_batches(Ages(done).begins()), most)
+        both = pa.concat_tables([*held, marked(found, part.history)]).sort_by(LARGEST_FIRST)
+        more = more or beyond or both.num_rows > most
+        held = [both.slice(0, most).combine_chunks()]
+    warnings = read.warnings
     if more:
         warnings.append(f"only the {most} ranges of the largest age are shown; narrow the question")
     return answer(
         evidence,
-        marked(table, told.history),
+        held[0],
         RANGE_COLUMNS,
         told=f"{CLOCKS}\n{UNSEEN}",
         warnings=warnings,
@@ -87,12 +137,10 @@ def ranges(evidence: Evidence, wanted: Wanted, asked: CutAsked, span: Span, most
     )
 
 
-def _read(evidence: Evidence, wanted: Wanted, asked: CutAsked, span: Span) -> _Read:
-    told = histories(evidence, wanted, asked)
-    done = settled(told.history, told.deliveries, _losses(evidence)).within(span.from_ms, span.to_ms)
-    ages = taken(done, evidence.topic_batches, lambda: begins_of(told.history))
-    warnings = [*told.warnings, *_unseen(evidence, ages.begins())]
-    return _Read(histories=told, settled=done, ages=ages, warnings=tuple(warnings))
+def _reading(evidence: Evidence, wanted: Wanted, asked: CutAsked, span: Span) -> _Reading:
+    told = scope(evidence, wanted, asked)
+    losses = {part.state_partition: part.losses for part in evidence.cover()}
+    return _Reading(evidence=evidence, asked=told, span=span, losses=losses)
 
 
 def _unseen(evidence: Evidence, wanted: Collection[TopicPartition]) -> list[str]:
@@ -104,10 +152,6 @@ def _unseen(evidence: Evidence, wanted: Collection[TopicPartition]) -> list[str]
         "settled; copy their folders too"
     )
     return [line]
-
-
-def _losses(evidence: Evidence) -> dict[int, tuple[Loss, ...]]:
-    return {part.state_partition: part.losses for part in evidence.cover()}
 
 
 def _sum(table: pa.Table, name: str) -> int:
@@ -155,11 +199,11 @@ def _decimal(heading: str, field: str) -> Column:
     return Column(heading=heading, cell=cell, right=True)
 
 
-def _columns(by: measure.By, columns: tuple[Column, ...]) -> tuple[Column, ...]:
+def _columns(by: By, columns: tuple[Column, ...]) -> tuple[Column, ...]:
     return tuple(_where(by)) + columns
 
 
-def _where(by: measure.By) -> Iterator[Column]:
+def _where(by: By) -> Iterator[Column]:
     yield name_column("GROUP", "group_id")
     yield Column(heading="TOPIC", cell=topic_cell)
     if by.partition:

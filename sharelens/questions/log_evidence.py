@@ -144,6 +144,13 @@ class LogEvidence:
             only = Keys(groups=frozenset([group]), topics={topic: frozenset([number])})
         return self._kept_records(log, only, lambda rows: of_places(rows, mine))
 
+    def each_record(self, columns: Sequence[str]) -> Iterator[pa.Table]:
+        """Decoded, state log after state log."""
+        yield schemas.SHARE_RECORD.empty_table().select(columns)
+        for log in self._chosen(Keys()):
+            for records in log.read():
+                yield records.select(columns)
+
     def measured(self, table: str, schema: pa.Schema, keys: Keys) -> None:
         """A log holds none."""
 

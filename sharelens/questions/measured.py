@@ -111,24 +111,6 @@ def of_parts(asked: Scope, measure: Callable[[Part], pa.Table]) -> pa.Table:
     return pa.concat_tables([measure(part) for part in asked.parts()]).sort_by(PLACE_ORDER)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Histories:
-    """SHARE_PARTITION_HISTORY and DELIVERY_HISTORY rows of the share partitions asked about, up to the cut."""
-
-    keys: Keys
-    cut: Cut
-    history: pa.Table
-    deliveries: pa.Table
-    warnings: tuple[str, ...]
-
-
-def histories(evidence: Evidence, wanted: Wanted, asked: CutAsked) -> Histories:
-    """Both histories of a `scope` as a whole, for what can't be told in parts; raises as that does."""
-    found = scope(evidence, wanted, asked)
-    history, deliveries = evidence.histories(found.places, found.cut)
-    return Histories(keys=found.keys, cut=found.cut, history=history, deliveries=deliveries, warnings=found.warnings)
-
-
 def marked(table: pa.Table, history: pa.Table) -> pa.Table:
     """The rows with the completeness of their share partition's state at the cut."""
     newest = history.sort_by([("log_offset", "ascending")]).group_by(PLACE, use_threads=False)

@@ -9,6 +9,7 @@ import pytest
 
 from lake.scan import open_lake
 from sharelens.cli import main
+from sharelens.questions import measured
 from tests.compat.test_stalled_poison import ask, journal, lasting_topics, lines
 from tests.datasets import dataset
 from tests.in_process import recorded_lake
@@ -95,15 +96,18 @@ def test_delivery_counts_are_those_that_the_clients_saw_last(name: str, capsys: 
     "words",
     [("latency",), ("latency", "--by", "hour", "--by", "partition"), ("latency", "--ranges"), ("attempts",)],
 )
-def test_a_lake_answers_as_its_logs_do(name: str, words: tuple[str, ...], capsys: pytest.CaptureFixture[str]) -> None:
-    logs = dataset(name) / "logs"
-    lake = recorded_lake(name)
+def test_a_lake_answers_as_its_logs_do_however_they_are_cut_into_parts(
+    name: str, words: tuple[str, ...], capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sources = (["--log-dir", str(dataset(name) / "logs")], ["--lake", str(recorded_lake(name))])
     answers = []
-    for source in (["--log-dir", str(logs)], ["--lake", str(lake)]):
-        assert main([*words, *source, "--output", "json"]) == 0
-        answers.append(json.loads(capsys.readouterr().out))
+    for most in (measured.PART_ROWS, 1):
+        monkeypatch.setattr(measured, "PART_ROWS", most)
+        for source in sources:
+            assert main([*words, *source, "--output", "json"]) == 0
+            answers.append(json.loads(capsys.readouterr().out))
     assert answers[0]
-    assert answers[0] == answers[1]
+    assert answers == [answers[0]] * len(answers)
 
 
 def test_markers_of_transactions_are_no_settled_records(capsys: pytest.CaptureFixture[str]) -> None:

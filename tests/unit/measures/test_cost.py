@@ -59,19 +59,25 @@ def test_updates_before_the_first_snapshot_held_belong_to_no_span():
 
 
 def test_the_oldest_of_the_newest_snapshots_holds_up_pruning():
-    (row,) = pruning(sized(STORY)).to_pylist()
+    (row,) = pruning(lambda: [sized(STORY)]).to_pylist()
     assert (row["prune_log_offset"], row["held_up_by_partition"]) == (2, 1)
     assert (row["freeable_records"], row["freeable_bytes"], row["held_up_ms"]) == (2, 20, 30)
     assert row["pruning_stalls"] is False
 
 
 def test_a_deleted_share_partition_holds_nothing_up():
-    (row,) = pruning(sized(STORY + "    1 tombstone\n")).to_pylist()
+    (row,) = pruning(lambda: [sized(STORY + "    1 tombstone\n")]).to_pylist()
     assert (row["prune_log_offset"], row["held_up_by_partition"], row["freeable_records"]) == (4, 0, 4)
+
+
+def test_what_pruning_could_free_is_the_same_however_the_records_are_cut_and_ordered():
+    records = sized(STORY + "    1 tombstone\n")
+    singly = [records.slice(row, 1) for row in reversed(range(records.num_rows))]
+    assert pruning(lambda: singly) == pruning(lambda: [records])
 
 
 def test_nothing_costs_nothing():
     empty = table([])
     done = replay_records(empty)
     assert cost(empty, done.history, done.closed).num_rows == 0
-    assert pc.sum(pruning(empty).column("records")).as_py() is None
+    assert pc.sum(pruning(lambda: [empty]).column("records")).as_py() is None

@@ -12,10 +12,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from measures.ages import Ages, age_ranges, taken
-from measures.latency import By, attempts, latency
+from measures.latency import attempts, latency
 from measures.latency_schemas import ATTEMPTS, LATENCY
 from measures.lives import BLIND
 from measures.settled import settled
+from measures.tallies import By
 from state_model.columnar.replay import open_ranges, replay_records
 from state_model.columnar.values import Loss
 from state_model.uuids import ZERO_UUID

@@ -3,10 +3,14 @@
 import json
 from collections.abc import Callable
 
+import pyarrow as pa
 import pytest
 
 from sharelens.cli import main
 from sharelens.questions import measured
+from sharelens.questions.evidence import Cut, Evidence
+from sharelens.questions.lake_evidence import LakeEvidence
+from sharelens.questions.log_evidence import LogEvidence
 from tests.in_process import make_lake
 from tests.state_logs import START_MS, snapshot, tombstone, update, write_log_directory
 
@@ -14,6 +18,7 @@ pytestmark = pytest.mark.slow
 
 ACKNOWLEDGED, ARCHIVED = 2, 4
 MINUTE_MS = 60_000
+Read = Callable[[Evidence, pa.Table, Cut], tuple[pa.Table, pa.Table]]
 QUESTIONS = {
     "poison": ["poison"],
     "poison with gaps": ["poison", "--gaps"],
@@ -26,6 +31,13 @@ QUESTIONS = {
     "account": ["account"],
     "account, listed": ["account", "--class", "open", "--class", "archived"],
     "cost": ["cost"],
+    "cost of state partitions": ["cost", "--state-partitions"],
+    "latency": ["latency"],
+    "latency by hour": ["latency", "--by", "hour"],
+    "latency by partition": ["latency", "--by", "partition"],
+    "attempts": ["attempts"],
+    "attempts of earlier": ["attempts", "--as-of", str(START_MS + 3 * MINUTE_MS)],
+    "attempts by hour and partition": ["attempts", "--by", "hour", "--by", "partition"],
     "one group": ["redelivered", "--group", "h"],
 }
 
@@ -77,6 +89,26 @@ def test_however_the_histories_are_cut_the_answer_is_the_same(
         assert ask(source, *QUESTIONS[question]) == told
     assert whole["--lake"][0] == whole["--log-dir"][0]
     assert whole["--lake"][0] or question == "dlq"
+
+
+@pytest.mark.parametrize("question", QUESTIONS)
+def test_no_question_holds_more_than_a_part(
+    ask: Callable[..., tuple[object, str]], monkeypatch: pytest.MonkeyPatch, question: str
+):
+    whole = ("history", "deliveries", "records")
+    monkeypatch.setattr(measured, "PART_ROWS", 1)
+    for evidence in (LogEvidence, LakeEvidence):
+        read = evidence.histories
+
+        def histories(self: Evidence, places: pa.Table, cut: Cut, read: Read = read) -> tuple[pa.Table, pa.Table]:
+            assert places.num_rows == 1
+            return read(self, places, cut)
+
+        monkeypatch.setattr(evidence, "histories", histories)
+        for name in whole:
+            monkeypatch.delattr(evidence, name)
+    for source in ("--log-dir", "--lake"):
+        ask(source, *QUESTIONS[question])
 
 
 @pytest.mark.parametrize("question", ["poison", "redelivered"])
