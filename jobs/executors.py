@@ -8,6 +8,8 @@ only (`mapInArrow`).
 import os
 import pickle
 import re
+import sys
+import zipimport
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -111,6 +113,7 @@ def _run_on_spark(
                 with crash_points.arm(armed):
                     result = _outcome(function, pickle.loads(payload[task]))
                 yield pa.RecordBatch.from_pydict({"task": [task], "result": [pickle.dumps(result)]}, schema=RESULT)
+        forget_archives()
 
     partitions = min(len(specs), WAVES * spark.sparkContext.defaultParallelism)
     with progress.stage(name, partitions, spark):
@@ -124,6 +127,17 @@ def _run_on_spark(
         if isinstance(result, SharelensError):
             raise result
     return [results[task] for task in range(len(specs))]
+
+
+def forget_archives() -> None:
+    """Takes finders of modules in zip files out of the interpreter's cache; the next import makes them anew.
+
+    Before each task Spark's worker tells every finder to look again, and that of a zip file then reads the list of all
+    its files: Spark's own archives on the path cost a task more than many a spec. A new finder takes the list as read.
+    """
+    for place, finder in list(sys.path_importer_cache.items()):
+        if isinstance(finder, zipimport.zipimporter):
+            del sys.path_importer_cache[place]
 
 
 def _failed(name: str, words: str) -> JobError:

@@ -1,5 +1,11 @@
 """Tasks are put together by size, run here or on Spark, and a failed one is told in one line."""
 
+import importlib
+import sys
+import zipfile
+import zipimport
+from pathlib import Path
+
 import pytest
 
 from jobs import executors
@@ -99,3 +105,18 @@ def test_the_size_of_a_task_follows_the_work_within_bounds() -> None:
 )
 def test_a_failed_task_is_told_by_the_line_that_names_the_error(trace: str, words: str) -> None:
     assert executors.last_words(trace) == words
+
+
+def test_modules_in_zip_files_are_found_after_their_finders_were_forgotten(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    archive = str(tmp_path / "archive.zip")
+    with zipfile.ZipFile(archive, "w") as file:
+        for name in ("archived_first", "archived_second"):
+            file.writestr(f"{name}.py", f"NAME = {name!r}")
+    monkeypatch.syspath_prepend(archive)
+    assert importlib.import_module("archived_first").NAME == "archived_first"
+    assert isinstance(sys.path_importer_cache[archive], zipimport.zipimporter)
+    executors.forget_archives()
+    assert not [one for one in sys.path_importer_cache.values() if isinstance(one, zipimport.zipimporter)]
+    assert importlib.import_module("archived_second").NAME == "archived_second"
