@@ -7,7 +7,11 @@ with it. More data sets (larger ones, say) are found where the environment varia
 import functools
 import hashlib
 import os
+from collections.abc import Collection
 from pathlib import Path
+from typing import Any
+
+import pytest
 
 from sharelens.packed import SUFFIX, unpack
 from tests.once import made_once
@@ -15,6 +19,8 @@ from tests.once import made_once
 DATA = Path(__file__).parent / "data"
 MODEL_SETS = ("combiner", "coordinator")
 """Data sets without a log directory: what Kafka's own classes answered."""
+KINDS = ("admin", "codec-zstd", "crash", "dlq", "edge", "pruned", "streams", "transactions", "upgrade", "v44")
+"""Logs of every kind; the other scenarios are of these kinds, too."""
 MORE_LOGS_VARIABLE = "SHARELENS_KAFKA_LOGS"
 
 
@@ -31,6 +37,13 @@ def scenarios() -> tuple[str, ...]:
         return carried
     found = sorted(path.parent.name for path in more.glob("*/logs") if path.is_dir())
     return carried + tuple(name for name in found if name not in carried)
+
+
+def kinds_first(but: Collection[str] = ()) -> list[Any]:
+    """Every scenario but some, as parameters of a costly test: a log of each kind, the others for the soak."""
+    return [
+        pytest.param(name, marks=() if name in KINDS else pytest.mark.soak) for name in scenarios() if name not in but
+    ]
 
 
 def dataset(name: str) -> Path:

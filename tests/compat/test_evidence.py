@@ -15,7 +15,7 @@ from sharelens.questions.evidence import Cut, Keys
 from sharelens.questions.log_evidence import open_log_evidence
 from state_model.columnar.replay import replay_records
 from state_model.columnar.schemas import SHARE_RECORD
-from tests.datasets import dataset, scenarios
+from tests.datasets import dataset, kinds_first
 from tests.in_process import make_lake, recorded_lake
 
 BOOKS = ("manifest.json", "manifest.sha256")
@@ -65,7 +65,7 @@ def in_parts(logs: Path, folder: Path) -> Sequence[Path]:
     return whole, part
 
 
-@pytest.mark.parametrize("name", [name for name in scenarios() if name not in WITHOUT_STATE])
+@pytest.mark.parametrize("name", kinds_first(but=WITHOUT_STATE))
 def test_a_lake_and_its_log_directory_give_the_same_bytes(
     name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -73,16 +73,16 @@ def test_a_lake_and_its_log_directory_give_the_same_bytes(
     words = window(name, logs, capsys)
     first = make(tmp_path / "one", *words, "--log-dir", str(logs))
     assert len(first) > 50
-    assert main(["verify", str(tmp_path / "one"), "--log-dir", str(logs)]) == 0
     lake = recorded_lake(name)
     assert make(tmp_path / "two", *words, "--lake", str(lake)) == first
 
 
-@pytest.mark.parametrize("name", ["admin", "crash", "edge"])
+@pytest.mark.parametrize("name", ["crash", "edge"])
 def test_copies_in_any_order_give_the_same_bytes(name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     logs = dataset(name) / "logs"
     words = window(name, logs, capsys)
     first = make(tmp_path / "one", *words, "--log-dir", str(logs))
+    assert main(["verify", str(tmp_path / "one"), "--log-dir", str(logs)]) == 0
     whole, part = in_parts(logs, tmp_path)
     for number, order in enumerate(([whole, part], [part, whole])):
         given = [word for place in order for word in ("--log-dir", str(place))]

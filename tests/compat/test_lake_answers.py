@@ -18,7 +18,7 @@ from sharelens.questions.opening import open_evidence
 from sharelens.questions.records import records
 from sharelens.questions.state import state
 from sharelens.questions.trace import trace
-from tests.datasets import dataset, scenarios
+from tests.datasets import dataset, kinds_first
 from tests.in_process import make_lake, recorded_lake
 from tests.state_logs import START_MS, snapshot, tombstone, update, write_log_directory
 
@@ -129,7 +129,7 @@ def questions(folder: Path, straight: list[str], ask: Ask) -> Iterator[list[str]
             yield ["trace", *key, "--offset", str(offset)]
 
 
-@pytest.mark.parametrize("name", scenarios())
+@pytest.mark.parametrize("name", kinds_first())
 def test_a_scenario_gives_the_same_answers_with_and_without_a_lake(name: str, ask: Ask) -> None:
     logs = dataset(name) / "logs"
     lake = recorded_lake(name)

@@ -1,6 +1,7 @@
 """A share partition found in two state partitions: one row is its state, the other is marked, in both ways to ask."""
 
 import json
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -24,6 +25,7 @@ from sharelens.questions.trace import trace
 from state_model.java import partition_for
 from tests.in_process import make_lake
 from tests.lakes import assert_same
+from tests.once import made_once
 from tests.state_logs import ORDERS_ID, START_MS, snapshot, tombstone, update, write_state_partition
 
 BEFORE, AFTER = 3, 5
@@ -100,14 +102,23 @@ def answers(evidence: Evidence, groups: list[str], end_ms: int) -> Iterator[tupl
         yield f"verdict {group}", str(traced.summary).splitlines()[0]
 
 
-def both(folder: Path, story: Story) -> tuple[Evidence, Evidence]:
-    """The evidence of a log directory, and of the lake made from it."""
-    logs = write(folder / "logs", story)
-    names = folder / "names"
-    names.write_text(f"{ORDERS_ID} orders\n", encoding="utf-8")
-    make_lake(folder / "lake", logs, topic_names={ORDERS_ID: "orders"})
-    straight = open_evidence(Source(log_dirs=(str(logs),), topic_names=str(names)))
+def make_both(folder: Path, story: Story) -> Path:
+    """The story's log directory `logs`, the topic's name in `names`, and the lake made of both, in a folder."""
+    (folder / "names").write_text(f"{ORDERS_ID} orders\n", encoding="utf-8")
+    make_lake(folder / "lake", write(folder / "logs", story), topic_names={ORDERS_ID: "orders"})
+    return folder
+
+
+def both(folder: Path) -> tuple[Evidence, Evidence]:
+    """The evidence of the log directory, and of the lake made from it."""
+    straight = open_evidence(Source(log_dirs=(str(folder / "logs"),), topic_names=str(folder / "names")))
     return straight, open_evidence(Source(lake=str(folder / "lake")))
+
+
+@pytest.fixture
+def changed() -> Path:
+    """What `make_both` makes of CHANGED, once a test run."""
+    return made_once("misplaced/changed", lambda folder: make_both(folder, CHANGED))
 
 
 @st.composite
@@ -129,7 +140,7 @@ def stories(draw: st.DrawFn) -> Story:
 def test_any_move_gives_the_same_answers_with_and_without_a_lake(
     tmp_path_factory: pytest.TempPathFactory, story: Story
 ) -> None:
-    straight, lake = both(tmp_path_factory.mktemp("moved"), story)
+    straight, lake = both(make_both(tmp_path_factory.mktemp("moved"), story))
     groups = sorted({record["group_id"] for _, record in story})
     found = dict(answers(straight, groups, START_MS + 95_000))
     assert len(found) > 10
@@ -137,7 +148,7 @@ def test_any_move_gives_the_same_answers_with_and_without_a_lake(
 
 
 def test_the_state_is_the_one_where_the_newest_records_hash_to(tmp_path: Path) -> None:
-    for evidence in both(tmp_path, [*CHANGED, (OLD, STALE_SNAPSHOT)]):
+    for evidence in both(make_both(tmp_path, [*CHANGED, (OLD, STALE_SNAPSHOT)])):
         for wanted in (Wanted(), parse_wanted([MOVES], [], [])):
             answer = state(evidence, wanted, CutAsked())
             rows = {row["group_id"]: row for row in answer.table.to_pylist()}
@@ -148,16 +159,15 @@ def test_the_state_is_the_one_where_the_newest_records_hash_to(tmp_path: Path) -
             assert warning.endswith(f"misplaced: {MOVES} orders:0 in state partition {OLD}")
 
 
-def test_before_the_number_changed_nothing_is_misplaced(tmp_path: Path) -> None:
-    for evidence in both(tmp_path, CHANGED):
+def test_before_the_number_changed_nothing_is_misplaced(changed: Path) -> None:
+    for evidence in both(changed):
         answer = state(evidence, Wanted(), CutAsked(as_of_ms=START_MS + 30_000))
         assert {row["group_id"]: row["state_partition"] for row in answer.table.to_pylist()}[MOVES] == OLD
         assert answer.warnings == ()
 
 
-def test_the_lake_keeps_the_misplaced_row_with_its_mark(tmp_path: Path) -> None:
-    make_lake(tmp_path / "lake", write(tmp_path / "logs", CHANGED))
-    rows = open_lake(tmp_path / "lake").scan(STATE).to_pylist()
+def test_the_lake_keeps_the_misplaced_row_with_its_mark(changed: Path) -> None:
+    rows = open_lake(changed / "lake").scan(STATE).to_pylist()
     assert len(rows) == len(GROUPS) + 3
     assert [(row["group_id"], row["state_partition"]) for row in rows if row["misplaced"]] == [(MOVES, OLD)]
     mine = {row["state_partition"]: row["start_offset"] for row in rows if row["group_id"] == MOVES}
@@ -166,7 +176,7 @@ def test_the_lake_keeps_the_misplaced_row_with_its_mark(tmp_path: Path) -> None:
 
 def test_a_log_that_grows_while_the_number_changes_gives_the_lake_of_one_run(tmp_path: Path) -> None:
     story = [*CHANGED, (OLD, STALE_SNAPSHOT), (OLD, update(MOVES, start=6, epoch=1, at_ms=START_MS + 91_000))]
-    for end in (4, len(GROUPS) * 2, len(CHANGED) - 3, len(CHANGED), len(CHANGED) + 1, len(story)):
+    for end in (len(GROUPS) * 2, len(CHANGED) - 3, len(CHANGED), len(CHANGED) + 1, len(story)):
         now = write(tmp_path / "now", story[:end])
         make_lake(tmp_path / "growing", now)
         now.rename(tmp_path / f"was-{end}")
@@ -174,16 +184,16 @@ def test_a_log_that_grows_while_the_number_changes_gives_the_lake_of_one_run(tmp
     assert_same(tmp_path / "growing", tmp_path / "whole")
 
 
-def test_a_mark_goes_when_the_misplaced_state_is_deleted(tmp_path: Path) -> None:
-    make_lake(tmp_path / "lake", write(tmp_path / "first", CHANGED))
-    make_lake(tmp_path / "lake", write(tmp_path / "then", [*CHANGED, (OLD, tombstone(MOVES, at_ms=START_MS + 95_000))]))
-    rows = open_lake(tmp_path / "lake").scan(STATE).to_pylist()
+def test_a_mark_goes_when_the_misplaced_state_is_deleted(changed: Path, tmp_path: Path) -> None:
+    lake = shutil.copytree(changed / "lake", tmp_path / "lake")
+    make_lake(lake, write(tmp_path / "then", [*CHANGED, (OLD, tombstone(MOVES, at_ms=START_MS + 95_000))]))
+    rows = open_lake(lake).scan(STATE).to_pylist()
     assert [row["state_partition"] for row in rows if row["group_id"] == MOVES] == [NEW]
     assert not any(row["misplaced"] for row in rows)
 
 
-def test_a_move_between_two_moments_is_told_as_one(tmp_path: Path) -> None:
-    for evidence in both(tmp_path, CHANGED):
+def test_a_move_between_two_moments_is_told_as_one(changed: Path) -> None:
+    for evidence in both(changed):
         answer = diff(evidence, parse_wanted([MOVES], [], []), START_MS + 30_000, START_MS + 60_200)
         (row,) = answer.table.to_pylist()
         assert (row["change"], row["state_partition"]) == ("moved", NEW)
@@ -192,8 +202,8 @@ def test_a_move_between_two_moments_is_told_as_one(tmp_path: Path) -> None:
         assert len(answer.warnings) == 1
 
 
-def test_the_trace_marks_the_events_of_the_misplaced_state(tmp_path: Path) -> None:
-    for evidence in both(tmp_path, CHANGED):
+def test_the_trace_marks_the_events_of_the_misplaced_state(changed: Path) -> None:
+    for evidence in both(changed):
         answer = trace(evidence, parse_wanted([MOVES], ["orders"], [0]), BEFORE)
         marks = {
             (row["state_partition"], row["completeness"], row["completeness_reason"])
@@ -207,7 +217,7 @@ def test_the_trace_marks_the_events_of_the_misplaced_state(tmp_path: Path) -> No
 
 def test_a_share_partition_deleted_in_both_places_is_deleted(tmp_path: Path) -> None:
     gone = [(place, tombstone(MOVES, at_ms=START_MS + 95_000 + place)) for place in (OLD, NEW)]
-    for evidence in both(tmp_path, [*CHANGED, *gone]):
+    for evidence in both(make_both(tmp_path, [*CHANGED, *gone])):
         assert state(evidence, parse_wanted([MOVES], [], []), CutAsked()).table.num_rows == 0
         answer = trace(evidence, parse_wanted([MOVES], ["orders"], [0]), BEFORE)
         assert str(answer.summary).startswith(f"record {BEFORE}: the share partition is deleted")
@@ -215,15 +225,16 @@ def test_a_share_partition_deleted_in_both_places_is_deleted(tmp_path: Path) -> 
 
 
 def test_the_command_line_warns_and_the_document_stays_one_row_a_share_partition(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    changed: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    logs = write(tmp_path / "logs", CHANGED)
-    make_lake(tmp_path / "lake", logs)
-    for source in (["--log-dir", str(logs)], ["--lake", str(tmp_path / "lake")]):
+    for source, topic in (
+        (["--log-dir", str(changed / "logs")], ORDERS_ID),
+        (["--lake", str(changed / "lake")], "orders"),
+    ):
         assert main(["state", *source, "--group", MOVES, "--output", "json"]) == 0
         out, err = capsys.readouterr()
         assert [row["state_partition"] for row in json.loads(out)] == [NEW]
-        assert f"misplaced: {MOVES} {ORDERS_ID}:0 in state partition {OLD}" in err
+        assert f"misplaced: {MOVES} {topic}:0 in state partition {OLD}" in err
         named = ["--group", MOVES, "--topic", ORDERS_ID, "--partition", "0", "--offset", str(BEFORE)]
         assert main(["trace", *source, *named, "--require-complete"]) == 1
         out, err = capsys.readouterr()

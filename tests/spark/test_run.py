@@ -13,19 +13,14 @@ from jobs.progress import Progress
 from jobs.run import run
 from kafka_log.errors import SourceMissingError
 from lake.scan import open_lake
-from tests.datasets import dataset, scenarios
+from tests.datasets import dataset, kinds_first
 from tests.in_process import make_lake, recorded_lake
 from tests.lakes import assert_same
 
-LARGE = {"big-small", "big"}
-KINDS = ("admin", "codec-zstd", "crash", "dlq", "edge", "pruned", "streams", "transactions", "upgrade", "v44")
-"""Logs of every kind; the others are of these kinds, too, and are left to the soak."""
-SCENARIOS = [
-    pytest.param(name, marks=() if name in KINDS else pytest.mark.soak) for name in scenarios() if name not in LARGE
-]
+LARGE = ("big-small", "big")
 
 
-@pytest.mark.parametrize("name", SCENARIOS)
+@pytest.mark.parametrize("name", kinds_first(but=LARGE))
 def test_a_recorded_log_gives_the_lake_that_it_gives_without_spark(
     name: str, spark: SparkSession, tmp_path: Path
 ) -> None:
