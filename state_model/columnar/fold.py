@@ -6,7 +6,7 @@ Kafka's ShareCoordinatorShard and PersisterStateBatchCombiner. The algebra of ra
 
 import numpy as np
 
-from state_model.columnar.kernels import kernel
+from state_model.columnar.kernels import kernel, leaf
 from state_model.columnar.ranges import (
     FIRST,
     FROM_AT,
@@ -66,7 +66,7 @@ def widened(columns: np.ndarray, need: int) -> np.ndarray:
     return bigger
 
 
-@kernel
+@leaf
 def end_reason(held: np.ndarray, i: int, now: np.ndarray, count: int, start: int, ending: int) -> int:
     """Why the range held[i] is not in the canonical list `now`; `ending` is RESET, DELETED or 0."""
     if ending != 0:
@@ -81,7 +81,7 @@ def end_reason(held: np.ndarray, i: int, now: np.ndarray, count: int, start: int
     return SPLIT_OR_JOINED if covered and now[n, PRIORITY] == held[i, PRIORITY] else CHANGED
 
 
-@kernel
+@leaf
 def fate_of(held: np.ndarray, i: int, had: int, now: np.ndarray, j: int, count: int) -> int:
     """Which comes first of a held and a new range: GONE (held alone), NEW (new alone), KEPT (identical), REPLACED."""
     if j >= count or (i < had and held[i, FIRST] < now[j, FIRST]):
@@ -92,7 +92,7 @@ def fate_of(held: np.ndarray, i: int, had: int, now: np.ndarray, j: int, count: 
     return KEPT if same else REPLACED
 
 
-@kernel
+@leaf
 def close_range(
     closed: np.ndarray, n: int, key: int, held: np.ndarray, i: int, life: int, end: np.ndarray, reason: int
 ) -> None:
@@ -106,7 +106,7 @@ def close_range(
     closed[C_LIFE, n] = life
 
 
-@kernel
+@leaf
 def exchange(
     state: np.ndarray,
     key: int,
@@ -146,7 +146,7 @@ def exchange(
     return closed_count
 
 
-@kernel
+@leaf
 def move(rows: np.ndarray, source: int, target: int, count: int) -> None:
     """Copies ranges inside the pool, where source and target may overlap."""
     if source > target:
@@ -159,11 +159,14 @@ def move(rows: np.ndarray, source: int, target: int, count: int) -> None:
                 rows[target + i, column] = rows[source + i, column]
 
 
-@kernel
+@leaf
 def splice(
     state: np.ndarray, pool: np.ndarray, used: int, drop: int, low: int, high: int, now: np.ndarray, count: int
-) -> tuple[np.ndarray, int]:
-    """Puts `now` in the place of a key's ranges [low, high) and drops its first `drop`; the pool with its length."""
+) -> int:
+    """Puts `now` in the place of a key's ranges [low, high) and drops its first `drop`; the pool's length.
+
+    The pool has room for twice as many ranges as are left, which move to its end where they no longer fit.
+    """
     begin = state[RANGE_AT]
     had = state[RANGE_COUNT]
     kept = low - drop
@@ -171,7 +174,6 @@ def splice(
     place = begin
     if total > state[RANGE_ROOM]:
         room = max(4, 2 * total)
-        pool = grown(pool, used + room)
         place = used
         used += room
         state[RANGE_AT] = place
@@ -182,10 +184,10 @@ def splice(
         for column in range(FIRST, FROM_TIME + 1):
             pool[place + kept + i, column] = now[i, column]
     state[RANGE_COUNT] = total
-    return pool, used
+    return used
 
 
-@kernel
+@leaf
 def combine(
     state: np.ndarray,
     key: int,
@@ -197,7 +199,7 @@ def combine(
     end: np.ndarray,
     closed: np.ndarray,
     closed_count: int,
-) -> tuple[np.ndarray, int, int]:
+) -> tuple[int, int]:
     """Merges an update's canonical list `fresh` into a key's ranges, touching only those that it can change.
 
     These are what the start offset passes or cuts, and what the update meets or borders on:
@@ -207,7 +209,7 @@ def combine(
         fresh                        |-2-|
                passed  cut         [ window  ]
 
-    The pool with its length, and the number of closed ranges. `now` is scratch, `end` as in `exchange`.
+    The pool's length and the number of closed ranges. `now` is scratch, `end` as in `exchange`, room as in `splice`.
     """
     begin = state[RANGE_AT]
     stop = begin + state[RANGE_COUNT]
@@ -230,11 +232,11 @@ def combine(
         high = max(high, drop + 1)
     count = merged(pool, low, high, fresh, count, start, now)
     closed_count = exchange(state, key, pool, low, high, now, count, end, closed, closed_count)
-    pool, used = splice(state, pool, used, drop - begin, low - begin, high - begin, now, count)
-    return pool, used, closed_count
+    used = splice(state, pool, used, drop - begin, low - begin, high - begin, now, count)
+    return used, closed_count
 
 
-@kernel
+@leaf
 def begins_new_life(
     state: np.ndarray, snapshot_epoch: int, state_epoch: int, leader_epoch: int, start: int, dcc: int, bare: bool
 ) -> bool:
@@ -251,7 +253,14 @@ def begins_new_life(
     return init_shape and start < state[START]
 
 
-@kernel
+@leaf
+def replace_values(state: np.ndarray, row: np.ndarray) -> None:
+    """Sets what a record's value says of the scalars. `row`: see `fold`."""
+    for column in range(SNAPSHOT_EPOCH, WRITE + 1):
+        state[column] = row[column - SNAPSHOT_EPOCH]
+
+
+@leaf
 def fold_scalars(state: np.ndarray, kind: int, row: np.ndarray, at: int, bare: bool, limit: int) -> int:
     """Applies a record's scalars to one key's state; 0, RESET or DELETED when a life ends. `row`: see `fold`."""
     if kind == TOMBSTONE:
@@ -274,7 +283,7 @@ def fold_scalars(state: np.ndarray, kind: int, row: np.ndarray, at: int, bare: b
             state[LIFE] = at
         elif state[UPDATES] >= limit:
             state[UPDATES] = 0
-        state[SNAPSHOT_EPOCH : WRITE + 1] = row
+        replace_values(state, row)
         state[SNAPSHOT_AT] = at
         state[COMPLETENESS] = COMPLETE
         state[REASON] = 0
@@ -287,7 +296,7 @@ def fold_scalars(state: np.ndarray, kind: int, row: np.ndarray, at: int, bare: b
             state[START] = row[3]
         state[DCC] = row[4]
     else:
-        state[SNAPSHOT_EPOCH : WRITE + 1] = row
+        replace_values(state, row)
         state[STATE_EPOCH] = 0
         state[CREATE] = 0
         state[WRITE] = 0
@@ -314,7 +323,7 @@ def reaches(losses: np.ndarray) -> np.ndarray:
     return reach
 
 
-@kernel
+@leaf
 def mark(state: np.ndarray, reason: int) -> None:
     """Marks a state as incomplete, unless it is known to be less than complete already."""
     if state[PRESENT] == 1 and (state[COMPLETENESS] == COMPLETE or state[COMPLETENESS] == UNCOMMITTED):
@@ -322,7 +331,7 @@ def mark(state: np.ndarray, reason: int) -> None:
         state[REASON] = reason
 
 
-@kernel
+@leaf
 def mark_uncommitted(state: np.ndarray) -> None:
     """Marks a state that rests on a record above the high watermark, unless it is less than complete already."""
     if state[COMPLETENESS] == COMPLETE:
@@ -330,7 +339,7 @@ def mark_uncommitted(state: np.ndarray) -> None:
         state[REASON] = 2
 
 
-@kernel
+@leaf
 def mark_incomplete(state: np.ndarray, losses: np.ndarray, reach: np.ndarray, seen: int) -> None:
     """Marks a state that rests on a snapshot older than one of the first `seen` losses, with the first one's reason."""
     if seen == 0 or reach[seen - 1] <= state[SNAPSHOT_AT]:
@@ -338,7 +347,7 @@ def mark_incomplete(state: np.ndarray, losses: np.ndarray, reach: np.ndarray, se
     mark(state, losses[np.searchsorted(reach[:seen], state[SNAPSHOT_AT], side="right"), 2])
 
 
-@kernel
+@leaf
 def note_losses(losses: np.ndarray, reach: np.ndarray, seen: int, before: int, scalars: np.ndarray) -> int:
     """Takes in the losses that begin below `before`; how many have been taken in.
 
@@ -354,7 +363,7 @@ def note_losses(losses: np.ndarray, reach: np.ndarray, seen: int, before: int, s
     return seen
 
 
-@kernel
+@leaf
 def conclude(state: np.ndarray, end: np.ndarray, after: np.ndarray, n: int) -> None:
     """Notes the record as the last one applied, and keeps the state after it as row n. `end`: see `exchange`."""
     if end[2] == RESET:
@@ -401,35 +410,36 @@ def fold(
     for n_record in range(n):
         key = keys[n_record]
         at = ats[n_record]
-        time = times[n_record]
         kind = kinds[n_record]
         seen = note_losses(losses, reach, seen, at, scalars)
         state = scalars[key]  # one view a record: each takes and gives back a count of references
         mark_incomplete(state, losses, reach, seen)
         size = batch_at[n_record + 1] - batch_at[n_record]
         had = state[RANGE_COUNT]
+        most = 2 * (had + 2 * size) + 4
         if 2 * size + 2 > fresh.shape[0]:
             fresh = grown(fresh, 2 * size + 2)
-        if 2 * (had + 2 * size) + 4 > now.shape[0]:
-            now = grown(now, 2 * (had + 2 * size) + 4)
+        if most > now.shape[0]:
+            now = grown(now, most)
+        if used + 2 * most > pool.shape[0]:
+            pool = grown(pool, used + 2 * most)
         if closed_count + had > closed.shape[1]:
             closed = widened(closed, closed_count + had)
         given = batches[batch_at[n_record] : batch_at[n_record + 1]]
         combines = kind == UPDATE and state[PRESENT] == 1
-        ending = fold_scalars(state, kind, values[n_record], at, bare[n_record], limit)
-        if ending != DELETED and uncommitted[n_record]:
-            mark_uncommitted(state)
         end[0] = at
-        end[1] = time
-        end[2] = ending
+        end[1] = times[n_record]
+        end[2] = fold_scalars(state, kind, values[n_record], at, bare[n_record], limit)
+        if end[2] != DELETED and uncommitted[n_record]:
+            mark_uncommitted(state)
         if combines:
             count = canonical(given, size, fresh)
-            pool, used, closed_count = combine(state, key, pool, used, fresh, count, now, end, closed, closed_count)
+            used, closed_count = combine(state, key, pool, used, fresh, count, now, end, closed, closed_count)
         else:
             count = 0 if kind == TOMBSTONE else canonical(given, size, now)
             begin = state[RANGE_AT]
             closed_count = exchange(state, key, pool, begin, begin + had, now, count, end, closed, closed_count)
-            pool, used = splice(state, pool, used, 0, 0, had, now, count)
+            used = splice(state, pool, used, 0, 0, had, now, count)
         conclude(state, end, after, n_record)
     seen = note_losses(losses, reach, seen, MAX_OFFSET, scalars)
     for key in range(scalars.shape[0]):

@@ -16,8 +16,22 @@ def kernel(function: Function) -> Function:
     so when it decorates, so an import never fails for it. numba watches only the file of the kernel itself for changes:
     kernels that call each other belong into one module, or the called one must stay as it is.
     """
+    return _compiled(function)
+
+
+def leaf(function: Function) -> Function:
+    """`kernel` for a function that makes no array and gives none back: it takes no count of references to arrays.
+
+    Those counts cost a short function more than its work does. Views and single elements only: an array that it makes
+    is never freed.
+    """
+    return _compiled(function, _nrt=False)
+
+
+def _compiled(function: Function, **options: bool) -> Function:
+    compiler: Callable[..., Callable[[Function], object]] = numba.njit
     try:
-        compiled = numba.njit(cache=True, nogil=True)(function)
+        compiled = compiler(cache=True, nogil=True, **options)(function)
     except RuntimeError:
-        compiled = numba.njit(nogil=True)(function)
+        compiled = compiler(nogil=True, **options)(function)
     return cast(Function, compiled)

@@ -11,7 +11,7 @@ from typing import TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from state_model.columnar.kernels import kernel
+from state_model.columnar.kernels import kernel, leaf
 
 Number = TypeVar("Number", int, npt.NDArray[np.int64])
 
@@ -38,7 +38,7 @@ def grown(rows: np.ndarray, need: int) -> np.ndarray:
     return bigger
 
 
-@kernel
+@leaf
 def push(out: np.ndarray, count: int, first: int, last: int, rank: int) -> int:
     """Appends a range to the canonical list `out`, joining it with an equal neighbour; the new length."""
     if count > 0 and out[count - 1, PRIORITY] == rank and out[count - 1, LAST] + 1 == first:
@@ -85,9 +85,9 @@ def paint(batches: np.ndarray, count: int, out: np.ndarray) -> int:
     return length
 
 
-@kernel
-def canonical(batches: np.ndarray, count: int, out: np.ndarray) -> int:
-    """Coalesced, ascending, disjoint form of `batches`; batches whose first lies above their last cover nothing."""
+@leaf
+def without_empty(batches: np.ndarray, count: int) -> tuple[int, bool]:
+    """Moves the batches that cover something to the front; how many, and whether they are ascending and disjoint."""
     kept = 0
     ordered = True
     for i in range(count):
@@ -99,15 +99,26 @@ def canonical(batches: np.ndarray, count: int, out: np.ndarray) -> int:
         batches[kept, LAST] = batches[i, LAST]
         batches[kept, PRIORITY] = batches[i, PRIORITY]
         kept += 1
-    if not ordered:
-        return paint(batches, kept, out)
+    return kept, ordered
+
+
+@leaf
+def joined(batches: np.ndarray, count: int, out: np.ndarray) -> int:
+    """Canonical list of ascending, disjoint batches; its length."""
     length = 0
-    for i in range(kept):
+    for i in range(count):
         length = push(out, length, batches[i, FIRST], batches[i, LAST], batches[i, PRIORITY])
     return length
 
 
 @kernel
+def canonical(batches: np.ndarray, count: int, out: np.ndarray) -> int:
+    """Coalesced, ascending, disjoint form of `batches`; batches whose first lies above their last cover nothing."""
+    kept, ordered = without_empty(batches, count)
+    return joined(batches, kept, out) if ordered else paint(batches, kept, out)
+
+
+@leaf
 def reaching(ranges: np.ndarray, i: int, count: int, at: int) -> int:
     """The first range from `i` on that does not end below `at`."""
     while i < count and ranges[i, LAST] < at:
@@ -115,13 +126,13 @@ def reaching(ranges: np.ndarray, i: int, count: int, at: int) -> int:
     return i
 
 
-@kernel
+@leaf
 def begin_of(ranges: np.ndarray, i: int, count: int) -> int:
     """Where range `i` begins; the last offset there is when the list is used up."""
     return int(ranges[i, FIRST]) if i < count else MAX_OFFSET
 
 
-@kernel
+@leaf
 def piece_end(ranges: np.ndarray, i: int, count: int, first: int) -> int:
     """The last offset up to which nothing changes in the list from `first` on."""
     if i >= count:
@@ -129,13 +140,13 @@ def piece_end(ranges: np.ndarray, i: int, count: int, first: int) -> int:
     return int(ranges[i, LAST]) if ranges[i, FIRST] <= first else int(ranges[i, FIRST]) - 1
 
 
-@kernel
+@leaf
 def rank_at(ranges: np.ndarray, i: int, count: int, first: int) -> int:
     """The priority of the list at `first`; the lowest number where nothing covers it."""
     return int(ranges[i, PRIORITY]) if i < count and ranges[i, FIRST] <= first else MIN_OFFSET
 
 
-@kernel
+@leaf
 def merged(old: np.ndarray, i: int, old_end: int, new: np.ndarray, new_count: int, start: int, out: np.ndarray) -> int:
     """Pointwise maximum of two canonical lists, old[i:old_end] and `new`, without what lies below `start` (-1: all).
 
@@ -162,7 +173,7 @@ def merged(old: np.ndarray, i: int, old_end: int, new: np.ndarray, new_count: in
         at = last + 1
 
 
-@kernel
+@leaf
 def first_reaching(ranges: np.ndarray, low: int, high: int, at: int) -> int:
     """The first of the rows [low, high) of a canonical list that does not end below `at`; `high` if all do."""
     while low < high:
@@ -174,7 +185,7 @@ def first_reaching(ranges: np.ndarray, low: int, high: int, at: int) -> int:
     return low
 
 
-@kernel
+@leaf
 def met(held: np.ndarray, low: int, high: int, first: int, last: int) -> tuple[int, int]:
     """Which of the rows [low, high) of a canonical list meet or border on [first, last]."""
     low = first_reaching(held, low, high, first - 1 if first > MIN_OFFSET else first)
