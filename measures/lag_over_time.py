@@ -8,6 +8,7 @@
 Every end is an inference: producers set the timestamps (see measures.topics).
 """
 
+import itertools
 from collections.abc import Mapping
 
 import numpy as np
@@ -70,10 +71,10 @@ def lag_over_time(history: pa.Table, arrivals: Arrivals, moments: Ints, names: M
     order = np.argsort(place, kind="stable")
     times = history.column("log_time_ms").to_numpy()[order]
     alive = pc.not_equal(history.column("record_type"), "tombstone").to_numpy(zero_copy_only=False)[order]
-    cuts = np.flatnonzero(np.append(True, np.diff(place[order]) != 0)) if len(order) else np.zeros(0, np.int64)
+    cuts = [*np.flatnonzero(np.diff(place[order], prepend=-1)).tolist(), len(order)]
     tables = [LAG_OVER_TIME.empty_table()]
     known = keys.to_pylist()
-    for first, end in zip(cuts, np.append(cuts[1:], len(order)), strict=True):
+    for first, end in itertools.pairwise(cuts):
         at = np.searchsorted(times[first:end], moments, "right") - 1
         held = (at >= 0) & alive[first:end][at.clip(min=0)]
         key = known[int(number[order[first]])]

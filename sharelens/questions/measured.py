@@ -4,7 +4,7 @@ Histories come in parts of whole share partitions (`Scope.parts`), so that memor
 """
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import pyarrow as pa
@@ -18,7 +18,7 @@ from sharelens.filters import Wanted
 from sharelens.output import Answer, Column
 from sharelens.questions import evidence as asked_of
 from sharelens.questions.completeness import check_cut, cut_of, evidence_line, incomplete_rows, misplaced_warnings
-from sharelens.questions.evidence import Cut, Evidence, Keys
+from sharelens.questions.evidence import PLACED, Cut, Evidence, Keys
 from sharelens.questions.misplaced import misplaced_places
 from sharelens.questions.naming import ensure_known, resolve
 from sharelens.questions.shape import constant, topic_column
@@ -41,12 +41,13 @@ class Part:
 
 @dataclass(frozen=True, kw_only=True)
 class Scope:
-    """The share partitions asked about. `places`: PLACED rows, of which none is misplaced."""
+    """The share partitions asked about: PLACED rows that are not misplaced, and those that are."""
 
     evidence: Evidence
     keys: Keys
     cut: Cut
     places: pa.Table
+    misplaced: pa.Table
     warnings: tuple[str, ...]
 
     def parts(self) -> Iterator[Part]:
@@ -65,7 +66,7 @@ class Scope:
 
     def only(self, places: pa.Table) -> "Scope":
         """The same question about some of the places."""
-        return Scope(evidence=self.evidence, keys=self.keys, cut=self.cut, places=places, warnings=self.warnings)
+        return replace(self, places=places)
 
     @cached_property
     def _stretches(self) -> list[pa.Table]:
@@ -83,7 +84,8 @@ class Scope:
 
 def in_parts(evidence: Evidence, keys: Keys, cut: Cut, places: pa.Table) -> Iterator[Part]:
     """The histories of places (PLACED), misplaced or not, by state partition and share partition."""
-    return Scope(evidence=evidence, keys=keys, cut=cut, places=places, warnings=()).parts()
+    none = PLACED.empty_table()
+    return Scope(evidence=evidence, keys=keys, cut=cut, places=places, misplaced=none, warnings=()).parts()
 
 
 def scope(evidence: Evidence, wanted: Wanted, asked: CutAsked) -> Scope:
@@ -97,13 +99,14 @@ def scope(evidence: Evidence, wanted: Wanted, asked: CutAsked) -> Scope:
     places = evidence.places(keys)
     if places.num_rows == 0:
         ensure_known(evidence, wanted, keys)
-    misplaced = misplaced_places(evidence, keys, places)
+    aside = misplaced_places(evidence, keys, places).select(asked_of.PLACE)
     warnings = check_cut(evidence, cut)
-    if misplaced.num_rows:
-        names = evidence.names(misplaced.column("topic_id").unique().to_pylist())
-        warnings += misplaced_warnings(misplaced, names)
-        places = places.join(misplaced.select(asked_of.PLACE), keys=asked_of.PLACE, join_type="left anti")
-    return Scope(evidence=evidence, keys=keys, cut=cut, places=places, warnings=tuple(warnings))
+    misplaced = PLACED.empty_table()
+    if aside.num_rows:
+        warnings += misplaced_warnings(aside, evidence.names(aside.column("topic_id").unique().to_pylist()))
+        misplaced = places.join(aside, keys=asked_of.PLACE, join_type="left semi")
+        places = places.join(aside, keys=asked_of.PLACE, join_type="left anti")
+    return Scope(evidence=evidence, keys=keys, cut=cut, places=places, misplaced=misplaced, warnings=tuple(warnings))
 
 
 def of_parts(asked: Scope, measure: Callable[[Part], pa.Table]) -> pa.Table:

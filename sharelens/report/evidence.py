@@ -1,4 +1,4 @@
-"""Evidence that was read once: the histories of everything a report is about, up to its cut."""
+"""Evidence for traces: what one pass kept of the share partitions that are traced, up to the cut of a report."""
 
 from collections.abc import Sequence
 from typing import cast
@@ -6,43 +6,41 @@ from typing import cast
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from sharelens.questions.evidence import Cut, Evidence, Keys, StatePartitionCover, kept
+from sharelens.questions.evidence import LOG_ORDER, Evidence, Keys, StatePartitionCover, kept
 
 
 class HeldEvidence:
-    """Answers questions about `keys` up to `cut` from histories in memory; all else is passed on.
+    """Answers questions about single records of some share partitions from rows in memory; all else is passed on.
 
-    Questions about one record of it read nothing again. They see nothing behind the cut.
+    They see nothing behind the cut, and the cover is that of the first reading: later ones read parts of a log only.
     """
 
-    def __init__(self, evidence: Evidence, keys: Keys, cut: Cut) -> None:
+    def __init__(
+        self, evidence: Evidence, cover: Sequence[StatePartitionCover], history: pa.Table, deliveries: pa.Table
+    ) -> None:
+        """`history`: all rows of these share partitions up to the cut; `deliveries`: those of the records."""
         self._evidence = evidence
-        self._cut = cut
-        self._history = kept(evidence.history(keys), cut.expression())
-        self._deliveries = evidence.deliveries(keys, cut)
-        self._cover: Sequence[StatePartitionCover] = evidence.cover()
+        self._cover = cover
+        self._history = history.sort_by(LOG_ORDER)
+        self._deliveries = deliveries
 
     def __getattr__(self, name: str) -> object:
         return getattr(self._evidence, name)
 
     def history(self, keys: Keys) -> pa.Table:
-        """Of the cut alone."""
+        """Of the share partitions held."""
         return kept(self._history, keys.expression())
-
-    def deliveries(self, keys: Keys, cut: Cut) -> pa.Table:
-        """As they stood at the cut that was read; `cut` is that one."""
-        return kept(self._deliveries, keys.expression())
 
     def delivery(self, keys: Keys, offset: int) -> pa.Table:
         """As they stood at the cut."""
         around = (pc.field("first_offset") <= offset) & (pc.field("last_offset") >= offset)
-        return kept(self.deliveries(keys, self._cut), around)
+        return kept(self._deliveries, keys.expression()).filter(around)
 
     def cover(self) -> Sequence[StatePartitionCover]:
-        """Of the first reading: later ones read parts of a log only."""
+        """Of the first reading."""
         return self._cover
 
 
-def held(evidence: Evidence, keys: Keys, cut: Cut) -> Evidence:
-    """The evidence with its histories in memory."""
-    return cast("Evidence", HeldEvidence(evidence, keys, cut))
+def held(evidence: Evidence, cover: Sequence[StatePartitionCover], history: pa.Table, deliveries: pa.Table) -> Evidence:
+    """The evidence with the histories of what is traced in memory."""
+    return cast("Evidence", HeldEvidence(evidence, cover, history, deliveries))

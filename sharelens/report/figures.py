@@ -1,7 +1,6 @@
 """From gathered rows to charts: state maps of the worst share partitions, lag over time, delivery counts."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -9,27 +8,22 @@ import pyarrow.compute as pc
 
 from measures.lag import begins_of
 from measures.lag_over_time import Arrivals
-from measures.newly import outcomes_of
-from measures.steps import LAST_OFFSET, numbered
 from sharelens.report import charts, raster
-from sharelens.report.gather import Gathered, Key, lag_lines, rows_of_keys
+from sharelens.report.gather import Gathered
 from sharelens.report.model import Figure
 from sharelens.report.raster import ACKNOWLEDGED, ARCHIVED, MOST_ATTEMPTS, OPEN, Picture, Rectangle, Window
+from sharelens.report.reading import HIGHEST_COUNT, Drawn
+from sharelens.report.share_partitions import Key, Row, rows_of_keys
 from sharelens.report.wording import counted, moment, name, number, offsets, place, short
 from sharelens.times import lasted
-from state_model.columnar.keys import number_keys
-from state_model.share_records import DeliveryState
 
-MAPS = 3
 CLOSE_BELOW, CLOSE_ABOVE = 8, 56
 CLOSE_FROM = 3 * raster.ROWS
 """A close-up shows single offsets where the map's rows stand for many."""
 HEADROOM = 0.35
 """The end offset is in the map as far as this share of what the group has reached; above, only its direction is."""
-HIGHEST_COUNT = 10
 MAP_HEIGHT, LINES_HEIGHT = 340, 300
 OUTCOMES: Mapping[str, int] = {"acknowledged": ACKNOWLEDGED, "archived": ARCHIVED}
-Row = Mapping[str, Any]
 
 
 def words(code: int) -> str:
@@ -49,20 +43,11 @@ def words(code: int) -> str:
 
 def state_maps(gathered: Gathered) -> Sequence[Figure]:
     """Maps of the worst share partitions that have any delivery state; of one with a pin a close-up too."""
-    figures: list[Figure] = []
-    shown = 0
-    for key in gathered.ranked:
-        if shown == MAPS:
-            break
-        deliveries = rows_of_keys(gathered.deliveries, [key])
-        if deliveries.num_rows:
-            shown += 1
-            figures += _maps_of(gathered, key, deliveries, shown)
-    return figures
+    return [figure for rank, drawn in enumerate(gathered.drawn, 1) for figure in _maps_of(gathered, drawn, rank)]
 
 
-def _maps_of(gathered: Gathered, key: Key, deliveries: pa.Table, rank: int) -> list[Figure]:
-    history = rows_of_keys(gathered.history, [key])
+def _maps_of(gathered: Gathered, drawn: Drawn, rank: int) -> list[Figure]:
+    key, history, deliveries = drawn.key, drawn.history, drawn.deliveries
     arrivals = Arrivals()
     for batches in gathered.evidence.topic_batches(begins_of(history)):
         arrivals.take(batches)
@@ -174,7 +159,7 @@ def _map_key(picture: Picture) -> Sequence[tuple[str, str]]:
 
 def lag_figure(gathered: Gathered) -> Figure | None:
     """Lag over time; None where no lag is known at any moment."""
-    found = lag_lines(gathered)
+    found = gathered.lag_lines
     if not found.lines:
         return None
     labels = [_line_label(gathered, line) for line, _ in found.lines]
@@ -207,7 +192,7 @@ def _line_label(gathered: Gathered, line: Key | str) -> str:
 
 def delivery_counts(gathered: Gathered) -> Figure | None:
     """How often records were delivered until their outcome was written; None where there is no outcome."""
-    sums = _outcomes(gathered.deliveries)
+    sums = gathered.outcomes
     if not sums:
         return None
     highest = max(count for _, count in sums)
@@ -234,25 +219,6 @@ def delivery_counts(gathered: Gathered) -> Figure | None:
         "well the first time; a record that came again in another life counts again.",
         key=tuple((f"cell-{code}", kind) for kind, code in OUTCOMES.items()),
     )
-
-
-def _outcomes(deliveries: pa.Table) -> dict[tuple[int, int], int]:
-    """Offsets by (cell code, delivery count up to HIGHEST_COUNT) of the outcomes that end a record's way."""
-    if deliveries.num_rows == 0:
-        return {}
-    (keys,), _ = number_keys(deliveries)
-    places = [
-        deliveries.column(column).to_numpy().astype(np.int64) for column in ("state_partition", "life_log_offset")
-    ]
-    life, _ = numbered(keys, *places)
-    found = outcomes_of(deliveries, life)
-    size = np.minimum(found.last, LAST_OFFSET) - found.first + 1
-    count = np.clip(found.count, 0, HIGHEST_COUNT)
-    sums: dict[tuple[int, int], int] = {}
-    for state, code in ((DeliveryState.ACKNOWLEDGED, ACKNOWLEDGED), (DeliveryState.ARCHIVED, ARCHIVED)):
-        for number_ in np.unique(count[found.state == state]).tolist():
-            sums[code, number_] = int(size[(found.state == state) & (count == number_)].sum())
-    return sums
 
 
 def _count_label(count: int) -> str:

@@ -1,7 +1,6 @@
 """What is wrong, in plain sentences, the worst first; and the figures worth a glance."""
 
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from collections.abc import Iterable, Sequence
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -9,16 +8,16 @@ import pyarrow.compute as pc
 from measures.dead_letter_schemas import DUPLICATE, MISSING, UNEXPECTED
 from measures.stalls import BLOCKED, DEAD_LETTER_PENDING, SILENT, WINDOW_FULL
 from sharelens.questions.completeness import COMPLETE
-from sharelens.report.gather import Gathered, key_of, sized, still
+from sharelens.report.gather import Gathered, sized, still
 from sharelens.report.holdings import dead_letter_counts
 from sharelens.report.model import Finding, Tile, Weight
+from sharelens.report.share_partitions import Row, key_of
 from sharelens.report.sheets import Anchors
 from sharelens.report.wording import UNKNOWN, clock, counted, name, number, place
 from sharelens.times import lasted
 
 AFTER_ACKNOWLEDGED = "delivered_after_acknowledged"
 MOST_OF_A_KIND = 4
-Row = Mapping[str, Any]
 
 
 def findings(gathered: Gathered, anchors: Anchors) -> Sequence[Finding]:

@@ -1,33 +1,36 @@
 """Asks the questions whose answers a report shows, of one cut, and ranks the share partitions by what is wrong."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from measures import lag_over_time as over_time
-from measures.lag import begins_of
 from measures.settings import GroupSettings
 from measures.stalls import MIN_DURATION_MS
+from measures.steps import Ints
 from sharelens.asked import CutAsked
 from sharelens.filters import TopicChoice, Wanted
 from sharelens.output import Answer
 from sharelens.questions import dlq, groups, lag, poison, redelivered, stalled, trace
-from sharelens.questions.completeness import check_cut, cut_of, times
+from sharelens.questions.completeness import times
 from sharelens.questions.evidence import KEY, Evidence, Span, StatePartitionCover
+from sharelens.questions.measured import Scope, scope
 from sharelens.questions.missing import unnamed_topics
-from sharelens.questions.naming import resolve
 from sharelens.report.evidence import held
+from sharelens.report.reading import Drawn, LagLines, Reading
+from sharelens.report.share_partitions import Key, key_of, rows_of_keys
 
-LINES = 8
-SHARE_PARTITIONS_SUMMED = 400
-"""Lag over time is summed by group up to so many share partitions; beyond, the worst ones stand for themselves."""
 MOMENTS = 160
-Key = tuple[str, str, int]
-Row = Mapping[str, Any]
+TRACES = 12
+PINS_TRACED = 6
+GIVEN_UP_ORDER = [
+    ("last_outcome_ms", "descending"),
+    *((name, "ascending") for name in KEY),
+    ("offset", "descending"),
+]
+"""Of records given up, the newest first."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,7 +47,10 @@ class Asked:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Gathered:
-    """The answers, all of one cut. `from_ms` to `to_ms`: the time that charts show; `ranked`: the worst first."""
+    """The answers, all of one cut, and what was read of the histories (`Reading`).
+
+    `from_ms` to `to_ms`: the time that charts show; `traced`: records with a trace.
+    """
 
     evidence: Evidence
     asked: Asked
@@ -60,10 +66,12 @@ class Gathered:
     redelivered: pa.Table
     dead_letters: pa.Table
     groups: pa.Table
-    history: pa.Table
-    deliveries: pa.Table
+    written_ms: Mapping[str, int]
+    outcomes: Mapping[tuple[int, int], int]
+    lag_lines: LagLines
+    drawn: Sequence[Drawn]
+    traced: Sequence[tuple[Key, int]]
     warnings: Sequence[str]
-    ranked: Sequence[Key]
 
 
 def gather(evidence: Evidence, asked: Asked) -> Gathered:
@@ -73,55 +81,80 @@ def gather(evidence: Evidence, asked: Asked) -> Gathered:
         UsageError: nothing bears the names that were typed.
         SharelensError: the cut lies before the evidence, or there is none.
     """
-    keys, cut = resolve(evidence, asked.wanted), cut_of(asked.cut)
-    read = held(evidence, keys, cut)
-    warnings = check_cut(read, cut)
     wanted, cut_asked, span = asked.wanted, asked.cut, asked.span
+    told = scope(evidence, wanted, cut_asked)
+    cover = evidence.cover()
     answers = {
-        "lag": lag.lag(read, wanted, cut_asked, end_offsets=asked.end_offsets),
-        "stalls": stalled.stalled(read, wanted, cut_asked, span, asked.settings, min_duration_ms=asked.min_duration_ms),
-        "poison": poison.poison(read, wanted, cut_asked, span, asked.settings),
-        "redelivered": redelivered.redelivered(read, wanted, cut_asked, span),
-        "dead_letters": dlq.dlq(read, wanted, cut_asked, span, asked.settings),
-        "groups": groups.groups(read, frozenset(), asked.cut.as_of_ms),
+        "lag": lag.lag(evidence, wanted, cut_asked, end_offsets=asked.end_offsets),
+        "stalls": stalled.stalled(
+            evidence, wanted, cut_asked, span, asked.settings, min_duration_ms=asked.min_duration_ms
+        ),
+        "poison": poison.poison(evidence, wanted, cut_asked, span, asked.settings),
+        "redelivered": redelivered.redelivered(evidence, wanted, cut_asked, span),
+        "dead_letters": dlq.dlq(evidence, wanted, cut_asked, span, asked.settings),
+        "groups": groups.groups(evidence, frozenset(), cut_asked.as_of_ms),
     }
-    history, deliveries = read.history(keys), read.deliveries(keys, cut)
-    first, end = (moment or 0 for moment in times(read.cover()))
-    last = end if asked.cut.as_of_ms is None else min(end, asked.cut.as_of_ms)
-    from_ms = first if span.from_ms is None else max(first, span.from_ms)
     tables = {name: answer.table for name, answer in answers.items()}
+    first, end = (moment or 0 for moment in times(cover))
+    last = end if cut_asked.as_of_ms is None else min(end, cut_asked.as_of_ms)
+    from_ms = first if span.from_ms is None else max(first, span.from_ms)
+    to_ms = max(from_ms, last if span.to_ms is None else min(last, span.to_ms))
+    names = evidence.names(told.places.column("topic_id").unique().to_pylist())
+    traced = _traced(tables["stalls"], tables["poison"])
+    read = _read(told, tables, traced, np.unique(np.linspace(from_ms, to_ms, MOMENTS).astype(np.int64)), names)
+    lines = [*told.warnings, *(line for answer in answers.values() for line in answer.warnings)]
     return Gathered(
-        evidence=read,
+        evidence=held(evidence, cover, *read.traced),
         asked=asked,
-        cover=read.cover(),
+        cover=cover,
         first_ms=first,
         last_ms=last,
         from_ms=from_ms,
-        to_ms=max(from_ms, last if span.to_ms is None else min(last, span.to_ms)),
-        names=read.names(history.column("topic_id").unique().to_pylist()),
-        history=history,
-        deliveries=deliveries,
-        warnings=_said_once(
-            [
-                *warnings,
-                *(line for answer in answers.values() for line in answer.warnings),
-                *unnamed_topics(tables["lag"]),
-            ]
-        ),
-        ranked=ranked(tables["lag"], tables["stalls"], tables["poison"], tables["redelivered"]),
-        **(tables | {"groups": _of_scope(tables["groups"], wanted, history)}),
+        to_ms=to_ms,
+        names=names,
+        written_ms=read.written_ms,
+        outcomes=read.outcomes,
+        lag_lines=read.lag_lines(),
+        drawn=read.drawn,
+        traced=traced,
+        warnings=_said_once([*lines, *unnamed_topics(tables["lag"])]),
+        **(tables | {"groups": _of_scope(tables["groups"], wanted, read.written_ms.keys())}),
     )
+
+
+def _read(
+    told: Scope,
+    tables: Mapping[str, pa.Table],
+    traced: Sequence[tuple[Key, int]],
+    moments: Ints,
+    names: Mapping[str, str],
+) -> Reading:
+    order = ranked(tables["lag"], tables["stalls"], tables["poison"], tables["redelivered"])
+    read = Reading(told.evidence, order, traced, moments, names)
+    for part in told.parts():
+        read.take(part)
+    for part in told.only(rows_of_keys(told.misplaced, [key for key, _ in traced])).parts():
+        read.trace(part)
+    return read
+
+
+def _traced(stalls: pa.Table, given_up: pa.Table) -> Sequence[tuple[Key, int]]:
+    """The records that matter most: where something stands still now, then the newest given up."""
+    pins = still(stalls).slice(0, PINS_TRACED).to_pylist()
+    wanted = [(key_of(row), row["first_incomplete_offset"]) for row in pins]
+    wanted += [(key_of(row), row["offset"]) for row in given_up.sort_by(GIVEN_UP_ORDER).slice(0, TRACES).to_pylist()]
+    return list(dict.fromkeys(wanted))[:TRACES]
 
 
 def _said_once(lines: Sequence[str]) -> Sequence[str]:
     return tuple(dict.fromkeys(lines))
 
 
-def _of_scope(table: pa.Table, wanted: Wanted, history: pa.Table) -> pa.Table:
+def _of_scope(table: pa.Table, wanted: Wanted, groups: Collection[str]) -> pa.Table:
     """Share groups of the group coordinator's log that the report is about."""
     if wanted.everything:
         return table
-    there = set(history.column("group_id").unique().to_pylist()) | wanted.groups
+    there = {*groups, *wanted.groups}
     return table.filter(pc.is_in(table.column("group_id"), value_set=pa.array(sorted(there), pa.string())))
 
 
@@ -150,53 +183,6 @@ def sized(table: pa.Table, first: str, name: str) -> pa.Table:
 def still(stalls: pa.Table) -> pa.Table:
     """The STALL rows of what stands still at the cut."""
     return stalls.filter(pc.is_null(stalls.column("until_ms")))
-
-
-def key_of(row: Row) -> Key:
-    """(group, topic id, partition) of a row."""
-    return row["group_id"], row["topic_id"], row["partition"]
-
-
-def rows_of_keys(table: pa.Table, keys: Sequence[Key]) -> pa.Table:
-    """The rows of share partitions, in their order."""
-    columns = [pa.array(column) for column in zip(*keys, strict=True)] if keys else [pa.array([])] * 3
-    wanted = pa.table(columns, names=KEY).cast(pa.schema([table.schema.field(name) for name in KEY]))
-    number = pa.array(range(table.num_rows), pa.int64())
-    found = table.select(KEY).append_column("row", number).join(wanted, keys=KEY, join_type="left semi")
-    return table.take(found.column("row").sort())
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LagLines:
-    """Lag over time: AT_MS by line, the largest first. `summed`: a line is a group, else a share partition (Key)."""
-
-    lines: Sequence[tuple[Key | str, Sequence[tuple[int, int | None]]]]
-    summed: bool
-    left_out: int
-
-
-def lag_lines(gathered: Gathered) -> LagLines:
-    """Lag at MOMENTS moments of the charts' time; a moment at which a part of a sum is unknown is unknown."""
-    summed = len(gathered.ranked) <= SHARE_PARTITIONS_SUMMED
-    keys = gathered.ranked if summed else gathered.ranked[:LINES]
-    history = rows_of_keys(gathered.history, keys)
-    arrivals = over_time.Arrivals()
-    for batches in gathered.evidence.topic_batches(begins_of(history)):
-        arrivals.take(batches)
-    moments = np.unique(np.linspace(gathered.from_ms, gathered.to_ms, MOMENTS).astype(np.int64))
-    table = over_time.lag_over_time(history, arrivals, moments, gathered.names)
-    sums: dict[Key | str, dict[int, int | None]] = {}
-    for row in table.select([*KEY, "at_ms", "lag_inferred"]).to_pylist():
-        line = sums.setdefault(row["group_id"] if summed else key_of(row), {})
-        before = line.get(row["at_ms"], 0)
-        lag_now = row["lag_inferred"]
-        line[row["at_ms"]] = None if before is None or lag_now is None else before + lag_now
-    known = {name: line for name, line in sums.items() if any(value is not None for value in line.values())}
-    peaks = {name: max(value for value in line.values() if value is not None) for name, line in known.items()}
-    chosen = sorted(known, key=lambda name: (-peaks[name], name))[:LINES]
-    lines = tuple((name, tuple((int(at), known[name].get(int(at))) for at in moments)) for name in chosen)
-    whole = len(sums) if summed else len(gathered.ranked)
-    return LagLines(lines=lines, summed=summed, left_out=whole - len(lines))
 
 
 def trace_of(gathered: Gathered, key: Key, offset: int) -> Answer:

@@ -1,21 +1,20 @@
 """From gathered rows to tables: dead letters, unknown lags, what the evidence holds and lacks."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from measures.dead_letter_schemas import ARCHIVING, DUPLICATE, MATCHED, MISSING, STATUSES, UNEXPECTED, UNKNOWN
-from sharelens.report.gather import Gathered, key_of
+from sharelens.report.gather import Gathered
 from sharelens.report.model import Cell, Head, Sheet
+from sharelens.report.share_partitions import Row, key_of
 from sharelens.report.sheets import ROWS_SHOWN, Anchors, number_cell, offset_cell, text_cell, time_cell
 from sharelens.report.wording import UNKNOWN as DASH
 from sharelens.report.wording import counted, name, number, offsets, place
 
 PARTS_SHOWN = 60
 WORST_FIRST = (MISSING, UNEXPECTED, DUPLICATE, ARCHIVING, UNKNOWN, MATCHED)
-Row = Mapping[str, Any]
 
 
 def newest_by_status(gathered: Gathered) -> Sequence[Row]:

@@ -13,15 +13,14 @@ from sharelens.asked import Source
 from sharelens.output import Answer
 from sharelens.report import colours, figures, holdings, sheets
 from sharelens.report.findings import findings, tiles
-from sharelens.report.gather import Gathered, Key, key_of, still, trace_of
+from sharelens.report.gather import Gathered, trace_of
 from sharelens.report.model import Cell, Figure, Head, Page, Section, Sheet
+from sharelens.report.share_partitions import Key
 from sharelens.report.sheets import Anchors
 from sharelens.report.unknowable import CANNOT_KNOW
 from sharelens.report.wording import command, counted, moment, name, number, place
 from sharelens.times import lasted, time_text
 
-TRACES = 12
-PINS_TRACED = 6
 EVENTS_SHOWN = 40
 SAID_ELSEWHERE = {"GROUP", "TOPIC", "PARTITION", "RECORD-OFFSET", "UNTIL-STATE-LOG-OFFSET"}
 HOW_TO_READ = "A pin is a line that runs to the right at one offset while the offsets above it are done."
@@ -202,14 +201,10 @@ def _there(figure: Figure | None) -> Sequence[Figure]:
 
 
 def _traces(gathered: Gathered, line: _Commands) -> list[tuple[tuple[Key, int], Sheet]]:
-    """The lives of the records that matter most: what stands still now, then the newest given up."""
-    pins = still(gathered.stalls).slice(0, PINS_TRACED).to_pylist()
-    wanted = [(key_of(row), row["first_incomplete_offset"]) for row in pins]
-    wanted += [(key_of(row), row["offset"]) for row in sheets.newest_given_up(gathered)]
-    chosen = list(dict.fromkeys(wanted))[:TRACES]
+    """The lives of the records that matter most."""
     return [
         ((key, offset), _trace_sheet(f"trace-{place_}", gathered, key, offset, line))
-        for place_, (key, offset) in enumerate(chosen, 1)
+        for place_, (key, offset) in enumerate(gathered.traced, 1)
     ]
 
 

@@ -8,14 +8,14 @@ import pyarrow.compute as pc
 
 from sharelens.questions.completeness import COMPLETE
 from sharelens.questions.stalled import WHAT_IT_MAY_BE
-from sharelens.report.gather import Gathered, Key, key_of, sized, still
+from sharelens.report.gather import GIVEN_UP_ORDER, Gathered, sized, still
 from sharelens.report.model import Cell, Head, Sheet
+from sharelens.report.share_partitions import Key, Row, key_of
 from sharelens.report.wording import UNKNOWN, moment, name, number, offsets, place
 from sharelens.times import lasted
 from state_model.columnar.values import STATE_NAMES
 
 GROUPS_SHOWN, ROWS_SHOWN = 500, 100
-Row = Mapping[str, Any]
 Anchors = Mapping[tuple[Key, int], str]
 """Where on the page the trace of a record stands."""
 
@@ -105,9 +105,8 @@ def _group_rows(gathered: Gathered) -> dict[str, dict[str, Any]]:
             unknown=found["partition_count"] - found["lag_count"],
             marks=set(found["completeness_distinct"]),
         )
-    written = gathered.history.group_by("group_id").aggregate([("log_time_ms", "max")])
-    for found in written.to_pylist():
-        of(found["group_id"])["written_ms"] = found["log_time_ms_max"]
+    for group, written_ms in gathered.written_ms.items():
+        of(group)["written_ms"] = written_ms
     stalls = still(gathered.stalls).group_by("group_id")
     for found in stalls.aggregate([("duration_ms", "max"), ("since_ms", "min"), ([], "count_all")]).to_pylist():
         of(found["group_id"]).update(
@@ -217,9 +216,7 @@ def _state_cell(row: Row) -> Cell:
 
 def newest_given_up(gathered: Gathered) -> Sequence[Row]:
     """POISON_RECORD rows, the newest outcome first."""
-    order = [("last_outcome_ms", "descending"), ("group_id", "ascending"), ("topic_id", "ascending")]
-    order += [("partition", "ascending"), ("offset", "descending")]
-    return list(gathered.poison.sort_by(order).slice(0, ROWS_SHOWN).to_pylist())
+    return list(gathered.poison.sort_by(GIVEN_UP_ORDER).slice(0, ROWS_SHOWN).to_pylist())
 
 
 def poison_sheet(gathered: Gathered, anchors: Anchors, command: str) -> Sheet:

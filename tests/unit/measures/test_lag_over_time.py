@@ -71,3 +71,7 @@ def test_without_headers_no_lag_is_known():
 
 def test_no_moment_has_no_row():
     assert told(BATCHES) == []
+
+
+def test_without_history_no_moment_has_a_row():
+    assert lag_over_time(history([]), Arrivals(), np.array([150], np.int64), {}).num_rows == 0

@@ -5,7 +5,8 @@ from typing import Any
 import pyarrow as pa
 
 from measures.schemas import LAG, POISON_RECORD, REDELIVERED, STALL
-from sharelens.report.gather import Key, ranked, rows_of_keys
+from sharelens.report.gather import ranked
+from sharelens.report.share_partitions import Key
 
 
 def rows(schema: pa.Schema, *found: dict[str, Any]) -> pa.Table:
@@ -33,10 +34,3 @@ def test_what_stands_still_goes_before_all_and_the_quiet_come_last_by_name() -> 
     again = rows(REDELIVERED, key("retried") | {"first_offset": 0, "last_offset": 99})
     found = ranked(lags, stalls, given_up, again)
     assert order(tuple(found)) == ["pinned", "was pinned", "poisoned", "behind", "retried", "quiet-a", "quiet-b"]
-
-
-def test_rows_of_share_partitions_keep_their_order() -> None:
-    table = rows(LAG, key("a", 1), key("b"), key("a", 0), key("a", 1))
-    table = table.append_column("place", pa.array([0, 1, 2, 3]))
-    assert rows_of_keys(table, [("b", "t", 0), ("a", "t", 1)]).column("place").to_pylist() == [0, 1, 3]
-    assert rows_of_keys(table, []).num_rows == 0

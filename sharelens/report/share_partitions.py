@@ -1,0 +1,25 @@
+"""Rows by share partition."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import pyarrow as pa
+
+from sharelens.questions.evidence import KEY
+
+Key = tuple[str, str, int]
+Row = Mapping[str, Any]
+
+
+def key_of(row: Row) -> Key:
+    """(group, topic id, partition) of a row."""
+    return row["group_id"], row["topic_id"], row["partition"]
+
+
+def rows_of_keys(table: pa.Table, keys: Sequence[Key]) -> pa.Table:
+    """The rows of share partitions, in their order."""
+    columns = [pa.array(column) for column in zip(*keys, strict=True)] if keys else [pa.array([])] * 3
+    wanted = pa.table(columns, names=KEY).cast(pa.schema([table.schema.field(name) for name in KEY]))
+    number = pa.array(range(table.num_rows), pa.int64())
+    found = table.select(KEY).append_column("row", number).join(wanted, keys=KEY, join_type="left semi")
+    return table.take(found.column("row").sort())
