@@ -10,7 +10,7 @@ books, with the states that stand there, before a row goes: see `jobs.retained`.
 
 import os
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import partial
 from importlib.metadata import version
@@ -341,14 +341,7 @@ def _by_partition(files: Files) -> list[tuple[dict[str, str], Files]]:
     groups: dict[str, Files] = {}
     for file in files:
         groups.setdefault(str(file["path"]).rpartition("/")[0], []).append(file)
-    return [(dict(_pairs(folder)), found) for folder, found in sorted(groups.items())]
-
-
-def _pairs(folder: str) -> Iterator[tuple[str, str]]:
-    for part in folder.split("/"):
-        name, equals, value = part.partition("=")
-        if equals:
-            yield name, value
+    return [(delta.partition_values(f"{folder}/"), found) for folder, found in sorted(groups.items())]
 
 
 def _size_bytes(files: Files) -> int:

@@ -19,7 +19,7 @@ import pyarrow.compute as pc
 from jobs import books
 from jobs.decode import changed
 from jobs.executors import TASKS_AIMED_AT, Engine, binned
-from jobs.measure_base import Bases, bases
+from jobs.measure_base import JUDGED_BY, Bases, bases
 from jobs.measure_inputs import EVERYTHING, HISTORY, NOTHING, PLACE, PROGRESS, Inputs, Task
 from jobs.measure_rows import MEASURES, Changes, Measure
 from jobs.plan import STATE_TOPIC
@@ -32,13 +32,15 @@ from measures.parts import stretches
 from measures.places import Places, places_of
 from state_model.columnar.keys import KEY, number_keys
 
-TASK_ROWS = 1 << 16
+TASK_ROWS = 1 << 17
 """Records of the history that one task reads, about: what is in memory at once."""
 LEAST_TASKS, MOST_TASKS = 4, 16
 """Tasks that are done one after the other and write into the same files."""
-LEAST_ROWS = 8
+LEAST_ROWS = 2
 """What a share partition counts for, however little is new."""
 WHERE = ["cluster_id", "log_topic_id", "state_partition"]
+JUDGED = {*WHERE, *KEY, *JUDGED_BY, *(measure.order for measure in MEASURES.values()), "outcome"}
+"""Columns that tell whether a row of a measure is replaced."""
 NO_PLACES = pa.schema(
     [
         *(TABLES[HISTORY].schema.field(name).remove_metadata() for name in (*WHERE, *KEY)),
@@ -325,14 +327,15 @@ def _without(
             continue
         values = {} if measure.order is None else _is_final(is_final)
         schema = pa.schema([field for field in table.schema if field.name not in values])
-        rows = fragment.to_table(schema=schema)
-        gone = _replaced_rows(rows, final, measure, base) if is_final else _among(rows, touched, names)
+        judged = fragment.to_table(schema=schema, columns=[name for name in schema.names if name in JUDGED])
+        gone = _replaced_rows(judged, final, measure, base) if is_final else _among(judged, touched, names)
         if not gone.any():
             continue
         removes.append(path)
-        with ParquetSink(lake, table, constants={}, partition_values=values) as sink:
-            sink.write(rows.filter(pa.array(~gone)))
-        adds += sink.files
+        if not gone.all():
+            with ParquetSink(lake, table, constants={}, partition_values=values) as sink:
+                sink.write(fragment.to_table(schema=schema).filter(pa.array(~gone)))
+            adds += sink.files
     return adds, removes
 
 

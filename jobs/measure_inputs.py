@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property, reduce
+from functools import cached_property
 from pathlib import Path
 from typing import TypeVar, cast
 
@@ -10,10 +10,10 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.dataset as ds
 
 from jobs.measure_base import Bases, bases
-from lake import scan, user_topics
+from lake import row_groups, scan, user_topics
+from lake.row_groups import RowGroups
 from lake.tables import TABLES
 from measures import incomplete, stalls
 from measures.headers import NoRecords, news_from
@@ -35,8 +35,6 @@ CODED = ["group_id", "topic_id", "record_type"]
 EVERYTHING = -(1 << 62)
 """An offset below all others."""
 NOTHING = 1 << 62
-SEPARATE_RANGES = 64
-"""State partitions of which a scan is told one by one where to begin."""
 Ints = npt.NDArray[np.int64]
 Flags = npt.NDArray[np.bool_]
 Made = TypeVar("Made")
@@ -62,7 +60,7 @@ class Task:
 class Inputs:
     """What a measure may read, of one cluster and the newest incarnation of the state topic.
 
-    Text of the `recent` tables, and of `deliveries_from`, `open_deliveries` and `marks`, is dictionary-encoded.
+    Text of the `recent` tables, and of `deliveries_from`, `open_deliveries` and `history_from`, is dictionary-encoded.
 
     Arrays with one entry a place are in the order of `places`. Misplaced share partitions have no rows.
     """
@@ -170,20 +168,13 @@ class Inputs:
             return self.recent_deliveries.select(names)
         return self._placed(self._read(DELIVERY, names, ("last_offset", offsets)))
 
-    def marks(self, rows: pa.Table) -> pa.Table:
-        """Of the history the rows that tell the time and the marks, as `history_from`."""
-        return self._history_of(rows, [*PLACE, "log_offset", "log_time_ms", "completeness", "completeness_reason"])
-
     def history_from(self, rows: pa.Table) -> pa.Table:
         """Of the history the rows from the first log offset (`valid_from_log_offset`) on that `rows` name by place."""
-        return self._history_of(rows, HISTORY_COLUMNS)
-
-    def _history_of(self, rows: pa.Table, columns: list[str]) -> pa.Table:
         if self.whole.all():
             return self.recent_history
         first = np.full(self.places.count, NOTHING, np.int64)
         np.minimum.at(first, self.places.of(rows), rows.column("valid_from_log_offset").to_numpy())
-        return self._read(HISTORY, columns, ("log_offset", first))
+        return self._read(HISTORY, HISTORY_COLUMNS, ("log_offset", first))
 
     @cached_property
     def new_offsets(self) -> Ints:
@@ -274,11 +265,8 @@ class Inputs:
     def scan(self, table: str, columns: list[str], where: pc.Expression) -> pa.Table:
         """Rows of the cluster in a table, as they are now, published or not."""
         mine = (pc.field("cluster_id") == self.task.cluster_id) & where
-        return self._dataset(table).to_table(columns=columns, filter=mine).cast(self._typed(table, columns))
-
-    def _dataset(self, table: str, *, coded: bool = False) -> ds.Dataset:
-        texts = [name for name in CODED if coded and name in TABLES[table].schema.names]
-        return scan.dataset_at(self.task.lake, table, coded=[*texts, *WHERE])
+        dataset = scan.dataset_at(self.task.lake, table, coded=WHERE)
+        return dataset.to_table(columns=columns, filter=mine).cast(self._typed(table, columns))
 
     def _typed(self, table: str, columns: list[str]) -> pa.Schema:
         return pa.schema([TABLES[table].schema.field(name) for name in columns])
@@ -303,12 +291,11 @@ class Inputs:
     def _read(self, table: str, columns: list[str], least: tuple[str, Ints] | None, *, coded: bool = True) -> pa.Table:
         reach = _Reach(self.task, self.places.keys.column("state_partition").to_numpy(), least)
         names = [*dict.fromkeys([*columns, *reach.columns(table)])]
-        dataset = self._dataset(table, coded=coded)
-        found = [dataset.schema.empty_table().select(names)]
-        for fragment in dataset.get_fragments(filter=reach.condition(table)):
-            for group in fragment.split_by_row_group(reach.condition(table), schema=dataset.schema):
-                rows = group.to_table(schema=dataset.schema, columns=names)
-                found.append(rows.filter(pa.array(reach.holds(rows))))
+        texts = [*WHERE, *(CODED if coded else ())]
+        groups = row_groups.newest(self.task.lake, table)
+        found = [groups.schema(names, texts).empty_table()]
+        for rows in groups.read(reach.chosen(table, groups), names, [name for name in texts if name in names]):
+            found.append(rows.filter(pa.array(reach.holds(rows))))
         near = pa.concat_tables(found)
         at = self.places.of(near)
         kept = at >= 0
@@ -320,7 +307,7 @@ class Inputs:
 class _Reach:
     """Which rows of a table lie in a task's state partitions, from the lowest value that any place there asks for.
 
-    Row groups are left out by their statistics, and each one is cut down before the next one is read.
+    Row groups are left out by their statistics, and what is read is cut down before more is read.
     """
 
     def __init__(self, task: Task, state_partitions: Ints, least: tuple[str, Ints] | None) -> None:
@@ -337,19 +324,22 @@ class _Reach:
         own = [name for name in (*WHERE, "state_partition") if name in TABLES[table].schema.names]
         return own if self._least is None else [*own, self._least]
 
-    def condition(self, table: str) -> pc.Expression:
-        """What statistics can decide; a null reaches all."""
-        where = pc.field("cluster_id") == self._task.cluster_id
-        if "log_topic_id" in TABLES[table].schema.names:
-            where &= pc.field("log_topic_id") == self._task.log_topic_id
-        if self._least is None or len(self._numbers) > SEPARATE_RANGES:
-            return where & pc.field("state_partition").isin(pa.array(self._numbers, pa.int32()))
-        value = pc.field(self._least)
-        parts = [
-            (pc.field("state_partition") == number) & (value.is_null() | (value >= lowest))
-            for number, lowest in zip(self._numbers.tolist(), self._lowest.tolist(), strict=True)
-        ]
-        return where & reduce(lambda one, other: one | other, parts)
+    def chosen(self, table: str, groups: RowGroups) -> Flags:
+        """Which row groups statistics do not exclude; a null reaches all."""
+        result = np.ones(groups.count, np.bool_)
+        for name, text in zip(WHERE, (self._task.cluster_id, self._task.log_topic_id), strict=True):
+            if name in TABLES[table].schema.names:
+                result &= groups.may_hold(name, text)
+        numbers = groups.integers("state_partition")
+        begin = np.searchsorted(self._numbers, numbers.low)
+        end = np.searchsorted(self._numbers, numbers.high, "right")
+        result &= end > begin
+        if self._least is not None:
+            values = groups.integers(self._least)
+            highest = np.where(values.nulls, NOTHING, values.high)
+            for number in np.flatnonzero(result).tolist():
+                result[number] = self._lowest[begin[number] : end[number]].min() <= highest[number]
+        return result
 
     def holds(self, rows: pa.Table) -> Flags:
         """Whether each row meets the condition."""

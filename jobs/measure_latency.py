@@ -16,6 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from jobs.measure_inputs import DELIVERY, EVERYTHING, HISTORY, NOTHING, PLACE, Inputs
+from jobs.measure_reached import reached
 from lake import user_topics
 from lake.tables import TABLES
 from measures.ages import HEADER_COLUMNS, Ages, taken
@@ -103,13 +104,14 @@ def hour_of(time_ms: Ints) -> Ints:
 def _since(inputs: Inputs) -> Ints:
     """For each place the hour of the oldest outcome of offsets of which there is news; NOTHING for none."""
     result = np.where(inputs.whole | _marked_anew(inputs), EVERYTHING, NOTHING)
-    reached = np.where(result == EVERYTHING, NOTHING, inputs.new_offsets)
-    if (reached < NOTHING).any():
-        names = [*PLACE, "delivery_state", "valid_from_ms"]
-        rows = inputs.rows_of(DELIVERY, names, ("last_offset", reached))
+    news = np.where(result == EVERYTHING, NOTHING, inputs.new_offsets)
+    if (news < NOTHING).any():
+        rows = reached(inputs).deliveries
         rows = rows.filter(pc.is_in(rows.column("delivery_state"), value_set=DONE))
+        at = inputs.places.of(rows)
+        there = rows.column("last_offset").to_numpy() >= news[at]
         oldest = np.full(inputs.places.count, NOTHING, np.int64)
-        np.minimum.at(oldest, inputs.places.of(rows), hour_of(rows.column("valid_from_ms").to_numpy()))
+        np.minimum.at(oldest, at[there], hour_of(rows.column("valid_from_ms").to_numpy()[there]))
         result = np.minimum(result, np.where(oldest == 0, EVERYTHING, oldest))
     return result
 

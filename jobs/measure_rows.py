@@ -18,8 +18,10 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from jobs.measure_inputs import DELIVERY, EVERYTHING, NO_SETTINGS, NOTHING, PLACE, Inputs
+from jobs.measure_base import BY_OFFSET
+from jobs.measure_inputs import DELIVERY, EVERYTHING, NO_SETTINGS, NOTHING, Inputs
 from jobs.measure_latency import attempts_rows, hours, is_open, latency_rows
+from jobs.measure_reached import reached
 from lake import user_topics
 from lake.tables import TOPIC
 from measures import lag, life, poison, redelivered, stalls
@@ -30,7 +32,6 @@ from state_model.columnar.keys import KEY
 
 Ints = npt.NDArray[np.int64]
 Flags = npt.NDArray[np.bool_]
-ARCHIVING, ARCHIVED = 3, 4
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -100,22 +101,16 @@ def stall_changes(inputs: Inputs) -> Changes:
 
 def poison_changes(inputs: Inputs) -> Changes:
     """POISON_RECORD rows with the topic's name; a run knows no settings of groups, so fewer causes are told."""
-    since = _row_begins(inputs, "gold.poison_record", "offset")
-    deliveries = inputs.deliveries_from(since)
-    given_up = pc.is_in(deliveries.column("delivery_state"), value_set=pa.array([ARCHIVING, ARCHIVED], pa.int8()))
-    marks = inputs.marks(deliveries.filter(given_up))
-    headers = inputs.no_records
-    rows = poison.poison(marks, deliveries, headers.ranges(), headers.held(), NO_SETTINGS)
-    return _changes_from(rows, "offset", inputs, since)
+    news, headers = reached(inputs), inputs.no_records
+    rows = poison.poison(news.history, news.deliveries, headers.ranges(), headers.held(), NO_SETTINGS)
+    return _changes_from(rows, "gold.poison_record", inputs)
 
 
 def redelivered_changes(inputs: Inputs) -> Changes:
     """REDELIVERED rows with the topic's name. What is told of an offset rests on the outcomes of that offset alone."""
-    since = _row_begins(inputs, "gold.redelivered_record", "first_offset")
-    deliveries = inputs.deliveries_from(since)
-    history = inputs.history_from(deliveries)
-    rows = redelivered.redelivered(_of_log(history, inputs), _of_log(deliveries, inputs))
-    return _changes_from(rows, "first_offset", inputs, since)
+    news = reached(inputs)
+    rows = redelivered.redelivered(_of_log(news.history, inputs), _of_log(news.deliveries, inputs))
+    return _changes_from(rows, "gold.redelivered_record", inputs)
 
 
 def life_changes(inputs: Inputs) -> Changes:
@@ -184,25 +179,11 @@ def _of_hours(rows: pa.Table, inputs: Inputs) -> Changes:
     )
 
 
-def _row_begins(inputs: Inputs, table: str, first: str) -> Ints:
-    """From which offset on, for each place, there is news, moved down so that no row of the table lies across it.
-
-    Rows of several lives or kinds overlap: moved down for one of them, it may lie within another one.
-    """
-    result = inputs.new_offsets
-    moved = not inputs.whole.all()
-    while moved and (result < NOTHING).any():
-        held = inputs.rows_of(table, [*PLACE, first, "last_offset"], ("last_offset", result))
-        lower = result.copy()
-        np.minimum.at(lower, inputs.places.of(held), held.column(first).to_numpy())
-        moved, result = bool((lower < result).any()), lower
-    return result
-
-
-def _changes_from(rows: pa.Table, first: str, inputs: Inputs, since: Ints) -> Changes:
-    """What takes the place of the rows from offset `since` of each place on; `first`: the column of first offsets."""
+def _changes_from(rows: pa.Table, table: str, inputs: Inputs) -> Changes:
+    """What takes the place of a table's rows from the offset of each place on that news reach."""
+    since = reached(inputs).since[table]
     return Changes(
-        rows=_with_topic(_clipped(rows, first, inputs, since), inputs),
+        rows=_with_topic(_clipped(rows, BY_OFFSET[table][0], inputs, since), inputs),
         since=since,
         final_below=_start_offsets(inputs, inputs.new_progress),
         final_before=_start_offsets(inputs, inputs.progress),

@@ -67,6 +67,12 @@ def relative_path(table: Path, path: str) -> str:
     return found.relative_to(table.resolve()).as_posix() if found.is_absolute() else found.as_posix()
 
 
+def partition_values(path: str) -> dict[str, str]:
+    """The values of the columns that the folders of a data file's path name."""
+    pairs = (part.partition("=") for part in path.split("/")[:-1])
+    return {name: value for name, equals, value in pairs if equals}
+
+
 def exists(path: Path) -> bool:
     """Whether `path` holds a Delta table."""
     return (path / "_delta_log" / f"{0:020d}.json").exists() or (path / "_delta_log" / "_last_checkpoint").exists()

@@ -1,0 +1,162 @@
+"""A table read row group by row group, without those that statistics exclude.
+
+Arrow's datasets do the same for any condition; where a question is asked of many share partitions at once, judging a
+condition for each row group costs them more than reading it.
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from lake import delta, scan
+from lake.tables import TABLES
+
+BATCH_ROWS = 1 << 16
+LEAST, MOST = -(1 << 63), (1 << 63) - 1
+Ints = npt.NDArray[np.int64]
+Flags = npt.NDArray[np.bool_]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class File:
+    """A data file with its footer. `partition_values`: of the columns that only its folder names, as text."""
+
+    path: Path
+    partition_values: dict[str, str]
+    metadata: pq.FileMetaData
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Bounds:
+    """What statistics say of a column in each row group: values lie from `low` to `high`; `nulls`: it may have some.
+
+    Where all values are null, `low` is above `high`; where nothing is said, everything lies between them.
+    """
+
+    low: npt.NDArray[Any]
+    high: npt.NDArray[Any]
+    nulls: Flags
+
+
+class RowGroups:
+    """The row groups of a table at a version, file after file: every array has one entry a row group."""
+
+    def __init__(self, table: str, files: Sequence[File]) -> None:
+        self._schema = TABLES[table].schema
+        self._files = files
+        self._bounds: dict[str, Bounds] = {}
+        self.count = sum(file.metadata.num_row_groups for file in files)
+
+    def integers(self, column: str) -> Bounds:
+        """The bounds of a column of integers that every file has."""
+        return self._known(column, LEAST, MOST, np.dtype(np.int64))
+
+    def may_hold(self, column: str, text: str) -> Flags:
+        """In which row groups a text may occur."""
+        bounds = self._known(column, None, None, np.dtype(object))
+        within = [
+            low is None or low <= text <= high
+            for low, high in zip(bounds.low.tolist(), bounds.high.tolist(), strict=True)
+        ]
+        return np.array(within, np.bool_)
+
+    def _known(self, column: str, least: object, most: object, kind: np.dtype[Any]) -> Bounds:
+        if column not in self._bounds:
+            told = [_told(chunk, least, most) for file in self._files for chunk in _chunks(file, column)]
+            low, high, nulls = (
+                np.array([one[number] for one in told], kind if number < 2 else np.bool_) for number in range(3)
+            )
+            self._bounds[column] = Bounds(low=low, high=high, nulls=nulls)
+        return self._bounds[column]
+
+    def read(self, chosen: Flags, columns: Sequence[str], coded: Sequence[str] = ()) -> Iterator[pa.Table]:
+        """Rows of the chosen row groups, about BATCH_ROWS at once; the text columns `coded` as dictionaries."""
+        first = 0
+        for file in self._files:
+            end = first + file.metadata.num_row_groups
+            numbers = np.flatnonzero(chosen[first:end]).tolist()
+            first = end
+            if numbers:
+                yield from self._read(file, numbers, columns, coded)
+
+    def _read(
+        self, file: File, numbers: Sequence[int], columns: Sequence[str], coded: Sequence[str]
+    ) -> Iterator[pa.Table]:
+        kinds = self.schema(columns, coded)
+        held = [name for name in columns if name not in file.partition_values]
+        texts = [name for name in coded if name in held]
+        with pq.ParquetFile(file.path, metadata=file.metadata, read_dictionary=texts) as opened:
+            for found in _joined(opened.iter_batches(BATCH_ROWS, row_groups=numbers, columns=held)):
+                for name, text in file.partition_values.items():
+                    if name in columns:
+                        value = pa.scalar(text).cast(self._schema.field(name).type)
+                        found = found.append_column(name, pa.repeat(value, found.num_rows))
+                yield found.select(columns).cast(kinds)
+
+    def schema(self, columns: Sequence[str], coded: Sequence[str] = ()) -> pa.Schema:
+        """The types of columns as they are read."""
+        fields = [self._schema.field(name) for name in columns]
+        text = pa.dictionary(pa.int32(), pa.string())
+        return pa.schema([field.with_type(text) if field.name in coded else field for field in fields])
+
+
+def newest(lake: Path, table: str) -> RowGroups:
+    """The row groups of a table at its newest version."""
+    return _at(lake, table, delta.commit_at(delta.table_path(lake, table)))
+
+
+@lru_cache(maxsize=32)
+def _at(lake: Path, table: str, commit: delta.Commit) -> RowGroups:
+    """What the footers say stays the same as long as the commit does."""
+    root = delta.table_path(lake, table)
+    actions = pa.table(scan.open_table(lake, table, commit.version).get_add_actions(flatten=True))
+    paths = sorted(actions.column("path").to_pylist())
+    return RowGroups(
+        table,
+        [
+            File(
+                path=root / path,
+                partition_values=delta.partition_values(path),
+                metadata=pq.read_metadata(root / path),
+            )
+            for path in paths
+        ],
+    )
+
+
+def _joined(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.Table]:
+    """Neighbouring batches together, BATCH_ROWS rows at least but in the last table: a row group may be small."""
+    held: list[pa.RecordBatch] = []
+    count = 0
+    for batch in batches:
+        held.append(batch)
+        count += batch.num_rows
+        if count >= BATCH_ROWS:
+            yield pa.Table.from_batches(held)
+            held, count = [], 0
+    if held:
+        yield pa.Table.from_batches(held)
+
+
+def _chunks(file: File, column: str) -> Iterator[pq.ColumnChunkMetaData]:
+    leaves = file.metadata.schema
+    at = next(number for number in range(len(leaves)) if leaves.column(number).path == column)
+    for number in range(file.metadata.num_row_groups):
+        yield file.metadata.row_group(number).column(at)
+
+
+def _told(chunk: pq.ColumnChunkMetaData, least: object, most: object) -> tuple[object, object, bool]:
+    found = chunk.statistics
+    if found is None:
+        return least, most, True
+    nulls = found.null_count > 0
+    if found.has_min_max:
+        return found.min, found.max, nulls
+    return (most, least, True) if found.null_count >= chunk.num_values else (least, most, nulls)
