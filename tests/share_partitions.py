@@ -331,3 +331,17 @@ def batches(*ranges):
         StateBatch(first_offset=first, last_offset=last, delivery_state=state, delivery_count=count)
         for first, last, state, count in ranges
     )
+
+
+def loaded_with(*ranges, start_offset=0, log=(), **settings):
+    """A scene whose share coordinator already holds state batches of (first, last, state, count)."""
+    scene = Scene(*log, start_offset=start_offset, **settings)
+    scene.persister.write(
+        KEY,
+        coordinator.WriteRequest(
+            state_epoch=2, leader_epoch=0, start_offset=start_offset, state_batches=batches(*ranges)
+        ),
+    )
+    scene.lead()
+    scene.persister.writes.clear()
+    return scene
