@@ -1,5 +1,6 @@
 """Comparing lakes: what two lakes say, apart from which run wrote it."""
 
+from collections.abc import Iterable
 from pathlib import Path
 
 import pyarrow as pa
@@ -11,16 +12,15 @@ BOOKKEEPING = {"run_id", "is_final"}
 """Columns that say which run wrote a row, and whether later runs still look at it; they depend on when runs were."""
 BOOKS = {"bronze.ingest_extent", "gold.publication", "bronze.quarantine"}
 """Tables that say how the lake came to be; two ways to the same lake differ there."""
+CONTENT = tuple(name for name in TABLES if name not in BOOKS)
 
 
-def content(path: Path) -> dict[str, pa.Table]:
-    """Every table at the published cut, sorted by key, without the columns of bookkeeping."""
+def content(path: Path, names: Iterable[str] = CONTENT) -> dict[str, pa.Table]:
+    """Tables (all but the books) at the published cut, sorted by key, without the columns of bookkeeping."""
     lake = open_lake(path)
     result = {}
-    for name, table in TABLES.items():
-        if name in BOOKS:
-            continue
-        rows = lake.scan(name)
+    for name in names:
+        table, rows = TABLES[name], lake.scan(name)
         order = [(column, "ascending") for column in table.key]
         result[name] = rows.sort_by(order).drop_columns([n for n in rows.column_names if n in BOOKKEEPING])
     return result

@@ -12,6 +12,7 @@ from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
 from jobs.maintain import MaintainOptions, Upkeep, maintain
+from jobs.measure_rows import MEASURES
 from tests.in_process import make_lake
 from tests.lakes import content, differences
 from tests.state_logs import START_MS, snapshot, tombstone, update, write_log_directory
@@ -19,15 +20,7 @@ from tests.state_logs import START_MS, snapshot, tombstone, update, write_log_di
 pytestmark = pytest.mark.slow
 
 HOUR = 3_600_000
-MEASURES = (
-    "gold.stall",
-    "gold.poison_record",
-    "gold.redelivered_record",
-    "gold.latency",
-    "gold.attempts",
-    "gold.life_event",
-    "gold.lag",
-)
+TABLES = tuple(measure.table for measure in MEASURES.values())
 
 
 def at(hours: float) -> int:
@@ -75,8 +68,7 @@ def cut(lake: Path, hours: float) -> Upkeep:
 
 
 def measures(lake: Path) -> dict[str, pa.Table]:
-    held = content(lake)
-    return {name: held[name] for name in MEASURES}
+    return content(lake, TABLES)
 
 
 def two_lakes(
