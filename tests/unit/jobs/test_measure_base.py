@@ -2,6 +2,7 @@
 
 import shutil
 import tempfile
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -71,40 +72,69 @@ def measures(lake: Path) -> dict[str, pa.Table]:
     return content(lake, TABLES)
 
 
-def two_lakes(
-    folder: Path, before: list[dict[str, Any]], after: list[dict[str, Any]], hours: float
-) -> tuple[Path, Path]:
-    """A lake that was cut between the two parts of a log, and one that was not."""
-    first = write_log_directory(folder / "first", before)
-    second = write_log_directory(folder / "second", [*before, *after])
-    make_lake(folder / "plain", first)
-    shutil.copytree(folder / "plain", folder / "cut")
-    cut(folder / "cut", hours)
-    for lake in ("plain", "cut"):
-        make_lake(folder / lake, second)
-    return folder / "plain", folder / "cut"
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Parts:
+    """A log in two parts. `before`: the lake of the first, `plain`: that lake after the second part."""
+
+    folder: Path
+    second: Path
+
+    @property
+    def before(self) -> Path:
+        return self.folder / "before"
+
+    @property
+    def plain(self) -> Path:
+        return self.folder / "plain"
+
+    def cut_between(self, lake: Path, hours: float) -> Path:
+        """A lake that was cut between the two parts."""
+        shutil.copytree(self.before, lake)
+        cut(lake, hours)
+        make_lake(lake, self.second)
+        return lake
+
+
+def parts(folder: Path, first: list[dict[str, Any]], second: list[dict[str, Any]]) -> Parts:
+    made = Parts(folder=folder, second=write_log_directory(folder / "second", [*first, *second]))
+    make_lake(made.before, write_log_directory(folder / "first", first))
+    shutil.copytree(made.before, made.plain)
+    make_lake(made.plain, made.second)
+    return made
+
+
+@pytest.fixture(scope="module")
+def told(tmp_path_factory: pytest.TempPathFactory) -> Parts:
+    """The story and its news; tests read it."""
+    return parts(tmp_path_factory.mktemp("told"), story(), news())
 
 
 @pytest.mark.parametrize("hours", [0.5, 2, 4.2, 19])
-def test_what_is_measured_on_after_a_cut_is_what_a_lake_that_was_not_cut_tells(hours: float, tmp_path: Path) -> None:
-    plain, kept = two_lakes(tmp_path, story(), news(), hours)
-    assert content(kept)["gold.delivery_history"].num_rows < content(plain)["gold.delivery_history"].num_rows
-    assert not differences(measures(plain), measures(kept))
+def test_what_is_measured_on_after_a_cut_is_what_a_lake_that_was_not_cut_tells(
+    hours: float, told: Parts, tmp_path: Path
+) -> None:
+    kept = told.cut_between(tmp_path / "cut", hours)
+    (deliveries,) = content(told.plain, ["gold.delivery_history"]).values()
+    (deliveries_kept,) = content(kept, ["gold.delivery_history"]).values()
+    assert deliveries_kept.num_rows < deliveries.num_rows
+    assert not differences(measures(told.plain), measures(kept))
 
 
-def test_a_share_partition_that_was_there_before_the_cut_is_not_first_seen_after_it(tmp_path: Path) -> None:
-    _, kept = two_lakes(tmp_path, story(), news(), 0.5)
-    events = content(kept)["gold.life_event"]
+def test_a_share_partition_that_was_there_before_the_cut_is_not_first_seen_after_it(
+    told: Parts, tmp_path: Path
+) -> None:
+    (events,) = content(told.cut_between(tmp_path / "cut", 0.5), ["gold.life_event"]).values()
+    assert events.num_rows > 0
     assert not pc.any(pc.equal(events.column("event"), "first_seen")).as_py()
 
 
-def test_measuring_anew_after_a_cut_leaves_what_was_final_before_it(tmp_path: Path) -> None:
-    plain, kept = two_lakes(tmp_path, story(), news(), 2)
+def test_measuring_anew_after_a_cut_leaves_what_was_final_before_it(told: Parts, tmp_path: Path) -> None:
+    kept = told.cut_between(tmp_path / "cut", 2)
     cut(kept, 2)
     before = measures(kept)
     make_lake(kept, rebuild="measure")
     assert not differences(before, measures(kept))
-    assert not differences(measures(plain), measures(kept))
+    assert not differences(measures(told.plain), measures(kept))
 
 
 def test_a_cut_keeps_the_deletions_that_tell_a_new_creation_from_a_reset(tmp_path: Path) -> None:
@@ -203,8 +233,9 @@ def test_any_cut_of_the_histories_leaves_what_is_measured_after_it(
     records = any_story(steps)
     part = min(part, len(records) - 1)
     with tempfile.TemporaryDirectory() as scratch:
-        plain, kept = two_lakes(Path(scratch), records[:part], records[part:], hours)
-        assert not differences(measures(plain), measures(kept))
+        told = parts(Path(scratch), records[:part], records[part:])
+        kept = told.cut_between(Path(scratch) / "cut", hours)
+        assert not differences(measures(told.plain), measures(kept))
         cut(kept, hours)
         held = measures(kept)
         make_lake(kept, rebuild="measure")
