@@ -25,7 +25,7 @@ HEAD = f"""# Quality gates
 
 Written by `{WRITTEN}` from `jobs/quality/`. What `sharelens check` expects of every table; how to use it:
 [gate your data](../how-to/gate-your-data.md). A suite and a checkpoint of Great Expectations has the name
-`<layer>.<table>.rows`, `….facts` (what was counted) or `….shape`; an expectation's severity is its level. A blocking
+`<layer>.<table>.rows` or `….facts` (its shape, what was counted); an expectation's severity is its level. A blocking
 expectation that is not met closes the gate of its table, and nothing is published. Results: `gold.quality_result`
 ([columns](tables.md)).
 

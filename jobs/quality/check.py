@@ -14,7 +14,7 @@ from jobs.limits import DEFAULT_LIMITS, Limits
 from jobs.progress import Progress
 from jobs.quality import results
 from jobs.quality.checkpoints import Judge, Verdict
-from jobs.quality.facts import Facts, facts_of
+from jobs.quality.facts import Facts, counting, facts_of
 from jobs.quality.rule import BLOCKING, FACTS, LEVELS, ROWS, SHAPE, Rule
 from jobs.quality.slices import Scope, pieces, published, unpublished
 from jobs.quality.suites import rules_of
@@ -86,14 +86,20 @@ def check_held(options: CheckOptions, progress: Progress) -> Checked:
     }
     now_ms = options.now_ms if options.now_ms is not None else books.now_ms()
     rows: list[dict[str, Any]] = []
-    for number, table in enumerate(options.tables, 1):
-        if table in scope.versions:
-            rows += _checked(judge, scope, table, options, now_ms, stamp)
-        progress.at("check", number, len(options.tables))
+    with counting() as connection:
+        for number, table in enumerate(options.tables, 1):
+            if table in scope.versions:
+                rules = [rule for rule in rules_of(table, options.limits) if rule.level in options.levels]
+                asked = [rule for rule in rules if rule.kind not in options.skip]
+                verdicts = _judged(judge, scope, table, asked, facts_of(scope, table, asked, now_ms, connection))
+                verdicts += [_unjudged(rule, "skipped") for rule in rules if rule.kind in options.skip]
+                found = {"table_name": table, "version": scope.versions[table], "slice_rows": scope.rows(table)}
+                rows += [{**stamp, **found, **_row(verdict)} for verdict in verdicts]
+            progress.at("check", number, len(options.tables))
     judge.publish_docs()
-    found = results.table_of(rows)
-    results.commit(options.lake, check_id, found)
-    return Checked(check_id=check_id, run_id=scope.run, slice=scope.text, results=found, closed=closed(options.lake))
+    told = results.table_of(rows)
+    results.commit(options.lake, check_id, told)
+    return Checked(check_id=check_id, run_id=scope.run, slice=scope.text, results=told, closed=closed(options.lake))
 
 
 def scope_of(options: CheckOptions) -> Scope:
@@ -111,39 +117,23 @@ def scope_of(options: CheckOptions) -> Scope:
     return scope
 
 
-def _checked(
-    judge: Judge, scope: Scope, table: str, options: CheckOptions, now_ms: int, stamp: dict[str, Any]
-) -> list[dict[str, Any]]:
-    """The rows of one table."""
-    rules = [rule for rule in rules_of(table, options.limits) if rule.level in options.levels]
-    asked = [rule for rule in rules if rule.kind not in options.skip]
-    skipped = [Verdict(rule=rule, success=None, details="skipped") for rule in rules if rule.kind in options.skip]
-    verdicts = [*_judged(judge, scope, table, asked, now_ms), *skipped]
-    common = {**stamp, "table_name": table, "version": scope.versions[table], "slice_rows": scope.rows(table)}
-    return [{**common, **_row(verdict)} for verdict in verdicts]
-
-
-def _judged(judge: Judge, scope: Scope, table: str, rules: Sequence[Rule], now_ms: int) -> list[Verdict]:
-    """Shape first: a table that has another one can't be read as ours, and nothing else is said about it."""
-    shape = [rule for rule in rules if rule.kind == SHAPE]
-    others = [rule for rule in rules if rule.kind != SHAPE]
-    verdicts = _of_facts(judge, SHAPE, shape, facts_of(scope, table, shape, now_ms))
-    if any(verdict.success is False for verdict in verdicts):
-        unsaid = "not judged: the table has another shape"
-        return verdicts + [Verdict(rule=rule, success=None, details=unsaid) for rule in others]
-    facts = [rule for rule in others if rule.about_facts]
-    verdicts += _of_facts(judge, FACTS, facts, facts_of(scope, table, facts, now_ms))
-    about_rows = [rule for rule in others if not rule.about_facts]
+def _judged(judge: Judge, scope: Scope, table: str, rules: Sequence[Rule], facts: Facts) -> list[Verdict]:
+    """What became of the rules. A table of another shape can't be read as ours: nothing else is said about it."""
+    about_facts = [rule for rule in rules if rule.about_facts and (facts.shape_is_known or rule.kind == SHAPE)]
+    verdicts = judge.judge(FACTS, about_facts, [facts.table()])
+    for verdict in verdicts:
+        verdict.details = verdict.details or facts.details.get(verdict.rule.column, "")
+    if not facts.shape_is_known:
+        unsaid = [rule for rule in rules if rule.kind != SHAPE]
+        return verdicts + [_unjudged(rule, "not judged: the table has another shape") for rule in unsaid]
+    about_rows = [rule for rule in rules if not rule.about_facts]
     if about_rows:
         verdicts += judge.judge(ROWS, about_rows, pieces(scope.dataset(table), scope.where, table, about_rows))
     return verdicts
 
 
-def _of_facts(judge: Judge, view: str, rules: Sequence[Rule], facts: Facts) -> list[Verdict]:
-    found = judge.judge(view, rules, [facts.table()])
-    for verdict in found:
-        verdict.details = verdict.details or facts.details.get(verdict.rule.column, "")
-    return found
+def _unjudged(rule: Rule, why: str) -> Verdict:
+    return Verdict(rule=rule, success=None, details=why)
 
 
 def _row(verdict: Verdict) -> dict[str, Any]:

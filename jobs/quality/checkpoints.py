@@ -1,8 +1,8 @@
 """Great Expectations: a context in memory, a suite and a checkpoint for each table and view, nothing sent home.
 
-Views of a table: its shape, the slice's rows, in pieces, and the facts (`jobs.quality.facts`). Frames are Arrow's
-columns under pandas, so that numbers stay what they are and nulls stay nulls. The level of a rule is the severity of
-its expectation.
+Views of a table: the slice's rows, in pieces, and the facts, its shape among them (`jobs.quality.facts`). Frames are
+Arrow's columns under pandas, so that numbers stay what they are and nulls stay nulls. The level of a rule is the
+severity of its expectation.
 """
 
 import logging
@@ -41,10 +41,11 @@ class Judge:
     """Runs checkpoints. `data_docs`: the folder that `publish_docs` fills."""
 
     def __init__(self, data_docs: Path | None = None) -> None:
-        self._gx = _great_expectations()
+        self._gx = library()
         self._context = self._gx.get_context(mode="ephemeral")
         self._context.variables.progress_bars = {"globally": False}
-        self._source = self._context.data_sources.add_pandas("lake")
+        asset = self._context.data_sources.add_pandas("lake").add_dataframe_asset("slice")
+        self._batch = asset.add_batch_definition_whole_dataframe("slice")
         self._data_docs = data_docs
         if data_docs is not None:
             self._context.add_data_docs_site(SITE, _site(data_docs))
@@ -64,16 +65,13 @@ class Judge:
         return list(verdicts.values())
 
     def _checkpoint(self, view: str, rules: Sequence[Rule]) -> Any:
-        gx, context = self._gx, self._context
+        from jobs.quality import own
+
         name = suite_name(rules[0].table, view)
-        asset = self._source.add_dataframe_asset(name)
-        batch = asset.add_batch_definition_whole_dataframe("slice")
-        suite = gx.ExpectationSuite(name=name, expectations=[_expectation(gx, rule) for rule in rules])
-        definition = gx.ValidationDefinition(name=name, data=batch, suite=context.suites.add(suite))
-        context.validation_definitions.add(definition)
-        form = {"result_format": "SUMMARY", "partial_unexpected_count": SHOWN}
-        checkpoint = gx.Checkpoint(name=name, validation_definitions=[definition], result_format=form)
-        return context.checkpoints.add(checkpoint)
+        suite = self._gx.ExpectationSuite(name=name, expectations=[_expectation(rule) for rule in rules])
+        definition = own.Definition(name=name, data=self._batch, suite=self._context.suites.add(suite))
+        form = {"result_format": "BASIC", "partial_unexpected_count": SHOWN}
+        return own.Checkpoint(name=name, validation_definitions=[definition], result_format=form)
 
     def publish_docs(self) -> None:
         """Writes the data docs of everything that was judged."""
@@ -83,7 +81,7 @@ class Judge:
         _quietly(lambda: self._context.build_data_docs(site_names=[SITE]))
 
 
-def _great_expectations() -> Any:
+def library() -> Any:
     """The library, with its analytics off and its own warnings kept to itself.
 
     Raises:
@@ -121,10 +119,12 @@ def _site(folder: Path) -> dict[str, Any]:
     }
 
 
-def _expectation(gx: Any, rule: Rule) -> Any:
-    made = getattr(gx.expectations, rule.expectation)
+def _expectation(rule: Rule) -> Any:
+    from jobs.quality import own
+
     notes = [f"{rule.name}: {rule.meaning}"]
     severity = "critical" if rule.level == BLOCKING else "warning"
+    made = own.expectation(rule.expectation)
     return made(**rule.arguments, meta={"rule": rule.name, "kind": rule.kind}, notes=notes, severity=severity)
 
 
@@ -159,6 +159,7 @@ def _observed(found: Any) -> str:
     if "unexpected_count" in found:
         values = found.get("partial_unexpected_list") or []
         shown = f", such as {', '.join(map(str, values))}" if values else ""
-        return f"{found['unexpected_count']} of {found['element_count']} unexpected{shown}"[:LONGEST]
+        judged = found["element_count"] - found.get("missing_count", 0)
+        return f"{found['unexpected_count']} of {judged} unexpected{shown}"[:LONGEST]
     value = found.get("observed_value")
     return ("nothing" if value is None else str(value))[:LONGEST]

@@ -36,10 +36,14 @@ FEWEST = 1000
 
 @dataclass(slots=True)
 class Facts:
-    """Columns by name with their types, and one line of detail by column."""
+    """Columns by name with their types, and one line of detail by column.
+
+    `shape_is_known`: the table has the columns that are declared, or nobody asked.
+    """
 
     columns: dict[str, pa.Array] = field(default_factory=dict)
     details: dict[str, str] = field(default_factory=dict)
+    shape_is_known: bool = True
 
     def put(self, name: str, values: Sequence[object], kind: pa.DataType) -> None:
         """One fact."""
@@ -66,18 +70,24 @@ def counting() -> Iterator[duckdb.DuckDBPyConnection]:
         yield connection
 
 
-def facts_of(scope: Scope, table: str, rules: Sequence[Rule], now_ms: int) -> Facts:
-    """The facts that the rules of a table look at."""
+def facts_of(
+    scope: Scope, table: str, rules: Sequence[Rule], now_ms: int, connection: duckdb.DuckDBPyConnection
+) -> Facts:
+    """The facts that the rules of a table look at, counted in `connection` (`counting`).
+
+    Of a table of another shape it is its columns alone: nothing else can be read of it.
+    """
     found = Facts()
     kinds = {rule.kind for rule in rules}
     if SHAPE in kinds:
         _shape(found, scope, table)
-    with counting() as connection:
-        if KEYS in kinds:
-            _repeated_keys(found, scope, table, connection)
-        for rule in rules:
-            if rule.kind == REFERENCES and rule.reference is not None:
-                _missing(found, scope, table, rule.reference, connection)
+        if not found.shape_is_known:
+            return found
+    if KEYS in kinds:
+        _repeated_keys(found, scope, table, connection)
+    for rule in rules:
+        if rule.kind == REFERENCES and rule.reference is not None:
+            _missing(found, scope, table, rule.reference, connection)
     if STAGE in kinds:
         found.put("runs_behind", [_runs_behind(scope.lake, table)], pa.int64())
     if FRESHNESS in kinds:
@@ -90,8 +100,9 @@ def facts_of(scope: Scope, table: str, rules: Sequence[Rule], now_ms: int) -> Fa
 def _shape(found: Facts, scope: Scope, table: str) -> None:
     """The columns as the table has them now, not as we declare them."""
     opened = scan.open_table(scope.lake, table, scope.versions[table])
-    schema = pa.schema(opened.schema().to_arrow())
-    found.put("field", [field_text(one) for one in schema], pa.string())
+    texts = [field_text(one) for one in pa.schema(opened.schema().to_arrow())]
+    found.put("field", texts, pa.string())
+    found.shape_is_known = set(texts) == {field_text(one) for one in TABLES[table].schema}
 
 
 def _repeated_keys(found: Facts, scope: Scope, table: str, connection: duckdb.DuckDBPyConnection) -> None:
@@ -109,9 +120,8 @@ def _repeated_keys(found: Facts, scope: Scope, table: str, connection: duckdb.Du
         began = rows.scanner(columns=[*place, offset], filter=scope.where).to_reader()
         connection.register("slice", began)
         grouped = ", ".join(_quoted(name) for name in place)
-        connection.execute(
-            f"CREATE TEMP TABLE begun AS SELECT {grouped}, min({_quoted(offset)}) AS begin_ FROM slice GROUP BY ALL"  # noqa: S608
-        )
+        began_at = f"SELECT {grouped}, min({_quoted(offset)}) AS begin_ FROM slice GROUP BY ALL"  # noqa: S608
+        connection.execute(f"CREATE OR REPLACE TEMP TABLE begun AS {began_at}")
         ((least,),) = connection.execute("SELECT min(begin_) FROM begun").fetchall()
         if least is None:
             found.put("repeated_key", [], pa.string())

@@ -21,7 +21,7 @@ KINDS = {
     VOLUME: "a run brings about as many rows as the runs before it",
 }
 ROWS, FACTS = "rows", "facts"
-"""Views of a table beside SHAPE."""
+"""Views of a table: each has a suite."""
 SKIPPABLE = (FRESHNESS, VOLUME)
 """Kinds that mean nothing for an old copy of a log."""
 

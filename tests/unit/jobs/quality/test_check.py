@@ -15,7 +15,7 @@ from jobs.limits import Limits
 from jobs.options import CHECKED_STAGES
 from jobs.publish import is_current, published_versions
 from jobs.quality.check import Checked, CheckOptions, check, scope_of
-from jobs.quality.facts import facts_of
+from jobs.quality.facts import counting, facts_of
 from jobs.quality.references import REFERENCES_OF, fact_of
 from jobs.quality.suites import rules_of
 from lake import delta, gates
@@ -164,11 +164,13 @@ def test_a_table_of_another_shape_is_not_judged_further(lake: Path, tmp_path: Pa
 def test_a_row_that_comes_twice_from_nowhere_is_a_repeated_key_and_a_lost_reference(lake: Path, table: str) -> None:
     scope = scope_of(CheckOptions(lake=lake))
     rules = [rule for rule in rules_of(table) if rule.kind in ("keys", "references")]
-    clean = facts_of(scope, table, rules, NOW_MS)
+    with counting() as connection:
+        clean = facts_of(scope, table, rules, NOW_MS, connection)
     assert clean.columns["repeated_key"].to_pylist() == []
     row = {**good_row(table), "run_id": scope.run}
     plant_raw(lake, table, frame(table, [row, row]))
-    found = facts_of(scope_of(CheckOptions(lake=lake)), table, rules, NOW_MS)
+    with counting() as connection:
+        found = facts_of(scope_of(CheckOptions(lake=lake)), table, rules, NOW_MS, connection)
     (key,) = set(found.columns["repeated_key"].to_pylist())
     assert key.startswith(f"{TABLES[table].key[0]}=")
     for reference in REFERENCES_OF.get(table, ()):
