@@ -33,10 +33,12 @@ class Wanted:
         return not (self.groups or self.topics or self.partitions)
 
 
-def parse_partition(text: str, *, option: str) -> int:
-    """A partition number (0 to 2^31 - 1); UsageError otherwise."""
+def parse_partition(text: str, *, option: str, example: str | None = None) -> int:
+    """A partition number (0 to 2^31 - 1); UsageError otherwise, with the line to type."""
     if not PARTITION.fullmatch(text) or int(text) > LAST_PARTITION:
-        raise UsageError(f"{option}: {text!r} is no partition; type a number from 0 on, as in {option} 0")
+        raise UsageError(
+            f"{option}: {text!r} is no partition; type a number from 0 on, as in {example or option + ' 0'}"
+        )
     return int(text)
 
 
@@ -47,8 +49,9 @@ def parse_topic(text: str) -> TopicChoice:
         raise UsageError(f"--topic: {text!r} names no topic; type --topic NAME, --topic NAME:0,1 or --topic ID")
     if not colon:
         return TopicChoice(text=name)
-    partitions = frozenset(parse_partition(number.strip(), option=f"--topic {name}:") for number in numbers.split(","))
-    return TopicChoice(text=name, partitions=partitions)
+    example = f"--topic {name}:0,1"
+    found = (parse_partition(one.strip(), option=f"--topic {text}", example=example) for one in numbers.split(","))
+    return TopicChoice(text=name, partitions=frozenset(found))
 
 
 def parse_wanted(groups: Iterable[str], topics: Iterable[str], partitions: Iterable[int]) -> Wanted:

@@ -15,6 +15,7 @@ from sharelens.cli.options import (
     TOPIC_NAMES,
     UNCOMMITTED,
     Command,
+    Seconds,
     Time,
     examples,
     refuse_bootstrap,
@@ -65,7 +66,7 @@ REQUIRE_CHECK = click.option(
 )
 FINDINGS = 3
 ENGINE = [
-    click.option("--lock-timeout", type=click.FloatRange(min=0), metavar="S", help="Seconds to wait for another run."),
+    click.option("--lock-timeout", type=Seconds(min=0), metavar="S", help="Seconds to wait for another run."),
     click.option("--require-rows", is_flag=True, help="Exit with 1 when nothing new was found."),
     click.option("--offline", is_flag=True, default=None, help="Never reach for the network for Delta's jars."),
     click.option("--jars-dir", metavar="DIR", help="The folder that holds Delta's jars."),

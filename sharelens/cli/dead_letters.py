@@ -36,9 +36,7 @@ DEFAULT_GAP_MS = 60_000
 def _topics(source: Source) -> "DeadLetterTopics | None":
     """The topics to which an answer is confined; None: all that were looked into."""
     topics = dead_letter_topics(source.dlq_topics, source.dlq_prefix)
-    if source.lake is None or not (source.dlq_topics or source.dlq_prefix is not None):
-        return None
-    return topics
+    return topics if source.dlq_topics or source.dlq_prefix is not None else None
 
 
 def alone_or_before_a_word(command: Callable[..., None]) -> Callable[..., None]:

@@ -231,14 +231,29 @@ def cost(
 @evidence_options
 @click.option("--group", metavar="GROUP", multiple=True, help="Only this share group. Repeatable.")
 @click.option("--as-of", type=Time(), metavar="TIME", help="Records of the group stamped up to and including TIME.")
+@FROM
+@TO
 @REQUIRE_COMPLETE
 @output_options
-def groups(source: Source, group: tuple[str, ...], as_of: int | None, require_complete: bool, shown: Shown) -> None:
-    """Share groups by the group coordinator's log: state, members, epochs, last change."""
+def groups(
+    source: Source,
+    group: tuple[str, ...],
+    as_of: int | None,
+    from_ms: int | None,
+    to_ms: int | None,
+    require_complete: bool,
+    shown: Shown,
+) -> None:
+    """Share groups by the group coordinator's log: state, members, epochs, last change.
+
+    --from and --to bound the time of a group's last change.
+    """
+    in_order("groups", from_ms, to_ms)
     from sharelens.questions import groups, opening
+    from sharelens.questions.evidence import Span
 
     with opening.open_evidence(source) as evidence:
-        answered = groups.groups(evidence, frozenset(group), as_of)
+        answered = groups.groups(evidence, frozenset(group), as_of, Span(from_ms=from_ms, to_ms=to_ms))
     answer(answered, shown, require_complete)
 
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 import click
 
 from sharelens.cli.compute import refuse_closed
-from sharelens.cli.options import Duration, examples
+from sharelens.cli.options import Duration, Seconds, examples
 from sharelens.output import Answer, Form, Shown, json_text, name_column, number_column, show, tell
 from state_model.errors import UsageError
 
@@ -63,7 +63,7 @@ class Ages(click.ParamType[dict[str, int]]):
 )
 @click.option("--dry-run", is_flag=True, help="Only say what would be done.")
 @click.option("--execute", is_flag=True, help="Do it.")
-@click.option("--lock-timeout", type=click.FloatRange(min=0), default=60.0, metavar="S", help="Seconds to wait.")
+@click.option("--lock-timeout", type=Seconds(min=0), default=60.0, metavar="S", help="Seconds to wait.")
 @click.option(
     "--output", "-o", type=click.Choice([TEXT, JSON]), default=JSON, show_default=True, help="Form of the summary."
 )

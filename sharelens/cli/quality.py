@@ -7,7 +7,7 @@ from typing import Any
 import click
 
 from sharelens.cli.compute import FINDINGS, SKIP
-from sharelens.cli.options import Duration, Time, examples, output_options
+from sharelens.cli.options import Duration, Seconds, Time, examples, output_options
 from sharelens.output import Shown, say, show
 from state_model.errors import UsageError
 
@@ -38,7 +38,7 @@ from state_model.errors import UsageError
 )
 @click.option("--now", "now_ms", type=Time(), metavar="TIME", help="The moment that ages are told at  [default: now]")
 @click.option("--data-docs", metavar="DIR", help="Write the results as pages, too: DIR/index.html.")
-@click.option("--lock-timeout", type=click.FloatRange(min=0), default=60.0, metavar="S", help="Seconds to wait.")
+@click.option("--lock-timeout", type=Seconds(min=0), default=60.0, metavar="S", help="Seconds to wait.")
 @output_options
 def check(lake: str, shown: Shown, **asked: Any) -> None:
     """Judges what was written since the last cut against what is expected of every table, and keeps the results.

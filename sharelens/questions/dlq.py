@@ -82,7 +82,7 @@ def reconciled(
     scoped = scope(evidence, wanted, asked)
     letters = _letters_about(scoped, asked.as_of_ms, topics)
     rows = letters.against(given_up(scoped, settings), settings)
-    warnings = (*scoped.warnings, *_warnings(letters.mine, letters.partitions))
+    warnings = (*scoped.warnings, *_warnings(letters.mine, letters.partitions), *_absent(evidence, topics))
     return Reconciled(rows=_in_span(rows, span), asked=scoped, warnings=warnings)
 
 
@@ -158,6 +158,19 @@ def _letters(
         rows.filter(pc.is_in(rows.column("dlq_topic"), value_set=taken)) for rows in (letters, partitions)
     )
     return letters, partitions
+
+
+def _absent(evidence: Evidence, topics: DeadLetterTopics | None) -> list[str]:
+    """At most one line, about topics that were named and not looked into."""
+    there = sorted(evidence.dead_letter_partitions().column("dlq_topic").unique().to_pylist())
+    absent = sorted((topics.names if topics is not None else frozenset()) - set(there))
+    if not absent:
+        return []
+    line = (
+        f"nothing was looked into for dead letters under the name {listed(absent)}: mend --dlq-topic, or copy the "
+        f"topic's folders too (for a lake, give both to `sharelens run`); topics that were looked into: {listed(there)}"
+    )
+    return [line]
 
 
 def _of_keys(letters: pa.Table, keys: Keys, names: Mapping[str, str]) -> pa.Table:
@@ -281,7 +294,7 @@ def bursts(
     names = known_names(evidence, read.places)
     letters, partitions = _letters(evidence, Letters(groups=read.keys.groups), asked.as_of_ms, topics)
     letters = _of_keys(letters, read.keys, names)
-    warnings = (*read.warnings, *_warnings(letters, partitions))
+    warnings = (*read.warnings, *_warnings(letters, partitions), *_absent(evidence, topics))
     within = Span(from_ms=span.from_ms, to_ms=span.to_ms).expression()
     timed = kept(letters.append_column("log_time_ms", letters.column("timestamp_ms")), within)
     rows = _bursts(timed, gap_ms)

@@ -5,18 +5,21 @@ import pyarrow.compute as pc
 
 from measures import groups as measure
 from sharelens.output import Answer, Column, Row, known, name_cell, name_column, number_column, time_column
-from sharelens.questions.evidence import Evidence
+from sharelens.questions.evidence import Evidence, Span, kept
 from sharelens.questions.measured import answer
 from sharelens.questions.naming import listed
 from sharelens.questions.state import completeness_cell
 from sharelens.times import time_text
 from state_model.errors import SharelensError, UsageError
 
+EVER = Span()
 HOW = "state, members and epochs stand there alone: copy the brokers' __consumer_offsets-N folders too"
 
 
-def groups(evidence: Evidence, names: frozenset[str], as_of_ms: int | None) -> Answer:
+def groups(evidence: Evidence, names: frozenset[str], as_of_ms: int | None, changed: Span = EVER) -> Answer:
     """The answer to `sharelens groups`; no names: all groups. `as_of_ms`: only records with a timestamp up to it.
+
+    `changed` bounds the time of a group's last change.
 
     Raises:
         UsageError: no record of __consumer_offsets names the group.
@@ -33,6 +36,10 @@ def groups(evidence: Evidence, names: frozenset[str], as_of_ms: int | None) -> A
         there = sorted({*evidence.group_records().column("group_id").to_pylist(), *with_state})
         raise UsageError(f"no share group {name_cell(unknown[0])} in {evidence.place}; groups there: {listed(there)}")
     table = measure.groups(records, as_of_ms)
+    missing = () if table.num_rows else (_missing(evidence, records),)
+    within = Span(from_ms=changed.from_ms, to_ms=changed.to_ms).expression()
+    table = kept(table.rename_columns({"last_change_ms": "log_time_ms"}), within)
+    table = table.rename_columns({"log_time_ms": "last_change_ms"})
     states = {row["values"]: row["counts"] for row in pc.value_counts(table.column("state")).to_pylist()}
     told = ", ".join(f"{state} {states[state]}" for state in sorted(states)) or "none"
     return answer(
@@ -40,7 +47,7 @@ def groups(evidence: Evidence, names: frozenset[str], as_of_ms: int | None) -> A
         table,
         TEXT_COLUMNS,
         told=f"share groups: {told}",
-        warnings=() if table.num_rows else (_missing(evidence, records),),
+        warnings=missing,
         none="no share group",
     )
 

@@ -1,6 +1,6 @@
 """How long records waited until they were settled, how many deliveries they took, how many were settled a minute."""
 
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 
 import pyarrow as pa
@@ -18,12 +18,13 @@ from sharelens.filters import Wanted
 from sharelens.output import Answer, Column, Row, known, name_column, number_column, time_column
 from sharelens.questions.evidence import Evidence, Span
 from sharelens.questions.measured import Part, Scope, answer, marked, of_parts, scope
-from sharelens.questions.missing import unseen_partitions
+from sharelens.questions.missing import unseen
 from sharelens.questions.state import completeness_cell, topic_cell
 from state_model.columnar.values import Loss
 
 MOST_RANGES = 100_000
 CLOCKS = "ages go from the record's timestamp (the producer's clock, if CLOCK is create_time) to the state log's time"
+NO_AGES = "no age is known there, and control records count as settled; copy their folders too"
 UNSEEN = (
     "not in the log: when a record was first handed out, how long a member worked on it, deliveries without outcome"
 )
@@ -63,7 +64,7 @@ class _Reading:
     @property
     def warnings(self) -> list[str]:
         """Those of the scope, and what is not in the evidence of what was asked for so far."""
-        return [*self.asked.warnings, *_unseen(self.evidence, self.begun)]
+        return [*self.asked.warnings, *unseen(self.evidence, self.begun, NO_AGES)]
 
 
 def latency(evidence: Evidence, wanted: Wanted, asked: CutAsked, span: Span, by: By) -> Answer:
@@ -141,17 +142,6 @@ def _reading(evidence: Evidence, wanted: Wanted, asked: CutAsked, span: Span) ->
     told = scope(evidence, wanted, asked)
     losses = {part.state_partition: part.losses for part in evidence.cover()}
     return _Reading(evidence=evidence, asked=told, span=span, losses=losses)
-
-
-def _unseen(evidence: Evidence, wanted: Collection[TopicPartition]) -> list[str]:
-    unseen = unseen_partitions(evidence, wanted)
-    if unseen == 0:
-        return []
-    line = (
-        f"{unseen} user partitions are not in the evidence: no age is known there, and control records count as "
-        "settled; copy their folders too"
-    )
-    return [line]
 
 
 def _sum(table: pa.Table, name: str) -> int:

@@ -18,7 +18,7 @@ from sharelens.asked import Source
 from sharelens.filters import TopicChoice, Wanted
 from sharelens.output import Answer, Column, Row, known, name_cell, name_column, number_column, time_column
 from sharelens.questions.evidence import Evidence, kept
-from sharelens.questions.missing import HOW_TOPICS, unseen_partitions
+from sharelens.questions.missing import HOW_TOPICS, unseen
 from sharelens.questions.naming import listed, resolve
 from sharelens.questions.opening import open_evidence
 from sharelens.questions.shape import constant
@@ -251,8 +251,7 @@ def _in_lake(evidence: Evidence, wanted: Wanted, sought: Sought, most: int) -> A
         f"looked through the batch headers of {len(places)} partitions, from the smallest start offset that share "
         "state names; a lake holds no user records: --log-dir finds single ones"
     )
-    unseen = unseen_partitions(evidence, places)
-    missing = [f"{unseen} user partitions are not in the evidence: {HOW_TOPICS}"] if unseen else []
+    missing = unseen(evidence, places, HOW_TOPICS)
     return found.answer(told, evidence.cluster_id, {}, missing)
 
 

@@ -170,7 +170,7 @@ class LogEvidence:
             tables.append(wanted(records))
             held += tables[-1].nbytes
             if held > self.source.max_bytes * MEMORY_PER_BYTE:
-                raise too_much(f"the records wanted take more than {held >> 20} MiB")
+                raise too_much(f"the records wanted take more than {size_text(held)}")
         return pa.concat_tables(tables)
 
     def states(self, keys: Keys, cut: Cut) -> pa.Table:
@@ -230,7 +230,7 @@ class LogEvidence:
         partitions = [partition for partition in self._partitions.values() if partition.topic == OFFSETS_TOPIC]
         size = sum(size_bytes(partition) for partition in partitions)
         if size > self.source.max_bytes:
-            raise too_much(f"{size >> 20} MiB of {OFFSETS_TOPIC} would have to be read")
+            raise too_much(f"{size_text(size)} of {OFFSETS_TOPIC} would have to be read")
         condition = Keys(groups=groups).expression()
         uncommitted = self.source.include_uncommitted
         tables = [kept(rows, condition) for part in partitions for rows in read_group_records(part, uncommitted)]
@@ -246,7 +246,7 @@ class LogEvidence:
                 tables.append(kept(found, condition))
                 held += tables[-1].nbytes
                 if held > self.source.max_bytes * MEMORY_PER_BYTE:
-                    raise too_much(f"the dead letters wanted take more than {held >> 20} MiB")
+                    raise too_much(f"the dead letters wanted take more than {size_text(held)}")
             self._letter_counts[partition.topic_id, partition.partition] = count
         return letter_evidence.in_order(tables)
 
@@ -267,7 +267,7 @@ class LogEvidence:
         partitions = [partition for partition in self._partitions.values() if topics.takes(partition.topic)]
         size = sum(size_bytes(partition) for partition in partitions)
         if size > self.source.max_bytes:
-            raise too_much(f"{size >> 20} MiB of topics for dead letters would have to be read")
+            raise too_much(f"{size_text(size)} of topics for dead letters would have to be read")
         return partitions
 
     @cached_property
@@ -316,7 +316,8 @@ class LogEvidence:
         size = sum(log.size_bytes for log in logs)
         if size > self.source.max_bytes:
             raise too_much(
-                f"{size >> 20} MiB of state log would have to be read, --max-bytes allows {self.source.max_bytes >> 20}"
+                f"{size_text(size)} of state log would have to be read, "
+                f"--max-bytes allows {size_text(self.source.max_bytes)}"
             )
         return logs
 
@@ -335,6 +336,11 @@ class LogEvidence:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         return None
+
+
+def size_text(size: int) -> str:
+    """`17 MiB`; in bytes below one."""
+    return f"{size} bytes" if size < 1 << 20 else f"{size >> 20} MiB"
 
 
 def too_much(what: str) -> TooMuchError:

@@ -62,6 +62,12 @@ def unseen_partitions(evidence: Evidence, wanted: Collection[TopicPartition]) ->
     return len(set(wanted) - {(row["topic_id"], row["partition"]) for row in rows})
 
 
+def unseen(evidence: Evidence, wanted: Collection[TopicPartition], so: str) -> list[str]:
+    """At most one line: how many of the user partitions the evidence has nothing of, and what follows from it."""
+    count = unseen_partitions(evidence, wanted)
+    return [f"{count} user partitions are not in the evidence: {so}"] if count else []
+
+
 def lacking(topics: Collection[str]) -> list[str]:
     """What is not there at all, when the evidence has partitions of these topics; a line each."""
     lines = []

@@ -12,7 +12,7 @@ from sharelens.questions.dlq import told_by_letters
 from sharelens.questions.evidence import Evidence, Span, kept
 from sharelens.questions.given_up import given_up
 from sharelens.questions.measured import answer, scope
-from sharelens.questions.missing import unseen_partitions
+from sharelens.questions.missing import unseen
 from sharelens.questions.state import completeness_cell, topic_cell
 
 CAUSES = (measure.REJECTED, measure.DELIVERY_LIMIT, measure.UNKNOWN, measure.GAP)
@@ -21,7 +21,7 @@ NO_LIMIT = (
     "--group-configs FILE (kafka-configs --describe --entity-type groups) or --broker-config FILE (server.properties)"
 )
 UNSEEN = (
-    "{} user partitions are not in the evidence: there an archived offset may be a gap (a control record, or none at "
+    "there an archived offset may be a gap (a control record, or none at "
     "all), which is no poison; copy their folders too"
 )
 
@@ -44,9 +44,7 @@ def poison(
     found = found.rename_columns({"log_time_ms": "last_outcome_ms"})
     told = _told(found)
     warnings = [*read.warnings, *([NO_LIMIT] if found.column("delivery_count_limit").null_count else [])]
-    unseen = unseen_partitions(evidence, read.user_partitions)
-    if unseen:
-        warnings.append(UNSEEN.format(unseen))
+    warnings += unseen(evidence, read.user_partitions, UNSEEN)
     if not gaps:
         found = found.filter(pc.fill_null(pc.not_equal(found.column("cause"), measure.GAP), True))
     return answer(evidence, found, TEXT_COLUMNS, told=told, warnings=warnings, none="no record was given up")

@@ -15,7 +15,7 @@ from sharelens.questions import headers
 from sharelens.questions.completeness import times
 from sharelens.questions.evidence import Cut, Evidence, Span
 from sharelens.questions.measured import Part, Scope, answer, of_parts, scope
-from sharelens.questions.missing import unseen_partitions
+from sharelens.questions.missing import unseen
 from sharelens.questions.state import completeness_cell, topic_cell
 from state_model.columnar.values import STATE_NAMES
 
@@ -30,6 +30,7 @@ WHAT_IT_MAY_BE: Mapping[str, str] = {
     "transaction under read_committed, records still behind the high watermark, or a coordinator that can't write: "
     "look at kafka-share-groups --describe --members, kafka-transactions list, and the broker's log",
 }
+UNSEEN = "there silence can't be told from idleness, and is no stall here; copy their folders too"
 SAME = "held by a member and never delivered look alike in the log"
 
 
@@ -52,19 +53,12 @@ def stalled(
     table = _chosen(table, span, still_only=still_only, idle=idle)
     kinds = [kind for kind in measure.KINDS if kind in table.column("kind").unique().to_pylist()]
     lines = [_counts(table, kinds), *(f"{kind}: {WHAT_IT_MAY_BE[kind]}" for kind in kinds if kind in WHAT_IT_MAY_BE)]
-    warnings = list(read.warnings)
-    unseen = unseen_partitions(evidence, read.user_partitions)
-    if unseen:
-        warnings.append(
-            f"{unseen} user partitions are not in the evidence: there silence can't be told from idleness, and is no "
-            "stall here; copy their folders too"
-        )
     return answer(
         evidence,
         table,
         TEXT_COLUMNS,
         told="\n".join([*lines, SAME]),
-        warnings=warnings,
+        warnings=(*read.warnings, *unseen(evidence, read.user_partitions, UNSEEN)),
         none="no share partition stalled",
     )
 

@@ -46,3 +46,14 @@ def test_state_epochs_and_members_are_what_the_broker_described(name: str, capsy
     lake = recorded_lake(name)
     assert main(["groups", "--lake", str(lake), "--output", "json"]) == 0
     assert json.loads(capsys.readouterr().out) == straight
+
+
+def test_a_window_leaves_the_groups_whose_last_change_lies_in_it(capsys: pytest.CaptureFixture[str]) -> None:
+    asked = ["groups", "--log-dir", str(dataset("admin") / "logs"), "--output", "json"]
+    assert main(asked) == 0
+    every = json.loads(capsys.readouterr().out)
+    moments = sorted({row["last_change_ms"] for row in every})
+    assert len(moments) > 2
+    assert main([*asked, "--from", str(moments[1]), "--to", str(moments[-1])]) == 0
+    told = json.loads(capsys.readouterr().out)
+    assert told == [row for row in every if moments[1] <= row["last_change_ms"] < moments[-1]]

@@ -25,6 +25,14 @@ def test_a_topic_that_cannot_be_read_is_refused(text: str) -> None:
         parse_topic(text)
 
 
+def test_a_partition_that_cannot_be_read_is_told_with_what_to_type() -> None:
+    with pytest.raises(UsageError) as refused:
+        parse_topic("orders:x")
+    assert str(refused.value) == (
+        "--topic orders:x: 'x' is no partition; type a number from 0 on, as in --topic orders:0,1"
+    )
+
+
 def test_nothing_typed_puts_no_condition() -> None:
     assert parse_wanted([], [], []).everything
     assert not parse_wanted(["g"], [], []).everything

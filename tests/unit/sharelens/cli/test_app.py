@@ -107,6 +107,17 @@ BAD_LINES = {
     "no partition": (["state", "--log-dir", "D", "--partition", "-1"], 2, "--partition"),
     "no topic": (["state", "--log-dir", "D", "--topic", ":1"], 2, "names no topic"),
     "no size": (["state", "--log-dir", "D", "--max-bytes", "many"], 2, "is no size"),
+    "too little may be read": (["state", "--log-dir", "logs", "--max-bytes", "10"], 1, "--max-bytes allows 10 bytes"),
+    "no time to wait": (
+        ["maintain", "--lake", "L", "--execute", "--lock-timeout", "nan"],
+        2,
+        "'nan' is no number of seconds",
+    ),
+    "dead letters before their time": (
+        ["simulate", "--log-dir", "S", "--profile", "dead-letters", "--kafka-version", "4.3"],
+        2,
+        "dead letters came with Kafka 4.4",
+    ),
     "no form": (["state", "--log-dir", "D", "--output", "xml"], 2, "'xml' is not one of"),
     "no record named": (["trace", "--log-dir", "D", "--group", "g"], 2, "Missing option"),
     "no log to run on": (["run", "--lake", "L"], 2, "give --log-dir DIR"),

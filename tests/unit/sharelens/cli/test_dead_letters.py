@@ -115,3 +115,14 @@ def test_a_directory_without_topics_for_dead_letters_says_how_to_supply_them(
     code, out, err = asked(capsys, "--log-dir", str(tmp_path / "logs"))
     assert (code, out.splitlines()[0]) == (0, "no dead letter, and none was due")
     assert "copy the topics' folders too, or name them with --dlq-topic" in err
+
+
+@pytest.mark.parametrize("words", [(), ("--bursts",)])
+def test_a_topic_that_nobody_looked_into_is_named_with_those_that_were(
+    logs: str, words: tuple[str, ...], capsys: pytest.CaptureFixture[str]
+) -> None:
+    code, _, err = asked(capsys, *words, "--log-dir", logs, "--dlq-topic", "nosuch")
+    assert code == 0
+    assert "nothing was looked into for dead letters under the name nosuch" in err
+    assert "topics that were looked into: dlq.orders" in err
+    assert "nothing was looked into" not in asked(capsys, *words, "--log-dir", logs, "--dlq-topic", "dlq.orders")[2]

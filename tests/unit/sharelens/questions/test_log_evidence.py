@@ -228,7 +228,7 @@ def test_a_directory_without_the_state_topic_says_what_to_copy(tmp_path: Path) -
 
 
 def test_more_log_than_allowed_is_refused_with_the_ways_on(story: Path) -> None:
-    with pytest.raises(SharelensError, match="--max-bytes allows .*sharelens run --log-dir"):
+    with pytest.raises(SharelensError, match="--max-bytes allows 10 bytes.*sharelens run --log-dir"):
         state(evidence(story, max_bytes=10), EVERYTHING, NOW)
 
 
