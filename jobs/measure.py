@@ -19,8 +19,8 @@ import pyarrow.compute as pc
 from jobs import books
 from jobs.decode import changed
 from jobs.executors import TASKS_AIMED_AT, Engine, binned
-from jobs.measure_base import JUDGED_BY, Bases, bases
-from jobs.measure_inputs import EVERYTHING, HISTORY, NOTHING, PLACE, PROGRESS, Inputs, Task
+from jobs.measure_base import JUDGED_BY, PLACE, WHERE, Bases, bases
+from jobs.measure_inputs import EVERYTHING, HISTORY, NOTHING, PROGRESS, Inputs, Task
 from jobs.measure_rows import MEASURES, Changes, Measure
 from jobs.plan import STATE_TOPIC
 from jobs.progress import Progress
@@ -38,7 +38,6 @@ LEAST_TASKS, MOST_TASKS = 4, 16
 """Tasks that are done one after the other and write into the same files."""
 LEAST_ROWS = 2
 """What a share partition counts for, however little is new."""
-WHERE = ["cluster_id", "log_topic_id", "state_partition"]
 JUDGED = {*WHERE, *KEY, *JUDGED_BY, *(measure.order for measure in MEASURES.values()), "outcome"}
 """Columns that tell whether a row of a measure is replaced."""
 NO_PLACES = pa.schema(

@@ -77,6 +77,11 @@ class _Edge:
         self._rows = rows
         self._at = Places(keys=layer.select(PLACE).combine_chunks()).of(rows)
 
+    def passed(self) -> Flags:
+        """Which ranges of the delivery history hold offsets that were passed, and ended before the events are told."""
+        below, before = self._of("whole_from_offset"), self._of("events_from_log_offset")
+        return (self._plain("last_offset", EVERY) < below) & (self._plain("valid_to_log_offset", EVERY) < before)
+
     def _of(self, name: str) -> Ints:
         """The value of a column for each row; NONE where the layer does not hold the share partition."""
         values: Ints = np.append(self._layer.column(name).to_numpy(), NONE)[self._at]
@@ -223,16 +228,10 @@ class Passed:
         """Of each range whether its offsets were passed, or its state topic is one of the past."""
         result = np.ones(ranges.num_rows, np.bool_)
         clusters, topics = (ranges.column(name).cast(pa.string()) for name in WHERE[:2])
-        last, ended = (pc.fill_null(ranges.column(name), EVERY).to_numpy() for name in RANGE_COLUMNS[-2:])
         for cluster_id, topic_id in sorted(self.topics):
             here = pc.and_(pc.equal(clusters, cluster_id), pc.equal(topics, topic_id)).to_numpy(zero_copy_only=False)
             mine = self.rows.filter((pc.field("cluster_id") == cluster_id) & (pc.field("log_topic_id") == topic_id))
-            at = Places(keys=mine.select(PLACE).combine_chunks()).of(ranges.filter(pa.array(here)))
-            below, before = (
-                np.append(mine.column(name).to_numpy(), NONE)[at]
-                for name in ("whole_from_offset", "events_from_log_offset")
-            )
-            result[here] = (last[here] < below) & (ended[here] < before)
+            result[here] = _Edge(mine, ranges.filter(pa.array(here))).passed()
         return result
 
 

@@ -11,7 +11,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from jobs.measure_base import Bases, bases
+from jobs.measure_base import PLACE, Bases, bases
 from lake import row_groups, scan, user_topics
 from lake.row_groups import RowGroups
 from lake.tables import TABLES
@@ -28,7 +28,6 @@ from state_model.columnar.keys import KEY
 STATE, HISTORY, DELIVERY = "gold.share_partition_state", "gold.share_partition_history", "gold.delivery_history"
 PROGRESS = "gold.progress"
 NO_SETTINGS = GroupSettings()
-PLACE = [*KEY, "state_partition"]
 WHERE = ["cluster_id", "log_topic_id"]
 CODED = ["group_id", "topic_id", "record_type"]
 """Text without nulls: Arrow can't bring dictionaries with nulls together."""

@@ -15,7 +15,8 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from jobs.measure_inputs import DELIVERY, EVERYTHING, HISTORY, NOTHING, PLACE, Inputs
+from jobs.measure_base import PLACE
+from jobs.measure_inputs import DELIVERY, EVERYTHING, HISTORY, NOTHING, Inputs
 from jobs.measure_reached import reached
 from lake import user_topics
 from lake.tables import TABLES

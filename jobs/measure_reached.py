@@ -13,8 +13,8 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from jobs.measure_base import BY_OFFSET
-from jobs.measure_inputs import NOTHING, PLACE, Inputs
+from jobs.measure_base import BY_OFFSET, PLACE
+from jobs.measure_inputs import NOTHING, Inputs
 
 Ints = npt.NDArray[np.int64]
 

@@ -13,6 +13,7 @@ import pyarrow.compute as pc
 
 from jobs import books, measure, measure_inputs, retained
 from jobs.executors import Engine
+from jobs.measure_base import PLACE
 from jobs.plan import RECORD_TOPICS
 from jobs.progress import Progress
 from lake import delta, scan
@@ -31,7 +32,6 @@ GROUPS_A_TASK = 128
 KEYS_AT_ONCE = 512
 NAMED = pa.schema([("group_id", pa.string()), ("name", pa.string()), ("partition", pa.int32())])
 """Share partitions whose topics bore one name are judged together."""
-PLACE = measure_inputs.PLACE
 NO_PLACES = TABLES[measure_inputs.STATE].schema.empty_table().select(PLACE)
 NO_GROUPS = TABLES[TABLE].schema.empty_table().select(CLUSTER_GROUP)
 

@@ -116,16 +116,12 @@ class LogEvidence:
 
     def histories(self, places: pa.Table, cut: Cut) -> tuple[pa.Table, pa.Table]:
         """Replayed from the records of the places alone; nothing is remembered."""
-        found = self._each(lambda log: self._replay_places(log, places), self._logs_of(places))
+        found = self._each(lambda log: _replayed(log, self._records_of(log, places)), self._logs_of(places))
         histories = [schemas.SHARE_PARTITION_HISTORY.empty_table(), *(one.history for one in found)]
         ranges = [table for one in found for table in (one.closed, open_ranges(one.state))]
         deliveries = pa.concat_tables([schemas.DELIVERY_HISTORY.empty_table(), *ranges])
         history = kept(pa.concat_tables(histories), cut.expression()).sort_by(LOG_ORDER)
         return history, assembly.deliveries(deliveries, cut)
-
-    def _replay_places(self, log: StateLog, places: pa.Table) -> Replayed:
-        records = self._records_of(log, places)
-        return replay_records(records, losses=log.read_account().losses, log_start_offset=log.log_start_offset)
 
     def records_of(self, places: pa.Table) -> pa.Table:
         """Decoded records."""
@@ -278,15 +274,15 @@ class LogEvidence:
     def _replayed(self, keys: Keys) -> list[Replayed]:
         """The whole replay of the wanted share partitions; the last one is remembered."""
         if self._remembered is None or self._remembered[0] != keys:
-            self._remembered = (keys, self._each(lambda log: self._replay(log, keys), self._chosen(keys)))
+            condition = keys.expression()
+            replayed = self._each(
+                lambda log: _replayed(log, self._kept_records(log, keys, lambda rows: kept(rows, condition))),
+                self._chosen(keys),
+            )
+            self._remembered = (keys, replayed)
         return self._remembered[1]
 
     _remembered: tuple[Keys, list[Replayed]] | None = None
-
-    def _replay(self, log: StateLog, keys: Keys) -> Replayed:
-        condition = keys.expression()
-        records = self._kept_records(log, keys, lambda rows: kept(rows, condition))
-        return replay_records(records, losses=log.read_account().losses, log_start_offset=log.log_start_offset)
 
     def cover(self) -> Sequence[StatePartitionCover]:
         """What was read of each state partition that holds a record; all are read when the question read none."""
@@ -349,6 +345,11 @@ def too_much(what: str) -> TooMuchError:
         f"{what}; name one share partition (--group, --topic, --partition), raise --max-bytes, "
         "or make a lake with `sharelens run --log-dir ... --lake DIR` and ask it with --lake DIR"
     )
+
+
+def _replayed(log: StateLog, records: pa.Table) -> Replayed:
+    """The replay of the records that were kept of a log which was read to its end."""
+    return replay_records(records, losses=log.read_account().losses, log_start_offset=log.log_start_offset)
 
 
 def _cluster_of(directories: Sequence[LogDirectory], asked: str | None) -> str:
