@@ -111,11 +111,15 @@ def _quietly(call: Any) -> Any:
 
 
 def _site(folder: Path) -> dict[str, Any]:
+    page, links, index = (
+        {"module_name": "jobs.quality.pages", "class_name": one} for one in ("Page", "Links", "Index")
+    )
     return {
         "class_name": "SiteBuilder",
         "show_how_to_buttons": False,
         "store_backend": {"class_name": "TupleFilesystemStoreBackend", "base_directory": str(folder.absolute())},
-        "site_index_builder": {"class_name": "DefaultSiteIndexBuilder"},
+        "site_index_builder": {"class_name": "DefaultSiteIndexBuilder", "renderer": links, "view": index},
+        "site_section_builders": {"expectations": {"view": page}, "validations": {"view": page}},
     }
 
 

@@ -1,5 +1,6 @@
 """Checks of a lake: bad rows that were planted close the gate of their table, and the publication stays."""
 
+import re
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -216,11 +217,24 @@ def test_old_evidence_warns_blocks_where_asked_and_is_not_looked_at_where_skippe
     assert (broken(skipped), skipped.closed) == (set(), ())
 
 
-def test_data_docs_are_written_for_their_owner_alone(lake: Path, tmp_path: Path) -> None:
-    looked_at(lake, tables=("silver.name",), data_docs=tmp_path / "docs")
-    page = (tmp_path / "docs" / "index.html").read_text(encoding="utf-8")
-    assert "silver.name.rows" in page
-    assert {path.stat().st_mode & 0o077 for path in (tmp_path / "docs").rglob("*")} == {0}
+def test_data_docs_are_written_for_their_owner_alone_and_reach_for_no_network(lake: Path, tmp_path: Path) -> None:
+    docs = tmp_path / "docs"
+    a_record_twice(lake)
+    looked_at(lake, tables=("silver.name", FEW[0]), data_docs=docs)
+    index = (docs / "index.html").read_text(encoding="utf-8")
+    links = re.findall(r'<td><a href="([^"]+)">([^<]+)</a></td><td>(.*?)</td>', index)
+    assert [name for _, name, _ in links] == [
+        f"{FEW[0]}.facts", "silver.name.facts", "silver.name.rows", f"{FEW[0]}.rows",
+    ]  # fmt: skip
+    assert ["not met" in result for _, _, result in links] == [True, False, False, False]
+    pages = list(docs.rglob("*.html"))
+    assert {docs / page for page, _, _ in links} < set(pages)
+    policy = """<meta http-equiv="Content-Security-Policy" content="default-src 'none'; style-src 'unsafe-inline'">"""
+    for page in pages:
+        head, _, rest = page.read_text(encoding="utf-8").partition(policy)
+        assert rest
+        assert "://" not in head
+    assert {path.stat().st_mode & 0o077 for path in docs.rglob("*")} == {0}
 
 
 def test_the_published_cut_is_judged_whatever_came_after_it(made: Path, lake: Path) -> None:
