@@ -112,14 +112,16 @@ def maintain(options: MaintainOptions, progress: Progress | None = None) -> Upke
     With closed gates nothing is done but said (`closed`).
 
     Raises:
-        JobError: nothing was published yet, or something written is not published.
-        LakeError: no lake there.
+        JobError: something written is not published.
+        LakeError: no lake there, or nothing was published yet.
         LakeLockedError: somebody else writes.
     """
     lake = options.lake
-    scan.open_lake(lake)
+    if not scan.is_lake(lake):
+        scan.open_lake(lake)  # says what is missing
     os.umask(0o077)
     with lock.hold(lake, options.lock_timeout_s):
+        scan.open_lake(lake)
         closed = gates.closed(lake)
         if closed:
             return Upkeep(closed=closed, dry_run=options.dry_run)
@@ -222,13 +224,14 @@ class _Work:
     def _droppings(self) -> dict[str, Dropping]:
         """What retention takes from each table that it applies to."""
         result: dict[str, Dropping] = {}
-        for name, rule in retention.RULES.items():
-            if rule.group in self._moments and name not in result:
-                before = retained.cuts(self._lake, rule.group) if rule.group in retention.CUT_BY else {}
-                if rule.group == retained.HISTORY:
-                    result |= retention.histories(self._lake, self._moments[rule.group], before)
-                else:
-                    result[name] = retention.dropping(self._lake, name, self._moments[rule.group], before)
+        for group, moments in self._moments.items():
+            before = retained.cuts(self._lake, group) if group in retention.CUT_BY else {}
+            if group == retained.HISTORY:  # what goes from one of the histories rests on the other
+                result |= retention.histories(self._lake, moments, before)
+                continue
+            for name, rule in retention.RULES.items():
+                if rule.group == group:
+                    result[name] = retention.dropping(self._lake, name, moments, before)
         return result
 
     def _write_cuts(self, droppings: dict[str, Dropping]) -> None:

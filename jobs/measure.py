@@ -339,10 +339,7 @@ def _without(
 
 
 def _replaced_rows(rows: pa.Table, replaced: pa.Table | None, measure: Measure, base: Mapping[str, Bases]) -> Flags:
-    """Which rows lie at or above the value from which their place was measured anew.
-
-    `base`: of each cluster what is never made anew.
-    """
+    """Which rows lie at or above the value from which their place was measured anew; `base` as in `_without`."""
     result = np.zeros(rows.num_rows, np.bool_)
     assert replaced is not None
     for cluster_id in pc.unique(replaced.column("cluster_id")).to_pylist():

@@ -16,12 +16,12 @@ import pyarrow.parquet as pq
 import pytest
 from deltalake import DeltaTable
 
-from jobs import retained
+from jobs import books, retained
 from jobs.compaction import order_of
 from jobs.errors import JobError
 from jobs.maintain import MaintainOptions, Upkeep, maintain
 from jobs.publish import current_versions, published_versions
-from lake import delta, scan
+from lake import delta, lock, scan
 from lake.errors import LakeError, LakeLockedError
 from lake.scan import Lake, open_lake
 from lake.tables import TABLES
@@ -297,6 +297,15 @@ def test_a_folder_without_a_lake_is_refused(tmp_path: Path) -> None:
         kept(tmp_path)
     with pytest.raises(LakeError, match="not a directory"):
         kept(tmp_path / "nothing")
+
+
+def test_upkeep_beside_a_first_run_says_who_holds_the_lake(tmp_path: Path) -> None:
+    (tmp_path / "lake").mkdir()
+    books.create_tables(tmp_path / "lake")
+    with lock.hold(tmp_path / "lake", 0), pytest.raises(LakeLockedError, match=f"held by process {os.getpid()}"):
+        kept(tmp_path / "lake", lock_timeout_s=0.0)
+    with pytest.raises(LakeError, match="nothing was published yet"):
+        kept(tmp_path / "lake")
 
 
 def test_a_second_scheduler_waits_and_then_says_who_holds_the_lake(lake: Path) -> None:

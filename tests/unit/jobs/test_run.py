@@ -1,6 +1,9 @@
 """A run over log directories: incremental, by intervals, rebuilt, counted. Tasks run in this process, without Spark."""
 
+import json
 import os
+import subprocess
+import sys
 import threading
 from pathlib import Path
 
@@ -168,6 +171,17 @@ def test_two_runs_at_once_take_turns(tmp_path: Path, logs: Path, mine: Path) -> 
     for one in runs:
         one.join()
     assert_same(tmp_path / "lake", mine)
+
+
+def test_two_schedulers_that_start_at_once_wait_for_each_other(tmp_path: Path, logs: Path, mine: Path) -> None:
+    lake = tmp_path / "lake"
+    command = [sys.executable, "-m", "sharelens", "run", "--lake", str(lake), "--log-dir", str(logs)]
+    several = [subprocess.Popen([*command, "--lock-timeout", "120"], stdout=subprocess.PIPE) for _ in range(2)]
+    told = [json.loads(one.communicate()[0]) for one in several]
+    assert [one.returncode for one in several] == [0, 0]
+    records = sorted(summary["rows"].get("bronze.log_record", 0) for summary in told)
+    assert records == [0, open_lake(mine).scan("bronze.log_record").num_rows]
+    assert_same(lake, mine)
 
 
 def test_names_come_from_the_folders(whole: Path) -> None:
