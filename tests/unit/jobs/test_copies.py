@@ -97,7 +97,14 @@ def test_overlapping_replicas_with_short_tails_and_a_broken_batch_each_are_one_c
     assert_same(tmp_path / "lake", clean_lake(tmp_path, logs))
 
 
-@pytest.mark.parametrize("order", list(itertools.permutations(range(3))))
+@pytest.mark.parametrize(
+    "order",
+    [
+        *((0, 1, 2), (1, 2, 0), (2, 0, 1)),
+        *(pytest.param(order, marks=pytest.mark.soak) for order in ((0, 2, 1), (1, 0, 2), (2, 1, 0))),
+    ],
+    ids=str,
+)
 def test_replicas_that_come_one_after_the_other_fill_each_others_gaps(order: tuple[int, ...], tmp_path: Path) -> None:
     logs = state_directory(tmp_path / "logs", state_batches([*STORY, *OTHER_END]))
     found = replicas(tmp_path, logs)

@@ -67,7 +67,7 @@ def logs_of(folder: Path, records: list[dict[str, Any]], *, topic: bool) -> Path
 
 @pytest.mark.slow
 @settings(
-    max_examples=6,
+    max_examples=max(5, settings().max_examples // 6),
     deadline=None,
     suppress_health_check=[HealthCheck.too_slow],
     phases=[Phase.explicit, Phase.reuse, Phase.generate],

@@ -48,7 +48,7 @@ RECORDS = st.one_of(
 )
 
 
-@settings(max_examples=8)
+@settings(max_examples=max(5, settings().max_examples // 6))
 @given(
     stories=st.lists(st.lists(RECORDS, min_size=1, max_size=6), min_size=1, max_size=2),
     steps_ms=st.lists(st.integers(-20, 40), min_size=12, max_size=12),

@@ -19,7 +19,7 @@ from lake.scan import open_lake
 from tests.batch_files import broken, copy_changed, state_batches, state_directory
 from tests.datasets import dataset
 from tests.dead_letters import letter_headers, write_letters
-from tests.in_process import make_lake
+from tests.in_process import make_lake, recorded_lake
 from tests.kills import Point, in_turn, kill, points_of
 from tests.lakes import BOOKS, content, differences
 from tests.state_logs import START_MS, STATE_TOPIC, snapshot, tombstone, update, write_log_directory
@@ -36,8 +36,8 @@ STORY = [
 OTHER_END = [update("g", batches=[(n, n, 4, 3)], at_ms=START_MS + 50 + n) for n in range(3)]
 Run = Callable[[Path], object]
 PUBLISHED = "commit:gold.publication:publish:after"
-KILLS = 6
-"""How often one lake is killed, each time some fifteen points further on."""
+KILLS = 18
+"""How often one lake is killed, each time some five points further on."""
 
 
 def fresh_run(tmp_path: Path) -> tuple[Path | None, Run]:
@@ -153,9 +153,8 @@ def test_a_run_killed_at_any_point_is_finished_by_the_next_ones(tmp_path: Path) 
 @pytest.mark.parametrize("situation", ["next_run", "late_evidence", "start_over", "more_dead_letters"])
 def test_other_runs_killed_again_and_again_are_finished_in_the_end(situation: str, tmp_path: Path) -> None:
     case = Case(tmp_path, situation)
-    lakes = [points for points in in_turn(case.points, KILLS) if len(points) > 1]
-    for points in random.Random(20261121).sample(lakes, 2):
-        case.kill_and_finish(points)
+    lakes = [points for points in in_turn(case.points, KILLS // 2) if len(points) > 1]
+    case.kill_and_finish(random.Random(20261121).choice(lakes))
 
 
 @pytest.mark.soak
@@ -177,8 +176,7 @@ def test_every_kind_of_run_killed_at_any_point_is_finished_by_the_next_one(situa
 )
 def test_a_run_that_finds_more_after_a_kill_writes_no_row_twice(point: str, tmp_path: Path) -> None:
     logs = dataset("streams") / "logs"
-    make_lake(tmp_path / "at-once", logs)
-    at_once = content(tmp_path / "at-once")
+    at_once = content(recorded_lake("streams"))
     times = sorted(at_once["silver.share_record"].column("log_time_ms").to_pylist())
     with crash_points.arm(point), pytest.raises(crash_points.CrashPointReached):
         make_lake(tmp_path / "lake", logs, until_ms=times[len(times) // 2])
