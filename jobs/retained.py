@@ -20,8 +20,8 @@ from lake.slices import PartitionKey
 
 BASE = "gold.share_partition_base"
 DROPPED = "dropped"
-BRONZE, SILVER, HISTORY, MEASURES = "bronze", "silver", "history", "measures"
-GROUPS = (BRONZE, SILVER, HISTORY, MEASURES)
+BRONZE, SILVER, HISTORY, MEASURES, CHECKS = "bronze", "silver", "history", "measures", "checks"
+GROUPS = (BRONZE, SILVER, HISTORY, MEASURES, CHECKS)
 """What an age can be given for, as `--retain` names it; `content` of a row in the books."""
 
 STAYS = {
@@ -38,7 +38,6 @@ STAYS = {
     "gold.measure_base": "one row a share partition: what measures leave as it is",
     "gold.dlq_reconciliation": "says what became of dead letters, which stay",
     "gold.lag": "one row a share partition, as of now",
-    "gold.quality_result": "a few hundred rows a check: why data was published, or not",
     "gold.publication": "one row a run: the cuts that can still be read, and when others were made",
 }  # fmt: skip
 """Tables that keep their rows whatever their age, and why. `jobs.retention.RULES` has the others."""

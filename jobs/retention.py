@@ -5,7 +5,7 @@ nothing. Of a log partition the rows below a cut go, the first offset that is yo
 what is still true there: of a share partition the last snapshot or tombstone and what follows it, of any other key of
 __consumer_offsets its last record, of the history the last row of each share partition and every deletion: without it
 a new creation looks like a reset. Everything else goes by a time of its own: a range of the delivery history by when
-it ended, a measure by when it was over.
+it ended, a measure by when it was over, the result of a check by when it was made.
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -20,9 +20,10 @@ import pyarrow.compute as pc
 from jobs import books, measure_base
 from jobs.compaction import row_groups
 from jobs.measure_base import Passed
-from jobs.plan import OFFSETS_TOPIC, STATE_TOPIC
-from jobs.retained import BRONZE, HISTORY, MEASURES, SILVER, Cut, joined
-from lake import delta
+from jobs.plan import OFFSETS_TOPIC, STATE_TOPIC, UNKNOWN_CLUSTER
+from jobs.quality import results
+from jobs.retained import BRONZE, CHECKS, HISTORY, MEASURES, SILVER, Cut, joined
+from lake import delta, gates
 from lake.slices import PartitionKey
 from lake.tables import TABLES
 
@@ -130,6 +131,7 @@ RULES: dict[str, ByLog | ByTime] = {
     "gold.attempts": ByTime(
         group=MEASURES, column="hour_ms", lasting_ms=HOUR_MS, partition_values={"is_final": "true"}
     ),
+    gates.RESULTS: ByTime(group=CHECKS, column="checked_ms"),
 }  # fmt: skip
 """Tables that retention applies to; why the others keep their rows: `jobs.retained.STAYS`."""
 CUT_BY = {
@@ -144,7 +146,8 @@ class Dropping:
     """What goes from one table: `moments` by cluster; of a ByLog table the cuts and the first offset kept of each key.
 
     `kept`: PLACE, key and `from`, for keys with an anchor below the cut. `named`: PLACE and offset of rows that a row
-    of another table, which stays, points to. `passed`: which rows of a ByTime table no later record changes.
+    of another table, which stays, points to. `passed`: which rows of a ByTime table no later record changes. `in_use`:
+    checks whose results stay.
     """
 
     rule: ByLog | ByTime
@@ -153,13 +156,15 @@ class Dropping:
     kept: pa.Table | None = None
     named: pa.Table | None = None
     passed: Passed | None = None
+    in_use: pa.Array | None = None
 
     @property
     def columns(self) -> tuple[str, ...]:
         """The columns that tell which rows go."""
         if isinstance(self.rule, ByLog):
             return self.rule.columns
-        return ("cluster_id", self.rule.column, *(() if self.passed is None else measure_base.RANGE_COLUMNS))
+        more = measure_base.RANGE_COLUMNS if self.passed is not None else () if self.in_use is None else ("check_id",)
+        return ("cluster_id", self.rule.column, *more)
 
     def may_hold(self, file: dict[str, Any]) -> bool:
         """Whether a file may hold a row that goes, by its statistics."""
@@ -174,6 +179,8 @@ class Dropping:
         if isinstance(self.rule, ByTime):
             moment = _moment_of(rows.column("cluster_id"), self.moments)
             old = pc.fill_null(pc.less(pc.add(rows.column(self.rule.column), self.rule.lasting_ms), moment), False)
+            if self.in_use is not None:
+                old = pc.and_(old, pc.invert(pc.is_in(rows.column("check_id"), value_set=self.in_use)))
             return old if self.passed is None else pc.and_(old, pa.array(self.passed.holds(rows)))
         view = self.rule.view(rows.select(self.rule.columns))
         old = below(view, self.cuts)
@@ -236,6 +243,8 @@ def moments(lake: Path, ages: Mapping[str, int], now_ms: int) -> dict[str, dict[
     found = {
         group: {cluster: min(time, now_ms) - age for cluster, time in newest.items()} for group, age in ages.items()
     }
+    if found.get(CHECKS):  # the results of a check over several clusters name none
+        found[CHECKS].setdefault(UNKNOWN_CLUSTER, min(found[CHECKS].values()))
     if HISTORY in found:
         found[HISTORY] = {cluster: moment - moment % HOUR_MS for cluster, moment in found[HISTORY].items()}
     return found
@@ -256,7 +265,8 @@ def dropping(lake: Path, name: str, moments_ms: dict[str, int], before: Mapping[
     """What goes from a table. `before`: cuts that were made already; a cut never goes back."""
     rule = RULES[name]
     if isinstance(rule, ByTime):
-        return Dropping(rule=rule, moments=moments_ms, cuts={})
+        in_use = results.in_use(lake) if name == gates.RESULTS else None
+        return Dropping(rule=rule, moments=moments_ms, cuts={}, in_use=in_use)
     found = _cuts(lake, name, rule, moments_ms)
     for key, cut in before.items():
         if key in found:

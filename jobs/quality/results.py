@@ -8,7 +8,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from jobs import books
-from jobs.quality.rule import VOLUME
+from jobs.quality.rule import BLOCKING, VOLUME
 from lake import delta, scan
 from lake.gates import RESULTS
 from lake.parquet import write_rows
@@ -45,6 +45,21 @@ def earlier_volumes(lake: Path, table: str, run: int) -> list[int]:
     for row in sorted(rows, key=lambda row: row["check_id"], reverse=True):
         by_run.setdefault(row["run_id"], row["slice_rows"])
     return [by_run[number] for number in sorted(by_run, reverse=True)[:REMEMBERED]]
+
+
+def in_use(lake: Path) -> pa.Array:
+    """Numbers of the checks that gates and the comparison of volumes rest on: each table's newest ones."""
+    columns = ["table_name", "run_id", "check_id", "level"]
+    rows = scan.dataset_at(lake, RESULTS).to_table(columns=columns)
+    newest = rows.filter(pc.field("level") == BLOCKING).group_by("table_name").aggregate([("check_id", "max")])
+    found = set(newest.column("check_id_max").to_pylist())
+    runs = rows.group_by(["table_name", "run_id"]).aggregate([("check_id", "max")]).sort_by([("run_id", "descending")])
+    seen: dict[str, int] = {}
+    for row in runs.to_pylist():
+        seen[row["table_name"]] = seen.get(row["table_name"], 0) + 1
+        if seen[row["table_name"]] <= REMEMBERED + 1:
+            found.add(row["check_id_max"])
+    return pa.array(sorted(found), pa.int64())
 
 
 def cluster_of(lake: Path) -> str:

@@ -56,7 +56,7 @@ class Ages(click.ParamType[dict[str, int]]):
     type=Ages(),
     default="",
     metavar="AGES",
-    help="Drop what is older: bronze=D,silver=D,history=D,measures=D, any of them  [default: nothing is dropped]",
+    help="Drop what is older: bronze=D,silver=D,history=D,measures=D,checks=D, any of them  [default: nothing]",
 )
 @click.option(
     "--window", type=Duration(), default="7d", show_default=True, metavar="D", help="How long old cuts stay readable."

@@ -1,0 +1,54 @@
+"""Results of checks that upkeep drops by age, and those that something still rests on."""
+
+import shutil
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+from jobs.maintain import MaintainOptions, maintain
+from jobs.quality import results
+from lake import gates
+from lake.scan import dataset_at
+from lake.tables import TABLES
+from tests.in_process import recorded_lake
+
+pytestmark = pytest.mark.slow
+
+DAY = 86_400_000
+
+
+@pytest.fixture
+def lake(tmp_path: Path) -> Path:
+    """A lake with the results of thirty checks, one a day, before its newest record; of one table only the first."""
+    path = Path(shutil.copytree(recorded_lake("basic"), tmp_path / "lake"))
+    (newest,) = set(dataset_at(path, "gold.progress").to_table(columns=["cluster_id"]).column("cluster_id").to_pylist())
+    extents = dataset_at(path, "bronze.ingest_extent").to_table(columns=["log_time_ms"]).column("log_time_ms")
+    end_ms = max(time for time in extents.to_pylist() if time is not None)
+    for number in range(1, 31):
+        tables = ["silver.name", "gold.lag"] if number == 1 else ["gold.lag"]
+        rows = [_row(table, number, newest, end_ms - (30 - number) * DAY) for table in tables]
+        results.commit(path, number, results.table_of(rows))
+    return path
+
+
+def _row(table: str, number: int, cluster_id: str, checked_ms: int) -> dict[str, object]:
+    schema = TABLES[gates.RESULTS].schema
+    empty = {field.name: "" if pa.types.is_string(field.type) else 0 for field in schema if not field.nullable}
+    told = {"check_id": number, "run_id": number, "cluster_id": cluster_id, "table_name": table}
+    return {**empty, **told, "checked_ms": checked_ms, "level": "blocking", "kind": "volume", "slice_rows": number}
+
+
+def test_old_results_go_but_for_those_that_gates_and_volumes_rest_on(lake: Path) -> None:
+    before = gates.gates(lake), results.earlier_volumes(lake, "gold.lag", 30)
+    maintain(MaintainOptions(lake=lake, dry_run=False, retain={"checks": 3 * DAY}))
+    kept = dataset_at(lake, gates.RESULTS).to_table(columns=["check_id"]).column("check_id").to_pylist()
+    assert sorted(set(kept)) == [1, *range(20, 31)]
+    assert (gates.gates(lake), results.earlier_volumes(lake, "gold.lag", 30)) == before
+    assert results.next_check(lake) == 31
+
+
+def test_results_younger_than_the_age_stay(lake: Path) -> None:
+    maintain(MaintainOptions(lake=lake, dry_run=False, retain={"checks": 15 * DAY + 1}))
+    kept = dataset_at(lake, gates.RESULTS).to_table(columns=["check_id"]).column("check_id").to_pylist()
+    assert sorted(set(kept)) == [1, *range(15, 31)]
