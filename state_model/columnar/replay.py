@@ -305,7 +305,7 @@ def _closed(memory: _Memory, closed: Ints, position: tuple[str, int], *, encoded
     key = closed[fold.C_KEY]
     count = len(key)
     columns = {
-        "log_topic_id": encoded_names(np.zeros(count, np.int64), position[:1]),
+        "log_topic_id": pa.DictionaryArray.from_arrays(np.zeros(count, np.int32), pa.array(position[:1])),
         "state_partition": pa.repeat(position[1], count),
         **{name: _text_of_keys(memory.keys, name, key) for name in KEY[:2]},
         "partition": memory.keys.column("partition").to_numpy()[key],

@@ -30,7 +30,8 @@ class Loss:
 
 def encoded_names(codes: npt.NDArray[np.integer[Any]], names: Sequence[str | None]) -> pa.DictionaryArray:
     """`names[code]` for each code, dictionary-encoded; the dictionary holds what occurs, in the order of `names`."""
-    used = np.bincount(codes, minlength=len(names)) > 0
+    used = np.zeros(len(names), np.bool_)
+    used[codes] = True
     known = used & np.array([name is not None for name in names])
     index = (np.cumsum(known) - 1).astype(np.int32)[codes]
     unknown = None if known[used].all() else ~known[codes]
