@@ -30,14 +30,18 @@ REQUIRED_CONF: Final[Mapping[str, str]] = {
 """What every session must have, whoever started it."""
 UTC_NAMES: Final = frozenset({"UTC", "Etc/UTC", "Z"})
 JVM_OPTIONS: Final = "spark.driver.extraJavaOptions"
+QUICK_COMPILER: Final = "-XX:TieredStopAtLevel=1"
 
 
 class SessionError(SharelensError):
     """Raised when a Spark session cannot be started, or one that exists is set up so that answers would be wrong."""
 
 
-def spark_session(app: str, settings: Settings) -> "SparkSession":
+def spark_session(app: str, settings: Settings, *, hands_out: bool = False) -> "SparkSession":
     """The session to compute in, named `sharelens:<app>` when it is started here.
+
+    `hands_out`: it gives tasks to Python workers and computes nothing itself, so a JVM that we start compiles quickly
+    rather than well, and leaves the cores to the workers.
 
     Raises:
         JavaError, JarsError: when what Spark needs is missing.
@@ -52,7 +56,7 @@ def spark_session(app: str, settings: Settings) -> "SparkSession":
         check_session(existing)
         return existing
     submitted = "PYSPARK_GATEWAY_PORT" in os.environ
-    conf = dict(REQUIRED_CONF) if submitted else started_conf(settings)
+    conf = dict(REQUIRED_CONF) if submitted else started_conf(settings, hands_out=hands_out)
     builder = SparkSession.builder.appName(f"sharelens:{app}")
     for key, value in sorted(conf.items()):
         builder = builder.config(key, value)
@@ -91,12 +95,13 @@ def check_session(session: "SparkSession") -> None:
         raise SessionError(f"the Spark session {session.sparkContext.appName!r} cannot be used: {'; '.join(wrong)}")
 
 
-def started_conf(settings: Settings) -> dict[str, str]:
+def started_conf(settings: Settings, *, hands_out: bool = False) -> dict[str, str]:
     """Spark's settings for a session that we start: ours, over them the settings', over both what we rely on."""
     chosen = dict(settings.spark_conf)
     logging = f"-Dlog4j2.configurationFile={conf_file('log4j2.properties').as_uri()}"
     jars = delta_jars(settings)
     archived = archive_options(find_java(), jars) if is_local(settings.master) else ()
+    compiler = QUICK_COMPILER if hands_out else ""
     conf = {
         "spark.master": settings.master,
         "spark.ui.enabled": "false",
@@ -108,7 +113,7 @@ def started_conf(settings: Settings) -> dict[str, str]:
         **_where_conf(settings.master, jars),
         **chosen,
         **REQUIRED_CONF,
-        JVM_OPTIONS: " ".join(option for option in (logging, *archived, chosen.get(JVM_OPTIONS, "")) if option),
+        JVM_OPTIONS: " ".join(o for o in (logging, *archived, compiler, chosen.get(JVM_OPTIONS, "")) if o),
     }
     extensions = chosen.get("spark.sql.extensions", "")
     if extensions and DELTA_EXTENSION not in extensions.split(","):

@@ -151,7 +151,7 @@ def session_of(command: str, settings: Any) -> Callable[[], Any]:
     def session() -> Any:
         from jobs.session import spark_session
 
-        return spark_session(command, settings)
+        return spark_session(command, settings, hands_out=True)
 
     return session
 

@@ -2,7 +2,15 @@
 
 import pytest
 
-from jobs.session import REQUIRED_CONF, SessionError, check_session, spark_session, started_conf
+from jobs.session import (
+    JVM_OPTIONS,
+    QUICK_COMPILER,
+    REQUIRED_CONF,
+    SessionError,
+    check_session,
+    spark_session,
+    started_conf,
+)
 from jobs.settings import load_settings
 
 TEST_SETTINGS = load_settings(environment="test")
@@ -68,6 +76,13 @@ def test_settings_go_over_ours_but_not_over_what_answers_rely_on():
     assert conf["spark.sql.extensions"] == "com.example.Other,io.delta.sql.DeltaSparkSessionExtension"
     assert conf["spark.driver.extraJavaOptions"].startswith("-Dlog4j2.configurationFile=file:")
     assert conf["spark.driver.extraJavaOptions"].endswith(" -Dx=y")
+
+
+def test_a_session_that_only_hands_out_tasks_compiles_quickly_unless_the_settings_say_otherwise():
+    settings = load_settings(environment="test", flags={"spark_conf": {JVM_OPTIONS: "-XX:TieredStopAtLevel=4"}})
+    handing_out, computing = (started_conf(settings, hands_out=quick)[JVM_OPTIONS] for quick in (True, False))
+    assert handing_out.endswith(f" {QUICK_COMPILER} -XX:TieredStopAtLevel=4")  # of two the JVM takes the last
+    assert QUICK_COMPILER not in computing
 
 
 def test_jars_travel_to_a_cluster():
