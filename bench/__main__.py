@@ -201,7 +201,7 @@ def measures(bench: Bench) -> Iterator[Figure]:
         for asked in measured.questions(bench.log(shape)):
             yield Figure(
                 section="measures",
-                what=f"{shape}: {asked.name}, no table",
+                what=f"{shape}: {asked.name} of the log",
                 value=f"{asked.cpu_s:.2f} s of CPU, {bench.records / asked.cpu_s:,.0f} rows/s",
                 note=f"told anew each time; peak {asked.peak_bytes / 2**20:.0f} MiB",
             )

@@ -1,8 +1,8 @@
 """The measure stage in this process, measure by measure, whole and over 1 % new records: seconds of CPU time.
 
 Measures that are due together share what they read of the histories; here each one is measured alone and reads for
-itself, so the lines add up to more than the stage. What has no table (`QUESTIONS`) is asked of the log directory, each
-time anew, in a process of its own.
+itself, so the lines add up to more than the stage. What goes through all histories (`QUESTIONS`) is asked of the log
+directory, each time anew, in a process of its own.
 """
 
 import resource
@@ -16,7 +16,17 @@ from bench.measure import sharelens
 from jobs import books, measure
 from jobs.measure_rows import MEASURES
 
-QUESTIONS = ("account", "cost", "dlq")
+ROW = ("--limit", "1")
+QUESTIONS = (
+    ("account", *ROW),
+    ("attempts", *ROW),
+    ("cost", *ROW),
+    ("cost", "--state-partitions", *ROW),
+    ("dlq", *ROW),
+    ("latency", *ROW),
+    ("report", "--out", "-"),
+)
+"""Commands with their own options."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,11 +40,12 @@ class Asked:
 
 def questions(directory: Path) -> Iterator[Asked]:
     """The cost of what is told anew each time."""
-    for name in QUESTIONS:
+    for words in QUESTIONS:
         before = resource.getrusage(resource.RUSAGE_CHILDREN)
-        done = sharelens(name, "--log-dir", str(directory), "--max-bytes", str(1 << 40), "--limit", "1")
+        done = sharelens(*words, "--log-dir", str(directory), "--max-bytes", str(1 << 40))
         after = resource.getrusage(resource.RUSAGE_CHILDREN)
         cpu_s = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+        name = " ".join(word for word in words if word not in (*ROW, "--out", "-"))
         yield Asked(name=name, cpu_s=cpu_s, peak_bytes=done.peak_bytes["driver"])
 
 
