@@ -25,17 +25,21 @@ def fetch_tools() -> Path:
     return kept_jars(FOLDER, [(packages, ())], JARS)
 
 
+def class_path() -> str:
+    """All that the tools need, as Java's option takes it. Raises ToolUnavailableError."""
+    import pyspark
+
+    # Spark's resolver leaves out Scala's library, because Spark has it.
+    scala = sorted((Path(pyspark.__file__).parent / "jars").glob("scala-library-*.jar"))
+    return os.pathsep.join([str(fetch_tools() / "*"), *map(str, scala)])
+
+
 def tool_command(main_class: str, *arguments: str) -> list[str]:
     """The command that runs one of the tools, by its Java class.
 
     Raises:
         ToolUnavailableError: no tools. JavaError: no Java.
     """
-    import pyspark
-
-    # Spark's resolver leaves out Scala's library, because Spark has it.
-    scala = sorted((Path(pyspark.__file__).parent / "jars").glob("scala-library-*.jar"))
-    jars = [str(fetch_tools() / "*"), *map(str, scala)]
     # A tool lives for seconds: the quick compiler and the simple collector start sooner.
     options = ("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", HEAP)
-    return [str(find_java().program), *options, "-cp", os.pathsep.join(jars), main_class, *arguments]
+    return [str(find_java().program), *options, "-cp", class_path(), main_class, *arguments]

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from tests.broker import running
+from tests.broker.java import end_java_machine
 from tests.broker.running import RunningBroker
 
 StartBroker = Callable[..., RunningBroker]
@@ -40,3 +41,10 @@ def shared_broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningB
     )
     yield broker
     assert broker.stop() == 0, broker.problems.read_text()[-2000:]
+
+
+@pytest.fixture(scope="module", autouse=True)
+def clients_left_behind_end() -> Iterator[None]:
+    """The JVM ends with a module: tools that fail leave clients behind, which look for their broker for ever."""
+    yield
+    end_java_machine()

@@ -3,7 +3,9 @@
 py4j's gateway runs in it, so that no compiler is needed.
 """
 
+import functools
 import subprocess
+import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -15,11 +17,25 @@ from py4j.protocol import Py4JJavaError
 
 from jobs.java import find_java, spark_home
 from state_model.errors import SharelensError
-from tests.broker.kafka_tools import Done
-from tools.kafka_tools import fetch_tools
+from tools.kafka_tools import class_path
 
-OPTIONS = ["-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Xmx256m"]
+OPTIONS = ["-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Xmx1g"]
+TOOL_TIMEOUT_S = 60
 END_TIMEOUT_S = 20
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Done:
+    """How a tool ended. `out` is its standard output, `err` the rest."""
+
+    code: int
+    out: str
+    err: str
+
+    @property
+    def lines(self) -> list[str]:
+        """What it printed, without empty lines."""
+        return [line for line in self.out.splitlines() if line.strip()]
 
 
 class _Exit:
@@ -109,8 +125,10 @@ class JavaShareConsumer:
 class JavaMachine:
     """One JVM with Kafka's clients and tools."""
 
-    def __init__(self, gateway: JavaGateway) -> None:
+    def __init__(self, gateway: JavaGateway, process: "subprocess.Popen[bytes]") -> None:
         self.jvm = gateway.jvm
+        self._gateway = gateway
+        self._process = process
         self._exit = _Exit()
         self.jvm.org.apache.kafka.common.utils.Exit.setExitProcedure(self._exit)
 
@@ -124,8 +142,22 @@ class JavaMachine:
         finally:
             one.close()
 
-    def tool(self, main_class: str, *arguments: str, code: int | None = 0) -> Done:
-        """Run a tool to its end, which must have the exit code `code` (None: any)."""
+    def tool(self, main_class: str, *arguments: str, timeout_s: float = TOOL_TIMEOUT_S, code: int | None = 0) -> Done:
+        """Run a tool to its end, which must have the exit code `code` (None: any); one that hangs ends the machine."""
+        watch = threading.Timer(timeout_s, self._give_up)
+        watch.start()
+        try:
+            done = self._told(main_class, arguments)
+        finally:
+            watch.cancel()
+        assert code is None or done.code == code, f"{main_class} ended with {done.code}: {done.out}\n{done.err}"
+        return done
+
+    def _give_up(self) -> None:
+        java_machine.cache_clear()
+        self._process.kill()
+
+    def _told(self, main_class: str, arguments: Sequence[str]) -> Done:
         system, io = self.jvm.java.lang.System, self.jvm.java.io
         before = system.out, system.err
         out, err = io.ByteArrayOutputStream(), io.ByteArrayOutputStream()
@@ -136,9 +168,7 @@ class JavaMachine:
         finally:
             system.setOut(before[0])
             system.setErr(before[1])
-        done = Done(code=ended, out=out.toString(), err=err.toString())
-        assert code is None or done.code == code, f"{main_class} ended with {done.code}: {done.out}\n{done.err}"
-        return done
+        return Done(code=ended, out=out.toString(), err=err.toString())
 
     def _run(self, main_class: str, arguments: Sequence[str]) -> int:
         main = self.jvm
@@ -159,17 +189,26 @@ class JavaMachine:
             array[index] = one
         return array
 
+    def end(self) -> None:
+        """Ends the machine."""
+        self._gateway.shutdown()
+        self._process.stdin.close()  # its sign to end
+        self._process.wait(END_TIMEOUT_S)
 
-@contextmanager
-def java_machine() -> Iterator[JavaMachine]:
-    """Start a JVM with Kafka's jars; the test is skipped, with the reason in a line, where it can't be had."""
+
+@functools.cache
+def java_machine() -> JavaMachine:
+    """The JVM with Kafka's jars, started when it is first asked for, until `end_java_machine`.
+
+    The test is skipped, with the reason in a line, where it can't be had.
+    """
     try:
-        class_path, java = f"{fetch_tools()}/*", find_java()
+        jars, java = class_path(), find_java()
         gateway_jar = next((spark_home() / "jars").glob("py4j-*.jar"))
     except (SharelensError, StopIteration) as error:
         pytest.skip(f"Kafka's Java clients: {error or 'pyspark has no py4j jar'}")
     port, process = launch_gateway(
-        jarpath=str(gateway_jar), classpath=class_path, javaopts=OPTIONS, java_path=str(java.program),
+        jarpath=str(gateway_jar), classpath=jars, javaopts=OPTIONS, java_path=str(java.program),
         die_on_exit=True, redirect_stderr=subprocess.DEVNULL, return_proc=True,
     )  # fmt: skip
     gateway = JavaGateway(
@@ -180,9 +219,12 @@ def java_machine() -> Iterator[JavaMachine]:
     server.resetCallbackClient(
         server.getCallbackClient().getAddress(), gateway.get_callback_server().get_listening_port()
     )
-    try:
-        yield JavaMachine(gateway)
-    finally:
-        gateway.shutdown()
-        process.stdin.close()  # its sign to end
-        process.wait(END_TIMEOUT_S)
+    return JavaMachine(gateway, process)
+
+
+def end_java_machine() -> None:
+    """Ends the JVM, if there is one; who asks for it then gets a new one."""
+    if java_machine.cache_info().currsize:
+        machine = java_machine()
+        java_machine.cache_clear()
+        machine.end()

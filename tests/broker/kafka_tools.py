@@ -1,11 +1,11 @@
-"""Kafka's own command-line tools against a broker, by their Java classes."""
+"""Kafka's own command-line tools against a broker, by their Java classes: one JVM runs those of a module."""
 
 import subprocess
-from dataclasses import dataclass
 
 import pytest
 
 from state_model.errors import SharelensError
+from tests.broker.java import TOOL_TIMEOUT_S, Done, java_machine
 from tools.kafka_tools import tool_command
 
 TOPICS = "org.apache.kafka.tools.TopicCommand"
@@ -21,42 +21,25 @@ GET_OFFSETS = "org.apache.kafka.tools.GetOffsetShell"
 DELETE_RECORDS = "org.apache.kafka.tools.DeleteRecordsCommand"
 PRODUCER_PERFORMANCE = "org.apache.kafka.tools.ProducerPerformance"
 DUMP_LOG_SEGMENTS = "org.apache.kafka.tools.DumpLogSegments"
-VERIFIABLE_SHARE_CONSUMER = "org.apache.kafka.tools.VerifiableShareConsumer"
 
-TIMEOUT_S = 60
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Done:
-    """How a tool ended. `out` is its standard output, `err` the rest."""
-
-    code: int
-    out: str
-    err: str
-
-    @property
-    def lines(self) -> list[str]:
-        """What it printed, without empty lines."""
-        return [line for line in self.out.splitlines() if line.strip()]
+TIMEOUT_S = TOOL_TIMEOUT_S
 
 
-def kafka_command(main_class: str, *arguments: str) -> list[str]:
-    """The command of a tool; the test is skipped, with the reason in a line, where Java or the jars can't be had."""
+def kafka_tool(main_class: str, *arguments: str, timeout_s: float = TIMEOUT_S, code: int | None = 0) -> Done:
+    """Run a tool in the JVM of this module to its end, which must have the exit code `code` (None: any)."""
+    return java_machine().tool(main_class, *arguments, timeout_s=timeout_s, code=code)
+
+
+def kafka_process(main_class: str, *arguments: str, stdin: str = "") -> Done:
+    """Run a tool as a process of its own, as those need it that read their standard input or keep counts in classes.
+
+    The test is skipped, with the reason in a line, where Java or the jars can't be had.
+    """
     try:
-        return tool_command(main_class, *arguments)
+        command = tool_command(main_class, *arguments)
     except SharelensError as error:
         pytest.skip(f"Kafka's tools: {error}")
-
-
-def kafka_tool(
-    main_class: str, *arguments: str, stdin: str = "", timeout_s: float = TIMEOUT_S, code: int | None = 0
-) -> Done:
-    """Run a tool to its end, which must have the exit code `code` (None: any)."""
-    done = subprocess.run(
-        kafka_command(main_class, *arguments),
-        input=stdin, capture_output=True, text=True, timeout=timeout_s, check=False,
-    )  # fmt: skip
+    done = subprocess.run(command, input=stdin, capture_output=True, text=True, timeout=TIMEOUT_S, check=False)
     # Without a configuration of theirs, the tools' logging says so in one line on standard error.
-    ended = Done(code=done.returncode, out=done.stdout, err=done.stderr)
-    assert code is None or ended.code == code, f"{main_class} ended with {ended.code}: {ended.out}\n{ended.err}"
-    return ended
+    assert done.returncode == 0, f"{main_class} ended with {done.returncode}: {done.stdout}\n{done.stderr}"
+    return Done(code=done.returncode, out=done.stdout, err=done.stderr)

@@ -7,7 +7,7 @@ import pytest
 from confluent_kafka import Consumer, ConsumerGroupState, ConsumerGroupTopicPartitions, KafkaException, TopicPartition
 from confluent_kafka.admin import AdminClient
 
-from tests.broker.kafka_tools import CONSOLE_CONSUMER, CONSUMER_GROUPS, kafka_tool
+from tests.broker.kafka_tools import CONSOLE_CONSUMER, CONSUMER_GROUPS, kafka_process, kafka_tool
 from tests.broker.test_clients import new_topic, produce
 
 pytestmark = pytest.mark.broker
@@ -179,10 +179,10 @@ def test_the_console_consumer_goes_on_where_its_group_was(shared_broker):
     produce(shared_broker, topic, ["a", "b"], partition=0)
     produce(shared_broker, topic, ["c"], partition=1)
     arguments = ("--bootstrap-server", shared_broker.bootstrap, "--topic", topic, "--group", group, "--from-beginning")
-    done = kafka_tool(CONSOLE_CONSUMER, *arguments, "--max-messages", "3", "--timeout-ms", "30000")
+    done = kafka_process(CONSOLE_CONSUMER, *arguments, "--max-messages", "3", "--timeout-ms", "30000")
     assert sorted(done.lines) == ["a", "b", "c"]
     produce(shared_broker, topic, ["d"], partition=1)
-    done = kafka_tool(CONSOLE_CONSUMER, *arguments, "--max-messages", "1", "--timeout-ms", "30000")
+    done = kafka_process(CONSOLE_CONSUMER, *arguments, "--max-messages", "1", "--timeout-ms", "30000")
     assert done.lines == ["d"]
     told = kafka_tool(CONSUMER_GROUPS, "--bootstrap-server", shared_broker.bootstrap, "--describe", "--group", group)
     rows = [line.split()[:6] for line in told.lines if line.startswith(group)]

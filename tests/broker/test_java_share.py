@@ -15,8 +15,7 @@ pytestmark = pytest.mark.broker
 
 @pytest.fixture(scope="module")
 def java():
-    with java_machine() as machine:
-        yield machine
+    return java_machine()
 
 
 @pytest.fixture(scope="module")

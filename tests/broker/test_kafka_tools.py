@@ -12,6 +12,7 @@ from tests.broker.kafka_tools import (
     GET_OFFSETS,
     PRODUCER_PERFORMANCE,
     TOPICS,
+    kafka_process,
     kafka_tool,
 )
 
@@ -44,15 +45,15 @@ def test_topics_are_created_listed_described_altered_and_deleted(server, topic):
 def test_what_the_console_producer_writes_the_console_consumer_reads(server, topic):
     kafka_tool(TOPICS, *server, "--create", "--topic", topic)
     lines = "".join(f"line {number}\n" for number in range(20))
-    kafka_tool(CONSOLE_PRODUCER, *server, "--topic", topic, stdin=lines)
+    kafka_process(CONSOLE_PRODUCER, *server, "--topic", topic, stdin=lines)
     place = ("--topic", topic, "--partition", "0", "--offset", "5")
-    read = kafka_tool(CONSOLE_CONSUMER, *server, *place, "--max-messages", "15")
+    read = kafka_process(CONSOLE_CONSUMER, *server, *place, "--max-messages", "15")
     assert read.lines == [f"line {number}" for number in range(5, 20)]
 
 
 def test_the_offsets_of_a_topic(server, topic):
     kafka_tool(TOPICS, *server, "--create", "--topic", topic, "--partitions", "2")
-    kafka_tool(CONSOLE_PRODUCER, *server, "--topic", topic, stdin="a\nb\nc\n")
+    kafka_process(CONSOLE_PRODUCER, *server, "--topic", topic, stdin="a\nb\nc\n")
     offsets = kafka_tool(GET_OFFSETS, *server, "--topic", topic).lines
     assert sum(int(line.rpartition(":")[2]) for line in offsets) == 3
     earliest = kafka_tool(GET_OFFSETS, *server, "--topic", topic, "--time", "earliest").lines
@@ -95,7 +96,7 @@ def test_configurations_of_groups_topics_and_the_broker(server, topic):
 
 def test_records_are_deleted(server, topic, tmp_path):
     kafka_tool(TOPICS, *server, "--create", "--topic", topic)
-    kafka_tool(CONSOLE_PRODUCER, *server, "--topic", topic, stdin="a\nb\nc\n")
+    kafka_process(CONSOLE_PRODUCER, *server, "--topic", topic, stdin="a\nb\nc\n")
     plan = tmp_path / "plan.json"
     plan.write_text(f'{{"partitions": [{{"topic": "{topic}", "partition": 0, "offset": 2}}], "version": 1}}')
     done = kafka_tool(DELETE_RECORDS, *server, "--offset-json-file", str(plan))

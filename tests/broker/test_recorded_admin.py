@@ -121,8 +121,7 @@ def test_admin(tmp_path):
     recorded = Recorded("admin")
     cluster = Cluster(tmp_path, recorded)
     try:
-        with java_machine() as java:
-            play(cluster, java)
+        play(cluster, java_machine())
         ours = lives_of((place, our_kind(value)) for place, value in cluster.state_records())
         theirs = lives_of((place, their_kind(number, value)) for place, number, value in recorded.lives())
         assert ours == theirs
