@@ -1,10 +1,12 @@
 """Two clusters in one lake, alike in group ids, topic ids and partitions: each answers as if it were alone."""
 
 import json
+import shutil
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 
@@ -85,18 +87,36 @@ def lakes(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     return {name: folder / name for name in ("both", EAST, WEST)}
 
 
-def part(lake: Path, cluster: str) -> dict[str, Any]:
+@pytest.fixture(scope="module")
+def one_run_each(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A lake of one run for each cluster; tests copy it."""
+    folder = tmp_path_factory.mktemp("one-run-each")
+    for cluster in (EAST, WEST):
+        make_lake(folder / "lake", logs_of(folder / cluster, cluster))
+    return folder / "lake"
+
+
+Alone = dict[str, dict[str, pa.Table]]
+"""What the lake of each cluster holds."""
+
+
+@pytest.fixture(scope="module")
+def alone(lakes: dict[str, Path]) -> Alone:
+    return {cluster: content(lakes[cluster]) for cluster in (EAST, WEST)}
+
+
+def part(lake: Path, cluster: str) -> dict[str, pa.Table]:
     """What a lake holds of a cluster."""
     return {name: rows.filter(pc.field("cluster_id") == cluster) for name, rows in content(lake).items()}
 
 
-def assert_parts(lake: Path, alone: dict[str, Path]) -> None:
+def assert_parts(lake: Path, alone: Alone) -> None:
     for cluster in (EAST, WEST):
-        assert not differences(part(lake, cluster), content(alone[cluster]))
+        assert not differences(part(lake, cluster), alone[cluster])
 
 
-def test_runs_in_turns_keep_the_clusters_apart(lakes: dict[str, Path]) -> None:
-    assert_parts(lakes["both"], lakes)
+def test_runs_in_turns_keep_the_clusters_apart(lakes: dict[str, Path], alone: Alone) -> None:
+    assert_parts(lakes["both"], alone)
 
 
 @pytest.mark.parametrize("question", QUESTIONS, ids=" ".join)
@@ -151,9 +171,7 @@ def test_a_question_that_names_no_cluster_is_told_which_there_are(
     assert f"no cluster elsewhere in lake {lakes['both']}; clusters there: {EAST}, {WEST}" in capsys.readouterr().err
 
 
-def test_a_run_that_was_killed_is_finished_by_a_run_of_the_other_cluster(
-    lakes: dict[str, Path], tmp_path: Path
-) -> None:
+def test_a_run_that_was_killed_is_finished_by_a_run_of_the_other_cluster(alone: Alone, tmp_path: Path) -> None:
     lake = tmp_path / "lake"
     make_lake(lake, logs_of(tmp_path / "west", WEST))
     for number, point in enumerate(
@@ -167,19 +185,17 @@ def test_a_run_that_was_killed_is_finished_by_a_run_of_the_other_cluster(
     counts = make_lake(lake, east).counts
     assert (counts["bronze.topic_batch"], counts["gold.stall"], counts["gold.lag"]) == (0, 2, 2)
     assert not counts.keys() & {"bronze.log_record", "silver.share_record", "gold.share_partition_history"}
-    assert_parts(lake, lakes)
+    assert_parts(lake, alone)
 
 
 @pytest.mark.parametrize("clusters", [None, EAST])
 @pytest.mark.parametrize("what", ["decode", "replay"])
 def test_a_rebuild_starts_over_for_the_cluster_that_is_named_or_for_all(
-    what: str, clusters: str | None, lakes: dict[str, Path], tmp_path: Path
+    what: str, clusters: str | None, one_run_each: Path, alone: Alone, tmp_path: Path
 ) -> None:
-    lake = tmp_path / "lake"
-    for cluster in (EAST, WEST):
-        make_lake(lake, logs_of(tmp_path / cluster, cluster))
+    lake = Path(shutil.copytree(one_run_each, tmp_path / "lake"))
     make_lake(lake, rebuild=what, cluster_id=clusters)
-    assert_parts(lake, lakes)
+    assert_parts(lake, alone)
     rows = open_lake(lake).scan("gold.share_partition_history")
     again = {row["cluster_id"] for row in rows.to_pylist() if row["run_id"] == 3}
     assert again == ({EAST, WEST} if clusters is None else {EAST})
@@ -187,9 +203,7 @@ def test_a_rebuild_starts_over_for_the_cluster_that_is_named_or_for_all(
         make_lake(lake, rebuild=what, cluster_id="elsewhere")
 
 
-def test_a_directory_without_an_id_needs_one_once_the_lake_holds_several(
-    lakes: dict[str, Path], tmp_path: Path
-) -> None:
+def test_a_directory_without_an_id_needs_one_once_the_lake_holds_several(alone: Alone, tmp_path: Path) -> None:
     lake = tmp_path / "lake"
     for cluster in (EAST, WEST):
         make_lake(lake, logs_of(tmp_path / cluster, cluster, 2))
@@ -198,4 +212,4 @@ def test_a_directory_without_an_id_needs_one_once_the_lake_holds_several(
     with pytest.raises(ClusterMismatchError, match=f"the lake holds {EAST}, {WEST}; say --cluster-id"):
         make_lake(lake, nameless)
     make_lake(lake, nameless, cluster_id=WEST)
-    assert not differences(part(lake, WEST), content(lakes[WEST]))
+    assert not differences(part(lake, WEST), alone[WEST])

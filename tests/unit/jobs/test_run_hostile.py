@@ -155,14 +155,12 @@ def test_hostile_content_that_decodes_goes_through_whole(tmp_path: Path) -> None
     assert max(row["last_offset"] for row in closed) == (1 << 63) - 1
 
 
-@pytest.mark.parametrize(
-    "group", ["", "a\nb", "'; DROP TABLE x; --", "</script>", "-rf", "../../up", "\x1b[31m", "ü" * 5000]
-)
-def test_hostile_names_are_data_and_nothing_else(group: str, tmp_path: Path) -> None:
-    story = [snapshot(group, start=0), update(group, batches=[(0, 3, 2, 1)])]
+def test_hostile_names_are_data_and_nothing_else(tmp_path: Path) -> None:
+    groups = ["", "a\nb", "'; DROP TABLE x; --", "</script>", "-rf", "../../up", "\x1b[31m", "ü" * 5000]
+    story = [record for group in groups for record in (snapshot(group, start=0), update(group, batches=[(0, 3, 2, 1)]))]
     make_lake(tmp_path / "lake", state_directory(tmp_path / "logs", state_batches(story)))
-    (state,) = open_lake(tmp_path / "lake").scan("gold.share_partition_state").to_pylist()
-    assert state["group_id"] == group
+    states = open_lake(tmp_path / "lake").scan("gold.share_partition_state")
+    assert sorted(states.column("group_id").to_pylist()) == sorted(groups)
     folders = {path.name for path in (tmp_path / "lake").rglob("*") if path.is_dir()}
     assert folders <= {
         "bronze",
