@@ -53,9 +53,10 @@ def test_spark_reads_a_table_with_its_types_and_comments(name: str, whole: Path,
     assert frame.columns == fields.names
     comments = {field.name: field.metadata.get("comment") for field in frame.schema}
     assert comments == {field.name: field.metadata[b"comment"].decode() for field in fields}
-    assert frame.count() == (2 if ours is None else ours.num_rows)
+    rows = frame.toArrow().to_pylist()
+    assert len(rows) == (2 if ours is None else ours.num_rows)
     if ours is not None:
-        assert sorted(map(repr, frame.toArrow().to_pylist())) == sorted(map(repr, without_zone(ours).to_pylist()))
+        assert sorted(map(repr, rows)) == sorted(map(repr, without_zone(ours).to_pylist()))
 
 
 def without_zone(rows: pa.Table) -> pa.Table:
