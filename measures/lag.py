@@ -91,8 +91,10 @@ def lag(states: pa.Table, ends: pa.Table, names: Mapping[str, str], *, end_of_no
         "unknown_reason": _reasons(start, count, end, lags, end_of_now=end_of_now),
     }
     columns["why"] = _whys(columns, start, count, end, stable, progress)
-    for name in ("end_offset", "end_offset_source", "last_stable_offset", "newest_batch_ms"):
+    for name in ("end_offset", "end_offset_source", "last_stable_offset"):
         columns[name] = found.column(name)
+    served = (start >= 0) & ((end < 0) | (start < end))  # else a batch was looked at for another group alone
+    columns["newest_batch_ms"] = pc.if_else(pa.array(served), found.column("newest_batch_ms"), None)
     return pa.table([columns[n] if n in columns else states.column(n) for n in LAG.names], names=LAG.names).cast(LAG)
 
 

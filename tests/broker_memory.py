@@ -30,6 +30,10 @@ class ManualTimers:
         """Drop all timers: the process that set them is gone."""
         self._waiting.clear()
 
+    def hold_up(self, milliseconds):
+        """The clock goes on while nothing fires, as where the process got no time."""
+        self._now_ms += milliseconds
+
     def advance(self, milliseconds=0):
         end = self._now_ms + milliseconds
         while self._waiting and self._waiting[0][0] <= end:

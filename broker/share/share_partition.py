@@ -199,6 +199,7 @@ class SharePartition:
         """
         if self.status is not _ACTIVE:
             return ShareErrorCode.NOT_LEADER_OR_FOLLOWER
+        self._end_late_locks()
         settings = self._settings()
         made = acknowledgement.plan(self.window, member_id, batches, self._ending(settings))
         if made.error is not _NONE:
@@ -290,6 +291,12 @@ class SharePartition:
         deadlines = [run.deadline_ms for batch in self.window for run in batch.runs if run.deadline_ms]
         if deadlines:
             self._arm(min(deadlines))
+
+    def _end_late_locks(self) -> None:
+        """Ends locks whose time is over although their timer, which waits behind a request, has not fired yet."""
+        if self._timer is not None and self._timer_deadline_ms < self._timers.now_ms():
+            self._timer.cancel()
+            self._on_timer()
 
     def _on_timer(self) -> None:
         self._timer = None

@@ -152,6 +152,11 @@ def test_rows_keep_to_their_own_partition_and_order():
     assert [row["topic"] for row in rows] == ["orders"] * 3
 
 
+def test_the_newest_batch_is_one_from_the_start_offset_on_whichever_groups_are_measured_together():
+    rows = measured([state(3, 0), state(7, 0), state(-1, 0)], [{**end(7), "newest_batch_ms": 500}])
+    assert [row["newest_batch_ms"] for row in rows] == [500, None, None]
+
+
 def test_offsets_may_be_as_large_as_they_get():
     (row,) = measured([state(0, 0, f"0-{2**62} ack")], [end(2**62 + 5)])
     assert (row["lag"], row["lag_recounted"]) == (2**62 + 5, 4)

@@ -89,6 +89,13 @@ class TestAcknowledge:
         assert scene.acknowledge(2, 7, ACCEPT) is NONE
         assert scene.last_write() == (5, 3, [(5, 7, ACKNOWLEDGED, 1)])
 
+    def test_a_lock_has_ended_at_its_end_although_its_timer_is_late(self):
+        scene = Scene(2)
+        scene.acquire()
+        scene.timers.hold_up(LOCK_MS + 1)
+        assert scene.acknowledge(0, 1, ACCEPT) is ShareErrorCode.INVALID_RECORD_STATE
+        assert scene.ranges() == [(0, 1, 2)]
+
     def test_renewing_restarts_the_lock_and_writes_nothing(self):
         scene = Scene(4)
         scene.acquire()
