@@ -39,7 +39,7 @@ def groups(java, broker):
 def filled(broker, count=10, partitions=1):
     topic = new_topic(broker, partitions)
     for partition in range(partitions):
-        produce(broker, topic, [str(n) for n in range(count)], partition=partition, **{"linger.ms": 50})
+        produce(broker, topic, [str(n) for n in range(count)], partition=partition, **{"linger.ms": 1000})
     return topic
 
 
