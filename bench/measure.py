@@ -6,7 +6,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -31,17 +31,18 @@ class Measured:
         return dict(json.loads(self.output.splitlines()[-1]))
 
 
-def sharelens(*arguments: str) -> Measured:
+def sharelens(*arguments: str, variables: Mapping[str, str] | None = None) -> Measured:
     """Runs the installed command; raises RuntimeError with its last words when it fails."""
-    return measured([str(COMMAND), *arguments])
+    return measured([str(COMMAND), *arguments], variables)
 
 
-def measured(command: Sequence[str]) -> Measured:
-    """Runs a command to its end."""
+def measured(command: Sequence[str], variables: Mapping[str, str] | None = None) -> Measured:
+    """Runs a command to its end, with these environment variables beside those that are there."""
+    environ = {**os.environ, **(variables or {})}
     peaks = dict.fromkeys(ROLES, 0)
     ended = threading.Event()
     begun = time.perf_counter()
-    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+    with subprocess.Popen(command, env=environ, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
         sampler = threading.Thread(target=_sample, args=(process.pid, peaks, ended), daemon=True)
         sampler.start()
         output, problems = process.communicate()

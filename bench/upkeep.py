@@ -99,9 +99,9 @@ def runs_s(directory: Path, lake: Path, count: int) -> Iterator[float]:
 
 
 def _cpu_s(*arguments: str) -> float:
-    """User and system seconds of a command and its children."""
+    """User and system seconds of a command, all in its own process, and its children."""
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
-    sharelens(*arguments)
+    sharelens(*arguments, variables=IN_ONE_PROCESS)
     after = resource.getrusage(resource.RUSAGE_CHILDREN)
     return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
 
@@ -132,7 +132,6 @@ class Compared:
 
 def compare(directory: Path, lake: Path, commits: int, count: int) -> Compared:
     """Before, the upkeep, and after it. A day lies between, so that vacuum may remove what upkeep replaced."""
-    os.environ.update(IN_ONE_PROCESS)
     first_run_s = _cpu_s("run", "--log-dir", str(directory), "--lake", str(lake))
     scatter(lake, commits)
     before = measured(directory, lake, count)

@@ -19,7 +19,7 @@ import pyarrow.compute as pc
 from jobs import books
 from jobs.decode import changed
 from jobs.executors import TASKS_AIMED_AT, Engine, binned
-from jobs.measure_base import JUDGED_BY, PLACE, WHERE, Bases, bases
+from jobs.measure_base import BY_OFFSET, PLACE, WHERE, Bases, bases
 from jobs.measure_inputs import EVERYTHING, HISTORY, NOTHING, PROGRESS, Inputs, Task
 from jobs.measure_rows import MEASURES, Changes, Measure
 from jobs.plan import STATE_TOPIC
@@ -38,8 +38,9 @@ LEAST_TASKS, MOST_TASKS = 4, 16
 """Tasks that are done one after the other and write into the same files."""
 LEAST_ROWS = 2
 """What a share partition counts for, however little is new."""
-JUDGED = {*WHERE, *KEY, *JUDGED_BY, *(measure.order for measure in MEASURES.values()), "outcome"}
-"""Columns that tell whether a row of a measure is replaced."""
+LIVES = [life for _, life in BY_OFFSET.values()]
+JUDGED = {*WHERE, *KEY, *LIVES, *(measure.order for measure in MEASURES.values()), "outcome"}
+"""Columns that tell whether a row of a measure is replaced; `outcome`: `Measure.about_end`."""
 NO_PLACES = pa.schema(
     [
         *(TABLES[HISTORY].schema.field(name).remove_metadata() for name in (*WHERE, *KEY)),

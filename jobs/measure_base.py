@@ -33,8 +33,6 @@ BY_OFFSET = {"gold.poison_record": ("offset", "life_log_offset"), "gold.redelive
 """Measures whose rows are ranges of record offsets, with the columns of the first one and of the life."""
 BY_HOUR = ("gold.latency", "gold.attempts")
 BY_LOG_OFFSET = {"gold.stall": "stalls_from_log_offset", "gold.life_event": "events_from_log_offset"}
-JUDGED_BY = ("log_offset", "hour_ms", "last_offset", "life_log_offset", "life")
-"""Columns of measures that tell whether a row stays."""
 EDGES = (*BY_LOG_OFFSET.values(), "hours_from_ms", "whole_from_offset", "lives_to_log_offset")
 RANGE_COLUMNS = (*WHERE[1:], *KEY, "last_offset", "valid_to_log_offset")
 """What tells of a range of the delivery history whether it was passed."""

@@ -109,14 +109,19 @@ class RowGroups:
 
 def newest(lake: Path, table: str) -> RowGroups:
     """The row groups of a table at its newest version."""
-    return _at(lake, table, delta.commit_at(delta.table_path(lake, table)))
+    commit = delta.commit_at(delta.table_path(lake, table))
+    return _opened(lake, table, None) if commit.identity is None else _kept(lake, table, commit)
 
 
 @lru_cache(maxsize=32)
-def _at(lake: Path, table: str, commit: delta.Commit) -> RowGroups:
-    """What the footers say stays the same as long as the commit does."""
+def _kept(lake: Path, table: str, commit: delta.Commit) -> RowGroups:
+    """`newest` while the commit is the same: what the footers say is too."""
+    return _opened(lake, table, commit.version)
+
+
+def _opened(lake: Path, table: str, version: int | None) -> RowGroups:
     root = delta.table_path(lake, table)
-    actions = pa.table(scan.open_table(lake, table, commit.version).get_add_actions(flatten=True))
+    actions = pa.table(scan.open_table(lake, table, version).get_add_actions(flatten=True))
     paths = sorted(actions.column("path").to_pylist())
     return RowGroups(
         table,
