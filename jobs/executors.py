@@ -11,6 +11,7 @@ import re
 import sys
 import zipimport
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
@@ -37,8 +38,8 @@ RESULT = pa.schema([("task", pa.int64()), ("result", pa.binary())])
 class Engine:
     """Where the tasks of a run are computed.
 
-    A stage that reads at most `in_process_bytes` runs in this process, task after task, so that little news needs no
-    JVM; from the first larger one on, everything runs on the session that `start` gives. 0: always Spark.
+    A stage that reads at most `in_process_bytes` runs in this process, so that little news needs no JVM; from the first
+    larger one on, everything runs on the session that `start` gives. 0: always Spark.
     """
 
     def __init__(self, start: Callable[[], "SparkSession"], in_process_bytes: int = 0) -> None:
@@ -86,16 +87,25 @@ class Engine:
         return _run_on_spark(spark, name, function, specs, progress)
 
 
+def cores() -> int:
+    """Cores that this process may use."""
+    return len(os.sched_getaffinity(0))
+
+
 def _run_here(name: str, function: Callable[[Spec], Result], specs: Sequence[Spec], progress: Progress) -> list[Result]:
+    """Tasks are Arrow's and compiled kernels' work, which leave the interpreter to other threads."""
     results = []
-    for number, spec in enumerate(specs):
-        progress.at(name, number, len(specs))
-        try:
-            results.append(function(spec))
-        except SharelensError:
-            raise
-        except Exception as error:
-            raise _failed(name, f"{type(error).__name__}: {error}") from error
+    with ThreadPoolExecutor(cores()) as pool:
+        under_way = [pool.submit(function, spec) for spec in specs]
+        for number, task in enumerate(under_way):
+            progress.at(name, number, len(specs))
+            try:
+                results.append(task.result())
+            except BaseException as error:
+                pool.shutdown(cancel_futures=True)
+                if isinstance(error, SharelensError) or not isinstance(error, Exception):
+                    raise
+                raise _failed(name, f"{type(error).__name__}: {error}") from error
     progress.at(name, len(specs), len(specs))
     return results
 

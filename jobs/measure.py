@@ -5,7 +5,9 @@ partition; it begins anew when its topic's name was learned, when its state part
 was found or filled, and when it moved to another state partition. Everything else keeps its rows.
 """
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,29 +20,36 @@ import pyarrow.compute as pc
 
 from jobs import books
 from jobs.decode import changed
-from jobs.executors import TASKS_AIMED_AT, Engine, binned
+from jobs.executors import TASKS_AIMED_AT, Engine, binned, cores
 from jobs.measure_base import BY_OFFSET, PLACE, WHERE, Bases, bases
 from jobs.measure_inputs import EVERYTHING, HISTORY, NOTHING, PROGRESS, Inputs, Task
 from jobs.measure_rows import MEASURES, Changes, Measure
+from jobs.measure_steps import in_one_step, steps
 from jobs.plan import STATE_TOPIC
 from jobs.progress import Progress
 from lake import delta, scan
 from lake.delta import DataFile
 from lake.parquet import ParquetSink, conform
+from lake.row_groups import coded_schema
 from lake.tables import TABLES
 from measures.parts import stretches
-from measures.places import Places, places_of
+from measures.places import Places, codes_in, places_of
 from state_model.columnar.keys import KEY, number_keys
 
-TASK_ROWS = 1 << 17
-"""Records of the history that one task reads, about: what is in memory at once."""
+TASK_ROWS, LEAST_TASK_ROWS = 1 << 17, 1 << 15
+"""Records of the history that one task reads, about: what is in memory at once, and what is not split over cores."""
 LEAST_TASKS, MOST_TASKS = 4, 16
 """Tasks that are done one after the other and write into the same files."""
 LEAST_ROWS = 2
 """What a share partition counts for, however little is new."""
+READ_ON = tuple(name for name in MEASURES if name != "lag")
+"""Measures that take steps, `progress` last; lag is about the end of the log alone."""
+STEP, MOST_STEPS = "measure-step", 1 << 20
+"""Transaction of a step that is not the last one of a run: its run and number in one."""
 LIVES = [life for _, life in BY_OFFSET.values()]
 JUDGED = {*WHERE, *KEY, *LIVES, *(measure.order for measure in MEASURES.values()), "outcome"}
 """Columns that tell whether a row of a measure is replaced; `outcome`: `Measure.about_end`."""
+TEXTS = [*WHERE[:2], *KEY[:2]]
 NO_PLACES = pa.schema(
     [
         *(TABLES[HISTORY].schema.field(name).remove_metadata() for name in (*WHERE, *KEY)),
@@ -151,32 +160,71 @@ def run_measure(engine: Engine, lake: Path, run: int, progress: Progress) -> dic
     due = [name for name, measure in MEASURES.items() if not books.is_committed(lake, measure.table, "measure", run)]
     done = {name: delta.committed_txn(delta.table_path(lake, MEASURES[name].table), "measure") or 0 for name in due}
     # A killed run leaves tables that are ahead of others; what was measured of them says nothing to those: begin anew.
-    anew = len(set(done.values())) > 1 or len(due) < len(MEASURES)
+    anew = len(set(done.values())) > 1 or len(due) < len(MEASURES) or _is_on_its_way(lake, done)
     before = min(done.values())
     touched = touched_since(lake, before, anew=anew)
-    batches = _batches(_tasks(lake, run, 0 if anew else before, tuple(due), touched))
-    outcomes = engine.run("measure", measure_tasks, batches, progress, size_bytes=_size_bytes(lake, touched))
+    size_bytes = _size_bytes(lake, touched)
+    since = 0 if anew else before
+    parts = list(steps(lake, run, since, touched)) if READ_ON[-1] in due else [in_one_step(touched, since)]
+    counts: Counter[str] = Counter()
+    for number, part in enumerate(parts, 1):
+        is_last = number == len(parts)
+        names = tuple(name for name in due if is_last or name in READ_ON)
+        batches = _batches(_tasks(lake, run, names, part))
+        outcomes = engine.run("measure", measure_tasks, batches, progress, size_bytes=size_bytes)
+        txn = ("measure", run) if is_last else (STEP, run * MOST_STEPS + number)
+        counts.update(_commit(lake, txn, names, part, outcomes))
+    return {MEASURES[name].table: counts[MEASURES[name].table] for name in due}
+
+
+def _is_on_its_way(lake: Path, done: Mapping[str, int]) -> bool:
+    """Whether a killed run took steps beyond what is done of measures."""
+    newest = {name: delta.committed_txn(delta.table_path(lake, MEASURES[name].table), STEP) or 0 for name in done}
+    return any(newest[name] // MOST_STEPS > run for name, run in done.items())
+
+
+def _commit(
+    lake: Path,
+    txn: tuple[str, int],
+    names: Sequence[str],
+    touched: pa.Table,
+    outcomes: Sequence[Mapping[str, Outcome]],
+) -> dict[str, int]:
+    """Puts what tasks wrote of the share partitions in the place of what it replaces; rows written, by table."""
     base = {cluster_id: bases(lake, cluster_id, topic_id) for cluster_id, topic_id in newest_incarnations(lake).items()}
+    order = [(name, "ascending") for name in PLACE]
+    places = {
+        cluster_id: Places(keys=rows.group_by(PLACE).aggregate([]).sort_by(order).combine_chunks())
+        for cluster_id, rows in _by_cluster([touched])
+    }
+
+    def without(name: str) -> tuple[list[DataFile], list[str]]:
+        return _without(lake, MEASURES[name], places, [outcome[name].replaced for outcome in outcomes], base)
+
+    with ThreadPoolExecutor(cores()) as pool:
+        rewritten = list(pool.map(without, names))
     counts = {}
-    for name in due:
+    for name, (kept, removes) in zip(names, rewritten, strict=True):
         table = MEASURES[name].table
         adds = [file for outcome in outcomes for file in outcome[name].files]
         counts[table] = sum(file.record_count for file in adds)
-        replaced = [outcome[name].replaced for outcome in outcomes]
-        kept, removes = _without(lake, MEASURES[name], touched, replaced, base)
-        books.commit(lake, table, "measure", run, [*adds, *kept], removes)
+        books.commit(lake, table, *txn, [*adds, *kept], removes)
     return counts
 
 
 def batches_of(lake: Path, run: int, before: int, names: Sequence[str]) -> list[list[Task]]:
-    """The tasks of some measures over what runs after `before`, up to `run`, wrote, as `measure_tasks` takes them."""
-    return _batches(_tasks(lake, run, before, tuple(names), touched_since(lake, before)))
+    """The tasks of some measures over what runs after `before`, up to `run`, wrote, as `measure_tasks` takes them.
+
+    Without the steps, which go on from what was committed.
+    """
+    return _batches(_tasks(lake, run, tuple(names), in_one_step(touched_since(lake, before), before)))
 
 
 def _batches(tasks: Iterable[Task]) -> list[list[Task]]:
     """Neighbouring tasks together: enough to keep some cores busy, and few files."""
     weighed = [(task, 1) for task in tasks]
-    return binned(weighed, max(LEAST_TASKS, min(MOST_TASKS, len(weighed) // TASKS_AIMED_AT)))
+    together = max(LEAST_TASKS, min(MOST_TASKS, len(weighed) // TASKS_AIMED_AT))
+    return binned(weighed, min(together, -(-len(weighed) // cores())))
 
 
 def touched_since(lake: Path, before: int, *, anew: bool = False) -> pa.Table:
@@ -202,7 +250,17 @@ def touched_since(lake: Path, before: int, *, anew: bool = False) -> pa.Table:
         found.append(_anew(held.filter(pa.array([place[:2] in named for place in places], pa.bool_()))))
     touched = _unique(pa.concat_tables(found))
     touched = _unique(pa.concat_tables([touched, *_moved(touched, held)]))
-    return _unique(pa.concat_tables([touched, _anew(_only_keys(held, touched.filter(pc.field("whole"))))]))
+    touched = _unique(pa.concat_tables([touched, _anew(_only_keys(held, touched.filter(pc.field("whole"))))]))
+    return touched if before == 0 else _unique(pa.concat_tables([touched, *_counted(lake, touched)]))
+
+
+def _counted(lake: Path, touched: pa.Table) -> Iterator[pa.Table]:
+    """The share partitions that begin anew, with how many rows the histories have of them, whatever run wrote these."""
+    whole = touched.filter(pc.field("whole"))
+    if whole.num_rows:
+        there = pc.field("state_partition").isin(pc.unique(whole.column("state_partition")))
+        rows = _with_records(lake, there, whole=True)
+        yield rows.filter(pa.array(_among(rows, whole, ["cluster_id", *PLACE])))
 
 
 def _with_records(lake: Path, where: pc.Expression, *, whole: bool) -> pa.Table:
@@ -214,7 +272,8 @@ def _with_records(lake: Path, where: pc.Expression, *, whole: bool) -> pa.Table:
         counted = rows.group_by(columns).aggregate([([], "count_all")]).rename_columns([*columns, "rows"])
         counted = counted.append_column("whole", pa.repeat(whole, counted.num_rows))
         found.append(counted.select(NO_PLACES.column_names).cast(NO_PLACES.schema))
-    return pa.concat_tables(found)
+    summed = pa.concat_tables(found).group_by([*columns, "whole"]).aggregate([("rows", "sum")])
+    return summed.rename_columns([*columns, "whole", "rows"]).select(NO_PLACES.column_names)
 
 
 def _held(lake: Path) -> pa.Table:
@@ -268,15 +327,18 @@ def _state_partitions_with_holes(lake: Path, before: int) -> pc.Expression | Non
     return books.of_partitions(set(books.by_partition(rows)), "log_topic_id", "state_partition")
 
 
-def _tasks(lake: Path, run: int, before: int, names: tuple[str, ...], touched: pa.Table) -> Iterator[Task]:
-    """Tasks of about TASK_ROWS records, share partitions of one state partition together."""
+def _tasks(lake: Path, run: int, names: tuple[str, ...], step: pa.Table) -> Iterator[Task]:
+    """Tasks of about TASK_ROWS records of a step, share partitions of one state partition together."""
     newest = newest_incarnations(lake)
-    for cluster_id in pc.unique(touched.column("cluster_id")).sort().to_pylist():
+    kinds = step.group_by(["cluster_id", "before"]).aggregate([]).sort_by("cluster_id").to_pylist()
+    for cluster_id, before in (kind.values() for kind in kinds):
         log_topic_id = newest.get(cluster_id, "")
         here = (pc.field("cluster_id") == cluster_id) & (pc.field("log_topic_id") == log_topic_id)
-        keys = touched.filter(here).sort_by([(name, "ascending") for name in ("state_partition", *KEY)])
+        here &= pc.field("before") == before
+        keys = step.filter(here).sort_by([(name, "ascending") for name in ("state_partition", *KEY)])
         weights = np.maximum(keys.column("rows").to_numpy(), LEAST_ROWS)
-        for some in stretches(keys, weights, TASK_ROWS):
+        share = int(weights.sum()) // cores() + 1
+        for some in stretches(keys, weights, min(TASK_ROWS, max(LEAST_TASK_ROWS, share))):
             yield Task(
                 lake=lake,
                 run=run,
@@ -284,7 +346,7 @@ def _tasks(lake: Path, run: int, before: int, names: tuple[str, ...], touched: p
                 measures=names,
                 cluster_id=cluster_id,
                 log_topic_id=log_topic_id,
-                keys=some.select([*PLACE, "whole"]),
+                keys=some.select([*PLACE, "whole", "upto"]),
             )
 
 
@@ -308,27 +370,37 @@ def _size_bytes(lake: Path, touched: pa.Table) -> int:
 
 
 def _without(
-    lake: Path, measure: Measure, touched: pa.Table, replaced: Sequence[pa.Table], base: Mapping[str, Bases]
+    lake: Path,
+    measure: Measure,
+    touched: Mapping[str, Places],
+    replaced: Sequence[pa.Table],
+    base: Mapping[str, Bases],
 ) -> tuple[list[DataFile], list[str]]:
     """New files with the rows that no task replaced, and the paths of the files that held others.
 
-    `base`: of each cluster what is never made anew.
+    `touched`, `base`: of each cluster what was measured, and what is never made anew.
     """
     adds: list[DataFile] = []
     removes: list[str] = []
     table = TABLES[measure.table]
     root = delta.table_path(lake, measure.table)
-    names = ["cluster_id", *(KEY if "state_partition" not in table.schema.names else PLACE)]
-    final = pa.concat_tables(replaced) if replaced else None
-    for fragment in scan.dataset_at(lake, measure.table).get_fragments():
+    final = {cluster_id: _Since(rows) for cluster_id, rows in _by_cluster(replaced)}
+    for fragment in scan.dataset_at(lake, measure.table, coded=TEXTS).get_fragments():
         path = delta.relative_path(root, fragment.path)
         is_final = path.startswith("is_final=true")
-        if is_final and (final is None or final.num_rows == 0):
+        if is_final and not final:
             continue
         values = {} if measure.order is None else _is_final(is_final)
-        schema = pa.schema([field for field in table.schema if field.name not in values])
+        schema = coded_schema([field for field in table.schema if field.name not in values], TEXTS)
         judged = fragment.to_table(schema=schema, columns=[name for name in schema.names if name in JUDGED])
-        gone = _replaced_rows(judged, final, measure, base) if is_final else _among(judged, touched, names)
+        gone = np.zeros(judged.num_rows, np.bool_)
+        for cluster_id in final if is_final else touched:
+            mine = codes_in(judged.column("cluster_id"), pa.array([cluster_id])) == 0
+            if is_final:
+                mine &= final[cluster_id].reaches(measure, judged) & ~base[cluster_id].stays(measure.table, judged)
+            else:
+                mine &= touched[cluster_id].of(judged) >= 0
+            gone |= mine
         if not gone.any():
             continue
         removes.append(path)
@@ -339,14 +411,23 @@ def _without(
     return adds, removes
 
 
-def _replaced_rows(rows: pa.Table, replaced: pa.Table | None, measure: Measure, base: Mapping[str, Bases]) -> Flags:
-    """Which rows lie at or above the value from which their place was measured anew; `base` as in `_without`."""
-    result = np.zeros(rows.num_rows, np.bool_)
-    assert replaced is not None
-    for cluster_id in pc.unique(replaced.column("cluster_id")).to_pylist():
-        anew = replaced.filter(pc.field("cluster_id") == cluster_id)
-        at = Places(keys=anew.select(PLACE)).of(rows)
-        since = np.append(anew.column("since").to_numpy(), NOTHING)
-        mine = pc.equal(rows.column("cluster_id"), cluster_id).to_numpy(zero_copy_only=False)
-        result |= mine & (measure.values(rows) >= since[at]) & ~base[cluster_id].stays(measure.table, rows)
-    return result
+class _Since:
+    """From which value on rows of a measure were made anew, by place."""
+
+    def __init__(self, replaced: pa.Table) -> None:
+        ordered = replaced.sort_by([(name, "ascending") for name in PLACE]).combine_chunks()
+        self._places = Places(keys=ordered.select(PLACE))
+        self._since = np.append(ordered.column("since").to_numpy(), NOTHING)
+
+    def reaches(self, measure: Measure, rows: pa.Table) -> Flags:
+        """Which rows lie at or above it."""
+        result: Flags = measure.values(rows) >= self._since[self._places.of(rows)]
+        return result
+
+
+def _by_cluster(tables: Sequence[pa.Table]) -> Iterator[tuple[str, pa.Table]]:
+    """The rows of each cluster."""
+    rows = pa.concat_tables(tables) if tables else None
+    if rows is not None:
+        for cluster_id in pc.unique(rows.column("cluster_id")).to_pylist():
+            yield cluster_id, rows.filter(pc.field("cluster_id") == cluster_id)

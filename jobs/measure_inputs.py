@@ -27,6 +27,10 @@ from state_model.columnar.keys import KEY
 
 STATE, HISTORY, DELIVERY = "gold.share_partition_state", "gold.share_partition_history", "gold.delivery_history"
 PROGRESS = "gold.progress"
+BEGINS, END = {HISTORY: "log_offset", DELIVERY: "valid_from_log_offset"}, "valid_to_log_offset"
+"""Columns that tell from where on a row counts, and where a range ended."""
+OPEN = {"is_open": True, END: None, "valid_to_ms": None, "end_reason": None}
+"""What a range has that is still there."""
 NO_SETTINGS = GroupSettings()
 WHERE = ["cluster_id", "log_topic_id"]
 CODED = ["group_id", "topic_id", "record_type"]
@@ -36,6 +40,8 @@ EVERYTHING = -(1 << 62)
 NOTHING = 1 << 62
 Ints = npt.NDArray[np.int64]
 Flags = npt.NDArray[np.bool_]
+Limit = tuple[str, Ints]
+"""A column, and for each place the least (or the highest) value that is asked for; a null is above all."""
 Made = TypeVar("Made")
 
 
@@ -43,8 +49,8 @@ Made = TypeVar("Made")
 class Task:
     """Share partitions of one cluster, by name, for some measures.
 
-    `log_topic_id`: of the state topic. `keys`: PLACE rows without repetition, and `whole`: whether to begin anew.
-    `before`: the last run that was measured; 0 for none.
+    `log_topic_id`: of the state topic. `keys`: PLACE rows without repetition, `whole`: whether to begin anew, `upto`:
+    the last log offset that is read. `before`: the last run that was measured; 0 for none.
     """
 
     lake: Path
@@ -61,7 +67,8 @@ class Inputs:
 
     Text of the `recent` tables, and of `deliveries_from`, `open_deliveries` and `history_from`, is dictionary-encoded.
 
-    Arrays with one entry a place are in the order of `places`. Misplaced share partitions have no rows.
+    Arrays with one entry a place are in the order of `places`. Misplaced share partitions have no rows. Histories read
+    as if their log ended at `upto` of each place.
     """
 
     def __init__(self, task: Task) -> None:
@@ -69,6 +76,7 @@ class Inputs:
         keys = task.keys.sort_by([(name, "ascending") for name in PLACE]).combine_chunks()
         self.places = Places(keys=keys.select(PLACE))
         self._made: dict[str, object] = {}
+        self._upto: Ints = keys.column("upto").to_numpy()
         self._asked_whole: Flags = keys.column("whole").to_numpy(zero_copy_only=False).astype(np.bool_)
 
     def once(self, name: str, make: Callable[[], Made]) -> Made:
@@ -83,7 +91,7 @@ class Inputs:
         names = [*PLACE, *(name for name in PROGRESS_COLUMNS if name not in PLACE)]
         if self._asked_whole.all():
             return self._typed(PROGRESS, names).empty_table()
-        rows = self._read(PROGRESS, names, None)
+        rows = self._read(PROGRESS, names)
         at = self.places.of(rows)
         known = pc.is_valid(rows.column("read_from_log_offset")).to_numpy()
         rows, at = rows.filter(pa.array(known & ~self._asked_whole[at])), at[known & ~self._asked_whole[at]]
@@ -123,7 +131,7 @@ class Inputs:
     @cached_property
     def states(self) -> pa.Table:
         """SHARE_PARTITION_STATE rows of the live ones, none of them misplaced, by KEY."""
-        rows = self._read(STATE, schemas.PLACED_STATE.names, None, coded=False)
+        rows = self._read(STATE, schemas.PLACED_STATE.names, coded=False)
         rows = rows.filter(pc.invert(rows.column("misplaced")))
         order = [(name, "ascending") for name in KEY]
         return rows.select(schemas.SHARE_PARTITION_STATE.names).sort_by(order)
@@ -131,12 +139,12 @@ class Inputs:
     @cached_property
     def history(self) -> pa.Table:
         """SHARE_PARTITION_HISTORY rows, in any order, with the columns that measures read."""
-        return self._placed(self._read(HISTORY, HISTORY_COLUMNS, None, coded=False))
+        return self._placed(self._read(HISTORY, HISTORY_COLUMNS, coded=False))
 
     @cached_property
     def deliveries(self) -> pa.Table:
         """DELIVERY_HISTORY rows, in any order, with the columns that measures read."""
-        return self._placed(self._read(DELIVERY, DELIVERY_COLUMNS, None, coded=False))
+        return self._placed(self._read(DELIVERY, DELIVERY_COLUMNS, coded=False))
 
     @cached_property
     def read_from(self) -> Ints:
@@ -167,13 +175,17 @@ class Inputs:
             return self.recent_deliveries.select(names)
         return self._placed(self._read(DELIVERY, names, ("last_offset", offsets)))
 
-    def history_from(self, rows: pa.Table) -> pa.Table:
-        """Of the history the rows from the first log offset (`valid_from_log_offset`) on that `rows` name by place."""
+    def history_from(self, offsets: Ints, times_ms: Ints) -> tuple[pa.Table, pa.Table]:
+        """Of the history the rows from a log offset on, and those from a log time on, given for each place."""
         if self.whole.all():
-            return self.recent_history
-        first = np.full(self.places.count, NOTHING, np.int64)
-        np.minimum.at(first, self.places.of(rows), rows.column("valid_from_log_offset").to_numpy())
-        return self._read(HISTORY, HISTORY_COLUMNS, ("log_offset", first))
+            return self.recent_history, self.recent_history
+        asked = [("log_offset", offsets), ("log_time_ms", times_ms)]
+        rows = self._read(HISTORY, HISTORY_COLUMNS, *asked)
+        at = self.places.of(rows)
+        from_offset, from_time = (
+            rows.filter(pa.array(rows.column(name).to_numpy() >= values[at])) for name, values in asked
+        )
+        return from_offset, from_time
 
     @cached_property
     def new_offsets(self) -> Ints:
@@ -273,7 +285,7 @@ class Inputs:
     @cached_property
     def _misplaced(self) -> Flags:
         """Which places hold share partitions that belong to another state partition."""
-        rows = self._read(STATE, [*PLACE, "misplaced"], None)
+        rows = self._read(STATE, [*PLACE, "misplaced"])
         result = np.zeros(self.places.count, np.bool_)
         result[self.places.of(rows)] = rows.column("misplaced").to_numpy(zero_copy_only=False)
         return result
@@ -283,45 +295,68 @@ class Inputs:
             return rows
         return rows.filter(pa.array(~self._misplaced[self.places.of(rows)]))
 
-    def rows_of(self, table: str, columns: list[str], least: tuple[str, Ints] | None) -> pa.Table:
-        """Rows of the places in a table; `least`: those whose column has at least the value given for each place."""
-        return self._read(table, columns, least)
+    def rows_of(self, table: str, columns: list[str], *least: Limit) -> pa.Table:
+        """Rows of the places in a table; `least`: those that meet one of these limits at least."""
+        return self._read(table, columns, *least)
 
-    def _read(self, table: str, columns: list[str], least: tuple[str, Ints] | None, *, coded: bool = True) -> pa.Table:
-        reach = _Reach(self.task, self.places.keys.column("state_partition").to_numpy(), least)
-        names = [*dict.fromkeys([*columns, *reach.columns(table)])]
-        texts = [*WHERE, *(CODED if coded else ())]
+    def _read(self, table: str, columns: list[str], *least: Limit, coded: bool = True) -> pa.Table:
+        most = (BEGINS[table], self._upto) if table in BEGINS and (self._upto < NOTHING).any() else None
+        if most is not None:
+            least = tuple(
+                (name, np.minimum(values, self._upto + 1 if name == END else NOTHING)) for name, values in least
+            )
+        reach = _Reach(self.task, self.places.keys.column("state_partition").to_numpy(), least, most)
+        ends = [END] if most is not None and table == DELIVERY else []
+        names = [*dict.fromkeys([*columns, *PLACE, *reach.columns(table), *ends])]
+        texts = [name for name in (*WHERE, *(CODED if coded else ())) if name in names]
         groups = row_groups.newest(self.task.lake, table)
-        found = [groups.schema(names, texts).empty_table()]
-        for rows in groups.read(reach.chosen(table, groups), names, [name for name in texts if name in names]):
-            found.append(rows.filter(pa.array(reach.holds(rows))))
-        near = pa.concat_tables(found)
-        at = self.places.of(near)
-        kept = at >= 0
-        if least is not None:
-            kept[kept] = reach.values(near)[kept] >= least[1][at[kept]]
-        return near.filter(pa.array(kept)).select(columns).combine_chunks()
+        found = [groups.schema(columns, texts).empty_table()]
+        for rows in groups.read(reach.chosen(table, groups), names, texts):
+            at = self.places.of(rows)
+            kept = (at >= 0) & reach.is_here(rows)
+            if least:
+                kept &= np.logical_or.reduce([_plain(rows, name, NOTHING) >= values[at] for name, values in least])
+            if most is not None:
+                kept &= _plain(rows, most[0]) <= most[1][at]
+            wanted = rows.filter(pa.array(kept))
+            if ends:
+                wanted = _reopened(wanted, _plain(wanted, END, NOTHING) > self._upto[at[kept]])
+            found.append(wanted.select(columns))
+        return pa.concat_tables(found).combine_chunks()
+
+
+def _reopened(rows: pa.Table, ended_later: Flags) -> pa.Table:
+    """DELIVERY_HISTORY rows of which some were still there where the log is read to."""
+    for name, value in OPEN.items():
+        if name in rows.column_names:
+            at = rows.schema.get_field_index(name)
+            kind = rows.schema.field(at)
+            column = pc.if_else(pa.array(ended_later), pa.scalar(value, kind.type), rows.column(at))
+            rows = rows.set_column(at, kind, column)
+    return rows
 
 
 class _Reach:
-    """Which rows of a table lie in a task's state partitions, from the lowest value that any place there asks for.
+    """Where rows of a task's state partitions lie, from the lowest value that any place there asks for to the highest.
 
-    Row groups are left out by their statistics, and what is read is cut down before more is read.
+    `least`: one of these is met; none of them: no matter. Row groups are left out by their statistics.
     """
 
-    def __init__(self, task: Task, state_partitions: Ints, least: tuple[str, Ints] | None) -> None:
+    def __init__(self, task: Task, state_partitions: Ints, least: Sequence[Limit], most: Limit | None) -> None:
         self._task = task
-        self._least = None if least is None else least[0]
         self._numbers = np.unique(state_partitions)
-        self._lowest = np.full(len(self._numbers), EVERYTHING, np.int64)
-        if least is not None:
-            self._lowest[:] = NOTHING
-            np.minimum.at(self._lowest, np.searchsorted(self._numbers, state_partitions), least[1])
+        at = np.searchsorted(self._numbers, state_partitions)
+        self._least = [(name, np.full(len(self._numbers), NOTHING, np.int64)) for name, _ in least]
+        for (_, lowest), (_, values) in zip(self._least, least, strict=True):
+            np.minimum.at(lowest, at, values)
+        self._most = None if most is None else (most[0], np.full(len(self._numbers), EVERYTHING, np.int64))
+        if self._most is not None and most is not None:
+            np.maximum.at(self._most[1], at, most[1])
 
     def columns(self, table: str) -> list[str]:
-        """What `condition` and `holds` look at."""
+        """What `chosen` and `is_here` look at, and what is compared."""
         own = [name for name in (*WHERE, "state_partition") if name in TABLES[table].schema.names]
-        return own if self._least is None else [*own, self._least]
+        return [*own, *(name for name, _ in (*self._least, *([] if self._most is None else [self._most])))]
 
     def chosen(self, table: str, groups: RowGroups) -> Flags:
         """Which row groups statistics do not exclude; a null reaches all."""
@@ -333,29 +368,28 @@ class _Reach:
         begin = np.searchsorted(self._numbers, numbers.low)
         end = np.searchsorted(self._numbers, numbers.high, "right")
         result &= end > begin
-        if self._least is not None:
-            values = groups.integers(self._least)
-            highest = np.where(values.nulls, NOTHING, values.high)
+        if self._least:
+            reached = np.zeros(groups.count, np.bool_)
+            for name, lowest in self._least:
+                values = groups.integers(name)
+                highest = np.where(values.nulls, NOTHING, values.high)
+                for number in np.flatnonzero(result & ~reached).tolist():
+                    reached[number] = lowest[begin[number] : end[number]].min() <= highest[number]
+            result &= reached
+        if self._most is not None:
+            name, highest = self._most
+            low = groups.integers(name).low
             for number in np.flatnonzero(result).tolist():
-                result[number] = self._lowest[begin[number] : end[number]].min() <= highest[number]
+                result[number] = low[number] <= highest[begin[number] : end[number]].max()
         return result
 
-    def holds(self, rows: pa.Table) -> Flags:
-        """Whether each row meets the condition."""
-        number = rows.column("state_partition").to_numpy()
-        at = np.searchsorted(self._numbers, number).clip(max=len(self._numbers) - 1)
-        result: Flags = self._numbers[at] == number
+    def is_here(self, rows: pa.Table) -> Flags:
+        """Which rows are of the task's cluster and state topic."""
+        result = np.ones(rows.num_rows, np.bool_)
         for name, text in ((WHERE[0], self._task.cluster_id), (WHERE[1], self._task.log_topic_id)):
             if name in rows.column_names:
                 result &= codes_in(rows.column(name), pa.array([text])) == 0
-        if self._least is not None:
-            result &= self.values(rows) >= self._lowest[at]
         return result
-
-    def values(self, rows: pa.Table) -> Ints:
-        """The values that are asked for; a null is above all."""
-        assert self._least is not None
-        return _plain(rows, self._least, NOTHING)
 
 
 EPOCHS = ["snapshot_epoch", "state_epoch", "leader_epoch"]

@@ -16,24 +16,19 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from jobs.measure_base import PLACE
-from jobs.measure_inputs import DELIVERY, EVERYTHING, HISTORY, NOTHING, Inputs
-from jobs.measure_reached import reached
+from jobs.measure_inputs import DELIVERY, EVERYTHING, NOTHING, Inputs
+from jobs.measure_reached import DONE, hour_of, newest_records, reached
 from lake import user_topics
-from lake.tables import TABLES
 from measures.ages import HEADER_COLUMNS, Ages, taken
 from measures.grouped import in_order
 from measures.latency import attempts, latency
 from measures.latency_schemas import OPEN
-from measures.lives import BLIND
 from measures.places import codes_in
-from measures.settled import HOUR_MS, NUMBERS, Settled, settled
+from measures.settled import NUMBERS, Settled, settled
 from measures.tallies import By
-from state_model.share_records import DeliveryState
 
 Ints = npt.NDArray[np.int64]
 Flags = npt.NDArray[np.bool_]
-DONE = pa.array([DeliveryState.ACKNOWLEDGED, DeliveryState.ARCHIVED], pa.int8())
-MARK = ["completeness", "completeness_reason"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -73,8 +68,7 @@ def is_open(rows: pa.Table) -> Flags:
 
 
 def _hours(inputs: Inputs) -> Hours:
-    since = _since(inputs)
-    history = _history(inputs, since)
+    since, history = reached(inputs).since_ms, reached(inputs).late_history
     since = np.where(_hides_its_time(inputs, history, since), EVERYTHING, since)
     done = _settled(inputs, since, history)
     before = pc.fill_null(inputs.progress.column("log_time_ms"), 0)
@@ -89,79 +83,11 @@ def _hours(inputs: Inputs) -> Hours:
             lambda begins: user_topics.batches(inputs.scan, inputs.topic_books, begins, HEADER_COLUMNS),
             lambda: inputs.lowest_offsets,
         ),
-        newest=_of_log(_newest(inputs), inputs),
+        newest=_of_log(newest_records(inputs), inputs),
         since=since,
         final_below=final_below,
         final_before=final_before,
     )
-
-
-def hour_of(time_ms: Ints) -> Ints:
-    """The beginning of the hour of each time."""
-    time_ms = np.maximum(time_ms, 0)
-    return time_ms - time_ms % HOUR_MS
-
-
-def _since(inputs: Inputs) -> Ints:
-    """For each place the hour of the oldest outcome of offsets of which there is news; NOTHING for none."""
-    result = np.where(inputs.whole | _marked_anew(inputs), EVERYTHING, NOTHING)
-    news = np.where(result == EVERYTHING, NOTHING, inputs.new_offsets)
-    if (news < NOTHING).any():
-        rows = reached(inputs).deliveries
-        rows = rows.filter(pc.is_in(rows.column("delivery_state"), value_set=DONE))
-        at = inputs.places.of(rows)
-        there = rows.column("last_offset").to_numpy() >= news[at]
-        oldest = np.full(inputs.places.count, NOTHING, np.int64)
-        np.minimum.at(oldest, at[there], hour_of(rows.column("valid_from_ms").to_numpy()[there]))
-        result = np.minimum(result, np.where(oldest == 0, EVERYTHING, oldest))
-    return result
-
-
-def _marked_anew(inputs: Inputs) -> Flags:
-    """Places that begin anew because the completeness of their newest record, which every row tells, is another one.
-
-    Also those of which a new snapshot shows what came before it and is not held: its time is not known.
-    """
-    result = np.zeros(inputs.places.count, np.bool_)
-    if inputs.whole.all():
-        return result
-    rows = inputs.recent_history
-    offset = rows.column("log_offset").to_numpy()
-    order, bounds = in_order(inputs.places.of(rows), inputs.places.count, offset)
-    blind = (codes_in(rows.column("completeness"), pa.array(BLIND)) >= 0)[order]
-    snapshot = (codes_in(rows.column("record_type"), pa.array(["snapshot"])) >= 0)[order]
-    shows = np.append(False, blind[:-1])[: len(order)]
-    shows[bounds[:-1][bounds[:-1] < len(order)]] = True
-    at = inputs.places.of(rows)[order]
-    result[at[shows & snapshot & (offset[order] > inputs.measured_to[at])]] = True
-    differs: Flags = _marks(inputs, _newest(inputs)) != _marks(inputs, inputs.progress)
-    return result | differs
-
-
-def _newest(inputs: Inputs) -> pa.Table:
-    """The newest history row of each place that has one, with what tells how complete it is; text is not coded."""
-    rows = inputs.recent_history
-    order, bounds = in_order(inputs.places.of(rows), inputs.places.count, rows.column("log_offset").to_numpy())
-    last = order[bounds[1:][np.diff(bounds) > 0] - 1]
-    rows = rows.select([*PLACE, "log_offset", *MARK]).take(pa.array(last))
-    return rows.cast(pa.schema([TABLES[HISTORY].schema.field(name) for name in rows.column_names]))
-
-
-def _marks(inputs: Inputs, rows: pa.Table) -> npt.NDArray[np.object_]:
-    """The completeness and its reason, one entry a place."""
-    result = np.full(inputs.places.count, "", np.object_)
-    parts = [pc.fill_null(rows.column(name).cast(pa.string()), "") for name in MARK]
-    result[inputs.places.of(rows)] = pc.binary_join_element_wise(*parts, " ").to_numpy(zero_copy_only=False)
-    return result
-
-
-def _history(inputs: Inputs, since: Ints) -> pa.Table:
-    """History rows from an hour before `since` on, with what tells whether a snapshot shows what is not held."""
-    if (since == EVERYTHING).all():
-        return inputs.recent_history if inputs.whole.all() else inputs.history
-    names = [*PLACE, "log_offset", "log_time_ms", "record_type", "completeness", "completeness_reason"]
-    from_ms = np.where((since == EVERYTHING) | (since == NOTHING), since, since - HOUR_MS)
-    return inputs.rows_of(HISTORY, names, ("log_time_ms", from_ms))
 
 
 def _hides_its_time(inputs: Inputs, history: pa.Table, since: Ints) -> Flags:

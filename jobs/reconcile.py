@@ -14,6 +14,7 @@ import pyarrow.compute as pc
 from jobs import books, measure, measure_inputs, retained
 from jobs.executors import Engine
 from jobs.measure_base import PLACE
+from jobs.measure_steps import in_one_step
 from jobs.plan import RECORD_TOPICS
 from jobs.progress import Progress
 from lake import delta, scan
@@ -194,7 +195,7 @@ def _measured(task: Task, keys: pa.Table) -> measure_inputs.Task:
         measures=(TABLE,),
         cluster_id=task.cluster_id,
         log_topic_id=task.log_topic_id,
-        keys=keys.append_column("whole", pa.repeat(True, keys.num_rows)),
+        keys=in_one_step(keys.append_column("whole", pa.repeat(True, keys.num_rows)), 0),
     )
 
 

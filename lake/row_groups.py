@@ -102,9 +102,13 @@ class RowGroups:
 
     def schema(self, columns: Sequence[str], coded: Sequence[str] = ()) -> pa.Schema:
         """The types of columns as they are read."""
-        fields = [self._schema.field(name) for name in columns]
-        text = pa.dictionary(pa.int32(), pa.string())
-        return pa.schema([field.with_type(text) if field.name in coded else field for field in fields])
+        return coded_schema([self._schema.field(name) for name in columns], coded)
+
+
+def coded_schema(fields: Iterable[pa.Field], coded: Sequence[str]) -> pa.Schema:
+    """The fields with dictionaries for the text columns `coded`."""
+    text = pa.dictionary(pa.int32(), pa.string())
+    return pa.schema([field.with_type(text) if field.name in coded else field for field in fields])
 
 
 def newest(lake: Path, table: str) -> RowGroups:

@@ -1,6 +1,7 @@
 """Share partitions in state partitions as numbers, without comparing text row by row, and without kernels."""
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
@@ -12,7 +13,11 @@ from state_model.columnar.keys import KEY, number_keys, place_of_keys
 Ints = npt.NDArray[np.int64]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+MOST_CELLS = 1 << 22
+"""Entries of an array that stands for all combinations of two numbers; beyond that they are looked up otherwise."""
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
 class Places:
     """Share partitions in state partitions, numbered by group, topic id, partition and state partition.
 
@@ -28,10 +33,61 @@ class Places:
 
     def of(self, rows: pa.Table) -> Ints:
         """The place of each row of a table with KEY and state_partition; -1 for others."""
+        if self._lookup is not None:
+            return self._lookup.of(rows)
         (own, theirs), both = places_of(self.keys, rows)
         here = np.full(both.count, -1, np.int64)
         here[own] = np.arange(self.count)
         return here[theirs]
+
+    @cached_property
+    def _lookup(self) -> "_Lookup | None":
+        return _Lookup.of_keys(self.keys)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Lookup:
+    """Places by arrays over all combinations: groups with topics, and those pairs with partitions; -1 for none."""
+
+    groups: pa.Array
+    topics: pa.Array
+    pairs: Ints
+    places: Ints
+    state_partitions: Ints
+
+    @staticmethod
+    def of_keys(keys: pa.Table) -> "_Lookup | None":
+        """None where the arrays would be large, or share partitions lie in several state partitions."""
+        if keys.num_rows == 0:
+            return None
+        groups, topics = (pc.unique(keys.column(name)).cast(pa.string()) for name in KEY[:2])
+        partitions = keys.column("partition").to_numpy().astype(np.int64)
+        width = int(partitions.max()) + 1
+        if len(groups) * len(topics) > MOST_CELLS or partitions.min() < 0:
+            return None
+        pair = codes_in(keys.column("group_id"), groups) * len(topics) + codes_in(keys.column("topic_id"), topics)
+        different, rank = np.unique(pair, return_inverse=True)
+        cell = rank * width + partitions
+        if len(different) * width > MOST_CELLS or len(np.unique(cell)) < len(cell):
+            return None
+        pairs = np.full(len(groups) * len(topics), -1, np.int64)
+        pairs[different] = np.arange(len(different))
+        places = np.full(len(different) * width, -1, np.int64)
+        places[cell] = np.arange(len(cell))
+        state_partitions = keys.column("state_partition").to_numpy().astype(np.int64)
+        return _Lookup(groups=groups, topics=topics, pairs=pairs, places=places, state_partitions=state_partitions)
+
+    def of(self, rows: pa.Table) -> Ints:
+        """As `Places.of`."""
+        width = len(self.places) // (int(self.pairs.max()) + 1)
+        group, topic = codes_in(rows.column("group_id"), self.groups), codes_in(rows.column("topic_id"), self.topics)
+        known = (group >= 0) & (topic >= 0)
+        pair = np.where(known, self.pairs[np.where(known, group * len(self.topics) + topic, 0)], -1)
+        partition = rows.column("partition").to_numpy()
+        inside = (pair >= 0) & (partition >= 0) & (partition < width)
+        place = np.where(inside, self.places[np.where(inside, pair * width + partition, 0)], -1)
+        found: Ints = np.where(self.state_partitions[place] == rows.column("state_partition").to_numpy(), place, -1)
+        return found
 
 
 def places_of(*tables: pa.Table) -> tuple[list[Ints], Places]:

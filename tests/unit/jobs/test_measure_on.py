@@ -9,6 +9,7 @@ import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
+from jobs import measure_steps
 from tests.in_process import make_lake
 from tests.lakes import assert_same
 from tests.state_logs import START_MS, snapshot, tombstone, update, write_log_directory
@@ -45,6 +46,14 @@ RECORDS = st.one_of(
 STEPS = st.lists(st.tuples(RECORDS, st.sampled_from([1, 1_000, 70_000, 2_000_000])), min_size=2, max_size=12)
 
 
+EXAMPLES = settings(
+    max_examples=max(5, settings().max_examples // 6),
+    deadline=None,
+    suppress_health_check=[HealthCheck.too_slow],
+    phases=[Phase.explicit, Phase.reuse, Phase.generate],
+)
+
+
 def story(steps: list[tuple[Any, int]]) -> list[dict[str, Any]]:
     """Records with times: each step later than the one before by so many milliseconds."""
     result = [snapshot("g", start=0), snapshot("h", start=0)]
@@ -66,12 +75,7 @@ def logs_of(folder: Path, records: list[dict[str, Any]], *, topic: bool) -> Path
 
 
 @pytest.mark.slow
-@settings(
-    max_examples=max(5, settings().max_examples // 6),
-    deadline=None,
-    suppress_health_check=[HealthCheck.too_slow],
-    phases=[Phase.explicit, Phase.reuse, Phase.generate],
-)
+@EXAMPLES
 @given(STEPS, st.lists(st.integers(1, 12), min_size=1, max_size=3), st.booleans(), st.booleans())
 def test_any_cut_of_a_log_measures_what_one_run_measures(
     steps: list[tuple[Any, int]], cuts: list[int], topic: bool, topic_at_first: bool
@@ -85,3 +89,20 @@ def test_any_cut_of_a_log_measures_what_one_run_measures(
         make_lake(root / "parts", whole)
         make_lake(root / "at-once", whole)
         assert_same(root / "parts", root / "at-once")
+
+
+@pytest.mark.slow
+@EXAMPLES
+@given(STEPS, st.integers(1, 5), st.integers(0, 8), st.booleans())
+def test_any_steps_measure_what_is_measured_at_once(
+    steps: list[tuple[Any, int]], step_rows: int, cut: int, topic: bool
+) -> None:
+    records = story(steps)
+    with tempfile.TemporaryDirectory() as scratch, pytest.MonkeyPatch.context() as patch:
+        root = Path(scratch)
+        whole = logs_of(root / "logs", records, topic=topic)
+        make_lake(root / "at-once", whole)
+        patch.setattr(measure_steps, "STEP_ROWS", step_rows)
+        make_lake(root / "in-steps", logs_of(root / "first", records[: 2 + cut], topic=topic))
+        make_lake(root / "in-steps", whole)
+        assert_same(root / "in-steps", root / "at-once")

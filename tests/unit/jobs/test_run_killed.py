@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from jobs import measure_steps
 from jobs.publish import current_versions, published_versions
 from lake import crash_points
 from lake.errors import LakeError
@@ -83,7 +84,22 @@ def more_dead_letters(tmp_path: Path) -> tuple[Path | None, Run]:
     return tmp_path / "before", lambda lake: make_lake(lake, logs)
 
 
-SITUATIONS = {made.__name__: made for made in (fresh_run, next_run, late_evidence, start_over, more_dead_letters)}
+def in_steps(tmp_path: Path) -> tuple[Path | None, Run]:
+    """A run that measures a long share partition in several steps."""
+    make_lake(tmp_path / "before", write_log_directory(tmp_path / "first", STORY[:3]))
+    logs = write_log_directory(tmp_path / "logs", STORY)
+
+    def run(lake: Path) -> None:
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(measure_steps, "STEP_ROWS", 2)
+            make_lake(lake, logs)
+
+    return tmp_path / "before", run
+
+
+SITUATIONS = {
+    made.__name__: made for made in (fresh_run, next_run, late_evidence, start_over, more_dead_letters, in_steps)
+}
 
 
 class Case:
@@ -150,7 +166,7 @@ def test_a_run_killed_at_any_point_is_finished_by_the_next_ones(tmp_path: Path) 
         case.kill_and_finish(points)
 
 
-@pytest.mark.parametrize("situation", ["next_run", "late_evidence", "start_over", "more_dead_letters"])
+@pytest.mark.parametrize("situation", ["next_run", "late_evidence", "start_over", "more_dead_letters", "in_steps"])
 def test_other_runs_killed_again_and_again_are_finished_in_the_end(situation: str, tmp_path: Path) -> None:
     case = Case(tmp_path, situation)
     lakes = [points for points in in_turn(case.points, KILLS // 2) if len(points) > 1]
