@@ -22,6 +22,7 @@ from jobs import books
 from jobs.decode import changed
 from jobs.executors import TASKS_AIMED_AT, Engine, binned, cores
 from jobs.measure_base import BY_OFFSET, PLACE, WHERE, Bases, bases
+from jobs.measure_files import MeasureFiles, is_final_values, newest_ms
 from jobs.measure_inputs import EVERYTHING, HISTORY, NOTHING, PROGRESS, Inputs, Task
 from jobs.measure_rows import MEASURES, Changes, Measure
 from jobs.measure_steps import in_one_step, steps
@@ -29,7 +30,7 @@ from jobs.plan import STATE_TOPIC
 from jobs.progress import Progress
 from lake import delta, scan
 from lake.delta import DataFile
-from lake.parquet import ParquetSink, conform
+from lake.parquet import conform
 from lake.row_groups import coded_schema
 from lake.tables import TABLES
 from measures.parts import stretches
@@ -49,6 +50,8 @@ STEP, MOST_STEPS = "measure-step", 1 << 20
 LIVES = [life for _, life in BY_OFFSET.values()]
 JUDGED = {*WHERE, *KEY, *LIVES, *(measure.order for measure in MEASURES.values()), "outcome"}
 """Columns that tell whether a row of a measure is replaced; `outcome`: `Measure.about_end`."""
+JUDGED_OPEN = {"cluster_id", *PLACE}
+"""The same for a row that is not final."""
 TEXTS = [*WHERE[:2], *KEY[:2]]
 NO_PLACES = pa.schema(
     [
@@ -77,38 +80,24 @@ def measure_tasks(tasks: Sequence[Task]) -> dict[str, Outcome]:
     names = tasks[0].measures
     replaced: dict[str, list[pa.Table]] = {name: [] for name in names}
     with ExitStack() as stack:
-        sinks = {name: _sinks(stack, tasks[0].lake, MEASURES[name]) for name in names}
+        files = {
+            name: stack.enter_context(MeasureFiles(tasks[0].lake, MEASURES[name], tasks[0].newest_ms)) for name in names
+        }
         for task in tasks:
             inputs = Inputs(task)
             for name in names:
-                replaced[name].append(_measured(inputs, MEASURES[name], sinks[name]))
+                replaced[name].append(_measured(inputs, MEASURES[name], files[name]))
             del inputs
             pa.default_memory_pool().release_unused()
-    files = {name: tuple(file for sink in sinks[name].values() for file in sink.files) for name in names}
-    return {name: Outcome(files=files[name], replaced=pa.concat_tables(replaced[name])) for name in names}
+    return {name: Outcome(files=tuple(files[name].files), replaced=pa.concat_tables(replaced[name])) for name in names}
 
 
-def _sinks(stack: ExitStack, lake: Path, measure: Measure) -> dict[bool, ParquetSink]:
-    """Where the rows of a measure go, by whether they are final; where that is not told, all of them are not."""
-    table = TABLES[measure.table]
-    if measure.order is None:
-        return {False: stack.enter_context(ParquetSink(lake, table, constants={}))}
-    return {
-        final: stack.enter_context(ParquetSink(lake, table, constants={}, partition_values=_is_final(final)))
-        for final in (True, False)
-    }
-
-
-def _is_final(final: bool) -> dict[str, str]:
-    return {"is_final": str(final).lower()}
-
-
-def _measured(inputs: Inputs, measure: Measure, sinks: Mapping[bool, ParquetSink]) -> pa.Table:
+def _measured(inputs: Inputs, measure: Measure, files: MeasureFiles) -> pa.Table:
     """Writes the rows of a task; which ones they replace, as `Outcome` says it."""
     changes = measure.changes(inputs)
     constants = {"run_id": inputs.task.run, "cluster_id": inputs.task.cluster_id}
     if measure.order is None:
-        sinks[False].write(changes.rows, **constants)
+        files.write(changes.rows, **constants)
         return _replaced(inputs, np.zeros(inputs.places.count, np.bool_))
     assert changes.since is not None
     assert changes.final_below is not None
@@ -116,8 +105,8 @@ def _measured(inputs: Inputs, measure: Measure, sinks: Mapping[bool, ParquetSink
     rows = inputs.base.clipped(measure.table, conform_open(changes.rows, measure.table, constants))
     rows = _with_kept(inputs, measure, changes, rows)
     final = measure.values(rows) < changes.final_below[inputs.places.of(rows)]
-    for value, chosen in ((True, final), (False, ~final)):
-        sinks[value].write(rows.filter(pa.array(chosen)))
+    files.write_final(rows.filter(pa.array(final)))
+    files.write(rows.filter(pa.array(~final)))
     reaching = inputs.whole | (changes.since < changes.final_before)
     return _replaced(inputs, reaching, changes.since)
 
@@ -329,10 +318,10 @@ def _state_partitions_with_holes(lake: Path, before: int) -> pc.Expression | Non
 
 def _tasks(lake: Path, run: int, names: tuple[str, ...], step: pa.Table) -> Iterator[Task]:
     """Tasks of about TASK_ROWS records of a step, share partitions of one state partition together."""
-    newest = newest_incarnations(lake)
+    incarnations, newest = newest_incarnations(lake), newest_ms(lake)
     kinds = step.group_by(["cluster_id", "before"]).aggregate([]).sort_by("cluster_id").to_pylist()
     for cluster_id, before in (kind.values() for kind in kinds):
-        log_topic_id = newest.get(cluster_id, "")
+        log_topic_id = incarnations.get(cluster_id, "")
         here = (pc.field("cluster_id") == cluster_id) & (pc.field("log_topic_id") == log_topic_id)
         here &= pc.field("before") == before
         keys = step.filter(here).sort_by([(name, "ascending") for name in ("state_partition", *KEY)])
@@ -347,6 +336,7 @@ def _tasks(lake: Path, run: int, names: tuple[str, ...], step: pa.Table) -> Iter
                 cluster_id=cluster_id,
                 log_topic_id=log_topic_id,
                 keys=some.select([*PLACE, "whole", "upto"]),
+                newest_ms=newest,
             )
 
 
@@ -380,35 +370,33 @@ def _without(
 
     `touched`, `base`: of each cluster what was measured, and what is never made anew.
     """
-    adds: list[DataFile] = []
     removes: list[str] = []
-    table = TABLES[measure.table]
     root = delta.table_path(lake, measure.table)
     final = {cluster_id: _Since(rows) for cluster_id, rows in _by_cluster(replaced)}
-    for fragment in scan.dataset_at(lake, measure.table, coded=TEXTS).get_fragments():
-        path = delta.relative_path(root, fragment.path)
-        is_final = path.startswith("is_final=true")
-        if is_final and not final:
-            continue
-        values = {} if measure.order is None else _is_final(is_final)
-        schema = coded_schema([field for field in table.schema if field.name not in values], TEXTS)
-        judged = fragment.to_table(schema=schema, columns=[name for name in schema.names if name in JUDGED])
-        gone = np.zeros(judged.num_rows, np.bool_)
-        for cluster_id in final if is_final else touched:
-            mine = codes_in(judged.column("cluster_id"), pa.array([cluster_id])) == 0
-            if is_final:
-                mine &= final[cluster_id].reaches(measure, judged) & ~base[cluster_id].stays(measure.table, judged)
-            else:
-                mine &= touched[cluster_id].of(judged) >= 0
-            gone |= mine
-        if not gone.any():
-            continue
-        removes.append(path)
-        if not gone.all():
-            with ParquetSink(lake, table, constants={}, partition_values=values) as sink:
-                sink.write(fragment.to_table(schema=schema).filter(pa.array(~gone)))
-            adds += sink.files
-    return adds, removes
+    with MeasureFiles(lake, measure, newest_ms(lake)) as files:
+        for fragment in scan.dataset_at(lake, measure.table, coded=TEXTS).get_fragments():
+            path = delta.relative_path(root, fragment.path)
+            is_final = path.startswith("is_final=true")
+            if is_final and not final:
+                continue
+            told = is_final_values(measure, final=is_final)
+            schema = coded_schema([field for field in TABLES[measure.table].schema if field.name not in told], TEXTS)
+            judged_by = JUDGED if is_final else JUDGED_OPEN
+            judged = fragment.to_table(schema=schema, columns=[name for name in schema.names if name in judged_by])
+            gone = np.zeros(judged.num_rows, np.bool_)
+            for cluster_id in final if is_final else touched:
+                mine = codes_in(judged.column("cluster_id"), pa.array([cluster_id])) == 0
+                if is_final:
+                    mine &= final[cluster_id].reaches(measure, judged) & ~base[cluster_id].stays(measure.table, judged)
+                else:
+                    mine &= touched[cluster_id].of(judged) >= 0
+                gone |= mine
+            if gone.any():
+                removes.append(path)
+            if gone.any() and not gone.all():
+                kept = fragment.to_table(schema=schema).filter(pa.array(~gone))
+                (files.write_final if is_final else files.write)(kept)
+    return list(files.files), removes
 
 
 class _Since:

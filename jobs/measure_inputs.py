@@ -50,7 +50,8 @@ class Task:
     """Share partitions of one cluster, by name, for some measures.
 
     `log_topic_id`: of the state topic. `keys`: PLACE rows without repetition, `whole`: whether to begin anew, `upto`:
-    the last log offset that is read. `before`: the last run that was measured; 0 for none.
+    the last log offset that is read. `before`: the last run that was measured; 0 for none. `newest_ms`: log time of the
+    lake's newest record.
     """
 
     lake: Path
@@ -60,6 +61,7 @@ class Task:
     cluster_id: str
     log_topic_id: str
     keys: pa.Table
+    newest_ms: int = 0
 
 
 class Inputs:
