@@ -21,6 +21,7 @@ import pyarrow.compute as pc
 from jobs.measure_base import WHERE
 from jobs.measure_inputs import HISTORY, NOTHING
 from lake import row_groups
+from measures.settled import HOUR_MS
 from state_model.columnar.keys import KEY
 
 STEP_ROWS = 1 << 17
@@ -64,18 +65,27 @@ def in_one_step(touched: pa.Table, before: int) -> pa.Table:
 
 
 def _ends(lake: Path, place: Mapping[str, Any], before: int) -> list[int]:
-    """The last log offset of each step of a long share partition, NOTHING for the last one."""
-    found = [np.zeros((2, 0), np.int64), *_samples(lake, place, 0 if place["whole"] else before)]
-    offsets, weights = np.concatenate(found, axis=1)
+    """The last log offset of each step of a long share partition, NOTHING for the last one.
+
+    A step ends with an hour where it can: what is told by hour goes on from the beginning of one.
+    """
+    found = [np.zeros((3, 0), np.int64), *_samples(lake, place, 0 if place["whole"] else before)]
+    offsets, weights, times = np.concatenate(found, axis=1)
     order = np.argsort(offsets)
-    offsets, ahead = offsets[order], np.cumsum(weights[order]) - weights[order]
-    count = -(-int(weights.sum()) // STEP_ROWS)
-    step = ahead * count // max(1, int(weights.sum()))
-    return [*(offsets[1:][np.diff(step) > 0] - 1).tolist(), NOTHING]
+    offsets, ends = offsets[order], np.cumsum(weights[order])
+    new_hours = np.flatnonzero(np.diff(times[order] // HOUR_MS)) + 1
+    result, begin, done = [], 0, 0
+    while ends[-1] - done > STEP_ROWS:
+        end = max(begin + 1, int(np.searchsorted(ends, done + STEP_ROWS, "right")))
+        hours = new_hours[(new_hours > begin) & (new_hours <= end)]
+        end = next((hour for hour in hours[::-1].tolist() if 2 * (ends[hour - 1] - done) >= STEP_ROWS), end)
+        result.append(int(offsets[end]) - 1)
+        begin, done = end, int(ends[end - 1])
+    return [*result, NOTHING]
 
 
 def _samples(lake: Path, place: Mapping[str, Any], before: int) -> Iterator[Ints]:
-    """Log offsets of records that runs after `before` wrote, and below each how many records it stands for."""
+    """Some records that runs after `before` wrote: log offsets; for how many records each stands; log times."""
     groups = row_groups.newest(lake, HISTORY)
     chosen = np.ones(groups.count, np.bool_)
     for name in TEXTS:
@@ -88,7 +98,8 @@ def _samples(lake: Path, place: Mapping[str, Any], before: int) -> Iterator[Ints
     for name in (*WHERE, *KEY):
         here &= pc.field(name) == place[name]
     stride = max(1, STEP_ROWS // SAMPLES)
-    for rows in groups.read(chosen, [*WHERE, *KEY, "log_offset", "run_id"]):
-        offsets = np.sort(rows.filter(here).column("log_offset").to_numpy())
-        first = np.arange(0, len(offsets), stride)
-        yield np.stack([offsets[first], np.diff(np.append(first, len(offsets)))])
+    for rows in groups.read(chosen, [*WHERE, *KEY, "log_offset", "log_time_ms", "run_id"]):
+        mine = rows.filter(here).sort_by("log_offset")
+        first = np.arange(0, mine.num_rows, stride)
+        offsets, times = (mine.column(name).to_numpy()[first] for name in ("log_offset", "log_time_ms"))
+        yield np.stack([offsets, np.diff(np.append(first, mine.num_rows)), times])

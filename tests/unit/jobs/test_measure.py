@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from lake import delta
 from lake.scan import open_lake
 from tests.in_process import make_lake
 from tests.lakes import assert_same
@@ -13,6 +14,8 @@ from tests.state_logs import START_MS, snapshot, tombstone, update, write_log_di
 from tests.user_topics import ORDERS_RECORDS, write_orders
 
 pytestmark = pytest.mark.slow
+
+HOUR_MS = 3_600_000
 
 STORY = [
     snapshot("g", start=0),
@@ -99,3 +102,26 @@ def test_the_stage_alone_measures_what_a_run_without_it_left(tmp_path: Path) -> 
         "g": ORDERS_RECORDS - 5,
         "h": ORDERS_RECORDS - 10,
     }
+
+
+def test_an_hour_that_is_made_anew_leaves_the_files_of_older_days(tmp_path: Path) -> None:
+    acknowledged = [(0, 0, 0), (30, 2, 2), (60, 4, 4), (90, 4, 10), (92, 8, 8)]
+    story = [snapshot("g", start=0)] + [
+        update("g", start=start, batches=[(offset, offset, 2, 1)], at_ms=START_MS + hour * HOUR_MS)
+        for hour, start, offset in acknowledged
+    ]
+    lake = tmp_path / "lake"
+    make_lake(lake, logs_of(tmp_path / "first", story))
+    before = final_latency(lake)
+    assert len(before) == 3, "older days, the day before, the newest one"
+    settled = update("g", start=8, batches=[(9, 9, 2, 1)], at_ms=START_MS + 92 * HOUR_MS + 1)
+    make_lake(lake, logs_of(tmp_path / "first", [*story, settled]))
+    assert len(before - final_latency(lake)) == 1
+    make_lake(tmp_path / "at-once", tmp_path / "first")
+    assert_same(lake, tmp_path / "at-once")
+
+
+def final_latency(lake: Path) -> set[str]:
+    """The files of gold.latency that hold final rows."""
+    files = delta.live_files(delta.table_path(lake, "gold.latency"))
+    return {str(file["path"]) for file in files if str(file["path"]).startswith("is_final=true")}
