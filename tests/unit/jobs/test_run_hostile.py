@@ -1,20 +1,24 @@
 """Damaged and hostile segments: a run always ends, and every offset it was to read is a row, a gap or not there yet."""
 
+import itertools
 import random
 import struct
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
+import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
 
 from jobs.intervals import Interval, difference, intersection, union
 from jobs.options import RunOptions
 from jobs.run import run
 from kafka_log.writer import write_checkpoints
-from lake.scan import open_lake
+from lake.scan import Lake, open_lake
 from state_model.errors import SharelensError
-from tests.batch_files import state_batches, state_directory
+from tests.batch_files import state_batches, state_directory, write_batches
 from tests.in_process import make_lake, no_session
+from tests.once import made_once
 from tests.state_logs import START_MS, STATE_TOPIC, snapshot, tombstone, update
 
 pytestmark = pytest.mark.slow
@@ -99,49 +103,70 @@ ROUNDS = 3
 SOAK_ROUNDS = 60
 
 
-def accounted(lake: Path) -> tuple[list[Interval], list[Interval], list[Interval]]:
-    """Of the state topic: offsets asked for, offsets with a row in bronze, offsets in gaps."""
-    opened = open_lake(lake)
-    extents = [row for row in opened.scan("bronze.ingest_extent").to_pylist() if row["topic"] == STATE_TOPIC]
+LOOKED_AT = ("bronze.ingest_extent", "bronze.log_record", "bronze.quarantine", "silver.share_record")
+
+
+def accounted(tables: dict[str, pa.Table], number: int) -> tuple[list[Interval], list[Interval], list[Interval]]:
+    """Of a state partition: offsets asked for, offsets with a row in bronze, offsets in gaps."""
+    mine = of_partition(number)
+    extents = tables["bronze.ingest_extent"].filter(mine).to_pylist()
     asked = union((row["from_offset"], row["end_offset_exclusive"]) for row in extents)
-    offsets = opened.scan("bronze.log_record").column("offset").to_pylist()
+    offsets = tables["bronze.log_record"].filter(mine).column("offset").to_pylist()
     assert len(offsets) == len(set(offsets)), "no row twice"
     gaps = union((gap["first_offset"], gap["last_offset"] + 1) for row in extents for gap in row["gaps"])
     return asked, union((offset, offset + 1) for offset in offsets), gaps
 
 
-def damage_is_accounted_for(change: Change, rounds: int, tmp_path: Path) -> None:
+def of_partition(number: int) -> pc.Expression:
+    return (pc.field("topic") == STATE_TOPIC) & (pc.field("partition") == number)
+
+
+def damaged_lake(folder: Path, changes: Sequence[Change], rounds: int) -> None:
+    """The lake of a log with a state partition for each round of each change; of odd rounds it is told that all of it
+    was there, below the high watermark. A second run finds nothing."""
     whole = state_batches(STORY)
-    lost = 0
-    for number in range(rounds):
-        chosen = random.Random(f"{change.__name__} {number}")
-        folder = tmp_path / str(number)
-        logs = state_directory(folder / "logs", change(whole, chosen))
-        if number % 2:  # what lies below the high watermark was there
-            write_checkpoints(logs, high_watermarks={(STATE_TOPIC, 0): len(STORY)})
-        summary = make_lake(folder / "lake", logs)
-        asked, rows, gaps = accounted(folder / "lake")
-        assert difference(asked, [*rows, *gaps]) == [], f"round {number}"
-        assert number % 2 == 0 or difference([(0, len(STORY))], asked) == [], f"round {number}"
-        assert intersection(rows, gaps) == [], f"round {number}"
-        opened = open_lake(folder / "lake")
-        undecoded = opened.scan("bronze.quarantine").num_rows
-        assert opened.scan("silver.share_record").num_rows + undecoded >= opened.scan("bronze.log_record").num_rows
-        assert summary.quarantined >= undecoded - summary.gaps
-        lost += undecoded + summary.gaps
-        run(RunOptions(lake=folder / "lake", log_dirs=(str(logs),)), no_session)
+    directories = (folder / "even", folder / "odd")
+    held = {}
+    for number, (change, turn) in enumerate(itertools.product(changes, range(rounds))):
+        damaged = change(whole, random.Random(f"{change.__name__} {turn}"))
+        write_batches(directories[turn % 2] / f"{STATE_TOPIC}-{number}", damaged)
+        held[STATE_TOPIC, number] = len(STORY)
+    write_checkpoints(directories[1], high_watermarks=held)
+    summary = make_lake(folder / "lake", *directories)
+    assert summary.quarantined >= open_lake(folder / "lake").scan("bronze.quarantine").num_rows - summary.gaps
+    run(RunOptions(lake=folder / "lake", log_dirs=tuple(map(str, directories))), no_session)
+
+
+def damage_is_accounted_for(lake: Lake, change: Change, numbers: Sequence[int]) -> None:
+    """In the state partitions with these numbers, one a round."""
+    tables = {name: lake.scan(name) for name in LOOKED_AT}
+    held = lost = 0
+    for turn, number in enumerate(numbers):
+        asked, rows, gaps = accounted(tables, number)
+        assert difference(asked, [*rows, *gaps]) == [], f"round {turn}"
+        assert turn % 2 == 0 or difference([(0, len(STORY))], asked) == [], f"round {turn}"
+        assert intersection(rows, gaps) == [], f"round {turn}"
+        undecoded = tables["bronze.quarantine"].filter(of_partition(number)).num_rows
+        decoded = tables["silver.share_record"].filter(pc.field("state_partition") == number).num_rows
+        assert decoded + undecoded >= tables["bronze.log_record"].filter(of_partition(number)).num_rows
+        held += len(rows)
+        lost += undecoded + len(gaps)
+    assert held > 0
     assert lost > 0 or change in (cut_short, duplicated)
 
 
 @pytest.mark.parametrize("change", CHANGES, ids=lambda change: change.__name__)
-def test_every_offset_of_a_damaged_log_is_a_row_or_a_gap(change: Change, tmp_path: Path) -> None:
-    damage_is_accounted_for(change, ROUNDS, tmp_path)
+def test_every_offset_of_a_damaged_log_is_a_row_or_a_gap(change: Change) -> None:
+    made = made_once("lakes/damaged", lambda folder: damaged_lake(folder, CHANGES, ROUNDS))
+    first = CHANGES.index(change) * ROUNDS
+    damage_is_accounted_for(open_lake(made / "lake"), change, range(first, first + ROUNDS))
 
 
 @pytest.mark.soak
 @pytest.mark.parametrize("change", CHANGES, ids=lambda change: change.__name__)
 def test_every_offset_of_many_damaged_logs_is_a_row_or_a_gap(change: Change, tmp_path: Path) -> None:
-    damage_is_accounted_for(change, SOAK_ROUNDS, tmp_path)
+    damaged_lake(tmp_path, [change], SOAK_ROUNDS)
+    damage_is_accounted_for(open_lake(tmp_path / "lake"), change, range(SOAK_ROUNDS))
 
 
 def test_hostile_content_that_decodes_goes_through_whole(tmp_path: Path) -> None:
