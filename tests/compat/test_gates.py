@@ -1,18 +1,27 @@
 """What real brokers wrote closes no gate and draws no warning, whichever scenario, and all of them in one lake."""
 
+from collections.abc import Sequence
 from pathlib import Path
 
 import pyarrow.compute as pc
+import pytest
 
 from jobs.quality.check import CheckOptions, check
 from lake.gates import gates
 from lake.tables import TABLES
-from tests.datasets import dataset, scenarios
+from tests.datasets import KINDS, dataset, scenarios
 from tests.in_process import make_lake
 
 
-def test_all_gates_are_open_over_every_scenario(tmp_path: Path) -> None:
-    for name in scenarios():
+@pytest.mark.parametrize(
+    ("names", "records"),
+    [
+        pytest.param(KINDS, 15_000, id="a log of each kind"),
+        pytest.param(scenarios(), 50_000, id="every scenario", marks=pytest.mark.soak),
+    ],
+)
+def test_all_gates_are_open_over_every_scenario(names: Sequence[str], records: int, tmp_path: Path) -> None:
+    for name in names:
         make_lake(tmp_path / "lake", dataset(name) / "logs")
     checked = check(CheckOptions(lake=tmp_path / "lake", whole=True, skip=("freshness", "volume")))
     columns = ["table_name", "expectation", "observed", "details"]
@@ -22,4 +31,4 @@ def test_all_gates_are_open_over_every_scenario(tmp_path: Path) -> None:
     judged = checked.results.filter(pc.field("success").is_valid())
     assert judged.num_rows > 400
     rows = dict(zip(judged.column("table_name").to_pylist(), judged.column("slice_rows").to_pylist(), strict=True))
-    assert rows["silver.share_record"] == rows["gold.share_partition_history"] > 50_000
+    assert rows["silver.share_record"] == rows["gold.share_partition_history"] > records

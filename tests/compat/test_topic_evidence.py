@@ -10,7 +10,7 @@ from measures.topics import TopicPartition
 from sharelens.asked import Source
 from sharelens.questions.evidence import Cut, Evidence, Keys
 from sharelens.questions.opening import open_evidence
-from tests.datasets import dataset, scenarios
+from tests.datasets import dataset, kinds_first
 from tests.in_process import recorded_lake
 
 
@@ -36,7 +36,7 @@ def told(evidence: Evidence, begins: dict[TopicPartition, int]) -> Iterator[tupl
         yield f"deliveries of {group} {cut}", evidence.deliveries(Keys(groups=frozenset([group])), cut)
 
 
-@pytest.mark.parametrize("name", scenarios())
+@pytest.mark.parametrize("name", kinds_first())
 def test_lake_and_log_directory_say_the_same_of_topics_groups_and_ranges(name: str) -> None:
     logs = dataset(name) / "logs"
     straight = open_evidence(Source(log_dirs=(str(logs),)))
