@@ -9,7 +9,7 @@ import pytest
 
 from jobs.limits import Limits
 from jobs.quality.checkpoints import Judge, Verdict
-from jobs.quality.rule import BLOCKING, FACTS, KINDS, LEVELS, ROWS, Rule
+from jobs.quality.rule import BLOCKING, FACTS, KINDS, ROWS, Rule
 from jobs.quality.slices import pieces
 from jobs.quality.suites import field_text, rules_of
 from lake.scan import UNLISTED
@@ -28,12 +28,8 @@ BROKEN_FACTS = {
 
 
 def judged(view: str, rules: Sequence[Rule], frames: list[pa.Table]) -> dict[str, Verdict]:
-    """Verdicts by rule, of all levels."""
-    found = {}
-    for level in LEVELS:
-        mine = [rule for rule in rules if rule.level == level]
-        found |= {verdict.rule.name: verdict for verdict in Judge().judge(view, mine, frames)}
-    return found
+    """Verdicts by rule."""
+    return {verdict.rule.name: verdict for verdict in Judge().judge(view, rules, frames)}
 
 
 def test_every_table_has_a_suite_of_every_kind() -> None:
