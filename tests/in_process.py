@@ -1,5 +1,6 @@
 """The pipeline without Spark: every stage counts as small, so its tasks run in this process."""
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -7,6 +8,7 @@ from jobs.options import RunOptions
 from jobs.run import Summary, run
 from tests.datasets import dataset
 from tests.once import made_once
+from tests.state_logs import write_log_directory
 
 ANY_SIZE = 1 << 62
 
@@ -25,3 +27,12 @@ def make_lake(lake: Path, *log_dirs: Path, **options: Any) -> Summary:
 def recorded_lake(scenario: str) -> Path:
     """The lake of a scenario's log, made once a test run: read it, or copy it (shutil.copytree) and change the copy."""
     return made_once(f"lakes/{scenario}", lambda lake: make_lake(lake, dataset(scenario) / "logs"))
+
+
+def story_lake(name: str, records: Sequence[dict[str, Any]], cluster_id: str | None = None) -> Path:
+    """The lake of a small log with these records, made once a test run under a name of its own: read it, or copy it."""
+
+    def make(folder: Path) -> None:
+        make_lake(folder / "lake", write_log_directory(folder / "logs", records, cluster_id=cluster_id))
+
+    return made_once(f"stories/{name}", make) / "lake"

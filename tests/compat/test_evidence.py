@@ -17,6 +17,7 @@ from state_model.columnar.replay import replay_records
 from state_model.columnar.schemas import SHARE_RECORD
 from tests.datasets import dataset, kinds_first
 from tests.in_process import make_lake, recorded_lake
+from tests.once import made_once
 
 BOOKS = ("manifest.json", "manifest.sha256")
 WITHOUT_STATE = {"streams"}
@@ -48,6 +49,12 @@ def make(out: Path, *words: str) -> dict[str, bytes]:
     return files(out)
 
 
+def straight(name: str, words: list[str]) -> Path:
+    """The folder of evidence from a scenario's log directory, for its window."""
+    asked = [*words, "--log-dir", str(dataset(name) / "logs")]
+    return made_once(f"evidence/{name}", lambda folder: make(folder / "out", *asked)) / "out"
+
+
 def in_parts(logs: Path, folder: Path) -> Sequence[Path]:
     """Two copies of a log directory; the second lacks the user topics and __consumer_offsets."""
     whole = Path(shutil.copytree(logs, folder / "zz-whole"))
@@ -71,7 +78,7 @@ def test_a_lake_and_its_log_directory_give_the_same_bytes(
 ) -> None:
     logs = dataset(name) / "logs"
     words = window(name, logs, capsys)
-    first = make(tmp_path / "one", *words, "--log-dir", str(logs))
+    first = files(straight(name, words))
     assert len(first) > 50
     lake = recorded_lake(name)
     assert make(tmp_path / "two", *words, "--lake", str(lake)) == first
@@ -81,8 +88,8 @@ def test_a_lake_and_its_log_directory_give_the_same_bytes(
 def test_copies_in_any_order_give_the_same_bytes(name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     logs = dataset(name) / "logs"
     words = window(name, logs, capsys)
-    first = make(tmp_path / "one", *words, "--log-dir", str(logs))
-    assert main(["verify", str(tmp_path / "one"), "--log-dir", str(logs)]) == 0
+    first = files(straight(name, words))
+    assert main(["verify", str(straight(name, words)), "--log-dir", str(logs)]) == 0
     whole, part = in_parts(logs, tmp_path)
     for number, order in enumerate(([whole, part], [part, whole])):
         given = [word for place in order for word in ("--log-dir", str(place))]
@@ -93,12 +100,11 @@ def test_copies_in_any_order_give_the_same_bytes(name: str, tmp_path: Path, caps
 
 @pytest.mark.parametrize("name", ["dlq", "transactions", "timeouts"])
 def test_the_state_before_and_the_records_of_the_window_give_the_state_after(
-    name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    name: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     logs = dataset(name) / "logs"
     words = window(name, logs, capsys)
-    make(tmp_path / "one", *words, "--log-dir", str(logs))
-    tables = tmp_path / "one" / "tables"
+    tables = straight(name, words) / "tables"
     evidence = open_log_evidence(Source(log_dirs=(str(logs),)))
     keys = Keys(groups=frozenset({words[1]}))
     seed = evidence.states(keys, Cut(as_of_ms=int(words[3]) - 1)).drop_columns(["misplaced"])

@@ -1,5 +1,6 @@
 """What the books say a lake holds, and files rewritten without some rows."""
 
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -64,16 +65,18 @@ def test_log_time_never_goes_back() -> None:
     assert books.coverage([extent(1, 0, 5, log_time_ms=70), extent(2, 5, 9, log_time_ms=50)]).log_time_ms == 70
 
 
-@pytest.fixture
-def lake(tmp_path: Path) -> Path:
-    """A lake of two runs with three records each."""
+@pytest.fixture(scope="module")
+def two_runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A lake of two runs with three records each; tests that change it copy it."""
+    folder = tmp_path_factory.mktemp("books")
     story = [snapshot(), *(update(batches=[(n, n, 2, 1)], at_ms=START_MS + n) for n in range(5))]
     for count in (3, 6):
-        make_lake(tmp_path / "lake", write_log_directory(tmp_path / f"logs-{count}", story[:count]))
-    return tmp_path / "lake"
+        make_lake(folder / "lake", write_log_directory(folder / f"logs-{count}", story[:count]))
+    return folder / "lake"
 
 
-def test_only_files_with_rows_to_drop_are_rewritten(lake: Path) -> None:
+def test_only_files_with_rows_to_drop_are_rewritten(two_runs: Path, tmp_path: Path) -> None:
+    lake = Path(shutil.copytree(two_runs, tmp_path / "lake"))
     name = "bronze.log_record"
     before = delta.live_files(delta.table_path(lake, name))
     adds, removes = books.rewritten_without(lake, name, pc.field("offset") >= 4)
@@ -83,12 +86,12 @@ def test_only_files_with_rows_to_drop_are_rewritten(lake: Path) -> None:
     assert sorted(dataset_at(lake, name).to_table().column("offset").to_pylist()) == [0, 1, 2, 3]
 
 
-def test_nothing_to_drop_rewrites_nothing(lake: Path) -> None:
-    assert books.rewritten_without(lake, "bronze.log_record", None) == ([], [])
-    assert books.rewritten_without(lake, "bronze.log_record", pc.field("offset") > 99) == ([], [])
+def test_nothing_to_drop_rewrites_nothing(two_runs: Path) -> None:
+    assert books.rewritten_without(two_runs, "bronze.log_record", None) == ([], [])
+    assert books.rewritten_without(two_runs, "bronze.log_record", pc.field("offset") > 99) == ([], [])
 
 
-def test_a_stage_is_done_once_its_last_commit_is_there(lake: Path) -> None:
-    assert {books.done(lake, stage) for stage in ("ingest-plan", "ingest", "decode", "replay", "publish")} == {2}
-    assert books.is_committed(lake, "silver.share_record", "decode", 2)
-    assert not books.is_committed(lake, "silver.share_record", "decode", 3)
+def test_a_stage_is_done_once_its_last_commit_is_there(two_runs: Path) -> None:
+    assert {books.done(two_runs, stage) for stage in ("ingest-plan", "ingest", "decode", "replay", "publish")} == {2}
+    assert books.is_committed(two_runs, "silver.share_record", "decode", 2)
+    assert not books.is_committed(two_runs, "silver.share_record", "decode", 3)

@@ -2,6 +2,7 @@
 
 import functools
 import itertools
+import shutil
 from pathlib import Path
 
 import pytest
@@ -37,6 +38,11 @@ def clean_lake(tmp_path: Path, logs: Path) -> Path:
     return tmp_path / "clean"
 
 
+def clean_winner(winner: Path) -> Path:
+    """The lake of the end of the log that is judged to be the log."""
+    return made_once("lakes/copies-winner", lambda lake: make_lake(lake, winner))
+
+
 def clean_crash() -> Path:
     """The lake of the last copy of a broker that was killed."""
     return made_once(
@@ -52,12 +58,15 @@ def clean_story(tmp_path: Path) -> Path:
     )
 
 
-@pytest.mark.parametrize("order", list(itertools.permutations(COPIES)), ids=lambda order: " then ".join(order))
-def test_copies_of_a_broker_that_was_killed_come_in_any_order(order: tuple[str, ...], tmp_path: Path) -> None:
+@pytest.mark.parametrize("first", COPIES)
+def test_copies_of_a_broker_that_was_killed_come_in_any_order(first: str, tmp_path: Path) -> None:
     folder = dataset("crash")
-    for name in order:
-        make_lake(tmp_path / "lake", folder / name, include_uncommitted=True)
-    assert_same(tmp_path / "lake", clean_crash())
+    make_lake(tmp_path / first, folder / first, include_uncommitted=True)
+    for order in itertools.permutations(name for name in COPIES if name != first):
+        lake = shutil.copytree(tmp_path / first, tmp_path / "-".join(order))
+        for name in order:
+            make_lake(lake, folder / name, include_uncommitted=True)
+        assert_same(lake, clean_crash())
 
 
 @pytest.mark.parametrize("include_uncommitted", [False, True])
@@ -135,7 +144,7 @@ def test_of_two_ends_of_a_log_the_one_under_the_higher_leader_epoch_is_the_log(
     winner = state_directory(tmp_path / "winner", [*common, *state_batches(OTHER_END[1:], len(STORY), 1)])
     for directory in (loser, winner) if winner_last else (winner, loser):
         make_lake(tmp_path / "lake", directory)
-    assert_same(tmp_path / "lake", clean_lake(tmp_path, winner))
+    assert_same(tmp_path / "lake", clean_winner(winner))
     problems = open_lake(tmp_path / "lake").scan("bronze.quarantine").to_pylist()
     aside = [row["offset"] for row in problems if row["reason"] == "superseded"]
     assert aside == ([len(STORY) + n for n in range(3)] if winner_last else [])
@@ -146,7 +155,7 @@ def test_two_ends_side_by_side_are_judged_the_same(tmp_path: Path) -> None:
     loser = state_directory(tmp_path / "loser", [*common, *state_batches(OTHER_END[:3], len(STORY), 0)])
     winner = state_directory(tmp_path / "winner", [*common, *state_batches(OTHER_END[1:], len(STORY), 1)])
     make_lake(tmp_path / "lake", loser, winner)
-    assert_same(tmp_path / "lake", clean_lake(tmp_path, winner))
+    assert_same(tmp_path / "lake", clean_winner(winner))
 
 
 @pytest.mark.parametrize("together", [True, False])

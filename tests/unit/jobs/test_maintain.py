@@ -7,6 +7,7 @@ import shutil
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -25,10 +26,10 @@ from lake import delta, lock, scan
 from lake.errors import LakeError, LakeLockedError
 from lake.scan import Lake, open_lake
 from lake.tables import TABLES
-from tests.datasets import dataset
-from tests.in_process import make_lake
+from tests.in_process import make_lake, recorded_lake
 from tests.kills import Point, in_turn, kill, points_of
 from tests.lakes import BOOKS, content, differences
+from tests.once import made_once
 from tests.state_logs import START_MS, snapshot, tombstone, update, write_log_directory
 
 pytestmark = pytest.mark.slow
@@ -73,17 +74,41 @@ def grown(lake: Path, logs: Path, ends: tuple[int, ...] = ENDS) -> Path:
     return lake
 
 
-@pytest.fixture(scope="module")
-def before(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A lake of five small runs; tests copy it."""
-    folder = tmp_path_factory.mktemp("before")
-    return grown(folder / "lake", folder)
+def three_runs() -> Path:
+    """A lake of the first three runs; tests copy it, and the lakes below."""
+    return made_once("upkeep/three", lambda folder: grown(folder / "lake", folder / "logs", ENDS[:3])) / "lake"
+
+
+def five_runs() -> Path:
+    """A lake of five small runs."""
+    return changed_once("five", three_runs(), lambda lake: grown(lake, lake.with_name("logs"), ENDS[3:]))
+
+
+def joined() -> Path:
+    """A lake of five runs after its upkeep."""
+    return changed_once("joined", five_runs(), kept)
+
+
+def dropped() -> Path:
+    """A lake of five runs after upkeep with retention."""
+    return changed_once("dropped", five_runs(), lambda lake: kept(lake, retain=AGES))
+
+
+def changed_once(name: str, source: Path, change: Callable[[Path], object]) -> Path:
+    def make(folder: Path) -> None:
+        change(copied(source, folder))
+
+    return made_once(f"upkeep/{name}", make) / "lake"
+
+
+def copied(source: Path, folder: Path) -> Path:
+    return Path(shutil.copytree(source, folder / "lake"))
 
 
 @pytest.fixture
-def lake(before: Path, tmp_path: Path) -> Path:
-    shutil.copytree(before, tmp_path / "lake")
-    return tmp_path / "lake"
+def lake(tmp_path: Path) -> Path:
+    """A lake of five small runs, to be kept."""
+    return copied(five_runs(), tmp_path)
 
 
 def kept(path: Path, *, dry_run: bool = False, **options: Any) -> Upkeep:
@@ -113,8 +138,8 @@ def test_the_rows_stay_and_the_files_become_few(lake: Path) -> None:
     assert current_versions(lake) == published_versions(lake)
 
 
-def test_a_second_upkeep_finds_nothing_to_do_and_publishes_nothing(lake: Path) -> None:
-    kept(lake)
+def test_a_second_upkeep_finds_nothing_to_do_and_publishes_nothing(tmp_path: Path) -> None:
+    lake = copied(joined(), tmp_path)
     publication = open_lake(lake).publication["run_id"]
     again = kept(lake)
     assert (again.run_id, {table.table for table in again.tables if table.rewritten_files}) == (
@@ -148,29 +173,28 @@ def test_files_are_sorted_however_little_memory_there_is(run_bytes: int, lake: P
 
 
 def test_a_row_group_holds_one_log_partition(tmp_path: Path) -> None:
-    make_lake(tmp_path / "lake", dataset("streams") / "logs", until_ms=None)
-    kept(tmp_path / "lake", small_bytes=1 << 40)
-    for path in live(tmp_path / "lake", "silver.share_record"):
+    lake = copied(recorded_lake("streams"), tmp_path)
+    kept(lake, small_bytes=1 << 40)
+    for path in live(lake, "silver.share_record"):
         with pq.ParquetFile(path) as file:
             for number in range(file.metadata.num_row_groups):
                 places = file.read_row_group(number, columns=["log_topic_id", "state_partition"])
                 assert places.group_by(places.column_names).aggregate([]).num_rows == 1
 
 
-def test_the_next_run_gives_what_it_gives_without_upkeep(before: Path, tmp_path: Path) -> None:
-    expected = content(before)
-    grown(tmp_path / "kept", tmp_path / "logs", ENDS[:3])
-    kept(tmp_path / "kept")
-    grown(tmp_path / "kept", tmp_path / "more", ENDS[4:])
-    assert not differences(expected, content(tmp_path / "kept"))
-    kept(tmp_path / "kept")
-    make_lake(tmp_path / "kept", rebuild="decode")
-    assert not differences(expected, content(tmp_path / "kept"))
-
-
-def test_compaction_says_that_no_row_changed_and_keeps_the_log_in_order(lake: Path) -> None:
+def test_the_next_run_gives_what_it_gives_without_upkeep(tmp_path: Path) -> None:
+    expected = content(five_runs())
+    lake = copied(three_runs(), tmp_path)
     kept(lake)
-    root = delta.table_path(lake, "silver.share_record")
+    grown(lake, tmp_path / "more", ENDS[4:])
+    assert not differences(expected, content(lake))
+    kept(lake)
+    make_lake(lake, rebuild="decode")
+    assert not differences(expected, content(lake))
+
+
+def test_compaction_says_that_no_row_changed_and_keeps_the_log_in_order() -> None:
+    root = delta.table_path(joined(), "silver.share_record")
     newest = DeltaTable(root).version()
     text = delta.commit_file(root, newest).read_text(encoding="utf-8")
     assert '"dataChange": true' not in text
@@ -205,18 +229,17 @@ def test_old_rows_go_and_what_is_true_now_stays(lake: Path) -> None:
 
 
 @pytest.mark.parametrize("what", ["decode", "replay"])
-def test_a_rebuild_after_retention_gives_the_same_state_and_the_same_history(what: str, lake: Path) -> None:
-    kept(lake, retain=AGES)
+def test_a_rebuild_after_retention_gives_the_same_state_and_the_same_history(what: str, tmp_path: Path) -> None:
+    lake = copied(dropped(), tmp_path)
     names = (*DERIVED, "silver.share_record", "silver.topic_start", "silver.name")
     held = content(lake, names)
     make_lake(lake, rebuild=what)
     assert not differences(held, content(lake, names))
 
 
-def test_retention_goes_on_from_its_own_cut(lake: Path, tmp_path: Path) -> None:
-    kept(lake, retain=AGES)
-    once = content(lake, DERIVED)
-    for end in ENDS:
+def test_retention_goes_on_from_its_own_cut(tmp_path: Path) -> None:
+    once = content(dropped(), DERIVED)
+    for end in ENDS[::2]:
         grown(tmp_path / "often", tmp_path / f"logs{end}", (end,))
         kept(tmp_path / "often", retain=AGES)
     assert not differences(once, content(tmp_path / "often", DERIVED))
@@ -224,8 +247,8 @@ def test_retention_goes_on_from_its_own_cut(lake: Path, tmp_path: Path) -> None:
     assert not differences(once, content(tmp_path / "often", DERIVED))
 
 
-def test_what_was_dropped_is_neither_read_again_nor_a_gap(lake: Path, tmp_path: Path) -> None:
-    kept(lake, retain=AGES)
+def test_what_was_dropped_is_neither_read_again_nor_a_gap(tmp_path: Path) -> None:
+    lake = copied(dropped(), tmp_path)
     rows = open_lake(lake).scan("bronze.log_record").num_rows
     held = content(lake, DERIVED)
     make_lake(lake, write_log_directory(tmp_path / "copy", story()))
@@ -348,11 +371,10 @@ def test_a_full_disk_breaks_nothing(lake: Path, monkeypatch: pytest.MonkeyPatch)
 class UpkeepCase:
     """An upkeep with retention to be killed: lakes to kill it in, and what has to come out."""
 
-    def __init__(self, lake: Path, folder: Path) -> None:
-        kept(lake)
-        self.lake, self.victim = lake, folder / "victim"
-        self.old = content(lake)
-        whole = Path(shutil.copytree(lake, folder / "whole"))
+    def __init__(self, folder: Path) -> None:
+        self.lake, self.victim = joined(), folder / "victim"
+        self.old = content(self.lake)
+        whole = copied(self.lake, folder)
         self.points = points_of(lambda: self.work(whole))
         self.new = content(whole)
 
@@ -374,15 +396,15 @@ class UpkeepCase:
         shutil.rmtree(self.victim)
 
 
-def test_an_upkeep_killed_again_and_again_is_finished_by_the_next_ones(lake: Path, tmp_path: Path) -> None:
-    case = UpkeepCase(lake, tmp_path)
+def test_an_upkeep_killed_again_and_again_is_finished_by_the_next_ones(tmp_path: Path) -> None:
+    case = UpkeepCase(tmp_path)
     assert {name.split(":")[0] for name, _ in case.points} == {"vacuum", "log", "checkpoint", "file", "commit"}
     case.kill_and_finish(random.Random(6).choice([some for some in in_turn(case.points, KILLS) if len(some) > 1]))
 
 
 @pytest.mark.soak
-def test_an_upkeep_killed_at_any_point_is_finished_by_the_next_one(lake: Path, tmp_path: Path) -> None:
-    case = UpkeepCase(lake, tmp_path)
+def test_an_upkeep_killed_at_any_point_is_finished_by_the_next_one(tmp_path: Path) -> None:
+    case = UpkeepCase(tmp_path)
     for point in case.points:
         if point[0].split(":")[0] not in ("vacuum", "log") or point[1] == 1:
             case.kill_and_finish([point])
@@ -407,7 +429,7 @@ def runs_finish_killed_upkeep(lake: Path, folder: Path, kills: int | None) -> No
 
 
 def test_a_run_finishes_what_a_killed_upkeep_left(lake: Path, tmp_path: Path) -> None:
-    runs_finish_killed_upkeep(lake, tmp_path, 3)
+    runs_finish_killed_upkeep(lake, tmp_path, 2)
 
 
 @pytest.mark.soak

@@ -10,6 +10,7 @@ from lake import delta
 from lake.scan import open_lake
 from tests.in_process import make_lake
 from tests.lakes import assert_same
+from tests.once import made_once
 from tests.state_logs import START_MS, snapshot, tombstone, update, write_log_directory
 from tests.user_topics import ORDERS_RECORDS, write_orders
 
@@ -44,32 +45,36 @@ def lags(lake: Path) -> dict[str, tuple[int | None, int]]:
     return {row["group_id"]: (row["lag"], row["run_id"]) for row in rows}
 
 
+def first_logs() -> Path:
+    """The log directory of the story, to be read."""
+    return made_once("measure/logs", lambda folder: logs_of(folder, STORY))
+
+
 @pytest.fixture
 def first(tmp_path: Path) -> Path:
-    """A lake of one run."""
-    make_lake(tmp_path / "lake", logs_of(tmp_path / "first", STORY))
-    return tmp_path / "lake"
+    """A lake of one run over it."""
+    made = made_once("measure/lake", lambda lake: make_lake(lake, first_logs()))
+    return Path(shutil.copytree(made, tmp_path / "lake"))
 
 
 def test_live_share_partitions_have_a_row_and_deleted_ones_have_none(first: Path) -> None:
     assert lags(first) == {"g": (ORDERS_RECORDS - 5, 1), "h": (ORDERS_RECORDS - 10, 1)}
 
 
-def test_only_what_a_run_touched_is_measured_again(first: Path, tmp_path: Path) -> None:
-    assert make_lake(first, logs_of(tmp_path / "first", STORY + MORE)).counts["gold.lag"] == 1
-    assert lags(first) == {"g": (ORDERS_RECORDS - 10, 2), "h": (ORDERS_RECORDS - 10, 1)}
+def test_only_what_a_run_touched_is_measured_again(tmp_path: Path) -> None:
+    lake = tmp_path / "lake"
+    make_lake(lake, logs_of(tmp_path / "logs", STORY))
+    assert make_lake(lake, logs_of(tmp_path / "logs", STORY + MORE)).counts["gold.lag"] == 1
+    assert lags(lake) == {"g": (ORDERS_RECORDS - 10, 2), "h": (ORDERS_RECORDS - 10, 1)}
+    make_lake(lake, logs_of(tmp_path / "logs", [*STORY, *MORE, tombstone("h", at_ms=START_MS + 4)]))
+    assert lags(lake) == {"g": (ORDERS_RECORDS - 10, 2)}, "a share partition that is deleted loses its row"
 
 
 def test_several_runs_hold_what_one_run_holds(first: Path, tmp_path: Path) -> None:
-    logs = logs_of(tmp_path / "first", STORY + MORE)
+    logs = logs_of(tmp_path / "logs", STORY + MORE)
     make_lake(first, logs)
     make_lake(tmp_path / "at-once", logs)
     assert_same(first, tmp_path / "at-once")
-
-
-def test_a_share_partition_that_is_deleted_loses_its_row(first: Path, tmp_path: Path) -> None:
-    make_lake(first, logs_of(tmp_path / "first", [*STORY, tombstone("h", at_ms=START_MS + 3)]))
-    assert lags(first) == {"g": (ORDERS_RECORDS - 5, 1)}
 
 
 def test_new_records_of_the_user_topic_alone_change_the_lag(tmp_path: Path) -> None:
@@ -82,9 +87,9 @@ def test_new_records_of_the_user_topic_alone_change_the_lag(tmp_path: Path) -> N
     }
 
 
-def test_nothing_new_measures_nothing(first: Path, tmp_path: Path) -> None:
+def test_nothing_new_measures_nothing(first: Path) -> None:
     version = open_lake(first).versions["gold.lag"]
-    make_lake(first, tmp_path / "first")
+    make_lake(first, first_logs())
     assert open_lake(first).versions["gold.lag"] == version
 
 

@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 import threading
@@ -39,22 +40,38 @@ STORY = [
 ]
 
 
+def story_logs(folder: Path, count: int | None = None) -> Path:
+    """A log directory of the story, or of its first records."""
+    return write_log_directory(folder, STORY[:count], cluster_id="a-cluster")
+
+
 @pytest.fixture
-def logs(tmp_path: Path) -> Path:
-    return write_log_directory(tmp_path / "logs", STORY, cluster_id="a-cluster")
+def logs() -> Path:
+    """The log directory of the story, to be read."""
+    return made_once("run-story/logs", story_logs)
 
 
 @pytest.fixture
 def whole(logs: Path) -> Path:
     """The lake of one run over everything, to be read."""
-    return made_once("lakes/run-story", lambda lake: make_lake(lake, logs))
+    return made_once("run-story/whole", lambda lake: make_lake(lake, logs))
 
 
 @pytest.fixture
-def mine(tmp_path: Path, logs: Path) -> Path:
+def mine(tmp_path: Path, whole: Path) -> Path:
     """A lake of one run over `logs`, to run on."""
-    make_lake(tmp_path / "mine", logs)
-    return tmp_path / "mine"
+    return Path(shutil.copytree(whole, tmp_path / "mine"))
+
+
+@pytest.fixture
+def two_runs(logs: Path) -> Path:
+    """The lake of two runs over everything; tests copy it."""
+
+    def make(lake: Path) -> None:
+        make_lake(lake, logs, until_ms=START_MS + 2500)
+        make_lake(lake, logs)
+
+    return made_once("run-story/two-runs", make)
 
 
 def files(lake: Path, name: str) -> set[str]:
@@ -76,11 +93,11 @@ def test_nothing_new_fails_only_when_rows_are_required(logs: Path, mine: Path) -
 
 
 def test_a_log_that_grew_in_every_way_it_can_is_taken_from_where_the_last_run_ended(
-    tmp_path: Path, logs: Path, whole: Path
+    tmp_path: Path, whole: Path
 ) -> None:
     growing = tmp_path / "growing"
     for count in (1, 2, 5, 6):
-        write_log_directory(tmp_path / str(count), STORY[:count], cluster_id="a-cluster").rename(tmp_path / "now")
+        story_logs(tmp_path / str(count), count).rename(tmp_path / "now")
         summary = make_lake(growing, tmp_path / "now")
         (tmp_path / "now").rename(tmp_path / f"was-{count}")
     assert summary.counts["bronze.log_record"] == 1
@@ -97,10 +114,10 @@ def test_an_interval_ends_before_its_time_and_is_covered_afterwards(tmp_path: Pa
 
 
 @pytest.mark.parametrize("what", ["decode", "replay"])
-def test_a_rebuild_gives_the_same_tables_without_the_log(what: str, tmp_path: Path, logs: Path, whole: Path) -> None:
-    again = tmp_path / "again"
-    make_lake(again, logs, until_ms=START_MS + 2500)
-    make_lake(again, logs)
+def test_a_rebuild_gives_the_same_tables_without_the_log(
+    what: str, tmp_path: Path, logs: Path, whole: Path, two_runs: Path
+) -> None:
+    again = Path(shutil.copytree(two_runs, tmp_path / "again"))
     before = {name: files(again, name) for name in ("bronze.log_record", "silver.share_record", HISTORY)}
     make_lake(again, rebuild=what)
     assert_same(again, whole)
@@ -207,15 +224,13 @@ def test_every_row_of_a_run_carries_its_number_and_its_cluster(whole: Path) -> N
         assert set(rows.column("run_id").to_pylist()) == {1}
 
 
-def test_a_directory_that_went_away_after_a_kill_stops_nobody_and_may_come_back(
-    tmp_path: Path, logs: Path, whole: Path
-) -> None:
-    lake = tmp_path / "lake"
+def test_a_directory_that_went_away_after_a_kill_stops_nobody_and_may_come_back(tmp_path: Path, whole: Path) -> None:
+    lake, logs = tmp_path / "lake", story_logs(tmp_path / "logs")
     point = "commit:bronze.ingest_extent:ingest-plan:after"
     with crash_points.arm(point), pytest.raises(crash_points.CrashPointReached):
         make_lake(lake, logs)
     logs.rename(tmp_path / "gone")
-    short = write_log_directory(tmp_path / "short", STORY[:2], cluster_id="a-cluster")
+    short = story_logs(tmp_path / "short", 2)
     assert make_lake(lake, short).counts["silver.share_record"] == 2
     assert make_lake(lake, short).run_id is None
     (tmp_path / "gone").rename(logs)

@@ -18,6 +18,7 @@ from sharelens.cli import main
 from tests.batch_files import broken, state_batches, state_directory
 from tests.in_process import make_lake
 from tests.lakes import content, differences
+from tests.once import made_once
 from tests.state_logs import START_MS, snapshot, tombstone, update
 from tests.user_topics import write_orders
 
@@ -76,24 +77,20 @@ def ask(capsys: pytest.CaptureFixture[str]) -> Ask:
 
 
 @pytest.fixture(scope="module")
-def lakes(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
-    """A lake of both clusters, written in turns, and one of each alone."""
-    folder = tmp_path_factory.mktemp("clusters")
-    for turn, count in enumerate((1, 3, None)):
+def lakes() -> dict[str, Path]:
+    """A lake of both clusters, written in turns, one of one run for each, and one of each alone."""
+    folder = made_once("clusters", make_lakes)
+    return {name: folder / name for name in ("both", "one-run-each", EAST, WEST)}
+
+
+def make_lakes(folder: Path) -> None:
+    for turn, count in enumerate((2, None)):
         for cluster in (EAST, WEST):
             make_lake(folder / "both", logs_of(folder / f"{cluster}-{turn}", cluster, count))
-    for cluster in (EAST, WEST):
-        make_lake(folder / cluster, logs_of(folder / f"{cluster}-whole", cluster))
-    return {name: folder / name for name in ("both", EAST, WEST)}
-
-
-@pytest.fixture(scope="module")
-def one_run_each(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A lake of one run for each cluster; tests copy it."""
-    folder = tmp_path_factory.mktemp("one-run-each")
-    for cluster in (EAST, WEST):
-        make_lake(folder / "lake", logs_of(folder / cluster, cluster))
-    return folder / "lake"
+    whole = {cluster: logs_of(folder / f"{cluster}-whole", cluster) for cluster in (EAST, WEST)}
+    for cluster, logs in whole.items():
+        make_lake(folder / cluster, logs)
+    make_lake(shutil.copytree(folder / EAST, folder / "one-run-each"), whole[WEST])
 
 
 Alone = dict[str, dict[str, pa.Table]]
@@ -191,9 +188,9 @@ def test_a_run_that_was_killed_is_finished_by_a_run_of_the_other_cluster(alone: 
 @pytest.mark.parametrize("clusters", [None, EAST])
 @pytest.mark.parametrize("what", ["decode", "replay"])
 def test_a_rebuild_starts_over_for_the_cluster_that_is_named_or_for_all(
-    what: str, clusters: str | None, one_run_each: Path, alone: Alone, tmp_path: Path
+    what: str, clusters: str | None, lakes: dict[str, Path], alone: Alone, tmp_path: Path
 ) -> None:
-    lake = Path(shutil.copytree(one_run_each, tmp_path / "lake"))
+    lake = Path(shutil.copytree(lakes["one-run-each"], tmp_path / "lake"))
     make_lake(lake, rebuild=what, cluster_id=clusters)
     assert_parts(lake, alone)
     rows = open_lake(lake).scan("gold.share_partition_history")

@@ -19,10 +19,11 @@ from lake.errors import LakeError, LakeLockedError, LakeVersionError
 from lake.lock import hold
 from lake.tables import SCHEMA_VERSION, TABLES
 from tests.datasets import dataset
-from tests.in_process import ANY_SIZE, make_lake, no_session, recorded_lake
+from tests.in_process import ANY_SIZE, make_lake, no_session, recorded_lake, story_lake
 from tests.kills import Point, in_turn, kill, points_of
 from tests.lakes import assert_same, content, differences
 from tests.old_lakes import NAMES, SCENARIO, age, old_lake
+from tests.once import made_once
 from tests.state_logs import snapshot, update, write_log_directory
 
 pytestmark = pytest.mark.slow
@@ -42,12 +43,32 @@ def fresh() -> Path:
     return recorded_lake(SCENARIO)
 
 
+SMALL = [snapshot(), update(batches=[(0, 3, 2, 1)])]
+
+
+def small_lake() -> Path:
+    """A lake of this version; tests copy it."""
+    return story_lake("upgrade", SMALL)
+
+
 @pytest.fixture
 def small(tmp_path: Path) -> Path:
-    """A lake of this version."""
-    lake = tmp_path / "lake"
-    make_lake(lake, write_log_directory(tmp_path / "logs", [snapshot(), update(batches=[(0, 3, 2, 1)])]))
-    return lake
+    """A lake of this version, to be changed."""
+    return Path(shutil.copytree(small_lake(), tmp_path / "lake"))
+
+
+def upgraded(name: str) -> Path:
+    """An old lake, refused before its upgrade and not after it; tests copy it."""
+
+    def make(folder: Path) -> None:
+        lake = old_lake(name, folder / "lake")
+        with pytest.raises(LakeVersionError, match="sharelens upgrade --lake"):
+            make_lake(lake, dataset(SCENARIO) / "logs")
+        assert brought(lake).is_needed
+        assert {need.kind for need in look(lake)} == {Kind.NOTHING}
+        assert publish.is_current(lake)
+
+    return made_once(f"upgrade/{name}", make) / "lake"
 
 
 def written(lake: Path, name: str) -> int:
@@ -79,14 +100,8 @@ def without(name: str, column: str) -> pa.Schema:
 
 @pytest.mark.parametrize("name", NAMES)
 def test_an_old_lake_becomes_what_this_version_would_have_written(name: str, fresh: Path, tmp_path: Path) -> None:
-    lake = old_lake(name, tmp_path / "lake")
-    with pytest.raises(LakeVersionError, match="sharelens upgrade --lake"):
-        make_lake(lake, dataset(SCENARIO) / "logs")
-    done = brought(lake)
-    assert done.is_needed
-    assert {need.kind for need in look(lake)} == {Kind.NOTHING}
+    lake = Path(shutil.copytree(upgraded(name), tmp_path / "lake"))
     assert not brought(lake).is_needed
-    assert publish.is_current(lake)
     if name in LATER_EVIDENCE:
         make_lake(lake, dataset(SCENARIO) / "logs")
     assert_same(lake, fresh)
@@ -94,8 +109,7 @@ def test_an_old_lake_becomes_what_this_version_would_have_written(name: str, fre
 
 @pytest.mark.parametrize("name", NAMES)
 def test_an_upgraded_lake_goes_on_with_the_log_as_a_new_one_does(name: str, fresh: Path, tmp_path: Path) -> None:
-    lake = old_lake(name, tmp_path / "lake")
-    brought(lake)
+    lake = Path(shutil.copytree(upgraded(name), tmp_path / "lake"))
     again = make_lake(lake, dataset(SCENARIO) / "logs", rebuild="decode")
     assert again.counts["replayed_records"] > 200
     assert_same(lake, fresh)
@@ -115,12 +129,10 @@ def test_a_dry_run_says_what_is_needed_and_writes_nothing(name: str, tmp_path: P
 
 
 def test_columns_that_an_old_row_lacks_are_read_as_null(tmp_path: Path) -> None:
-    lake = old_lake("last-2", tmp_path / "lake")
-    path = delta.table_path(lake, "bronze.log_record")
-    before = [file["path"] for file in delta.live_files(path)]
-    brought(lake)
-    assert [file["path"] for file in delta.live_files(path)] == before
-    rows = scan.open_lake(lake).scan("bronze.log_record")
+    old, new = old_lake("last-2", tmp_path / "lake"), upgraded("last-2")
+    before, after = (delta.live_files(delta.table_path(lake, "bronze.log_record")) for lake in (old, new))
+    assert [file["path"] for file in after] == [file["path"] for file in before]
+    rows = scan.open_lake(new).scan("bronze.log_record")
     assert (rows.num_rows, rows.column("key_sha256").null_count) == (364, 364)
 
 
@@ -196,8 +208,7 @@ def test_a_lake_in_which_nothing_ran_gets_no_cut(tmp_path: Path) -> None:
 
 
 def test_a_run_that_was_killed_in_an_old_lake_is_finished_first(small: Path, tmp_path: Path) -> None:
-    more = [snapshot(), update(batches=[(0, 3, 2, 1)]), update(batches=[(4, 4, 4, 2)])]
-    logs = write_log_directory(tmp_path / "more", more)
+    logs = write_log_directory(tmp_path / "more", [*SMALL, update(batches=[(4, 4, 4, 2)])])
     with crash_points.arm("commit:silver.group_record:decode:after"), pytest.raises(crash_points.CrashPointReached):
         make_lake(small, logs)
     age(small, "2")
@@ -225,17 +236,14 @@ def test_a_source_in_a_shape_that_nothing_leads_on_from_is_refused(small: Path) 
 
 
 @pytest.mark.parametrize(("column", "readable"), [("state_epoch", True), ("log_time_ms", False)])
-def test_a_derived_table_in_another_shape_is_derived_anew(
-    column: str, readable: bool, small: Path, tmp_path: Path
-) -> None:
+def test_a_derived_table_in_another_shape_is_derived_anew(column: str, readable: bool, small: Path) -> None:
     name = "gold.share_partition_history"
     assert TABLES[name].schema.field(column).nullable is readable
     reshape(small, name, without(name, column))
     done = brought(small)
     needs = [(need.table, need.readable) for need in done.needs if need.kind is Kind.DERIVED]
     assert (done.stage, needs) == ("replay", [(name, readable)])
-    make_lake(tmp_path / "fresh", tmp_path / "logs")
-    assert_same(small, tmp_path / "fresh")
+    assert_same(small, small_lake())
 
 
 def test_what_a_closed_gate_keeps_back_is_not_published_by_an_upgrade(small: Path, tmp_path: Path) -> None:

@@ -1,5 +1,6 @@
 """Reading a lake: the published cut and nothing beyond it, with the conditions pushed into the scan."""
 
+import shutil
 from pathlib import Path
 
 import pyarrow as pa
@@ -10,7 +11,7 @@ from jobs import books
 from lake import delta, scan
 from lake.errors import LakeError, LakeVersionError
 from lake.tables import SCHEMA_VERSION, TABLES
-from tests.in_process import make_lake
+from tests.in_process import make_lake, story_lake
 from tests.state_logs import START_MS, snapshot, update, write_log_directory
 
 pytestmark = pytest.mark.slow
@@ -20,8 +21,7 @@ STORY = [snapshot(), *(update(batches=[(n, n, 2, 1)], at_ms=START_MS + n) for n 
 
 @pytest.fixture
 def lake(tmp_path: Path) -> Path:
-    make_lake(tmp_path / "lake", write_log_directory(tmp_path / "logs", STORY))
-    return tmp_path / "lake"
+    return Path(shutil.copytree(story_lake("scan", STORY), tmp_path / "lake"))
 
 
 def test_what_is_not_published_is_not_seen(lake: Path) -> None:

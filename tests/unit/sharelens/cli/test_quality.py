@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -13,8 +14,8 @@ from lake.parquet import write_rows
 from lake.scan import open_lake
 from lake.tables import TABLES
 from sharelens.cli import main
-from tests.in_process import make_lake
-from tests.state_logs import START_MS, snapshot, update, write_log_directory
+from tests.in_process import story_lake
+from tests.state_logs import START_MS, snapshot, update
 
 pytestmark = pytest.mark.slow
 SHARE_RECORD = "silver.share_record"
@@ -23,8 +24,7 @@ SHARE_RECORD = "silver.share_record"
 @pytest.fixture
 def lake(tmp_path: Path) -> Path:
     story = [snapshot("g", start=0), update("g", start=5, at_ms=START_MS + 1)]
-    make_lake(tmp_path / "lake", write_log_directory(tmp_path / "logs", story, cluster_id="a-cluster"))
-    return tmp_path / "lake"
+    return Path(shutil.copytree(story_lake("quality", story, "a-cluster"), tmp_path / "lake"))
 
 
 def plant_a_record_twice(lake: Path) -> None:

@@ -8,6 +8,7 @@ import pytest
 from sharelens.cli import main
 from sharelens.questions.missing import lacking
 from tests.in_process import make_lake
+from tests.once import made_once
 from tests.state_logs import ORDERS_ID, START_MS, snapshot, tombstone, update, write_log_directory
 
 pytestmark = pytest.mark.slow
@@ -47,9 +48,13 @@ SUPPLY = {
 
 
 @pytest.fixture(scope="module", params=["--log-dir", "--lake"])
-def source(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> list[str]:
+def source(request: pytest.FixtureRequest) -> list[str]:
     """Share state, and nothing else: no user topic, no __consumer_offsets."""
-    folder = tmp_path_factory.mktemp("bare")
+    folder = made_once("missing", make_bare)
+    return [request.param, str(folder / ("logs" if request.param == "--log-dir" else "lake"))]
+
+
+def make_bare(folder: Path) -> None:
     story = [
         snapshot(start=0),
         snapshot(HOSTILE, 1, start=0),
@@ -62,7 +67,6 @@ def source(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFact
         file.unlink()
     (logs / "orders-0").rmdir()
     make_lake(folder / "lake", logs)
-    return [request.param, str(logs if request.param == "--log-dir" else folder / "lake")]
 
 
 @pytest.fixture
