@@ -364,7 +364,7 @@ def check_lake(options: RunOptions) -> None:
     if scan.is_lake(lake):
         for name in (books.EXTENT, replay.STATE, publish.PUBLICATION):
             if delta.exists(delta.table_path(lake, name)):
-                scan.open_table(lake, name)
+                scan.check_version(lake, name)
 
 
 def _check_apart(options: RunOptions) -> None:

@@ -15,7 +15,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
-from deltalake import DeltaTable
 
 from jobs import books, publish
 from jobs.errors import JobError
@@ -102,7 +101,7 @@ def _looked_at(lake: Path, *, dry_run: bool) -> Upgraded:
 
 def _pending(lake: Path) -> str | None:
     """The stage that an upgrade that was killed was to derive the lake from; None when none was."""
-    told = DeltaTable(delta.table_path(lake, books.EXTENT)).metadata().configuration.get(PENDING)
+    told = delta.snapshot(delta.table_path(lake, books.EXTENT)).configuration.get(PENDING)
     return told if told in STAGES else None
 
 

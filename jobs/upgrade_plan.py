@@ -87,7 +87,7 @@ def look(lake: Path) -> list[Need]:
     opened = {name: _opened(lake, name) for name in names}
     for name, table in opened.items():  # a version that is not known is told before any shape
         if table is not None:
-            scan.schema_version(lake, name, table)
+            scan.schema_version(lake, name)
     return [_need(lake, TABLES[name], table) for name, table in opened.items()]
 
 
@@ -110,7 +110,7 @@ def _opened(lake: Path, name: str) -> DeltaTable | None:
 def _need(lake: Path, table: Table, opened: DeltaTable | None) -> Need:
     if opened is None:
         return Need(table=table.name, written=None, kind=Kind.CREATED)
-    written = scan.schema_version(lake, table.name, opened)
+    written = scan.schema_version(lake, table.name)
     kind, detail, readable = _difference(lake, table, opened, written)
     files = delta.live_files(delta.table_path(lake, table.name)) if kind is not Kind.NOTHING else []
     return Need(

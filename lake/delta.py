@@ -17,15 +17,16 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
-from deltalake import DeltaTable, Schema
 
 from lake import crash_points
 from lake.errors import LakeError
+from lake.snapshot import NOTHING, READER_VERSION, Snapshot, by_delta_rs, checkpointed, following
 from lake.tables import TIME, Table
 
-READER_VERSION, WRITER_VERSION = 1, 7
+WRITER_VERSION = 7
 WRITER_FEATURES = ("appendOnly", "invariants", "inCommitTimestamp", "domainMetadata", "clustering")
 CHECKPOINT_EVERY = 20
+CHECKPOINT = "checkpoint.parquet"
 SCHEMA_VERSION_PROPERTY = "sharelens.schemaVersion"
 SPARK_TYPES = {
     pa.string(): "string",
@@ -55,6 +56,7 @@ class DataFile:
         return int(self.stats["numRecords"])
 
 
+@lru_cache(maxsize=1024)
 def table_path(lake: Path, name: str) -> Path:
     """Folder of table `layer.name`."""
     layer, _, short = name.partition(".")
@@ -75,35 +77,41 @@ def partition_values(path: str) -> dict[str, str]:
 
 def exists(path: Path) -> bool:
     """Whether `path` holds a Delta table."""
-    return (path / "_delta_log" / f"{0:020d}.json").exists() or (path / "_delta_log" / "_last_checkpoint").exists()
+    return os.path.exists(_commit_name(path, 0)) or os.path.exists(f"{path}/_delta_log/_last_checkpoint")
 
 
 def latest_version(path: Path) -> int:
     """The newest version; -1 when there is no table.
 
-    Looked for from the last checkpoint on, so that the length of the log costs nothing.
+    Looked for from the last checkpoint on, or from what was read last, so that the length of the log costs nothing.
     """
-    version = _last_checkpoint(path)
+    read = _Log.of(path).read
+    version = _last_checkpoint(path) if read is None or not _is_there(path, read[0]) else read[0].version
     if version is None:
         try:
-            names = os.listdir(path / "_delta_log")
+            names = os.listdir(f"{path}/_delta_log")
         except (FileNotFoundError, NotADirectoryError):
             return -1
         return max((int(name[:-5]) for name in names if name.endswith(".json") and name[:-5].isdigit()), default=-1)
-    while commit_file(path, version + 1).exists():
+    while os.path.exists(_commit_name(path, version + 1)):
         version += 1
     return version
 
 
 def commit_file(path: Path, version: int) -> Path:
     """The file of one commit."""
-    return path / "_delta_log" / f"{version:020d}.json"
+    return Path(_commit_name(path, version))
+
+
+def _commit_name(path: Path, version: int) -> str:
+    return f"{path}/_delta_log/{version:020d}.json"
 
 
 def _last_checkpoint(path: Path) -> int | None:
     """The version that `_last_checkpoint` names; None without that file, or when it can't be read."""
     try:
-        return int(json.loads((path / "_delta_log" / "_last_checkpoint").read_text(encoding="utf-8"))["version"])
+        with open(f"{path}/_delta_log/_last_checkpoint", encoding="utf-8") as file:
+            return int(json.load(file)["version"])
     except (OSError, ValueError, KeyError, TypeError):
         return None
 
@@ -142,6 +150,8 @@ def altered(path: Path, table: Table, properties: dict[str, str | None]) -> list
     Other properties stay; of `properties` those that are None go. Rows are not touched: what can't be read under the
     new schema has to be removed in the same commit.
     """
+    from deltalake import DeltaTable
+
     opened = DeltaTable(path)
     held, protocol = opened.metadata(), opened.protocol()
     known = set(protocol.writer_features or ())
@@ -166,6 +176,8 @@ def _protocol(features: Sequence[str]) -> dict[str, Any]:
 
 
 def _metadata(table: Table, identity: str, created_ms: int, configuration: dict[str, str]) -> dict[str, Any]:
+    from deltalake import Schema
+
     told = {
         "id": identity,
         "name": table.name,
@@ -234,15 +246,15 @@ def commit(
     _write(path, latest + 1, operation, actions, previous_ms=commit_ms(path, latest))
     crash_points.passing(f"{point}:after")
     if (latest + 1) % CHECKPOINT_EVERY == 0:
+        from deltalake import DeltaTable
+
         DeltaTable(path).create_checkpoint()
     return latest + 1
 
 
 def committed_txn(path: Path, application: str) -> int | None:
     """The newest version committed for `application`; null when there is none or no table."""
-    if not exists(path):
-        return None
-    return _transaction(path, application, commit_at(path))
+    return snapshot(path).transaction(application) if exists(path) else None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -257,53 +269,75 @@ def commit_at(path: Path, version: int | None = None) -> Commit:
     """What tells whether a version (null: the newest) is what it was when it was last read."""
     number = latest_version(path) if version is None else version
     try:
-        found = commit_file(path, number).stat()
+        found = os.stat(_commit_name(path, number))
     except FileNotFoundError:
         return Commit(version=number, identity=None)
     return Commit(version=number, identity=(found.st_ino, found.st_mtime_ns))
 
 
-@lru_cache(maxsize=256)
-def _transaction(path: Path, application: str, at: Commit) -> int | None:
-    """`committed_txn` of a table as it is `at` its newest version.
+def _is_there(path: Path, commit: Commit) -> bool:
+    """Whether the file of a commit is still the one that was read."""
+    return commit.identity is not None and commit_at(path, commit.version) == commit
 
-    The newest commits tell it most often; the table is opened, which costs more with every file it has, only if they
-    do not and there are others.
+
+class _Log:
+    """What was read last of a table's log. Whether it still holds is asked at each use."""
+
+    def __init__(self) -> None:
+        self.read: tuple[Commit, Snapshot] | None = None
+
+    @staticmethod
+    @lru_cache(maxsize=256)
+    def of(path: Path) -> "_Log":
+        """That of a table."""
+        return _Log()
+
+
+def snapshot(path: Path, version: int | None = None) -> Snapshot:
+    """A version (null: the newest) of a table that exists.
+
+    Raises:
+        deltalake.exceptions.DeltaError: the log can't be read.
     """
-    for number in range(at.version, at.version - CHECKPOINT_EVERY, -1):
-        told = _transactions_in(path, number)
-        if told is None:
-            break
-        if application in told:
-            return told[application]
-        if number == 0:
-            return None
-    found = DeltaTable(path).transaction_version(application)
-    return None if found is None else int(found)
+    log, at = _Log.of(path), commit_at(path, version)
+    if log.read is not None and log.read[0] == at and at.identity is not None:
+        return log.read[1]
+    found = _replayed(path, at, log.read)
+    if found is None:
+        return by_delta_rs(path, None if at.version < 0 else at.version)
+    log.read = at, found
+    return found
 
 
-def _transactions_in(path: Path, version: int) -> dict[str, int] | None:
-    """What one commit says of transactions; null when its file is gone."""
+def _replayed(path: Path, at: Commit, read: tuple[Commit, Snapshot] | None) -> Snapshot | None:
+    """A version from what was read before, or from the last checkpoint on; null for what is left to delta-rs."""
     try:
-        with commit_file(path, version).open(encoding="utf-8") as file:
-            told = [json.loads(line)["txn"] for line in file if line.startswith('{"txn"')]
-    except FileNotFoundError:
-        return None
-    return {str(action["appId"]): int(action["version"]) for action in told}
+        begun, before = _begin(path, at.version, read)
+        numbers = range(begun + 1, at.version + 1)
+        return before and following(before, (commit_file(path, n).read_text(encoding="utf-8") for n in numbers))
+    except (OSError, ValueError, KeyError, TypeError):
+        return None  # delta-rs says what is wrong
+
+
+def _begin(path: Path, version: int, read: tuple[Commit, Snapshot] | None) -> tuple[int, Snapshot | None]:
+    """A version that is there, and what it tells: read before, of a checkpoint, or of nothing before the first one."""
+    if read is not None and 0 < version - read[0].version <= CHECKPOINT_EVERY and _is_there(path, read[0]):
+        return read[0].version, read[1]
+    names = (name.partition(".") for name in os.listdir(f"{path}/_delta_log"))
+    found = max((int(number) for number, _, rest in names if rest == CHECKPOINT and int(number) <= version), default=-1)
+    return (-1, NOTHING) if found < 0 else (found, checkpointed(path / "_delta_log" / f"{found:020d}.{CHECKPOINT}"))
 
 
 def live_files(path: Path, version: int | None = None) -> list[dict[str, Any]]:
-    """The files of a version: path, num_records and the statistics delta-rs flattens (min.x, max.x, partition.x)."""
-    if not exists(path):
-        return []
-    actions = pa.table(DeltaTable(path, version=version).get_add_actions(flatten=True))
-    return actions.to_pylist()  # type: ignore[no-any-return]
+    """The files of a version: path, size_bytes, num_records and statistics (min.x, max.x, null_count.x)."""
+    return list(snapshot(path, version).files.values()) if exists(path) else []
 
 
 def _write(path: Path, version: int, operation: str, actions: list[dict[str, Any]], *, previous_ms: int) -> None:
     """Puts one commit file in place: complete or not there, never over another one."""
     log = path / "_delta_log"
-    log.mkdir(mode=0o700, parents=True, exist_ok=True)
+    if version == 0:
+        log.mkdir(mode=0o700, parents=True, exist_ok=True)
     now = max(_now_ms(), previous_ms + 1)
     info = {
         "inCommitTimestamp": now,

@@ -125,8 +125,8 @@ def _kept(lake: Path, table: str, commit: delta.Commit) -> RowGroups:
 
 def _opened(lake: Path, table: str, version: int | None) -> RowGroups:
     root = delta.table_path(lake, table)
-    actions = pa.table(scan.open_table(lake, table, version).get_add_actions(flatten=True))
-    paths = sorted(actions.column("path").to_pylist())
+    scan.check_version(lake, table, version)
+    paths = sorted(str(file["path"]) for file in delta.live_files(root, version))
     return RowGroups(
         table,
         [

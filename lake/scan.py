@@ -9,11 +9,9 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.dataset as ds
-import pyarrow.fs as pafs
-from deltalake import DeltaTable
-from deltalake.exceptions import TableNotFoundError
 
 from lake import delta
+from lake.datasets import dataset_of
 from lake.errors import LakeError, LakeVersionError
 from lake.tables import SCHEMA_VERSION, TABLES
 
@@ -67,39 +65,33 @@ def _kept(lake: Path, table: str, commit: delta.Commit, coded: tuple[str, ...], 
 
 def _opened(lake: Path, table: str, version: int | None, coded: Sequence[str], *, any_schema: bool) -> ds.Dataset:
     path = delta.table_path(lake, table)
-    opened = DeltaTable(path, version=version) if any_schema else open_table(lake, table, version)
-    # delta-rs's own file system is a Python object: Arrow's threads may still hold it when the interpreter ends, and
-    # the process would be aborted. Lakes are local or mounted paths, so Arrow's native one reads them.
-    files = pafs.SubTreeFileSystem(str(path.resolve()), pafs.LocalFileSystem())
-    options = ds.ParquetReadOptions(dictionary_columns=list(coded))
-    return opened.to_pyarrow_dataset(
-        schema=TABLES[table].schema, filesystem=files, parquet_read_options=options if coded else None
-    )
+    if not any_schema:
+        check_version(lake, table, version)
+    return dataset_of(path, TABLES[table].schema, delta.live_files(path, version), coded)
 
 
-def open_table(lake: Path, table: str, version: int | None = None) -> DeltaTable:
-    """Opens a table and checks that this version of sharelens knows its schema.
+def check_version(lake: Path, table: str, version: int | None = None) -> None:
+    """Refuses a table whose schema this version of sharelens doesn't know.
 
     Raises:
         LakeVersionError: it was written with another schema version.
     """
-    opened = DeltaTable(delta.table_path(lake, table), version=version)
-    written = schema_version(lake, table, opened)
+    written = schema_version(lake, table, version)
     if written < SCHEMA_VERSION:
         raise LakeVersionError(
             f"{table} in {lake} has schema version {written}, this sharelens reads {SCHEMA_VERSION}; "
             f"see what it needs with `sharelens upgrade --lake {lake} --dry-run`"
         )
-    return opened
 
 
-def schema_version(lake: Path, table: str, opened: DeltaTable) -> int:
+def schema_version(lake: Path, table: str, version: int | None = None) -> int:
     """The schema version that a table was written with.
 
     Raises:
         LakeVersionError: it names none, or a newer one than this sharelens knows.
     """
-    written = opened.metadata().configuration.get(delta.SCHEMA_VERSION_PROPERTY)
+    configuration = delta.snapshot(delta.table_path(lake, table), version).configuration
+    written = configuration.get(delta.SCHEMA_VERSION_PROPERTY)
     if written is None or VERSION_NUMBER.fullmatch(written) is None:
         told = "none" if written is None else repr(written[:40])
         raise LakeVersionError(
@@ -132,10 +124,10 @@ def open_lake(path: Path) -> Lake:
         raise LakeError(
             f"{path} holds no lake (no bronze/ingest_extent); give the folder that `sharelens run --lake` wrote"
         )
-    try:
+    if delta.exists(delta.table_path(path, PUBLICATION)):
         rows = dataset_at(path, PUBLICATION).to_table()
-    except TableNotFoundError:
-        raise LakeError(f"{path}: nothing was published yet; finish with `sharelens run --lake {path}`") from None
+    else:
+        rows = TABLES[PUBLICATION].schema.empty_table()
     if rows.num_rows == 0:
         raise LakeError(f"{path}: nothing was published yet; finish with `sharelens run --lake {path}`")
     newest = rows.sort_by([("run_id", "descending")]).slice(0, 1).to_pylist()[0]

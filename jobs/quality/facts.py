@@ -14,6 +14,7 @@ from typing import Any
 import duckdb
 import pyarrow as pa
 import pyarrow.compute as pc
+from deltalake import Schema
 
 from jobs import books, retained
 from jobs.plan import STATE_TOPIC
@@ -99,8 +100,10 @@ def facts_of(
 
 def _shape(found: Facts, scope: Scope, table: str) -> None:
     """The columns as the table has them now, not as we declare them."""
-    opened = scan.open_table(scope.lake, table, scope.versions[table])
-    texts = [field_text(one) for one in pa.schema(opened.schema().to_arrow())]
+    version = scope.versions[table]
+    scan.check_version(scope.lake, table, version)
+    held = Schema.from_json(delta.snapshot(delta.table_path(scope.lake, table), version).schema_text)
+    texts = [field_text(one) for one in pa.schema(held.to_arrow())]
     found.put("field", texts, pa.string())
     found.shape_is_known = set(texts) == {field_text(one) for one in TABLES[table].schema}
 

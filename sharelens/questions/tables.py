@@ -3,7 +3,7 @@
 import pyarrow as pa
 
 from lake import delta
-from lake.scan import UNLISTED, Lake, open_table
+from lake.scan import UNLISTED, Lake, check_version
 from lake.tables import TABLES
 from sharelens.output import Answer, Column, known, name_cell, name_column, number_column
 from state_model.errors import UsageError
@@ -59,9 +59,9 @@ def _size(lake: Lake, name: str) -> tuple[int | None, int | None]:
     version = lake.versions.get(name)
     if version is None and (name not in UNLISTED or not delta.exists(delta.table_path(lake.path, name))):
         return None, None
-    actions = pa.table(open_table(lake.path, name, version).get_add_actions(flatten=True))
-    counts, sizes = (actions.column(column).to_pylist() for column in ("num_records", "size_bytes"))
-    return sum(count or 0 for count in counts), sum(sizes)
+    check_version(lake.path, name, version)
+    files = delta.live_files(delta.table_path(lake.path, name), version)
+    return sum(file["num_records"] or 0 for file in files), sum(file["size_bytes"] for file in files)
 
 
 def table_columns(name: str) -> Answer:

@@ -72,7 +72,7 @@ def upgraded(name: str) -> Path:
 
 
 def written(lake: Path, name: str) -> int:
-    return scan.schema_version(lake, name, DeltaTable(delta.table_path(lake, name)))
+    return scan.schema_version(lake, name)
 
 
 def bytes_of(lake: Path) -> dict[str, str]:

@@ -70,7 +70,7 @@ def test_a_transaction_that_the_newest_commits_tell_is_found_without_opening_the
 ) -> None:
     delta.commit(path, operation="decode", txn=("decode", 4), adds=files(path, 4, "a"))
     delta.commit(path, operation="topics", txn=("topics", 5), adds=files(path, 5, "b"))
-    monkeypatch.delattr(delta, "DeltaTable")
+    monkeypatch.delattr(delta, "by_delta_rs")
     assert (delta.committed_txn(path, "decode"), delta.committed_txn(path, "topics")) == (4, 5)
 
 

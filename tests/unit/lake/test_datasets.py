@@ -1,0 +1,72 @@
+"""Data files as an Arrow dataset: statistics leave out files that hold no match, and never one that does."""
+
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+import pytest
+
+from lake.datasets import dataset_of
+
+SCHEMA = pa.schema([("is_open", pa.bool_()), ("word", pa.string()), ("number", pa.int64())])
+HELD: dict[str, list[tuple[str | None, int | None]]] = {
+    "is_open=true/a": [("a", 1), ("b", 2)],
+    "is_open=false/b": [("c", None), (None, 5)],
+    "is_open=false/c": [(None, None)],
+}
+
+
+def files(root: Path, *, stats: bool) -> list[dict[str, Any]]:
+    """What is told of the files, which are written."""
+    found = []
+    for path, rows in HELD.items():
+        table = pa.Table.from_pylist(
+            [{"word": word, "number": number} for word, number in rows], schema=SCHEMA.remove(0)
+        )
+        (root / path).parent.mkdir(parents=True, exist_ok=True)
+        pq.write_table(table, root / path)
+        told: dict[str, Any] = {"path": path, "num_records": len(rows), "partition.is_open": path.split("/")[0][8:]}
+        for name in ("word", "number") if stats else ():
+            bounds = pc.min_max(table.column(name)).as_py()
+            told |= {f"min.{name}": bounds["min"], f"max.{name}": bounds["max"]}
+            told[f"null_count.{name}"] = table.column(name).null_count
+        found.append(told)
+    return found
+
+
+@pytest.mark.parametrize("stats", [True, False], ids=["told", "not told"])
+@pytest.mark.parametrize(
+    ("where", "near"),
+    [
+        (pc.field("number") == 2, "a"),
+        (pc.field("number") >= 5, "b"),
+        (pc.field("number").is_null(), "bc"),
+        (pc.field("word") == "c", "b"),
+        (pc.field("word").is_null(), "bc"),
+        (pc.field("is_open"), "a"),
+        (~pc.field("is_open") & (pc.field("word") > "b"), "b"),
+        (pc.field("word") == "x", ""),
+    ],
+    ids=str,
+)
+def test_a_condition_finds_its_rows_and_opens_no_other_file(
+    where: pc.Expression, near: str, *, stats: bool, tmp_path: Path
+) -> None:
+    dataset = dataset_of(tmp_path, SCHEMA, files(tmp_path, stats=stats))
+    rows = [(path.startswith("is_open=true"), *row) for path, held in HELD.items() for row in held]
+    whole = pa.table({name: [row[at] for row in rows] for at, name in enumerate(SCHEMA.names)}, schema=SCHEMA)
+    assert dataset.to_table(filter=where).sort_by("number").equals(whole.filter(where).sort_by("number"))
+    opened = "".join(sorted(fragment.path[-1] for fragment in dataset.get_fragments(filter=where)))
+    assert opened == near if stats else set(near) <= set(opened)
+
+
+def test_text_is_read_as_dictionaries_where_it_is_asked_for(tmp_path: Path) -> None:
+    rows = dataset_of(tmp_path, SCHEMA, files(tmp_path, stats=True), ["word"]).to_table()
+    assert rows.schema.field("word").type == pa.dictionary(pa.int32(), pa.string())
+    assert sorted(rows.column("word").to_pylist(), key=str) == [None, None, "a", "b", "c"]
+
+
+def test_no_files_are_no_rows(tmp_path: Path) -> None:
+    assert dataset_of(tmp_path, SCHEMA, []).to_table().equals(SCHEMA.empty_table())
