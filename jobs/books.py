@@ -10,6 +10,7 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -87,7 +88,7 @@ def extents(lake: Path, where: pc.Expression | None = None) -> list[dict[str, An
 @lru_cache(maxsize=1)
 def _extents_at(lake: Path, _: delta.Commit) -> pa.Table:
     """All rows of the books at their newest version: every stage asks for some of them, several times."""
-    return scan.dataset_at(lake, EXTENT).to_table()
+    return scan.rows_at(lake, EXTENT)
 
 
 def rewritten_without(
@@ -191,13 +192,24 @@ def by_partition(rows: Sequence[dict[str, Any]]) -> dict[PartitionKey, list[dict
     return groups
 
 
-def stamp(version: str) -> dict[str, Any]:
+@lru_cache(maxsize=1)
+def software_version() -> str:
+    """The version of sharelens that is at work."""
+    return version("sharelens")
+
+
+def stamp() -> dict[str, Any]:
     """The columns that say who wrote an extent."""
     try:
         user = getpass.getuser()
     except (KeyError, OSError):
         user = "unknown"
-    return {"written_at_ms": now_ms(), "sharelens_version": version, "user": user, "host": socket.gethostname()}
+    return {
+        "written_at_ms": now_ms(),
+        "sharelens_version": software_version(),
+        "user": user,
+        "host": socket.gethostname(),
+    }
 
 
 def rows_table(name: str, rows: Sequence[dict[str, Any]]) -> pa.Table:

@@ -49,5 +49,5 @@ def _undecodable(
     started_over = books.of_partitions(late, *PLACE[1:])
     fresh = pc.field("run_id") >= runs[0]
     wanted = mine & (fresh if started_over is None else fresh | started_over)
-    quarantined = scan.dataset_at(lake, QUARANTINE).to_table(columns=[*PLACE, "offset", "file"], filter=wanted)
+    quarantined = scan.rows_at(lake, QUARANTINE, [*PLACE, "offset", "file"], wanted)
     return undecodable(scan.dataset_at(lake, DECODED_FROM), quarantined) if quarantined.num_rows else {}

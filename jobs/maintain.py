@@ -13,7 +13,6 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import partial
-from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -102,7 +101,7 @@ class Upkeep:
             "retained_from_ms": self.cuts,
             "versions": {table.table: table.version_after for table in self.tables},
             "seconds": {table.table: round(table.seconds, 3) for table in self.tables},
-            "sharelens_version": version("sharelens"),
+            "sharelens_version": books.software_version(),
         }
 
 
@@ -177,7 +176,7 @@ class _Work:
         self._each("compact", done, partial(self._rewrite, droppings))
         if not self._options.dry_run and not publish.is_current(self._lake):
             cluster_id = publish.published_cluster(self._lake) or UNKNOWN_CLUSTER
-            publish.publish(self._lake, self._run, cluster_id, version("sharelens"))
+            publish.publish(self._lake, self._run, cluster_id, books.software_version())
             result.run_id = self._run
         self._each("cut logs", done, self._cut_log)
         return result
@@ -277,7 +276,7 @@ class _Work:
             "until_ms": None,
             "log_time_ms": self._moments[group][row["cluster_id"]],
         }
-        return {**row, **change, **books.stamp(version("sharelens"))}
+        return {**row, **change, **books.stamp()}
 
     def _rewrite(self, droppings: dict[str, Dropping], table: TableUpkeep) -> None:
         """Joins the small files of a table and leaves the old rows out, in one commit."""

@@ -23,7 +23,7 @@ def merged(
     Rows matching `drop` are left out first. Equal values keep the row of the earlier run.
     """
     table = TABLES[name]
-    held = scan.dataset_at(lake, name).to_table()
+    held = scan.rows_at(lake, name)
     kept = held if drop is None else held.filter(~drop)
     new = fresh.append_column("run_id", pa.repeat(run, fresh.num_rows)).select(table.schema.names).cast(table.schema)
     order = [(column, "ascending") for column in (*table.key, LEAST[name], "run_id")]

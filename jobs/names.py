@@ -18,7 +18,7 @@ KEY = ["cluster_id", "topic_id", "topic", "source"]
 
 def new_names(lake: Path, names: pa.Table) -> pa.Table:
     """`names` (NAME rows with cluster_id) without those that the lake knows; one row a KEY."""
-    known = {tuple(row.values()) for row in scan.dataset_at(lake, NAMES).to_table(columns=KEY).to_pylist()}
+    known = {tuple(row.values()) for row in scan.rows_at(lake, NAMES, KEY).to_pylist()}
     keep = []
     for row in names.select(KEY).to_pylist():
         key = tuple(row.values())

@@ -35,7 +35,7 @@ def published_versions(lake: Path) -> dict[str, int]:
 
 def versions_since(lake: Path, since_ms: int) -> dict[str, list[int]]:
     """The versions of each table that the newest publication names, and those published at or after a moment."""
-    rows = scan.dataset_at(lake, PUBLICATION).to_table().to_pylist()
+    rows = scan.rows_at(lake, PUBLICATION).to_pylist()
     newest = max((row["run_id"] for row in rows), default=0)
     found: dict[str, list[int]] = {}
     for row in rows:

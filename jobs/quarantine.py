@@ -14,7 +14,7 @@ KEPT_BYTES = 4096
 def new_problems(lake: Path, problems: pa.Table) -> pa.Table:
     """PROBLEM rows with a cluster_id, less those that quarantine holds already (same source, place and reason)."""
     place = ["cluster_id", "source_id", "topic_id", "partition", "file", "position", "reason"]
-    held = scan.dataset_at(lake, QUARANTINE).to_table(columns=place).to_pylist()
+    held = scan.rows_at(lake, QUARANTINE, place).to_pylist()
     known = {tuple(row.values()) for row in held}
     keep = []
     for row in problems.select(place).to_pylist():

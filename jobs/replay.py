@@ -179,7 +179,7 @@ def run_replay(engine: Engine, lake: Path, run: int, progress: Progress, *, upda
     before = books.done(lake, "replay")
     rows = {k: r for k, r in changed(lake, before, ["log_record", "replay"]).items() if r["topic"] == STATE_TOPIC}
     late = {key for key, row in rows.items() if row["rebuild"]}
-    held = scan.dataset_at(lake, STATE).to_table()
+    held = scan.rows_at(lake, STATE)
     jobs = plan_jobs(lake, rows, late, held, (before + 1, run))
     busy = [job for job in jobs if job.slices]
     chunks = _with_scalars(engine, [cut(job, len(busy)) for job in busy], lake, run, update_limit, progress)

@@ -11,7 +11,6 @@ import time
 from collections.abc import Callable, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -76,7 +75,7 @@ class Summary:
             "withheld": self.withheld,
             "seconds": {name: round(value, 3) for name, value in self.seconds.items()},
             "engine": self.engine,
-            "sharelens_version": version("sharelens"),
+            "sharelens_version": books.software_version(),
         }
 
 
@@ -218,7 +217,7 @@ class Pipeline:
         return plan.cluster_of(directories, self._options.cluster_id, {row["cluster_id"] for row in taken})
 
     def _stamp(self) -> dict[str, Any]:
-        return {**books.stamp(version("sharelens")), "until_ms": self._options.until_ms}
+        return {**books.stamp(), "until_ms": self._options.until_ms}
 
     def _begin(self, stage: str, rows: list[dict[str, Any]], extents: Sequence[Extent]) -> None:
         """Commits the plan and carries it out."""
@@ -307,7 +306,7 @@ class Pipeline:
         with self._timed("publish"):
             run = max(publish.next_run(self._lake), 1)
             cluster_id = self.summary.cluster_id or plan.UNKNOWN_CLUSTER
-            publish.publish(self._lake, run, cluster_id, version("sharelens"))
+            publish.publish(self._lake, run, cluster_id, books.software_version())
 
     @contextmanager
     def _timed(self, name: str) -> "Iterator[None]":

@@ -29,9 +29,7 @@ def named_starts(records: pa.RecordBatch) -> pa.Table:
 def lowest_offsets(lake: Path, cluster_id: str) -> dict[tuple[str, int], int]:
     """Per user partition (topic id, partition) that decoded share state speaks of, its smallest start offset."""
     columns = ["topic_id", "partition", START]
-    return lowest_of(
-        scan.dataset_at(lake, STARTS).to_table(columns=columns, filter=pc.field("cluster_id") == cluster_id)
-    )
+    return lowest_of(scan.rows_at(lake, STARTS, columns, pc.field("cluster_id") == cluster_id))
 
 
 def lowest_of(starts: pa.Table) -> dict[tuple[str, int], int]:

@@ -10,7 +10,6 @@ commit that brings the new cut: until then the sharelens that wrote the lake ans
 import os
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -198,7 +197,7 @@ def _publish(lake: Path, cluster_id: str | None) -> int | None:
         path,
         operation=STAGE,
         txn=("publish", run),
-        adds=[*adds, *publish.cut_files(lake, run, cluster_id or UNKNOWN_CLUSTER, version("sharelens"))],
+        adds=[*adds, *publish.cut_files(lake, run, cluster_id or UNKNOWN_CLUSTER, books.software_version())],
         removes=removes,
         alteration=delta.altered(path, TABLES[scan.PUBLICATION], {}),
     )

@@ -7,7 +7,6 @@ action a line in `_delta_log/<version>.json`, which must not exist before. The c
 
 import json
 import os
-import tempfile
 import time
 import uuid
 from collections.abc import Sequence
@@ -27,6 +26,7 @@ WRITER_VERSION = 7
 WRITER_FEATURES = ("appendOnly", "invariants", "inCommitTimestamp", "domainMetadata", "clustering")
 CHECKPOINT_EVERY = 20
 CHECKPOINT = "checkpoint.parquet"
+SCRATCH = ".commit-"
 SCHEMA_VERSION_PROPERTY = "sharelens.schemaVersion"
 SPARK_TYPES = {
     pa.string(): "string",
@@ -348,7 +348,8 @@ def _write(path: Path, version: int, operation: str, actions: list[dict[str, Any
     }
     lines = [_json({"commitInfo": info})] + [_json(action) for action in actions]
     target = commit_file(path, version)
-    handle, scratch = tempfile.mkstemp(dir=log, prefix=".commit-")
+    scratch = f"{log}/{SCRATCH}{uuid.uuid4()}"
+    handle = os.open(scratch, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600)
     try:
         with os.fdopen(handle, "w", encoding="utf-8") as file:
             file.write("\n".join(lines) + "\n")

@@ -2,8 +2,9 @@
 
 import os
 import uuid
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from datetime import UTC, datetime, timedelta
+from functools import lru_cache
 from pathlib import Path
 from types import TracebackType
 from typing import Any
@@ -59,7 +60,7 @@ def conform(rows: pa.Table, schema: pa.Schema, constants: dict[str, Any] | None 
             column = rows.column(field.name)
         encoded = pa.types.is_string(field.type) and pa.types.is_dictionary(column.type)
         fields.append(field.with_type(TEXT) if encoded else field)
-        columns.append(column.cast(fields[-1].type))
+        columns.append(column if column.type == fields[-1].type else column.cast(fields[-1].type))
     return pa.Table.from_arrays(columns, schema=pa.schema(fields))
 
 
@@ -103,6 +104,7 @@ class ParquetSink:
         self._file_bytes = file_bytes
         self._writer: pq.ParquetWriter | None = None
         self._path: Path | None = None
+        self._footers: list[pq.FileMetaData] = []
         self._files: list[DataFile] = []
         self.record_count = 0
 
@@ -132,7 +134,8 @@ class ParquetSink:
             self._begin(rows.schema)
         assert self._writer is not None
         assert self._path is not None
-        self._writer.write_table(rows.cast(self._writer.schema), row_group_size=ROW_GROUP_ROWS)
+        rows = rows if rows.schema == self._writer.schema else rows.cast(self._writer.schema)
+        self._writer.write_table(rows, row_group_size=ROW_GROUP_ROWS)
         self.record_count += rows.num_rows
         if self._path.stat().st_size >= self._file_bytes:
             self._finish()
@@ -153,7 +156,10 @@ class ParquetSink:
         handle = os.open(self._path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600)
         os.close(handle)
         # Without Arrow's own schema in the file, text reads as text however it was handed over.
-        self._writer = pq.ParquetWriter(self._path, schema, store_schema=False, **encoding(self._schema))
+        self._footers = []
+        self._writer = pq.ParquetWriter(
+            self._path, schema, store_schema=False, metadata_collector=self._footers, **encoding(self._schema)
+        )
 
     def _finish(self) -> None:
         if self._writer is None or self._path is None:
@@ -163,7 +169,7 @@ class ParquetSink:
         file = DataFile(
             path=relative.as_posix(),
             size_bytes=self._path.stat().st_size,
-            stats=statistics(pq.read_metadata(self._path), self._schema),
+            stats=statistics(self._footers[0], self._schema),
             partition_values=self._partition_values,
         )
         self._files.append(file)
@@ -172,7 +178,8 @@ class ParquetSink:
         crash_points.passing(f"file:{self._table.name}:after")
 
 
-def encoding(schema: pa.Schema) -> dict[str, Any]:
+@lru_cache(maxsize=128)
+def encoding(schema: pa.Schema) -> Mapping[str, Any]:
     """Writer settings for the columns of `schema`.
 
     64-bit numbers as deltas, repeating values by dictionary, bodies plain; zstd over all: half the bytes and 60 % of

@@ -57,6 +57,17 @@ def dataset_at(
     return _kept(lake, table, commit, tuple(coded), any_schema=any_schema)
 
 
+def rows_at(
+    lake: Path, table: str, columns: Sequence[str] | None = None, where: pc.Expression | None = None
+) -> pa.Table:
+    """Rows of a table as it is now, published or not. Of one without files nothing but the log is looked at."""
+    path, schema = delta.table_path(lake, table), TABLES[table].schema
+    if delta.exists(path) and not delta.snapshot(path).files:
+        check_version(lake, table)
+        return schema.empty_table() if columns is None else schema.empty_table().select(columns)
+    return dataset_at(lake, table).to_table(columns=None if columns is None else list(columns), filter=where)
+
+
 @lru_cache(maxsize=64)
 def _kept(lake: Path, table: str, commit: delta.Commit, coded: tuple[str, ...], *, any_schema: bool) -> ds.Dataset:
     """`dataset_at` while the commit is the same: opening a table costs more with every file it has."""

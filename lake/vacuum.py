@@ -17,7 +17,6 @@ from lake import crash_points, delta
 GRACE_MS = 3_600_000
 """Files younger than this stay, whatever the window: a task that outlived its run may still write one."""
 LOG = "_delta_log"
-SCRATCH = ".commit-"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -109,7 +108,7 @@ def remove_log(path: Path, floor: int, *, dry_run: bool) -> Removed:
 
 
 def _is_scratch(file: Path) -> bool:
-    return file.name.startswith(SCRATCH)
+    return file.name.startswith(delta.SCRATCH)
 
 
 def _version_of(file: Path) -> int:
