@@ -140,3 +140,15 @@ def test_all_tables_are_made_at_once(tmp_path: Path) -> None:
     books.create_tables(tmp_path)
     assert scan.is_lake(tmp_path)
     assert {delta.latest_version(delta.table_path(tmp_path, name)) for name in TABLES} == {0}
+
+
+def test_a_table_without_files_has_no_rows_and_is_refused_as_any_other(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    books.create_tables(tmp_path)
+    wanted = pa.schema([TABLES["silver.name"].schema.field("topic")])
+    assert scan.rows_at(tmp_path, "silver.name", ["topic"], pc.field("run_id") > 0).equals(wanted.empty_table())
+    assert scan.rows_at(tmp_path, "silver.name").equals(TABLES["silver.name"].schema.empty_table())
+    monkeypatch.setattr(scan, "SCHEMA_VERSION", SCHEMA_VERSION + 1)
+    with pytest.raises(LakeVersionError):
+        scan.rows_at(tmp_path, "silver.name")

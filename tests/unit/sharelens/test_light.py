@@ -13,8 +13,8 @@ def imported_by(*statements: str, heavy: tuple[str, ...]) -> list[str]:
     return done.stdout.split()
 
 
-def test_questions_to_a_lake_start_without_kernels_pandas_and_spark() -> None:
-    heavy = ("numba", "pandas", "pyspark")
+def test_questions_to_a_lake_start_without_kernels_pandas_spark_and_delta_rs() -> None:
+    heavy = ("numba", "pandas", "pyspark", "deltalake")
     assert imported_by("import sharelens.questions.lake_evidence", heavy=heavy) == []
 
 
