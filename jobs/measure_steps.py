@@ -45,7 +45,7 @@ def steps(lake: Path, run: int, before: int, touched: pa.Table) -> Iterator[pa.T
     }
     counts = np.ones(touched.num_rows, np.int64)
     counts[long] = [len(some) for some in ends.values()]
-    for left in range(int(counts.max(initial=0)), 0, -1):
+    for left in range(int(counts.max(initial=1)), 0, -1):
         here = np.flatnonzero(counts >= left)
         rows = touched.take(pa.array(here))
         begins = pa.array(counts[here] == left)

