@@ -24,7 +24,7 @@ from lake import row_groups
 from measures.settled import HOUR_MS
 from state_model.columnar.keys import KEY
 
-STEP_ROWS = 1 << 17
+STEP_ROWS = 1 << 18
 """Records of a share partition that one step reads, about."""
 SAMPLES = 128
 """Records of a step that it may end before, about."""

@@ -47,12 +47,16 @@ class Places:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Lookup:
-    """Places by arrays over all combinations: groups with topics, and those pairs with partitions; -1 for none."""
+    """Places by arrays over all combinations: groups with topics, and those pairs with partitions; -1 for none.
+
+    The first entry of each kind, and of partitions the last one, stands for what is not known.
+    """
 
     groups: pa.Array
     topics: pa.Array
     pairs: Ints
     places: Ints
+    width: int
     state_partitions: Ints
 
     @staticmethod
@@ -62,30 +66,35 @@ class _Lookup:
             return None
         groups, topics = (pc.unique(keys.column(name)).cast(pa.string()) for name in KEY[:2])
         partitions = keys.column("partition").to_numpy().astype(np.int64)
-        width = int(partitions.max()) + 1
-        if len(groups) * len(topics) > MOST_CELLS or partitions.min() < 0:
+        width = int(partitions.max()) + 2
+        cells = (len(groups) + 1) * (len(topics) + 1)
+        if cells > MOST_CELLS or partitions.min() < 0:
             return None
-        pair = codes_in(keys.column("group_id"), groups) * len(topics) + codes_in(keys.column("topic_id"), topics)
-        different, rank = np.unique(pair, return_inverse=True)
-        cell = rank * width + partitions
-        if len(different) * width > MOST_CELLS or len(np.unique(cell)) < len(cell):
+        group, topic = codes_in(keys.column("group_id"), groups), codes_in(keys.column("topic_id"), topics)
+        different, rank = np.unique((group + 1) * (len(topics) + 1) + topic + 1, return_inverse=True)
+        cell = (rank + 1) * width + partitions
+        if (len(different) + 1) * width > MOST_CELLS or len(np.unique(cell)) < len(cell):
             return None
-        pairs = np.full(len(groups) * len(topics), -1, np.int64)
-        pairs[different] = np.arange(len(different))
-        places = np.full(len(different) * width, -1, np.int64)
+        pairs = np.zeros(cells, np.int64)
+        pairs[different] = np.arange(len(different)) + 1
+        places = np.full((len(different) + 1) * width, -1, np.int64)
         places[cell] = np.arange(len(cell))
-        state_partitions = keys.column("state_partition").to_numpy().astype(np.int64)
-        return _Lookup(groups=groups, topics=topics, pairs=pairs, places=places, state_partitions=state_partitions)
+        return _Lookup(
+            groups=groups,
+            topics=topics,
+            pairs=pairs,
+            places=places,
+            width=width,
+            state_partitions=keys.column("state_partition").to_numpy().astype(np.int64),
+        )
 
     def of(self, rows: pa.Table) -> Ints:
         """As `Places.of`."""
-        width = len(self.places) // (int(self.pairs.max()) + 1)
         group, topic = codes_in(rows.column("group_id"), self.groups), codes_in(rows.column("topic_id"), self.topics)
-        known = (group >= 0) & (topic >= 0)
-        pair = np.where(known, self.pairs[np.where(known, group * len(self.topics) + topic, 0)], -1)
-        partition = rows.column("partition").to_numpy()
-        inside = (pair >= 0) & (partition >= 0) & (partition < width)
-        place = np.where(inside, self.places[np.where(inside, pair * width + partition, 0)], -1)
+        pair = self.pairs[(group + 1) * (len(self.topics) + 1) + topic + 1]
+        # As numbers without a sign, negative ones are large.
+        partition = np.minimum(rows.column("partition").to_numpy().astype(np.uint32), self.width - 1)
+        place = self.places[pair * self.width + partition]
         found: Ints = np.where(self.state_partitions[place] == rows.column("state_partition").to_numpy(), place, -1)
         return found
 
