@@ -23,7 +23,7 @@ from jobs.decode import changed
 from jobs.executors import TASKS_AIMED_AT, Engine, binned, cores
 from jobs.measure_base import BY_OFFSET, PLACE, WHERE, Bases, bases
 from jobs.measure_files import MeasureFiles, is_final_values, newest_ms
-from jobs.measure_inputs import EVERYTHING, HISTORY, NOTHING, PROGRESS, Inputs, Task
+from jobs.measure_inputs import EVERYTHING, HISTORY, NOTHING, PROGRESS, STATE, Inputs, Task
 from jobs.measure_rows import MEASURES, Changes, Measure
 from jobs.measure_steps import in_one_step, steps
 from jobs.plan import STATE_TOPIC
@@ -238,7 +238,9 @@ def touched_since(lake: Path, before: int, *, anew: bool = False) -> pa.Table:
         found.append(held.filter(pa.array([place in topics for place in places], pa.bool_())))
         found.append(_anew(held.filter(pa.array([place[:2] in named for place in places], pa.bool_()))))
     touched = _unique(pa.concat_tables(found))
-    touched = _unique(pa.concat_tables([touched, *_moved(touched, held)]))
+    live = _places_in(lake, STATE, ["misplaced"])
+    known = pa.concat_tables([held, live.select(NO_PLACES.column_names)])
+    touched = _unique(pa.concat_tables([touched, *_moved(touched, known), *_judged_otherwise(live, held)]))
     touched = _unique(pa.concat_tables([touched, _anew(_only_keys(held, touched.filter(pc.field("whole"))))]))
     return touched if before == 0 else _unique(pa.concat_tables([touched, *_counted(lake, touched)]))
 
@@ -267,9 +269,26 @@ def _with_records(lake: Path, where: pc.Expression, *, whole: bool) -> pa.Table:
 
 def _held(lake: Path) -> pa.Table:
     """The share partitions that were measured before, as rows of NO_PLACES."""
-    rows = scan.dataset_at(lake, PROGRESS).to_table(columns=[*WHERE, *KEY])
+    return _places_in(lake, PROGRESS, [])
+
+
+def _places_in(lake: Path, table: str, more: list[str]) -> pa.Table:
+    """The share partitions in a table, as rows of NO_PLACES, with some more of its columns."""
+    rows = scan.dataset_at(lake, table).to_table(columns=[*WHERE, *KEY, *more])
     rows = rows.append_column("whole", pa.repeat(False, rows.num_rows))
-    return rows.append_column("rows", pa.repeat(0, rows.num_rows)).cast(NO_PLACES.schema)
+    rows = rows.append_column("rows", pa.repeat(0, rows.num_rows)).select([*NO_PLACES.column_names, *more])
+    return rows.cast(pa.schema([*NO_PLACES.schema, *(TABLES[table].schema.field(name) for name in more)]))
+
+
+def _judged_otherwise(live: pa.Table, held: pa.Table) -> Iterator[pa.Table]:
+    """Places, to begin anew, of which others decided that they are misplaced now, or are not any more."""
+    names = ["cluster_id", *KEY]
+    counted = live.group_by(names).aggregate([([], "count_all")]).filter(pc.field("count_all") > 1)
+    if counted.num_rows:
+        several = _only_keys(live, counted)
+        is_held = _among(several, held, ["cluster_id", *PLACE])
+        misplaced = several.column("misplaced").to_numpy(zero_copy_only=False)
+        yield _anew(several.select(NO_PLACES.column_names).filter(pa.array(is_held == misplaced)))
 
 
 def _anew(rows: pa.Table) -> pa.Table:

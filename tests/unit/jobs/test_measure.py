@@ -11,7 +11,7 @@ from lake.scan import open_lake
 from tests.in_process import make_lake
 from tests.lakes import assert_same
 from tests.once import made_once
-from tests.state_logs import START_MS, snapshot, tombstone, update, write_log_directory
+from tests.state_logs import START_MS, snapshot, tombstone, update, write_log_directory, write_state_partition
 from tests.user_topics import ORDERS_RECORDS, write_orders
 
 pytestmark = pytest.mark.slow
@@ -130,3 +130,20 @@ def final_latency(lake: Path) -> set[str]:
     """The files of gold.latency that hold final rows."""
     files = delta.live_files(delta.table_path(lake, "gold.latency"))
     return {str(file["path"]) for file in files if str(file["path"]).startswith("is_final=true")}
+
+
+def test_a_row_that_was_misplaced_is_measured_once_the_other_one_is_deleted(tmp_path: Path) -> None:
+    def logs(ended: list[dict[str, Any]]) -> Path:
+        folder = tmp_path / f"logs-{len(ended)}"
+        ours, other = [snapshot(partition=1, at_ms=START_MS + 1), *ended], [snapshot(partition=1)]
+        for number, story in enumerate(([snapshot("h")], [snapshot("h")], other, ours)):
+            write_state_partition(folder, story, number=number)
+        return folder
+
+    lake = tmp_path / "lake"
+    make_lake(lake, logs([]))
+    assert {row["state_partition"] for row in open_lake(lake).scan("gold.lag").to_pylist() if row["partition"]} == {3}
+    deleted = logs([tombstone(partition=1, at_ms=START_MS + 2)])
+    make_lake(lake, deleted)
+    make_lake(tmp_path / "at-once", deleted)
+    assert_same(lake, tmp_path / "at-once")
