@@ -89,7 +89,8 @@ class Engine:
 
 def cores() -> int:
     """Cores that this process may use."""
-    return len(os.sched_getaffinity(0))
+    known = getattr(os, "sched_getaffinity", None)  # systems without affinities let it use all
+    return len(known(0)) if known else os.cpu_count() or 1
 
 
 def _run_here(name: str, function: Callable[[Spec], Result], specs: Sequence[Spec], progress: Progress) -> list[Result]:
@@ -172,10 +173,10 @@ def _outcome(function: Callable[[Spec], Result], spec: Spec) -> Result | Sharele
 def warm_up(spark: "SparkSession") -> None:
     """Starts a Python worker on every core and loads the kernels there, so that no stage waits for it."""
     cores = spark.sparkContext.defaultParallelism
-    _run_on_spark(spark, "session", _load_kernels, list(range(cores)), Progress())
+    _run_on_spark(spark, "session", load_kernels, list(range(cores)), Progress())
 
 
-def _load_kernels(_: int) -> None:
+def load_kernels(_: int = 0) -> None:
     """Calls kernels for nothing: their modules alone don't read what was compiled."""
     from kafka_log.schemas import LOG_RECORD
     from state_model.columnar import replay

@@ -21,7 +21,7 @@ import pyarrow.compute as pc
 from jobs import books
 from jobs.decode import changed
 from jobs.executors import TASKS_AIMED_AT, Engine, binned, cores
-from jobs.measure_base import BY_OFFSET, PLACE, WHERE, Bases, bases
+from jobs.measure_base import BY_OFFSET, PLACE, TEXTS, WHERE, Bases, bases
 from jobs.measure_files import MeasureFiles, is_final_values, newest_ms
 from jobs.measure_inputs import EVERYTHING, HISTORY, NOTHING, PROGRESS, STATE, Inputs, Task
 from jobs.measure_rows import MEASURES, Changes, Measure
@@ -30,8 +30,7 @@ from jobs.plan import STATE_TOPIC
 from jobs.progress import Progress
 from lake import delta, scan
 from lake.delta import DataFile
-from lake.parquet import conform
-from lake.row_groups import coded_schema
+from lake.parquet import coded_schema, conform
 from lake.tables import TABLES
 from measures.parts import stretches
 from measures.places import Places, codes_in, places_of
@@ -52,7 +51,6 @@ JUDGED = {*WHERE, *KEY, *LIVES, *(measure.order for measure in MEASURES.values()
 """Columns that tell whether a row of a measure is replaced; `outcome`: `Measure.about_end`."""
 JUDGED_OPEN = {"cluster_id", *PLACE}
 """The same for a row that is not final."""
-TEXTS = [*WHERE[:2], *KEY[:2]]
 NO_PLACES = pa.schema(
     [
         *(TABLES[HISTORY].schema.field(name).remove_metadata() for name in (*WHERE, *KEY)),
@@ -227,9 +225,7 @@ def touched_since(lake: Path, before: int, *, anew: bool = False) -> pa.Table:
         found.append(_with_records(lake, holes, whole=True))
     held = _held(lake)
     topics = changed(lake, before, ["topic_batch"])
-    later = scan.dataset_at(lake, "silver.name").to_table(
-        columns=["cluster_id", "topic_id"], filter=pc.field("run_id") > before
-    )
+    later = scan.rows_at(lake, "silver.name", ["cluster_id", "topic_id"], pc.field("run_id") > before)
     named = set(zip(*(later.column(name).to_pylist() for name in later.column_names), strict=True))
     if topics or named:
         places = list(
@@ -274,7 +270,7 @@ def _held(lake: Path) -> pa.Table:
 
 def _places_in(lake: Path, table: str, more: list[str]) -> pa.Table:
     """The share partitions in a table, as rows of NO_PLACES, with some more of its columns."""
-    rows = scan.dataset_at(lake, table).to_table(columns=[*WHERE, *KEY, *more])
+    rows = scan.rows_at(lake, table, [*WHERE, *KEY, *more])
     rows = rows.append_column("whole", pa.repeat(False, rows.num_rows))
     rows = rows.append_column("rows", pa.repeat(0, rows.num_rows)).select([*NO_PLACES.column_names, *more])
     return rows.cast(pa.schema([*NO_PLACES.schema, *(TABLES[table].schema.field(name) for name in more)]))

@@ -29,6 +29,8 @@ from state_model.columnar.keys import KEY
 BASE, HISTORY, PROGRESS = "gold.measure_base", "gold.share_partition_history", "gold.progress"
 WHERE = ["cluster_id", "log_topic_id", "state_partition"]
 PLACE = [*KEY, "state_partition"]
+TEXTS = [*WHERE[:2], *KEY[:2]]
+"""Text that is read as dictionaries: few values in many rows."""
 BY_OFFSET = {"gold.poison_record": ("offset", "life_log_offset"), "gold.redelivered_record": ("first_offset", "life")}
 """Measures whose rows are ranges of record offsets, with the columns of the first one and of the life."""
 BY_HOUR = ("gold.latency", "gold.attempts")
@@ -114,7 +116,7 @@ def _with_firsts(rows: pa.Table, name: str, least: Ints) -> pa.Table:
 def bases(lake: Path, cluster_id: str, log_topic_id: str) -> Bases:
     """What is known of the share partitions of a state topic that retention has cut."""
     here = (pc.field("cluster_id") == cluster_id) & (pc.field("log_topic_id") == log_topic_id)
-    return Bases(layers=tuple(_layers(scan.dataset_at(lake, BASE).to_table(filter=here))))
+    return Bases(layers=tuple(_layers(scan.rows_at(lake, BASE, where=here))))
 
 
 def _layers(rows: pa.Table) -> Iterator[pa.Table]:
@@ -143,7 +145,7 @@ def read_on(lake: Path, kept: pa.Table) -> pa.Table:
 
 def _progress(lake: Path) -> pa.Table:
     """Where measuring stands, with the columns of `read_on`; from UNREAD on where reading begins with the first."""
-    rows = scan.dataset_at(lake, PROGRESS).to_table()
+    rows = scan.rows_at(lake, PROGRESS)
     columns = {name: rows.column(name) for name in (*WHERE, *KEY, "since_log_offset", "log_offset")}
     columns |= {
         READ_FROM: pc.fill_null(rows.column(READ_FROM), UNREAD),
@@ -235,7 +237,7 @@ class Passed:
 
 def passed(lake: Path, kept: pa.Table, moments_ms: Mapping[str, int]) -> Passed:
     """What the histories no longer need where they keep what `kept` (`read_on`) says; `moments_ms`: by cluster."""
-    measured = scan.dataset_at(lake, PROGRESS).to_table(columns=WHERE[:2]).to_pylist()
+    measured = scan.rows_at(lake, PROGRESS, WHERE[:2]).to_pylist()
     topics = frozenset((row["cluster_id"], row["log_topic_id"]) for row in measured)
     return Passed(rows=_rows_at_cut(lake, kept, moments_ms), topics=topics)
 
@@ -243,7 +245,7 @@ def passed(lake: Path, kept: pa.Table, moments_ms: Mapping[str, int]) -> Passed:
 def commit_rows(lake: Path, stage: str, run: int, rows: pa.Table) -> None:
     """Adds rows, which lack run_id, to gold.measure_base, without those that others say more than."""
     added = conform(rows, TABLES[BASE].schema, {"run_id": run})
-    held = scan.dataset_at(lake, BASE).to_table().cast(added.schema)
+    held = scan.rows_at(lake, BASE).cast(added.schema)
     both = _telling(pa.concat_tables([held, added]))
     if not pc.any(pc.equal(both.column("run_id"), run)).as_py():
         return

@@ -18,7 +18,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from jobs.measure_base import WHERE
+from jobs.measure_base import TEXTS, WHERE
 from jobs.measure_inputs import HISTORY, NOTHING
 from lake import row_groups
 from measures.settled import HOUR_MS
@@ -28,7 +28,6 @@ STEP_ROWS = 1 << 18
 """Records of a share partition that one step reads, about."""
 SAMPLES = 128
 """Records of a step that it may end before, about."""
-TEXTS = [*WHERE[:2], *KEY[:2]]
 Ints = npt.NDArray[np.int64]
 
 

@@ -31,6 +31,8 @@ REQUIRED_CONF: Final[Mapping[str, str]] = {
 UTC_NAMES: Final = frozenset({"UTC", "Etc/UTC", "Z"})
 JVM_OPTIONS: Final = "spark.driver.extraJavaOptions"
 QUICK_COMPILER: Final = "-XX:TieredStopAtLevel=1"
+WORKER_DAEMON: Final = "jobs.worker_daemon"
+"""Forks workers that have imported the stages. On a cluster our packages may come after the daemon, with the job."""
 
 
 class SessionError(SharelensError):
@@ -133,6 +135,7 @@ def _where_conf(master: str, jars: Sequence[Path]) -> dict[str, str]:
     return {
         "spark.driver.bindAddress": "127.0.0.1",
         "spark.driver.host": "127.0.0.1",
+        "spark.python.daemon.module": WORKER_DAEMON,
         "spark.driver.extraClassPath": os.pathsep.join(str(jar) for jar in jars),
     }
 

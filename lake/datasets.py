@@ -10,6 +10,7 @@ import pyarrow.compute as pc
 import pyarrow.dataset as ds
 import pyarrow.fs as pafs
 
+from lake.parquet import coded_schema
 from lake.tables import TIME
 
 
@@ -28,9 +29,7 @@ def dataset_of(
         form.make_fragment(str(file["path"]), filesystem=system, partition_expression=_told(file, schema))
         for file in files
     ]
-    text = pa.dictionary(pa.int32(), pa.string())
-    read = pa.schema([field.with_type(text) if field.name in coded else field for field in schema])
-    return ds.FileSystemDataset(fragments, read, form, system)
+    return ds.FileSystemDataset(fragments, coded_schema(schema, coded), form, system)
 
 
 def _told(file: Mapping[str, Any], schema: pa.Schema) -> pc.Expression:

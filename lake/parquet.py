@@ -2,7 +2,7 @@
 
 import os
 import uuid
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from functools import lru_cache
 from pathlib import Path
@@ -36,6 +36,11 @@ WITH_STATISTICS = (
     pa.types.is_timestamp,
 )
 FIRST_MS, LAST_MS = -62_135_596_800_000, 253_402_300_799_999  # 0001-01-01 and 9999-12-31T23:59:59.999
+
+
+def coded_schema(fields: Iterable[pa.Field], coded: Sequence[str]) -> pa.Schema:
+    """The fields with dictionaries for the text columns `coded`."""
+    return pa.schema([field.with_type(TEXT) if field.name in coded else field for field in fields])
 
 
 def conform(rows: pa.Table, schema: pa.Schema, constants: dict[str, Any] | None = None) -> pa.Table:

@@ -16,6 +16,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from lake import delta, scan
+from lake.parquet import coded_schema
 from lake.tables import TABLES
 
 BATCH_ROWS = 1 << 16
@@ -103,12 +104,6 @@ class RowGroups:
     def schema(self, columns: Sequence[str], coded: Sequence[str] = ()) -> pa.Schema:
         """The types of columns as they are read."""
         return coded_schema([self._schema.field(name) for name in columns], coded)
-
-
-def coded_schema(fields: Iterable[pa.Field], coded: Sequence[str]) -> pa.Schema:
-    """The fields with dictionaries for the text columns `coded`."""
-    text = pa.dictionary(pa.int32(), pa.string())
-    return pa.schema([field.with_type(text) if field.name in coded else field for field in fields])
 
 
 def newest(lake: Path, table: str) -> RowGroups:

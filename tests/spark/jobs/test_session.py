@@ -53,6 +53,15 @@ def test_workers_import_our_packages(spark):
     assert sorted(row.SharelensError for row in rows) == [0, 1]
 
 
+def test_workers_are_forks_of_a_process_that_has_imported_the_stages(spark):
+    def known(batches):
+        import sys
+
+        yield from (batch.slice(0, int("jobs.measure" in sys.modules)) for batch in batches)
+
+    assert spark.range(0, 2, 1, 2).mapInArrow(known, "id bigint").count() == 2
+
+
 def test_delta_tables_are_written_and_read_without_a_network(spark, tmp_path):
     spark.range(3).write.format("delta").save(str(tmp_path / "table"))
     assert spark.read.format("delta").load(str(tmp_path / "table")).count() == 3
@@ -88,4 +97,4 @@ def test_a_session_that_only_hands_out_tasks_compiles_quickly_unless_the_setting
 def test_jars_travel_to_a_cluster():
     conf = started_conf(load_settings(environment="test", flags={"master": "spark://127.0.0.1:7077"}))
     assert len(conf["spark.jars"].split(",")) == 5
-    assert "spark.driver.bindAddress" not in conf
+    assert not {"spark.driver.bindAddress", "spark.python.daemon.module"} & set(conf)
