@@ -47,12 +47,16 @@ demo: setup ## Show the whole story: broker, clients with faults, pipeline, answ
 ##@ Checking it
 
 # Tests with Spark share one session, so they are one process; it runs beside the others and is printed after them.
+define run_tests
+@log=$$(mktemp); $(PYTEST) tests/spark -m "spark and $(1)" >"$$log" 2>&1 & spark=$$!; \
+	trap 'kill $$spark' INT TERM; \
+	failed=0; $(PYTEST) -m "not spark and $(1)" --numprocesses $(PARALLEL) --dist worksteal || failed=$$?; \
+	wait $$spark || failed=$$?; cat "$$log"; rm -f "$$log"; exit $$failed
+endef
+
 .PHONY: test
 test: setup setup-airflow promtool ## Run all tests but the soak (at most ten minutes on two cores)
-	@log=$$(mktemp); $(PYTEST) tests/spark -m "spark and not soak" >"$$log" 2>&1 & spark=$$!; \
-	trap 'kill $$spark' INT TERM; \
-	failed=0; $(PYTEST) -m "not spark and not soak" --numprocesses $(PARALLEL) --dist worksteal || failed=$$?; \
-	wait $$spark || failed=$$?; cat "$$log"; rm -f "$$log"; exit $$failed
+	$(call run_tests,not soak)
 
 # No test waits for much but the processor: two workers keep two cores busy, and each one more would import all again.
 .PHONY: test-fast
@@ -102,7 +106,7 @@ browser: ## Install the Chromium that tests of the report drive (Debian, as root
 
 .PHONY: soak
 soak: setup ## Kill runs hundreds of times and compare with an undisturbed lake
-	$(PYTEST) -m soak
+	$(call run_tests,soak)
 
 .PHONY: clean
 clean: ## Remove .venv and whatever was built
