@@ -7,13 +7,15 @@ import json
 from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import StrEnum
+from functools import cache
 from pathlib import Path
 from typing import Any
 
-from deltalake import DeltaTable, Schema
+from deltalake import Schema
 
 from lake import delta, gates, scan
 from lake.errors import LakeVersionError
+from lake.snapshot import Snapshot
 from lake.tables import SCHEMA_VERSION, TABLES, Table
 
 STAGES = ("decode", "replay", "measure")
@@ -102,17 +104,17 @@ def derived_from(needs: Iterable[Need]) -> str | None:
     return earliest(stages)
 
 
-def _opened(lake: Path, name: str) -> DeltaTable | None:
+def _opened(lake: Path, name: str) -> Snapshot | None:
     path = delta.table_path(lake, name)
-    return DeltaTable(path) if delta.exists(path) else None
+    return delta.snapshot(path) if delta.exists(path) else None
 
 
-def _need(lake: Path, table: Table, opened: DeltaTable | None) -> Need:
+def _need(lake: Path, table: Table, opened: Snapshot | None) -> Need:
     if opened is None:
         return Need(table=table.name, written=None, kind=Kind.CREATED)
     written = scan.schema_version(lake, table.name)
     kind, detail, readable = _difference(lake, table, opened, written)
-    files = delta.live_files(delta.table_path(lake, table.name)) if kind is not Kind.NOTHING else []
+    files = opened.files.values() if kind is not Kind.NOTHING else ()
     return Need(
         table=table.name,
         written=written,
@@ -124,16 +126,16 @@ def _need(lake: Path, table: Table, opened: DeltaTable | None) -> Need:
     )
 
 
-def _difference(lake: Path, table: Table, opened: DeltaTable, written: int) -> tuple[Kind, str, bool]:
+def _difference(lake: Path, table: Table, opened: Snapshot, written: int) -> tuple[Kind, str, bool]:
     """What leads from the table's columns to those of this version, which they are, and whether its rows are readable.
 
     A column that rows lack may be null in what others tell; what is derived is derived anew, so that it has its values.
     """
-    held, wanted = _columns(opened.schema()), _columns(Schema.from_arrow(delta.delta_schema(table.schema)))
+    held, wanted = _columns(opened.schema_text), _wanted(table.name)
     added = [name for name in wanted if name not in held]
     dropped = [name for name in held if name not in wanted]
     changed = [name for name in wanted if name in held and not _holds(wanted[name], held[name])]
-    moved = tuple(opened.metadata().partition_columns) != table.partition_by
+    moved = opened.partition_by != table.partition_by
     detail = _told(adds=added, drops=dropped, changes=changed, partitions=table.partition_by if moved else ())
     needed = [name for name in added if not wanted[name][1]]
     readable = not (dropped or changed or moved or needed)
@@ -152,9 +154,15 @@ def _difference(lake: Path, table: Table, opened: DeltaTable, written: int) -> t
     return Kind.REWRITTEN, detail, False
 
 
-def _columns(schema: Schema) -> dict[str, tuple[str, bool]]:
+@cache
+def _wanted(name: str) -> dict[str, tuple[str, bool]]:
+    """The columns of a table of this version."""
+    return _columns(Schema.from_arrow(delta.delta_schema(TABLES[name].schema)).to_json())
+
+
+def _columns(schema_text: str) -> dict[str, tuple[str, bool]]:
     """Type and nullability of each column, without comments."""
-    fields = json.loads(schema.to_json())["fields"]
+    fields = json.loads(schema_text)["fields"]
     return {field["name"]: (_bare(field["type"]), field["nullable"]) for field in fields}
 
 

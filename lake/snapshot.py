@@ -31,6 +31,7 @@ class Snapshot:
     transactions: Mapping[str, int]
     configuration: Mapping[str, str]
     schema_text: str
+    partition_by: tuple[str, ...] = ()
     opened: "DeltaTable | None" = None
 
     def transaction(self, application: str) -> int | None:
@@ -61,7 +62,7 @@ def checkpointed(path: Path) -> Snapshot | None:
 
 def _after(before: Snapshot, actions: Iterable[Mapping[str, Any]]) -> Snapshot | None:
     files, transactions = dict(before.files), dict(before.transactions)
-    configuration, schema_text = before.configuration, before.schema_text
+    configuration, schema_text, partition_by = before.configuration, before.schema_text, before.partition_by
     for action in actions:
         add, remove, txn, metadata = (action.get(kind) for kind in ("add", "remove", "txn", "metaData"))
         if not all(_is_plain(file) for file in (add, remove) if file):
@@ -76,7 +77,14 @@ def _after(before: Snapshot, actions: Iterable[Mapping[str, Any]]) -> Snapshot |
             transactions[txn["appId"]] = txn["version"]
         if metadata:
             configuration, schema_text = dict(metadata["configuration"]), metadata["schemaString"]
-    return Snapshot(files=files, transactions=transactions, configuration=configuration, schema_text=schema_text)
+            partition_by = tuple(metadata["partitionColumns"])
+    return Snapshot(
+        files=files,
+        transactions=transactions,
+        configuration=configuration,
+        schema_text=schema_text,
+        partition_by=partition_by,
+    )
 
 
 def _is_plain(file: Mapping[str, Any]) -> bool:
@@ -106,6 +114,11 @@ def by_delta_rs(path: Path, version: int | None) -> Snapshot:
     if opened.protocol().min_reader_version > READER_VERSION:
         opened.to_pyarrow_dataset()  # refuses what asks a reader for more than reading files
     files = {row["path"]: row for row in pa.table(opened.get_add_actions(flatten=True)).to_pylist()}
-    configuration = opened.metadata().configuration
-    schema_text = opened.schema().to_json()
-    return Snapshot(files=files, transactions={}, configuration=configuration, schema_text=schema_text, opened=opened)
+    return Snapshot(
+        files=files,
+        transactions={},
+        configuration=opened.metadata().configuration,
+        schema_text=opened.schema().to_json(),
+        partition_by=tuple(opened.metadata().partition_columns),
+        opened=opened,
+    )

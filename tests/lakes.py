@@ -1,12 +1,14 @@
 """Comparing lakes: what two lakes say, apart from which run wrote it."""
 
 from collections.abc import Iterable
+from functools import lru_cache
 from pathlib import Path
 
 import pyarrow as pa
 
 from lake.scan import open_lake
 from lake.tables import TABLES
+from tests.once import run_folder
 
 BOOKKEEPING = {"run_id", "is_final"}
 """Columns that say which run wrote a row, and whether later runs still look at it; they depend on when runs were."""
@@ -26,6 +28,16 @@ def content(path: Path, names: Iterable[str] = CONTENT) -> dict[str, pa.Table]:
     return result
 
 
+@lru_cache(maxsize=16)
+def _shared_content(path: Path) -> dict[str, pa.Table]:
+    """`content` of a lake that was made once for all tests: none changes it, so it is read once."""
+    return content(path)
+
+
+def _reference(path: Path) -> dict[str, pa.Table]:
+    return _shared_content(path) if run_folder() in path.parents else content(path)
+
+
 def differences(left: dict[str, pa.Table], right: dict[str, pa.Table]) -> list[str]:
     """One line for each table that differs: how many rows, and the first rows that only one side has."""
     lines = []
@@ -43,5 +55,5 @@ def differences(left: dict[str, pa.Table], right: dict[str, pa.Table]) -> list[s
 
 def assert_same(left: Path, right: Path) -> None:
     """Fails with the differing tables."""
-    found = differences(content(left), content(right))
+    found = differences(content(left), _reference(right))
     assert not found, "\n".join(found)
