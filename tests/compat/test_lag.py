@@ -12,7 +12,7 @@ from lake.scan import open_lake
 from sharelens.cli import main
 from sharelens.questions.evidence import KEY_ORDER
 from tests.compat.test_log_dir_answers import answerable, at_offsets, first_offsets, lines
-from tests.datasets import dataset, scenarios
+from tests.datasets import dataset, kinds_first, scenarios
 from tests.in_process import recorded_lake
 
 Json = dict[str, Any]
@@ -90,7 +90,7 @@ def test_lag_now_is_what_the_broker_listed_last(name: str, ask: Ask) -> None:
     assert [{name: row[name] for name in straight[0]} for row in gold.to_pylist()] == straight
 
 
-@pytest.mark.parametrize("name", scenarios())
+@pytest.mark.parametrize("name", kinds_first())
 def test_lag_at_every_checkpoint_is_what_the_broker_listed(name: str, ask: Ask, tmp_path: Path) -> None:
     logs = dataset(name) / "logs"
     first = first_offsets(logs)

@@ -24,7 +24,7 @@ from tests.state_logs import START_MS, snapshot, tombstone, update, write_log_di
 
 EVERYTHING = parse_wanted([], [], [])
 OFFSETS = 12
-CUTS = 4
+CUTS = 2
 """Checkpoints of a scenario that are asked for."""
 TRACED = 2
 """Share partitions of a scenario of which records are traced."""

@@ -91,10 +91,18 @@ def test_delivery_counts_are_those_that_the_clients_saw_last(name: str, capsys: 
     assert compared.keys() <= outcomes | late, "accepted when the last lock had run out"
 
 
-@pytest.mark.parametrize("name", ["admin", "pruned", "crash", "transactions", "edge"])
+FINEST = ("latency", "--by", "hour", "--by", "partition")
+WORDS = (("latency",), FINEST, ("latency", "--ranges"), ("attempts",))
+"""Of the edge log everything is asked, of the others what depends on every row."""
+
+
 @pytest.mark.parametrize(
-    "words",
-    [("latency",), ("latency", "--by", "hour", "--by", "partition"), ("latency", "--ranges"), ("attempts",)],
+    ("name", "words"),
+    [
+        pytest.param(name, words, marks=() if name == "edge" or words == FINEST else pytest.mark.soak)
+        for name in ("admin", "pruned", "crash", "transactions", "edge")
+        for words in WORDS
+    ],
 )
 def test_a_lake_answers_as_its_logs_do_however_they_are_cut_into_parts(
     name: str, words: tuple[str, ...], capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch

@@ -233,7 +233,7 @@ def open_ones(batches: list[Any], settled: set[int]) -> list[Any]:
 
 
 @settings(
-    max_examples=max(5, settings().max_examples // 6),
+    max_examples=max(3, settings().max_examples // 10),
     deadline=None,
     suppress_health_check=[HealthCheck.too_slow],
     phases=[Phase.explicit, Phase.reuse, Phase.generate],

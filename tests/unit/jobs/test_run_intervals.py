@@ -27,8 +27,7 @@ pytestmark = pytest.mark.slow
     [
         "admin",
         "dlq",
-        "edge",
-        *(pytest.param(n, marks=pytest.mark.soak) for n in ("basic", "streams", "timeouts", "transactions")),
+        *(pytest.param(n, marks=pytest.mark.soak) for n in ("basic", "edge", "streams", "timeouts", "transactions")),
     ],
 )
 def test_three_intervals_of_a_recorded_log_are_one_run(name: str, tmp_path: Path) -> None:

@@ -169,7 +169,7 @@ def test_a_run_killed_at_any_point_is_finished_by_the_next_ones(tmp_path: Path) 
 @pytest.mark.parametrize("situation", ["next_run", "late_evidence", "start_over", "more_dead_letters", "in_steps"])
 def test_other_runs_killed_again_and_again_are_finished_in_the_end(situation: str, tmp_path: Path) -> None:
     case = Case(tmp_path, situation)
-    lakes = [points for points in in_turn(case.points, KILLS // 2) if len(points) > 1]
+    lakes = [points for points in in_turn(case.points, KILLS // 3) if len(points) > 1]
     case.kill_and_finish(random.Random(20261121).choice(lakes))
 
 
