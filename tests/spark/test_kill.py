@@ -48,6 +48,8 @@ KILLS = 12
 """How often one lake is killed, each time some seven points further on."""
 ROUNDS = 10
 SOAK_ROUNDS = 200
+SESSION_EVERY = 4
+"""One killed run in so many has a session, with a JVM and workers; the others work as users' small runs do."""
 LONGEST_S = 60.0
 """How long a killed process's JVM and locks may stay."""
 
@@ -180,7 +182,7 @@ def kill_and_finish(count: int, spark: SparkSession, logs: str, undisturbed: Pat
     codes = []
     for number, chosen in enumerate(rounds(count)):
         lake = tmp_path / str(number)
-        in_process_bytes = number % 2 * ANY_SIZE  # every other run without a session
+        in_process_bytes = ANY_SIZE if number % SESSION_EVERY else 0
         codes.append(killed(lake, logs, chosen, in_process_bytes))
         if lake.is_dir():
             readers_see_a_cut(lake, undisturbed)

@@ -1,8 +1,6 @@
 """The named queries give the same rows by DuckDB and by Spark, on lakes of real brokers' logs."""
 
 import functools
-from collections.abc import Callable
-from pathlib import Path
 
 import pyarrow as pa
 import pytest
@@ -13,23 +11,16 @@ from sharelens.questions.named_queries import named_query, names
 from sharelens.questions.spark_sql import spark_sql
 from sharelens.questions.sql import sql
 from state_model.errors import UsageError
-from tests.datasets import dataset
-from tests.in_process import make_lake
+from tests.in_process import recorded_lake
 
 WITHOUT_A_CASE = {"longest_stalls", "quarantine", "incomplete", "resets", "gaps"}
 """Nothing of that kind in the data set dlq."""
 CASES = [*(("dlq", name) for name in names()), ("admin", "resets"), ("pruned", "gaps")]
 
 
-@pytest.fixture(scope="module")
-def lake_of(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Lake]:
-    @functools.cache
-    def made(name: str) -> Lake:
-        folder: Path = tmp_path_factory.mktemp(name) / "lake"
-        make_lake(folder, dataset(name) / "logs")
-        return open_lake(folder)
-
-    return made
+@functools.cache
+def lake_of(name: str) -> Lake:
+    return open_lake(recorded_lake(name))
 
 
 def plain(table: pa.Table) -> list[dict[str, object]]:
@@ -42,9 +33,7 @@ def plain(table: pa.Table) -> list[dict[str, object]]:
 
 
 @pytest.mark.parametrize(("scenario", "name"), CASES)
-def test_both_engines_give_the_same_rows_in_the_same_order(
-    scenario: str, name: str, lake_of: Callable[[str], Lake], spark: SparkSession
-):
+def test_both_engines_give_the_same_rows_in_the_same_order(scenario: str, name: str, spark: SparkSession) -> None:
     lake, query = lake_of(scenario), named_query(name)
     values = query.values([])
     by_duckdb = sql(lake, query.duckdb_sql, values).table
@@ -54,14 +43,14 @@ def test_both_engines_give_the_same_rows_in_the_same_order(
     assert by_duckdb.num_rows > 0 or (scenario == "dlq" and name in WITHOUT_A_CASE)
 
 
-def test_both_engines_bind_a_hostile_value(lake_of: Callable[[str], Lake], spark: SparkSession):
+def test_both_engines_bind_a_hostile_value(spark: SparkSession) -> None:
     query = named_query("lag_now")
     values = query.values(["group=x' OR '1' = '1"])
     assert sql(lake_of("dlq"), query.duckdb_sql, values).table.num_rows == 0
     assert spark_sql(spark, lake_of("dlq"), query.spark_sql, values).table.num_rows == 0
 
 
-def test_a_session_that_answered_is_left_as_it_was(lake_of: Callable[[str], Lake], spark: SparkSession):
+def test_a_session_that_answered_is_left_as_it_was(spark: SparkSession) -> None:
     before = spark.conf.get("spark.sql.runSQLOnFiles")
     spark_sql(spark, lake_of("dlq"), "SELECT 1 AS one")
     with pytest.raises(UsageError):
