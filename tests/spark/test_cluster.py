@@ -20,6 +20,8 @@ from tests.lakes import assert_same
 
 PATIENCE_S = 60.0
 LOOPBACK = "127.0.0.1"
+QUICK = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
+"""Each process lives for seconds: the quick compiler and the simple collector start soonest."""
 
 
 @contextmanager
@@ -32,6 +34,8 @@ def started(log: Path, *words: str) -> Iterator[None]:
         "SPARK_HOME": str(home),
         "SPARK_LOCAL_IP": LOOPBACK,
         "SPARK_DAEMON_MEMORY": "256m",
+        "SPARK_DAEMON_JAVA_OPTS": QUICK,
+        "SPARK_LAUNCHER_OPTS": QUICK,
         "SPARK_NO_DAEMONIZE": "1",
     }
     with log.open("wb") as file:
@@ -85,6 +89,7 @@ def test_a_cluster_of_two_workers_gives_the_same_tables(cluster: tuple[str, Path
     url, log = cluster
     logs = dataset("edge") / "logs"
     local = ["spark.driver.bindAddress=" + LOOPBACK, "spark.driver.host=" + LOOPBACK, "spark.executor.memory=500m"]
+    local.append("spark.executor.extraJavaOptions=" + QUICK)
     command = [sys.executable, "-m", "sharelens", "run", "--master", url, "--lake", str(tmp_path / "lake")]
     done = subprocess.run(
         [*command, "--log-dir", str(logs), *(word for setting in local for word in ("--conf", setting))],
