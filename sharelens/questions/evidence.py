@@ -1,7 +1,7 @@
 """What a question may ask its evidence for. A lake and a log directory both answer with the same Arrow schemas."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from types import TracebackType
 from typing import Protocol, Self
 
@@ -99,6 +99,11 @@ class Cut:
         """Nothing is cut off."""
         return self.as_of_ms is None and not self.at_offsets
 
+    def within(self, state_partition: int) -> "Cut":
+        """The cut for rows of one state partition alone, whose condition does not speak of the others."""
+        last = self.at_offsets.get(state_partition)
+        return replace(self, at_offsets={} if last is None else {state_partition: last})
+
     def expression(self, offset: str = "log_offset", time: str = "log_time_ms") -> pc.Expression | None:
         """The condition on a row's offset and time columns (and state_partition); None for the whole log."""
         if self.as_of_ms is not None:
@@ -148,6 +153,11 @@ def all_of(*conditions: pc.Expression | None) -> pc.Expression | None:
 def kept(table: pa.Table, condition: pc.Expression | None) -> pa.Table:
     """The rows that meet the condition, in their order."""
     return table if condition is None else table.filter(condition)
+
+
+def with_value(table: pa.Table, column: str, value: int | str) -> pa.Table:
+    """The rows that have a value in a column, in their order; of a small table in a third of what a condition takes."""
+    return table.filter(pc.equal(table.column(column), value))
 
 
 def counted_places(parts: Iterable[pa.Table]) -> pa.Table:

@@ -32,8 +32,8 @@ from sharelens.questions.evidence import (
     StatePartitionCover,
     all_of,
     counted_places,
-    kept,
     of_places,
+    with_value,
 )
 from sharelens.questions.letter_evidence import Letters
 from state_model.columnar import schemas
@@ -247,8 +247,8 @@ class LakeEvidence:
         parts = []
         for row in self._evidence:
             partition = int(row["state_partition"])
-            mine = kept(extents, pc.field("partition") == partition)
-            broken = kept(problems, pc.field("partition") == partition)
+            mine = with_value(extents, "partition", partition)
+            broken = with_value(problems, "partition", partition)
             key = (row["cluster_id"], row["log_topic_id"], partition)
             parts.append(
                 StatePartitionCover(
@@ -292,7 +292,7 @@ class LakeEvidence:
 
     def _newest(self, rows: pa.Table) -> pa.Table:
         """Only rows of the newest incarnation of the state topic."""
-        return rows.filter(pc.field("log_topic_id") == self._log_topic_id)
+        return with_value(rows, "log_topic_id", self._log_topic_id)
 
     def clock_steps(self, moment_ms: int) -> Sequence[ClockStep]:
         """Records of a later log time whose own time lies at or before the moment."""
@@ -323,7 +323,7 @@ class LakeEvidence:
 
 def _dropped_ms(extents: pa.Table) -> dict[str, int]:
     """By group of tables the log time before which rows were dropped: rows of the books say it, the last one counts."""
-    rows = kept(extents, pc.field("status") == "dropped").select(["run_id", "content", "log_time_ms"]).sort_by("run_id")
+    rows = with_value(extents, "status", "dropped").select(["run_id", "content", "log_time_ms"]).sort_by("run_id")
     return dict(zip(rows.column("content").to_pylist(), rows.column("log_time_ms").to_pylist(), strict=True))
 
 

@@ -34,6 +34,7 @@ from sharelens.questions.evidence import (
     counted_places,
     kept,
     of_places,
+    with_value,
 )
 from sharelens.questions.group_names import OFFSETS_TOPIC, read_group_names, read_group_records
 from sharelens.questions.letter_evidence import Letters
@@ -133,7 +134,7 @@ class LogEvidence:
         return [log for log in self.logs if log.number in numbers]
 
     def _records_of(self, log: StateLog, places: pa.Table) -> pa.Table:
-        mine = places.filter(pc.field("state_partition") == log.number)
+        mine = with_value(places, "state_partition", log.number)
         only = Keys()
         if mine.num_rows == 1:
             ((group, topic, number),) = (tuple(row[name] for name in KEY) for row in mine.to_pylist())
@@ -180,7 +181,7 @@ class LogEvidence:
     @staticmethod
     def _folded(log: StateLog, keys: Keys, cut: Cut) -> pa.Table:
         """Chunk after chunk; what is missing is noted at the end, which marks the same rows as noting it on the way."""
-        condition = all_of(keys.expression(), cut.expression())
+        condition = all_of(keys.expression(), cut.within(log.number).expression())
         state = schemas.SHARE_PARTITION_STATE.empty_table()
         for records in log.read(keys, cut):
             state = replay_records(kept(records, condition), seed=state).state
