@@ -27,9 +27,9 @@ WARM_PYTHON = ROOT / "tests" / "warm_python.py"
 WARM_MODULES = ("sharelens.cli", "jobs.run", "jobs.quality.check", "jobs.quality.own")
 NOT_THERE = "Airflow is not there: make setup-airflow"
 PIPELINE, UPKEEP, FORENSICS = "sharelens_pipeline", "sharelens_upkeep", "sharelens_forensics"
-# The log of `timeouts` was written between 03:09:44 and 03:10:30: both intervals of 15 seconds hold something.
+# The log of `timeouts` was written between 03:09:44 and 03:10:30: three intervals of 15 seconds hold something.
 LOG, GROUP = "timeouts", "g-slow"
-INTERVAL_ENDS = ["2026-11-21T03:10:00+00:00", "2026-11-21T03:10:45+00:00"]
+INTERVAL_ENDS = ["2026-11-21T03:10:00+00:00", "2026-11-21T03:10:15+00:00", "2026-11-21T03:10:45+00:00"]
 EVERY_15_S = "* * * * * */15"
 Drive = Callable[..., Any]
 
@@ -187,7 +187,7 @@ def test_a_wrong_setting_is_an_import_error_that_names_it(drive: Drive) -> None:
 def test_intervals_in_turn_and_again_make_the_lake_of_one_run(drive: Drive, warm: list[str], tmp_path: Path) -> None:
     told = settings(tmp_path, command=[*warm, str(COMMAND)], metrics_file=None, report_file=None)
     runs, said = drive("run", PIPELINE, *INTERVAL_ENDS, INTERVAL_ENDS[-1], **told)
-    assert [run["state"] for run in runs] == ["success"] * 3, said[-5000:]
+    assert [run["state"] for run in runs] == ["success"] * 4, said[-5000:]
     until_ms = int(datetime.fromisoformat(INTERVAL_ENDS[-1]).timestamp() * 1000)
     make_lake(tmp_path / "whole", datasets.dataset(LOG) / "logs", until_ms=until_ms)
     lakes.assert_same(tmp_path / "lake", tmp_path / "whole")

@@ -2,9 +2,8 @@
 
 import functools
 import itertools
-from collections.abc import Iterable
+import shutil
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -34,16 +33,6 @@ STORY = [
 OTHER_END = [update("g", batches=[(n, n, 4, 3)], at_ms=START_MS + 50 + n) for n in range(4)]
 
 
-def each_first_once(copies: Iterable[Any]) -> list[Any]:
-    """Every order of three copies as parameters: those that turn them round, the others for the soak."""
-    first, second, third = copies
-    round_about = [(first, second, third), (second, third, first), (third, first, second)]
-    return [
-        pytest.param(order, marks=() if order in round_about else pytest.mark.soak)
-        for order in itertools.permutations((first, second, third))
-    ]
-
-
 def clean_lake(tmp_path: Path, logs: Path) -> Path:
     make_lake(tmp_path / "clean", logs, include_uncommitted=True)
     return tmp_path / "clean"
@@ -69,11 +58,15 @@ def clean_story(tmp_path: Path) -> Path:
     )
 
 
-@pytest.mark.parametrize("order", each_first_once(COPIES), ids="-".join)
-def test_copies_of_a_broker_that_was_killed_come_in_any_order(order: tuple[str, ...], tmp_path: Path) -> None:
-    for name in order:
-        make_lake(tmp_path / "lake", dataset("crash") / name, include_uncommitted=True)
-    assert_same(tmp_path / "lake", clean_crash())
+@pytest.mark.parametrize("first", COPIES)
+def test_copies_of_a_broker_that_was_killed_come_in_any_order(first: str, tmp_path: Path) -> None:
+    folder = dataset("crash")
+    make_lake(tmp_path / first, folder / first, include_uncommitted=True)
+    for order in itertools.permutations(name for name in COPIES if name != first):
+        lake = shutil.copytree(tmp_path / first, tmp_path / "-".join(order))
+        for name in order:
+            make_lake(lake, folder / name, include_uncommitted=True)
+        assert_same(lake, clean_crash())
 
 
 @pytest.mark.parametrize("include_uncommitted", [False, True])
@@ -115,7 +108,10 @@ def test_overlapping_replicas_with_short_tails_and_a_broken_batch_each_are_one_c
 
 @pytest.mark.parametrize(
     "order",
-    each_first_once(range(3)),
+    [
+        *((0, 1, 2), (1, 2, 0), (2, 0, 1)),
+        *(pytest.param(order, marks=pytest.mark.soak) for order in ((0, 2, 1), (1, 0, 2), (2, 1, 0))),
+    ],
     ids=str,
 )
 def test_replicas_that_come_one_after_the_other_fill_each_others_gaps(order: tuple[int, ...], tmp_path: Path) -> None:
