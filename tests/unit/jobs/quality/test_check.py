@@ -220,7 +220,10 @@ def test_old_evidence_warns_blocks_where_asked_and_is_not_looked_at_where_skippe
 def test_data_docs_are_written_for_their_owner_alone_and_reach_for_no_network(lake: Path, tmp_path: Path) -> None:
     docs = tmp_path / "docs"
     a_record_twice(lake)
-    looked_at(lake, tables=("silver.name", FEW[0]), data_docs=docs)
+    told = [looked_at(lake, tables=("silver.name", FEW[0]), data_docs=folder).results for folder in (docs, None)]
+    found = [rows.drop_columns(["check_id", "checked_ms"]) for rows in told]
+    assert found[0].num_rows > 0
+    assert found[0].equals(found[1])
     index = (docs / "index.html").read_text(encoding="utf-8")
     links = re.findall(r'<td><a href="([^"]+)">([^<]+)</a></td><td>(.*?)</td>', index)
     assert [name for _, name, _ in links] == [
