@@ -106,9 +106,11 @@ def test_a_java_process_that_a_killed_run_left_behind_is_waited_for(
     leave_behind(tmp_path, java.pid)
     with pytest.raises(LakeLockedError, match=f"Java process {java.pid} of a run that was killed"):
         take(tmp_path, 0.2)
-    threading.Timer(0.3, java.communicate).start()  # ends what it reads, and waits for it
+    assert java.stdin is not None
+    threading.Timer(0.3, java.stdin.close).start()  # ends what it reads, and so the process
     with lock.hold(tmp_path, 10):
-        assert java.poll() == 1
+        assert java.stdin.closed
+        assert java.wait(10) == 1
 
 
 def test_a_process_that_only_got_the_number_of_a_java_process_is_no_reason_to_wait(tmp_path: Path) -> None:
