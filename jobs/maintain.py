@@ -32,9 +32,9 @@ from lake.gates import Gate
 from lake.parquet import FILE_BYTES, write_rows
 from lake.slices import PartitionKey
 from lake.tables import TABLES, Table
+from measures.settled import DAY_MS
 
 STAGE, CUTS = "maintain", "maintain-cuts"
-DAY_MS = 86_400_000
 Files = list[dict[str, Any]]
 
 

@@ -22,9 +22,8 @@ from lake import row_groups
 from lake.delta import DataFile
 from lake.parquet import ParquetSink
 from lake.tables import TABLES
-from measures.settled import HOUR_MS
+from measures.settled import DAY_MS
 
-DAY_MS = 24 * HOUR_MS
 DAYS = 2
 """The last ones, which have files of their own."""
 Ints = npt.NDArray[np.int64]

@@ -26,9 +26,9 @@ from jobs.retained import BRONZE, CHECKS, HISTORY, MEASURES, SILVER, Cut, joined
 from lake import delta, gates
 from lake.slices import PartitionKey
 from lake.tables import TABLES
+from measures.settled import HOUR_MS
 
 SCALARS, RANGES = "gold.share_partition_history", "gold.delivery_history"
-HOUR_MS = 3_600_000
 SNAPSHOT_KEY = b"\0\0"
 LONGEST_KEY = 1 << 16
 PLACE = ["cluster_id", "place_id", "place"]

@@ -131,7 +131,7 @@ def _difference(lake: Path, table: Table, opened: Snapshot, written: int) -> tup
 
     A column that rows lack may be null in what others tell; what is derived is derived anew, so that it has its values.
     """
-    held, wanted = _columns(opened.schema_text), _wanted(table.name)
+    held, wanted = _columns(opened.schema_text), _wanted(table)
     added = [name for name in wanted if name not in held]
     dropped = [name for name in held if name not in wanted]
     changed = [name for name in wanted if name in held and not _holds(wanted[name], held[name])]
@@ -155,9 +155,9 @@ def _difference(lake: Path, table: Table, opened: Snapshot, written: int) -> tup
 
 
 @cache
-def _wanted(name: str) -> dict[str, tuple[str, bool]]:
+def _wanted(table: Table) -> dict[str, tuple[str, bool]]:
     """The columns of a table of this version."""
-    return _columns(Schema.from_arrow(delta.delta_schema(TABLES[name].schema)).to_json())
+    return _columns(Schema.from_arrow(delta.delta_schema(table.schema)).to_json())
 
 
 def _columns(schema_text: str) -> dict[str, tuple[str, bool]]:

@@ -17,13 +17,12 @@ import pyarrow.parquet as pq
 from lake import crash_points
 from lake.delta import DataFile, table_path
 from lake.tables import TIME, Table, time_name
+from state_model.columnar.schemas import TEXT
 
 FILE_BYTES = 128 << 20
 ROW_GROUP_ROWS = 1 << 17
 BATCH_ROWS, BODY_BATCH_ROWS = 1 << 14, 1 << 10
 """Rows that the writer encodes at once: a page ends between two batches, so few where a row may be large."""
-TEXT = pa.dictionary(pa.int32(), pa.string())
-"""Text as it is written fastest: the writer takes the codes as they are."""
 LONGEST_STATISTIC = 32
 ABOVE_ALL_TEXT = "\U0010ffff" * 8192
 """No string of Kafka's, of at most 32,767 bytes, sorts behind it; Parquet keeps no statistics of the longest ones."""

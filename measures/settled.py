@@ -22,6 +22,7 @@ from state_model.columnar.values import Loss
 from state_model.share_records import DeliveryState
 
 HOUR_MS = 3_600_000
+DAY_MS = 24 * HOUR_MS
 NOT_KNOWN = -1
 OUTCOME_NAMES = (ACKNOWLEDGED, ARCHIVED, OPEN)
 """Names of the numbers in `Settled.outcome`."""

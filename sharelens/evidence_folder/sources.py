@@ -160,7 +160,7 @@ def modified_ms(uri: str) -> int | None:
     try:
         files, path = fsspec.core.url_to_fs(uri)
         changed = files.modified(path)
-    except (NotImplementedError, ValueError, ImportError, KeyError):
+    except (NotImplementedError, ValueError, ImportError, KeyError):  # no times, or a scheme that only Arrow opens
         return None
     return int(changed.timestamp() * 1000) if isinstance(changed, datetime) else None
 

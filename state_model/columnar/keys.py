@@ -5,11 +5,12 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from state_model.columnar.schemas import TEXT
+
 Ints = npt.NDArray[np.int64]
 KEY = ["group_id", "topic_id", "partition"]
 ORDER = [(name, "ascending") for name in KEY]
-_TEXT = pa.dictionary(pa.int32(), pa.string())
-_CODED = pa.schema([("group_id", _TEXT), ("topic_id", _TEXT), ("partition", pa.int32())])
+_CODED = pa.schema([("group_id", TEXT), ("topic_id", TEXT), ("partition", pa.int32())])
 
 
 def number_keys(*tables: pa.Table) -> tuple[list[Ints], pa.Table]:

@@ -2,6 +2,9 @@
 
 import pyarrow as pa
 
+TEXT = pa.dictionary(pa.int32(), pa.string())
+"""Text with few values in many rows; Parquet's writer takes the codes as they are."""
+
 
 def column(name: str, kind: pa.DataType, comment: str, *, nullable: bool = True) -> pa.Field:
     """A field whose comment travels with it into Parquet, Delta and the reference pages."""
@@ -75,7 +78,7 @@ SHARE_RECORD = pa.schema(
 
 REPLAYED = pa.schema(
     [
-        field.with_type(pa.dictionary(pa.int32(), pa.string())) if pa.types.is_string(field.type) else field
+        field.with_type(TEXT) if pa.types.is_string(field.type) else field
         for field in SHARE_RECORD
         if field.name
         not in (

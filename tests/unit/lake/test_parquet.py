@@ -11,8 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lake import delta, parquet
-from lake.parquet import FIRST_MS, LAST_MS, TEXT, ParquetSink, conform, guarded_time, write_rows
+from lake.parquet import FIRST_MS, LAST_MS, ParquetSink, conform, guarded_time, write_rows
 from lake.tables import NAME, TABLES, TIME
+from state_model.columnar.schemas import TEXT
 
 TABLE = TABLES["silver.name"]
 CONSTANTS = {"cluster_id": "c", "run_id": 7}
