@@ -90,8 +90,16 @@ def test_lag_now_is_what_the_broker_listed_last(name: str, ask: Ask) -> None:
     assert [{name: row[name] for name in straight[0]} for row in gold.to_pylist()] == straight
 
 
-@pytest.mark.parametrize("name", scenarios())
-def test_lag_at_every_checkpoint_is_what_the_broker_listed(name: str, ask: Ask, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("name", "with_lake"),
+    [
+        *((name, name in KINDS) for name in scenarios()),
+        *(pytest.param(name, True, marks=pytest.mark.soak) for name in scenarios() if name not in KINDS),
+    ],
+)
+def test_lag_at_every_checkpoint_is_what_the_broker_listed(
+    name: str, with_lake: bool, ask: Ask, tmp_path: Path
+) -> None:
     logs = dataset(name) / "logs"
     first = first_offsets(logs)
     for checkpoint in lines(dataset(name) / "checkpoints.jsonl"):
@@ -100,7 +108,7 @@ def test_lag_at_every_checkpoint_is_what_the_broker_listed(name: str, ask: Ask, 
         cut = ["--at-offset", at_offsets(checkpoint, first), "--end-offsets", end_offsets(checkpoint, tmp_path)]
         rows = ask("lag", "--log-dir", str(logs), *cut)
         compare(rows, checkpoint)
-        if name in KINDS:
+        if with_lake:
             assert ask("lag", "--lake", str(recorded_lake(name)), *cut) == rows
 
 

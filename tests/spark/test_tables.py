@@ -30,9 +30,9 @@ COMPACTED = [
     "bronze.ingest_extent",
     "silver.share_record",
     "gold.share_partition_state",
+    "gold.share_partition_history",
     "gold.delivery_history",
 ]
-"""A table of each kind: appended to, the books, replayed from, written whole, with rows that are replaced."""
 
 
 @pytest.fixture(scope="module")

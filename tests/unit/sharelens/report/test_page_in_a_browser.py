@@ -1,5 +1,6 @@
 """The report in a real browser: what it shows in both themes, on a phone, on paper, and that it does nothing else."""
 
+import itertools
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -68,13 +69,19 @@ def show(
     return Shown(context.new_page()).open(file)
 
 
+PAIRS = {("desk", "light", "timeouts"), ("desk", "dark", "hostile"), ("phone", "light", "hostile")}
+PAIRS |= {("phone", "dark", "timeouts")}
+"""Each size, theme and name with each other one once; the rest is in the soak."""
+
+
 @pytest.mark.parametrize(
     ("size", "theme", "name"),
     [
-        pytest.param(DESK, "light", "timeouts", id="desk-light"),
-        pytest.param(DESK, "dark", "hostile", id="desk-dark"),
-        pytest.param(PHONE, "light", "hostile", id="phone-light"),
-        pytest.param(PHONE, "dark", "timeouts", id="phone-dark"),
+        pytest.param(
+            size, *rest, id="-".join([called, *rest]), marks=() if (called, *rest) in PAIRS else pytest.mark.soak
+        )
+        for called, size in (("desk", DESK), ("phone", PHONE))
+        for rest in itertools.product(("light", "dark"), ("timeouts", "hostile"))
     ],
 )
 def test_it_shows_its_charts_says_nothing_and_asks_for_nothing(opened, files, name, theme, size):
