@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
 TESTS = Path(__file__).parent
 TIER_OF_FOLDER = {"spark": "spark", "compat": "compat", "broker": "broker", "dags": "airflow"}
+WAITING = ("broker", "dags")  # folders whose tests wait for processes and locks longer than they compute
 
 hypothesis.settings.register_profile("quick", deadline=None, max_examples=10, print_blob=True)
 hypothesis.settings.register_profile("default", deadline=None, max_examples=30, print_blob=True)
@@ -35,11 +36,19 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """A test's folder says what it needs: tests/spark a session, tests/compat recorded logs, tests/broker a broker."""
+    """A test's folder says what it needs: tests/spark a session, tests/compat recorded logs, tests/broker a broker.
+
+    Those that wait come first, in any order among themselves: others compute meanwhile, and none is waited for last.
+    """
     for item in items:
-        top = item.path.relative_to(TESTS).parts[0]
+        top = _folder(item)
         if top in TIER_OF_FOLDER:
             item.add_marker(getattr(pytest.mark, TIER_OF_FOLDER[top]))
+    items.sort(key=lambda item: _folder(item) not in WAITING)
+
+
+def _folder(item: pytest.Item) -> str:
+    return item.path.relative_to(TESTS).parts[0]
 
 
 @pytest.fixture(scope="session")
