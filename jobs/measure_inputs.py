@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from pathlib import Path
 from typing import TypeVar, cast
 
@@ -11,6 +10,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from jobs.kept_property import kept_property
 from jobs.measure_base import PLACE, Bases, bases
 from lake import row_groups, scan, user_topics
 from lake.row_groups import RowGroups
@@ -87,7 +87,7 @@ class Inputs:
             self._made[name] = make()
         return cast(Made, self._made[name])
 
-    @cached_property
+    @kept_property
     def progress(self) -> pa.Table:
         """PROGRESS rows of the places that are read on; those that begin anew have none."""
         names = [*PLACE, *(name for name in PROGRESS_COLUMNS if name not in PLACE)]
@@ -101,7 +101,7 @@ class Inputs:
         told = self.news[at]
         return rows.filter(pa.array((told == NOTHING) | (told > since)))
 
-    @cached_property
+    @kept_property
     def whole(self) -> Flags:
         """Which places begin anew: what they have in a table is replaced."""
         result = np.ones(self.places.count, np.bool_)
@@ -114,23 +114,23 @@ class Inputs:
         result[self.places.of(self.progress)] = _plain(self.progress, name, otherwise)
         return result
 
-    @cached_property
+    @kept_property
     def measured_to(self) -> Ints:
         """The last log offset that the runs before measured; EVERYTHING where a place begins anew."""
         return self.known("log_offset", EVERYTHING)
 
-    @cached_property
+    @kept_property
     def since(self) -> Ints:
         """The log offset from which on intervals of the first incomplete offset are found anew."""
         since = self.known("since_log_offset", EVERYTHING)
         return np.where(self.whole | (since >= 0), since, self.measured_to + 1)
 
-    @cached_property
+    @kept_property
     def base(self) -> Bases:
         """Where rows are never made anew, because retention has cut what they rest on."""
         return bases(self.task.lake, self.task.cluster_id, self.task.log_topic_id)
 
-    @cached_property
+    @kept_property
     def states(self) -> pa.Table:
         """SHARE_PARTITION_STATE rows of the live ones, none of them misplaced, by KEY."""
         rows = self._read(STATE, schemas.PLACED_STATE.names, coded=False)
@@ -138,33 +138,33 @@ class Inputs:
         order = [(name, "ascending") for name in KEY]
         return rows.select(schemas.SHARE_PARTITION_STATE.names).sort_by(order)
 
-    @cached_property
+    @kept_property
     def history(self) -> pa.Table:
         """SHARE_PARTITION_HISTORY rows, in any order, with the columns that measures read."""
         return self._placed(self._read(HISTORY, HISTORY_COLUMNS, coded=False))
 
-    @cached_property
+    @kept_property
     def deliveries(self) -> pa.Table:
         """DELIVERY_HISTORY rows, in any order, with the columns that measures read."""
         return self._placed(self._read(DELIVERY, DELIVERY_COLUMNS, coded=False))
 
-    @cached_property
+    @kept_property
     def read_from(self) -> Ints:
         """The log offset from which on `recent_history` holds the records; EVERYTHING where a place begins anew."""
         return self.known("read_from_log_offset", EVERYTHING)
 
-    @cached_property
+    @kept_property
     def recent_history(self) -> pa.Table:
         """Those of `history` from `read_from` on, with the epochs."""
         columns = [*dict.fromkeys([*HISTORY_COLUMNS, *EPOCHS])]
         return self._placed(self._read(HISTORY, columns, ("log_offset", self.read_from)))
 
-    @cached_property
+    @kept_property
     def recent_deliveries(self) -> pa.Table:
         """Those of `deliveries` that were part of a state after `read_from`."""
         return self._placed(self._read(DELIVERY, DELIVERY_COLUMNS, ("valid_to_log_offset", self.read_from + 1)))
 
-    @cached_property
+    @kept_property
     def open_deliveries(self) -> pa.Table:
         """Those of `deliveries` that are part of the state at the end."""
         nothing = np.full(self.places.count, NOTHING, np.int64)
@@ -189,7 +189,7 @@ class Inputs:
         )
         return from_offset, from_time
 
-    @cached_property
+    @kept_property
     def new_offsets(self) -> Ints:
         """The lowest record offset, for each place, of which there is news; NOTHING for none."""
         if self.whole.all():
@@ -205,12 +205,12 @@ class Inputs:
         np.minimum.at(result, at[fresh], start[fresh])
         return np.where(self.whole, EVERYTHING, result)
 
-    @cached_property
+    @kept_property
     def new_progress(self) -> pa.Table:
         """PROGRESS rows, without log_topic_id, as of this run."""
         return progress(self.intervals, self.places, self.progress)
 
-    @cached_property
+    @kept_property
     def intervals(self) -> Intervals:
         """The intervals of the first incomplete offset, from `since` on."""
         found = stalls.intervals(
@@ -221,7 +221,7 @@ class Inputs:
         kept = begun >= self.since[self.places.of(found.history)[at]]
         return Intervals(history=found.history, rows=found.rows[kept])
 
-    @cached_property
+    @kept_property
     def lowest_offsets(self) -> dict[TopicPartition, int]:
         """Where the user partitions of the places begin to matter."""
         if self.topic_books.num_rows == 0:
@@ -235,7 +235,7 @@ class Inputs:
         """BATCH_COLUMNS rows of user partitions from these offsets on, by user partition, in offset order."""
         return user_topics.batches(self.scan, self.topic_books, begins, BATCH_COLUMNS)
 
-    @cached_property
+    @kept_property
     def no_records(self) -> NoRecords:
         """The offsets without records, from the lowest start offsets on."""
         found = NoRecords()
@@ -243,7 +243,7 @@ class Inputs:
             found.take(batches)
         return found
 
-    @cached_property
+    @kept_property
     def news(self) -> Ints:
         """The lowest record offset of which headers tell something new since the run before; NOTHING for none."""
         told: dict[TopicPartition, int] = {}
@@ -262,12 +262,12 @@ class Inputs:
         taken = (pc.field("content") == "topic_batch") & (pc.field("status") == "taken")
         return taken & (pc.field("run_id") > self.task.before)
 
-    @cached_property
+    @kept_property
     def topic_books(self) -> pa.Table:
         """What the runs were told of user partitions (`lake.user_topics`)."""
         return user_topics.books(self.scan)
 
-    @cached_property
+    @kept_property
     def names(self) -> Mapping[str, str]:
         """Topic names by id, the newest."""
         topics = pc.unique(self.places.keys.column("topic_id"))
@@ -284,7 +284,7 @@ class Inputs:
     def _typed(self, table: str, columns: list[str]) -> pa.Schema:
         return pa.schema([TABLES[table].schema.field(name) for name in columns])
 
-    @cached_property
+    @kept_property
     def _misplaced(self) -> Flags:
         """Which places hold share partitions that belong to another state partition."""
         rows = self._read(STATE, [*PLACE, "misplaced"])
