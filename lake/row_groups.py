@@ -1,7 +1,8 @@
 """A table read row group by row group, without those that statistics exclude.
 
 Arrow's datasets do the same for any condition; where a question is asked of many share partitions at once, judging a
-condition for each row group costs them more than reading it.
+condition for each row group costs them more than reading it. Nor are Arrow's threads used: who reads is one task of
+several that share the cores, and would wait for them.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -93,8 +94,8 @@ class RowGroups:
         kinds = self.schema(columns, coded)
         held = [name for name in columns if name not in file.partition_values]
         texts = [name for name in coded if name in held]
-        with pq.ParquetFile(file.path, metadata=file.metadata, read_dictionary=texts) as opened:
-            for found in _joined(opened.iter_batches(BATCH_ROWS, row_groups=numbers, columns=held)):
+        with pq.ParquetFile(file.path, metadata=file.metadata, read_dictionary=texts, pre_buffer=False) as opened:
+            for found in _joined(opened.iter_batches(BATCH_ROWS, row_groups=numbers, columns=held, use_threads=False)):
                 for name, text in file.partition_values.items():
                     if name in columns:
                         value = pa.scalar(text).cast(self._schema.field(name).type)
