@@ -31,7 +31,7 @@ MARKER = {
     "topics": EXTENT,
     "decode": "silver.share_record",
     "replay": "gold.share_partition_state",
-    "measure": "gold.lag",
+    "measure": "gold.dlq_reconciliation",
     "publish": scan.PUBLICATION,
 }
 

@@ -301,7 +301,15 @@ class Inputs:
         """Rows of the places in a table; `least`: those that meet one of these limits at least."""
         return self._read(table, columns, *least)
 
+    def history_parts(self, columns: Sequence[str]) -> Iterator[pa.Table]:
+        """Columns of `history` and PLACE, part by part: what is not held together needs no memory for all."""
+        names = [*dict.fromkeys([*columns, *PLACE])]
+        return (self._placed(rows) for rows in self._parts(HISTORY, names, coded=True))
+
     def _read(self, table: str, columns: list[str], *least: Limit, coded: bool = True) -> pa.Table:
+        return pa.concat_tables(self._parts(table, columns, *least, coded=coded)).combine_chunks()
+
+    def _parts(self, table: str, columns: list[str], *least: Limit, coded: bool) -> Iterator[pa.Table]:
         most = (BEGINS[table], self._upto) if table in BEGINS and (self._upto < NOTHING).any() else None
         if most is not None:
             least = tuple(
@@ -312,7 +320,7 @@ class Inputs:
         names = [*dict.fromkeys([*columns, *PLACE, *reach.columns(table), *ends])]
         texts = [name for name in (*WHERE, *(CODED if coded else ())) if name in names]
         groups = row_groups.newest(self.task.lake, table)
-        found = [groups.schema(columns, texts).empty_table()]
+        yield groups.schema(columns, texts).empty_table()
         for rows in groups.read(reach.chosen(table, groups), names, texts):
             at = self.places.of(rows)
             kept = (at >= 0) & reach.is_here(rows)
@@ -323,8 +331,7 @@ class Inputs:
             wanted = rows.filter(pa.array(kept))
             if ends:
                 wanted = _reopened(wanted, _plain(wanted, END, NOTHING) > self._upto[at[kept]])
-            found.append(wanted.select(columns))
-        return pa.concat_tables(found).combine_chunks()
+            yield wanted.select(columns)
 
 
 def _reopened(rows: pa.Table, ended_later: Flags) -> pa.Table:

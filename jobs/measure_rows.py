@@ -223,5 +223,4 @@ MEASURES = {
     "progress": Measure(table="gold.progress", changes=progress_changes),
     "lag": Measure(table="gold.lag", changes=lag_changes),
 }
-"""By name, in the order of their commits. `progress` comes after what reads it; the last one's table marks the stage as
-done (`books.MARKER`)."""
+"""By name, in the order of their commits. `progress` comes after what reads it."""

@@ -2,12 +2,15 @@
 
 A dead letter names a topic and no id, so share partitions of a group whose topics bore one name are judged together.
 Groups without a dead letter, and without a record that was on its way to one (ARCHIVING), cost a look at two columns.
+What was given up is what gold.poison_record says; the histories are read for what they say at the times of letters,
+and none of them is held. What retention took of them leaves a verdict that rested on it as it was.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -21,25 +24,41 @@ from lake import delta, scan
 from lake.delta import DataFile
 from lake.letters import partitions_in_books
 from lake.parquet import ParquetSink
-from lake.slices import EVERY_RUN, SILVER, slices
+from lake.slices import EVERY_RUN, SILVER, PartitionKey, slices
 from lake.tables import TABLES
-from measures.dead_letters import HISTORY_READ, LETTER_COLUMNS, LetterTopics, nameless_places, reconcile
-from measures.poison import ARCHIVING_STATE, poison
+from measures import dead_letter_schemas as words
+from measures.dead_letters import (
+    HISTORY_READ,
+    LETTER_COLUMNS,
+    LETTER_PLACE,
+    LetterTopics,
+    nameless_places,
+    reconcile,
+    told_by,
+)
+from measures.schemas import POISON_RECORD
 from state_model.columnar.keys import KEY
 
-TABLE, LETTERS = "gold.dlq_reconciliation", "silver.dlq_record"
+TABLE, LETTERS, GIVEN_UP = "gold.dlq_reconciliation", "silver.dlq_record", "gold.poison_record"
 CLUSTER_GROUP = ["cluster_id", "group_id"]
 GROUPS_A_TASK = 128
 KEYS_AT_ONCE = 512
 NAMED = pa.schema([("group_id", pa.string()), ("name", pa.string()), ("partition", pa.int32())])
 """Share partitions whose topics bore one name are judged together."""
 NO_PLACES = TABLES[measure_inputs.STATE].schema.empty_table().select(PLACE)
-NO_GROUPS = TABLES[TABLE].schema.empty_table().select(CLUSTER_GROUP)
+DUE = pc.field("archiving_ms").is_valid()
+"""Of the records that were given up those that were on their way to a dead letter."""
+RESTS_ON = ["cluster_id", "state_partition", "log_offset"]
+"""Columns that name, in the reconciliation and in GIVEN_UP, the record with which something was given up."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Task:
-    """Groups of one cluster to judge. `begins_ms`: log time from which on no share partition's records are missing."""
+    """Groups of one cluster to judge.
+
+    `begins_ms`: log time from which on no share partition's records are missing. `dropped_ms`: the same, where it is
+    retention that took what came before; None where it took nothing.
+    """
 
     lake: Path
     run: int
@@ -47,6 +66,7 @@ class Task:
     log_topic_id: str
     groups: tuple[str, ...]
     begins_ms: int | None
+    dropped_ms: int | None
 
 
 def is_due(lake: Path, run: int) -> bool:
@@ -71,16 +91,25 @@ def run_reconcile(engine: Engine, lake: Path, run: int, progress: Progress) -> d
 def _concerned(lake: Path, before: int) -> pa.Table:
     """The groups that have a dead letter, or a record that was on its way to one; of those without a row yet only the
     ones that got such a record after run `before`."""
-    archiving = (pc.field("delivery_state") == ARCHIVING_STATE) & (pc.field("run_id") > before)
     found = [
-        scan.dataset_at(lake, table).to_table(columns=CLUSTER_GROUP, filter=where).cast(NO_GROUPS.schema)
+        _different(lake, table, CLUSTER_GROUP, where)
         for table, where in (
             (LETTERS, pc.field("group_id").is_valid()),
             (TABLE, pc.field("group_id").is_valid()),
-            (measure_inputs.DELIVERY, archiving),
+            (GIVEN_UP, DUE & (pc.field("run_id") > before)),
         )
     ]
     return pa.concat_tables(found).group_by(CLUSTER_GROUP).aggregate([])
+
+
+def _different(lake: Path, table: str, columns: Sequence[str], where: pc.Expression) -> pa.Table:
+    """The different values of some columns together, of the rows that meet a condition; file by file."""
+    schema = TABLES[table].schema
+    found = [pa.schema([(name, schema.field(name).type) for name in columns]).empty_table()]
+    for fragment in scan.dataset_at(lake, table).get_fragments(filter=where):
+        rows = fragment.to_table(schema=schema, columns=list(columns), filter=where)
+        found.append(rows.group_by(list(columns)).aggregate([]).cast(found[0].schema))
+    return pa.concat_tables(found).group_by(list(columns)).aggregate([])
 
 
 def _touched(lake: Path, before: int) -> pa.Table:
@@ -111,8 +140,10 @@ def _rows_of(groups: pa.Table) -> pc.Expression | None:
 def _tasks(lake: Path, run: int, touched: pa.Table) -> Iterator[Task]:
     incarnations = measure.newest_incarnations(lake)
     begins = _begins(lake) if touched.num_rows else {}
+    dropped = _dropped(lake)
     for cluster_id in pc.unique(touched.column("cluster_id")).sort().to_pylist():
         log_topic_id = incarnations.get(cluster_id, "")
+        taken = [time for key, time in dropped.items() if key[:2] == (cluster_id, log_topic_id)]
         groups = touched.filter(pc.field("cluster_id") == cluster_id).column("group_id").sort().to_pylist()
         for first in range(0, len(groups), GROUPS_A_TASK):
             yield Task(
@@ -122,18 +153,24 @@ def _tasks(lake: Path, run: int, touched: pa.Table) -> Iterator[Task]:
                 log_topic_id=log_topic_id,
                 groups=tuple(groups[first : first + GROUPS_A_TASK]),
                 begins_ms=begins.get((cluster_id, log_topic_id)),
+                dropped_ms=max(taken, default=None),
             )
 
 
 def _begins(lake: Path) -> dict[tuple[str, str], int]:
     """For each state topic the log time from which on all its partitions are held."""
     found: dict[tuple[str, str], int] = {}
-    cuts = {**retained.cuts(lake, retained.SILVER), **retained.cuts(lake, retained.HISTORY)}
-    dropped = {key: cut.time_ms for key, cut in cuts.items()}
+    dropped = _dropped(lake)
     for (cluster_id, topic_id, number), pieces in slices(lake, "silver.share_record", SILVER, runs=EVERY_RUN).items():
         first = max(min(piece.oldest_ms for piece in pieces), dropped.get((cluster_id, topic_id, number), 0))
         found[cluster_id, topic_id] = max(first, found.get((cluster_id, topic_id), first))
     return found
+
+
+def _dropped(lake: Path) -> dict[PartitionKey, int]:
+    """Of each state partition that retention has cut the log time before which it took records."""
+    cuts = {**retained.cuts(lake, retained.SILVER), **retained.cuts(lake, retained.HISTORY)}
+    return {key: cut.time_ms for key, cut in cuts.items()}
 
 
 def _size_bytes(lake: Path) -> int:
@@ -161,24 +198,50 @@ def _judged(task: Task) -> Iterator[pa.Table]:
     names = dict(zip(every_name.column("topic_id").to_pylist(), every_name.column("topic").to_pylist(), strict=True))
     books_rows = of_cluster.scan("bronze.ingest_extent", TABLES["bronze.ingest_extent"].schema.names, pc.scalar(True))
     topics = LetterTopics.of(letters, partitions_in_books(books_rows.to_pylist()))
-    here = of_groups & (pc.field("log_topic_id") == task.log_topic_id)
-    held = of_cluster.scan(measure_inputs.HISTORY, PLACE, here).group_by(PLACE).aggregate([])
-    due = of_cluster.scan(measure_inputs.DELIVERY, KEY, here & (pc.field("delivery_state") == ARCHIVING_STATE))
+    here = of_groups & (pc.field("cluster_id") == task.cluster_id)
+    of_topic = pc.field("log_topic_id") == task.log_topic_id
+    held = _different(task.lake, measure_inputs.PROGRESS, PLACE, here & of_topic)
+    due = _different(task.lake, GIVEN_UP, KEY, here & DUE)
     nameless = nameless_places(held, names)
     for keys, some in _together(held, due, letters, names):
         inputs = measure_inputs.Inputs(_measured(task, keys))
-        headers = inputs.no_records
-        given_up = poison(inputs.history, inputs.deliveries, headers.ranges(), headers.held(), settings)
-        yield reconcile(
-            given_up,
+        called = _only(names, keys)
+        rows = reconcile(
+            inputs.rows_of(GIVEN_UP, POISON_RECORD.names).cast(POISON_RECORD),
             some,
-            inputs.history.select(HISTORY_READ),
-            _only(names, keys),
+            told_by(inputs.history_parts(HISTORY_READ), some, called),
+            called,
             topics,
             settings,
             begins_ms=task.begins_ms,
             nameless=nameless,
         )
+        yield (
+            rows if task.dropped_ms is None else _with_verdicts(rows, _verdicts(of_cluster, of_groups, task.dropped_ms))
+        )
+
+
+def _verdicts(of_cluster: measure_inputs.Inputs, of_groups: pc.Expression, before_ms: int) -> pa.Table:
+    """DLQ_RECONCILIATION rows of letters from before a time, for which state told that they should not be."""
+    sure = of_groups & (pc.field("status") == words.UNEXPECTED) & (pc.field("dead_lettered_ms") < before_ms)
+    return of_cluster.scan(TABLE, words.DLQ_RECONCILIATION.names, sure)
+
+
+def _with_verdicts(rows: pa.Table, verdicts: pa.Table) -> pa.Table:
+    """The rows, with the verdict from before where nothing is known of a letter any more."""
+    lost = pc.and_(pc.equal(rows.column("status"), words.UNKNOWN), pc.is_valid(rows.column("dlq_offset")))
+    again = verdicts.join(rows.filter(lost).select(LETTER_PLACE), keys=LETTER_PLACE, join_type="left semi")
+    at = pa.array(np.arange(rows.num_rows))
+    replaced = rows.select(LETTER_PLACE).append_column("row", at).filter(lost)
+    replaced = replaced.join(again.select(LETTER_PLACE), keys=LETTER_PLACE, join_type="left semi").column("row")
+    stays = np.ones(rows.num_rows, np.bool_)
+    stays[replaced.to_numpy()] = False
+    return pa.concat_tables([rows.filter(pa.array(stays)), again.select(rows.column_names).cast(rows.schema)])
+
+
+def rests_on(lake: Path) -> pa.Table:
+    """RESTS_ON of what dead letters were held against, or were due for: as long as letters stay, it does."""
+    return _different(lake, TABLE, RESTS_ON, pc.field("log_offset").is_valid())
 
 
 def _only(names: Mapping[str, str], keys: pa.Table) -> dict[str, str]:

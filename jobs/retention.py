@@ -5,7 +5,8 @@ nothing. Of a log partition the rows below a cut go, the first offset that is yo
 what is still true there: of a share partition the last snapshot or tombstone and what follows it, of any other key of
 __consumer_offsets its last record, of the history the last row of each share partition and every deletion: without it
 a new creation looks like a reset. Everything else goes by a time of its own: a range of the delivery history by when
-it ended, a measure by when it was over, the result of a check by when it was made.
+it ended, a measure by when it was over, the result of a check by when it was made. Dead letters stay, and so does
+what is told of the records that they were made of.
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -17,7 +18,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from jobs import books, measure_base
+from jobs import books, measure_base, reconcile
 from jobs.compaction import row_groups
 from jobs.measure_base import Passed
 from jobs.plan import OFFSETS_TOPIC, STATE_TOPIC, UNKNOWN_CLUSTER
@@ -134,6 +135,11 @@ RULES: dict[str, ByLog | ByTime] = {
     gates.RESULTS: ByTime(group=CHECKS, column="checked_ms"),
 }  # fmt: skip
 """Tables that retention applies to; why the others keep their rows: `jobs.retained.STAYS`."""
+IN_USE: dict[str, Callable[[Path], pa.Table]] = {
+    gates.RESULTS: results.in_use,
+    reconcile.GIVEN_UP: reconcile.rests_on,
+}
+"""What stays of a ByTime table whatever its age: what gates go by, and what dead letters are held against."""
 CUT_BY = {
     BRONZE: ("bronze.log_record",), SILVER: ("silver.share_record", "silver.group_record"),
     HISTORY: ("gold.share_partition_history",),
@@ -147,7 +153,7 @@ class Dropping:
 
     `kept`: PLACE, key and `from`, for keys with an anchor below the cut. `named`: PLACE and offset of rows that a row
     of another table, which stays, points to. `passed`: which rows of a ByTime table no later record changes. `in_use`:
-    checks whose results stay.
+    values of columns whose rows of a ByTime table stay.
     """
 
     rule: ByLog | ByTime
@@ -156,15 +162,16 @@ class Dropping:
     kept: pa.Table | None = None
     named: pa.Table | None = None
     passed: Passed | None = None
-    in_use: pa.Array | None = None
+    in_use: pa.Table | None = None
 
     @property
     def columns(self) -> tuple[str, ...]:
         """The columns that tell which rows go."""
         if isinstance(self.rule, ByLog):
             return self.rule.columns
-        more = measure_base.RANGE_COLUMNS if self.passed is not None else () if self.in_use is None else ("check_id",)
-        return ("cluster_id", self.rule.column, *more)
+        more = () if self.passed is None else measure_base.RANGE_COLUMNS
+        names = () if self.in_use is None else self.in_use.column_names
+        return tuple(dict.fromkeys(["cluster_id", self.rule.column, *more, *names]))
 
     def may_hold(self, file: dict[str, Any]) -> bool:
         """Whether a file may hold a row that goes, by its statistics."""
@@ -180,7 +187,7 @@ class Dropping:
             moment = _moment_of(rows.column("cluster_id"), self.moments)
             old = pc.fill_null(pc.less(pc.add(rows.column(self.rule.column), self.rule.lasting_ms), moment), False)
             if self.in_use is not None:
-                old = pc.and_(old, pc.invert(pc.is_in(rows.column("check_id"), value_set=self.in_use)))
+                old = pc.and_(old, pc.invert(_is_one_of(rows, self.in_use)))
             return old if self.passed is None else pc.and_(old, pa.array(self.passed.holds(rows)))
         view = self.rule.view(rows.select(self.rule.columns))
         old = below(view, self.cuts)
@@ -211,6 +218,14 @@ def _is_old(file: dict[str, Any], rule: ByLog | ByTime, moments_ms: dict[str, in
     least = file.get(f"min.{name}")
     lasting = rule.lasting_ms if isinstance(rule, ByTime) else 0
     return least is None or bool(least + lasting < max(moments_ms.values(), default=least))
+
+
+def _is_one_of(rows: pa.Table, some: pa.Table) -> pa.Array:
+    """Which rows have the values of one of some rows in the columns of these."""
+    mine = rows.select(some.column_names).cast(some.schema).append_column("row", pa.array(np.arange(rows.num_rows)))
+    result = np.zeros(rows.num_rows, np.bool_)
+    result[mine.join(some, keys=some.column_names, join_type="left semi").column("row").to_numpy()] = True
+    return pa.array(result)
 
 
 def _moment_of(clusters: pa.ChunkedArray, moments: dict[str, int]) -> pa.Array:
@@ -265,7 +280,7 @@ def dropping(lake: Path, name: str, moments_ms: dict[str, int], before: Mapping[
     """What goes from a table. `before`: cuts that were made already; a cut never goes back."""
     rule = RULES[name]
     if isinstance(rule, ByTime):
-        in_use = results.in_use(lake) if name == gates.RESULTS else None
+        in_use = IN_USE[name](lake) if name in IN_USE else None
         return Dropping(rule=rule, moments=moments_ms, cuts={}, in_use=in_use)
     found = _cuts(lake, name, rule, moments_ms)
     for key, cut in before.items():

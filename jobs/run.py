@@ -279,8 +279,8 @@ class Pipeline:
         if not measure.is_due(self._lake, run) and not reconcile.is_due(self._lake, run):
             return
         with self._timed("measure"):
-            counts = reconcile.run_reconcile(self._engine, self._lake, run, self._progress)
-            counts |= measure.run_measure(self._engine, self._lake, run, self._progress)
+            counts = measure.run_measure(self._engine, self._lake, run, self._progress)
+            counts |= reconcile.run_reconcile(self._engine, self._lake, run, self._progress)
         self.summary.run_id = run
         self.summary.counts |= counts
 

@@ -10,7 +10,7 @@ life in which its record was given up last before the letter's time. What the ev
 finding.
 """
 
-from collections.abc import Mapping, Set
+from collections.abc import Iterable, Mapping, Set
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -24,7 +24,7 @@ from measures.poison import ARCHIVED_STATE, DEAD_LETTER, GAP
 from measures.settings import DEAD_LETTER_TOPIC, GroupSettings
 from state_model.columnar.keys import KEY, number_keys
 from state_model.columnar.ranges import MAX_OFFSET
-from state_model.columnar.schemas import COMPLETENESS
+from state_model.columnar.schemas import COMPLETENESS, SHARE_PARTITION_HISTORY
 from state_model.uuids import ZERO_UUID
 
 Ints = npt.NDArray[np.int64]
@@ -104,7 +104,8 @@ def reconcile(
     Args:
         given_up: POISON_RECORD rows of whole share partitions, gaps among them, none near the limit.
         letters: DLQ_RECORD rows (LETTER_COLUMNS); those whose headers can't be read are left out.
-        history: SHARE_PARTITION_HISTORY rows (HISTORY_READ) of the share partitions, those `named_by` letters at least.
+        history: SHARE_PARTITION_HISTORY rows (HISTORY_READ) of the share partitions, those `named_by` letters at least;
+            what is `told_by` them is enough.
         names: topic names by id. An id that a dead letter holds instead of a name stands for itself.
         topics: what is known of all topics for dead letters.
         settings: of the groups; DEAD_LETTER_TOPIC names where a group's dead letters go.
@@ -321,8 +322,7 @@ def _without_state(
 ) -> pa.Table:
     """Dead letters of records that were not given up as far as the state log tells."""
     candidates = _candidates(letters, names)
-    (held, key), _ = number_keys(history, candidates)
-    told = _told_by_state(letters, candidates.column("letter").to_numpy(), key, history, held)
+    told = _told_by_state(letters, candidates, history)
     rows = []
     for row, letter in enumerate(letters.select(["group_id", "topic", "partition", "timestamp_ms"]).to_pylist()):
         known = told.get(row)
@@ -358,28 +358,74 @@ def nameless_places(places: pa.Table, names: Mapping[str, str]) -> set[tuple[str
     return {(row["group_id"], row["partition"]) for row in keys.to_pylist() if row["topic_id"] not in names}
 
 
-def _told_by_state(
-    letters: pa.Table, letter: Ints, key: Ints, history: pa.Table, held: Ints
-) -> dict[int, tuple[str, str, int]]:
+def told_by(history: Iterable[pa.Table], letters: pa.Table, names: Mapping[str, str]) -> pa.Table:
+    """The rows of a history that tell of dead letters, so that a long one need not be held.
+
+    Args:
+        history: SHARE_PARTITION_HISTORY rows (HISTORY_READ) in any parts and order.
+        letters, names: as `reconcile` takes them.
+
+    Returns:
+        HISTORY_READ rows: of each share partition that letters may belong to the first and the last one, and the last
+        one before each letter.
+    """
+    letters = _readable(letters)
+    candidates = _candidates(letters, names)
+    found = pa.schema([SHARE_PARTITION_HISTORY.field(name) for name in HISTORY_READ]).empty_table()
+    for rows in history:
+        both = pa.concat_tables([found, rows.select(HISTORY_READ).cast(found.schema)])
+        seen = _Times.of(letters, candidates, both)
+        some = seen.begin < seen.end
+        before = seen.at[seen.at > seen.begin] - 1
+        looked_at = np.unique(np.concatenate([seen.begin[some], before, seen.end[some] - 1]))
+        found = both.take(pa.array(seen.order[looked_at]))
+    return found
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Times:
+    """Where dead letters lie among the records of the share partitions that they may belong to.
+
+    `order`: rows of the history by share partition and time. One entry a candidate: of its share partition's rows the
+    first, the one behind the last, and the first after the letter, as places in `order`.
+    """
+
+    order: Ints
+    begin: Ints
+    end: Ints
+    at: Ints
+
+    @staticmethod
+    def of(letters: pa.Table, candidates: pa.Table, history: pa.Table) -> "_Times":
+        (held, key), _ = number_keys(history, candidates)
+        times, offsets = (history.column(name).to_numpy() for name in ("log_time_ms", "log_offset"))
+        order = np.lexsort((offsets, times, held))
+        stamps = letters.column("timestamp_ms").to_numpy()[candidates.column("letter").to_numpy()]
+        is_letter = np.repeat([False, True], [len(held), len(key)])
+        both = np.lexsort((is_letter, np.concatenate([times, stamps]), np.concatenate([held, key])))
+        rows_before = np.cumsum(~is_letter[both])
+        at = np.empty(len(both), np.int64)
+        at[both] = rows_before
+        keys = held[order]
+        begin, end = (np.searchsorted(keys, key, side) for side in ("left", "right"))
+        return _Times(order=order, begin=begin, end=end, at=at[len(held) :])
+
+
+def _told_by_state(letters: pa.Table, candidates: pa.Table, history: pa.Table) -> dict[int, tuple[str, str, int]]:
     """What the state at its time says of each dead letter: status, reason, and which candidate says so.
 
     Of several share partitions the one that says most: that the record was not given up.
     """
-    times, offsets = (history.column(name).to_numpy() for name in ("log_time_ms", "log_offset"))
-    order = np.lexsort((offsets, times, held))
-    whole = pc.equal(history.column("completeness"), "complete").to_numpy(zero_copy_only=False)[order]
-    keys, times = held[order], times[order]
-    stamps = letters.column("timestamp_ms").to_numpy()[letter]
+    seen = _Times.of(letters, candidates, history)
+    whole = pc.equal(history.column("completeness"), "complete").to_numpy(zero_copy_only=False)[seen.order]
     says = [words.TOO_EARLY, words.TOO_LATE, words.NOT_COMPLETE, words.NOT_ARCHIVED]
     found: dict[int, tuple[str, str, int]] = {}
     weight: dict[int, int] = {}
-    for candidate in range(len(letter)):
-        begin, end = (int(np.searchsorted(keys, key[candidate], side)) for side in ("left", "right"))
+    for candidate, row in enumerate(candidates.column("letter").to_pylist()):
+        begin, end, at = (int(places[candidate]) for places in (seen.begin, seen.end, seen.at))
         if begin == end:
             continue
-        at = begin + int(np.searchsorted(times[begin:end], stamps[candidate], "right"))
         place = 0 if at == begin else 1 if at == end else 3 if whole[at - 1] else 2
-        row = int(letter[candidate])
         if place > weight.get(row, -1):
             weight[row] = place
             status = words.UNEXPECTED if says[place] == words.NOT_ARCHIVED else words.UNKNOWN

@@ -47,8 +47,8 @@ def earlier_volumes(lake: Path, table: str, run: int) -> list[int]:
     return [by_run[number] for number in sorted(by_run, reverse=True)[:REMEMBERED]]
 
 
-def in_use(lake: Path) -> pa.Array:
-    """Numbers of the checks that gates and the comparison of volumes rest on: each table's newest ones."""
+def in_use(lake: Path) -> pa.Table:
+    """The checks (`check_id`) that gates and the comparison of volumes rest on: each table's newest ones."""
     columns = ["table_name", "run_id", "check_id", "level"]
     rows = scan.dataset_at(lake, RESULTS).to_table(columns=columns)
     newest = rows.filter(pc.field("level") == BLOCKING).group_by("table_name").aggregate([("check_id", "max")])
@@ -59,7 +59,7 @@ def in_use(lake: Path) -> pa.Array:
         seen[row["table_name"]] = seen.get(row["table_name"], 0) + 1
         if seen[row["table_name"]] <= REMEMBERED + 1:
             found.add(row["check_id_max"])
-    return pa.array(sorted(found), pa.int64())
+    return pa.table({"check_id": pa.array(sorted(found), pa.int64())})
 
 
 def cluster_of(lake: Path) -> str:
