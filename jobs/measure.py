@@ -145,6 +145,8 @@ def is_due(lake: Path, run: int) -> bool:
 def run_measure(engine: Engine, lake: Path, run: int, progress: Progress) -> dict[str, int]:
     """Measures what changed since each measure was last taken; rows written, by table."""
     due = [name for name, measure in MEASURES.items() if not books.is_committed(lake, measure.table, "measure", run)]
+    if not due:
+        return {}
     done = {name: delta.committed_txn(delta.table_path(lake, MEASURES[name].table), "measure") or 0 for name in due}
     # A killed run leaves tables that are ahead of others; what was measured of them says nothing to those: begin anew.
     anew = len(set(done.values())) > 1 or len(due) < len(MEASURES) or _is_on_its_way(lake, done)

@@ -200,8 +200,10 @@ class Inputs:
         fresh = rows.column("valid_from_log_offset").to_numpy() > self.measured_to[at]
         np.minimum.at(result, at[fresh], rows.column("first_offset").to_numpy()[fresh])
         rows = self.recent_history
-        at, start = self.places.of(rows), _plain(rows, "start_offset")
-        fresh = (rows.column("log_offset").to_numpy() > self.measured_to[at]) & (start >= 0)
+        at, start = self.places.of(rows), _plain(rows, "start_offset", NOTHING)
+        # A start offset that is not known any more (-1) lies below all that it had passed.
+        lower = (start >= 0) | (self.known("start_offset", NOTHING)[at] >= 0)
+        fresh = (rows.column("log_offset").to_numpy() > self.measured_to[at]) & lower
         np.minimum.at(result, at[fresh], start[fresh])
         return np.where(self.whole, EVERYTHING, result)
 

@@ -34,7 +34,6 @@ from measures.dead_letters import (
     LetterTopics,
     nameless_places,
     reconcile,
-    told_by,
 )
 from measures.schemas import POISON_RECORD
 from state_model.columnar.keys import KEY
@@ -209,7 +208,7 @@ def _judged(task: Task) -> Iterator[pa.Table]:
         rows = reconcile(
             inputs.rows_of(GIVEN_UP, POISON_RECORD.names).cast(POISON_RECORD),
             some,
-            told_by(inputs.history_parts(HISTORY_READ), some, called),
+            inputs.history_parts(HISTORY_READ),
             called,
             topics,
             settings,

@@ -91,7 +91,7 @@ class LetterTopics:
 def reconcile(
     given_up: pa.Table,
     letters: pa.Table,
-    history: pa.Table,
+    history: Iterable[pa.Table],
     names: Mapping[str, str],
     topics: LetterTopics,
     settings: GroupSettings,
@@ -104,8 +104,8 @@ def reconcile(
     Args:
         given_up: POISON_RECORD rows of whole share partitions, gaps among them, none near the limit.
         letters: DLQ_RECORD rows (LETTER_COLUMNS); those whose headers can't be read are left out.
-        history: SHARE_PARTITION_HISTORY rows (HISTORY_READ) of the share partitions, those `named_by` letters at least;
-            what is `told_by` them is enough.
+        history: SHARE_PARTITION_HISTORY rows (HISTORY_READ) of the share partitions, those `named_by` letters at least,
+            in any parts and order: none of them is held.
         names: topic names by id. An id that a dead letter holds instead of a name stands for itself.
         topics: what is known of all topics for dead letters.
         settings: of the groups; DEAD_LETTER_TOPIC names where a group's dead letters go.
@@ -120,7 +120,9 @@ def reconcile(
     alone = np.flatnonzero(chosen < 0)
     parts = [
         _matched(given_up, letters, chosen, names),
-        _without_state(letters.take(pa.array(alone)), history, names, begins_ms, nameless),
+        _without_state(
+            letters.take(pa.array(alone)), _telling(history, letters, candidates), names, begins_ms, nameless
+        ),
         _without_letter(given_up, letters, chosen, names, topics, settings),
     ]
     return pa.concat_tables(parts).sort_by(ORDER)
@@ -358,19 +360,11 @@ def nameless_places(places: pa.Table, names: Mapping[str, str]) -> set[tuple[str
     return {(row["group_id"], row["partition"]) for row in keys.to_pylist() if row["topic_id"] not in names}
 
 
-def told_by(history: Iterable[pa.Table], letters: pa.Table, names: Mapping[str, str]) -> pa.Table:
-    """The rows of a history that tell of dead letters, so that a long one need not be held.
+def _telling(history: Iterable[pa.Table], letters: pa.Table, candidates: pa.Table) -> pa.Table:
+    """The rows of a history, in parts, that tell of dead letters: a long one is not held.
 
-    Args:
-        history: SHARE_PARTITION_HISTORY rows (HISTORY_READ) in any parts and order.
-        letters, names: as `reconcile` takes them.
-
-    Returns:
-        HISTORY_READ rows: of each share partition that letters may belong to the first and the last one, and the last
-        one before each letter.
+    Of each share partition that letters may belong to the first and the last one, and the last one before each letter.
     """
-    letters = _readable(letters)
-    candidates = _candidates(letters, names)
     found = pa.schema([SHARE_PARTITION_HISTORY.field(name) for name in HISTORY_READ]).empty_table()
     for rows in history:
         both = pa.concat_tables([found, rows.select(HISTORY_READ).cast(found.schema)])

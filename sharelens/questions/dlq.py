@@ -25,7 +25,6 @@ from sharelens.questions.naming import listed
 from sharelens.questions.shape import constant
 from sharelens.questions.state import completeness_cell, topic_cell
 from state_model.columnar.keys import only_keys_of
-from state_model.columnar.schemas import SHARE_PARTITION_HISTORY
 
 NOT_FOUND = (
     "no topic was looked into for dead letters: copy the topics' folders too, or name them with --dlq-topic or "
@@ -108,14 +107,11 @@ class _LettersAbout:
         """DLQ_RECONCILIATION rows of POISON_RECORD rows, none of them near the limit."""
         asked = self.asked
         named = measure.named_by(self.mine, self.names)
-        history = [SHARE_PARTITION_HISTORY.empty_table().select(measure.HISTORY_READ)]
-        if named.num_rows:
-            places = only_keys_of(asked.places, named)
-            history += [part.history.select(measure.HISTORY_READ) for part in asked.only(places).parts()]
+        parts = asked.only(only_keys_of(asked.places, named)).parts() if named.num_rows else ()
         return measure.reconcile(
             found,
             self.mine,
-            pa.concat_tables(history),
+            (part.history for part in parts),
             self.names,
             self.topics,
             settings,

@@ -93,6 +93,24 @@ def test_any_cut_of_a_log_measures_what_one_run_measures(
 
 
 @pytest.mark.slow
+def test_what_a_start_offset_had_passed_is_open_again_when_the_next_life_tells_none(tmp_path: Path) -> None:
+    first, second = [(8, 9, 0, 2), (20, 26, 2, 2)], [(17, 21, 0, 3)]
+    records = story(
+        [
+            ((update, "g", {"start": -1, "batches": first}), 1),
+            ((update, "g", {"start": 15, "batches": []}), 1),
+            ((tombstone, "g", {}), 1),
+            ((update, "g", {"start": -1, "batches": second}), 1),
+            ((update, "g", {"start": 2, "batches": [(8, 14, 0, 1)]}), 1),
+        ]
+    )
+    for end in range(6, len(records) + 1):
+        make_lake(tmp_path / "in-parts", logs_of(tmp_path / "logs", records[:end], topic=False))
+    make_lake(tmp_path / "at-once", tmp_path / "logs")
+    assert_same(tmp_path / "in-parts", tmp_path / "at-once")
+
+
+@pytest.mark.slow
 @EXAMPLES
 @given(STEPS, st.integers(1, 5), st.integers(0, 16), st.booleans())
 def test_any_steps_measure_what_is_measured_at_once(

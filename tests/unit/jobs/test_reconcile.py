@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from jobs.maintain import MaintainOptions, maintain
 from jobs.options import RunOptions
 from jobs.run import run
 from kafka_log.dead_letters import DeadLetterTopics
@@ -17,6 +18,8 @@ from tests.state_logs import START_MS, snapshot, update, write_log_directory
 from tests.user_topics import write_orders
 
 pytestmark = pytest.mark.slow
+
+HOUR_MS = 3_600_000
 
 STATE = [
     snapshot(at_ms=START_MS),
@@ -84,6 +87,27 @@ def test_starting_over_changes_nothing(tmp_path: Path, rebuild: str) -> None:
     whole = whole_lake(directory(tmp_path / "logs"))
     make_lake(shutil.copytree(whole, tmp_path / "again"), rebuild=rebuild)
     assert_same(tmp_path / "again", whole)
+
+
+@pytest.mark.parametrize("dropped", [["history"], ["measures"], ["history", "measures"]])
+def test_what_retention_takes_leaves_every_verdict_as_it_was(dropped: list[str], tmp_path: Path) -> None:
+    later = START_MS + 10 * HOUR_MS
+    state = [
+        *STATE[:3],
+        snapshot(start=5, at_ms=later),
+        update(start=5, batches=[(7, 7, 3, 2)], at_ms=later + 30),
+        update(start=5, batches=[(7, 7, 4, 2)], at_ms=later + 50),
+        snapshot(start=8, at_ms=later + 10 * HOUR_MS),
+    ]
+    news = update(start=8, batches=[(9, 9, 1, 1)], at_ms=later + 11 * HOUR_MS)
+    lake = tmp_path / "lake"
+    make_lake(lake, directory(tmp_path / "first", state))
+    before = judged(lake)
+    assert {status for _, _, status in before} == {"matched", "missing", "unexpected"}
+    upkeep = maintain(MaintainOptions(lake=lake, dry_run=False, retain=dict.fromkeys(dropped, 5 * HOUR_MS)))
+    assert sum(table.dropped_rows for table in upkeep.tables) > 0
+    make_lake(lake, directory(tmp_path / "second", [*state, news]))
+    assert judged(lake) == before
 
 
 def test_a_topic_of_the_prefix_without_dead_letters_is_named_and_not_taken(tmp_path: Path) -> None:

@@ -45,6 +45,7 @@ def rows_of(
     names=NAMES,
     begins_ms=0,
     shuffled=None,
+    part_rows=1 << 20,
 ):
     done = replay_records(table(parsed(state)))
     deliveries = pa.concat_tables([done.closed, open_ranges(done.state)])
@@ -57,7 +58,8 @@ def rows_of(
         given_up, found, history = (rows.take(shuffled(rows.num_rows)) for rows in (given_up, found, history))
     topics = LetterTopics.of(found, partitions_table([looked_into()] if partitions is None else partitions))
     nameless = nameless_places(history, names)
-    rows = reconcile(given_up, found, history, names, topics, settings, begins_ms=begins_ms, nameless=nameless)
+    parts = [history.slice(first, part_rows) for first in range(0, history.num_rows, part_rows)]
+    rows = reconcile(given_up, found, parts, names, topics, settings, begins_ms=begins_ms, nameless=nameless)
     assert rows.schema.equals(DLQ_RECONCILIATION)
     return rows
 
@@ -240,8 +242,8 @@ STATES = st.lists(
 LETTERS = st.lists(st.tuples(st.integers(0, 1), st.integers(0, 8), st.integers(-10, 90)), max_size=6)
 
 
-@given(STATES, LETTERS, st.randoms(use_true_random=False))
-def test_the_order_of_the_evidence_is_of_no_account(states, letters, random):
+@given(STATES, LETTERS, st.randoms(use_true_random=False), st.integers(1, 4))
+def test_order_and_parts_of_the_evidence_are_of_no_account(states, letters, random, part_rows):
     state = "0 snapshot start=0 snapshot=0\n1 snapshot start=0 snapshot=0\n" + "\n".join(
         f"{partition} update start=0 {first}-{first + size} {name} 1" for partition, first, size, name in states
     )
@@ -256,6 +258,6 @@ def test_the_order_of_the_evidence_is_of_no_account(states, letters, random):
         return pa.array(order, pa.int64())
 
     rows = rows_of(state, text)
-    assert rows_of(state, text, shuffled=shuffled).equals(rows)
+    assert rows_of(state, text, shuffled=shuffled, part_rows=part_rows).equals(rows)
     places = [(row["dlq_partition"], row["dlq_offset"]) for row in rows.to_pylist() if row["dlq_offset"] is not None]
     assert sorted(places) == sorted((partition, number) for number, (partition, _, _) in enumerate(letters))
