@@ -105,7 +105,7 @@ def reconcile(
         given_up: POISON_RECORD rows of whole share partitions, gaps among them, none near the limit.
         letters: DLQ_RECORD rows (LETTER_COLUMNS); those whose headers can't be read are left out.
         history: SHARE_PARTITION_HISTORY rows (HISTORY_READ) of the share partitions, those `named_by` letters at least,
-            in any parts and order: none of them is held.
+            in any parts and order: none of them is held, and none asked for while each letter has its record.
         names: topic names by id. An id that a dead letter holds instead of a name stands for itself.
         topics: what is known of all topics for dead letters.
         settings: of the groups; DEAD_LETTER_TOPIC names where a group's dead letters go.
@@ -120,9 +120,7 @@ def reconcile(
     alone = np.flatnonzero(chosen < 0)
     parts = [
         _matched(given_up, letters, chosen, names),
-        _without_state(
-            letters.take(pa.array(alone)), _telling(history, letters, candidates), names, begins_ms, nameless
-        ),
+        _without_state(letters.take(pa.array(alone)), history, names, begins_ms, nameless),
         _without_letter(given_up, letters, chosen, names, topics, settings),
     ]
     return pa.concat_tables(parts).sort_by(ORDER)
@@ -317,14 +315,14 @@ def _left(given_up: pa.Table, piece: Ints, offset: Ints, due: Ints) -> tuple[Int
 
 def _without_state(
     letters: pa.Table,
-    history: pa.Table,
+    history: Iterable[pa.Table],
     names: Mapping[str, str],
     begins_ms: int | None,
     nameless: Set[tuple[str, int]],
 ) -> pa.Table:
     """Dead letters of records that were not given up as far as the state log tells."""
     candidates = _candidates(letters, names)
-    told = _told_by_state(letters, candidates, history)
+    told = _told_by_state(letters, candidates, _telling(history, letters, candidates)) if letters.num_rows else {}
     rows = []
     for row, letter in enumerate(letters.select(["group_id", "topic", "partition", "timestamp_ms"]).to_pylist()):
         known = told.get(row)
