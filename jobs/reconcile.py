@@ -31,6 +31,7 @@ from measures.dead_letters import (
     HISTORY_READ,
     LETTER_COLUMNS,
     LETTER_PLACE,
+    ORDER,
     LetterTopics,
     nameless_places,
     reconcile,
@@ -202,6 +203,7 @@ def _judged(task: Task) -> Iterator[pa.Table]:
     held = _different(task.lake, measure_inputs.PROGRESS, PLACE, here & of_topic)
     due = _different(task.lake, GIVEN_UP, KEY, here & DUE)
     nameless = nameless_places(held, names)
+    verdicts = _verdicts(of_cluster, of_groups, task.dropped_ms)
     for keys, some in _together(held, due, letters, names):
         inputs = measure_inputs.Inputs(_measured(task, keys))
         called = _only(names, keys)
@@ -215,27 +217,29 @@ def _judged(task: Task) -> Iterator[pa.Table]:
             begins_ms=task.begins_ms,
             nameless=nameless,
         )
-        yield (
-            rows if task.dropped_ms is None else _with_verdicts(rows, _verdicts(of_cluster, of_groups, task.dropped_ms))
-        )
+        yield _with_verdicts(rows, verdicts)
 
 
-def _verdicts(of_cluster: measure_inputs.Inputs, of_groups: pc.Expression, before_ms: int) -> pa.Table:
-    """DLQ_RECONCILIATION rows of letters from before a time, for which state told that they should not be."""
-    sure = of_groups & (pc.field("status") == words.UNEXPECTED) & (pc.field("dead_lettered_ms") < before_ms)
+def _verdicts(of_cluster: measure_inputs.Inputs, of_groups: pc.Expression, dropped_ms: int | None) -> pa.Table:
+    """DLQ_RECONCILIATION rows of letters that should not be there, as records told that retention took since."""
+    if dropped_ms is None:
+        return words.DLQ_RECONCILIATION.empty_table()
+    sure = of_groups & (pc.field("status") == words.UNEXPECTED) & (pc.field("dead_lettered_ms") < dropped_ms)
     return of_cluster.scan(TABLE, words.DLQ_RECONCILIATION.names, sure)
 
 
 def _with_verdicts(rows: pa.Table, verdicts: pa.Table) -> pa.Table:
     """The rows, with the verdict from before where nothing is known of a letter any more."""
-    lost = pc.and_(pc.equal(rows.column("status"), words.UNKNOWN), pc.is_valid(rows.column("dlq_offset")))
-    again = verdicts.join(rows.filter(lost).select(LETTER_PLACE), keys=LETTER_PLACE, join_type="left semi")
+    if verdicts.num_rows == 0:
+        return rows
     at = pa.array(np.arange(rows.num_rows))
-    replaced = rows.select(LETTER_PLACE).append_column("row", at).filter(lost)
-    replaced = replaced.join(again.select(LETTER_PLACE), keys=LETTER_PLACE, join_type="left semi").column("row")
+    lost = rows.select([*LETTER_PLACE, "status"]).append_column("row", at).filter(pc.field("status") == words.UNKNOWN)
+    lost = lost.join(verdicts.select(LETTER_PLACE), keys=LETTER_PLACE, join_type="left semi")
+    again = verdicts.join(lost.select(LETTER_PLACE), keys=LETTER_PLACE, join_type="left semi")
     stays = np.ones(rows.num_rows, np.bool_)
-    stays[replaced.to_numpy()] = False
-    return pa.concat_tables([rows.filter(pa.array(stays)), again.select(rows.column_names).cast(rows.schema)])
+    stays[lost.column("row").to_numpy()] = False
+    kept = [rows.filter(pa.array(stays)), again.select(rows.column_names).cast(rows.schema)]
+    return pa.concat_tables(kept).sort_by(ORDER)
 
 
 def rests_on(lake: Path) -> pa.Table:
