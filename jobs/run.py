@@ -331,6 +331,8 @@ def run(options: RunOptions, session: Callable[[], "SparkSession"], progress: Pr
             `require_rows`.
     """
     check_lake(options)
+    if not scan.is_lake(options.lake):
+        _check_sources(options)
     os.umask(0o077)  # what a lake holds is for its owner alone
     options.lake.mkdir(mode=0o700, parents=True, exist_ok=True)
     with lock.hold(options.lake, options.lock_timeout_s) as held:
@@ -364,6 +366,17 @@ def check_lake(options: RunOptions) -> None:
         for name in (books.EXTENT, replay.STATE, publish.PUBLICATION):
             if delta.exists(delta.table_path(lake, name)):
                 scan.check_version(lake, name)
+
+
+def _check_sources(options: RunOptions) -> None:
+    """Refuses directories that can't be read, or not together, before a lake is made for them.
+
+    Raises:
+        SharelensError: as `plan.scan_directories`, `unite` and `plan.cluster_of` say.
+    """
+    directories = plan.scan_directories(options.log_dirs, include_deleted=options.include_deleted)
+    unite(directories)
+    plan.cluster_of(directories, options.cluster_id, ())
 
 
 def _check_apart(options: RunOptions) -> None:

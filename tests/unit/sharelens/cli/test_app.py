@@ -133,6 +133,18 @@ BAD_LINES = {
     "one partition's folder": (["state", "--log-dir", "logs/orders-0"], 1, "give its parent"),
     "a folder of log directories": (["state", "--log-dir", "."], 1, "give them one by one"),
     "another folder": (["state", "--log-dir", "other"], 1, "not a log directory"),
+    "a missing directory to run on": (["run", "--lake", "L", "--log-dir", "missing"], 1, "no such directory"),
+    "an empty directory to run on": (["run", "--lake", "L", "--log-dir", "empty"], 1, "it is empty"),
+    "another folder to run on": (["run", "--lake", "L", "--log-dir", "other"], 1, "not a log directory"),
+    "one good directory and a bad one": (
+        ["ingest", "--lake", "L", "--log-dir", "logs", "--log-dir", "missing"], 1, "no such directory",
+    ),
+    "several clusters in a run": (
+        ["run", "--lake", "L", "--log-dir", "logs", "--log-dir", "east", "--log-dir", "west"], 2, "different clusters",
+    ),
+    "another cluster than the one named": (
+        ["run", "--lake", "L", "--log-dir", "east", "--cluster-id", "north"], 1, "is of cluster east",
+    ),
     "an unknown group": (["state", "--log-dir", "logs", "--group", "x\x1b[2J"], 2, "groups there: g"),
     "a time before the log": (["state", "--log-dir", "logs", "--as-of", "5"], 1, "lies before the evidence"),
 }  # fmt: skip
@@ -148,6 +160,8 @@ def test_what_cannot_be_answered_is_one_clear_line(
     (tmp_path / "other").mkdir()
     (tmp_path / "other" / "file.txt").write_text("x")
     (tmp_path / "file").write_text("x")
+    for cluster in ("east", "west"):
+        write_log_directory(tmp_path / cluster, [snapshot()], cluster_id=cluster)
     before = sorted(tmp_path.rglob("*"))
     code, out, err = ask(*words)
     assert (code, out) == (exit_code, "")
