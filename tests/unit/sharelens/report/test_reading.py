@@ -12,6 +12,7 @@ from tests.report_pages import gathered, page, pinned_log
 GROUPS = ("f", "e", "d", "c", "b", "a")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("summed", [400, 0])
 def test_however_the_histories_are_cut_the_page_is_the_same(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, summed: int
