@@ -17,7 +17,7 @@ TESTS = Path(__file__).parent
 TIER_OF_FOLDER = {"spark": "spark", "compat": "compat", "broker": "broker", "dags": "airflow"}
 WAITING = ("broker", "dags")  # folders whose tests wait for processes and locks longer than they compute
 
-hypothesis.settings.register_profile("quick", deadline=None, max_examples=10, print_blob=True)
+hypothesis.settings.register_profile("quick", deadline=None, max_examples=5, print_blob=True)
 hypothesis.settings.register_profile("default", deadline=None, max_examples=30, print_blob=True)
 hypothesis.settings.register_profile("thorough", deadline=None, max_examples=2000, print_blob=True)
 hypothesis.settings.load_profile(os.environ.get("SHARELENS_HYPOTHESIS", "default"))
