@@ -16,6 +16,8 @@ from state_model.java import partition_for
 from state_model.machine import PartitionState, apply
 from state_model.share_records import ShareSnapshot, ShareUpdate, decode_record
 
+pytestmark = pytest.mark.slow
+
 HOT = {"shape": "hot", "share_partition_count": 2, "state_partitions": 3}
 COOL = {"shape": "cool", "share_partition_count": 60, "state_partitions": 4}
 AVAILABLE = 0

@@ -12,6 +12,7 @@ from jobs.java import find_java
 BUNDLE = ssl.get_default_verify_paths().cafile
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(BUNDLE is None, reason="no certificate bundle here: apt-get install ca-certificates")
 def test_java_reads_the_store_made_from_the_systems_bundle(tmp_path: Path) -> None:
     assert BUNDLE is not None

@@ -1,6 +1,7 @@
 """Every offset in exactly one class: worked cases, and any log against a model that goes offset by offset."""
 
 import pyarrow as pa
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -178,6 +179,7 @@ def test_a_window_of_time_is_what_kafkas_lookup_by_time_gives():
     assert (log.first, log.end, log.batch_offsets) == (10, 30, 20)
 
 
+@pytest.mark.slow
 @given(LOGS, st.integers(0, 10), st.integers(0, 30))
 def test_the_classes_partition_the_window_as_a_model_says(log, first, size):
     rows = accounted(log, first=first, end=first + size)

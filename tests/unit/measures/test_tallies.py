@@ -38,6 +38,7 @@ def kept(request: pytest.FixtureRequest):
         yield
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("kept")
 @pytest.mark.parametrize("by", BYS)
 @given(log=LOGS | HOSTILE_LOGS, part_of=st.lists(st.integers(0, 2), min_size=3, max_size=3))

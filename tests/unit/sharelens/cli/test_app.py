@@ -62,12 +62,14 @@ def test_the_version_is_the_packages(ask: Ask) -> None:
     assert ask("--version")[:2] == (0, f"sharelens, version {__version__}\n")
 
 
+@pytest.mark.slow
 def test_python_m_sharelens_is_the_command(logs: str) -> None:
     words = [sys.executable, "-m", "sharelens", "state", "--log-dir", logs, "--output", "json"]
     done = subprocess.run(words, capture_output=True, text=True, check=True)
     assert [row["group_id"] for row in json.loads(done.stdout)] == ["g"]
 
 
+@pytest.mark.slow
 def test_a_reader_that_leaves_early_is_no_failure(logs: str) -> None:
     line = f"'{sys.executable}' -m sharelens records --log-dir '{logs}' --output jsonl"
     done = subprocess.run(
