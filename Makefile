@@ -13,7 +13,7 @@ JAR_STAMP := $(VENV)/.stamp-jars
 ARCHIVE_STAMP := $(VENV)/.stamp-classes
 KERNEL_STAMP := $(VENV)/.stamp-kernels
 TOOLS := $(VENV)/tools
-SOURCES := state_model measures kafka_log pyspark_kafka_log lake jobs broker sharelens
+SOURCES := state_model kafka_log pyspark_kafka_log evidence measures lake jobs broker workloads sharelens
 KERNEL_SOURCES := $(wildcard state_model/columnar/*.py kafka_log/*.py measures/*.py)
 PYTEST := $(BIN)/python -m pytest
 AIRFLOW := .venv-airflow
@@ -137,13 +137,13 @@ $(ENV_STAMP): pyproject.toml constraints.txt | $(VENV)/bin/uv
 	@touch $@
 
 # Resolved once by Spark's own resolver, then kept; no later start needs the network.
-$(JAR_STAMP): jobs/jars.py $(ENV_STAMP)
-	@$(BIN)/python -m jobs.jars
+$(JAR_STAMP): jobs/spark/jars.py $(ENV_STAMP)
+	@$(BIN)/python -m jobs.spark.jars
 	@touch $@
 
 # A session maps Spark's classes from an archive instead of reading and verifying them: some seconds each start.
-$(ARCHIVE_STAMP): jobs/class_archive.py jobs/java.py $(JAR_STAMP)
-	@$(BIN)/python -m jobs.class_archive
+$(ARCHIVE_STAMP): jobs/spark/class_archive.py jobs/spark/java.py $(JAR_STAMP)
+	@$(BIN)/python -m jobs.spark.class_archive
 	@touch $@
 
 # Compiled kernels are kept beside their modules, so that no first question waits for a compiler.

@@ -137,8 +137,8 @@ def pipeline(bench: Bench) -> Iterator[Figure]:
 
 def _udf(bench: Bench, directory: Path, ours_s: float) -> Figure:
     from bench import udf_baseline
-    from jobs.session import spark_session
     from jobs.settings import load_settings
+    from jobs.spark.session import spark_session
 
     session = spark_session("bench", load_settings())
     decoded = udf_baseline.write_silver(session, directory, bench.folder / "udf-silver")

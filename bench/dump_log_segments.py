@@ -8,9 +8,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from bench.log_files import STATE_TOPIC
-from jobs.java import find_java
+from jobs.spark.java import find_java
 from state_model.errors import SharelensError
+from state_model.topics import STATE_TOPIC
 from tools.kafka_tools import fetch_tools
 from tools.kept_jars import ToolUnavailableError
 

@@ -18,11 +18,12 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from bench import simulate as sim
-from bench.log_files import STATE_TOPIC, LogDirectoryWriter
+from bench.log_files import LogDirectoryWriter
 from bench.shapes import SHAPES, Events, Shape, SharePartitions, share_partitions
 from state_model.columnar import buffers
 from state_model.columnar.encode import encode_share_records
 from state_model.columnar.schemas import STATE_BATCH, UNKNOWN_TAG
+from state_model.topics import STATE_TOPIC
 
 Ints = npt.NDArray[np.int64]
 STATE_BATCHES_PER_RECORD = 10

@@ -18,9 +18,9 @@ from kafka_log.text_files import (
     parse_partition_offsets,
 )
 from kafka_log.writer import build_indexes, write_checkpoints, write_meta
+from state_model.topics import STATE_TOPIC
 from state_model.uuids import uuid_text
 
-STATE_TOPIC = "__share_group_state"
 SEGMENT_BYTES = 4 << 20
 
 Ints = npt.NDArray[np.int64]

@@ -13,8 +13,9 @@ from pathlib import Path
 
 from bench import generate
 from bench.measure import sharelens
-from jobs import books, measure
-from jobs.measure_rows import MEASURES
+from jobs import books
+from jobs.measure import stage as measure
+from jobs.measure.rows import MEASURES
 
 ROW = ("--limit", "1")
 QUESTIONS = (

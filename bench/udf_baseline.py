@@ -14,7 +14,6 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - as everywhere in Spark code
 from pyspark.sql.pandas.types import from_arrow_schema
 
-from bench.log_files import STATE_TOPIC
 from state_model.columnar.schemas import SHARE_RECORD
 from state_model.errors import DecodeError
 from state_model.share_records import (
@@ -26,6 +25,7 @@ from state_model.share_records import (
     UnknownVersionValue,
     decode_record,
 )
+from state_model.topics import STATE_TOPIC
 
 LOG_COLUMNS = {
     "log_topic_id": "topic_id",

@@ -17,7 +17,7 @@ import pyarrow as pa
 from bench import generate
 from bench.measure import sharelens
 from jobs import books, publish
-from jobs.maintain import MaintainOptions, Upkeep, maintain
+from jobs.upkeep.maintain import MaintainOptions, Upkeep, maintain
 from lake import delta, scan
 from lake.parquet import ParquetSink, write_rows
 from lake.tables import TABLES

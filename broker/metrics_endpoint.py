@@ -10,13 +10,13 @@ from prometheus_client import CONTENT_TYPE_LATEST, CollectorRegistry, generate_l
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric, SummaryMetricFamily
 from prometheus_client.registry import Collector
 
-from broker.coordinators.share_coordinator import STATE_TOPIC
 from broker.coordinators.share_groups import ShareGroups
 from broker.metrics import BrokerMetrics, IdleSelector, Timing
 from broker.ports import Topics
 from broker.protocol.server import ListenError
 from broker.share.acknowledgement import AcknowledgeType
 from broker.text_endpoint import TextEndpoint
+from state_model.topics import STATE_TOPIC
 
 HOST = "127.0.0.1"
 

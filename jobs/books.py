@@ -17,7 +17,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from jobs.intervals import Interval, difference, union
+from evidence.intervals import Interval, difference, union
 from lake import delta, parquet, scan
 from lake.delta import DataFile
 from lake.slices import PartitionKey

@@ -3,7 +3,7 @@
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from jobs.limits import DEFAULT_LIMITS, Limits
+from jobs.quality.limits import DEFAULT_LIMITS, Limits
 from kafka_log.dead_letters import DeadLetterTopics
 
 STAGES = ("ingest", "decode", "replay", "measure", "publish")

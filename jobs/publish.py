@@ -7,12 +7,12 @@ import pyarrow.compute as pc
 
 from jobs import books, retained
 from jobs.errors import JobError
-from jobs.plan import STATE_TOPIC
 from lake import delta, gates, scan
 from lake.delta import DataFile
 from lake.parquet import write_rows
 from lake.slices import EVERY_RUN, SILVER, PartitionKey, slices
 from lake.tables import TABLES
+from state_model.topics import STATE_TOPIC
 
 PUBLICATION = scan.PUBLICATION
 

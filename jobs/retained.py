@@ -40,7 +40,7 @@ STAYS = {
     "gold.lag": "one row a share partition, as of now",
     "gold.publication": "one row a run: the cuts that can still be read, and when others were made",
 }  # fmt: skip
-"""Tables that keep their rows whatever their age, and why. `jobs.retention.RULES` has the others."""
+"""Tables that keep their rows whatever their age, and why. `jobs.upkeep.retention.RULES` has the others."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

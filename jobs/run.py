@@ -16,22 +16,30 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow.compute as pc
 
-from jobs import books, decode, executors, ingest, measure, plan, publish, reconcile, replay
-from jobs.copies import divergence
-from jobs.dead_letters import without_letters
+from jobs import books, publish
+from jobs.decode import stage as decode
+from jobs.decode.topic_starts import lowest_offsets
 from jobs.errors import ClusterMismatchError, JobError
-from jobs.names import commit_names, told_names
+from jobs.ingest import plan
+from jobs.ingest import stage as ingest
+from jobs.ingest.copies import divergence
+from jobs.ingest.dead_letter_topics import without_letters
+from jobs.ingest.names import commit_names, told_names
+from jobs.ingest.plan import Extent
+from jobs.ingest.undecoded import undecoded_lowest
+from jobs.measure import reconcile
+from jobs.measure import stage as measure
 from jobs.options import RunOptions
-from jobs.plan import RECORD_TOPICS, STATE_TOPIC, Extent
 from jobs.progress import Progress
-from jobs.topic_starts import lowest_offsets
-from jobs.undecoded import undecoded_lowest
+from jobs.replay import stage as replay
+from jobs.spark import executors
 from kafka_log.layout import LogDirectory
 from kafka_log.union import LogPartition, unite
 from lake import delta, gates, lock, scan
 from lake.gates import Gate
 from lake.parquet import write_rows
 from lake.tables import TABLES
+from state_model.topics import RECORD_TOPICS, STATE_TOPIC, UNKNOWN_CLUSTER
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -305,7 +313,7 @@ class Pipeline:
             publish.ensure_checked(self._lake)
         with self._timed("publish"):
             run = max(publish.next_run(self._lake), 1)
-            cluster_id = self.summary.cluster_id or plan.UNKNOWN_CLUSTER
+            cluster_id = self.summary.cluster_id or UNKNOWN_CLUSTER
             publish.publish(self._lake, run, cluster_id, books.software_version())
 
     @contextmanager

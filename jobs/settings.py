@@ -13,7 +13,7 @@ from typing import Final, TypeVar
 import yaml
 
 from jobs.dag_settings import DagSettings, dag_settings
-from jobs.limits import Limits, limits_of
+from jobs.quality.limits import Limits, limits_of
 from state_model.errors import UsageError
 
 Group = TypeVar("Group")

@@ -15,11 +15,11 @@ from kafka_log.schemas import HEADER, LOG_RECORD, PROBLEM
 from kafka_log.segment_file import Table
 from kafka_log.segments import KEPT_BYTES, Block, Damage
 from kafka_log.union import LogPartition
+from state_model.topics import INTERNAL_TOPICS
 
 _ARENA_BYTES = 64 << 20
 _RECORDS_AT_ONCE = 1 << 20
 MAXIMUM_RECORDS_PER_BATCH = 1 << 21
-_INTERNAL_TOPICS = frozenset({"__share_group_state", "__consumer_offsets", "__transaction_state"})
 _HEADERLESS = frozenset({"bad_header", "truncated"})
 _FAULTS = {
     rb.BAD_COUNT: ("bad_record_count", "the header announces more records than its bytes can hold"),
@@ -219,7 +219,7 @@ def problems(partition: LogPartition, damages: Iterable[tuple[str, Damage]]) -> 
     Of topics that are not Kafka's own only a batch header is kept, and only where one stands: payloads stay where
     they are.
     """
-    internal = partition.topic in _INTERNAL_TOPICS
+    internal = partition.topic in INTERNAL_TOPICS
     rows = [
         {
             "source_id": source_id,

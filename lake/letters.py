@@ -6,6 +6,7 @@ from typing import Any
 import pyarrow as pa
 
 from kafka_log.union import log_start
+from state_model.topics import RECORD_TOPICS
 
 DLQ_PARTITION = pa.schema(
     [
@@ -20,7 +21,6 @@ DLQ_PARTITION = pa.schema(
 )
 """A partition that was looked into: up to where (exclusive), offsets above that were left out, dead letters found."""
 ORDER = [("dlq_topic", "ascending"), ("dlq_topic_id", "ascending"), ("dlq_partition", "ascending")]
-INTERNAL_TOPICS = ("__share_group_state", "__consumer_offsets")
 
 
 def partitions_in_books(extents: Sequence[dict[str, Any]]) -> pa.Table:
@@ -28,7 +28,7 @@ def partitions_in_books(extents: Sequence[dict[str, Any]]) -> pa.Table:
     groups: dict[tuple[str, str, int], list[dict[str, Any]]] = {}
     for row in extents:
         taken = row["status"] == "taken" and row["content"] == "log_record"
-        if taken and row["topic"] not in INTERNAL_TOPICS and not row["source_id"].startswith("rebuild "):
+        if taken and row["topic"] not in RECORD_TOPICS and not row["source_id"].startswith("rebuild "):
             groups.setdefault((row["topic"], row["topic_id"], row["partition"]), []).append(row)
     rows = []
     for place, mine in groups.items():

@@ -2,8 +2,8 @@
 
 from dataclasses import replace
 
-from broker.coordinators.group_log import GROUP_TOPIC, GroupLog
-from broker.coordinators.share_coordinator import STATE_TOPIC, ShareCoordinator, ShareCoordinatorSettings
+from broker.coordinators.group_log import GroupLog
+from broker.coordinators.share_coordinator import ShareCoordinator, ShareCoordinatorSettings
 from broker.coordinators.share_groups import ShareGroupCoordinatorSettings, ShareGroups
 from broker.coordinators.share_membership import Heartbeat
 from broker.coordinators.share_offsets import ShareOffsets
@@ -11,6 +11,7 @@ from broker.ports import ShareGroupSettings
 from state_model import group_records, share_records
 from state_model.group_schemas import GroupKind
 from state_model.rule_sets import KAFKA_4_3
+from state_model.topics import OFFSETS_TOPIC, STATE_TOPIC
 from tests.broker_memory import DISK_FULL, ManualTimers, MemoryCluster
 
 
@@ -123,5 +124,5 @@ class ShareGroupHarness:
 
     def refuse(self, *, groups=False, state=False):
         """Whether appends to the two logs fail from now on."""
-        self.cluster.refuse_appends(GROUP_TOPIC, DISK_FULL if groups else None)
+        self.cluster.refuse_appends(OFFSETS_TOPIC, DISK_FULL if groups else None)
         self.cluster.refuse_appends(STATE_TOPIC, DISK_FULL if state else None)

@@ -7,7 +7,7 @@ kafka-tools has most tools; kafka-configs still lives in the broker's own jar.
 import os
 from pathlib import Path
 
-from jobs.java import find_java
+from jobs.spark.java import find_java
 from tools.kept_jars import kept_jars
 
 KAFKA_VERSION = "4.3.1"

@@ -5,8 +5,8 @@ import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
-from jobs.jars import reason, resolve
-from jobs.places import keep_folder
+from jobs.spark.jars import reason, resolve
+from jobs.spark.kept_files import keep_folder
 from state_model.errors import SharelensError
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import yaml
 
-from jobs.limits import Limits
+from jobs.quality.limits import Limits
 from jobs.quality.rule import BLOCKING, KINDS, LEVELS, SKIPPABLE, Rule
 from jobs.quality.suites import rules_of
 from lake.tables import TABLES

@@ -7,7 +7,7 @@ from pathlib import Path
 import pyarrow as pa
 
 from jobs.retained import STAYS
-from jobs.retention import RULES
+from jobs.upkeep.retention import RULES
 from lake.delta import spark_type
 from lake.tables import TABLES, Table
 

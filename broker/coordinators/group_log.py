@@ -16,8 +16,8 @@ from state_model.group_records import GroupRecord, decode_record
 from state_model.group_schemas import RECORD_TYPES, GroupKind
 from state_model.java import partition_for_group
 from state_model.share_records import UnknownTypeRecord
+from state_model.topics import OFFSETS_TOPIC
 
-GROUP_TOPIC = "__consumer_offsets"
 LOAD_CHUNK_BYTES = 1 << 20
 """What a load reads at a time, so that its memory has a bound."""
 
@@ -69,13 +69,13 @@ class GroupLog:
 
     def partition_for(self, group_id: str) -> int:
         """The partition that holds a group; the topic is made when it is not there yet."""
-        return partition_for_group(group_id, self._topics.ensure_internal(GROUP_TOPIC).partitions)
+        return partition_for_group(group_id, self._topics.ensure_internal(OFFSETS_TOPIC).partitions)
 
     def log_for(self, group_id: str) -> Log:
         """The log that holds a group."""
         partition = self.partition_for(group_id)
-        log = self._logs.get(GROUP_TOPIC, partition)
-        assert log is not None, f"{GROUP_TOPIC}-{partition} has no log"
+        log = self._logs.get(OFFSETS_TOPIC, partition)
+        assert log is not None, f"{OFFSETS_TOPIC}-{partition} has no log"
         return log
 
     def append(self, group_id: str, records: Sequence[KeyValue]) -> None:
@@ -105,9 +105,9 @@ class GroupLog:
         a warning. Handlers of groups that end release their ids. Records of transactions, and what ends those, go to
         `transactions`.
         """
-        topic = self._topics.by_name(GROUP_TOPIC)
+        topic = self._topics.by_name(OFFSETS_TOPIC)
         for partition in range(0 if topic is None else topic.partitions):
-            log = self._logs.get(GROUP_TOPIC, partition)
+            log = self._logs.get(OFFSETS_TOPIC, partition)
             if log is not None:
                 self._load(log, handlers, transactions)
 

@@ -31,9 +31,8 @@ from state_model.share_records import (
     decode_record,
     encode_record,
 )
+from state_model.topics import STATE_TOPIC
 from state_model.tuples import maker
-
-STATE_TOPIC = "__share_group_state"
 
 # Looked up once: this is the work of every write.
 _NONE = ErrorCode.NONE

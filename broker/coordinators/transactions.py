@@ -13,10 +13,10 @@ from typing import cast
 
 from kio.schema.errors import ErrorCode
 
-from broker.coordinators.group_log import GROUP_TOPIC
 from broker.coordinators.transaction_log import NO_PRODUCER, Transaction, TransactionLog, TransactionStatus
 from broker.errors import BrokerError, RecordTooLargeError, StorageError
 from broker.ports import Logs, Timers, TopicPartition, TransactionalLog
+from state_model.topics import OFFSETS_TOPIC
 
 MAX_PRODUCER_EPOCH = 32_767
 RETRY_MARKERS_MS = 1_000
@@ -272,7 +272,7 @@ class Transactions:
             # Somebody wrote here with a newer epoch of this producer: no marker of the older one counts any more.
             _log.warning("the marker of %s in %s is too late: %s", transaction.transactional_id, at, error)
             return True
-        if at.topic == GROUP_TOPIC:
+        if at.topic == OFFSETS_TOPIC:
             self._offsets_ended(at.partition, transaction.producer_id, is_commit)
         return True
 

@@ -6,13 +6,13 @@ from typing import TYPE_CHECKING, Any
 from kio.schema.errors import ErrorCode
 
 from broker.coordinators.classic_records import ZERO_TOPIC_ID, CommittedOffset
-from broker.coordinators.group_log import GROUP_TOPIC
 from broker.handlers.consumer_groups import member_call
 from broker.ports import ProducerIdentity, Topic, TopicPartition
 from broker.protocol.api_keys import ApiKey
 from broker.protocol.messages import topic_id_text
 from broker.protocol.registry import Answer, RequestContext, handles
 from state_model.group_schemas import GroupKind
+from state_model.topics import OFFSETS_TOPIC
 
 if TYPE_CHECKING:
     from broker.broker import Broker
@@ -37,7 +37,7 @@ def offset_commit(broker: "Broker", request: Any, context: RequestContext) -> An
 def txn_offset_commit(broker: "Broker", request: Any, context: RequestContext) -> Answer:
     """Offsets that count when the transaction commits; the group must have been added to it."""
     offsets = _existing(broker, request.topics, has_ids=False, is_transactional=True)
-    partition = TopicPartition(GROUP_TOPIC, broker.group_log.partition_for(request.group_id))
+    partition = TopicPartition(OFFSETS_TOPIC, broker.group_log.partition_for(request.group_id))
     error = broker.transactions.verify(request.producer_id, request.producer_epoch, [partition])
     if error is ErrorCode.none:
         codes = broker.offset_commits.commit_in_transaction(

@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Any
 
 from kio.schema.errors import ErrorCode
 
-from broker.coordinators.group_log import GROUP_TOPIC
 from broker.ports import TopicPartition
 from broker.protocol.api_keys import ApiKey
 from broker.protocol.messages import milliseconds
 from broker.protocol.registry import Answer, RequestContext, handles
+from state_model.topics import OFFSETS_TOPIC
 
 if TYPE_CHECKING:
     from broker.broker import Broker
@@ -80,7 +80,7 @@ def add_offsets_to_txn(broker: "Broker", request: Any, context: RequestContext) 
         request.transactional_id,
         request.producer_id,
         request.producer_epoch,
-        [TopicPartition(GROUP_TOPIC, broker.group_log.partition_for(request.group_id))],
+        [TopicPartition(OFFSETS_TOPIC, broker.group_log.partition_for(request.group_id))],
     )
     return {"error_code": _fenced(error, context, _FENCED_VERSION)}
 

@@ -10,13 +10,13 @@ from pathlib import Path
 from typing import Any, Final
 
 from broker.checkpoint_lines import checkpoint_line, state_entry
-from broker.simulator.world import STATE_TOPIC, World
+from broker.simulator.world import World
 from state_model import answers
 from state_model.machine import PartitionState
 from state_model.share_records import SharePartitionKey
+from state_model.topics import OFFSETS_TOPIC, STATE_TOPIC
 
 CHECKPOINTS_FILE: Final = "checkpoints.jsonl"
-OFFSETS_TOPIC: Final = "__consumer_offsets"
 
 
 class Truth:

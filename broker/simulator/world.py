@@ -9,9 +9,9 @@ from broker.config.settings import Settings
 from broker.simulator.journal import DELIVERIES_FILE, Journal
 from broker.simulator.settings import SimulationSettings
 from broker.simulator.timers import Clock, VirtualTimers
+from state_model.topics import STATE_TOPIC
 from state_model.uuids import uuid_text
 
-STATE_TOPIC: Final = "__share_group_state"
 DEAD_LETTERS_PREFIX: Final = "dlq."
 WRITE_BUFFER_BYTES: Final = 64 << 10
 """Nobody relies on a write before the end: many of them make one."""

@@ -10,11 +10,11 @@ import pyarrow as pa
 
 from jobs import books
 from jobs.errors import JobError
-from jobs.limits import DEFAULT_LIMITS, Limits
 from jobs.progress import Progress
 from jobs.quality import results
 from jobs.quality.checkpoints import Judge, Verdict
 from jobs.quality.facts import Facts, counting, facts_of
+from jobs.quality.limits import DEFAULT_LIMITS, Limits
 from jobs.quality.rule import BLOCKING, FACTS, LEVELS, ROWS, SHAPE, Rule
 from jobs.quality.slices import Scope, pieces, published, unpublished
 from jobs.quality.suites import rules_of

@@ -17,7 +17,6 @@ import pyarrow.compute as pc
 from deltalake import Schema
 
 from jobs import books, retained
-from jobs.plan import STATE_TOPIC
 from jobs.quality import references
 from jobs.quality.results import earlier_volumes
 from jobs.quality.rule import FRESHNESS, KEYS, REFERENCES, SHAPE, STAGE, VOLUME, Reference, Rule
@@ -25,6 +24,7 @@ from jobs.quality.slices import Scope
 from jobs.quality.suites import field_text
 from lake import delta, scan
 from lake.tables import TABLES
+from state_model.topics import STATE_TOPIC
 
 MEMORY = "1GB"
 SHOWN = 20
@@ -197,8 +197,8 @@ def _key_text(names: Sequence[str], values: Sequence[Any]) -> str:
 
 def _runs_behind(lake: Path, table: str) -> int:
     """How many runs the table's stage has yet to take up; 0: it has seen all that was written before it."""
-    from jobs.measure_rows import MEASURES
-    from jobs.reconcile import TABLE as RECONCILED
+    from jobs.measure.reconcile import TABLE as RECONCILED
+    from jobs.measure.rows import MEASURES
 
     if table.startswith("silver."):
         return max(0, books.done(lake, "ingest") - books.done(lake, "decode"))

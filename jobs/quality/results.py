@@ -64,7 +64,7 @@ def in_use(lake: Path) -> pa.Table:
 
 def cluster_of(lake: Path) -> str:
     """The cluster when the lake holds one, else `unknown`: a result is about a table, whatever clusters are in it."""
-    from jobs.plan import UNKNOWN_CLUSTER
+    from state_model.topics import UNKNOWN_CLUSTER
 
     found = {row["cluster_id"] for row in books.extents(lake, pc.field("status") == "taken")}
     return str(next(iter(found))) if len(found) == 1 else UNKNOWN_CLUSTER

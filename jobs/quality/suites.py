@@ -9,8 +9,8 @@ from collections.abc import Iterator
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from jobs.limits import DEFAULT_LIMITS, Limits
 from jobs.quality import references
+from jobs.quality.limits import DEFAULT_LIMITS, Limits
 from jobs.quality.rule import (
     BLOCKING,
     FRESHNESS,

@@ -106,7 +106,7 @@ def refuse_closed(gates: "Sequence[Gate]") -> None:
 
 def _run_options(stages: tuple[str, ...], asked: dict[str, Any], settings: Any) -> "RunOptions":
     from jobs.options import RunOptions
-    from jobs.session import in_process_bytes
+    from jobs.spark.session import in_process_bytes
 
     names = asked.get("topic_names")
     from sharelens.asked import dead_letter_topics
@@ -149,7 +149,7 @@ def session_of(command: str, settings: Any) -> Callable[[], Any]:
     """Starts Spark when called; Spark itself is imported only then."""
 
     def session() -> Any:
-        from jobs.session import spark_session
+        from jobs.spark.session import spark_session
 
         return spark_session(command, settings, hands_out=True)
 

@@ -190,7 +190,7 @@ def _source(
     read: "Manifest", lake: str | None, log_dir: tuple[str, ...], topic_names: str | None, max_bytes: int
 ) -> Source:
     """The source given, with what the manifest says of how it was read."""
-    from sharelens.questions.log_evidence import UNKNOWN_CLUSTER
+    from state_model.topics import UNKNOWN_CLUSTER
 
     cluster = read.document.get("cluster_id")
     return Source(

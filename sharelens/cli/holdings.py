@@ -115,8 +115,8 @@ def _answered(text: str, lake: str, named: str | None, params: tuple[str, ...], 
     values = {} if chosen is None else chosen.values(params)
     opened = open_lake(Path(lake))
     if engine == "spark":
-        from jobs.session import spark_session
         from jobs.settings import load_settings
+        from jobs.spark.session import spark_session
         from sharelens.questions.spark_sql import spark_sql
 
         session = spark_session("sql", load_settings())

@@ -11,7 +11,7 @@ from sharelens.output import Answer, Form, Shown, json_text, name_column, number
 from state_model.errors import UsageError
 
 if TYPE_CHECKING:
-    from jobs.maintain import Upkeep
+    from jobs.upkeep.maintain import Upkeep
 
 TEXT, JSON = "text", "json"
 
@@ -78,8 +78,8 @@ def maintain(
     """
     if dry_run == execute:
         raise UsageError("maintain: give --dry-run to see what would be done, or --execute to do it")
-    from jobs.maintain import MaintainOptions
-    from jobs.maintain import maintain as run_maintain
+    from jobs.upkeep.maintain import MaintainOptions
+    from jobs.upkeep.maintain import maintain as run_maintain
     from sharelens.cli.progress import progress_bars
 
     options = MaintainOptions(

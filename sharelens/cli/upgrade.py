@@ -11,7 +11,7 @@ from sharelens.output import Answer, Column, Shown, name_column, number_column, 
 from state_model.errors import UsageError
 
 if TYPE_CHECKING:
-    from jobs.upgrade import Upgraded
+    from jobs.upkeep.upgrade import Upgraded
 
 
 @output_options
@@ -23,8 +23,8 @@ def _upgrade(lake: str, dry_run: bool, execute: bool, shown: Shown, **asked: Any
     """
     if dry_run == execute:
         raise UsageError("upgrade: give --dry-run to see what would be done, or --execute to do it")
-    from jobs.session import in_process_bytes
-    from jobs.upgrade import UpgradeOptions, upgrade
+    from jobs.spark.session import in_process_bytes
+    from jobs.upkeep.upgrade import UpgradeOptions, upgrade
     from sharelens.cli.progress import progress_bars
 
     settings = engine_settings(asked)

@@ -11,8 +11,8 @@ from sharelens.output import Answer, Column, Shown, name_cell, say, show
 from state_model.errors import UsageError
 
 if TYPE_CHECKING:
-    from broker.workloads.check import Checked
-    from broker.workloads.run import Asked
+    from workloads.check import Checked
+    from workloads.run import Asked
 
 FINDINGS = 3
 PROFILE_NAMES = (
@@ -108,9 +108,9 @@ def _asked(
     group: str | None,
 ) -> "Asked":
     try:
-        from broker.workloads.load import Amount
-        from broker.workloads.profiles import PROFILES
-        from broker.workloads.run import Asked
+        from workloads.load import Amount
+        from workloads.profiles import PROFILES
+        from workloads.run import Asked
     except ModuleNotFoundError as missing:
         raise UsageError(f"workloads need {missing.name}: pip install 'sharelens[broker,workload]'") from missing
     records, duration_s, rate = amount
@@ -127,10 +127,10 @@ def _asked(
 def _run(asked: "Asked", path: Path, checkpoints_path: Path | None) -> None:
     from confluent_kafka import KafkaException
 
-    from broker.workloads.admin import WorkloadError
-    from broker.workloads.checkpoints import Checkpoints
-    from broker.workloads.journal import Journal
-    from broker.workloads.run import Workload
+    from workloads.admin import WorkloadError
+    from workloads.checkpoints import Checkpoints
+    from workloads.journal import Journal
+    from workloads.run import Workload
 
     with ExitStack() as files:
         journal = files.enter_context(closing(Journal(path)))
@@ -150,8 +150,8 @@ def _run(asked: "Asked", path: Path, checkpoints_path: Path | None) -> None:
 def _judge(path: Path, shown: Shown) -> None:
     import pyarrow as pa
 
-    from broker.workloads.check import check
-    from broker.workloads.journal import read_journal
+    from workloads.check import check
+    from workloads.journal import read_journal
 
     checked = check(read_journal(path))
     schema = pa.schema([("code", pa.string()), ("where", pa.string()), ("line", pa.int64()), ("why", pa.string())])

@@ -41,10 +41,10 @@ from sharelens.questions.letter_evidence import Letters
 from sharelens.questions.measured import Part, in_parts
 from sharelens.questions.naming import ensure_known, resolve
 from sharelens.questions.state import FIELDS, state_table
-from sharelens.questions.state_log import STATE_TOPIC
 from sharelens.times import time_text
 from state_model.columnar.schemas import DELIVERY_HISTORY, SHARE_PARTITION_HISTORY
 from state_model.errors import SharelensError
+from state_model.topics import STATE_TOPIC
 
 TABLES_FOLDER = "tables"
 README, REPORT = "README.md", "report.html"

@@ -20,11 +20,11 @@ from kafka_log.union import LogPartition, unite
 from lake.slices import BRONZE, EVERY_RUN, Slice, read_unit, slices, units
 from lake.undecodable import DECODED_FROM
 from sharelens.questions.evidence import Evidence, all_of
-from sharelens.questions.group_names import OFFSETS_TOPIC
 from sharelens.questions.lake_evidence import LakeEvidence
 from sharelens.questions.log_evidence import LogEvidence
-from sharelens.questions.state_log import CHUNK_BYTES, SPLIT_BYTES, STATE_TOPIC
+from sharelens.questions.state_log import CHUNK_BYTES, SPLIT_BYTES
 from state_model.columnar.decode import decode_share_records
+from state_model.topics import OFFSETS_TOPIC, STATE_TOPIC
 
 Times = npt.NDArray[np.int64]
 DAWN = -(1 << 63)
@@ -184,7 +184,7 @@ def running_maximum(records: pa.Table, before: int) -> Times:
 
 def undecodable(records: pa.Table, times: Times, group_id: str) -> pa.Table:
     """PROBLEM rows of state records that can't be decoded and are the group's, or nobody can tell whose."""
-    from jobs.decode import share_problems
+    from jobs.decode.stage import share_problems
 
     parts = [PROBLEM.empty_table()]
     begin = 0

@@ -14,10 +14,9 @@ from kafka_log import filesystem, text_files
 from kafka_log.dead_letters import DeadLetterTopics
 from kafka_log.layout import LogDirectory, PartitionDirectory
 from sharelens.questions.evidence import Evidence, Keys
-from sharelens.questions.group_names import OFFSETS_TOPIC
 from sharelens.questions.lake_evidence import LakeEvidence
 from sharelens.questions.log_evidence import LogEvidence
-from sharelens.questions.state_log import STATE_TOPIC
+from state_model.topics import OFFSETS_TOPIC, STATE_TOPIC
 
 LOG_DIRECTORIES, LAKE = "log_directories", "lake"
 BLOCK_BYTES = 1 << 22

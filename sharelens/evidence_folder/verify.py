@@ -18,7 +18,7 @@ from sharelens.output import Answer, name_column, visible
 from sharelens.questions.evidence import Evidence, Keys
 from sharelens.questions.lake_evidence import LakeEvidence
 from sharelens.questions.log_evidence import LogEvidence
-from sharelens.questions.state_log import STATE_TOPIC
+from state_model.topics import STATE_TOPIC
 
 FINDING, NOTE = "finding", "note"
 SCHEMA = pa.schema([pa.field(name, pa.string()) for name in ("kind", "code", "path", "detail")])

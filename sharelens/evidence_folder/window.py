@@ -117,7 +117,7 @@ def group_log_records(
 
     The window is about the records' own timestamps: the group coordinator's log has no state to be cut.
     """
-    from jobs.groups import decode_groups
+    from jobs.decode.group_records import decode_groups
 
     for piece in raw.group_log():
         problems.append(piece.problems)

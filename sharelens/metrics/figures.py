@@ -14,10 +14,10 @@ from sharelens.metrics.measured import Measured
 from sharelens.questions.completeness import COMPLETE, times
 from sharelens.questions.evidence import KEY, Evidence
 from sharelens.questions.missing import unknown_ends, unnamed_topics
+from state_model.topics import UNKNOWN_CLUSTER
 
 Key = tuple[str, str, int]
 """Group, topic id, partition."""
-UNKNOWN_CLUSTER = "unknown"
 LIVE = (catalog.LAG, catalog.START_OFFSET, catalog.END_OFFSET)
 SUMS = {
     catalog.ARCHIVED: catalog.GROUP_ARCHIVED,

@@ -11,7 +11,6 @@ from kafka_log.union import LogPartition
 from state_model import group_records
 from state_model.errors import DecodeError
 
-OFFSETS_TOPIC = "__consumer_offsets"
 STATE_PARTITION_METADATA = 15
 """Record type ShareGroupStatePartitionMetadata: the only group record that names topics beside their ids."""
 KEY_BEGIN = STATE_PARTITION_METADATA.to_bytes(2, "big")
@@ -31,7 +30,7 @@ def read_group_names(partition: LogPartition, *, include_uncommitted: bool) -> d
 
 def read_group_records(partition: LogPartition, include_uncommitted: bool) -> Iterator[pa.Table]:
     """GROUP_RECORD rows of one partition of __consumer_offsets, in offset order; what can't be decoded is left out."""
-    from jobs.groups import decode_groups
+    from jobs.decode.group_records import decode_groups
 
     for records in _record_chunks(partition, include_uncommitted):
         yield decode_groups(pa.Table.from_batches([records])).records

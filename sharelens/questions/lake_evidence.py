@@ -39,8 +39,7 @@ from sharelens.questions.letter_evidence import Letters
 from state_model.columnar import schemas
 from state_model.columnar.values import Loss
 from state_model.errors import UsageError
-
-STATE_TOPIC = "__share_group_state"
+from state_model.topics import STATE_TOPIC
 
 
 class LakeEvidence:

@@ -24,11 +24,10 @@ from sharelens.questions.opening import open_evidence
 from sharelens.questions.shape import constant
 from sharelens.questions.state import completeness_cell, topic_cell
 from state_model.errors import UsageError
+from state_model.topics import INTERNAL_TOPICS, UNKNOWN_CLUSTER
 
 MOST = 1_000_000
 SPLIT_BYTES = 64 << 20
-INTERNAL = ("__share_group_state", "__consumer_offsets", "__transaction_state")
-UNKNOWN_CLUSTER = "unknown"
 RECORD, BATCH_HEADER = "record", "batch_header"
 SCHEMA = pa.schema(
     [
@@ -157,12 +156,12 @@ def _chosen(directories: Sequence[LogDirectory], wanted: Wanted) -> list[LogPart
     there = unite(directories)
     chosen: list[LogPartition] = []
     for choice in wanted.topics:
-        if choice.text in INTERNAL:
+        if choice.text in INTERNAL_TOPICS:
             raise UsageError(f"locate: {choice.text} holds no user records; see `sharelens records`")
         of_topic = [part for part in there if choice.text in (part.topic, part.topic_id)]
         mine = [part for part in of_topic if _is_wanted(part.partition, choice, wanted.partitions)]
         if not mine:
-            names = sorted({part.topic for part in there if part.topic not in INTERNAL})
+            names = sorted({part.topic for part in there if part.topic not in INTERNAL_TOPICS})
             what = f"topic {name_cell(choice.text)}" if not of_topic else f"such partition of {name_cell(choice.text)}"
             have = f"partitions there: {listed(str(part.partition) for part in of_topic)}"
             where = ", ".join(directory.uri for directory in directories)

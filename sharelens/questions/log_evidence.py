@@ -36,16 +36,16 @@ from sharelens.questions.evidence import (
     of_places,
     with_value,
 )
-from sharelens.questions.group_names import OFFSETS_TOPIC, read_group_names, read_group_records
+from sharelens.questions.group_names import read_group_names, read_group_records
 from sharelens.questions.letter_evidence import Letters
-from sharelens.questions.state_log import STATE_TOPIC, StateLog, partitions_of_key, size_bytes
+from sharelens.questions.state_log import StateLog, partitions_of_key, size_bytes
 from sharelens.topic_names import read_topic_names
 from state_model.columnar import schemas
 from state_model.columnar.replay import Replayed, open_ranges, replay_records
 from state_model.errors import SharelensError, UsageError
+from state_model.topics import OFFSETS_TOPIC, STATE_TOPIC, UNKNOWN_CLUSTER
 from state_model.uuids import ZERO_UUID
 
-UNKNOWN_CLUSTER = "unknown"
 WORKERS = 2
 PROBE_ABOVE_BYTES = 64 << 20
 MEMORY_PER_BYTE = 4

@@ -7,12 +7,12 @@ import pyarrow.compute as pc
 
 from measures.topics import TopicPartition
 from sharelens.questions.evidence import Evidence
+from state_model.topics import OFFSETS_TOPIC, STATE_TOPIC
 
 HOW_TOPICS = (
     "copy the TOPIC-N folders, with replication-offset-checkpoint and partition.metadata, beside those of "
     "__share_group_state (for a lake: give them to `sharelens run`)"
 )
-STATE_TOPIC, OFFSETS_TOPIC = "__share_group_state", "__consumer_offsets"
 HOW_NAMES = (
     "copy the topics' folders (partition.metadata alone will do) or __consumer_offsets-N, or give --topic-names FILE "
     "(for a lake, to `sharelens run`)"

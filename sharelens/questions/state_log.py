@@ -16,7 +16,6 @@ from state_model.columnar.decode import decode_share_records, key_mask
 from state_model.columnar.placement import fitting_counts, possible_counts
 from state_model.java import partition_for
 
-STATE_TOPIC = "__share_group_state"
 SPLIT_BYTES = 64 << 20
 CHUNK_BYTES = 16 << 20
 FOLD_BYTES = 64 << 20

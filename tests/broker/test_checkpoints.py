@@ -5,16 +5,16 @@ import json
 import pytest
 
 from broker.protocol.api_keys import ApiKey
-from broker.workloads.checkpoints import Checkpoints
-from broker.workloads.journal import JournalError
-from broker.workloads.load import Amount
-from broker.workloads.wire import ask
 from tests.broker.workload_runs import (
     SETTINGS,
     checkpoints_of,
     compare_checkpoints,
     run_profiles,
 )
+from workloads.checkpoints import Checkpoints
+from workloads.journal import JournalError
+from workloads.load import Amount
+from workloads.wire import ask
 
 pytestmark = pytest.mark.broker
 

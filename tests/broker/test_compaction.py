@@ -7,9 +7,9 @@ import time
 import pytest
 from confluent_kafka import Consumer, TopicPartition
 
-from broker.workloads.load import Amount
 from sharelens.cli import main
 from tests.broker.workload_runs import SETTINGS, assert_kafkas_tool_reads, run_profiles
+from workloads.load import Amount
 
 pytestmark = pytest.mark.broker
 

@@ -8,13 +8,13 @@ from collections import defaultdict
 import pytest
 
 from broker.protocol.api_keys import ApiKey
-from broker.workloads.check import check
-from broker.workloads.journal import Journal, read_journal
-from broker.workloads.load import Amount
-from broker.workloads.profiles import PROFILES
-from broker.workloads.run import Asked, Workload
-from broker.workloads.wire import UnreachableError, ask
 from tests.broker.workload_runs import Supervised, assert_kafkas_tool_reads, batches_of, read_state
+from workloads.check import check
+from workloads.journal import Journal, read_journal
+from workloads.load import Amount
+from workloads.profiles import PROFILES
+from workloads.run import Asked, Workload
+from workloads.wire import UnreachableError, ask
 
 pytestmark = pytest.mark.broker
 

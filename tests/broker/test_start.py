@@ -8,8 +8,8 @@ import subprocess
 import pytest
 
 from broker.protocol.api_keys import ApiKey
-from broker.workloads.wire import ask
 from tests.broker import running
+from workloads.wire import ask
 
 TIMEOUT_S = 60
 

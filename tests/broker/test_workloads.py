@@ -7,9 +7,6 @@ from pathlib import Path
 
 import pytest
 
-from broker.workloads.load import Amount
-from broker.workloads.member import Orders, command
-from broker.workloads.profiles import PROFILES
 from tests.broker.workload_runs import (
     Supervised,
     asked_state,
@@ -20,6 +17,9 @@ from tests.broker.workload_runs import (
     run_profiles,
     told_state,
 )
+from workloads.load import Amount
+from workloads.member import Orders, command
+from workloads.profiles import PROFILES
 
 pytestmark = pytest.mark.broker
 

@@ -11,13 +11,6 @@ from typing import Any
 from kio.schema.errors import ErrorCode
 
 from broker.protocol.api_keys import ApiKey
-from broker.workloads.check import Checked, check
-from broker.workloads.checkpoints import Checkpoints
-from broker.workloads.journal import Journal, read_journal
-from broker.workloads.load import Amount
-from broker.workloads.profiles import PROFILES
-from broker.workloads.run import Asked, Workload
-from broker.workloads.wire import ask
 from sharelens.asked import CutAsked, Source
 from sharelens.filters import Wanted
 from sharelens.questions.opening import open_evidence
@@ -26,6 +19,13 @@ from tests.broker import running
 from tests.broker.kafka_tools import DUMP_LOG_SEGMENTS, TIMEOUT_S, kafka_tool
 from tests.broker.running import RunningBroker
 from tests.compat.test_log_dir_answers import answerable, compare_states, first_offsets, key_of, lines
+from workloads.check import Checked, check
+from workloads.checkpoints import Checkpoints
+from workloads.journal import Journal, read_journal
+from workloads.load import Amount
+from workloads.profiles import PROFILES
+from workloads.run import Asked, Workload
+from workloads.wire import ask
 
 SETTINGS = {
     "group_share_min_heartbeat_interval_ms": 300,

@@ -13,7 +13,7 @@ from pathlib import Path
 import pyspark
 import pytest
 
-from jobs.java import find_java, launcher_home
+from jobs.spark.java import find_java, launcher_home
 from tests.datasets import dataset
 from tests.in_process import recorded_lake
 from tests.lakes import assert_same

@@ -10,8 +10,8 @@ import pytest
 from deltalake import DeltaTable
 from pyspark.sql import SparkSession
 
-from jobs.maintain import MaintainOptions, maintain
 from jobs.publish import published_versions
+from jobs.upkeep.maintain import MaintainOptions, maintain
 from lake import delta
 from lake.scan import open_lake
 from lake.tables import TABLES

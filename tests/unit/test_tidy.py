@@ -13,12 +13,14 @@ import pytest
 ROOT = Path(__file__).parents[2]
 PACKAGES = (
     "state_model",
-    "measures",
     "kafka_log",
     "pyspark_kafka_log",
+    "evidence",
+    "measures",
     "lake",
     "jobs",
     "broker",
+    "workloads",
     "sharelens",
     "bench",
     "tools",

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
-from jobs import measure_steps
+from jobs.measure import steps as measure_steps
 from tests.in_process import make_lake
 from tests.lakes import assert_same
 from tests.state_logs import START_MS, snapshot, tombstone, update, write_log_directory

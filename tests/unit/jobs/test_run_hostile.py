@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 
-from jobs.intervals import Interval, difference, intersection, union
+from evidence.intervals import Interval, difference, intersection, union
 from jobs.options import RunOptions
 from jobs.run import run
 from kafka_log.writer import write_checkpoints

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from jobs import measure_steps
+from jobs.measure import steps as measure_steps
 from jobs.publish import current_versions, published_versions
 from lake import crash_points
 from lake.errors import LakeError

@@ -6,7 +6,7 @@ from typing import get_type_hints
 
 import pytest
 
-from jobs.limits import DEFAULT_LIMITS, Limits
+from jobs.quality.limits import DEFAULT_LIMITS, Limits
 from jobs.settings import Settings, SettingsError, conf_file, load_settings
 
 BASE = """

@@ -2,11 +2,12 @@ import logging
 
 import pytest
 
-from broker.coordinators.group_log import GROUP_TOPIC, GroupLog
+from broker.coordinators.group_log import GroupLog
 from broker.errors import StorageError
 from state_model.group_records import GroupRecord, encode_record
 from state_model.group_schemas import RECORD_TYPES, GroupKind
 from state_model.java import partition_for_group
+from state_model.topics import OFFSETS_TOPIC
 from tests.broker_memory import DISK_FULL, ManualTimers, MemoryCluster
 
 
@@ -42,25 +43,25 @@ def loaded(cluster, *kinds):
 
 def test_the_records_of_one_operation_are_one_batch_in_the_partition_of_the_group(cluster):
     GroupLog(cluster, cluster).append("g1", [share_group("g1", 1), share_group("g1", 2)])
-    log = cluster.get(GROUP_TOPIC, partition_for_group("g1", 50))
+    log = cluster.get(OFFSETS_TOPIC, partition_for_group("g1", 50))
     assert [len(batch) for batch in log.batches] == [2]
-    assert [len(batch) for batch in cluster.batches(GROUP_TOPIC)] == [2]
+    assert [len(batch) for batch in cluster.batches(OFFSETS_TOPIC)] == [2]
 
 
 def test_no_records_are_no_batch(cluster):
     GroupLog(cluster, cluster).append("g1", [])
-    assert cluster.batches(GROUP_TOPIC) == []
+    assert cluster.batches(OFFSETS_TOPIC) == []
 
 
 def test_a_refused_append_is_told(cluster):
-    cluster.refuse_appends(GROUP_TOPIC, DISK_FULL)
+    cluster.refuse_appends(OFFSETS_TOPIC, DISK_FULL)
     with pytest.raises(StorageError):
         GroupLog(cluster, cluster).append("g1", [share_group("g1", 1)])
 
 
 def test_a_load_without_a_log_finds_nothing_and_makes_nothing(cluster):
     assert loaded(cluster, GroupKind.SHARE)[1] == []
-    assert cluster.by_name(GROUP_TOPIC) is None
+    assert cluster.by_name(OFFSETS_TOPIC) is None
 
 
 def test_each_record_goes_to_the_owner_of_its_type_and_claims_the_group(cluster):

@@ -2,7 +2,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from broker.coordinators.share_coordinator import STATE_TOPIC, ShareCoordinator, ShareCoordinatorSettings
+from broker.coordinators.share_coordinator import ShareCoordinator, ShareCoordinatorSettings
 from broker.errors import RecordTooLargeError
 from state_model.answers import ErrorCode
 from state_model.coordinator import WriteRequest
@@ -16,6 +16,7 @@ from state_model.share_records import (
     Tombstone,
     decode_record,
 )
+from state_model.topics import STATE_TOPIC
 from tests.broker_memory import DISK_FULL, ManualTimers, MemoryCluster
 
 

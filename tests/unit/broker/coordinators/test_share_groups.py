@@ -3,12 +3,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from kio.schema.errors import ErrorCode
 
-from broker.coordinators.group_log import GROUP_TOPIC
-from broker.coordinators.share_coordinator import STATE_TOPIC
 from broker.coordinators.share_group import GroupError
 from state_model.group_schemas import GroupKind
 from state_model.rule_sets import KAFKA_4_3, KAFKA_4_4
 from state_model.share_records import ShareSnapshot
+from state_model.topics import OFFSETS_TOPIC, STATE_TOPIC
 from tests.share_group_harness import ShareGroupHarness
 
 
@@ -287,7 +286,7 @@ def test_groups_of_one_log_partition_forget_a_topic_in_one_batch():
     for group in ("g", "h", "other"):
         harness.settle(topics="alpha" if group != "other" else "beta", group=group)
     harness.delete_topic("alpha")
-    last = harness.cluster.batches(GROUP_TOPIC)[-1]
+    last = harness.cluster.batches(OFFSETS_TOPIC)[-1]
     assert len(last) == 2
 
 

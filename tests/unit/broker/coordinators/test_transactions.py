@@ -5,9 +5,9 @@ from kio.schema.errors import ErrorCode
 
 from broker.coordinators.classic_groups import MemberCall
 from broker.coordinators.classic_records import CommittedOffset
-from broker.coordinators.group_log import GROUP_TOPIC
 from broker.coordinators.transaction_log import Transaction, TransactionLog, TransactionStatus
 from broker.ports import ProducerIdentity, TopicPartition
+from state_model.topics import OFFSETS_TOPIC
 from tests.broker_transactions import USER_TOPIC, Coordinators, CrashError
 
 HERE = TopicPartition(USER_TOPIC, 0)
@@ -215,7 +215,7 @@ class TestDisk:
 
 class TestOffsets:
     def commit(self, broker, producer, offset):
-        partition = TopicPartition(GROUP_TOPIC, broker.group_log.partition_for("g"))
+        partition = TopicPartition(OFFSETS_TOPIC, broker.group_log.partition_for("g"))
         assert add(broker, producer, partition) == "none"
         codes = broker.commits.commit_in_transaction(
             NOBODY, {HERE: CommittedOffset(offset=offset)}, ProducerIdentity(*_identity(producer))

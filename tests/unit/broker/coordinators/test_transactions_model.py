@@ -11,8 +11,8 @@ from hypothesis.stateful import Bundle, RuleBasedStateMachine, invariant, rule
 
 from broker.coordinators.classic_groups import MemberCall
 from broker.coordinators.classic_records import CommittedOffset
-from broker.coordinators.group_log import GROUP_TOPIC
 from broker.ports import ProducerIdentity, TopicPartition
+from state_model.topics import OFFSETS_TOPIC
 from tests.broker_transactions import USER_TOPIC, Coordinators, CrashError
 
 TIMEOUT_MS = 60_000
@@ -111,7 +111,7 @@ class TransactionsMachine(RuleBasedStateMachine):
 
     @rule(producer=producers, group=GROUPS, offset=st.integers(0, 99))
     def commit_offset(self, producer, group, offset):
-        at = TopicPartition(GROUP_TOPIC, self.broker.group_log.partition_for(group))
+        at = TopicPartition(OFFSETS_TOPIC, self.broker.group_log.partition_for(group))
         if self.begin(producer, at):
             call = MemberCall(group_id=group, member_id="", generation_id=-1)
             offsets = {AT: CommittedOffset(offset=offset)}

@@ -12,11 +12,11 @@ import pyarrow.parquet as pq
 import pytest
 
 from jobs.errors import JobError
-from jobs.limits import Limits
 from jobs.options import CHECKED_STAGES
 from jobs.publish import is_current, published_versions
 from jobs.quality.check import Checked, CheckOptions, check, scope_of
 from jobs.quality.facts import counting, facts_of
+from jobs.quality.limits import Limits
 from jobs.quality.references import REFERENCES_OF, fact_of
 from jobs.quality.suites import rules_of
 from lake import delta, gates

@@ -6,8 +6,8 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from jobs.maintain import MaintainOptions, maintain
 from jobs.quality import results
+from jobs.upkeep.maintain import MaintainOptions, maintain
 from lake import gates
 from lake.scan import dataset_at
 from lake.tables import TABLES

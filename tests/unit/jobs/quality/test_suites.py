@@ -7,8 +7,8 @@ import pyarrow.compute as pc
 import pyarrow.dataset as ds
 import pytest
 
-from jobs.limits import Limits
 from jobs.quality.checkpoints import Judge, Verdict
+from jobs.quality.limits import Limits
 from jobs.quality.rule import BLOCKING, FACTS, KINDS, ROWS, Rule
 from jobs.quality.slices import pieces
 from jobs.quality.suites import field_text, rules_of

@@ -4,10 +4,10 @@ import json
 
 import pytest
 
-from broker.workloads import admin
-from broker.workloads.profiles import PROFILES
 from sharelens.cli import main
 from sharelens.cli.workload import PROFILE_NAMES
+from workloads import admin
+from workloads.profiles import PROFILES
 
 DELIVERY = {"event": "delivery", "since_ms": 30, "group": "g", "topic": "t", "partition": 0, "offset": 4, "id": 4}
 ACK = {"event": "ack", "at_ms": 20, "group": "g", "topic": "t", "partition": 0, "type": "accept", "offsets": [4]}

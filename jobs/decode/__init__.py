@@ -1,0 +1,1 @@
+"""Decode: bronze records to silver rows."""

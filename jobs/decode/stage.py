@@ -1,0 +1,233 @@
+"""Decode: bronze.log_record -> silver.share_record, group_record and dlq_record, and the small tables that follow."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from jobs import books, retained
+from jobs.decode.group_records import decode_groups
+from jobs.decode.merged import LEAST, merged
+from jobs.decode.topic_starts import STARTS, named_starts
+from jobs.errors import JobError
+from jobs.ingest.names import NAMES
+from jobs.ingest.plan import DAWN
+from jobs.progress import Progress
+from jobs.quarantine import KEPT_BYTES, QUARANTINE, new_problems
+from jobs.spark import executors
+from jobs.spark.executors import Engine
+from kafka_log.dead_letters import LETTER, typed_letters
+from kafka_log.schemas import LOG_RECORD, PROBLEM
+from lake.delta import DataFile
+from lake.parquet import ParquetSink, write_rows
+from lake.slices import BRONZE, PartitionKey, Slice, read_unit, slices, units
+from lake.tables import CLOCK_STEP, NAME, TABLES, TOPIC_START
+from lake.undecodable import DECODED_FROM
+from state_model.columnar.clock import clock_steps
+from state_model.columnar.decode import decode_share_records
+from state_model.topics import RECORD_TOPICS, STATE_TOPIC
+
+SHARE_RECORD, GROUP, LETTERS = "silver.share_record", "silver.group_record", "silver.dlq_record"
+CLOCK_STEPS = "silver.clock_step"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Unit:
+    """Slices of one log partition that are decoded together; `log_time_ms`: running maximum before them."""
+
+    cluster_id: str
+    topic: str
+    slices: tuple[Slice, ...]
+    log_time_ms: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Task:
+    """What one executor task decodes."""
+
+    lake: Path
+    run: int
+    units: tuple[Unit, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Outcome:
+    """Result of a task: files by table, rows for the driver to write by table (with cluster_id), counts by name."""
+
+    files: dict[str, tuple[DataFile, ...]]
+    rows: dict[str, pa.Table]
+    counts: dict[str, int]
+
+
+SMALL_TABLES = {QUARANTINE: PROBLEM, NAMES: NAME, CLOCK_STEPS: CLOCK_STEP, STARTS: TOPIC_START}
+"""Tables of which a task yields few rows; the driver writes them."""
+
+
+def no_rows(table: str) -> pa.Table:
+    """An empty table of SMALL_TABLES with the cluster column."""
+    return books.of_cluster(SMALL_TABLES[table].empty_table(), "")
+
+
+def decode_task(task: Task) -> Outcome:
+    """Decodes the units of a task and writes their rows; runs on an executor."""
+    constants = {"run_id": task.run}
+    small = {table: [no_rows(table)] for table in SMALL_TABLES}
+    counts: dict[str, int] = {}
+    with (
+        ParquetSink(task.lake, TABLES[SHARE_RECORD], constants=constants) as shares,
+        ParquetSink(task.lake, TABLES[GROUP], constants=constants) as groups,
+        ParquetSink(task.lake, TABLES[LETTERS], constants=constants) as letters,
+    ):
+        for unit in task.units:
+            if unit.topic not in RECORD_TOPICS:
+                letters.write(typed_letters(read_unit(unit.slices, LETTER)), cluster_id=unit.cluster_id)
+                continue
+            rows = read_unit(unit.slices, LOG_RECORD)
+            if unit.topic == STATE_TOPIC:
+                found = _decode_shares(rows, unit, shares)
+            else:
+                decoded = decode_groups(rows)
+                groups.write(books.of_cluster(decoded.records, unit.cluster_id))
+                found = {NAMES: decoded.names, QUARANTINE: decoded.problems}
+                for name, number in decoded.counts.items():
+                    counts[name] = counts.get(name, 0) + number
+            for table, few in found.items():
+                small[table].append(books.of_cluster(few, unit.cluster_id))
+    return Outcome(
+        files={SHARE_RECORD: tuple(shares.files), GROUP: tuple(groups.files), LETTERS: tuple(letters.files)},
+        rows={table: pa.concat_tables(tables) for table, tables in small.items()},
+        counts={
+            **counts,
+            SHARE_RECORD: shares.record_count,
+            GROUP: groups.record_count,
+            LETTERS: letters.record_count,
+        },
+    )
+
+
+def log_times(rows: pa.Table, unit: Unit) -> npt.NDArray[np.int64]:
+    """Running maximum of the record timestamps of a unit.
+
+    Raises:
+        JobError: an offset occurs twice, which bronze must not hold.
+    """
+    if (np.diff(rows.column("offset").to_numpy()) <= 0).any():
+        piece = unit.slices[0]
+        raise JobError(f"{unit.topic}-{piece.partition}: bronze holds an offset twice near {piece.first_offset}")
+    return np.maximum.accumulate(np.maximum(rows.column("timestamp_ms").to_numpy(), unit.log_time_ms))
+
+
+def _decode_shares(rows: pa.Table, unit: Unit, sink: ParquetSink) -> dict[str, pa.Table]:
+    """Writes the decoded records of a unit; the rows for other tables."""
+    running = log_times(rows, unit)
+    batch = rows.combine_chunks().to_batches()[0]
+    decoded = decode_share_records(batch, log_time_ms=running)
+    sink.write(books.of_cluster(pa.Table.from_batches([decoded.records]), unit.cluster_id))
+    return {
+        QUARANTINE: share_problems(decoded.problems, unit.topic),
+        CLOCK_STEPS: clock_steps(rows, running).cast(CLOCK_STEP),
+        STARTS: named_starts(decoded.records),
+    }
+
+
+def share_problems(problems: pa.RecordBatch, topic: str) -> pa.Table:
+    """PROBLEM rows of records that could not be decoded."""
+    found = pa.Table.from_batches([problems])
+    count = found.num_rows
+    value = pc.binary_slice(pc.fill_null(found.column("value"), b""), 0, KEPT_BYTES)
+    key = pc.binary_slice(pc.fill_null(found.column("key"), b""), 0, KEPT_BYTES)
+    columns = {
+        "source_id": pa.repeat("", count),
+        "topic": pa.repeat(topic, count),
+        "topic_id": found.column("log_topic_id"),
+        "partition": found.column("state_partition"),
+        "file": pa.repeat(DECODED_FROM, count),
+        "position": found.column("log_offset"),
+        "offset": found.column("log_offset"),
+        "last_offset": found.column("log_offset"),
+        "reason": found.column("reason"),
+        "detail": found.column("detail"),
+        "bytes": pc.binary_join_element_wise(key, value, b""),
+    }
+    return pa.table(columns).cast(PROBLEM)
+
+
+def changed(lake: Path, after: int, contents: Sequence[str]) -> dict[PartitionKey, dict[str, Any]]:
+    """Log partitions with extents of runs after `after`: the newest row of each, `rebuild` if any of them says so."""
+    rows = books.extents(
+        lake, (pc.field("run_id") > after) & (pc.field("status") == "taken") & pc.field("content").isin(list(contents))
+    )
+    result = {}
+    for key, group in books.by_partition(rows).items():
+        newest = max(group, key=lambda r: r["run_id"])
+        result[key] = {**newest, "rebuild": any(r["rebuild"] for r in group)}
+    return result
+
+
+def run_decode(engine: Engine, lake: Path, run: int, progress: Progress) -> dict[str, int]:
+    """Decodes what was taken since the last decode; rows by table and group record type."""
+    before = books.done(lake, "decode")
+    partitions = changed(lake, before, ["log_record"])
+    late = {key for key, row in partitions.items() if row["rebuild"]}
+    fresh = slices(lake, DECODED_FROM, BRONZE, runs=(before + 1, run), only=set(partitions) - late)
+    begins = retained.offsets(retained.cuts(lake, retained.BRONZE)) if late else {}
+    whole = slices(lake, DECODED_FROM, BRONZE, runs=(0, run), only=late, begins=begins) if late else {}
+    earlier = books.by_partition(books.extents(lake, (pc.field("run_id") <= before) & (pc.field("status") == "taken")))
+    planned: list[tuple[Unit, int]] = []
+    for key, pieces in sorted({**fresh, **whole}.items()):
+        begun = max((r["log_time_ms"] for r in earlier.get(key, []) if r["log_time_ms"] is not None), default=DAWN)
+        planned += units_of(partitions[key]["topic"], key[0], pieces, DAWN if key in late else begun)
+    tasks = [Task(lake=lake, run=run, units=tuple(group)) for group in executors.binned(planned)]
+    size_bytes = sum(size for _, size in planned)
+    outcomes = engine.run("decode", decode_task, tasks, progress, size_bytes=size_bytes)
+    return _commit(lake, run, outcomes, late, begins)
+
+
+def units_of(topic: str, cluster_id: str, pieces: Sequence[Slice], log_time_ms: int) -> list[tuple[Unit, int]]:
+    """Slices of one log partition as units with their size in bytes, log time running on."""
+    result = []
+    for unit in units(pieces):
+        size = sum(piece.size_bytes for piece in unit)
+        planned = Unit(cluster_id=cluster_id, topic=topic, slices=tuple(unit), log_time_ms=log_time_ms)
+        result.append((planned, size))
+        log_time_ms = max(log_time_ms, *(piece.newest_ms for piece in unit))
+    return result
+
+
+def _commit(
+    lake: Path, run: int, outcomes: Sequence[Outcome], late: set[PartitionKey], begins: dict[PartitionKey, int]
+) -> dict[str, int]:
+    """Commits what the tasks decoded; silver.share_record last, as the mark that decode is done.
+
+    Below `begins`, where retention has cut bronze, rows stay as they are.
+    """
+    small = {table: pa.concat_tables([no_rows(table), *(o.rows[table] for o in outcomes)]) for table in SMALL_TABLES}
+    fresh = {QUARANTINE: new_problems(lake, small[QUARANTINE]), CLOCK_STEPS: small[CLOCK_STEPS]}
+    place = ("log_topic_id", "state_partition", "log_offset")
+    replaced = {CLOCK_STEPS: place, GROUP: ("log_topic_id", "partition", "log_offset"), SHARE_RECORD: place}
+    replaced[LETTERS] = ("dlq_topic_id", "dlq_partition", "dlq_offset")
+    starts_over = books.of_partitions(late - begins.keys(), *place[:2])
+    for name in (QUARANTINE, NAMES, CLOCK_STEPS, STARTS, GROUP, LETTERS, SHARE_RECORD):
+        if books.is_committed(lake, name, "decode", run):
+            continue
+        drop = retained.derived_again(late, *replaced[name], begins) if name in replaced else None
+        if name in LEAST:
+            adds, removes = merged(lake, name, small[name], run, starts_over if name == STARTS else None)
+        else:
+            adds = [file for outcome in outcomes for file in outcome.files.get(name, ())]
+            adds += write_rows(lake, TABLES[name], fresh[name], {"run_id": run}) if name in fresh else []
+            if name != QUARANTINE:  # which ingest writes to as well, and which takes no problem twice
+                drop = books.with_unfinished(lake, name, "decode", run, drop)
+            kept, removes = books.rewritten_without(lake, name, drop)
+            adds += kept
+        books.commit(lake, name, "decode", run, adds, removes)
+    counts: dict[str, int] = {"problems": small[QUARANTINE].num_rows}
+    for outcome in outcomes:
+        for name, number in outcome.counts.items():
+            counts[name] = counts.get(name, 0) + number
+    return counts

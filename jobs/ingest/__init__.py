@@ -1,0 +1,1 @@
+"""Ingest: log directories to bronze."""

@@ -1,0 +1,393 @@
+"""What a run has to read: the union of the copies, less what the lake holds. Pure but for listing and headers.
+
+Offsets are the measure, never file positions, so that rolled, compacted, copied and late files mean nothing special.
+"""
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from evidence.intervals import Interval, difference, intersection, union
+from jobs import books
+from jobs.errors import ClusterMismatchError, IntervalHoleError
+from kafka_log import reader
+from kafka_log.errors import LogDirectoryError
+from kafka_log.layout import LogDirectory, PartitionDirectory, scan_log_directory
+from kafka_log.union import LogPartition, log_start, unite
+from state_model.topics import RECORD_TOPICS, STATE_TOPIC, UNKNOWN_CLUSTER
+
+LOG_RECORD, TOPIC_BATCH = "bronze.log_record", "bronze.topic_batch"
+"""The tables that ingest fills."""
+DAWN = -(1 << 63)
+"""Log time before the first record."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Divergence:
+    """From `offset` on, a copy and the lake hold different logs; `copy_wins` by its higher leader epoch."""
+
+    offset: int
+    copy_wins: bool
+
+
+Compare = Callable[[LogPartition, PartitionDirectory, Sequence[Interval]], Divergence | None]
+"""Holds a copy against the lake over the given offsets."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Extent:
+    """What this run takes of one partition: `ranges` are read, [from_offset, end) is what the books will say.
+
+    `late`: a range lies below what was taken before, or replaces uncommitted rows, so derived tables start over for
+    the partition. `log_time_ms`: running maximum of record timestamps before the first range. `held`: what the lake
+    held before. `superseded_from`: rows taken earlier from that offset on are set aside for this run's.
+    """
+
+    partition: LogPartition
+    content: str
+    ranges: tuple[Interval, ...]
+    from_offset: int
+    end: int
+    held_back: int
+    late: bool
+    log_time_ms: int | None
+    held: tuple[Interval, ...]
+    superseded_from: int | None = None
+
+
+def scan_directories(uris: Sequence[str], *, include_deleted: bool) -> list[LogDirectory]:
+    """Every directory of the run; the errors of `scan_log_directory` pass through."""
+    return [scan_log_directory(uri, include_deleted=include_deleted) for uri in uris]
+
+
+def cluster_of(directories: Sequence[LogDirectory], given: str | None, held: Iterable[str]) -> str:
+    """The cluster id of a run; `directories` name one at most (`kafka_log.union.unite` refuses more).
+
+    Raises:
+        ClusterMismatchError: an id that contradicts --cluster-id, or no id at all while the lake already holds a
+            named cluster.
+    """
+    found = {d.cluster_id: d.uri for d in directories if d.cluster_id is not None}
+    own = next(iter(found), None)
+    if own is not None and given is not None and own != given:
+        raise ClusterMismatchError(f"--cluster-id {given}, but {found[own]} is of cluster {own}; leave the option out")
+    cluster = own or given
+    known = sorted(set(held) - {UNKNOWN_CLUSTER})
+    if cluster is None and known:
+        raise ClusterMismatchError(
+            f"no meta.properties in {directories[0].uri} and the lake holds {', '.join(known)}; say --cluster-id"
+        )
+    return cluster or UNKNOWN_CLUSTER
+
+
+def plan(
+    partitions: Sequence[LogPartition],
+    taken: Sequence[dict[str, Any]],
+    *,
+    content: str,
+    include_uncommitted: bool,
+    until_ms: int | None = None,
+    lowest: dict[tuple[str, int], int] | None = None,
+    compare: Compare | None = None,
+) -> list[Extent]:
+    """The extents of a run, one a partition that has something new.
+
+    `taken`: rows of bronze.ingest_extent with the same content and cluster; `lowest`: offset per (topic id, partition)
+    below which nothing is wanted; `compare` holds a copy that was not read before against the lake.
+    """
+    groups = {key[1:]: rows for key, rows in books.by_partition(taken).items()}
+    result = []
+    for partition in partitions:
+        rows = groups.get((partition.topic_id, partition.partition), [])
+        floor = (lowest or {}).get((partition.topic_id, partition.partition), 0)
+        extent = plan_partition(partition, rows, content, include_uncommitted, until_ms, floor, compare)
+        if extent is not None:
+            result.append(extent)
+    return result
+
+
+def plan_partition(
+    partition: LogPartition,
+    rows: Sequence[dict[str, Any]],
+    content: str,
+    include_uncommitted: bool,
+    until_ms: int | None,
+    floor: int,
+    compare: Compare | None,
+) -> Extent | None:
+    """What is new of one partition; None when nothing is."""
+    held = books.coverage(rows)
+    seen_end = max((row["end_offset_exclusive"] for row in rows), default=0)
+    committed_end = _committed_end(partition, rows)
+    partition = replace(partition, committed_end=committed_end)
+    offered = {copy.uri: _offered(partition, copy, include_uncommitted, floor) for copy in partition.copies}
+    end = max((interval[1] for interval in offered.values()), default=0)
+    if until_ms is not None:
+        end = _end_until(partition, rows, held, union(offered.values()), until_ms)
+    unread = [copy for copy in partition.copies if copy.source_id not in held.asked] if rows else []
+    superseded_from = None
+    for copy in unread:
+        first, last = offered[copy.uri]
+        found = (
+            None if compare is None else compare(partition, copy, intersection([(first, min(last, end))], held.held))
+        )
+        if found is not None and found.copy_wins:
+            superseded_from = min(found.offset, found.offset if superseded_from is None else superseded_from)
+        elif found is not None:
+            offered[copy.uri] = (first, min(last, found.offset))
+    if superseded_from is not None:
+        held = held.before(superseded_from)
+    wanted: list[Interval] = []
+    for copy in partition.copies:
+        first, last = offered[copy.uri]
+        wanted += held.wanted(copy.source_id, (first, min(last, end)))
+    ranges = union(wanted)
+    if not ranges and not unread and not _log_start_moved(partition, rows):
+        return _only_its_end(partition, content, include_uncommitted) if not rows and until_ms is None else None
+    begin = ranges[0][0] if ranges else held.end
+    whole = reader.readable_end(partition, include_uncommitted=True) if not include_uncommitted else end
+    return Extent(
+        partition=partition,
+        content=content,
+        ranges=tuple(ranges),
+        from_offset=min(begin, max(held.end, floor)),
+        end=ranges[-1][1] if ranges else begin,
+        held_back=max(0, whole - end) if until_ms is None else 0,
+        late=begin < seen_end and bool(ranges or unread),
+        log_time_ms=held.log_time_ms,
+        held=tuple(held.held),
+        superseded_from=superseded_from,
+    )
+
+
+def _only_its_end(partition: LogPartition, content: str, include_uncommitted: bool) -> Extent | None:
+    """An extent that takes nothing of a partition and says how far it goes.
+
+    Of a user partition every group has seen all it holds; of one for dead letters it says that none is there.
+    """
+    if partition.topic in RECORD_TOPICS:
+        return None
+    end = reader.readable_end(partition, include_uncommitted=include_uncommitted)
+    whole = reader.readable_end(partition, include_uncommitted=True)
+    return Extent(
+        partition=partition,
+        content=content,
+        ranges=(),
+        from_offset=end,
+        end=end,
+        held_back=max(0, whole - end),
+        late=False,
+        log_time_ms=None,
+        held=(),
+    )
+
+
+def _end_until(
+    partition: LogPartition,
+    rows: Sequence[dict[str, Any]],
+    held: books.Coverage,
+    offered: Sequence[Interval],
+    until_ms: int,
+) -> int:
+    """Where the prefix with log time < `until_ms` ends (exclusive offset).
+
+    Raises:
+        IntervalHoleError: the copies lack what comes right after the prefix that is held, or something between, of the
+            state log: nobody can say any more which interval that belonged to.
+    """
+    end = offered[-1][1] if offered else 0
+    if end <= held.end:
+        return end
+    begin = max(held.end, offered[0][0])
+    before = DAWN if held.log_time_ms is None else held.log_time_ms
+    end, _ = reader.log_time_end(partition, begin, end, before, until_ms)
+    covered = before >= until_ms or any((row["until_ms"] or DAWN) >= until_ms for row in rows)
+    missing = difference([(held.end, end)], offered) if rows and not covered and partition.topic == STATE_TOPIC else []
+    if missing:
+        first, last = missing[0]
+        raise IntervalHoleError(
+            f"{partition.topic}-{partition.partition} @ {first}: no given directory holds the records {first} to "
+            f"{last - 1}, which follow what the lake covers, so nothing tells whether they lie before --until; give a "
+            "copy that has them, or run once without --until: that takes what there is and records the gap"
+        )
+    return end
+
+
+def _log_start_moved(partition: LogPartition, rows: Sequence[dict[str, Any]]) -> bool:
+    """Whether the log start of a state partition is news: Kafka prunes minutes behind the last record."""
+    if partition.topic != STATE_TOPIC or not rows:
+        return False
+    told = [(row["log_start_offset"], row["log_start_known"]) for row in rows]
+    return log_start([*told, (partition.log_start_offset, partition.log_start_known)]) != log_start(told)
+
+
+def held_back(partitions: Sequence[LogPartition], taken: Sequence[dict[str, Any]], extents: Sequence[Extent]) -> int:
+    """How many offsets at or above the high watermark wait in the partitions that no extent speaks of."""
+    spoken_of = {(extent.partition.topic_id, extent.partition.partition) for extent in extents}
+    groups = {key[1:]: rows for key, rows in books.by_partition(taken).items()}
+    count = 0
+    for partition in partitions:
+        rows = groups.get((partition.topic_id, partition.partition), [])
+        committed_end = _committed_end(partition, rows)
+        if committed_end is None or (partition.topic_id, partition.partition) in spoken_of:
+            continue
+        known = max((row["end_offset_exclusive"] for row in rows), default=0)
+        count += max(0, reader.readable_end(partition, include_uncommitted=True) - max(committed_end, known))
+    return count
+
+
+def _committed_end(partition: LogPartition, rows: Sequence[dict[str, Any]]) -> int | None:
+    """The high watermark: the maximum over the copies at hand and those that were read before."""
+    if partition.committed_end is None:
+        return None
+    before = [int(row["committed_end"]) for row in rows if row["committed_end"] is not None]
+    return max([partition.committed_end, *before])
+
+
+def _offered(partition: LogPartition, copy: PartitionDirectory, include_uncommitted: bool, floor: int) -> Interval:
+    """The offsets that one copy can give."""
+    if not copy.segments:
+        return (0, 0)
+    alone = replace(partition, copies=(copy,))
+    begin = max(copy.segments[0].base_offset, floor)
+    return (begin, max(begin, reader.readable_end(alone, include_uncommitted=include_uncommitted)))
+
+
+def extent_rows(extents: Sequence[Extent], *, cluster_id: str, run: int, stamp: dict[str, Any]) -> list[dict[str, Any]]:
+    """Planned rows of bronze.ingest_extent: one a copy of each extent."""
+    rows = []
+    for extent in extents:
+        for copy in extent.partition.copies:
+            row = {
+                "cluster_id": cluster_id,
+                "run_id": run,
+                "status": "planned",
+                "source_id": copy.source_id,
+                "node_id": None if copy.node_id is None else str(copy.node_id),
+                "source_uri": copy.uri,
+                "topic": extent.partition.topic,
+                "topic_id": extent.partition.topic_id,
+                "partition": extent.partition.partition,
+                "content": extent.content,
+                "from_offset": extent.from_offset,
+                "end_offset_exclusive": extent.end,
+                "log_start_offset": extent.partition.log_start_offset,
+                "log_start_known": extent.partition.log_start_known,
+                "committed_end": extent.partition.committed_end,
+                "held_back": extent.held_back,
+                "gaps": [],
+                "rebuild": extent.late,
+                "superseded_from": extent.superseded_from,
+                "record_count": 0,
+                "size_bytes": 0,
+                "sha256": None,
+                "log_time_ms": extent.log_time_ms,
+                "until_ms": None,
+                **stamp,
+            }
+            rows.append(row)
+    return rows
+
+
+def resumed(planned: Sequence[dict[str, Any]], taken: Sequence[dict[str, Any]]) -> list[Extent]:
+    """The extents of a run that was killed, from its planned rows; directories are listed again.
+
+    One that is gone meanwhile has vanished: what it was to give is a gap, until it or another copy comes back.
+    """
+    parents = sorted({row["source_uri"].rsplit("/", 1)[0] for row in planned})
+    found = {(p.topic_id, p.partition): p for p in unite([there for uri in parents for there in _if_there(uri)])}
+    result = []
+    for (_, topic_id, number), rows in books.by_partition(planned).items():
+        row = rows[0]
+        uris = {r["source_uri"] for r in rows}
+        partition = found.get((topic_id, number)) or _vanished(row)
+        partition = replace(
+            partition,
+            copies=tuple(copy for copy in partition.copies if copy.uri in uris),
+            log_start_offset=row["log_start_offset"],
+            committed_end=row["committed_end"],
+        )
+        place = ("cluster_id", "topic_id", "partition", "content")
+        before = [r for r in taken if all(r[name] == row[name] for name in place)]
+        result.append(_extent_of(row, partition, before, {r["source_id"] for r in rows}))
+    return result
+
+
+def _if_there(uri: str) -> list[LogDirectory]:
+    try:
+        return [scan_log_directory(uri, include_deleted=True)]
+    except LogDirectoryError:  # those that this run names were listed before
+        return []
+
+
+def _extent_of(
+    row: dict[str, Any], partition: LogPartition, before: Sequence[dict[str, Any]], sources: set[str]
+) -> Extent:
+    """An extent as it was planned: what it asks for, less what was held before."""
+    held = books.coverage(before)
+    if row["superseded_from"] is not None:
+        held = held.before(row["superseded_from"])
+    whole = (row["from_offset"], row["end_offset_exclusive"])
+    ranges = union(interval for source in sources for interval in held.wanted(source, whole))
+    return Extent(
+        partition=partition,
+        content=row["content"],
+        ranges=tuple(ranges),
+        from_offset=whole[0],
+        end=whole[1],
+        held_back=row["held_back"],
+        late=row["rebuild"],
+        log_time_ms=held.log_time_ms,
+        held=tuple(held.held),
+        superseded_from=row["superseded_from"],
+    )
+
+
+def _vanished(row: dict[str, Any]) -> LogPartition:
+    """A planned partition whose directories are gone."""
+    return LogPartition(
+        topic=row["topic"],
+        topic_id=row["topic_id"],
+        partition=row["partition"],
+        copies=(),
+        log_start_offset=row["log_start_offset"],
+        committed_end=row["committed_end"],
+    )
+
+
+def rebuild_rows(
+    taken: Sequence[dict[str, Any]], what: str, *, run: int, stamp: dict[str, Any]
+) -> list[dict[str, Any]]:
+    """Planned rows that take nothing and make the stages from `what` on (decode, replay or measure) start over."""
+    rows = []
+    for group in books.by_partition(taken).values():
+        row = max(group, key=lambda r: r["run_id"])
+        end = max(r["end_offset_exclusive"] for r in group)
+        change = {
+            "run_id": run,
+            "status": "planned",
+            "source_id": f"rebuild {what}",
+            "content": "log_record" if what == "decode" else what,
+            "from_offset": end,
+            "end_offset_exclusive": end,
+            "held_back": 0,
+            "gaps": [],
+            "rebuild": True,
+            "superseded_from": None,
+            "record_count": 0,
+            "size_bytes": 0,
+            "sha256": None,
+        }
+        rows.append({**row, **change, **stamp})
+    return rows
+
+
+def weight(partition: LogPartition, first: int, end: int) -> int:
+    """Bytes of log that the offsets [first, end) take, by the average of the copy that holds most."""
+    held = max(
+        (copy.segments for copy in partition.copies if copy.segments), key=lambda s: sum(x.size_bytes for x in s)
+    )
+    total = sum(segment.size_bytes for segment in held)
+    begin = held[0].base_offset
+    whole = max(1, max(end, reader.readable_end(partition, include_uncommitted=True)) - begin)
+    return max(1, total * (end - first) // whole)

@@ -1,0 +1,1 @@
+"""Measure: gold histories to the gold measures."""

@@ -1,0 +1,271 @@
+"""Where the histories are whole after a cut of retention, and which rows measures therefore leave as they are.
+
+    log of a share partition    [ dropped, but for what still counts | whole ... ]
+    events, stalls, hours       rows of before the cut stay          ^ made anew from here on
+    record offsets              rows of what the start offset has passed stay, in the lives that were there
+
+What retention drops is what no later record of the same life can change. Of the share partitions that it has cut,
+gold.measure_base says where each kind of row ends that is not made anew, whatever is measured again.
+"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from jobs import books
+from jobs.retained import joined
+from jobs.upkeep.compaction import row_groups
+from lake import delta, scan
+from lake.parquet import conform, write_rows
+from lake.tables import TABLES
+from measures.places import Places, places_of
+from state_model.columnar.keys import KEY
+
+BASE, HISTORY, PROGRESS = "gold.measure_base", "gold.share_partition_history", "gold.progress"
+WHERE = ["cluster_id", "log_topic_id", "state_partition"]
+PLACE = [*KEY, "state_partition"]
+TEXTS = [*WHERE[:2], *KEY[:2]]
+"""Text that is read as dictionaries: few values in many rows."""
+BY_OFFSET = {"gold.poison_record": ("offset", "life_log_offset"), "gold.redelivered_record": ("first_offset", "life")}
+"""Measures whose rows are ranges of record offsets, with the columns of the first one and of the life."""
+BY_HOUR = ("gold.latency", "gold.attempts")
+BY_LOG_OFFSET = {"gold.stall": "stalls_from_log_offset", "gold.life_event": "events_from_log_offset"}
+EDGES = (*BY_LOG_OFFSET.values(), "hours_from_ms", "whole_from_offset", "lives_to_log_offset")
+RANGE_COLUMNS = (*WHERE[1:], *KEY, "last_offset", "valid_to_log_offset")
+"""What tells of a range of the delivery history whether it was passed."""
+READ_FROM = "read_from_log_offset"
+UNREAD = -1
+NONE = -(1 << 62)
+EVERY = 1 << 62
+Ints = npt.NDArray[np.int64]
+Flags = npt.NDArray[np.bool_]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Bases:
+    """Rows of gold.measure_base of one state topic, as layers that hold each share partition once at most."""
+
+    layers: tuple[pa.Table, ...]
+
+    def stays(self, table: str, rows: pa.Table) -> Flags:
+        """Which rows of a measure, with PLACE columns, lie where nothing is made anew."""
+        result = np.zeros(rows.num_rows, np.bool_)
+        for layer in self.layers:
+            result |= _Edge(layer, rows).stays(table)
+        return result
+
+    def clipped(self, table: str, rows: pa.Table) -> pa.Table:
+        """Rows that were made anew, without what they tell of where nothing is made anew."""
+        for layer in self.layers:
+            if table in BY_OFFSET:
+                first, life = BY_OFFSET[table]
+                rows = _with_firsts(rows, first, _Edge(layer, rows).first_offsets(life))
+            rows = rows.filter(pa.array(~_Edge(layer, rows).stays(table)))
+        return rows
+
+
+class _Edge:
+    """One layer as rows see it: what holds for the share partition of each."""
+
+    def __init__(self, layer: pa.Table, rows: pa.Table) -> None:
+        self._layer = layer
+        self._rows = rows
+        self._at = Places(keys=layer.select(PLACE).combine_chunks()).of(rows)
+
+    def passed(self) -> Flags:
+        """Which ranges of the delivery history hold offsets that were passed, and ended before the events are told."""
+        below, before = self._of("whole_from_offset"), self._of("events_from_log_offset")
+        return (self._plain("last_offset", EVERY) < below) & (self._plain("valid_to_log_offset", EVERY) < before)
+
+    def _of(self, name: str) -> Ints:
+        """The value of a column for each row; NONE where the layer does not hold the share partition."""
+        values: Ints = np.append(self._layer.column(name).to_numpy(), NONE)[self._at]
+        return values
+
+    def _plain(self, name: str, unknown: int) -> Ints:
+        values: Ints = pc.fill_null(self._rows.column(name), unknown).to_numpy()
+        return values
+
+    def first_offsets(self, life: str) -> Ints:
+        """The offset at which each row of a life (a column) that was there begins at least; NONE for others."""
+        old = self._plain(life, NONE) <= self._of("lives_to_log_offset")
+        return np.where(old, self._of("whole_from_offset"), NONE)
+
+    def stays(self, table: str) -> Flags:
+        """Which rows lie where nothing is made anew."""
+        if table in BY_OFFSET:
+            return self._plain("last_offset", EVERY) < self.first_offsets(BY_OFFSET[table][1])
+        if table in BY_HOUR:
+            return self._plain("hour_ms", EVERY) < self._of("hours_from_ms")
+        return self._plain("log_offset", EVERY) < self._of(BY_LOG_OFFSET[table])
+
+
+def _with_firsts(rows: pa.Table, name: str, least: Ints) -> pa.Table:
+    """Rows whose first offset is moved up to the least one where they reach it."""
+    first, last = rows.column(name).to_numpy(), rows.column("last_offset").to_numpy()
+    moved = np.where(last >= least, np.maximum(first, least), first)
+    at = rows.schema.get_field_index(name)
+    return rows.set_column(at, rows.schema.field(at), pa.array(moved))
+
+
+def bases(lake: Path, cluster_id: str, log_topic_id: str) -> Bases:
+    """What is known of the share partitions of a state topic that retention has cut."""
+    here = (pc.field("cluster_id") == cluster_id) & (pc.field("log_topic_id") == log_topic_id)
+    return Bases(layers=tuple(_layers(scan.rows_at(lake, BASE, where=here))))
+
+
+def _layers(rows: pa.Table) -> Iterator[pa.Table]:
+    """The newest row of each share partition, then the next ones."""
+    if rows.num_rows == 0:
+        return
+    (place,), _ = places_of(rows)
+    order = np.lexsort((-rows.column("run_id").to_numpy(), place))
+    rows, place = rows.take(pa.array(order)), place[order]
+    begins = np.flatnonzero(np.diff(place, prepend=-1))
+    depth = np.arange(len(place)) - np.repeat(begins, np.diff(np.append(begins, len(place))))
+    for number in range(int(depth.max()) + 1):
+        yield rows.filter(pa.array(depth == number))
+
+
+def read_on(lake: Path, kept: pa.Table) -> pa.Table:
+    """The first log offset kept (`from`) of each share partition, moved down to where measuring goes on.
+
+    `kept`: cluster_id, place_id, place (a state partition of a state topic), key (`jobs.retained.joined` of KEY), from.
+    """
+    names = kept.column_names[:4]
+    both = kept.join(_progress(lake).select([*names, READ_FROM]), keys=names)
+    lowest = pc.min_element_wise(both.column("from"), both.column(READ_FROM))
+    return both.set_column(both.schema.get_field_index("from"), "from", lowest).select(kept.column_names)
+
+
+def _progress(lake: Path) -> pa.Table:
+    """Where measuring stands, with the columns of `read_on`; from UNREAD on where reading begins with the first."""
+    rows = scan.rows_at(lake, PROGRESS)
+    columns = {name: rows.column(name) for name in (*WHERE, *KEY, "since_log_offset", "log_offset")}
+    columns |= {
+        READ_FROM: pc.fill_null(rows.column(READ_FROM), UNREAD),
+        "place_id": rows.column("log_topic_id"),
+        "place": rows.column("state_partition"),
+        "key": joined(rows, tuple(KEY)),
+    }
+    return pa.table(columns)
+
+
+def _rows_at_cut(lake: Path, kept: pa.Table, moments_ms: Mapping[str, int]) -> pa.Table:
+    """Rows of gold.measure_base, without run_id; share partitions of which nothing goes have none."""
+    schema = pa.schema([field for field in TABLES[BASE].schema if field.name != "run_id"])
+    rows = _progress(lake).join(kept, keys=kept.column_names[:4], join_type="inner")
+    rows = rows.filter(pc.field("from") > UNREAD)
+    found = [schema.empty_table()]
+    for topic in rows.select(WHERE[:2]).group_by(WHERE[:2]).aggregate([]).to_pylist():
+        here = pc.field("cluster_id") == topic["cluster_id"]
+        mine = rows.filter(here & (pc.field("log_topic_id") == topic["log_topic_id"])).combine_chunks()
+        last = mine.column("log_offset")
+        columns = {name: mine.column(name) for name in (*WHERE, *KEY)} | {
+            "events_from_log_offset": pc.add(mine.column(READ_FROM), 1),
+            "stalls_from_log_offset": pc.coalesce(mine.column("since_log_offset"), pc.add(last, 1)),
+            "hours_from_ms": pa.repeat(moments_ms[topic["cluster_id"]], mine.num_rows),
+            "whole_from_offset": pa.array(_whole_from(lake, topic, mine)),
+            "lives_to_log_offset": last,
+        }
+        found.append(conform(pa.table(columns), schema))
+    return pa.concat_tables(found)
+
+
+def _whole_from(lake: Path, topic: Mapping[str, str], mine: pa.Table) -> Ints:
+    """Of each share partition the lowest offset that its start offset has been at since the first record kept.
+
+    Moved down so that no row of a measure lies across it.
+    """
+    places = Places(keys=mine.select(PLACE))
+    begins = np.append(mine.column("from").to_numpy(), EVERY)
+    lowest = np.full(places.count, EVERY, np.int64)
+    for rows in _held(lake, HISTORY, topic, [*PLACE, "log_offset", "start_offset"]):
+        at = places.of(rows)
+        start = pc.fill_null(rows.column("start_offset"), EVERY).to_numpy()
+        known = (at >= 0) & (rows.column("log_offset").to_numpy() >= begins[at])
+        np.minimum.at(lowest, at[known], start[known])
+    moved = True
+    while moved:
+        before = lowest.copy()
+        for table, (first, _) in BY_OFFSET.items():
+            for rows in _held(lake, table, topic, [*PLACE, first, "last_offset"]):
+                at = places.of(rows)
+                firsts, edge = rows.column(first).to_numpy(), np.append(lowest, NONE)[at]
+                across = (firsts < edge) & (rows.column("last_offset").to_numpy() >= edge)
+                np.minimum.at(lowest, at[across], firsts[across])
+        moved = bool((lowest < before).any())
+    return lowest
+
+
+def _held(lake: Path, table: str, topic: Mapping[str, str], columns: list[str]) -> Iterator[pa.Table]:
+    """Columns of the rows of a state topic, row group by row group."""
+    names = [name for name in WHERE[:2] if name in TABLES[table].schema.names]
+    for file in delta.live_files(delta.table_path(lake, table)):
+        for rows in row_groups(lake, TABLES[table], [str(file["path"])], {}, [*columns, *names]):
+            for name in names:
+                rows = rows.filter(pc.equal(rows.column(name).cast(pa.string()), topic[name]))
+            yield rows
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Passed:
+    """Which ranges of the delivery history lie where nothing is made anew.
+
+    `rows`: of gold.measure_base, without run_id; `topics`: the state topics that are measured, as (cluster id, topic
+    id).
+    """
+
+    rows: pa.Table
+    topics: frozenset[tuple[str, str]]
+
+    def holds(self, ranges: pa.Table) -> Flags:
+        """Of each range whether its offsets were passed, or its state topic is one of the past."""
+        result = np.ones(ranges.num_rows, np.bool_)
+        clusters, topics = (ranges.column(name).cast(pa.string()) for name in WHERE[:2])
+        for cluster_id, topic_id in sorted(self.topics):
+            here = pc.and_(pc.equal(clusters, cluster_id), pc.equal(topics, topic_id)).to_numpy(zero_copy_only=False)
+            mine = self.rows.filter((pc.field("cluster_id") == cluster_id) & (pc.field("log_topic_id") == topic_id))
+            result[here] = _Edge(mine, ranges.filter(pa.array(here))).passed()
+        return result
+
+
+def passed(lake: Path, kept: pa.Table, moments_ms: Mapping[str, int]) -> Passed:
+    """What the histories no longer need where they keep what `kept` (`read_on`) says; `moments_ms`: by cluster."""
+    measured = scan.rows_at(lake, PROGRESS, WHERE[:2]).to_pylist()
+    topics = frozenset((row["cluster_id"], row["log_topic_id"]) for row in measured)
+    return Passed(rows=_rows_at_cut(lake, kept, moments_ms), topics=topics)
+
+
+def commit_rows(lake: Path, stage: str, run: int, rows: pa.Table) -> None:
+    """Adds rows, which lack run_id, to gold.measure_base, without those that others say more than."""
+    added = conform(rows, TABLES[BASE].schema, {"run_id": run})
+    held = scan.rows_at(lake, BASE).cast(added.schema)
+    both = _telling(pa.concat_tables([held, added]))
+    if not pc.any(pc.equal(both.column("run_id"), run)).as_py():
+        return
+    files = write_rows(lake, TABLES[BASE], both, {})
+    removes = [str(file["path"]) for file in delta.live_files(delta.table_path(lake, BASE))]
+    books.commit(lake, BASE, stage, run, files, removes)
+
+
+def _telling(rows: pa.Table) -> pa.Table:
+    """The rows, in the order of runs, without those of which another of the same share partition says as much."""
+    places: dict[tuple[object, ...], list[int]] = {}
+    for number, row in enumerate(rows.select([*WHERE, *KEY]).to_pylist()):
+        places.setdefault(tuple(row.values()), []).append(number)
+    values = np.stack([rows.column(name).to_numpy() for name in EDGES], axis=1)
+    stays: list[int] = []
+    for numbers in places.values():
+        kept: list[int] = []
+        for number in numbers:
+            if not any((values[other] >= values[number]).all() for other in kept):
+                kept = [other for other in kept if not (values[number] >= values[other]).all()]
+                kept.append(number)
+        stays += kept
+    return rows.take(pa.array(sorted(stays), pa.int64()))

@@ -1,0 +1,292 @@
+"""Dead letters against what groups archived, as gold.dlq_reconciliation; incremental by group.
+
+A dead letter names a topic and no id, so share partitions of a group whose topics bore one name are judged together.
+Groups without a dead letter, and without a record that was on its way to one (ARCHIVING), cost a look at two columns.
+What was given up is what gold.poison_record says; the histories are read for what they say at the times of letters,
+and none of them is held. What retention took of them leaves a verdict that rested on it as it was.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from jobs import books, retained
+from jobs.measure import inputs as measure_inputs
+from jobs.measure import stage as measure
+from jobs.measure.bases import PLACE
+from jobs.measure.steps import in_one_step
+from jobs.progress import Progress
+from jobs.spark.executors import Engine
+from lake import delta, scan
+from lake.delta import DataFile
+from lake.letters import partitions_in_books
+from lake.parquet import ParquetSink
+from lake.slices import EVERY_RUN, SILVER, PartitionKey, slices
+from lake.tables import TABLES
+from measures import dead_letter_schemas as words
+from measures.dead_letters import (
+    HISTORY_READ,
+    LETTER_COLUMNS,
+    LETTER_PLACE,
+    ORDER,
+    LetterTopics,
+    nameless_places,
+    reconcile,
+)
+from measures.schemas import POISON_RECORD
+from state_model.columnar.keys import KEY
+from state_model.topics import RECORD_TOPICS
+
+TABLE, LETTERS, GIVEN_UP = "gold.dlq_reconciliation", "silver.dlq_record", "gold.poison_record"
+CLUSTER_GROUP = ["cluster_id", "group_id"]
+GROUPS_A_TASK = 128
+KEYS_AT_ONCE = 512
+NAMED = pa.schema([("group_id", pa.string()), ("name", pa.string()), ("partition", pa.int32())])
+"""Share partitions whose topics bore one name are judged together."""
+NO_PLACES = TABLES[measure_inputs.STATE].schema.empty_table().select(PLACE)
+DUE = pc.field("archiving_ms").is_valid()
+"""Of the records that were given up those that were on their way to a dead letter."""
+RESTS_ON = ["cluster_id", "state_partition", "log_offset"]
+"""Columns that name, in the reconciliation and in GIVEN_UP, the record with which something was given up."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Task:
+    """Groups of one cluster to judge.
+
+    `begins_ms`: log time from which on no share partition's records are missing. `dropped_ms`: the same, where it is
+    retention that took what came before; None where it took nothing.
+    """
+
+    lake: Path
+    run: int
+    cluster_id: str
+    log_topic_id: str
+    groups: tuple[str, ...]
+    begins_ms: int | None
+    dropped_ms: int | None
+
+
+def is_due(lake: Path, run: int) -> bool:
+    """Whether the table has not seen what the runs up to `run` wrote."""
+    return not books.is_committed(lake, TABLE, "measure", run)
+
+
+def run_reconcile(engine: Engine, lake: Path, run: int, progress: Progress) -> dict[str, int]:
+    """Judges the groups that have news; rows written."""
+    if not is_due(lake, run):
+        return {}
+    before = delta.committed_txn(delta.table_path(lake, TABLE), "measure") or 0
+    touched = _touched(lake, before)
+    tasks = list(_tasks(lake, run, touched))
+    files = engine.run("measure", reconcile_task, tasks, progress, size_bytes=_size_bytes(lake))
+    adds = [file for found in files for file in found]
+    kept, removes = books.rewritten_without(lake, TABLE, _rows_of(touched))
+    books.commit(lake, TABLE, "measure", run, [*adds, *kept], removes)
+    return {TABLE: sum(file.record_count for file in adds)}
+
+
+def _concerned(lake: Path, before: int) -> pa.Table:
+    """The groups that have a dead letter, or a record that was on its way to one; of those without a row yet only the
+    ones that got such a record after run `before`."""
+    found = [
+        _different(lake, table, CLUSTER_GROUP, where)
+        for table, where in (
+            (LETTERS, pc.field("group_id").is_valid()),
+            (TABLE, pc.field("group_id").is_valid()),
+            (GIVEN_UP, DUE & (pc.field("run_id") > before)),
+        )
+    ]
+    return pa.concat_tables(found).group_by(CLUSTER_GROUP).aggregate([])
+
+
+def _different(lake: Path, table: str, columns: Sequence[str], where: pc.Expression) -> pa.Table:
+    """The different values of some columns together, of the rows that meet a condition; file by file."""
+    schema = TABLES[table].schema
+    found = [pa.schema([(name, schema.field(name).type) for name in columns]).empty_table()]
+    for fragment in scan.dataset_at(lake, table).get_fragments(filter=where):
+        rows = fragment.to_table(schema=schema, columns=list(columns), filter=where)
+        found.append(rows.group_by(list(columns)).aggregate([]).cast(found[0].schema))
+    return pa.concat_tables(found).group_by(list(columns)).aggregate([])
+
+
+def _touched(lake: Path, before: int) -> pa.Table:
+    """The concerned groups with news since run `before`: their share partitions, their dead letters, or any topic for
+    dead letters; what a topic holds decides what is missing."""
+    later = (pc.field("run_id") > before) & (pc.field("status") == "taken")
+    looked_into = [row for row in books.extents(lake, later) if row["topic"] not in RECORD_TOPICS]
+    if any(row["content"] == "log_record" or row["rebuild"] for row in looked_into):
+        return _concerned(lake, 0)
+    named = scan.dataset_at(lake, "silver.name").count_rows(filter=pc.field("run_id") > before)
+    groups = _concerned(lake, 0 if named else before)
+    if groups.num_rows == 0:
+        return groups
+    places = measure.touched_since(lake, before).select(CLUSTER_GROUP).group_by(CLUSTER_GROUP).aggregate([])
+    return groups.join(places, keys=CLUSTER_GROUP, join_type="left semi")
+
+
+def _rows_of(groups: pa.Table) -> pc.Expression | None:
+    """The rows of these groups in the table."""
+    drop: pc.Expression | None = None
+    for cluster_id in pc.unique(groups.column("cluster_id")).sort().to_pylist():
+        mine = groups.filter(pc.field("cluster_id") == cluster_id).column("group_id").combine_chunks()
+        here = (pc.field("cluster_id") == cluster_id) & pc.field("group_id").isin(mine)
+        drop = here if drop is None else drop | here
+    return drop
+
+
+def _tasks(lake: Path, run: int, touched: pa.Table) -> Iterator[Task]:
+    incarnations = measure.newest_incarnations(lake)
+    begins = _begins(lake) if touched.num_rows else {}
+    dropped = _dropped(lake)
+    for cluster_id in pc.unique(touched.column("cluster_id")).sort().to_pylist():
+        log_topic_id = incarnations.get(cluster_id, "")
+        taken = [time for key, time in dropped.items() if key[:2] == (cluster_id, log_topic_id)]
+        groups = touched.filter(pc.field("cluster_id") == cluster_id).column("group_id").sort().to_pylist()
+        for first in range(0, len(groups), GROUPS_A_TASK):
+            yield Task(
+                lake=lake,
+                run=run,
+                cluster_id=cluster_id,
+                log_topic_id=log_topic_id,
+                groups=tuple(groups[first : first + GROUPS_A_TASK]),
+                begins_ms=begins.get((cluster_id, log_topic_id)),
+                dropped_ms=max(taken, default=None),
+            )
+
+
+def _begins(lake: Path) -> dict[tuple[str, str], int]:
+    """For each state topic the log time from which on all its partitions are held."""
+    found: dict[tuple[str, str], int] = {}
+    dropped = _dropped(lake)
+    for (cluster_id, topic_id, number), pieces in slices(lake, "silver.share_record", SILVER, runs=EVERY_RUN).items():
+        first = max(min(piece.oldest_ms for piece in pieces), dropped.get((cluster_id, topic_id, number), 0))
+        found[cluster_id, topic_id] = max(first, found.get((cluster_id, topic_id), first))
+    return found
+
+
+def _dropped(lake: Path) -> dict[PartitionKey, int]:
+    """Of each state partition that retention has cut the log time before which it took records."""
+    cuts = {**retained.cuts(lake, retained.SILVER), **retained.cuts(lake, retained.HISTORY)}
+    return {key: cut.time_ms for key, cut in cuts.items()}
+
+
+def _size_bytes(lake: Path) -> int:
+    """About how much the tasks read."""
+    tables = (LETTERS, measure_inputs.STATE)
+    files = [file for name in tables for file in delta.live_files(delta.table_path(lake, name))]
+    return sum(int(str(file["size_bytes"])) for file in files)
+
+
+def reconcile_task(task: Task) -> tuple[DataFile, ...]:
+    """Judges the groups of a task and writes their rows; runs on an executor."""
+    with ParquetSink(task.lake, TABLES[TABLE], constants={"run_id": task.run}) as sink:
+        for rows in _judged(task):
+            sink.write(rows, cluster_id=task.cluster_id)
+    return tuple(sink.files)
+
+
+def _judged(task: Task) -> Iterator[pa.Table]:
+    """DLQ_RECONCILIATION rows, a bounded number of share partitions at a time."""
+    settings = measure_inputs.NO_SETTINGS
+    of_cluster = measure_inputs.Inputs(_measured(task, NO_PLACES))
+    of_groups = pc.field("group_id").isin(pa.array(task.groups, pa.string()))
+    letters = of_cluster.scan(LETTERS, LETTER_COLUMNS, of_groups)
+    every_name = of_cluster.scan("silver.name", ["topic_id", "topic", "run_id"], pc.scalar(True)).sort_by("run_id")
+    names = dict(zip(every_name.column("topic_id").to_pylist(), every_name.column("topic").to_pylist(), strict=True))
+    books_rows = of_cluster.scan("bronze.ingest_extent", TABLES["bronze.ingest_extent"].schema.names, pc.scalar(True))
+    topics = LetterTopics.of(letters, partitions_in_books(books_rows.to_pylist()))
+    here = of_groups & (pc.field("cluster_id") == task.cluster_id)
+    of_topic = pc.field("log_topic_id") == task.log_topic_id
+    held = _different(task.lake, measure_inputs.PROGRESS, PLACE, here & of_topic)
+    due = _different(task.lake, GIVEN_UP, KEY, here & DUE)
+    nameless = nameless_places(held, names)
+    verdicts = _verdicts(of_cluster, of_groups, task.dropped_ms)
+    for keys, some in _together(held, due, letters, names):
+        inputs = measure_inputs.Inputs(_measured(task, keys))
+        called = _only(names, keys)
+        rows = reconcile(
+            inputs.rows_of(GIVEN_UP, POISON_RECORD.names).cast(POISON_RECORD),
+            some,
+            inputs.history_parts(HISTORY_READ),
+            called,
+            topics,
+            settings,
+            begins_ms=task.begins_ms,
+            nameless=nameless,
+        )
+        yield _with_verdicts(rows, verdicts)
+
+
+def _verdicts(of_cluster: measure_inputs.Inputs, of_groups: pc.Expression, dropped_ms: int | None) -> pa.Table:
+    """DLQ_RECONCILIATION rows of letters that should not be there, as records told that retention took since."""
+    if dropped_ms is None:
+        return words.DLQ_RECONCILIATION.empty_table()
+    sure = of_groups & (pc.field("status") == words.UNEXPECTED) & (pc.field("dead_lettered_ms") < dropped_ms)
+    return of_cluster.scan(TABLE, words.DLQ_RECONCILIATION.names, sure)
+
+
+def _with_verdicts(rows: pa.Table, verdicts: pa.Table) -> pa.Table:
+    """The rows, with the verdict from before where nothing is known of a letter any more."""
+    if verdicts.num_rows == 0:
+        return rows
+    at = pa.array(np.arange(rows.num_rows))
+    lost = rows.select([*LETTER_PLACE, "status"]).append_column("row", at).filter(pc.field("status") == words.UNKNOWN)
+    lost = lost.join(verdicts.select(LETTER_PLACE), keys=LETTER_PLACE, join_type="left semi")
+    again = verdicts.join(lost.select(LETTER_PLACE), keys=LETTER_PLACE, join_type="left semi")
+    stays = np.ones(rows.num_rows, np.bool_)
+    stays[lost.column("row").to_numpy()] = False
+    kept = [rows.filter(pa.array(stays)), again.select(rows.column_names).cast(rows.schema)]
+    return pa.concat_tables(kept).sort_by(ORDER)
+
+
+def rests_on(lake: Path) -> pa.Table:
+    """RESTS_ON of what dead letters were held against, or were due for: as long as letters stay, it does."""
+    return _different(lake, TABLE, RESTS_ON, pc.field("log_offset").is_valid())
+
+
+def _only(names: Mapping[str, str], keys: pa.Table) -> dict[str, str]:
+    """The names of the topics of some share partitions."""
+    ids = keys.column("topic_id").unique().to_pylist()
+    return {topic_id: names[topic_id] for topic_id in ids if topic_id in names}
+
+
+def _measured(task: Task, keys: pa.Table) -> measure_inputs.Task:
+    return measure_inputs.Task(
+        lake=task.lake,
+        run=task.run,
+        before=0,
+        measures=(TABLE,),
+        cluster_id=task.cluster_id,
+        log_topic_id=task.log_topic_id,
+        keys=in_one_step(keys.append_column("whole", pa.repeat(True, keys.num_rows)), 0),
+    )
+
+
+def _together(
+    held: pa.Table, due: pa.Table, letters: pa.Table, names: Mapping[str, str]
+) -> Iterator[tuple[pa.Table, pa.Table]]:
+    """Share partitions (KEY) with the dead letters that may be theirs, whole names together.
+
+    Share partitions that neither have a record on its way to a dead letter nor are named by one are left out.
+    """
+    named = [_named(rows, names) for rows in (held, due, letters.filter(pc.is_valid(letters.column("topic"))))]
+    wanted = pa.concat_tables([rows.select(NAMED.names).cast(NAMED) for rows in named[1:]])
+    wanted = wanted.group_by(NAMED.names).aggregate([])
+    order = [(name, "ascending") for name in NAMED.names]
+    for first in range(0, wanted.num_rows, KEYS_AT_ONCE):
+        some = wanted.sort_by(order).slice(first, KEYS_AT_ONCE)
+        keys, mine = (rows.join(some, keys=NAMED.names, join_type="left semi") for rows in (named[0], named[2]))
+        yield keys.select(PLACE).sort_by([(name, "ascending") for name in PLACE]), mine.select(LETTER_COLUMNS)
+
+
+def _named(rows: pa.Table, names: Mapping[str, str]) -> pa.Table:
+    """The rows with the name of their topic, known by its id or as it is written."""
+    column = "topic_id" if "topic_id" in rows.column_names else "topic"
+    told = rows.column(column).dictionary_encode().combine_chunks()
+    labels = pa.array([names.get(text, text) for text in told.dictionary.to_pylist()], pa.string())
+    return rows.append_column("name", labels.take(told.indices))

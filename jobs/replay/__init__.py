@@ -1,0 +1,1 @@
+"""Replay: silver records to the gold state tables."""

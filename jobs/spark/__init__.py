@@ -1,0 +1,1 @@
+"""The Spark session, its executors and the Java that runs them."""

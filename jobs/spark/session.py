@@ -1,0 +1,182 @@
+"""The Spark session of a run: one that is there already is checked and used; else one is started, quick and quiet."""
+
+import os
+import sys
+import sysconfig
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+import state_model
+from jobs.settings import Settings, conf_file
+from jobs.spark.class_archive import archive_options
+from jobs.spark.jars import delta_jars
+from jobs.spark.java import find_java, launcher_home
+from jobs.spark.kept_files import keep_folder
+from state_model.errors import SharelensError
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+DELTA_EXTENSION: Final = "io.delta.sql.DeltaSparkSessionExtension"
+DELTA_CATALOG: Final = "org.apache.spark.sql.delta.catalog.DeltaCatalog"
+REQUIRED_CONF: Final[Mapping[str, str]] = {
+    "spark.sql.session.timeZone": "UTC",
+    "spark.sql.ansi.enabled": "true",
+    "spark.sql.extensions": DELTA_EXTENSION,
+    "spark.sql.catalog.spark_catalog": DELTA_CATALOG,
+}
+"""What every session must have, whoever started it."""
+UTC_NAMES: Final = frozenset({"UTC", "Etc/UTC", "Z"})
+JVM_OPTIONS: Final = "spark.driver.extraJavaOptions"
+QUICK_COMPILER: Final = "-XX:TieredStopAtLevel=1"
+WORKER_DAEMON: Final = "jobs.spark.worker_daemon"
+"""Forks workers that have imported the stages. On a cluster our packages may come after the daemon, with the job."""
+
+
+class SessionError(SharelensError):
+    """Raised when a Spark session cannot be started, or one that exists is set up so that answers would be wrong."""
+
+
+def spark_session(app: str, settings: Settings, *, hands_out: bool = False) -> "SparkSession":
+    """The session to compute in, named `sharelens:<app>` when it is started here.
+
+    `hands_out`: it gives tasks to Python workers and computes nothing itself, so a JVM that we start compiles quickly
+    rather than well, and leaves the cores to the workers.
+
+    Raises:
+        JavaError, JarsError: when what Spark needs is missing.
+        SessionError: when Spark is not installed, does not start, or an existing session lacks what we rely on.
+    """
+    try:
+        from pyspark.sql import SparkSession
+    except ImportError as error:
+        raise SessionError("pyspark is missing; install the extra: pip install 'sharelens[spark]'") from error
+    existing = SparkSession.getActiveSession()
+    if existing is not None:
+        check_session(existing)
+        return existing
+    submitted = "PYSPARK_GATEWAY_PORT" in os.environ
+    conf = dict(REQUIRED_CONF) if submitted else started_conf(settings, hands_out=hands_out)
+    builder = SparkSession.builder.appName(f"sharelens:{app}")
+    for key, value in sorted(conf.items()):
+        builder = builder.config(key, value)
+    with _launch_environment(settings, submitted=submitted):
+        try:
+            session: SparkSession = builder.getOrCreate()
+        except Exception as error:  # whatever py4j, the JVM or the cluster raises: one line for the reader
+            raise SessionError(
+                f"Spark did not start at {settings.master}: {' '.join(str(error).split())[:500]}"
+            ) from error
+    check_session(session)
+    return session
+
+
+def in_process_bytes(settings: Settings) -> int:
+    """How much a stage may read and still run without Spark; 0 on a cluster, and where a session is there already."""
+    if not is_local(settings.master) or "PYSPARK_GATEWAY_PORT" in os.environ:
+        return 0
+    pyspark = sys.modules.get("pyspark.sql")
+    there = pyspark is not None and pyspark.SparkSession.getActiveSession() is not None
+    return 0 if there else settings.in_process_bytes
+
+
+def check_session(session: "SparkSession") -> None:
+    """Refuse a session whose answers would differ from ours; it is somebody's, so nothing in it is changed.
+
+    Raises:
+        SessionError: naming every setting that is wrong, what it is, and what it must be.
+    """
+    wrong = []
+    for key, wanted in REQUIRED_CONF.items():
+        found = session.conf.get(key, "")
+        if not _satisfies(key, found or "", wanted):
+            wrong.append(f"{key} is {found or 'unset'!r}, must be {wanted!r}")
+    if wrong:
+        raise SessionError(f"the Spark session {session.sparkContext.appName!r} cannot be used: {'; '.join(wrong)}")
+
+
+def started_conf(settings: Settings, *, hands_out: bool = False) -> dict[str, str]:
+    """Spark's settings for a session that we start: ours, over them the settings', over both what we rely on."""
+    chosen = dict(settings.spark_conf)
+    logging = f"-Dlog4j2.configurationFile={conf_file('log4j2.properties').as_uri()}"
+    jars = delta_jars(settings)
+    archived = archive_options(find_java(), jars) if is_local(settings.master) else ()
+    compiler = QUICK_COMPILER if hands_out else ""
+    conf = {
+        "spark.master": settings.master,
+        "spark.ui.enabled": "false",
+        "spark.ui.showConsoleProgress": "false",
+        "spark.sql.catalogImplementation": "in-memory",
+        # Our tables have paths; the folder for others is made all the same, and not where the caller stands.
+        "spark.sql.warehouse.dir": (keep_folder() / "warehouse").as_uri(),
+        "spark.executorEnv.PYTHONPATH": os.pathsep.join(_import_roots()),
+        **_where_conf(settings.master, jars),
+        **chosen,
+        **REQUIRED_CONF,
+        JVM_OPTIONS: " ".join(o for o in (logging, *archived, compiler, chosen.get(JVM_OPTIONS, "")) if o),
+    }
+    extensions = chosen.get("spark.sql.extensions", "")
+    if extensions and DELTA_EXTENSION not in extensions.split(","):
+        conf["spark.sql.extensions"] = f"{extensions},{DELTA_EXTENSION}"
+    return conf
+
+
+def is_local(master: str) -> bool:
+    """Whether the driver's process does all the work."""
+    return master == "local" or master.startswith("local[")
+
+
+def _where_conf(master: str, jars: Sequence[Path]) -> dict[str, str]:
+    """How the jars travel and which interface is used: all at home in local mode, Spark's own ways on a cluster."""
+    if not is_local(master):
+        return {"spark.jars": ",".join(str(jar) for jar in jars)}
+    return {
+        "spark.driver.bindAddress": "127.0.0.1",
+        "spark.driver.host": "127.0.0.1",
+        "spark.python.daemon.module": WORKER_DAEMON,
+        "spark.driver.extraClassPath": os.pathsep.join(str(jar) for jar in jars),
+    }
+
+
+def _import_roots() -> list[str]:
+    """Folders that workers must search for our packages: none when they are installed into the environment itself."""
+    installed = {sysconfig.get_path("purelib"), sysconfig.get_path("platlib")}
+    root = str(Path(state_model.__file__).resolve().parents[1])
+    return [] if root in installed else [root]
+
+
+def _satisfies(key: str, found: str, wanted: str) -> bool:
+    match key:
+        case "spark.sql.session.timeZone":
+            return found in UTC_NAMES
+        case "spark.sql.extensions":
+            return wanted in [name.strip() for name in found.split(",")]
+        case _:
+            return found.lower() == wanted.lower()
+
+
+@contextmanager
+def _launch_environment(settings: Settings, *, submitted: bool) -> Iterator[None]:
+    """What the JVM is started with, for as long as it takes to start it."""
+    added: dict[str, str] = {}
+    if not submitted:
+        added["JAVA_HOME"] = str(launcher_home(find_java()))
+        # The launcher is a JVM of its own that lives for a moment: the least compiler and collector will do.
+        added["SPARK_LAUNCHER_OPTS"] = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
+        if is_local(settings.master):
+            added["SPARK_LOCAL_IP"] = "127.0.0.1"
+    # Workers run the interpreter that runs us, or they would miss our packages. On a cluster it may be named otherwise.
+    added["PYSPARK_PYTHON"] = os.environ.get("PYSPARK_PYTHON", sys.executable)
+    added["PYSPARK_DRIVER_PYTHON"] = sys.executable
+    before = {name: os.environ.get(name) for name in added}
+    os.environ.update(added)
+    try:
+        yield
+    finally:
+        for name, value in before.items():
+            if value is None:
+                os.environ.pop(name, None)
+            else:
+                os.environ[name] = value

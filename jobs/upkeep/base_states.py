@@ -1,0 +1,62 @@
+"""The states at the places where retention cuts silver.share_record: what `--rebuild` folds on from there."""
+
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from jobs import books, retained
+from jobs.replay import stage as replay
+from jobs.retained import BASE
+from lake import delta, scan
+from lake.delta import DataFile
+from lake.parquet import conform, write_rows
+from lake.slices import PartitionKey, read_unit, units
+from lake.tables import TABLES
+from state_model.columnar import schemas, spans
+from state_model.columnar.replay import replay_records
+
+
+def commit_bases(lake: Path, stage: str, run: int, ends: dict[PartitionKey, int], update_limit: int) -> None:
+    """Puts the states before the log offsets `ends` of state partitions into gold.share_partition_base.
+
+    What the cuts in the books refer to stays: the new rows count once the books name `run`.
+    """
+    if not ends:
+        return
+    held = retained.bases(lake, retained.cuts(lake, retained.SILVER))
+    rows = pa.concat_tables([*held.values(), _states(lake, run, ends, update_limit)])
+    files: list[DataFile] = write_rows(lake, TABLES[BASE], rows, {})
+    removes = [str(file["path"]) for file in delta.live_files(delta.table_path(lake, BASE))]
+    books.commit(lake, BASE, stage, run, files, removes)
+
+
+def _states(lake: Path, run: int, ends: dict[PartitionKey, int], update_limit: int) -> pa.Table:
+    """Rows of gold.share_partition_base: the fold of what silver holds below the ends, on the bases before."""
+    held = scan.dataset_at(lake, replay.STATE).to_table(filter=pc.scalar(False))
+    extents = books.by_partition(books.extents(lake, pc.field("status") == "taken"))
+    newest = {key: max(extents[key], key=lambda row: int(row["run_id"])) for key in ends}
+    states = [TABLES[BASE].schema.empty_table()]
+    for job in replay.plan_jobs(lake, newest, set(ends), held, (0, run)):
+        end = ends[job.cluster_id, job.topic_id, job.partition]
+        state = books.of_cluster(_folded(job, end, update_limit), job.cluster_id)
+        states.append(conform(state, TABLES[BASE].schema, {"run_id": run, "misplaced": False}))
+    return pa.concat_tables(states)
+
+
+def _folded(job: replay.Job, end: int, update_limit: int) -> pa.Table:
+    """The state of a state partition before a log offset (SHARE_PARTITION_STATE), unit after unit."""
+    losses = tuple(loss for loss in job.losses if loss.first_offset < end)
+    whole = list(units([piece for piece in job.slices if piece.first_offset < end]))
+    state = job.seed
+    for number, unit in enumerate(whole):
+        records = read_unit(unit, schemas.REPLAYED).filter(pc.field("log_offset") < end)
+        state = replay_records(
+            records,
+            seed=state,
+            losses=spans.losses_until(losses, records, last=number == len(whole) - 1),
+            update_limit=update_limit,
+            log_start_offset=job.log_start_offset,
+            by_key=True,
+        ).state
+    return state

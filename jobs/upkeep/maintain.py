@@ -1,0 +1,352 @@
+"""Upkeep of a lake: vacuum -> retention and compaction, one commit a table -> publish -> checkpoints.
+
+    what is published | files nobody needs go | old rows go, small files are joined | the next cut | the log is cut
+                                                ^ killed anywhere: the same rows in other files; the next upkeep or
+                                                  run goes on from there
+
+Vacuum comes first, so that a full disk is helped before anything is written. Where retention cuts is written to the
+books, with the states that stand there, before a row goes: see `jobs.retained`.
+"""
+
+import os
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from jobs import books, publish, retained
+from jobs.decode.stage import SHARE_RECORD
+from jobs.errors import JobError
+from jobs.measure import bases as measure_base
+from jobs.progress import Progress
+from jobs.upkeep import compaction, retention
+from jobs.upkeep.base_states import commit_bases
+from jobs.upkeep.retention import Dropping
+from lake import delta, gates, lock, scan, vacuum
+from lake.delta import DataFile
+from lake.gates import Gate
+from lake.parquet import FILE_BYTES, write_rows
+from lake.slices import PartitionKey
+from lake.tables import TABLES, Table
+from measures.settled import DAY_MS
+from state_model.topics import UNKNOWN_CLUSTER
+
+STAGE, CUTS = "maintain", "maintain-cuts"
+Files = list[dict[str, Any]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MaintainOptions:
+    """What is asked of upkeep.
+
+    `retain`: milliseconds by group of tables (`jobs.retained.GROUPS`), nothing goes without; `window_ms`: how far back
+    publications and versions stay readable; `now_ms`: the wall clock to go by, null for the real one; `small_bytes`:
+    files below it are joined; `run_bytes`: rows that are sorted in memory at once.
+    """
+
+    lake: Path
+    dry_run: bool
+    retain: Mapping[str, int] = field(default_factory=dict)
+    window_ms: int = 7 * DAY_MS
+    lock_timeout_s: float = 60.0
+    now_ms: int | None = None
+    update_limit: int = 500
+    small_bytes: int = FILE_BYTES // 2
+    run_bytes: int = compaction.RUN_BYTES
+
+
+@dataclass(slots=True, kw_only=True)
+class TableUpkeep:
+    """One table before and after: live files and their bytes, its version; what was done to it, and for how long."""
+
+    table: str
+    files_before: int
+    bytes_before: int
+    version_before: int
+    files_after: int = 0
+    bytes_after: int = 0
+    version_after: int = 0
+    rewritten_files: int = 0
+    dropped_rows: int = 0
+    vacuumed_files: int = 0
+    vacuumed_bytes: int = 0
+    log_files: int = 0
+    seconds: float = 0.0
+
+
+@dataclass(slots=True, kw_only=True)
+class Upkeep:
+    """What upkeep did, or with a dry run would do. `run_id`: of the new publication; null when there was no need."""
+
+    tables: list[TableUpkeep] = field(default_factory=list)
+    cuts: dict[str, int] = field(default_factory=dict)
+    run_id: int | None = None
+    closed: tuple[Gate, ...] = ()
+    dry_run: bool = False
+
+    def as_dict(self) -> dict[str, Any]:
+        """The summary as one JSON document."""
+        total = {
+            name: sum(getattr(table, name) for table in self.tables)
+            for name in TableUpkeep.__slots__
+            if name not in ("table", "seconds", "version_before", "version_after")
+        }
+        return {
+            "dry_run": self.dry_run,
+            "run_id": self.run_id,
+            **total,
+            "retained_from_ms": self.cuts,
+            "versions": {table.table: table.version_after for table in self.tables},
+            "seconds": {table.table: round(table.seconds, 3) for table in self.tables},
+            "sharelens_version": books.software_version(),
+        }
+
+
+def maintain(options: MaintainOptions, progress: Progress | None = None) -> Upkeep:
+    """Keeps a lake small and fast, under its lock.
+
+    With closed gates nothing is done but said (`closed`).
+
+    Raises:
+        JobError: something written is not published.
+        LakeError: no lake there, or nothing was published yet.
+        LakeLockedError: somebody else writes.
+    """
+    lake = options.lake
+    if not scan.is_lake(lake):
+        scan.open_lake(lake)  # says what is missing
+    os.umask(0o077)
+    with lock.hold(lake, options.lock_timeout_s):
+        scan.open_lake(lake)
+        closed = gates.closed(lake)
+        if closed:
+            return Upkeep(closed=closed, dry_run=options.dry_run)
+        if not options.dry_run:
+            books.create_tables(lake)
+        _ensure_published(lake)
+        return _Work(options, progress or Progress()).go()
+
+
+def _ensure_published(lake: Path) -> None:
+    """Refuses a lake with versions that no cut lists, but those of an upkeep that was killed: they hold the same rows.
+
+    Raises:
+        JobError: a stage wrote to a table since the last publication.
+    """
+    published = publish.published_versions(lake)
+    for name, newest in publish.current_versions(lake).items():
+        root = delta.table_path(lake, name)
+        if any(
+            delta.operation_of(root, number) not in (STAGE, CUTS)
+            for number in range(published.get(name, 0) + 1, newest + 1)
+        ):
+            raise JobError(
+                f"{name} in {lake} holds what was not published; finish with `sharelens run --lake {lake}`, then again"
+            )
+
+
+class _Work:
+    """One upkeep of a lake whose lock is held."""
+
+    def __init__(self, options: MaintainOptions, progress: Progress) -> None:
+        self._options = options
+        self._lake = options.lake
+        self._progress = progress
+        self._now_ms = books.now_ms() if options.now_ms is None else options.now_ms
+        self._published = publish.published_versions(self._lake)
+        self._named = publish.versions_since(self._lake, self._now_ms - options.window_ms)
+        done = [books.done(self._lake, stage) for stage in books.MARKER]
+        paths = [delta.table_path(self._lake, name) for name in TABLES]
+        self._run = max(*done, *(delta.committed_txn(path, STAGE) or 0 for path in paths)) + 1
+        moments = retention.moments(self._lake, options.retain, self._now_ms)
+        self._moments = {group: by_cluster for group, by_cluster in moments.items() if by_cluster}
+
+    def go(self) -> Upkeep:
+        """Does what is asked for, table by table."""
+        names = [name for name in TABLES if delta.exists(delta.table_path(self._lake, name))]
+        done = {name: self._before(name) for name in names}
+        result = Upkeep(tables=list(done.values()), dry_run=self._options.dry_run)
+        result.cuts = {group: max(moments.values()) for group, moments in self._moments.items()}
+        self._each("vacuum", done, self._vacuum)
+        droppings = self._droppings()
+        self._write_cuts(droppings)
+        self._each("compact", done, partial(self._rewrite, droppings))
+        if not self._options.dry_run and not publish.is_current(self._lake):
+            cluster_id = publish.published_cluster(self._lake) or UNKNOWN_CLUSTER
+            publish.publish(self._lake, self._run, cluster_id, books.software_version())
+            result.run_id = self._run
+        self._each("cut logs", done, self._cut_log)
+        return result
+
+    def _each(self, what: str, tables: dict[str, TableUpkeep], work: Callable[[TableUpkeep], None]) -> None:
+        """Does one kind of work to every table, and adds the time it took."""
+        for number, table in enumerate(tables.values()):
+            self._progress.at(what, number, len(tables))
+            begun = time.monotonic()
+            work(table)
+            table.seconds += time.monotonic() - begun
+        self._progress.at(what, len(tables), len(tables))
+
+    def _root(self, name: str) -> Path:
+        return delta.table_path(self._lake, name)
+
+    def _before(self, name: str) -> TableUpkeep:
+        files = delta.live_files(self._root(name))
+        newest = delta.latest_version(self._root(name))
+        return TableUpkeep(table=name, files_before=len(files), bytes_before=_size_bytes(files), version_before=newest)
+
+    def _floor(self, name: str) -> int:
+        """The oldest version that stays readable."""
+        since_ms = self._now_ms - self._options.window_ms
+        return vacuum.floor_of(self._root(name), since_ms=since_ms, named=self._named.get(name, ()))
+
+    def _vacuum(self, table: TableUpkeep) -> None:
+        root = self._root(table.table)
+        removed = vacuum.remove_files(
+            root, self._floor(table.table), now_ms=self._now_ms, dry_run=self._options.dry_run
+        )
+        table.vacuumed_files, table.vacuumed_bytes = removed.files, removed.size_bytes
+
+    def _cut_log(self, table: TableUpkeep) -> None:
+        """Cuts the log of a table, and notes what it has become."""
+        root, floor, dry_run = self._root(table.table), self._floor(table.table), self._options.dry_run
+        if not dry_run:
+            vacuum.checkpoint(root, floor)
+        table.log_files = vacuum.remove_log(root, floor, dry_run=dry_run).log_files
+        files = delta.live_files(root)
+        table.files_after, table.bytes_after = len(files), _size_bytes(files)
+        table.version_after = delta.latest_version(root)
+
+    def _droppings(self) -> dict[str, Dropping]:
+        """What retention takes from each table that it applies to."""
+        result: dict[str, Dropping] = {}
+        for group, moments in self._moments.items():
+            before = retained.cuts(self._lake, group) if group in retention.CUT_BY else {}
+            if group == retained.HISTORY:  # what goes from one of the histories rests on the other
+                result |= retention.histories(self._lake, moments, before)
+                continue
+            for name, rule in retention.RULES.items():
+                if rule.group == group:
+                    result[name] = retention.dropping(self._lake, name, moments, before)
+        return result
+
+    def _write_cuts(self, droppings: dict[str, Dropping]) -> None:
+        """Writes to the books where retention cuts from now on, and before it the states that stand there."""
+        rows: list[dict[str, Any]] = []
+        ends: dict[PartitionKey, int] = {}
+        taken = books.by_partition(books.extents(self._lake, pc.field("status") == "taken"))
+        for group, tables in retention.CUT_BY.items():
+            before = retained.cuts(self._lake, group)
+            for name in tables:
+                cuts = {} if name not in droppings else droppings[name].cuts
+                moved = {key: end for key, end in cuts.items() if key not in before or end > before[key].offset}
+                moved = {key: end for key, end in moved.items() if _begin(taken[key]) < end}
+                rows += [self._cut_row(group, taken[key], end) for key, end in sorted(moved.items())]
+                ends |= moved if name == SHARE_RECORD else {}
+        if self._options.dry_run:
+            return
+        passed = droppings[retention.RANGES].passed if retention.RANGES in droppings else None
+        if passed is not None:
+            measure_base.commit_rows(self._lake, CUTS, self._run, passed.rows)
+        if rows:
+            commit_bases(self._lake, STAGE, self._run, ends, self._options.update_limit)
+            files = write_rows(self._lake, TABLES[books.EXTENT], books.rows_table(books.EXTENT, rows), {})
+            books.commit(self._lake, books.EXTENT, CUTS, self._run, files)
+
+    def _cut_row(self, group: str, taken: list[dict[str, Any]], end: int) -> dict[str, Any]:
+        """A row of the books that says where a log partition was cut, and at which log time."""
+        row = max(taken, key=lambda row: int(row["run_id"]))
+        change = {
+            "run_id": self._run,
+            "status": retained.DROPPED,
+            "source_id": f"retention {group}",
+            "content": group,
+            "from_offset": _begin(taken),
+            "end_offset_exclusive": end,
+            "held_back": 0,
+            "gaps": [],
+            "rebuild": False,
+            "superseded_from": None,
+            "record_count": 0,
+            "size_bytes": 0,
+            "sha256": None,
+            "until_ms": None,
+            "log_time_ms": self._moments[group][row["cluster_id"]],
+        }
+        return {**row, **change, **books.stamp()}
+
+    def _rewrite(self, droppings: dict[str, Dropping], table: TableUpkeep) -> None:
+        """Joins the small files of a table and leaves the old rows out, in one commit."""
+        root = self._root(table.table)
+        dropping = droppings.get(table.table)
+        adds: list[DataFile] = []
+        removes: list[str] = []
+        for values, files in _by_partition(delta.live_files(root)):
+            paths = self._worth_rewriting(TABLES[table.table], values, files, dropping)
+            removes += paths
+            keep = _all if dropping is None or not _concerns(dropping, values) else dropping.keep
+            if self._options.dry_run:
+                groups = compaction.row_groups(self._lake, TABLES[table.table], paths, values)
+                table.dropped_rows += 0 if keep is _all else sum(rows.num_rows - keep(rows).num_rows for rows in groups)
+            elif paths:
+                done = compaction.rewrite(self._lake, TABLES[table.table], paths, values, keep, self._options.run_bytes)
+                adds += done.files
+                table.dropped_rows += done.dropped
+        table.rewritten_files = len(removes)
+        if removes and not self._options.dry_run:
+            delta.commit(
+                root,
+                operation=STAGE,
+                txn=(STAGE, self._run),
+                adds=adds,
+                removes=removes,
+                data_change=table.dropped_rows > 0,
+            )
+
+    def _worth_rewriting(
+        self, table: Table, values: dict[str, str], files: Files, dropping: Dropping | None
+    ) -> list[str]:
+        """Paths of the files of one partition of a table that are small, if there are several, or hold old rows."""
+        small = [str(file["path"]) for file in files if int(file["size_bytes"]) < self._options.small_bytes]
+        chosen = small if len(small) > 1 else []
+        if dropping is None or not _concerns(dropping, values):
+            return chosen
+        for file in files:
+            path = str(file["path"])
+            if path not in chosen and dropping.may_hold(file):
+                groups = compaction.row_groups(self._lake, table, [path], values, dropping.columns)
+                if any(pc.any(dropping.gone(rows)).as_py() for rows in groups):
+                    chosen.append(path)
+        return chosen
+
+
+def _all(rows: pa.Table) -> pa.Table:
+    return rows
+
+
+def _concerns(dropping: Dropping, values: dict[str, str]) -> bool:
+    """Whether rows of a partition of the table may go at all."""
+    return isinstance(dropping.rule, retention.ByLog) or dropping.rule.partition_values.items() <= values.items()
+
+
+def _begin(taken: list[dict[str, Any]]) -> int:
+    """The first offset that was ever held of a log partition."""
+    held = books.coverage(taken).held
+    return held[0][0] if held else 0
+
+
+def _by_partition(files: Files) -> list[tuple[dict[str, str], Files]]:
+    """The files with the partition values that their folders name."""
+    groups: dict[str, Files] = {}
+    for file in files:
+        groups.setdefault(str(file["path"]).rpartition("/")[0], []).append(file)
+    return [(delta.partition_values(f"{folder}/"), found) for folder, found in sorted(groups.items())]
+
+
+def _size_bytes(files: Files) -> int:
+    return sum(int(file["size_bytes"]) for file in files)

@@ -1,0 +1,347 @@
+"""Retention: which rows are older than the age their tables were given, and which of them still count.
+
+Age is log time, against the newest one of the cluster (never past the wall clock): a log that stands still loses
+nothing. Of a log partition the rows below a cut go, the first offset that is young enough, but for those that say
+what is still true there: of a share partition the last snapshot or tombstone and what follows it, of any other key of
+__consumer_offsets its last record, of the history the last row of each share partition and every deletion: without it
+a new creation looks like a reset. Everything else goes by a time of its own: a range of the delivery history by when
+it ended, a measure by when it was over, the result of a check by when it was made. Dead letters stay, and so does
+what is told of the records that they were made of.
+"""
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from jobs import books
+from jobs.measure import bases as measure_base
+from jobs.measure import reconcile
+from jobs.measure.bases import Passed
+from jobs.quality import results
+from jobs.retained import BRONZE, CHECKS, HISTORY, MEASURES, SILVER, Cut, joined
+from jobs.upkeep.compaction import row_groups
+from lake import delta, gates
+from lake.slices import PartitionKey
+from lake.tables import TABLES
+from measures.settled import HOUR_MS
+from state_model.topics import OFFSETS_TOPIC, STATE_TOPIC, UNKNOWN_CLUSTER
+
+SCALARS, RANGES = "gold.share_partition_history", "gold.delivery_history"
+SNAPSHOT_KEY = b"\0\0"
+LONGEST_KEY = 1 << 16
+PLACE = ["cluster_id", "place_id", "place"]
+TIMES = ("log_time_ms", "timestamp_ms")
+NAMED = {"cluster_id": pa.string(), "place_id": pa.string(), "place": pa.int32(), "offset": pa.int64()}
+NAMING = ("valid_from_log_offset", "valid_to_log_offset", "life_log_offset")
+"""Columns of a range of the delivery history that name records of the history."""
+VIEW = [*PLACE, "offset", "time_ms", "key", "anchor"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ByLog:
+    """A table cut at an offset of each log partition.
+
+    `view`: its rows as VIEW: where in a log they lie, their time, the key that a later row may speak of, and whether a
+    row says all that came before it of its key (`anchor`; null: it counts for nothing once it is old). `lasting`: a
+    value of `record_type` whose rows stay whatever their age; null: none.
+    """
+
+    group: str
+    columns: tuple[str, ...]
+    view: Callable[[pa.Table], pa.Table]
+    lasting: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ByTime:
+    """A table whose rows go when their `column` plus `lasting_ms` lies before the moment; null stays."""
+
+    group: str
+    column: str
+    lasting_ms: int = 0
+    partition_values: Mapping[str, str] = field(default_factory=dict)
+
+
+def _view(rows: pa.Table, place: tuple[str, str, str], time: str, key: pa.Array, anchor: pa.Array) -> pa.Table:
+    columns = [rows.column("cluster_id"), *(rows.column(name) for name in (*place, time)), key, anchor]
+    kinds = [pa.string(), pa.string(), pa.int32(), pa.int64(), pa.int64(), pa.binary(), pa.bool_()]
+    return pa.table([column.cast(kind) for column, kind in zip(columns, kinds, strict=True)], names=VIEW)
+
+
+def _every(rows: pa.Table) -> pa.Array:
+    return pa.repeat(True, rows.num_rows)
+
+
+def _raw(rows: pa.Table) -> pa.Table:
+    """Keys of the state topic begin with their type: 0 a snapshot, 1 an update of the same share partition."""
+    topic = rows.column("topic").cast(pa.string())
+    key = pc.fill_null(rows.column("key"), b"")
+    in_state, in_offsets = pc.equal(topic, STATE_TOPIC), pc.equal(topic, OFFSETS_TOPIC)
+    whole = pc.or_(pc.equal(pc.binary_slice(key, 0, 2), SNAPSHOT_KEY), pc.is_null(rows.column("value")))
+    anchor = pc.if_else(in_state, whole, pc.if_else(in_offsets, True, pa.scalar(None, pa.bool_())))
+    key = pc.if_else(in_state, pc.binary_slice(key, 2, LONGEST_KEY), key)
+    return _view(rows, ("topic_id", "partition", "offset"), "timestamp_ms", key, anchor)
+
+
+def _share(rows: pa.Table) -> pa.Table:
+    anchor = pc.not_equal(rows.column("record_type").cast(pa.string()), "update")
+    key = joined(rows, ("group_id", "topic_id", "partition"))
+    return _view(rows, ("log_topic_id", "state_partition", "log_offset"), "log_time_ms", key, anchor)
+
+
+def _group(rows: pa.Table) -> pa.Table:
+    key = joined(rows, ("record_type", "group_id", "member_id"))
+    return _view(rows, ("log_topic_id", "partition", "log_offset"), "timestamp_ms", key, _every(rows))
+
+
+def _scalars(rows: pa.Table) -> pa.Table:
+    key = joined(rows, ("group_id", "topic_id", "partition"))
+    return _view(rows, ("log_topic_id", "state_partition", "log_offset"), "log_time_ms", key, _every(rows))
+
+
+_SHARE_COLUMNS = ("cluster_id", "log_topic_id", "state_partition", "log_offset", "log_time_ms", "group_id", "topic_id")
+RULES: dict[str, ByLog | ByTime] = {
+    "bronze.log_record": ByLog(
+        group=BRONZE,
+        columns=("cluster_id", "topic_id", "partition", "offset", "timestamp_ms", "topic", "key", "value"),
+        view=_raw,
+    ),
+    "silver.share_record": ByLog(group=SILVER, columns=(*_SHARE_COLUMNS, "partition", "record_type"), view=_share),
+    "silver.group_record": ByLog(
+        group=SILVER,
+        columns=(
+            "cluster_id", "log_topic_id", "partition", "log_offset", "timestamp_ms", "record_type", "group_id",
+            "member_id",
+        ),
+        view=_group,
+    ),
+    "silver.clock_step": ByTime(group=SILVER, column="log_time_ms"),
+    "gold.share_partition_history": ByLog(
+        group=HISTORY, columns=(*_SHARE_COLUMNS, "partition", "record_type"), view=_scalars, lasting="tombstone"
+    ),
+    "gold.delivery_history": ByTime(group=HISTORY, column="valid_to_ms", partition_values={"is_open": "false"}),
+    "gold.stall": ByTime(group=MEASURES, column="until_ms", partition_values={"is_final": "true"}),
+    "gold.poison_record": ByTime(group=MEASURES, column="last_outcome_ms", partition_values={"is_final": "true"}),
+    "gold.redelivered_record": ByTime(group=MEASURES, column="last_ms", partition_values={"is_final": "true"}),
+    "gold.latency": ByTime(
+        group=MEASURES, column="hour_ms", lasting_ms=HOUR_MS, partition_values={"is_final": "true"}
+    ),
+    "gold.attempts": ByTime(
+        group=MEASURES, column="hour_ms", lasting_ms=HOUR_MS, partition_values={"is_final": "true"}
+    ),
+    gates.RESULTS: ByTime(group=CHECKS, column="checked_ms"),
+}  # fmt: skip
+"""Tables that retention applies to; why the others keep their rows: `jobs.retained.STAYS`."""
+IN_USE: dict[str, Callable[[Path], pa.Table]] = {
+    gates.RESULTS: results.in_use,
+    reconcile.GIVEN_UP: reconcile.rests_on,
+}
+"""What stays of a ByTime table whatever its age: what gates go by, and what dead letters are held against."""
+CUT_BY = {
+    BRONZE: ("bronze.log_record",), SILVER: ("silver.share_record", "silver.group_record"),
+    HISTORY: ("gold.share_partition_history",),
+}  # fmt: skip
+"""Tables whose log partitions are cut for a group, as the books record it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Dropping:
+    """What goes from one table: `moments` by cluster; of a ByLog table the cuts and the first offset kept of each key.
+
+    `kept`: PLACE, key and `from`, for keys with an anchor below the cut. `named`: PLACE and offset of rows that a row
+    of another table, which stays, points to. `passed`: which rows of a ByTime table no later record changes. `in_use`:
+    values of columns whose rows of a ByTime table stay.
+    """
+
+    rule: ByLog | ByTime
+    moments: dict[str, int]
+    cuts: dict[PartitionKey, int]
+    kept: pa.Table | None = None
+    named: pa.Table | None = None
+    passed: Passed | None = None
+    in_use: pa.Table | None = None
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The columns that tell which rows go."""
+        if isinstance(self.rule, ByLog):
+            return self.rule.columns
+        more = () if self.passed is None else measure_base.RANGE_COLUMNS
+        names = () if self.in_use is None else self.in_use.column_names
+        return tuple(dict.fromkeys(["cluster_id", self.rule.column, *more, *names]))
+
+    def may_hold(self, file: dict[str, Any]) -> bool:
+        """Whether a file may hold a row that goes, by its statistics."""
+        return _is_old(file, self.rule, self.moments)
+
+    def keep(self, rows: pa.Table) -> pa.Table:
+        """The rows that stay."""
+        return rows.filter(pc.invert(self.gone(rows)))
+
+    def gone(self, rows: pa.Table) -> pa.Array:
+        """Which rows go."""
+        if isinstance(self.rule, ByTime):
+            moment = _moment_of(rows.column("cluster_id"), self.moments)
+            old = pc.fill_null(pc.less(pc.add(rows.column(self.rule.column), self.rule.lasting_ms), moment), False)
+            if self.in_use is not None:
+                old = pc.and_(old, pc.invert(_is_one_of(rows, self.in_use)))
+            return old if self.passed is None else pc.and_(old, pa.array(self.passed.holds(rows)))
+        view = self.rule.view(rows.select(self.rule.columns))
+        old = below(view, self.cuts)
+        if self.rule.lasting is not None:
+            old = pc.and_(old, pc.not_equal(rows.column("record_type").cast(pa.string()), self.rule.lasting))
+        if self.kept is None or not pc.any(old).as_py():
+            return old
+        return pc.and_(old, pc.invert(self._counts(view, old)))
+
+    def _counts(self, view: pa.Table, old: pa.Array) -> pa.Array:
+        """Which of the old rows still count: at or behind the last anchor of their key, or of a key without one."""
+        assert self.kept is not None
+        numbered = view.append_column("row", pa.array(np.arange(view.num_rows))).filter(old)
+        numbered = numbered.filter(pc.is_valid(numbered.column("anchor")))
+        found = numbered.join(self.kept, keys=[*PLACE, "key"], join_type="left outer")
+        stays = pc.fill_null(pc.greater_equal(found.column("offset"), found.column("from")), True)
+        result = np.zeros(view.num_rows, np.bool_)
+        result[found.column("row").to_numpy()[stays.to_numpy()]] = True
+        if self.named is not None:
+            pointed_to = numbered.join(self.named, keys=[*PLACE, "offset"], join_type="left semi")
+            result[pointed_to.column("row").to_numpy()] = True
+        return pa.array(result)
+
+
+def _is_old(file: dict[str, Any], rule: ByLog | ByTime, moments_ms: dict[str, int]) -> bool:
+    """Whether a file holds rows older than the moment of some cluster; True when its statistics don't tell."""
+    name = rule.column if isinstance(rule, ByTime) else next(name for name in TIMES if name in rule.columns)
+    least = file.get(f"min.{name}")
+    lasting = rule.lasting_ms if isinstance(rule, ByTime) else 0
+    return least is None or bool(least + lasting < max(moments_ms.values(), default=least))
+
+
+def _is_one_of(rows: pa.Table, some: pa.Table) -> pa.Array:
+    """Which rows have the values of one of some rows in the columns of these."""
+    mine = rows.select(some.column_names).cast(some.schema).append_column("row", pa.array(np.arange(rows.num_rows)))
+    result = np.zeros(rows.num_rows, np.bool_)
+    result[mine.join(some, keys=some.column_names, join_type="left semi").column("row").to_numpy()] = True
+    return pa.array(result)
+
+
+def _moment_of(clusters: pa.ChunkedArray, moments: dict[str, int]) -> pa.Array:
+    """The moment of each row's cluster; null where none is known."""
+    whole = clusters.cast(pa.string()).combine_chunks()
+    index = pc.index_in(whole, pa.array(list(moments), pa.string()))
+    return pa.array(list(moments.values()), pa.int64()).take(index)
+
+
+def below(view: pa.Table, cuts: dict[PartitionKey, int]) -> pa.Array:
+    """Which rows lie below the cut of their log partition."""
+    places = view.select(PLACE).group_by(PLACE).aggregate([]).to_pylist()
+    result: pa.Array = pa.repeat(False, view.num_rows)
+    for place in places:
+        key = (place["cluster_id"], place["place_id"], place["place"])
+        if key in cuts:
+            here = pc.and_(pc.equal(view.column("place_id"), key[1]), pc.equal(view.column("place"), key[2]))
+            here = pc.and_(here, pc.equal(view.column("cluster_id"), key[0]))
+            result = pc.or_(result, pc.and_(here, pc.less(view.column("offset"), cuts[key])))
+    return result
+
+
+def moments(lake: Path, ages: Mapping[str, int], now_ms: int) -> dict[str, dict[str, int]]:
+    """By group of tables and cluster the log time (epoch ms) before which rows are older than their age."""
+    taken = books.extents(lake, (pc.field("status") == "taken") & (pc.field("topic") == STATE_TOPIC))
+    newest: dict[str, int] = {}
+    for row in taken:
+        if row["content"] == "log_record" and row["log_time_ms"] is not None:
+            newest[row["cluster_id"]] = max(row["log_time_ms"], newest.get(row["cluster_id"], row["log_time_ms"]))
+    found = {
+        group: {cluster: min(time, now_ms) - age for cluster, time in newest.items()} for group, age in ages.items()
+    }
+    if found.get(CHECKS):  # the results of a check over several clusters name none
+        found[CHECKS].setdefault(UNKNOWN_CLUSTER, min(found[CHECKS].values()))
+    if HISTORY in found:
+        found[HISTORY] = {cluster: moment - moment % HOUR_MS for cluster, moment in found[HISTORY].items()}
+    return found
+
+
+def histories(lake: Path, moments_ms: dict[str, int], before: Mapping[PartitionKey, Cut]) -> dict[str, Dropping]:
+    """What goes from the two histories: see `dropping`. What the measures go on from stays."""
+    scalars = dropping(lake, SCALARS, moments_ms, before)
+    ranges = dropping(lake, RANGES, moments_ms, before)
+    if scalars.kept is not None:
+        kept = measure_base.read_on(lake, scalars.kept)
+        ranges = replace(ranges, passed=measure_base.passed(lake, kept, moments_ms))
+        scalars = replace(scalars, kept=kept, named=_named_by(lake, ranges))
+    return {SCALARS: scalars, RANGES: ranges}
+
+
+def dropping(lake: Path, name: str, moments_ms: dict[str, int], before: Mapping[PartitionKey, Cut]) -> Dropping:
+    """What goes from a table. `before`: cuts that were made already; a cut never goes back."""
+    rule = RULES[name]
+    if isinstance(rule, ByTime):
+        in_use = IN_USE[name](lake) if name in IN_USE else None
+        return Dropping(rule=rule, moments=moments_ms, cuts={}, in_use=in_use)
+    found = _cuts(lake, name, rule, moments_ms)
+    for key, cut in before.items():
+        if key in found:
+            found[key] = max(found[key], cut.offset)
+    kept = _anchors(lake, name, rule, moments_ms, found)
+    return Dropping(rule=rule, moments=moments_ms, cuts=found, kept=kept)
+
+
+def _named_by(lake: Path, ranges: Dropping) -> pa.Table:
+    """PLACE and offset of the records with which ranges that stay began and ended, and their lives began."""
+    place = ["cluster_id", "log_topic_id", "state_partition"]
+    found = pa.table({name: pa.array([], kind) for name, kind in NAMED.items()})
+    held = delta.live_files(delta.table_path(lake, RANGES))
+    for file in held:
+        paths = [str(file["path"])]
+        for rows in row_groups(lake, TABLES[RANGES], paths, {}, tuple({*ranges.columns, *place, *NAMING})):
+            stay = ranges.keep(rows)
+            parts = [stay.select([*place, name]).rename_columns([*PLACE, "offset"]) for name in NAMING]
+            both = pa.concat_tables([found, *(part.cast(found.schema) for part in parts)])
+            found = both.filter(pc.is_valid(both.column("offset"))).group_by(both.column_names).aggregate([])
+    return found
+
+
+def _views(lake: Path, name: str, rule: ByLog, moments_ms: dict[str, int]) -> Iterator[pa.Table]:
+    """The row groups of the files that hold old rows."""
+    held = delta.live_files(delta.table_path(lake, name))
+    files = [str(file["path"]) for file in held if _is_old(file, rule, moments_ms)]
+    for rows in row_groups(lake, TABLES[name], files, {}, rule.columns):
+        yield rule.view(rows)
+
+
+def _cuts(lake: Path, name: str, rule: ByLog, moments_ms: dict[str, int]) -> dict[PartitionKey, int]:
+    """By log partition the first offset that is young enough, of the files that hold older ones; else their end."""
+    young: dict[PartitionKey, int] = {}
+    ends: dict[PartitionKey, int] = {}
+    for view in _views(lake, name, rule, moments_ms):
+        moment = _moment_of(view.column("cluster_id"), moments_ms)
+        fresh = pc.fill_null(pc.greater_equal(view.column("time_ms"), moment), True)
+        for key, offset in _bounds(view.filter(fresh), "min"):
+            young[key] = min(offset, young.get(key, offset))
+        for key, offset in _bounds(view.filter(pc.invert(fresh)), "max"):
+            ends[key] = max(offset + 1, ends.get(key, 0))
+    return {key: young.get(key, end) for key, end in ends.items()}
+
+
+def _bounds(view: pa.Table, how: str) -> Iterator[tuple[PartitionKey, int]]:
+    for row in view.group_by(PLACE).aggregate([("offset", how)]).to_pylist():
+        yield (row["cluster_id"], row["place_id"], row["place"]), row[f"offset_{how}"]
+
+
+def _anchors(
+    lake: Path, name: str, rule: ByLog, moments_ms: dict[str, int], cuts: dict[PartitionKey, int]
+) -> pa.Table | None:
+    """The last anchor below the cut of each key."""
+    found: pa.Table | None = None
+    for view in _views(lake, name, rule, moments_ms):
+        anchors = view.filter(pc.and_(below(view, cuts), pc.fill_null(view.column("anchor"), False)))
+        last = anchors.group_by([*PLACE, "key"]).aggregate([("offset", "max")]).rename_columns([*PLACE, "key", "from"])
+        both = last if found is None else pa.concat_tables([found, last])
+        found = both.group_by([*PLACE, "key"]).aggregate([("from", "max")]).rename_columns([*PLACE, "key", "from"])
+    return found

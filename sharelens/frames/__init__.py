@@ -1,0 +1,1 @@
+"""DataFrame API: the functions of the pipeline as `DataFrame -> DataFrame`."""

@@ -1,0 +1,215 @@
+"""What a run takes of a partition, by what its copies offer and what the books say."""
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from jobs.errors import ClusterMismatchError, IntervalHoleError
+from jobs.ingest import plan
+from jobs.ingest.plan import Divergence, Extent
+from kafka_log.layout import LogDirectory, scan_log_directory
+from kafka_log.union import LogPartition, unite
+from kafka_log.writer import write_checkpoints
+from tests.batch_files import state_batches, state_directory
+from tests.state_logs import START_MS, STATE_TOPIC, snapshot, update
+
+STORY = [snapshot(), *(update(batches=[(n, n, 2, 1)], at_ms=START_MS + 10 * n) for n in range(1, 10))]
+STAMP = {"written_at_ms": 0, "sharelens_version": "0", "user": "u", "host": "h"}
+
+
+@pytest.fixture
+def logs(tmp_path: Path) -> Path:
+    return state_directory(tmp_path / "logs", state_batches(STORY))
+
+
+def partition_of(*directories: Path) -> LogPartition:
+    (found,) = unite([scan_log_directory(str(directory)) for directory in directories])
+    return found
+
+
+def planned(partition: LogPartition, taken: list[dict[str, Any]] | None = None, **more: Any) -> Extent | None:
+    options: dict[str, Any] = {"content": "log_record", "include_uncommitted": False, **more}
+    extents = plan.plan([partition], taken or [], **options)
+    return extents[0] if extents else None
+
+
+def taken_by(extent: Extent, run: int = 1, **more: Any) -> list[dict[str, Any]]:
+    """The books after an extent was read whole."""
+    rows = plan.extent_rows([extent], cluster_id="c", run=run, stamp=STAMP)
+    return [{**row, "status": "taken", **more} for row in rows]
+
+
+def some(extent: Extent | None) -> Extent:
+    assert extent is not None
+    return extent
+
+
+def test_a_first_run_takes_everything(logs: Path) -> None:
+    extent = some(planned(partition_of(logs)))
+    assert (extent.ranges, extent.end, extent.late, extent.held_back) == (((0, 10),), 10, False, 0)
+
+
+def test_nothing_new_is_nothing_to_do(logs: Path) -> None:
+    partition = partition_of(logs)
+    assert planned(partition, taken_by(some(planned(partition)))) is None
+
+
+def test_only_what_is_new_is_taken(logs: Path, tmp_path: Path) -> None:
+    before = partition_of(state_directory(tmp_path / "before", state_batches(STORY[:4])))
+    taken = taken_by(some(planned(before)))
+    extent = some(planned(partition_of(logs), taken))
+    assert (extent.ranges, extent.from_offset, extent.late) == (((4, 10),), 4, False)
+
+
+def test_an_older_part_that_comes_later_is_late(logs: Path, tmp_path: Path) -> None:
+    newer = partition_of(state_directory(tmp_path / "newer", state_batches(STORY)[6:]))
+    taken = taken_by(some(planned(newer)), gaps=[{"first_offset": 0, "last_offset": 5, "reason": "pruned"}])
+    extent = some(planned(partition_of(logs), taken))
+    assert (extent.ranges, extent.late) == (((0, 6),), True)
+
+
+@pytest.mark.parametrize(("committed", "end", "held_back"), [(4, 4, 6), (10, 10, 0), (99, 10, 0)])
+def test_the_high_watermark_is_the_end(logs: Path, committed: int, end: int, held_back: int) -> None:
+    write_checkpoints(logs, high_watermarks={(STATE_TOPIC, 0): committed})
+    extent = some(planned(partition_of(logs)))
+    assert (extent.end, extent.held_back) == (end, held_back)
+
+
+def test_a_file_without_a_line_holds_everything_back_and_says_how_much(logs: Path) -> None:
+    write_checkpoints(logs, high_watermarks={("other", 0): 4})
+    partition = partition_of(logs)
+    assert planned(partition) is None
+    assert plan.held_back([partition], [], []) == len(STORY)
+    assert some(planned(partition, include_uncommitted=True)).end == len(STORY)
+
+
+@pytest.mark.parametrize(
+    ("until_ms", "end"), [(START_MS, 0), (START_MS + 1, 1), (START_MS + 40, 4), (START_MS + 999, 10)]
+)
+def test_until_cuts_by_log_time(logs: Path, until_ms: int, end: int) -> None:
+    extent = planned(partition_of(logs), until_ms=until_ms)
+    assert (0 if extent is None else extent.end) == end
+
+
+def test_until_refuses_to_go_on_behind_a_hole_whether_records_after_it_are_wanted_or_not(
+    logs: Path, tmp_path: Path
+) -> None:
+    taken = taken_by(some(planned(partition_of(logs), until_ms=START_MS + 30)), until_ms=START_MS + 30)
+    pruned = partition_of(state_directory(tmp_path / "pruned", state_batches(STORY)[6:]))
+    with pytest.raises(IntervalHoleError, match=f"{STATE_TOPIC}-0 @ 3: no given directory holds the records 3 to 5"):
+        planned(pruned, taken, until_ms=START_MS + 999)
+    for wanted in (START_MS + 31, START_MS + 60):
+        with pytest.raises(IntervalHoleError, match="run once without --until"):
+            planned(pruned, taken, until_ms=wanted)
+    assert some(planned(pruned, taken)).ranges == ((6, 10),)
+
+
+def test_an_interval_that_was_covered_takes_nothing_whatever_was_pruned_since(logs: Path, tmp_path: Path) -> None:
+    taken = taken_by(some(planned(partition_of(logs), until_ms=START_MS + 35)), until_ms=START_MS + 35)
+    pruned = partition_of(state_directory(tmp_path / "pruned", state_batches(STORY)[6:]))
+    taken[0]["log_time_ms"] = START_MS + 30
+    for covered in (START_MS, START_MS + 30, START_MS + 35):
+        assert some(planned(pruned, taken, until_ms=covered)).ranges == ()
+
+
+def test_a_second_copy_closes_the_hole_and_a_log_that_was_pruned_before_the_first_run_has_none(
+    logs: Path, tmp_path: Path
+) -> None:
+    first = some(planned(partition_of(logs), until_ms=START_MS + 30))
+    newer = state_directory(tmp_path / "newer", state_batches(STORY)[6:])
+    extent = some(planned(partition_of(logs, newer), taken_by(first), until_ms=START_MS + 70))
+    assert (extent.ranges, extent.end) == (((3, 7),), 7)
+    assert some(planned(partition_of(newer), until_ms=START_MS + 70)).ranges == ((6, 7),)
+
+
+def test_below_the_floor_nothing_is_wanted(logs: Path) -> None:
+    partition = partition_of(logs)
+    extent = some(planned(partition, lowest={(partition.topic_id, 0): 7}))
+    assert extent.ranges == ((7, 10),)
+
+
+@pytest.mark.parametrize("copy_wins", [True, False])
+def test_a_copy_that_contradicts_replaces_what_is_there_or_ends_before_it(
+    copy_wins: bool, logs: Path, tmp_path: Path
+) -> None:
+    taken = taken_by(some(planned(partition_of(logs))))
+    other = partition_of(state_directory(tmp_path / "other", state_batches(STORY[:9])))
+    found = Divergence(offset=6, copy_wins=copy_wins)
+    extent = some(planned(other, taken, compare=lambda *_: found))
+    assert (extent.superseded_from, extent.ranges) == ((6, ((6, 9),)) if copy_wins else (None, ()))
+
+
+def test_of_two_copies_that_win_the_earlier_offset_counts_even_if_it_is_the_first_of_all(
+    logs: Path, tmp_path: Path
+) -> None:
+    taken = taken_by(some(planned(partition_of(logs))))
+    copies = [state_directory(tmp_path / name, state_batches(STORY)) for name in ("a", "b")]
+    offsets = iter([0, 5])
+    extent = some(
+        planned(partition_of(*copies), taken, compare=lambda *_: Divergence(offset=next(offsets), copy_wins=True))
+    )
+    assert extent.superseded_from == 0
+
+
+def test_a_killed_run_asks_for_what_it_had_planned(logs: Path) -> None:
+    extent = some(planned(partition_of(logs), until_ms=START_MS + 40))
+    rows = plan.extent_rows([extent], cluster_id="c", run=1, stamp=STAMP)
+    (again,) = plan.resumed(rows, [])
+    assert (again.ranges, again.end, again.late) == (extent.ranges, extent.end, extent.late)
+
+
+def test_a_planned_partition_that_vanished_is_still_asked_for(logs: Path, tmp_path: Path) -> None:
+    rows = plan.extent_rows([some(planned(partition_of(logs)))], cluster_id="c", run=1, stamp=STAMP)
+    (logs / f"{STATE_TOPIC}-0").rename(tmp_path / "gone")
+    (again,) = plan.resumed(rows, [])
+    assert (again.partition.copies, again.ranges) == ((), ((0, 10),))
+
+
+def directory(cluster_id: str | None, uri: str = "d") -> LogDirectory:
+    return LogDirectory(uri=uri, source_id=uri, cluster_id=cluster_id, node_id=None, partitions=(), skipped=())
+
+
+@pytest.mark.parametrize(
+    ("ids", "given", "held", "expected"),
+    [
+        (["a"], None, [], "a"),
+        (["a", None], None, [], "a"),
+        (["a"], "a", ["b"], "a"),
+        ([None], None, [], "unknown"),
+        ([None], None, ["unknown"], "unknown"),
+        ([None], "b", ["b"], "b"),
+    ],
+)
+def test_the_cluster_of_a_run(ids: list[str | None], given: str | None, held: list[str], expected: str) -> None:
+    assert plan.cluster_of([directory(one) for one in ids], given, held) == expected
+
+
+@pytest.mark.parametrize(
+    ("ids", "given", "held", "message"),
+    [
+        (["a"], "b", [], "is of cluster a"),
+        ([None], None, ["a"], "say --cluster-id"),
+    ],
+)
+def test_a_cluster_that_is_not_clear_is_refused(
+    ids: list[str | None], given: str | None, held: list[str], message: str
+) -> None:
+    directories = [directory(one, uri=str(number)) for number, one in enumerate(ids)]
+    with pytest.raises(ClusterMismatchError, match=message):
+        plan.cluster_of(directories, given, held)
+
+
+def test_a_rebuild_takes_nothing_and_starts_over(logs: Path) -> None:
+    taken = taken_by(some(planned(partition_of(logs))))
+    (row,) = plan.rebuild_rows(taken, "decode", run=2, stamp=STAMP)
+    assert (row["from_offset"], row["end_offset_exclusive"], row["rebuild"], row["status"]) == (10, 10, True, "planned")
+
+
+def test_the_weight_of_a_range_is_its_share_of_the_bytes(logs: Path) -> None:
+    partition = partition_of(logs)
+    size = partition.copies[0].segments[0].size_bytes
+    assert plan.weight(partition, 0, 10) == size
+    assert plan.weight(partition, 0, 5) == size // 2
+    assert plan.weight(replace(partition, committed_end=None), 3, 3) == 1

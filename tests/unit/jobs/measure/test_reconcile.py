@@ -1,0 +1,133 @@
+"""gold.dlq_reconciliation: incremental and full say the same, whatever comes in which order."""
+
+import shutil
+from pathlib import Path
+
+import pytest
+
+from jobs.options import RunOptions
+from jobs.run import run
+from jobs.upkeep.maintain import MaintainOptions, maintain
+from kafka_log.dead_letters import DeadLetterTopics
+from lake.scan import open_lake
+from tests.dead_letters import letter_headers, write_letters
+from tests.in_process import ANY_SIZE, make_lake, no_session
+from tests.lakes import assert_same
+from tests.once import made_once
+from tests.state_logs import START_MS, snapshot, update, write_log_directory
+from tests.user_topics import write_orders
+
+pytestmark = pytest.mark.slow
+
+HOUR_MS = 3_600_000
+
+STATE = [
+    snapshot(at_ms=START_MS),
+    update(start=0, batches=[(3, 4, 3, 1)], at_ms=START_MS + 10),
+    update(start=0, batches=[(3, 4, 4, 1)], at_ms=START_MS + 20),
+    update(start=0, batches=[(7, 7, 3, 2)], at_ms=START_MS + 30),
+    snapshot("other", at_ms=START_MS + 40),
+    update(start=0, batches=[(7, 7, 4, 2)], at_ms=START_MS + 50),
+]
+LETTERS = [(None, b"v", letter_headers(offset)) for offset in (3, 9)]
+
+
+def directory(folder: Path, records=STATE, letters=LETTERS) -> Path:
+    """Group g gave up orders-0 @ 3, 4 and 7; dead letters speak of 3 and 9."""
+    write_log_directory(folder, records)
+    write_orders(folder)
+    if letters:
+        write_letters(folder, letters)
+    return folder
+
+
+def judged(lake: Path) -> list[tuple[int, int, str]]:
+    rows = open_lake(lake).scan("gold.dlq_reconciliation").sort_by("offset").to_pylist()
+    return [(row["offset"], row["last_offset"], row["status"]) for row in rows]
+
+
+def whole_lake(logs: Path) -> Path:
+    """The lake of one run over the directory."""
+    return made_once("lakes/reconcile", lambda lake: make_lake(lake, logs))
+
+
+ALL = [(3, 3, "matched"), (4, 4, "missing"), (7, 7, "missing"), (9, 9, "unexpected")]
+
+
+def test_each_record_is_judged(tmp_path: Path) -> None:
+    assert judged(whole_lake(directory(tmp_path / "logs"))) == ALL
+
+
+@pytest.mark.parametrize("ends", [(5, 25), (15, 45)])
+def test_a_run_in_parts_is_a_run_in_one(tmp_path: Path, ends: tuple[int, ...]) -> None:
+    logs = directory(tmp_path / "logs")
+    for end in ends:
+        make_lake(tmp_path / "parts", logs, until_ms=START_MS + end)
+    make_lake(tmp_path / "parts", logs)
+    assert judged(tmp_path / "parts") == ALL
+    assert_same(tmp_path / "parts", whole_lake(logs))
+
+
+def test_dead_letters_that_come_later_are_held_against_what_was_there(tmp_path: Path) -> None:
+    make_lake(tmp_path / "parts", directory(tmp_path / "first", letters=[]))
+    assert judged(tmp_path / "parts") == [(3, 4, "unknown"), (7, 7, "unknown")]
+    make_lake(tmp_path / "parts", directory(tmp_path / "logs"))
+    assert judged(tmp_path / "parts") == ALL
+
+
+def test_state_that_comes_later_explains_dead_letters(tmp_path: Path) -> None:
+    make_lake(tmp_path / "parts", directory(tmp_path / "first", records=STATE[:1]))
+    assert judged(tmp_path / "parts") == [(3, 3, "unknown"), (9, 9, "unknown")]
+    make_lake(tmp_path / "parts", directory(tmp_path / "logs"))
+    assert judged(tmp_path / "parts") == ALL
+
+
+@pytest.mark.parametrize("rebuild", ["decode", "replay", "measure"])
+def test_starting_over_changes_nothing(tmp_path: Path, rebuild: str) -> None:
+    whole = whole_lake(directory(tmp_path / "logs"))
+    make_lake(shutil.copytree(whole, tmp_path / "again"), rebuild=rebuild)
+    assert_same(tmp_path / "again", whole)
+
+
+@pytest.mark.parametrize("dropped", [["history"], ["measures"], ["history", "measures"]])
+def test_what_retention_takes_leaves_every_verdict_as_it_was(dropped: list[str], tmp_path: Path) -> None:
+    later = START_MS + 10 * HOUR_MS
+    state = [
+        *STATE[:3],
+        snapshot(start=5, at_ms=later),
+        update(start=5, batches=[(7, 7, 3, 2)], at_ms=later + 30),
+        update(start=5, batches=[(7, 7, 4, 2)], at_ms=later + 50),
+        snapshot(start=8, at_ms=later + 10 * HOUR_MS),
+    ]
+    news = update(start=8, batches=[(9, 9, 1, 1)], at_ms=later + 11 * HOUR_MS)
+    lake = tmp_path / "lake"
+    make_lake(lake, directory(tmp_path / "first", state))
+    before = judged(lake)
+    assert {status for _, _, status in before} == {"matched", "missing", "unexpected"}
+    upkeep = maintain(MaintainOptions(lake=lake, dry_run=False, retain=dict.fromkeys(dropped, 5 * HOUR_MS)))
+    assert sum(table.dropped_rows for table in upkeep.tables) > 0
+    make_lake(lake, directory(tmp_path / "second", [*state, news]))
+    assert judged(lake) == before
+
+
+def test_a_topic_of_the_prefix_without_dead_letters_is_named_and_not_taken(tmp_path: Path) -> None:
+    logs = directory(tmp_path / "logs", letters=[(None, b"v", [("trace", b"1")])])
+    summary = make_lake(tmp_path / "lake", logs)
+    assert summary.skipped == ["dlq.orders: 1 offsets without a dead letter (no header __dlq.errors.*): not taken"]
+    rows = open_lake(tmp_path / "lake").scan("bronze.log_record")
+    assert set(rows.column("topic").to_pylist()) == {"__share_group_state"}
+
+
+def test_a_topic_of_any_name_is_taken_when_it_is_named_and_from_then_on(tmp_path: Path) -> None:
+    logs = directory(tmp_path / "logs", letters=[])
+    write_letters(logs, LETTERS[:1], topic="letters")
+    asked = RunOptions(
+        lake=tmp_path / "lake",
+        log_dirs=(str(logs),),
+        in_process_bytes=ANY_SIZE,
+        dead_letter_topics=DeadLetterTopics(names=frozenset({"letters"})),
+    )
+    assert run(asked, no_session).counts["silver.dlq_record"] == 1
+    write_letters(logs, LETTERS, topic="letters")
+    assert make_lake(tmp_path / "lake", logs).counts["silver.dlq_record"] == 1
+    assert judged(tmp_path / "lake") == ALL

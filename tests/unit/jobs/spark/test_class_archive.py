@@ -1,0 +1,50 @@
+"""The class archive is used when it is there and fits, and never needed."""
+
+import os
+
+import pytest
+
+from jobs.spark import class_archive
+from jobs.spark.java import Java
+
+
+@pytest.fixture
+def kept(tmp_path, monkeypatch):
+    monkeypatch.setattr(class_archive, "keep_folder", lambda: tmp_path)
+    monkeypatch.setattr(class_archive, "launcher_home", lambda java: tmp_path / f"java-{java.version}")
+    return tmp_path
+
+
+@pytest.fixture
+def jar(tmp_path):
+    (tmp_path / "a.jar").write_bytes(b"PK")
+    return tmp_path / "a.jar"
+
+
+def java(home, version=21):
+    return Java(home=home, version=version, origin="test")
+
+
+def test_missing_archive_means_no_options(kept, jar):
+    assert class_archive.archive_options(java(kept), [jar]) == ()
+
+
+def test_archive_is_used_quietly(kept, jar):
+    path = class_archive.archive_path(java(kept), [jar])
+    path.write_bytes(b"x")
+    options = class_archive.archive_options(java(kept), [jar])
+    assert options[0] == f"-XX:SharedArchiveFile={path}"
+    assert "-Xshare:auto" in options
+
+
+def test_other_java_or_changed_jars_need_another_archive(kept, jar):
+    first = class_archive.archive_path(java(kept), [jar])
+    assert class_archive.archive_path(java(kept, 17), [jar]) != first
+    os.utime(jar, ns=(1, 1))
+    assert class_archive.archive_path(java(kept), [jar]) != first
+
+
+def test_runtime_with_its_own_archive_needs_no_base(kept):
+    (kept / "lib" / "server").mkdir(parents=True)
+    (kept / "lib" / "server" / "classes.jsa").write_bytes(b"x")
+    assert class_archive._base_options(java(kept)) == ()

@@ -1,0 +1,85 @@
+"""The Delta jars: found, fetched once, and never fetched when that is forbidden."""
+
+from dataclasses import replace
+
+import pytest
+
+from jobs.settings import load_settings
+from jobs.spark import jars
+
+
+def put_jars(folder, names=jars.JARS):
+    folder.mkdir(parents=True, exist_ok=True)
+    for name in names:
+        (folder / name).write_bytes(b"PK\x03\x04 and so on")
+
+
+@pytest.fixture
+def settings():
+    return load_settings(variables={})
+
+
+@pytest.fixture
+def kept(tmp_path, monkeypatch):
+    """The keep folder, and a resolver that must not be asked unless a test says so."""
+    monkeypatch.setattr(jars, "keep_folder", lambda: tmp_path)
+
+    def forbidden(package, scratch, excluded=()):
+        raise AssertionError(f"asked the network for {package}")
+
+    monkeypatch.setattr(jars, "resolve", forbidden)
+    return tmp_path / "jars"
+
+
+def test_kept_jars_are_used_without_the_network(settings, kept):
+    put_jars(kept)
+    assert [path.name for path in jars.delta_jars(settings)] == list(jars.JARS)
+
+
+def test_offline_without_jars_says_which_command_to_run(settings, kept):
+    with pytest.raises(
+        jars.JarsError,
+        match="offline, and .* lacks delta-kernel-api.*run once with a network: python -m jobs.spark.jars",
+    ):
+        jars.delta_jars(replace(settings, offline=True))
+
+
+def test_file_that_is_no_jar_counts_as_missing(settings, kept):
+    put_jars(kept)
+    (kept / jars.JARS[0]).write_bytes(b"")
+    (kept / jars.JARS[1]).write_bytes(b"<html>")
+    assert jars.missing_jars(kept) == jars.JARS[:2]
+
+
+def test_named_folder_is_never_filled(settings, kept, tmp_path):
+    mine = tmp_path / "mine"
+    put_jars(mine, jars.JARS[1:])
+    with pytest.raises(jars.JarsError, match="jars_dir .*mine lacks delta-kernel-api.*unset jars_dir"):
+        jars.delta_jars(replace(settings, jars_dir=mine))
+    put_jars(mine)
+    assert jars.delta_jars(replace(settings, jars_dir=mine))[0].parent == mine
+
+
+def test_missing_jars_are_resolved_once_and_only_the_needed_ones_kept(settings, kept, monkeypatch):
+    asked = []
+
+    def resolve(package, scratch, excluded=()):
+        asked.append(scratch)
+        (scratch / "jars").mkdir()
+        for name in (*jars.JARS, "something-else-1.0.jar"):
+            (scratch / "jars" / f"io.delta_{name}").write_bytes(b"PK\x03\x04")
+        return ""
+
+    monkeypatch.setattr(jars, "resolve", resolve)
+    jars.delta_jars(settings)
+    jars.delta_jars(settings)
+    assert len(asked) == 1
+    assert sorted(path.name for path in kept.iterdir()) == sorted(jars.JARS)
+
+
+def test_failed_resolution_tells_why_and_keeps_nothing(settings, kept, monkeypatch):
+    report = ":: loading settings\n\t\t:: io.delta#delta-spark_4.1_2.13;4.4.0: not found\nmore"
+    monkeypatch.setattr(jars, "resolve", lambda package, scratch, excluded=(): report)
+    with pytest.raises(jars.JarsError, match="4.4.0: not found; repeat with a network"):
+        jars.delta_jars(settings)
+    assert not kept.exists()

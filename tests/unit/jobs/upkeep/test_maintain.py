@@ -1,0 +1,437 @@
+"""Upkeep: the same rows in fewer files, old rows gone and nothing derived from them changed, nothing lost by a kill."""
+
+import errno
+import os
+import random
+import shutil
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+import pytest
+from deltalake import DeltaTable
+
+from jobs import books, retained
+from jobs.errors import JobError
+from jobs.publish import current_versions, published_versions
+from jobs.upkeep.compaction import order_of
+from jobs.upkeep.maintain import MaintainOptions, Upkeep, maintain
+from lake import delta, lock, scan
+from lake.errors import LakeError, LakeLockedError
+from lake.scan import Lake, open_lake
+from lake.tables import TABLES
+from tests.in_process import make_lake, recorded_lake
+from tests.kills import Point, in_turn, kill, points_of
+from tests.lakes import BOOKS, content, differences
+from tests.once import made_once
+from tests.state_logs import START_MS, snapshot, tombstone, update, write_log_directory
+
+pytestmark = pytest.mark.slow
+
+HOUR = 3_600_000
+DAY = 24 * HOUR
+AGES = dict.fromkeys(retained.GROUPS, 4 * HOUR)
+FULL_HOUR = (START_MS + 9 * HOUR) // HOUR * HOUR
+"""Where the histories are cut, by AGES."""
+KILLS = 9
+"""How often one lake's upkeep is killed, each time some points further on."""
+DERIVED = ("gold.share_partition_state", "gold.share_partition_history", "gold.delivery_history", "gold.lag")
+
+
+def story() -> list[dict[str, Any]]:
+    """Share partitions that are deleted, stand still with a snapshot, go on from an old one, and begin late."""
+    records = [snapshot(group, start=0) for group in ("busy", "gone", "quiet")]
+    records += [update("busy", batches=[(n, n, 2, 1)], at_ms=START_MS + n * HOUR) for n in range(1, 4)]
+    records += [
+        update("quiet", batches=[(0, 3, 0, 2)], at_ms=START_MS + 3 * HOUR),
+        snapshot("quiet", start=0, epoch=1, batches=[(0, 3, 0, 2)], at_ms=START_MS + 4 * HOUR),
+        update("quiet", epoch=1, batches=[(5, 5, 4, 3)], at_ms=START_MS + 4 * HOUR),
+        tombstone("gone", at_ms=START_MS + 5 * HOUR),
+        snapshot("busy", start=2, epoch=1, batches=[(2, 3, 2, 1)], at_ms=START_MS + 6 * HOUR),
+    ]
+    records += [update("busy", epoch=1, batches=[(n, n, 0, 1)], at_ms=START_MS + n * HOUR) for n in range(7, 10)]
+    records += [
+        update("busy", epoch=1, start=8, batches=[(8, 9, 2, 2)], at_ms=START_MS + 11 * HOUR),
+        snapshot("late", start=0, at_ms=START_MS + 12 * HOUR),
+        update("late", batches=[(0, 1, 4, 5)], at_ms=START_MS + 13 * HOUR),
+    ]
+    return records
+
+
+ENDS = (4, 7, 10, 14, 17)
+
+
+def grown(lake: Path, logs: Path, ends: tuple[int, ...] = ENDS) -> Path:
+    """A lake made of one run for each of the ends of the story."""
+    for end in ends:
+        make_lake(lake, write_log_directory(logs / str(end), story()[:end]))
+    return lake
+
+
+def three_runs() -> Path:
+    """A lake of the first three runs; tests copy it, and the lakes below."""
+    return made_once("upkeep/three", lambda folder: grown(folder / "lake", folder / "logs", ENDS[:3])) / "lake"
+
+
+def five_runs() -> Path:
+    """A lake of five small runs."""
+    return changed_once("five", three_runs(), lambda lake: grown(lake, lake.with_name("logs"), ENDS[3:]))
+
+
+def joined() -> Path:
+    """A lake of five runs after its upkeep."""
+    return changed_once("joined", five_runs(), kept)
+
+
+def dropped() -> Path:
+    """A lake of five runs after upkeep with retention."""
+    return changed_once("dropped", five_runs(), lambda lake: kept(lake, retain=AGES))
+
+
+def changed_once(name: str, source: Path, change: Callable[[Path], object]) -> Path:
+    def make(folder: Path) -> None:
+        change(copied(source, folder))
+
+    return made_once(f"upkeep/{name}", make) / "lake"
+
+
+def copied(source: Path, folder: Path) -> Path:
+    return Path(shutil.copytree(source, folder / "lake"))
+
+
+@pytest.fixture
+def lake(tmp_path: Path) -> Path:
+    """A lake of five small runs, to be kept."""
+    return copied(five_runs(), tmp_path)
+
+
+def kept(path: Path, *, dry_run: bool = False, **options: Any) -> Upkeep:
+    return maintain(MaintainOptions(lake=path, dry_run=dry_run, **options))
+
+
+def later(days: int = 30) -> int:
+    return time.time_ns() // 1_000_000 + days * DAY
+
+
+def live(path: Path, name: str) -> list[Path]:
+    root = delta.table_path(path, name)
+    return [root / str(file["path"]) for file in delta.live_files(root)]
+
+
+def data_files(path: Path) -> set[Path]:
+    return set(path.rglob("*.zstd.parquet"))
+
+
+def test_the_rows_stay_and_the_files_become_few(lake: Path) -> None:
+    old, rows = content(lake), {name: open_lake(lake).scan(name).num_rows for name in BOOKS - {"gold.publication"}}
+    done = kept(lake)
+    assert not differences(old, content(lake))
+    assert {name: open_lake(lake).scan(name).num_rows for name in rows} == rows
+    assert all(len(live(lake, name)) <= 1 for name in TABLES if not TABLES[name].partition_by and name in old)
+    assert done.as_dict()["files_after"] < done.as_dict()["files_before"] / 2
+    assert current_versions(lake) == published_versions(lake)
+
+
+def test_a_second_upkeep_finds_nothing_to_do_and_publishes_nothing(tmp_path: Path) -> None:
+    lake = copied(joined(), tmp_path)
+    publication = open_lake(lake).publication["run_id"]
+    again = kept(lake)
+    assert (again.run_id, {table.table for table in again.tables if table.rewritten_files}) == (
+        None,
+        {scan.PUBLICATION},
+    )
+    assert open_lake(lake).publication["run_id"] == publication
+    assert kept(lake).as_dict()["rewritten_files"] == 0
+
+
+def test_a_dry_run_says_what_would_be_done_and_does_nothing(lake: Path) -> None:
+    files, versions = data_files(lake), current_versions(lake)
+    told = kept(lake, dry_run=True, retain=AGES).as_dict()
+    assert (data_files(lake), current_versions(lake)) == (files, versions)
+    done = kept(lake, retain=AGES).as_dict()
+    assert told["dropped_rows"] == done["dropped_rows"] > 0
+    assert told["files_before"] == done["files_before"]
+
+
+@pytest.mark.parametrize("run_bytes", [1, 3000, 1 << 30])
+def test_files_are_sorted_however_little_memory_there_is(run_bytes: int, lake: Path) -> None:
+    old = content(lake)
+    kept(lake, run_bytes=run_bytes)
+    assert not differences(old, content(lake))
+    for name in ("silver.share_record", "gold.share_partition_history", "bronze.log_record", "gold.delivery_history"):
+        for path in live(lake, name):
+            rows = pq.ParquetFile(path).read()
+            order = [(column, "ascending") for column in order_of(TABLES[name]) if column in rows.column_names]
+            assert rows.equals(rows.sort_by(order)), name
+    assert not list(lake.rglob("run-*.parquet"))
+
+
+def test_a_row_group_holds_one_log_partition(tmp_path: Path) -> None:
+    lake = copied(recorded_lake("streams"), tmp_path)
+    kept(lake, small_bytes=1 << 40)
+    for path in live(lake, "silver.share_record"):
+        with pq.ParquetFile(path) as file:
+            for number in range(file.metadata.num_row_groups):
+                places = file.read_row_group(number, columns=["log_topic_id", "state_partition"])
+                assert places.group_by(places.column_names).aggregate([]).num_rows == 1
+
+
+def test_the_next_run_gives_what_it_gives_without_upkeep(tmp_path: Path) -> None:
+    expected = content(five_runs())
+    lake = copied(three_runs(), tmp_path)
+    kept(lake)
+    grown(lake, tmp_path / "more", ENDS[4:])
+    assert not differences(expected, content(lake))
+    kept(lake)
+    make_lake(lake, rebuild="decode")
+    assert not differences(expected, content(lake))
+
+
+def test_compaction_says_that_no_row_changed_and_keeps_the_log_in_order() -> None:
+    root = delta.table_path(joined(), "silver.share_record")
+    newest = DeltaTable(root).version()
+    text = delta.commit_file(root, newest).read_text(encoding="utf-8")
+    assert '"dataChange": true' not in text
+    assert delta.commit_ms(root, newest) > delta.commit_ms(root, newest - 1) > 0
+
+
+def only(tables: dict[str, pa.Table], names: tuple[str, ...]) -> dict[str, pa.Table]:
+    return {name: tables[name] for name in names}
+
+
+def test_old_rows_go_and_what_is_true_now_stays(lake: Path) -> None:
+    old = content(lake)
+    done = kept(lake, retain=AGES)
+    new = content(lake)
+    cut = START_MS + 9 * HOUR
+    assert done.cuts == dict.fromkeys(retained.GROUPS, cut) | {retained.HISTORY: FULL_HOUR}
+    assert not differences(only(old, ("gold.share_partition_state", "gold.lag")), only(new, DERIVED))
+    records = new["silver.share_record"]
+    offsets = records.column("log_offset").to_pylist()
+    # the tombstone of `gone`, the last snapshots of `quiet` and `busy` with what follows them, and what is young enough
+    assert offsets == [7, 8, 9, 10, 11, 12, 13, 14, 15, 16]
+    ended = new["gold.delivery_history"].filter(pc.field("valid_to_ms") < FULL_HOUR)
+    # of what ended before, that of offsets which a later record may still change: `busy` had passed 0 and 1
+    names = ("group_id", "first_offset", "last_offset")
+    assert set(zip(*(ended.column(name).to_pylist() for name in names), strict=True)) >= {("busy", 1, 3)}
+    assert pc.min(ended.column("last_offset")).as_py() >= 2
+    assert (
+        new["gold.delivery_history"]
+        .filter(pc.field("is_open"))
+        .equals(old["gold.delivery_history"].filter(pc.field("is_open")))
+    )
+
+
+@pytest.mark.parametrize("what", ["decode", "replay"])
+def test_a_rebuild_after_retention_gives_the_same_state_and_the_same_history(what: str, tmp_path: Path) -> None:
+    lake = copied(dropped(), tmp_path)
+    names = (*DERIVED, "silver.share_record", "silver.topic_start", "silver.name")
+    held = content(lake, names)
+    make_lake(lake, rebuild=what)
+    assert not differences(held, content(lake, names))
+
+
+def test_retention_goes_on_from_its_own_cut(tmp_path: Path) -> None:
+    once = content(dropped(), DERIVED)
+    for end in ENDS[::2]:
+        grown(tmp_path / "often", tmp_path / f"logs{end}", (end,))
+        kept(tmp_path / "often", retain=AGES)
+    assert not differences(once, content(tmp_path / "often", DERIVED))
+    make_lake(tmp_path / "often", rebuild="replay")
+    assert not differences(once, content(tmp_path / "often", DERIVED))
+
+
+def test_what_was_dropped_is_neither_read_again_nor_a_gap(tmp_path: Path) -> None:
+    lake = copied(dropped(), tmp_path)
+    rows = open_lake(lake).scan("bronze.log_record").num_rows
+    held = content(lake, DERIVED)
+    make_lake(lake, write_log_directory(tmp_path / "copy", story()))
+    assert not differences(held, content(lake, DERIVED))
+    opened = open_lake(lake)
+    assert opened.scan("bronze.log_record").num_rows == rows
+    assert all(not gaps for gaps in opened.scan("bronze.ingest_extent").column("gaps").to_pylist())
+    (evidence,) = opened.publication["evidence"]  # type: ignore[attr-defined]
+    assert evidence["first_log_time_ms"] == FULL_HOUR
+
+
+def cut_at(path: Path, versions: dict[str, int]) -> Lake:
+    return Lake(path=path, versions=versions, publication={})
+
+
+def test_vacuum_leaves_every_cut_inside_the_window_readable(lake: Path) -> None:
+    cuts = scan.dataset_at(lake, scan.PUBLICATION).to_table()
+    versions = [{entry["table"]: entry["version"] for entry in row["tables"]} for row in cuts.to_pylist()]
+    seen = [{name: cut_at(lake, cut).scan(name) for name in cut} for cut in versions]
+    kept(lake, retain=AGES, now_ms=later(days=1))
+    kept(lake, retain=AGES, now_ms=later(days=2))
+    for cut, tables in zip(versions, seen, strict=True):
+        assert all(cut_at(lake, cut).scan(name).equals(rows) for name, rows in tables.items())
+
+
+def test_vacuum_removes_what_is_older_than_the_window_and_what_killed_runs_left(lake: Path) -> None:
+    old = content(lake)
+    orphan = delta.table_path(lake, "gold.stall") / "is_final=true" / "part-0.zstd.parquet"
+    orphan.parent.mkdir(parents=True, exist_ok=True)
+    orphan.write_bytes(b"cut off")
+    kept(lake)
+    assert orphan.exists()  # a task may still be writing it
+    done = kept(lake, now_ms=later()).as_dict()
+    assert not orphan.exists()
+    assert done["vacuumed_files"] > 30
+    assert done["log_files"] > 30
+    names = [*old, *BOOKS]
+    unlisted = data_files(lake / "gold" / "publication")  # was joined just now; what it replaced stays for a while
+    assert data_files(lake) - unlisted == {path for name in names for path in live(lake, name)} - unlisted
+    assert not differences(old, content(lake))
+    for name in names:
+        table = DeltaTable(delta.table_path(lake, name))
+        assert table.protocol().min_reader_version == 1
+        assert table.metadata().configuration["delta.enableInCommitTimestamps"] == "true"
+        assert table.metadata().configuration["sharelens.schemaVersion"]
+
+
+def test_runs_go_on_after_the_log_was_cut(lake: Path, tmp_path: Path) -> None:
+    kept(lake, now_ms=later())
+    kept(lake, now_ms=later())
+    more = [*story(), update("late", start=2, at_ms=START_MS + 20 * HOUR)]
+    make_lake(lake, write_log_directory(tmp_path / "more", more))
+    make_lake(tmp_path / "plain", write_log_directory(tmp_path / "all", more))
+    names = (*DERIVED, "silver.share_record")
+    assert not differences(content(lake, names), content(tmp_path / "plain", names))
+
+
+def test_what_is_not_published_is_not_touched(lake: Path, tmp_path: Path) -> None:
+    more = [*story(), update("late", start=2, at_ms=START_MS + 20 * HOUR)]
+    make_lake(lake, write_log_directory(tmp_path / "more", more), stages=("ingest",))
+    versions = current_versions(lake)
+    with pytest.raises(JobError, match="not published; finish with `sharelens run"):
+        kept(lake)
+    assert current_versions(lake) == versions
+
+
+def test_a_folder_without_a_lake_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(LakeError, match="holds no lake"):
+        kept(tmp_path)
+    with pytest.raises(LakeError, match="not a directory"):
+        kept(tmp_path / "nothing")
+
+
+def test_upkeep_beside_a_first_run_says_who_holds_the_lake(tmp_path: Path) -> None:
+    (tmp_path / "lake").mkdir()
+    books.create_tables(tmp_path / "lake")
+    with lock.hold(tmp_path / "lake", 0), pytest.raises(LakeLockedError, match=f"held by process {os.getpid()}"):
+        kept(tmp_path / "lake", lock_timeout_s=0.0)
+    with pytest.raises(LakeError, match="nothing was published yet"):
+        kept(tmp_path / "lake")
+
+
+def test_a_second_scheduler_waits_and_then_says_who_holds_the_lake(lake: Path) -> None:
+    hold = (
+        "import sys, time; from pathlib import Path; from lake import lock\n"
+        "with lock.hold(Path(sys.argv[1]), 5): print('held', flush=True); sys.stdin.read()"
+    )
+    command = [sys.executable, "-c", hold, str(lake)]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as other:
+        assert other.stdout is not None
+        assert other.stdout.readline() == "held\n"
+        with pytest.raises(LakeLockedError, match=f"held by process {other.pid}"):
+            kept(lake, lock_timeout_s=0.0)
+        other.communicate("")
+    assert kept(lake).run_id is not None
+
+
+def test_a_full_disk_breaks_nothing(lake: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    old, versions = content(lake), published_versions(lake)
+    written = 0
+
+    def full(self: pq.ParquetWriter, *args: Any, **options: Any) -> None:
+        nonlocal written
+        written += 1
+        if written > 5:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        real(self, *args, **options)
+
+    real = pq.ParquetWriter.write_table
+    monkeypatch.setattr(pq.ParquetWriter, "write_table", full)
+    with pytest.raises(OSError, match="No space left"):
+        kept(lake, retain=AGES)
+    assert published_versions(lake) == versions
+    assert not differences(old, content(lake))
+    monkeypatch.undo()
+    kept(lake, retain=AGES)
+    assert current_versions(lake) == published_versions(lake)
+
+
+class UpkeepCase:
+    """An upkeep with retention to be killed: lakes to kill it in, and what has to come out."""
+
+    def __init__(self, folder: Path) -> None:
+        self.lake, self.victim = joined(), folder / "victim"
+        self.old = content(self.lake)
+        whole = copied(self.lake, folder)
+        self.points = points_of(lambda: self.work(whole))
+        self.new = content(whole)
+
+    def work(self, path: Path) -> Upkeep:
+        return kept(path, retain=AGES, now_ms=later())
+
+    def kill_and_finish(self, points: list[Point]) -> None:
+        """Kills an upkeep and those that go on with it, each at its point; the last goes on to the end."""
+        victim = Path(shutil.copytree(self.lake, self.victim))
+        for point in points:
+            kill(point, lambda: self.work(victim))
+            seen = content(victim)
+            assert not (differences(self.old, seen) and differences(self.new, seen))
+        kept(victim, retain={group: age + HOUR for group, age in AGES.items()}, now_ms=later())
+        self.work(victim)
+        assert not differences(only(self.new, DERIVED), content(victim, DERIVED))
+        make_lake(victim, rebuild="replay")
+        assert not differences(only(self.new, DERIVED), content(victim, DERIVED))
+        shutil.rmtree(self.victim)
+
+
+def test_an_upkeep_killed_again_and_again_is_finished_by_the_next_ones(tmp_path: Path) -> None:
+    case = UpkeepCase(tmp_path)
+    assert {name.split(":")[0] for name, _ in case.points} == {"vacuum", "log", "checkpoint", "file", "commit"}
+    case.kill_and_finish(random.Random(6).choice([some for some in in_turn(case.points, KILLS) if len(some) > 1]))
+
+
+@pytest.mark.soak
+def test_an_upkeep_killed_at_any_point_is_finished_by_the_next_one(tmp_path: Path) -> None:
+    case = UpkeepCase(tmp_path)
+    for point in case.points:
+        if point[0].split(":")[0] not in ("vacuum", "log") or point[1] == 1:
+            case.kill_and_finish([point])
+
+
+def runs_finish_killed_upkeep(lake: Path, folder: Path, kills: int | None) -> None:
+    """Runs in lakes whose upkeep was killed around so many of its commits (None: all) make what a run alone makes."""
+    whole = Path(shutil.copytree(lake, folder / "whole"))
+    points = [point for point in points_of(lambda: kept(whole, retain=AGES)) if point[0].startswith("commit")]
+    logs = write_log_directory(folder / "more", [*story(), update("late", start=2, at_ms=START_MS + 14 * HOUR)])
+    make_lake(folder / "plain", logs)
+    expected = content(folder / "plain", ("gold.share_partition_state", "gold.lag"))
+    for point in points if kills is None else random.Random(7).sample(points, kills):
+        victim = Path(shutil.copytree(lake, folder / "victim"))
+        kill(point, lambda lake=victim: kept(lake, retain=AGES))
+        make_lake(victim, logs)
+        assert current_versions(victim) == published_versions(victim)
+        assert not differences(expected, content(victim, expected))
+        make_lake(victim, rebuild="replay")
+        assert not differences(expected, content(victim, expected))
+        shutil.rmtree(folder / "victim")
+
+
+def test_a_run_finishes_what_a_killed_upkeep_left(lake: Path, tmp_path: Path) -> None:
+    runs_finish_killed_upkeep(lake, tmp_path, 2)
+
+
+@pytest.mark.soak
+def test_a_run_finishes_what_an_upkeep_killed_at_any_commit_left(lake: Path, tmp_path: Path) -> None:
+    runs_finish_killed_upkeep(lake, tmp_path, None)

@@ -1,0 +1,275 @@
+"""Lakes that older versions wrote become what this version would have written, wherever the upgrade is killed."""
+
+import dataclasses
+import hashlib
+import random
+import shutil
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+from deltalake import DeltaTable
+
+from jobs import books, publish
+from jobs.errors import JobError
+from jobs.upkeep.upgrade import Upgraded, UpgradeOptions, upgrade
+from jobs.upkeep.upgrade_plan import Kind, look
+from lake import crash_points, delta, scan
+from lake.errors import LakeError, LakeLockedError, LakeVersionError
+from lake.lock import hold
+from lake.tables import SCHEMA_VERSION, TABLES
+from tests.datasets import dataset
+from tests.in_process import ANY_SIZE, make_lake, no_session, recorded_lake, story_lake
+from tests.kills import Point, in_turn, kill, points_of
+from tests.lakes import assert_same, content, differences
+from tests.old_lakes import NAMES, SCENARIO, age, old_lake
+from tests.once import made_once
+from tests.state_logs import snapshot, update, write_log_directory
+
+pytestmark = pytest.mark.slow
+
+LAST = "commit:gold.publication:upgrade:after"
+LATER_EVIDENCE = ("first-1",)
+"""Lakes of versions that took less of a log: the next run over it brings the rest."""
+
+
+def brought(lake: Path, *, dry_run: bool = False) -> Upgraded:
+    return upgrade(UpgradeOptions(lake=lake, dry_run=dry_run, in_process_bytes=ANY_SIZE, lock_timeout_s=0), no_session)
+
+
+@pytest.fixture(scope="module")
+def fresh() -> Path:
+    """What this version writes from the log that the old lakes hold."""
+    return recorded_lake(SCENARIO)
+
+
+SMALL = [snapshot(), update(batches=[(0, 3, 2, 1)])]
+
+
+def small_lake() -> Path:
+    """A lake of this version; tests copy it."""
+    return story_lake("upgrade", SMALL)
+
+
+@pytest.fixture
+def small(tmp_path: Path) -> Path:
+    """A lake of this version, to be changed."""
+    return Path(shutil.copytree(small_lake(), tmp_path / "lake"))
+
+
+def upgraded(name: str) -> Path:
+    """An old lake, refused before its upgrade and not after it; tests copy it."""
+
+    def make(folder: Path) -> None:
+        lake = old_lake(name, folder / "lake")
+        with pytest.raises(LakeVersionError, match="sharelens upgrade --lake"):
+            make_lake(lake, dataset(SCENARIO) / "logs")
+        assert brought(lake).is_needed
+        assert {need.kind for need in look(lake)} == {Kind.NOTHING}
+        assert publish.is_current(lake)
+
+    return made_once(f"upgrade/{name}", make) / "lake"
+
+
+def written(lake: Path, name: str) -> int:
+    return scan.schema_version(lake, name)
+
+
+def bytes_of(lake: Path) -> dict[str, str]:
+    files = sorted(path for path in lake.rglob("*") if path.is_file())
+    return {str(path.relative_to(lake)): hashlib.sha256(path.read_bytes()).hexdigest() for path in files}
+
+
+def old_cut(lake: Path) -> dict[str, int]:
+    """Rows of every table at the newest cut, as the version that wrote the lake would read them."""
+    versions = publish.published_versions(lake)
+    return {name: DeltaTable(delta.table_path(lake, name), version=at).count() for name, at in versions.items()}
+
+
+def reshape(lake: Path, name: str, schema: pa.Schema) -> None:
+    """Gives a table other columns, its files as they are."""
+    path = delta.table_path(lake, name)
+    change = delta.altered(path, dataclasses.replace(TABLES[name], schema=schema), {})
+    delta.commit(path, operation="age", txn=("age", delta.latest_version(path) + 1), alteration=change)
+
+
+def without(name: str, column: str) -> pa.Schema:
+    schema = TABLES[name].schema
+    return schema.remove(schema.get_field_index(column))
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_an_old_lake_becomes_what_this_version_would_have_written(name: str, fresh: Path, tmp_path: Path) -> None:
+    lake = Path(shutil.copytree(upgraded(name), tmp_path / "lake"))
+    assert not brought(lake).is_needed
+    if name in LATER_EVIDENCE:
+        make_lake(lake, dataset(SCENARIO) / "logs")
+    assert_same(lake, fresh)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_an_upgraded_lake_goes_on_with_the_log_as_a_new_one_does(name: str, fresh: Path, tmp_path: Path) -> None:
+    lake = Path(shutil.copytree(upgraded(name), tmp_path / "lake"))
+    again = make_lake(lake, dataset(SCENARIO) / "logs", rebuild="decode")
+    assert again.counts["replayed_records"] > 200
+    assert_same(lake, fresh)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_dry_run_says_what_is_needed_and_writes_nothing(name: str, tmp_path: Path) -> None:
+    lake = old_lake(name, tmp_path / "lake")
+    before = bytes_of(lake)
+    needs = {need.table: need for need in brought(lake, dry_run=True).needs}
+    assert bytes_of(lake) == before
+    assert set(needs) == set(TABLES)
+    assert (needs["silver.share_record"].kind, needs["silver.dlq_record"].kind) == (Kind.VERSION, Kind.CREATED)
+    assert needs["bronze.log_record"].kind is Kind.COLUMNS
+    assert needs["bronze.log_record"].rows == 364
+    assert needs["bronze.ingest_extent"].kind is (Kind.REWRITTEN if name == "first-1" else Kind.VERSION)
+
+
+def test_columns_that_an_old_row_lacks_are_read_as_null(tmp_path: Path) -> None:
+    old, new = old_lake("last-2", tmp_path / "lake"), upgraded("last-2")
+    before, after = (delta.live_files(delta.table_path(lake, "bronze.log_record")) for lake in (old, new))
+    assert [file["path"] for file in after] == [file["path"] for file in before]
+    rows = scan.open_lake(new).scan("bronze.log_record")
+    assert (rows.num_rows, rows.column("key_sha256").null_count) == (364, 364)
+
+
+class Case:
+    """An old lake to be killed in its upgrade, and what has to come out."""
+
+    def __init__(self, name: str, tmp_path: Path) -> None:
+        self.folder = tmp_path
+        self.old = old_lake(name, tmp_path / "old")
+        self.cut = old_cut(self.old)
+        undisturbed = self.lake("undisturbed")
+        self.points = points_of(lambda: brought(undisturbed))
+        self.new = content(undisturbed)
+
+    def lake(self, name: str) -> Path:
+        shutil.copytree(self.old, self.folder / name)
+        return self.folder / name
+
+    def kill_and_finish(self, points: list[Point]) -> None:
+        """Kills an upgrade and those that go on with it, each at its point; the last goes on to the end."""
+        lake = self.lake("killed")
+        for point in points:
+            kill(point, lambda: brought(lake))
+            self.is_seen_whole(lake, point)
+        brought(lake)
+        assert not differences(content(lake), self.new), f"killed at {points}"
+        assert publish.is_current(lake)
+        assert not brought(lake).is_needed, f"killed at {points}"
+        shutil.rmtree(lake)
+
+    def is_seen_whole(self, lake: Path, point: Point) -> None:
+        """What readers find after a kill: the new cut once it is published, before that the old one, refused."""
+        if point[0] == LAST:
+            assert not differences(content(lake), self.new), f"killed at {point}"
+            return
+        assert written(lake, scan.PUBLICATION) < SCHEMA_VERSION, f"killed at {point}"
+        assert old_cut(lake) == self.cut, f"killed at {point}: the old cut is not what it was"
+        with pytest.raises(LakeVersionError, match="sharelens upgrade --lake"):
+            scan.open_lake(lake)
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("name", ["first-1", "last-2"])
+def test_an_upgrade_killed_at_any_point_goes_on(name: str, tmp_path: Path) -> None:
+    case = Case(name, tmp_path)
+    assert len(case.points) > 50
+    for point in case.points:
+        case.kill_and_finish([point])
+
+
+@pytest.mark.parametrize("name", ["first-1", "last-2"])
+def test_an_upgrade_killed_again_and_again_goes_on(name: str, tmp_path: Path) -> None:
+    case = Case(name, tmp_path)
+    first, *others, last = in_turn(case.points, len(case.points))[0]
+    chosen = sorted(random.Random(20261121).sample(others, 6), key=others.index)
+    case.kill_and_finish([first, *chosen, last])
+
+
+def test_a_lake_of_this_version_needs_nothing(small: Path) -> None:
+    before = bytes_of(small)
+    done = brought(small)
+    assert (done.is_needed, done.stage, done.run_id) == (False, None, None)
+    assert bytes_of(small) == before
+
+
+def test_a_lake_in_which_nothing_ran_gets_no_cut(tmp_path: Path) -> None:
+    books.create_tables(tmp_path)
+    age(tmp_path, "2")
+    assert brought(tmp_path).run_id is None
+    assert {written(tmp_path, name) for name in TABLES} == {SCHEMA_VERSION}
+    with pytest.raises(LakeError, match="nothing was published yet"):
+        scan.open_lake(tmp_path)
+
+
+def test_a_run_that_was_killed_in_an_old_lake_is_finished_first(small: Path, tmp_path: Path) -> None:
+    logs = write_log_directory(tmp_path / "more", [*SMALL, update(batches=[(4, 4, 4, 2)])])
+    with crash_points.arm("commit:silver.group_record:decode:after"), pytest.raises(crash_points.CrashPointReached):
+        make_lake(small, logs)
+    age(small, "2")
+    brought(small)
+    make_lake(tmp_path / "at-once", logs)
+    assert_same(small, tmp_path / "at-once")
+
+
+@pytest.mark.parametrize("version", ["99", "none", "-1"])
+def test_a_newer_or_unknown_version_is_refused_and_nothing_is_written(small: Path, version: str) -> None:
+    age(small, version)
+    before = bytes_of(small)
+    for dry_run in (True, False):
+        with pytest.raises(LakeVersionError, match="as new as the one that wrote it|is no table of sharelens"):
+            brought(small, dry_run=dry_run)
+    assert bytes_of(small) == before
+
+
+def test_a_source_in_a_shape_that_nothing_leads_on_from_is_refused(small: Path) -> None:
+    reshape(small, "bronze.topic_batch", without("bronze.topic_batch", "record_count"))
+    with pytest.raises(
+        LakeVersionError, match=r"bronze\.topic_batch.*adds record_count.*write a new lake from the logs"
+    ):
+        brought(small)
+
+
+@pytest.mark.parametrize(("column", "readable"), [("state_epoch", True), ("log_time_ms", False)])
+def test_a_derived_table_in_another_shape_is_derived_anew(column: str, readable: bool, small: Path) -> None:
+    name = "gold.share_partition_history"
+    assert TABLES[name].schema.field(column).nullable is readable
+    reshape(small, name, without(name, column))
+    done = brought(small)
+    needs = [(need.table, need.readable) for need in done.needs if need.kind is Kind.DERIVED]
+    assert (done.stage, needs) == ("replay", [(name, readable)])
+    assert_same(small, small_lake())
+
+
+def test_what_a_closed_gate_keeps_back_is_not_published_by_an_upgrade(small: Path, tmp_path: Path) -> None:
+    row = dict.fromkeys(TABLES["gold.quality_result"].schema.names)
+    row |= {"cluster_id": "unknown", "check_id": 1, "checked_ms": 1, "table_name": "gold.stall", "version": 1}
+    row |= {"slice": "", "slice_rows": 0, "level": "blocking", "kind": "keys", "expectation": "key_is_unique"}
+    row |= {"expectation_type": "", "success": False, "unexpected_count": 1, "observed": "", "details": "", "run_id": 1}
+    rows = pa.Table.from_pylist([row], schema=TABLES["gold.quality_result"].schema)
+    files = books_files(small, "gold.quality_result", rows)
+    books.commit(small, "gold.quality_result", "check", 1, files)
+    age(small, "2")
+    with pytest.raises(JobError, match=r"behind closed gates: gold\.stall \(key_is_unique\)"):
+        brought(small)
+    assert written(small, "bronze.ingest_extent") == 2
+
+
+def books_files(lake: Path, name: str, rows: pa.Table) -> list[delta.DataFile]:
+    from lake.parquet import write_rows
+
+    return write_rows(lake, TABLES[name], rows, {})
+
+
+def test_a_lake_that_is_held_and_a_folder_without_one_are_refused(small: Path, tmp_path: Path) -> None:
+    age(small, "2")
+    with hold(small, 0), pytest.raises(LakeLockedError):
+        brought(small)
+    (tmp_path / "empty").mkdir()
+    with pytest.raises(LakeError, match="holds no lake"):
+        brought(tmp_path / "empty", dry_run=True)

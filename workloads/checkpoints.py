@@ -1,0 +1,213 @@
+"""Checkpoints of a run: what the share coordinator answers for the groups' share partitions, and up to which record.
+
+An answer counts when the end of its state partition was the same before and after it was asked for: then it is the
+state after exactly the records below that end, whatever went on in other state partitions. Asking appends no record:
+a Read does so only for a leader epoch beyond all that were seen (share-group-state-log §5), and we never send one.
+"""
+
+import json
+import threading
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any, Final
+
+from broker.checkpoint_lines import checkpoint_line, state_entry
+from broker.protocol.api_keys import ApiKey
+from broker.protocol.messages import state_batches_of, topic_id_text
+from state_model.answers import ErrorCode, ReadAnswer, SummaryAnswer
+from state_model.java import partition_for
+from state_model.machine import NO_EPOCH
+from state_model.share_records import SharePartitionKey
+from state_model.topics import STATE_TOPIC
+from workloads.journal import new_file
+from workloads.wire import UnreachableError, ask
+
+INTERVAL_S: Final = 0.5
+BUSY_S: Final = 0.5
+"""How long one checkpoint is tried under load."""
+QUIET_S: Final = 10.0
+"""How long one is tried when no member is there any more: locks that end still write."""
+RETRY_S: Final = 0.05
+TIMEOUT_S: Final = 5.0
+EPOCHS_MAX: Final = 1_000
+LATEST, EARLIEST = -1, -2
+_NOT_INITIALIZED: Final = ErrorCode.INVALID_REQUEST
+
+Offsets = Mapping[int, int]
+"""By state partition."""
+_Answers = Mapping[SharePartitionKey, tuple[ReadAnswer, SummaryAnswer]]
+
+
+class Checkpoints:
+    """Writes them to a new file, a line each. `taken` is their number. Not taken by two threads at a time."""
+
+    def __init__(self, path: Path, bootstrap: str, topic: str, groups: Sequence[str]) -> None:
+        """Makes the file. Raises JournalError when there is one already."""
+        self._file = new_file(path)
+        self._coordinator = _Coordinator(bootstrap)
+        self._topic, self._groups = topic, tuple(groups)
+        self.taken = 0
+
+    def take(self, name: str, patience_s: float) -> None:
+        """One checkpoint of those state partitions that stand still for long enough; none when there is none."""
+        deadline_s = time.monotonic() + patience_s
+        ends: dict[int, int] = {}
+        answers: dict[SharePartitionKey, tuple[ReadAnswer, SummaryAnswer]] = {}
+        while True:
+            is_whole = False
+            with suppress(UnreachableError):
+                is_whole = self._take_more(ends, answers)
+            if is_whole or time.monotonic() > deadline_s:
+                break
+            time.sleep(RETRY_S)
+        if ends:
+            self._write(name, ends, answers)
+
+    def _take_more(self, ends: dict[int, int], answers: dict[SharePartitionKey, tuple[Any, Any]]) -> bool:
+        """Add the state partitions that stood still; whether none is missing. Raises UnreachableError."""
+        found = self._coordinator.share_partitions(self._topic, self._groups)
+        wanted = {key: index for key, index in found.items() if index not in ends}
+        before = self._coordinator.offsets(set(wanted.values()), LATEST)
+        told = self._coordinator.answers(wanted)
+        after = self._coordinator.offsets(set(wanted.values()), LATEST)
+        for index in set(wanted.values()):
+            keys = [key for key, its in wanted.items() if its == index]
+            if index in before and before[index] == after.get(index) and all(key in told for key in keys):
+                ends[index] = before[index]
+                answers.update({key: told[key] for key in keys})
+        return bool(found) and all(index in ends for index in found.values())
+
+    def _write(self, name: str, ends: Offsets, answers: _Answers) -> None:
+        try:
+            starts = self._coordinator.offsets(set(ends), EARLIEST)
+        except UnreachableError:
+            return
+        line = checkpoint_line(
+            self.taken,
+            name,
+            int(time.time() * 1000),
+            ends=dict(sorted(ends.items())),
+            starts=dict(sorted(starts.items())),
+            states=[state_entry(key, self._topic, *answers[key]) for key in sorted(answers)],
+        )
+        self._file.write(json.dumps(line, ensure_ascii=False, separators=(",", ":")) + "\n")
+        self._file.flush()
+        self.taken += 1
+
+    @contextmanager
+    def during(self, what: str) -> Iterator[None]:
+        """Take one after the other in a thread; at the end one more, when all is quiet unless something failed."""
+        is_over = threading.Event()
+
+        def run() -> None:
+            while not is_over.wait(INTERVAL_S):
+                self.take(f"during {what}", BUSY_S)
+
+        thread = threading.Thread(target=run, name="checkpoints", daemon=True)
+        thread.start()
+        try:
+            yield
+        finally:
+            is_over.set()
+            thread.join()
+        self.take(f"after {what}", QUIET_S)
+
+    def close(self) -> None:
+        """Nothing is written any more."""
+        self._file.close()
+
+
+class _Coordinator:
+    """A share coordinator as it is asked. Every method raises UnreachableError."""
+
+    def __init__(self, bootstrap: str) -> None:
+        self._bootstrap = bootstrap
+
+    def share_partitions(self, topic: str, groups: Sequence[str]) -> Mapping[SharePartitionKey, int]:
+        """All that the groups may have of a topic, with their state partitions; none before there is a state topic."""
+        asked = {"topics": [{"name": name} for name in (topic, STATE_TOPIC)], "allow_auto_topic_creation": False}
+        read, state = self._ask(ApiKey.METADATA, 12, asked).topics
+        topic_id = topic_id_text(read.topic_id)
+        if topic_id is None or not state.partitions:
+            return {}
+        keys = [
+            SharePartitionKey(group_id=group, topic_id=topic_id, partition=number)
+            for group in groups
+            for number in range(len(read.partitions))
+        ]
+        return {key: partition_for(*key, len(state.partitions)) for key in keys}
+
+    def offsets(self, indexes: set[int], timestamp: int) -> Offsets:
+        """The LATEST or EARLIEST offsets of state partitions; without those that have an error."""
+        partitions = [{"partition_index": index, "timestamp": timestamp} for index in sorted(indexes)]
+        if not partitions:
+            return {}
+        body = {"replica_id": -1, "topics": [{"name": STATE_TOPIC, "partitions": partitions}]}
+        (topic,) = self._ask(ApiKey.LIST_OFFSETS, 7, body).topics
+        return {one.partition_index: one.offset for one in topic.partitions if not int(one.error_code)}
+
+    def answers(self, keys: Mapping[SharePartitionKey, int]) -> _Answers:
+        """The answers to Read and ReadSummary; without those that have an error but "never initialised"."""
+        found: dict[SharePartitionKey, tuple[ReadAnswer, SummaryAnswer]] = {}
+        for group in dict.fromkeys(key.group_id for key in keys):
+            its = [key for key in keys if key.group_id == group]
+            summaries = self._summaries(its)
+            reads = self._reads(summaries)
+            found.update({key: (read, summaries[key]) for key, read in reads.items()})
+        return found
+
+    def _summaries(self, keys: Sequence[SharePartitionKey]) -> Mapping[SharePartitionKey, SummaryAnswer]:
+        parts = self._each(ApiKey.READ_SHARE_GROUP_STATE_SUMMARY, 1, dict.fromkeys(keys, 0))
+        return {
+            key: SummaryAnswer(
+                state_epoch=one.state_epoch,
+                leader_epoch=one.leader_epoch,
+                start_offset=one.start_offset,
+                delivery_complete_count=one.delivery_complete_count,
+            )
+            for key, one in parts.items()
+            if not int(one.error_code)
+        }
+
+    def _reads(self, summaries: Mapping[SharePartitionKey, SummaryAnswer]) -> Mapping[SharePartitionKey, ReadAnswer]:
+        """4.3 answers a Read without a leader epoch; elsewhere the lowest epoch that is not fenced is the one held."""
+        found: dict[SharePartitionKey, ReadAnswer] = {}
+        epochs = dict.fromkeys(summaries, NO_EPOCH)
+        for _ in range(EPOCHS_MAX):
+            again: dict[SharePartitionKey, int] = {}
+            for key, one in self._each(ApiKey.READ_SHARE_GROUP_STATE, 0, epochs).items():
+                code, epoch = int(one.error_code), epochs[key]
+                if epoch == NO_EPOCH and code in (ErrorCode.INVALID_REQUEST, ErrorCode.FENCED_LEADER_EPOCH):
+                    again[key] = max(0, summaries[key].leader_epoch)
+                elif code == ErrorCode.FENCED_LEADER_EPOCH:
+                    again[key] = epoch + 1
+                elif code in (ErrorCode.NONE, _NOT_INITIALIZED):
+                    found[key] = _read_answer(one)
+            if not again:
+                break
+            epochs = again
+        return found
+
+    def _each(self, api_key: ApiKey, version: int, epochs: Mapping[SharePartitionKey, int]) -> dict[Any, Any]:
+        """The parts of an answer for share partitions of one group and topic."""
+        if not epochs:
+            return {}
+        first = next(iter(epochs))
+        partitions = [{"partition": key.partition, "leader_epoch": epoch} for key, epoch in epochs.items()]
+        body = {"group_id": first.group_id, "topics": [{"topic_id": first.topic_id, "partitions": partitions}]}
+        results = self._ask(api_key, version, body).results
+        return {first._replace(partition=one.partition): one for topic in results for one in topic.partitions}
+
+    def _ask(self, api_key: ApiKey, version: int, body: Mapping[str, Any]) -> Any:
+        return ask(self._bootstrap, api_key, version, body, timeout_s=TIMEOUT_S)
+
+
+def _read_answer(one: Any) -> ReadAnswer:
+    return ReadAnswer(
+        error_code=ErrorCode(int(one.error_code)),
+        state_epoch=one.state_epoch,
+        start_offset=one.start_offset,
+        state_batches=state_batches_of(one.state_batches),
+    )

@@ -1,0 +1,96 @@
+"""The members of a workload: threads that leave in order, and processes that are killed again and again."""
+
+import json
+import random
+import subprocess
+import threading
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import Final
+
+from workloads import member
+from workloads.journal import Journal
+from workloads.member import Member, Orders
+
+LIFE_S: Final = (0.3, 1.5)
+"""How long a member lives after its first delivery before it is killed."""
+LONELY_S: Final = 5.0
+"""How long one waits for a first delivery."""
+LOOK_S: Final = 0.05
+
+
+class Crew:
+    """Use as a context: all have left, or are dead, at its end."""
+
+    def __init__(self, journal: Journal, steady: Sequence[Orders], crashing: Sequence[Orders]) -> None:
+        self._journal = journal
+        self._steady, self._crashing = steady, crashing
+        self._is_over, self._ends_crashes = threading.Event(), threading.Event()
+        self._threads: list[threading.Thread] = []
+        self._loops: list[threading.Thread] = []
+
+    def __enter__(self) -> "Crew":
+        """All of them begin."""
+        self._threads = [_thread(self._work, orders) for orders in self._steady]
+        self._loops = [_thread(self._crash_loop, orders) for orders in self._crashing]
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        """All of them end."""
+        self.end_crashes()
+        self._is_over.set()
+        for thread in self._threads:
+            thread.join()
+
+    def end_crashes(self) -> None:
+        """Kill those that crash for the last time."""
+        self._ends_crashes.set()
+        for thread in self._loops:
+            thread.join()
+
+    def _work(self, orders: Orders) -> None:
+        Member(orders, self._journal.write).run(self._is_over.is_set)
+
+    def _crash_loop(self, orders: Orders) -> None:
+        dice = random.Random(f"{orders.seed} {orders.member} crashes")
+        life = 0
+        while not self._ends_crashes.is_set():
+            life += 1
+            self._live(replace(orders, member=f"{orders.member}-{life}"), dice.uniform(*LIFE_S))
+
+    def _live(self, orders: Orders, life_s: float) -> None:
+        """One life of a member: from its start to its kill."""
+        with subprocess.Popen(member.command(orders), stdout=subprocess.PIPE, text=True) as process:
+            has_work = threading.Event()
+            reader = threading.Thread(target=self._copy, args=(process, has_work), daemon=True)
+            reader.start()
+            if self._wait(has_work):
+                self._ends_crashes.wait(life_s)
+            process.kill()
+            reader.join()
+        self._journal.write("killed", group=orders.group, member=orders.member)
+
+    def _wait(self, has_work: threading.Event) -> bool:
+        """Whether work came in time, and before the end of all crashes."""
+        for _ in range(int(LONELY_S / LOOK_S)):
+            if has_work.wait(LOOK_S):
+                return True
+            if self._ends_crashes.is_set():
+                return False
+        return False
+
+    def _copy(self, process: "subprocess.Popen[str]", has_work: threading.Event) -> None:
+        """The entries of a member's process into the journal; its last one may be cut."""
+        assert process.stdout is not None
+        for line in process.stdout:
+            if line.endswith("\n"):
+                entry = json.loads(line)
+                self._journal.write(**entry)
+                if entry["event"] == "delivery":
+                    has_work.set()
+
+
+def _thread(work: Callable[[Orders], None], orders: Orders) -> threading.Thread:
+    thread = threading.Thread(target=work, args=(orders,), name=orders.member, daemon=True)
+    thread.start()
+    return thread

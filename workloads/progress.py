@@ -1,0 +1,102 @@
+"""What is still to be done, as the journal's entries tell it: records that a group has not settled yet."""
+
+import threading
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from workloads.journal import Entry
+
+Place = tuple[int, int]
+"""Partition and offset."""
+
+
+@dataclass(slots=True)
+class _Group:
+    start_offsets: dict[int, int] = field(default_factory=dict)
+    settled: set[Place] = field(default_factory=set)
+    delivered: set[Place] = field(default_factory=set)
+    last_delivery_ms: int = 0
+
+
+class Progress:
+    """Listens to the journal (journal.Journal.listen). All groups read one topic.
+
+    A record is settled when an acknowledgement that ends it was confirmed: accept, reject, or a release at the
+    delivery count limit.
+    """
+
+    def __init__(self, groups: Iterable[str], delivery_count_limit: int) -> None:
+        self._limit = delivery_count_limit
+        self._groups = {group: _Group() for group in groups}
+        self._produced: set[Place] = set()
+        self._open: dict[int, list[Place]] = {}
+        self._lock = threading.Lock()
+
+    def note(self, entry: Entry) -> None:
+        """Take an entry in."""
+        with self._lock:
+            match entry["event"]:
+                case "produce" if entry["outcome"] == "acknowledged":
+                    self._produce(entry)
+                case "transaction":
+                    places = self._open.pop(entry["transaction"], [])
+                    if entry["outcome"] == "committed":
+                        self._produced.update(places)
+                case "delivery":
+                    group = self._groups[entry["group"]]
+                    group.delivered.add((entry["partition"], entry["offset"]))
+                    group.last_delivery_ms = entry["at_ms"]
+                case "ack" if entry["outcome"] == "confirmed":
+                    self._ack(entry)
+                case "reset" if entry["outcome"] == "done":
+                    self._reset(entry)
+
+    def _produce(self, entry: Entry) -> None:
+        place = entry["partition"], entry["offset"]
+        if "transaction" in entry:
+            self._open.setdefault(entry["transaction"], []).append(place)
+        else:
+            self._produced.add(place)
+
+    def _ack(self, entry: Entry) -> None:
+        settled = self._groups[entry["group"]].settled
+        for offset, count in zip(entry["offsets"], entry["delivery_counts"], strict=True):
+            if entry["type"] != "release" or count >= self._limit:
+                settled.add((entry["partition"], offset))
+
+    def _reset(self, entry: Entry) -> None:
+        group, partition = self._groups[entry["group"]], entry["partition"]
+        group.start_offsets[partition] = entry["start_offset"]
+        for places in (group.settled, group.delivered):
+            places.difference_update([at for at in places if at[0] == partition])
+
+    def produced(self) -> int:
+        """How many records are to be delivered to each group that was not reset."""
+        with self._lock:
+            return len(self._produced)
+
+    def end_offsets(self) -> dict[int, int]:
+        """For each partition with records the offset behind the last one."""
+        with self._lock:
+            ends: dict[int, int] = {}
+            for partition, offset in self._produced:
+                ends[partition] = max(ends.get(partition, 0), offset + 1)
+            return ends
+
+    def is_settled(self) -> bool:
+        """Whether all groups are done with all records."""
+        with self._lock:
+            return all(self._wanted(group) <= group.settled for group in self._groups.values())
+
+    def is_quiet(self, since_ms: int) -> bool:
+        """Whether every group saw every record, and none since a time."""
+        with self._lock:
+            return all(
+                group.last_delivery_ms < since_ms and self._wanted(group) <= group.delivered
+                for group in self._groups.values()
+            )
+
+    def _wanted(self, group: _Group) -> set[Place]:
+        if not group.start_offsets:
+            return self._produced
+        return {at for at in self._produced if at[1] >= group.start_offsets.get(at[0], 0)}

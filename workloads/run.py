@@ -1,0 +1,243 @@
+"""A workload from its set-up to the end of its journal."""
+
+import random
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, nullcontext
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Final
+
+from workloads.admin import Admin, WorkloadError
+from workloads.checkpoints import Checkpoints
+from workloads.crew import Crew
+from workloads.journal import Journal, now_ms
+from workloads.load import Amount, Load
+from workloads.member import Orders
+from workloads.profiles import Profile
+from workloads.progress import Progress
+
+LOCK_MS: Final = 1_500
+HEARTBEAT_MS: Final = 500
+SESSION_MS: Final = 3_000
+LOOK_S: Final = 0.05
+QUIET_MARGIN_MS: Final = 2_500
+DRAIN_S: Final = 30.0
+IDS_A_LINE: Final = 500
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Asked:
+    """What is to be run where. The topic and the groups are made when they are missing, else used as they are."""
+
+    bootstrap: str
+    profile: Profile
+    amount: Amount = field(default_factory=Amount)
+    seed: int = 0
+    topic: str
+    group: str
+
+    @property
+    def groups(self) -> tuple[str, ...]:
+        """The names of the groups."""
+        if self.profile.groups == 1:
+            return (self.group,)
+        return tuple(f"{self.group}-{number}" for number in range(1, self.profile.groups + 1))
+
+    @property
+    def dead_letter_topic(self) -> str:
+        """Where dead letters go."""
+        return f"dlq.{self.group}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Times:
+    """What the broker's bounds leave of the short times that a workload wants."""
+
+    lock_duration_ms: int
+    heartbeat_interval_ms: int
+    session_timeout_ms: int
+
+    @property
+    def drain_s(self) -> float:
+        """How long records may take after the last one was produced: a dead member's partitions are stuck so long."""
+        return DRAIN_S + 2 * (self.session_timeout_ms + self.lock_duration_ms) / 1000
+
+
+class Workload:
+    """One run. Raises WorkloadError, UnreachableError, or KafkaException when the cluster gives no way to go on."""
+
+    def __init__(self, asked: Asked, journal: Journal, checkpoints: Checkpoints | None = None) -> None:
+        """`checkpoints` are taken during each round and after it, by state RPCs; without any none are sent."""
+        self._asked, self._journal, self._checkpoints = asked, journal, checkpoints
+        self._profile = asked.profile
+        self._random = random.Random(f"{asked.seed} run")
+        self._admin = Admin(asked.bootstrap)
+        self._progress = Progress(asked.groups, asked.profile.delivery_count_limit)
+        journal.listen(self._progress.note)
+
+    def run(self, is_over: Callable[[], bool] = lambda: False) -> None:
+        """Set up, produce (no longer than until `is_over`), consume until all is settled, read the logs back."""
+        asked, profile = self._asked, self._profile
+        self._journal.write(
+            "begin",
+            profile=profile.name,
+            seed=asked.seed,
+            bootstrap=asked.bootstrap,
+            topic=asked.topic,
+            groups=asked.groups,
+            clock_ms=int(time.time() * 1000),
+        )
+        times = self._set_up()
+        load = Load(asked.bootstrap, profile, asked.topic, asked.seed, self._journal.write)
+        rounds = profile.resets + 1
+        for number in range(rounds):
+            if number:
+                self._reset(times)
+            part = _part(asked.amount, number, rounds)
+            during = nullcontext() if self._checkpoints is None else self._checkpoints.during(f"round {number + 1}")
+            with during:
+                self._round(partial(_produce, load, part, is_over), times)
+        self._read_back()
+        self._journal.write("end")
+
+    def _set_up(self) -> _Times:
+        asked, profile, admin = self._asked, self._profile, self._admin
+        if profile.sends_dead_letters:
+            admin.require_dead_letters()
+            admin.create_topic(asked.dead_letter_topic, 1, {"errors.deadletterqueue.group.enable": "true"})
+        found = admin.create_topic(asked.topic, profile.partitions)
+        if found < profile.partitions:
+            raise WorkloadError(f"topic {asked.topic} has {found} partitions, {profile.partitions} are needed")
+        times = _times(admin.broker_configs())
+        configs = self._group_config(times)
+        for group in asked.groups:
+            self._journal.write(
+                "group_config", group=group, delivery_count_limit=profile.delivery_count_limit, configs=configs
+            )
+            admin.configure_group(group, configs)
+        return times
+
+    def _group_config(self, times: _Times) -> Mapping[str, str]:
+        configs = {
+            "share.auto.offset.reset": "earliest",
+            "share.delivery.count.limit": str(self._profile.delivery_count_limit),
+            "share.record.lock.duration.ms": str(times.lock_duration_ms),
+            "share.heartbeat.interval.ms": str(times.heartbeat_interval_ms),
+            "share.session.timeout.ms": str(times.session_timeout_ms),
+        }
+        if self._profile.sends_dead_letters:
+            configs["errors.deadletterqueue.topic.name"] = self._asked.dead_letter_topic
+            configs["errors.deadletterqueue.copy.record.enable"] = "true"
+        return configs | dict(self._profile.group_config)
+
+    def _round(self, produce: Callable[[Callable[[], bool]], None], times: _Times) -> None:
+        steady = self._orders(times, "member", self._profile.members)
+        crashing = self._orders(times, "crashing", self._profile.crashing_members)
+        with Crew(self._journal, steady, crashing) as crew:
+            with _in_background(produce) as produced:
+                produced()
+            crew.end_crashes()
+            outcome = self._drain(times)
+        self._journal.write("drained", groups=self._asked.groups, outcome=outcome, produced=self._progress.produced())
+
+    def _orders(self, times: _Times, role: str, count: int) -> list[Orders]:
+        return [
+            Orders(
+                bootstrap=self._asked.bootstrap,
+                group=group,
+                topic=self._asked.topic,
+                member=f"{role}-{number}",
+                seed=self._asked.seed,
+                lock_duration_ms=times.lock_duration_ms,
+            )
+            for group in self._asked.groups
+            for number in range(1, count + 1)
+        ]
+
+    def _drain(self, times: _Times) -> str:
+        """Wait for the end: all settled; or all delivered and nothing more came for longer than a lock; or time out."""
+        deadline_s = time.monotonic() + times.drain_s
+        while time.monotonic() < deadline_s:
+            if self._progress.is_settled():
+                return "settled"
+            if self._progress.is_quiet(now_ms() - times.lock_duration_ms - QUIET_MARGIN_MS):
+                return "quiet"
+            time.sleep(LOOK_S)
+        return "deadline"
+
+    def _reset(self, times: _Times) -> None:
+        """Move each partition's start offset to somewhere in what was produced; the group is empty by now."""
+        starts = {at: self._random.randrange(end) for at, end in sorted(self._progress.end_offsets().items())}
+        if starts:
+            self._tell_of_reset(starts, "asked")
+            self._admin.reset(self._asked.group, self._asked.topic, starts, times.drain_s)
+            self._tell_of_reset(starts, "done")
+
+    def _tell_of_reset(self, starts: Mapping[int, int], outcome: str) -> None:
+        at = {"group": self._asked.group, "topic": self._asked.topic}
+        for partition, start in starts.items():
+            self._journal.write("reset", **at, partition=partition, start_offset=start, outcome=outcome)
+
+    def _read_back(self) -> None:
+        """What the logs hold at the end."""
+        dead_letters = [self._asked.dead_letter_topic] if self._profile.sends_dead_letters else []
+        for topic in (self._asked.topic, *dead_letters):
+            for partition, found in self._admin.read(topic).items():
+                for begin in range(0, len(found), IDS_A_LINE):
+                    offsets, ids = zip(*found[begin : begin + IDS_A_LINE], strict=True)
+                    self._journal.write("log", topic=topic, partition=partition, offsets=offsets, ids=ids)
+            self._journal.write("log_read", topic=topic)
+
+
+@contextmanager
+def _in_background(work: Callable[[Callable[[], bool]], None]) -> Iterator[Callable[[], None]]:
+    """Run `work(is_over)` in a thread; what is yielded waits for it, and raises what it raised."""
+    is_over = threading.Event()
+    problems: list[BaseException] = []
+
+    def run() -> None:
+        try:
+            work(is_over.is_set)
+        except BaseException as error:
+            problems.append(error)
+
+    thread = threading.Thread(target=run, name="load", daemon=True)
+
+    def wait() -> None:
+        thread.join()
+        if problems:
+            raise problems[0]
+
+    thread.start()
+    try:
+        yield wait
+    finally:
+        is_over.set()
+        thread.join()
+
+
+def _produce(load: Load, amount: Amount, is_over: Callable[[], bool], is_given_up: Callable[[], bool]) -> None:
+    load.run(amount, lambda: is_over() or is_given_up())
+
+
+def _part(amount: Amount, number: int, rounds: int) -> Amount:
+    """A round's part of the amount."""
+    records = amount.records
+    return Amount(
+        records=None if records is None else records * (number + 1) // rounds - records * number // rounds,
+        duration_s=None if amount.duration_s is None else amount.duration_s / rounds,
+        rate=amount.rate,
+    )
+
+
+def _times(broker_configs: Mapping[str, str]) -> _Times:
+    def at_least(name: str, wanted_ms: int) -> int:
+        return max(wanted_ms, int(broker_configs.get(f"group.share.min.{name}", wanted_ms)))
+
+    return _Times(
+        lock_duration_ms=at_least("record.lock.duration.ms", LOCK_MS),
+        heartbeat_interval_ms=at_least("heartbeat.interval.ms", HEARTBEAT_MS),
+        session_timeout_ms=at_least("session.timeout.ms", SESSION_MS),
+    )
