@@ -186,7 +186,9 @@ def coverage(rows: Sequence[dict[str, Any]]) -> Coverage:
         held = union([*held, *difference([here], _gaps(row))])
         if end >= lost_ends.get(row["source_id"], (0, 0))[1]:
             lost_ends.pop(row["source_id"], None)
-        lost_ends |= {row["source_id"]: gap for gap in _gaps(row) if gap[1] == end}
+        for gap in _gaps(row):
+            if gap[1] == end:
+                lost_ends[row["source_id"]] = gap
         if row["log_time_ms"] is not None:
             times.append(row["log_time_ms"])
     end = max((interval[1] for intervals in asked.values() for interval in intervals), default=0)
