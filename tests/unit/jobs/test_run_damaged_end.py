@@ -4,11 +4,11 @@ from pathlib import Path
 
 import pytest
 
-from kafka_log.writer import write_checkpoints
 from lake.scan import open_lake
 from tests.batch_files import broken, state_batches, state_directory
 from tests.in_process import make_lake
 from tests.state_logs import START_MS, STATE_TOPIC, snapshot, update
+from tools.log_writer.writer import write_checkpoints
 
 pytestmark = pytest.mark.slow
 

@@ -11,11 +11,12 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from kafka_log import encoding, reader, writer
+from kafka_log import reader
 from kafka_log import record_batch as rb
 from kafka_log.layout import scan_log_directory
 from kafka_log.reasons import REASONS
 from kafka_log.union import LogPartition, unite
+from tools.log_writer import encoding, writer
 
 TOPIC = "__share_group_state"
 SEGMENT = "00000000000000000000.log"

@@ -6,11 +6,11 @@ from pathlib import Path
 import fsspec
 import pytest
 
-from kafka_log import writer
 from kafka_log.errors import CheckpointError, LogDirectoryError
 from kafka_log.layout import LogDirectory, scan_log_directory
 from kafka_log.union import unite
 from state_model.uuids import ZERO_UUID
+from tools.log_writer import writer
 
 TOPIC_ID = "Fux62faITayNUQtdp4cGlg"
 

@@ -10,12 +10,13 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from kafka_log import encoding, reader, writer
+from kafka_log import reader
 from kafka_log import record_batch as rb
 from kafka_log.errors import CopyConflictError, MixedClustersError
 from kafka_log.layout import scan_log_directory
 from kafka_log.schemas import LOG_RECORD, PROBLEM
 from kafka_log.union import LogPartition, unite
+from tools.log_writer import encoding, writer
 
 TOPIC = "__share_group_state"
 TOPIC_ID = "Fux62faITayNUQtdp4cGlg"
