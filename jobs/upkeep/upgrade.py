@@ -10,7 +10,6 @@ commit that brings the new cut: until then the sharelens that wrote the lake ans
 import os
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -22,8 +21,8 @@ from jobs.progress import Progress
 from jobs.run import Pipeline
 from jobs.upkeep.upgrade_plan import FILLED, STAGES, Kind, Need, derived_from, earliest, look
 from lake import delta, gates, lock, scan
-from lake.delta import DataFile
-from lake.parquet import ParquetSink
+from lake.lake import Lake
+from lake.parquet import DataFile, ParquetSink
 from lake.tables import TABLES
 from state_model.topics import UNKNOWN_CLUSTER
 
@@ -40,7 +39,7 @@ BATCH_ROWS = 1 << 16
 class UpgradeOptions:
     """What to upgrade. `dry_run`: only look; `in_process_bytes`: as in RunOptions."""
 
-    lake: Path
+    lake: Lake
     dry_run: bool
     lock_timeout_s: float = 60.0
     in_process_bytes: int = 0
@@ -93,23 +92,23 @@ def upgrade(
     return Upgraded(needs=found.needs, stage=found.stage, dry_run=False, run_id=run, summary=summary.as_dict())
 
 
-def _looked_at(lake: Path, *, dry_run: bool) -> Upgraded:
+def _looked_at(lake: Lake, *, dry_run: bool) -> Upgraded:
     needs = look(lake)
     return Upgraded(needs=needs, stage=earliest([_pending(lake), derived_from(needs)]), dry_run=dry_run)
 
 
-def _pending(lake: Path) -> str | None:
+def _pending(lake: Lake) -> str | None:
     """The stage that an upgrade that was killed was to derive the lake from; None when none was."""
     told = delta.snapshot(delta.table_path(lake, books.EXTENT)).configuration.get(PENDING)
     return told if told in STAGES else None
 
 
-def _refuse_closed_gates(lake: Path) -> None:
+def _refuse_closed_gates(lake: Lake) -> None:
     """Refuses what would publish versions that a gate keeps back.
 
     An upgrade that was killed goes on: it was allowed to begin, and what is not published is its own.
     """
-    if _pending(lake) is not None or not delta.exists(delta.table_path(lake, gates.RESULTS)):
+    if _pending(lake) is not None or not lake.exists(gates.RESULTS):
         return
     closed = gates.closed(lake, any_schema=True)
     published = publish.published_versions(lake)
@@ -121,7 +120,7 @@ def _refuse_closed_gates(lake: Path) -> None:
         )
 
 
-def _bring_tables(lake: Path, found: Upgraded) -> None:
+def _bring_tables(lake: Lake, found: Upgraded) -> None:
     """Gives every table but the publications its new shape: the books first, which keep what is still to be derived."""
     needs = {need.table: need for need in found.needs}
     if found.stage is not None or needs[books.EXTENT].kind is not Kind.NOTHING:
@@ -131,13 +130,13 @@ def _bring_tables(lake: Path, found: Upgraded) -> None:
             _bring(lake, need, {})
 
 
-def _bring(lake: Path, need: Need, properties: dict[str, str | None]) -> None:
+def _bring(lake: Lake, need: Need, properties: dict[str, str | None]) -> None:
     """One table, in one commit."""
     adds: list[DataFile] = []
     removes: list[str] = []
     match need.kind:
         case Kind.CREATED:
-            delta.create(delta.table_path(lake, need.table), TABLES[need.table])
+            create(lake, TABLES[need.table])
             return
         case Kind.REWRITTEN:
             adds, removes = _rewritten(lake, need.table)
@@ -147,7 +146,7 @@ def _bring(lake: Path, need: Need, properties: dict[str, str | None]) -> None:
 
 
 def _alter(
-    lake: Path,
+    lake: Lake,
     name: str,
     properties: dict[str, str | None],
     adds: list[DataFile] | None = None,
@@ -164,11 +163,11 @@ def _alter(
     )
 
 
-def _files(lake: Path, name: str) -> list[str]:
-    return [str(file["path"]) for file in delta.live_files(delta.table_path(lake, name))]
+def _files(lake: Lake, name: str) -> list[str]:
+    return lake.snapshot(name).paths
 
 
-def _rewritten(lake: Path, name: str) -> tuple[list[DataFile], list[str]]:
+def _rewritten(lake: Lake, name: str) -> tuple[list[DataFile], list[str]]:
     """New files with all rows in the columns of this version, in their order, and the files they replace."""
     table, filled = TABLES[name], FILLED.get(name, {})
     wanted = pa.schema([column for column in table.schema if column.name not in filled])
@@ -179,7 +178,7 @@ def _rewritten(lake: Path, name: str) -> tuple[list[DataFile], list[str]]:
     return sink.files, _files(lake, name)
 
 
-def _publish(lake: Path, cluster_id: str | None) -> int | None:
+def _publish(lake: Lake, cluster_id: str | None) -> int | None:
     """The new cut and the schema version of gold.publication, in one commit; the run of the cut.
 
     A lake in which no run has written anything gets no cut.
@@ -187,7 +186,7 @@ def _publish(lake: Path, cluster_id: str | None) -> int | None:
     need = {need.table: need for need in look(lake)}[scan.PUBLICATION]
     run = publish.next_run(lake)
     if need.kind is Kind.CREATED:
-        delta.create(delta.table_path(lake, scan.PUBLICATION), TABLES[scan.PUBLICATION])
+        create(lake, TABLES[scan.PUBLICATION])
     if run == 0:
         _bring(lake, need, {})
         return None

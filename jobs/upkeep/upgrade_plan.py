@@ -8,13 +8,13 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import cache
-from pathlib import Path
 from typing import Any
 
 from deltalake import Schema
 
 from lake import delta, gates, scan
 from lake.errors import LakeVersionError
+from lake.lake import Lake
 from lake.snapshot import Snapshot
 from lake.tables import SCHEMA_VERSION, TABLES, Table
 
@@ -75,14 +75,14 @@ def earliest(stages: Iterable[str | None]) -> str | None:
     return min(named, key=STAGES.index, default=None)
 
 
-def look(lake: Path) -> list[Need]:
+def look(lake: Lake) -> list[Need]:
     """What every table needs, in the order in which it is done: the books first, publications last.
 
     Raises:
         LakeError: not a lake.
         LakeVersionError: of a newer or unknown version, or in a shape that nothing leads on from.
     """
-    if not scan.is_lake(lake):
+    if not lake.is_lake():
         scan.open_lake(lake)  # says what is missing
     names = ["bronze.ingest_extent", *(name for name in TABLES if name != "bronze.ingest_extent")]
     names.sort(key=lambda name: name == scan.PUBLICATION)
@@ -104,12 +104,12 @@ def derived_from(needs: Iterable[Need]) -> str | None:
     return earliest(stages)
 
 
-def _opened(lake: Path, name: str) -> Snapshot | None:
+def _opened(lake: Lake, name: str) -> Snapshot | None:
     path = delta.table_path(lake, name)
     return delta.snapshot(path) if delta.exists(path) else None
 
 
-def _need(lake: Path, table: Table, opened: Snapshot | None) -> Need:
+def _need(lake: Lake, table: Table, opened: Snapshot | None) -> Need:
     if opened is None:
         return Need(table=table.name, written=None, kind=Kind.CREATED)
     written = scan.schema_version(lake, table.name)
@@ -126,7 +126,7 @@ def _need(lake: Path, table: Table, opened: Snapshot | None) -> Need:
     )
 
 
-def _difference(lake: Path, table: Table, opened: Snapshot, written: int) -> tuple[Kind, str, bool]:
+def _difference(lake: Lake, table: Table, opened: Snapshot, written: int) -> tuple[Kind, str, bool]:
     """What leads from the table's columns to those of this version, which they are, and whether its rows are readable.
 
     A column that rows lack may be null in what others tell; what is derived is derived anew, so that it has its values.
