@@ -360,6 +360,8 @@ def check_lake(options: RunOptions) -> None:
         LakeError: no lake there, and no log directory to make one of.
     """
     lake, folder = options.lake, options.lake.path
+    if (folder / scan.UPGRADE).exists():
+        scan.ensure_lake(lake)
     _check_apart(options)
     if folder.exists() and not folder.is_dir():
         raise JobError(f"{options.lake} is a file; give a folder for the lake")

@@ -15,6 +15,8 @@ from lake.tables import TABLES
 PUBLICATION = "gold.publication"
 UNLISTED = (PUBLICATION, "gold.quality_result")
 """Tables that no cut lists: they are read as they are now."""
+UPGRADE, UPGRADE_COMPLETE = ".upgrade", ".complete"
+"""The folder of the lake that an upgrade writes beside this one, and its mark: it takes the place of this one."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -80,6 +82,8 @@ def ensure_lake(lake: Lake) -> None:
     """
     if not lake.path.is_dir():
         raise LakeError(f"{lake} is not a directory; give the folder that `sharelens run --lake` wrote")
+    if (lake.path / UPGRADE / UPGRADE_COMPLETE).exists():
+        raise LakeError(f"{lake}: an upgrade was cut off; finish it with `sharelens upgrade --lake {lake} --execute`")
     if not lake.is_lake():
         raise LakeError(
             f"{lake} holds no lake (no bronze/ingest_extent); give the folder that `sharelens run --lake` wrote"

@@ -15,7 +15,7 @@ from jobs.options import RunOptions
 from jobs.run import run
 from kafka_log.writer import write_checkpoints
 from lake.lake import Lake
-from lake.scan import Lake, open_lake
+from lake.scan import open_lake
 from state_model.errors import SharelensError
 from tests.batch_files import state_batches, state_directory, write_batches
 from tests.in_process import make_lake, no_session

@@ -26,7 +26,7 @@ from lake import lock, scan
 from lake.commit import create_tables
 from lake.errors import LakeError, LakeLockedError
 from lake.lake import Lake
-from lake.scan import Lake, open_lake
+from lake.scan import open_lake
 from lake.tables import TABLES
 from tests.in_process import make_lake, recorded_lake
 from tests.kills import Point, in_turn, kill, points_of
