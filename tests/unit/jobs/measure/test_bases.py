@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 from jobs.measure.rows import MEASURES
 from jobs.upkeep.maintain import MaintainOptions, Upkeep, maintain
+from lake.lake import Lake
 from tests.depths import examples
 from tests.in_process import make_lake
 from tests.lakes import content, differences
@@ -68,7 +69,7 @@ def news() -> list[dict[str, Any]]:
 
 
 def cut(lake: Path, hours: float) -> Upkeep:
-    return maintain(MaintainOptions(lake=lake, dry_run=False, retain={"history": int(hours * HOUR)}))
+    return maintain(MaintainOptions(lake=Lake(lake), dry_run=False, retain={"history": int(hours * HOUR)}))
 
 
 def measures(lake: Path) -> dict[str, pa.Table]:
