@@ -7,8 +7,6 @@ import pyarrow as pa
 from lake import scan
 
 QUARANTINE = "bronze.quarantine"
-KEPT_BYTES = 4096
-"""Bytes of a record that its quarantine row keeps."""
 
 
 def new_problems(lake: Path, problems: pa.Table) -> pa.Table:

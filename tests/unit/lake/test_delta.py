@@ -9,10 +9,11 @@ import pyarrow as pa
 import pytest
 from deltalake import DeltaTable
 
+from evidence.schemas import NAME
 from lake import delta
 from lake.errors import LakeError
 from lake.parquet import write_rows
-from lake.tables import NAME, TABLES
+from lake.tables import TABLES
 
 TABLE = TABLES["silver.name"]
 

@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from evidence.schemas import NAME
 from jobs import books
 from jobs.decode.merged import merged
 from lake import scan
-from lake.tables import NAME
 
 NAMES = "silver.name"
 SCHEMA = pa.schema([*NAME, pa.field("cluster_id", pa.string())])
