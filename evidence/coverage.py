@@ -4,7 +4,7 @@ The rows are those of bronze.ingest_extent with status `taken`: what one run too
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -21,17 +21,27 @@ class Coverage:
     """What the extents cover of one log partition.
 
     `covered`: offsets that need no second reading, disjoint and ascending; `requested`: by source id the offsets that
-    it was asked for; `log_time_ms`: log time so far (None: no record); `end`: first offset above every request.
+    it was asked for; `log_time_ms`: log time so far (None: no record); `end`: first offset above every request;
+    `lost_ends`: by source id the gap at its end.
     """
 
     covered: list[Interval]
     requested: dict[str, list[Interval]]
     log_time_ms: int | None
     end: int
+    lost_ends: dict[str, Interval] = field(default_factory=dict)
 
     def missing_from(self, source_id: str, available: Interval) -> list[Interval]:
-        """What a source offers that it was not asked for before and that is not covered."""
-        return difference([available], self.covered + self.requested.get(source_id, []))
+        """What a source offers that it was not asked for before and that is not covered.
+
+        The gap at its end is requested again once the source ends elsewhere: a broker that recovers cuts off what it
+        can't read there and appends, and a copy that was cut short is finished.
+        """
+        requested = self.requested.get(source_id, [])
+        lost_end = self.lost_ends.get(source_id)
+        if lost_end is not None and lost_end[1] != available[1]:
+            requested = difference(requested, [lost_end])
+        return difference([available], self.covered + requested)
 
     def below(self, offset: int) -> "Coverage":
         """The coverage when everything from `offset` on is set aside."""
@@ -40,6 +50,7 @@ class Coverage:
             requested={source: _below(intervals, offset) for source, intervals in self.requested.items()},
             log_time_ms=self.log_time_ms,
             end=min(self.end, offset),
+            lost_ends=self.lost_ends,
         )
 
 
@@ -52,8 +63,10 @@ def coverage(extents: Iterable[Extent]) -> Coverage:
     """
     covered: list[Interval] = []
     requested: dict[str, list[Interval]] = {}
+    lost_ends: dict[str, Interval] = {}
     rows = sorted(extents, key=lambda row: int(row["run_id"]))
     for row in rows:
+        source_id = row["source_id"]
         if row["superseded_from"] is not None:
             covered = _below(covered, row["superseded_from"])
             requested = {source: _below(intervals, row["superseded_from"]) for source, intervals in requested.items()}
@@ -61,10 +74,15 @@ def coverage(extents: Iterable[Extent]) -> Coverage:
         if row["committed_end"] is not None:
             end = min(end, row["committed_end"])
         here = (row["from_offset"], end)
-        requested.setdefault(row["source_id"], []).extend(difference([here], gaps_of_extent(row, "vanished")))
+        requested.setdefault(source_id, []).extend(difference([here], gaps_of_extent(row, "vanished")))
         covered = union([*covered, *difference([here], gaps_of_extent(row))])
+        if end >= lost_ends.get(source_id, (0, 0))[1]:
+            lost_ends.pop(source_id, None)
+        lost_ends |= {source_id: gap for gap in gaps_of_extent(row) if gap[1] == end}
     end = max((interval[1] for intervals in requested.values() for interval in intervals), default=0)
-    return Coverage(covered=covered, requested=requested, log_time_ms=newest_log_time(rows), end=end)
+    return Coverage(
+        covered=covered, requested=requested, log_time_ms=newest_log_time(rows), end=end, lost_ends=lost_ends
+    )
 
 
 def newest_log_time(extents: Iterable[Extent]) -> int | None:

@@ -4,13 +4,13 @@ from collections.abc import Iterator, Sequence
 
 import pyarrow as pa
 import pyarrow.compute as pc
-from evidence.reading import Reading
 
 from evidence.as_of import WHOLE_LOG, LogPrefix
 from evidence.clock_steps import LATE_RECORD
 from evidence.decoding import decode_rows
 from evidence.log_time import Ints
 from evidence.placement import fitting_counts, possible_counts
+from evidence.reading import Reading
 from kafka_log import reader
 from kafka_log.union import LogPartition
 from sharelens.questions.evidence import Keys, StatePartitionCover
@@ -38,10 +38,12 @@ class StateLog:
         bases = [segment.base_offset for copy in partition.copies for segment in copy.segments]
         self.first_offset = min(bases, default=0)
         self.size_bytes = size_bytes(partition)
-        written_end, committed_end = reader.readable_end(partition, include_uncommitted=True), partition.committed_end
+        log_end, committed_end = reader.log_end(partition), partition.committed_end
+        written_end = log_end.end_offset
         readable_end = written_end if include_uncommitted or committed_end is None else min(written_end, committed_end)
         self.end_offset = max(self.first_offset, readable_end)
         self._held_back = max(0, written_end - self.end_offset)
+        self._unreadable_bytes = log_end.unreadable_bytes
         self.reading: Reading | None = None
 
     def read(self, keys: Keys = ALL_KEYS, prefix: LogPrefix = WHOLE_LOG) -> Iterator[pa.Table]:
@@ -103,6 +105,7 @@ class StateLog:
             held_back=self._held_back,
             quarantined=reading.quarantined,
             losses=tuple(reading.losses),
+            unreadable_bytes=self._unreadable_bytes,
         )
 
     def probe(self) -> list[tuple[str, str, int]]:
