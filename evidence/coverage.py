@@ -78,7 +78,9 @@ def coverage(extents: Iterable[Extent]) -> Coverage:
         covered = union([*covered, *difference([here], gaps_of_extent(row))])
         if end >= lost_ends.get(source_id, (0, 0))[1]:
             lost_ends.pop(source_id, None)
-        lost_ends |= {source_id: gap for gap in gaps_of_extent(row) if gap[1] == end}
+        at_end = [gap for gap in gaps_of_extent(row) if gap[1] == end]
+        if at_end:
+            lost_ends[source_id] = at_end[-1]
     end = max((interval[1] for intervals in requested.values() for interval in intervals), default=0)
     return Coverage(
         covered=covered, requested=requested, log_time_ms=newest_log_time(rows), end=end, lost_ends=lost_ends
