@@ -11,6 +11,7 @@ cluster needs sharelens installed, because tasks run its functions. They are tho
 """
 
 from sharelens.frames.logs import dead_letters, group_records, log_records, log_records_of_kafka_source, share_records
+from sharelens.frames.lost import losses
 from sharelens.frames.moments import states_as_of
 from sharelens.frames.replayed import delivery_history, share_partition_history, share_partition_states
 
@@ -20,6 +21,7 @@ __all__ = [
     "group_records",
     "log_records",
     "log_records_of_kafka_source",
+    "losses",
     "share_partition_history",
     "share_partition_states",
     "share_records",
