@@ -142,9 +142,7 @@ def _ends_of(span: Ints, rows: Ints, *, first: bool) -> Ints:
 
 
 @kernel
-def count_updates(
-    kinds: np.ndarray, keys: np.ndarray, weights: np.ndarray, limit: int, counts: np.ndarray
-) -> None:
+def count_updates(kinds: np.ndarray, keys: np.ndarray, weights: np.ndarray, limit: int, counts: np.ndarray) -> None:
     """The coordinator's update counters after thinned records (fold.fold_scalars has the rule); changes `counts`."""
     for row in range(len(kinds)):
         key = keys[row]
@@ -204,7 +202,7 @@ def _begun_ranges(ends: pa.Table, after_head: pa.Table) -> pa.Table:
 
 
 def _matching(keys: Ints, firsts: Ints, wanted_keys: Ints, wanted_firsts: Ints) -> Ints:
-    """For each wanted (key, first offset) the row that has it among `keys` and `firsts`, each pair of which is there once."""
+    """Row of each wanted (key, first offset) among `keys` and `firsts`, whose pairs are distinct."""
     pairs = np.stack([np.concatenate([keys, wanted_keys]), np.concatenate([firsts, wanted_firsts])])
     place = np.unique(pairs, axis=1, return_inverse=True)[1].reshape(-1)
     row_at = np.full(int(place.max()) + 1, -1, np.int64)

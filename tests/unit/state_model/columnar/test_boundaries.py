@@ -42,7 +42,7 @@ def pieces(rows, cuts):
 
 
 def replayed_by_chunks(rows, cuts, batches, seed, losses, limit):
-    """History, closed ranges and states, each chunk replayed on its own; `batches` cuts what a summary takes at once."""
+    """History, closed ranges and states of chunks replayed apart; `batches` splits the input of a summary."""
     boundary = BoundaryStates(seed, losses, update_limit=limit)
     history, closed = [], []
     for chunk in pieces(rows, cuts):
