@@ -190,7 +190,9 @@ def _states_between(batches: Iterator[pa.RecordBatch], update_limit: int) -> Ite
             seed = unpacked(of_kind(rows, envelopes.STATE), "state", SHARE_PARTITION_STATE)
             states = BoundaryStates(seed, context.losses, update_limit=update_limit)
             continue
-        head, thin = (unpacked(of_kind(rows, kind), "record", PLAIN_REPLAYED) for kind in (envelopes.HEAD, envelopes.THIN))
+        head, thin = (
+            unpacked(of_kind(rows, kind), "record", PLAIN_REPLAYED) for kind in (envelopes.HEAD, envelopes.THIN)
+        )
         thin = thin.append_column(WEIGHT, of_kind(rows, envelopes.THIN).column("weight"))
         ends = unpacked(of_kind(rows, envelopes.END), "state", SHARE_PARTITION_STATE)
         before = states.before(head)
