@@ -11,11 +11,10 @@ import pyarrow.compute as pc
 import pyarrow.dataset as ds
 
 from evidence.coverage import Extent, coverage
-from evidence.decoding import DECODED_FROM, decode_rows
 from evidence.intervals import Interval, difference, union
+from evidence.schemas import DECODED_FROM
 from kafka_log.layout import PartitionDirectory
 from kafka_log.schemas import LOG_RECORD
-from state_model.columnar.decode import losses_of
 from state_model.columnar.values import Loss
 
 GAP: Final = "gap"
@@ -93,6 +92,8 @@ def losses_of_undecodable(log_records: ds.Dataset | None, quarantined: pa.Table)
     rows = quarantined.filter(pc.field("file") == DECODED_FROM)
     if rows.num_rows == 0 or log_records is None:
         return {}
+    from evidence.decoding import decode_rows  # loads kernels, which most questions do not need
+
     offsets: dict[LogPartitionKey, list[int]] = {}
     for row in rows.select([*QUARANTINE_KEY, "offset"]).to_pylist():
         offsets.setdefault((row["cluster_id"], row["topic_id"], row["partition"]), []).append(row["offset"])
@@ -108,6 +109,8 @@ def losses_of_undecodable(log_records: ds.Dataset | None, quarantined: pa.Table)
 
 def losses_of_problems(problems: pa.Table) -> list[Loss]:
     """Losses by records that could not be decoded (DECODE_PROBLEM rows), in their order."""
+    from state_model.columnar.decode import losses_of  # loads kernels, which most questions do not need
+
     return [loss for batch in problems.to_batches() for loss in losses_of(batch)]
 
 

@@ -14,8 +14,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from evidence.conditions import all_of
-from evidence.decoding import DECODED_FROM, decode_rows, problem_rows
+from evidence.decoding import decode_rows, problem_rows
 from evidence.log_time import NO_LOG_TIME, Ints, log_time_after, log_times
+from evidence.schemas import DECODED_FROM
 from kafka_log import reader
 from kafka_log.schemas import LOG_RECORD, PROBLEM
 from kafka_log.union import LogPartition, unite

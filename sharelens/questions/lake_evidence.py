@@ -11,10 +11,9 @@ import pyarrow.compute as pc
 from evidence.as_of import LogPrefix, delivery_history_as_of, mark_below_log_start, mark_losses, states_as_of
 from evidence.clock_steps import LATE_RECORD, ClockStep, steps_around
 from evidence.conditions import all_of, with_value
-from evidence.decoding import DECODED_FROM
 from evidence.incarnations import newest_incarnation
 from evidence.losses import in_order, losses_of_extents, losses_of_undecodable, losses_up_to
-from evidence.schemas import GROUP_RECORD
+from evidence.schemas import DECODED_FROM, GROUP_RECORD
 from kafka_log.dead_letters import DLQ_RECORD
 from kafka_log.schemas import TOPIC_BATCH
 from kafka_log.union import log_start

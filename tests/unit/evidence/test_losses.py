@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evidence.decoding import DECODED_FROM
 from evidence.losses import Damage, gap_reason, in_order, losses_of_extents, losses_of_undecodable, losses_up_to
+from evidence.schemas import DECODED_FROM
 from kafka_log.schemas import LOG_RECORD
 from state_model.columnar.values import Loss
 from tests.log_rows import TOPIC_ID, log_rows
