@@ -124,7 +124,7 @@ def _run_options(stages: tuple[str, ...], asked: dict[str, Any], settings: Any) 
         lock_timeout_s=settings.lock_timeout_s,
         require_rows=asked["require_rows"],
         skip_checks=asked.get("skip", ()),
-        limits=settings.quality,
+        limits=settings.quality.limits(),
         require_check=asked.get("require_check", False),
         stages=stages,
         split_bytes=settings.split_bytes,

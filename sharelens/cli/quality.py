@@ -58,7 +58,7 @@ def check(lake: str, shown: Shown, **asked: Any) -> None:
     unknown = [name for name in asked["table"] if name not in TABLES]
     if unknown:
         raise UsageError(f"--table {unknown[0]}: no such table; tables: {', '.join(TABLES)}")
-    limits = load_settings().quality
+    limits = load_settings().quality.limits()
     options = CheckOptions(
         lake=Lake(lake),
         published=asked["published"],

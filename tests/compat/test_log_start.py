@@ -5,7 +5,6 @@ from typing import Any
 
 from jobs.options import RunOptions
 from jobs.run import run
-from kafka_log.writer import write_checkpoints
 from lake.lake import Lake
 from lake.scan import open_lake
 from sharelens.asked import CutAsked, Source
@@ -16,6 +15,7 @@ from sharelens.questions.state import state
 from sharelens.questions.status import lake_status, log_status
 from tests.in_process import make_lake
 from tests.state_logs import STATE_TOPIC, snapshot, update, write_log_directory, write_state_partition
+from tools.log_writer.writer import write_checkpoints
 
 STORY = [snapshot("at-rest"), snapshot("g", epoch=0), update("g", start=1), snapshot("g", epoch=1, start=1)]
 NOW = CutAsked()

@@ -10,7 +10,6 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from kafka_log.writer import write_meta
 from lake.scan import open_lake
 from sharelens.asked import CutAsked, Source
 from sharelens.cli import main
@@ -27,6 +26,7 @@ from tests.in_process import make_lake
 from tests.lakes import assert_same
 from tests.once import made_once
 from tests.state_logs import ORDERS_ID, START_MS, snapshot, tombstone, update, write_state_partition
+from tools.log_writer.writer import write_meta
 
 BEFORE, AFTER = 3, 5
 GROUPS = [f"g{number}" for number in range(8)]

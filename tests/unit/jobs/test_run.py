@@ -15,7 +15,6 @@ from jobs.errors import JobError
 from jobs.options import RunOptions
 from jobs.publish import current_versions, published_versions
 from jobs.run import run
-from kafka_log.writer import write_checkpoints
 from lake import crash_points
 from lake.errors import LakeError, LakeLockedError
 from lake.lake import Lake
@@ -26,6 +25,7 @@ from tests.in_process import make_lake, no_session, recorded_lake
 from tests.lakes import assert_same
 from tests.once import made_once
 from tests.state_logs import ORDERS_ID, START_MS, STATE_TOPIC, snapshot, tombstone, update, write_log_directory
+from tools.log_writer.writer import write_checkpoints
 
 pytestmark = pytest.mark.slow
 

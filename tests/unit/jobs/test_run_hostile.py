@@ -13,7 +13,6 @@ import pytest
 from evidence.intervals import Interval, difference, intersection, union
 from jobs.options import RunOptions
 from jobs.run import run
-from kafka_log.writer import write_checkpoints
 from lake.lake import Lake
 from lake.scan import open_lake
 from state_model.errors import SharelensError
@@ -21,6 +20,7 @@ from tests.batch_files import state_batches, state_directory, write_batches
 from tests.in_process import make_lake, no_session
 from tests.once import made_once
 from tests.state_logs import START_MS, STATE_TOPIC, snapshot, tombstone, update
+from tools.log_writer.writer import write_checkpoints
 
 pytestmark = pytest.mark.slow
 

@@ -10,7 +10,6 @@ from hypothesis import strategies as st
 
 from jobs.errors import IntervalHoleError
 from jobs.publish import current_versions
-from kafka_log.writer import write_checkpoints
 from lake.scan import open_lake
 from tests.batch_files import state_batches, state_directory
 from tests.datasets import dataset
@@ -18,6 +17,7 @@ from tests.in_process import make_lake, recorded_lake
 from tests.lakes import assert_same
 from tests.state_logs import START_MS, STATE_TOPIC, snapshot, tombstone, update, write_state_partition
 from tests.user_topics import ORDERS_RECORDS, RECORDS_A_BATCH, headers, write_orders
+from tools.log_writer.writer import write_checkpoints
 
 pytestmark = pytest.mark.slow
 
