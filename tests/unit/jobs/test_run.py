@@ -80,10 +80,10 @@ def files(lake: Path, name: str) -> set[str]:
 
 
 def test_a_second_run_finds_nothing_starts_no_session_and_writes_nothing(logs: Path, mine: Path) -> None:
-    before = current_versions(mine)
+    before = current_versions(Lake(mine))
     summary = run(RunOptions(lake=Lake(mine), log_dirs=(str(logs),)), no_session)
     assert (summary.run_id, summary.counts) == (None, {})
-    assert current_versions(mine) == published_versions(mine) == before
+    assert current_versions(Lake(mine)) == published_versions(mine) == before
 
 
 def test_nothing_new_fails_only_when_rows_are_required(logs: Path, mine: Path) -> None:
@@ -178,10 +178,10 @@ def test_a_stage_of_a_lake_that_is_not_there_is_refused_and_makes_none(stage: st
 
 
 def test_two_runs_at_once_take_turns(tmp_path: Path, logs: Path, mine: Path) -> None:
-    versions = current_versions(mine)
+    versions = current_versions(Lake(mine))
     with hold(Lake(mine), 0), pytest.raises(LakeLockedError, match=f"held by process {os.getpid()}"):
         make_lake(mine, logs, lock_timeout_s=0.1)
-    assert current_versions(mine) == versions
+    assert current_versions(Lake(mine)) == versions
     runs = [threading.Thread(target=make_lake, args=(tmp_path / "lake", logs)) for _ in range(3)]
     for one in runs:
         one.start()
