@@ -139,6 +139,19 @@ def test_what_is_not_committed_is_held_back_and_taken_once_it_is(committed: int,
     assert_same(lake, whole)
 
 
+@pytest.mark.parametrize("question", ["state", "records", "lag"])
+def test_an_empty_cut_answers_as_the_log_directory_does(
+    question: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    logs = write_log_directory(tmp_path / "held", STORY, cluster_id="a-cluster", committed=0)
+    make_lake(tmp_path / "lake", logs)
+    answers = []
+    for source in (["--lake", str(tmp_path / "lake")], ["--log-dir", str(logs)]):
+        assert main([question, *source, "--output", "json"]) == 0
+        answers.append(json.loads(capsys.readouterr().out))
+    assert answers == [[], []]
+
+
 def test_what_was_taken_while_uncommitted_is_replaced_once_it_is_committed(tmp_path: Path, whole: Path) -> None:
     logs = write_log_directory(tmp_path / "dead", STORY, cluster_id="a-cluster", committed=3)
     lake = tmp_path / "lake"
