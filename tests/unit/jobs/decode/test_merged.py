@@ -6,14 +6,15 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
+from evidence.schemas import NAME
 from jobs import books
 from jobs.decode.merged import merged
 from lake.commit import create_tables
 from lake.lake import Lake
-from lake.tables import NAME
+from tests.depths import examples
 
 NAMES = "silver.name"
 SCHEMA = pa.schema([*NAME, pa.field("cluster_id", pa.string())])
@@ -64,7 +65,7 @@ def test_what_is_to_be_left_out_counts_no_more(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-@settings(max_examples=20)
+@examples("table")
 @given(
     rows=st.lists(st.builds(row, st.sampled_from("abc"), st.none() | st.integers(0, 9)), max_size=12),
     cut=st.integers(0, 12),
