@@ -20,6 +20,7 @@ from lake.errors import LakeError, LakeLockedError
 from lake.lake import Lake
 from lake.lock import hold
 from lake.scan import open_lake
+from sharelens.cli import main
 from tests.batch_files import broken, state_batches, state_directory
 from tests.in_process import make_lake, no_session, recorded_lake
 from tests.lakes import assert_same
