@@ -18,7 +18,6 @@ from kafka_log.dead_letters import DLQ_RECORD
 from kafka_log.schemas import TOPIC_BATCH
 from kafka_log.union import log_start
 from lake import letters, user_topics
-from lake.errors import LakeError
 from lake.gates import closed, closed_text
 from lake.scan import Cut as PublishedCut
 from lake.scan import open_lake
@@ -324,7 +323,6 @@ def choose_cluster(lake: PublishedCut, asked: str | None) -> str:
 
     Raises:
         UsageError: several clusters and none asked for, or one that is not there.
-        LakeError: the cut holds no state at all.
     """
     there = clusters(lake)
     if asked is not None:
@@ -335,10 +333,6 @@ def choose_cluster(lake: PublishedCut, asked: str | None) -> str:
         return asked
     if len(there) > 1:
         raise UsageError(f"lake {lake.lake} holds several clusters, give --cluster-id with one of: {', '.join(there)}")
-    if not there:
-        raise LakeError(
-            f"lake {lake.lake} holds no share-group state yet; give `sharelens run` a log directory that has some"
-        )
     return there[0]
 
 
@@ -348,8 +342,8 @@ def evidence_rows(lake: PublishedCut) -> list[dict[str, Any]]:
 
 
 def clusters(lake: PublishedCut) -> list[str]:
-    """The clusters of the published cut."""
-    return sorted({row["cluster_id"] for row in evidence_rows(lake)})
+    """The clusters of the published cut; where it holds no state, the one that was published."""
+    return sorted({row["cluster_id"] for row in evidence_rows(lake)}) or [str(lake.publication["cluster_id"])]
 
 
 def open_lake_evidence(path: str, cluster_id: str | None) -> LakeEvidence:
