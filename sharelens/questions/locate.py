@@ -11,6 +11,7 @@ from dataclasses import dataclass
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from evidence.reading import first_offset, read_chunks
 from kafka_log import reader
 from kafka_log.layout import LogDirectory, scan_log_directory
 from kafka_log.union import LogPartition, unite
@@ -27,7 +28,6 @@ from state_model.errors import UsageError
 from state_model.topics import INTERNAL_TOPICS, UNKNOWN_CLUSTER
 
 MOST = 1_000_000
-SPLIT_BYTES = 64 << 20
 RECORD, BATCH_HEADER = "record", "batch_header"
 SCHEMA = pa.schema(
     [
@@ -182,12 +182,11 @@ def _searched(
 ) -> Iterator[tuple[pa.RecordBatch, pa.RecordBatch]]:
     """Records (LOG_RECORD) that may match and problems, in bounded chunks, by partition and in offset order."""
     for partition in partitions:
-        begin = min((segment.base_offset for copy in partition.copies for segment in copy.segments), default=0)
+        begin = first_offset(partition)
         end = reader.readable_end(partition, include_uncommitted=uncommitted)
         for first, last in _ranges(partition, begin, end, sought) if sought.timed else [(begin, end)]:
-            for part in reader.splits(partition, first, last, SPLIT_BYTES):
-                for chunk in reader.read_split(part, include_uncommitted=uncommitted):
-                    yield chunk.records, chunk.problems
+            for chunk in read_chunks(partition, first, last, include_uncommitted=uncommitted):
+                yield chunk.records, chunk.problems
 
 
 def _ranges(partition: LogPartition, begin: int, end: int, sought: Sought) -> Iterator[tuple[int, int]]:
