@@ -10,14 +10,15 @@ import time
 from collections.abc import Sequence
 from functools import lru_cache
 from importlib.metadata import version
-from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from lake import delta, parquet, scan
-from lake.delta import DataFile
+from lake import commit as commits
+from lake import durability, parquet, scan
+from lake.lake import Lake
+from lake.parquet import DataFile
 from lake.slices import PartitionKey
 from lake.tables import TABLES
 
@@ -39,58 +40,48 @@ def now_ms() -> int:
     return time.time_ns() // 1_000_000
 
 
-def done(lake: Path, stage: str) -> int:
+def done(lake: Lake, stage: str) -> int:
     """The newest run whose `stage` is complete; 0 when none is."""
-    return delta.committed_txn(delta.table_path(lake, MARKER[stage]), stage) or 0
-
-
-def create_tables(lake: Path) -> None:
-    """Creates every table that is not there yet."""
-    for table in TABLES.values():
-        delta.create(delta.table_path(lake, table.name), table)
+    return lake.transaction(MARKER[stage], stage) or 0
 
 
 def commit(
-    lake: Path, name: str, stage: str, run: int, adds: Sequence[DataFile] = (), removes: Sequence[str] = ()
+    lake: Lake, name: str, stage: str, run: int, adds: Sequence[DataFile] = (), removes: Sequence[str] = ()
 ) -> int:
-    """One commit of a stage to one table; the new version."""
-    return delta.commit(delta.table_path(lake, name), operation=stage, txn=(stage, run), adds=adds, removes=removes)
+    """One commit of a stage to one table; the new version. What a mark stands for is on the disk before it."""
+    if MARKER.get(stage) == name:
+        durability.sync(lake)
+    return commits.commit(lake, name, stage=stage, run=run, adds=adds, removes=removes)
 
 
-def is_committed(lake: Path, name: str, stage: str, run: int) -> bool:
+def is_committed(lake: Lake, name: str, stage: str, run: int) -> bool:
     """Whether the table holds the stage's commit of this run already."""
-    return (delta.committed_txn(delta.table_path(lake, name), stage) or 0) >= run
+    return (lake.transaction(name, stage) or 0) >= run
 
 
-def with_unfinished(lake: Path, name: str, stage: str, run: int, drop: pc.Expression | None) -> pc.Expression | None:
+def with_unfinished(lake: Lake, name: str, stage: str, run: int, drop: pc.Expression | None) -> pc.Expression | None:
     """`drop`, and the rows of runs in which the stage was killed after it wrote to this table.
 
     A later run that goes on from the last complete one derives those rows once more.
     """
     finished = done(lake, stage)
-    written = delta.committed_txn(delta.table_path(lake, name), stage) or 0
+    written = lake.transaction(name, stage) or 0
     if not finished < written < run:
         return drop
     again = pc.field("run_id") > finished
     return again if drop is None else drop | again
 
 
-def extents(lake: Path, where: pc.Expression | None = None) -> list[dict[str, Any]]:
+def extents(lake: Lake, where: pc.Expression | None = None) -> list[dict[str, Any]]:
     """Rows of bronze.ingest_extent as they are now, published or not."""
-    if not scan.is_lake(lake):
+    if not lake.is_lake():
         return []
-    rows = _extents_at(lake, delta.commit_at(delta.table_path(lake, EXTENT)))
+    rows = lake.snapshot(EXTENT).all_rows
     return (rows if where is None else rows.filter(where)).to_pylist()  # type: ignore[no-any-return]
 
 
-@lru_cache(maxsize=1)
-def _extents_at(lake: Path, _: delta.Commit) -> pa.Table:
-    """All rows of the books at their newest version: every stage asks for some of them, several times."""
-    return scan.rows_at(lake, EXTENT)
-
-
 def rewritten_without(
-    lake: Path, name: str, drop: pc.Expression | None, partition_values: dict[str, str] | None = None
+    lake: Lake, name: str, drop: pc.Expression | None, partition_values: dict[str, str] | None = None
 ) -> tuple[list[DataFile], list[str]]:
     """New files with the rows that stay, and the paths of the files that hold rows matching `drop`.
 
@@ -101,13 +92,12 @@ def rewritten_without(
         return [], []
     table = TABLES[name]
     values = partition_values or {}
-    root = delta.table_path(lake, name)
     schema = pa.schema([field for field in table.schema if field.name not in values])
     folder = "".join(f"{key}={value}/" for key, value in values.items())
     adds: list[DataFile] = []
     removes: list[str] = []
-    for fragment in scan.dataset_at(lake, name).get_fragments(filter=drop):
-        path = delta.relative_path(root, fragment.path)
+    for fragment in lake.snapshot(name).dataset().get_fragments(filter=drop):
+        path = fragment.path
         if not path.startswith(folder):
             continue
         rows = fragment.to_table(schema=schema)

@@ -1,6 +1,5 @@
 """Losses that a replay has to know: gaps of the extents of its runs, and records that could not be decoded."""
 
-from pathlib import Path
 from typing import Any
 
 import pyarrow.compute as pc
@@ -9,13 +8,13 @@ from evidence.decoding import DECODED_FROM
 from evidence.losses import QUARANTINE_KEY, in_order, losses_of_extents, losses_of_undecodable
 from jobs import books
 from jobs.quarantine import QUARANTINE
-from lake import scan
+from lake.lake import Lake
 from lake.slices import PartitionKey
 from state_model.columnar.values import Loss
 
 
 def find_losses(
-    lake: Path, extents: dict[PartitionKey, list[dict[str, Any]]], late: set[PartitionKey], runs: tuple[int, int]
+    lake: Lake, extents: dict[PartitionKey, list[dict[str, Any]]], late: set[PartitionKey], runs: tuple[int, int]
 ) -> dict[PartitionKey, list[Loss]]:
     """Losses of each state partition, ascending.
 
@@ -38,7 +37,7 @@ def find_losses(
 
 
 def _undecodable(
-    lake: Path, keys: set[PartitionKey], late: set[PartitionKey], runs: tuple[int, int]
+    lake: Lake, keys: set[PartitionKey], late: set[PartitionKey], runs: tuple[int, int]
 ) -> dict[PartitionKey, list[Loss]]:
     mine = books.of_partitions(keys, *QUARANTINE_KEY[1:])
     if mine is None:
@@ -46,5 +45,7 @@ def _undecodable(
     started_over = books.of_partitions(late, *QUARANTINE_KEY[1:])
     of_runs = pc.field("run_id") >= runs[0]
     chosen = mine & (of_runs if started_over is None else of_runs | started_over)
-    quarantined = scan.rows_at(lake, QUARANTINE, [*QUARANTINE_KEY, "offset", "file"], chosen)
-    return losses_of_undecodable(scan.dataset_at(lake, DECODED_FROM), quarantined) if quarantined.num_rows else {}
+    quarantined = lake.snapshot(QUARANTINE).rows([*QUARANTINE_KEY, "offset", "file"], chosen)
+    if quarantined.num_rows == 0:
+        return {}
+    return losses_of_undecodable(lake.snapshot(DECODED_FROM).dataset(), quarantined)
