@@ -164,8 +164,8 @@ class RawLake:
         snapshot = self._lake.snapshot(DECODED_FROM)
         if snapshot is None:
             return
-        found = slices(snapshot, BRONZE, runs=EVERY_RUN, only=[key])
-        yield from units(found.get(key, []))
+        pieces = slices(snapshot, BRONZE, runs=EVERY_RUN, only=[key])
+        yield from units(pieces.get(key, []))
 
 
 def _times(records: pa.Table, before_ms: int) -> Ints:

@@ -18,13 +18,13 @@ def batches(partition: LogPartition, begin: int, include_uncommitted: bool) -> I
     """TOPIC_BATCH rows of a partition that reach `begin` or lie above, up to where it can be read."""
     end = reader.readable_end(partition, include_uncommitted=include_uncommitted)
     pending: list[pa.RecordBatch] = []
-    held = 0
-    for found in reader.scan_batches(partition, begin, end):
-        pending.append(found)
-        held += found.num_rows
-        if held >= ROWS_AT_ONCE:
+    count = 0
+    for headers in reader.scan_batches(partition, begin, end):
+        pending.append(headers)
+        count += headers.num_rows
+        if count >= ROWS_AT_ONCE:
             yield pa.Table.from_batches(pending)
-            pending, held = [], 0
+            pending, count = [], 0
     if pending:
         yield pa.Table.from_batches(pending, schema=TOPIC_BATCH)
 
