@@ -56,7 +56,7 @@ def gap_reason(
 def losses_of_extents(extents: Iterable[Extent], *, runs: tuple[int, int] = EVERY_RUN) -> list[Loss]:
     """Losses of one log partition by its rows of bronze.ingest_extent, in any order: gaps that no extent covers.
 
-    Ascending and disjoint, neighbours of one reason joined; of several reasons for an offset the earliest run's counts.
+    Ascending and disjoint, neighbours of one reason joined; of several reasons for an offset the latest run's counts.
     Only gaps of `runs` (inclusive); what earlier runs took and no later one fills them too.
     """
     taken = [
@@ -66,7 +66,7 @@ def losses_of_extents(extents: Iterable[Extent], *, runs: tuple[int, int] = EVER
     ]
     left_out = coverage(taken).covered
     by_reason: dict[str, list[Interval]] = {}
-    for row in sorted(taken, key=lambda row: (int(row["run_id"]), str(row["source_id"]))):
+    for row in sorted(taken, key=lambda row: (-int(row["run_id"]), str(row["source_id"]))):
         if row["run_id"] < runs[0]:
             continue
         for gap in sorted(row["gaps"], key=lambda gap: (gap["first_offset"], gap["last_offset"], gap["reason"])):

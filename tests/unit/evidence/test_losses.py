@@ -57,6 +57,13 @@ def test_gaps_of_one_reason_that_touch_are_one_loss_whichever_runs_met_them() ->
     assert told(extent(1, 0, 6, gaps=[gap(4, 5, "gap")]), extent(2, 6, 9, gaps=[gap(6, 6, "gap")])) == [(4, 6, "gap")]
 
 
+def test_of_several_reasons_the_latest_run_knows_best() -> None:
+    early, late = extent(1, 0, 9, gaps=[gap(2, 5, "pruned")]), extent(2, 0, 9, source="two", gaps=[gap(4, 4)])
+    assert told(early, late, runs=(1, 1)) == [(2, 5, "pruned")]
+    late = extent(2, 3, 9, source="two", committed_end=3, gaps=[gap(4, 4)])
+    assert told(early, late) == [(2, 3, "pruned"), (4, 4, "quarantined"), (5, 5, "pruned")]
+
+
 def test_only_gaps_of_the_runs_count_and_every_run_up_to_the_last_fills() -> None:
     rows = extent(1, 0, 9, gaps=[gap(2, 4, "gap")]), extent(2, 9, 12, gaps=[gap(9, 9, "gap")]), extent(3, 9, 10)
     assert told(*rows, runs=(2, 2)) == [(9, 9, "gap")]
