@@ -46,7 +46,7 @@ def test_a_rule_is_read_from_its_text(text, rule):
 @pytest.mark.parametrize(
     ("text", "why"),
     [
-        ("", "none of action, after, api"),
+        ("", "with a key of action, after, api"),
         ("api=Produce", "action is one of close"),
         ("api=Produce,append=x,action=drop", "either api=NAME or append=TOPIC"),
         ("action=drop", "either api=NAME or append=TOPIC"),
