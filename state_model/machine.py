@@ -233,8 +233,8 @@ def begins_new_life(current: SharePartitionState, snapshot: ShareSnapshot) -> bo
     """Whether a snapshot over a live state can only be an Initialize: a re-creation or a reset (audit-invariants P3).
 
     No field records that. Certain are: snapshot epoch 0, another state epoch, a smaller leader epoch, a start offset
-    that is undetermined again; and the shape that Initialize writes when its start offset goes back. A reset that repeats the
-    state epoch and moves forward over an empty state looks like a write.
+    that is undetermined again; and the shape that Initialize writes when its start offset goes back. A reset that
+    repeats the state epoch and moves forward over an empty state looks like a write.
     """
     if snapshot.snapshot_epoch == 0:
         return True

@@ -1,7 +1,7 @@
-"""Where the clock behind record timestamps went back.
+"""Steps back of the clock behind record timestamps.
 
-"As of T" goes by log time, the running maximum of record timestamps. While a clock lies back, log time stands still,
-and a moment inside the step names more than one state: answers about it name the offset to ask for instead.
+"As of T" uses log time, the running maximum of record timestamps. After a step back, log time does not advance, and a
+moment inside the step matches more than one state: an answer for it names the log offset to use instead.
 """
 
 import numpy as np

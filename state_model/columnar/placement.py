@@ -1,9 +1,9 @@
-"""Which state partition a share partition belongs to, told from where its records were found.
+"""Infers the state partition of a share partition from the places of its records.
 
-A coordinator hashes the share partition's name and takes the remainder by the number of state partitions
-(share-group-state-log §1), and that number must never change. It is not in the log. Any number above the largest index
-may be it that puts every share partition where it was found; a share partition found in two places leaves none: the
-number was changed, or copies of two logs were mixed. Then the newest records say which number holds now.
+A coordinator hashes the share partition's key modulo the number of state partitions (share-group-state-log §1). That
+number must never change, and the log does not have it. A candidate is any number above the largest index that puts all
+share partitions where their records lie. A share partition in two places leaves no candidate: the number was changed,
+or copies of two logs were mixed. Then the newest records decide.
 """
 
 import numpy as np
@@ -18,9 +18,9 @@ from state_model.java import coordinator_key, magnitude, string_hash
 LARGEST_COUNT = 10_000
 """Kafka's default is 50 and a broker carries a few thousand partitions of all topics; no coordinator needs more."""
 ABOVE_LARGEST_INDEX = 1000
-"""Candidates at least, where an index lies near or above `LARGEST_COUNT`: an absurd index costs no memory."""
+"""Minimum number of candidates when an index lies near or above `LARGEST_COUNT`: an absurd index costs no memory."""
 NARROWED_BY = 1000
-"""Share partitions that narrow the candidates at most; a handful leaves one."""
+"""Maximum number of share partitions that narrow the candidates; a few usually leave a single candidate."""
 Mask = npt.NDArray[np.bool_]
 
 
@@ -45,9 +45,9 @@ def is_ambiguous(state: pa.Table) -> bool:
 def placed(state: pa.Table) -> pa.Table:
     """PLACED_STATE from all SHARE_PARTITION_STATE rows of a cluster, in their order.
 
-    Of several rows of a share partition one is its state: in the newest incarnation of the state topic, in the state
-    partition that the newest records hash to, or where that one holds no row of it, the row that changed last. The
-    others are misplaced.
+    Of several rows of a share partition, its state is the row in the newest incarnation of the state topic, in the
+    state partition that the newest records hash to; without such a row, the row that changed last. The others are
+    misplaced.
     """
     columns = [state.column(name) for name in SHARE_PARTITION_STATE.names]
     return pa.Table.from_arrays([*columns, pa.chunked_array([_misplaced(state)], pa.bool_())], schema=PLACED_STATE)
@@ -72,29 +72,29 @@ def _incarnations(state: pa.Table) -> list[Ints]:
     order = [("log_time_ms_max", "descending"), ("log_topic_id", "ascending")]
     names = topics.sort_by(order).column("log_topic_id")
     place = pc.index_in(state.column("log_topic_id"), value_set=names.combine_chunks()).to_numpy()
-    return [np.flatnonzero(place == one) for one in range(len(names))]
+    return [np.flatnonzero(place == rank) for rank in range(len(names))]
 
 
 def _misplaced_in_one(state: pa.Table, number: Ints) -> Mask:
     """The mask for rows of one incarnation; `number` tells share partitions apart."""
     newest_first = _newest_first(state)
-    several = np.bincount(number)[number] > 1
-    fits = _fits(state, newest_first, several)
+    has_several = np.bincount(number)[number] > 1
+    fits = _fits(state, newest_first, has_several)
     age = np.empty(len(number), np.int64)
     age[newest_first] = np.arange(len(number))
     ranked = np.lexsort((age, ~fits, number))
-    shown = ranked[np.flatnonzero(np.diff(number[ranked], prepend=-1))]
+    placed_rows = ranked[np.flatnonzero(np.diff(number[ranked], prepend=-1))]
     marks = np.ones(len(number), np.bool_)
-    marks[shown] = False
+    marks[placed_rows] = False
     return marks
 
 
 def _newest_first(state: pa.Table) -> Ints:
     """Rows by the time of their last change, the newest first.
 
-    That is the log time of the last record, or when the content of the snapshot came about if that is what the state
-    consists of: the coordinator writes snapshots of share partitions at rest over and over, also where nobody looks
-    for them any more (share-group-state-log §6).
+    The time is the log time of the last record; for a state that is a bare snapshot, the time of its content: the
+    coordinator repeats snapshots of idle share partitions, in an abandoned state partition too
+    (share-group-state-log §6).
     """
     log_time = state.column("log_time_ms").to_numpy()
     created = pc.fill_null(state.column("create_timestamp_ms"), 0).to_numpy()
@@ -106,11 +106,11 @@ def _newest_first(state: pa.Table) -> Ints:
     return newest
 
 
-def _fits(state: pa.Table, newest_first: Ints, wanted: Mask) -> Mask:
-    """Of the `wanted` rows those that lie where the newest records say.
+def _fits(state: pa.Table, newest_first: Ints, needed: Mask) -> Mask:
+    """The `needed` rows that lie in the state partition that the newest records hash to.
 
-    From the newest row on, each one leaves the numbers of state partitions that put it where it is; one that none of
-    the numbers left would put there is passed over.
+    From the newest row on, each row keeps the candidate numbers of state partitions that put it where it lies; a row
+    that fits no remaining candidate is skipped.
     """
     places = state.column("state_partition").to_numpy()
     counts = possible_counts(int(places.max()))
@@ -118,7 +118,7 @@ def _fits(state: pa.Table, newest_first: Ints, wanted: Mask) -> Mask:
     keys = state.select(KEY)
     for rank, row in enumerate(newest_first):
         narrowing = len(counts) > 1 and rank < NARROWED_BY
-        if not (narrowing or wanted[row]):
+        if not (narrowing or needed[row]):
             continue
         group_id, topic_id, partition = (keys.column(name)[row].as_py() for name in KEY)
         fitting = fitting_counts(counts, (group_id, topic_id, partition), int(places[row]))
