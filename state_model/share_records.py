@@ -71,8 +71,8 @@ UPDATE_VALUE = Struct(
     Field(name="state_batches", kind=schema.CompactArray(item=STATE_BATCH)),
     DELIVERY_COMPLETE_COUNT,
 )
-# The fields that a running coordinator writes, packed at once: version and integers of a value, integers of a batch and no tags
-# them, the one tagged field with its tag and size.
+# Fields that a running coordinator writes, packed in one call: version and integers of a value; integers of a batch and
+# an empty list of tags; the tagged field with its tag and size.
 _SNAPSHOT_HEAD = schema.IntegerRun(SNAPSHOT_VALUE, before="h")
 _UPDATE_HEAD = schema.IntegerRun(UPDATE_VALUE, before="h")
 _BATCH = schema.IntegerRun(STATE_BATCH, after="B")
@@ -219,7 +219,7 @@ def _decode_value(record_type: RecordType, value: bytes) -> tuple[ShareValue, in
 
 
 def _decode_plain(record_type: RecordType, value: bytes) -> ShareSnapshot | ShareUpdate | None:
-    """A value without unknown tags and trailing bytes, as coordinators write it, by one unpack call; None for any other."""
+    """A value without unknown tags and trailing bytes, as coordinators write it; None for any other value."""
     head = _SNAPSHOT_HEAD if record_type is RecordType.SHARE_SNAPSHOT else _UPDATE_HEAD
     at = head.min_bytes
     if len(value) <= at or not 0 < value[at] < 0x80:
