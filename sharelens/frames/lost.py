@@ -64,9 +64,9 @@ def losses(log_records: "DataFrame", *, problems: "DataFrame | None" = None) -> 
     found = in_groups(own.select(*LOG_RECORD.names, "chunk"), [*_LOG, "chunk"], ["offset"], _in_chunk, LOSS)
     is_missing = F.col("reason") == ""
     starts = bounds.groupBy(*_LOG).agg(F.max("below").alias("below"), F.max("end").alias("end"))
-    renamed = found.withColumnsRenamed(
-        {"topic_id": "lost_topic_id", "partition": "lost_partition"}
-    ).withColumnsRenamed({"log_topic_id": "topic_id", "state_partition": "partition"})
+    renamed = found.withColumnsRenamed({"topic_id": "lost_topic_id", "partition": "lost_partition"}).withColumnsRenamed(
+        {"log_topic_id": "topic_id", "state_partition": "partition"}
+    )
     inside = renamed.where(is_missing).join(F.broadcast(starts), _LOG)
     missing = missing.unionByName(inside.select(*_LOG, "first_offset", "last_offset", "below"))
     return _with_reasons(missing, starts, problems).unionByName(found.where(~is_missing))
@@ -80,7 +80,10 @@ def _in_chunk(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         offsets = rows.column("offset").to_numpy()
         before = np.append(offsets[0] - 1 if last is None else last, offsets[:-1])
         last = int(offsets[-1])
-        place = {"log_topic_id": rows.column("topic_id")[0].as_py(), "state_partition": rows.column("partition")[0].as_py()}
+        place = {
+            "log_topic_id": rows.column("topic_id")[0].as_py(),
+            "state_partition": rows.column("partition")[0].as_py(),
+        }
         lost = [
             {"first_offset": int(before[at]) + 1, "last_offset": int(offsets[at]) - 1, "reason": ""}
             for at in np.flatnonzero(offsets - before > 1)
@@ -92,8 +95,9 @@ def _in_chunk(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
 
 
 def _with_reasons(missing: "DataFrame", starts: "DataFrame", problems: "DataFrame | None") -> "DataFrame":
-    """LOSS rows of missing ranges (with `below`, the last record below the log start); `problems` add those at the end."""
-    by_place = F.when((F.col("first_offset") == 0) | (F.col("last_offset") <= F.col("below")), "pruned").otherwise("gap")
+    """LOSS rows of missing ranges, which come with the last record below the log start, and of those at the end."""
+    is_pruned = (F.col("first_offset") == 0) | (F.col("last_offset") <= F.col("below"))
+    by_place = F.when(is_pruned, "pruned").otherwise("gap")
     reason = by_place
     if problems is not None:
         ranges = checked(problems, _PROBLEM_RANGE, "losses", "problems")
