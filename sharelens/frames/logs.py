@@ -8,11 +8,11 @@ import pyarrow as pa
 from pyspark.sql import Window
 from pyspark.sql import functions as F  # noqa: N812 - the name everybody uses
 
-from jobs.decode.group_records import decode_groups
+from evidence.group_decoding import decode_groups
+from evidence.schemas import GROUP_RECORD
 from kafka_log import dead_letters as letters
 from kafka_log.dead_letters import DEFAULT_PREFIX, DLQ_RECORD, INTERNAL
 from kafka_log.schemas import LOG_RECORD
-from lake.tables import GROUP_RECORD
 from sharelens.frames.envelopes import CHUNK_BITS
 from sharelens.frames.shapes import checked, in_groups, spark_schema, typed_rows
 from state_model.columnar.decode import decode_share_records
