@@ -1,6 +1,6 @@
 """Records of logs: from Spark sources to LOG_RECORD rows, and decoded into rows of the silver tables."""
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -158,7 +158,7 @@ def group_records(log_records: "DataFrame") -> "DataFrame":
     """
     rows = checked(log_records, LOG_RECORD, "group_records", "log_records").where(F.col("topic") == OFFSETS_TOPIC)
 
-    def decode(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    def decode(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
             yield from decode_groups(typed_rows(batch, LOG_RECORD)).records.to_batches()
 
@@ -189,7 +189,7 @@ def dead_letters(
         chosen |= F.col("topic").startswith(prefix)
     rows = rows.where(chosen & ~F.col("topic").startswith(INTERNAL))
 
-    def typed(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    def typed(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
             for records in typed_rows(batch, LOG_RECORD).to_batches():
                 found = letters.letters_of(records, keep_values=False)

@@ -95,10 +95,9 @@ def _in_chunk(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
 
 
 def _with_reasons(missing: "DataFrame", starts: "DataFrame", problems: "DataFrame | None") -> "DataFrame":
-    """LOSS rows of missing ranges (with `below`, the last record below the log start); `problems` add those at the end."""
-    by_place = F.when((F.col("first_offset") == 0) | (F.col("last_offset") <= F.col("below")), "pruned").otherwise(
-        "gap"
-    )
+    """LOSS rows of missing ranges, which come with the last record below the log start, and of those at the end."""
+    is_pruned = (F.col("first_offset") == 0) | (F.col("last_offset") <= F.col("below"))
+    by_place = F.when(is_pruned, "pruned").otherwise("gap")
     reason = by_place
     if problems is not None:
         ranges = checked(problems, _PROBLEM_RANGE, "losses", "problems")
