@@ -28,7 +28,7 @@ from tests.kills import Point, in_turn, kill, points_of
 from tests.lakes import assert_same, content, differences
 from tests.old_lakes import NAMES, SCENARIO, age, old_lake
 from tests.once import made_once
-from tests.state_logs import snapshot, update, write_log_directory
+from tests.state_logs import START_MS, snapshot, update, write_log_directory
 
 pytestmark = pytest.mark.slow
 
