@@ -52,15 +52,15 @@ class Admin:
                 if isinstance(error, KafkaException) and error.args[0].code() not in _NO_ANSWER:
                     raise
                 if time.monotonic() > deadline_s:
-                    told = f"{self._bootstrap} does not answer within {TIMEOUT_S:g} s; is a broker running there?"
-                    raise UnreachableError(told) from error
+                    message = f"{self._bootstrap} does not answer within {TIMEOUT_S:g} s; is a broker running there?"
+                    raise UnreachableError(message) from error
             time.sleep(RETRY_S)
 
     def create_topic(self, name: str, partitions: int, configs: Mapping[str, str] | None = None) -> int:
         """Make a topic unless it is there; how many partitions it has. Raises WorkloadError."""
-        wanted = NewTopic(name, partitions, 1, config=dict(configs or {}))
+        new_topic = NewTopic(name, partitions, 1, config=dict(configs or {}))
         try:
-            self._patiently(lambda: self._client.create_topics([wanted])[name].result(TIMEOUT_S))
+            self._patiently(lambda: self._client.create_topics([new_topic])[name].result(TIMEOUT_S))
         except KafkaException as error:
             if error.args[0].code() != KafkaError.TOPIC_ALREADY_EXISTS:
                 raise WorkloadError(f"{self._bootstrap} refuses topic {name}: {error.args[0].str()}") from error
@@ -70,9 +70,9 @@ class Admin:
         """How many partitions a topic has. Raises WorkloadError when there is no such topic yet."""
         deadline_s = time.monotonic() + TIMEOUT_S
         while time.monotonic() < deadline_s:
-            found = self._patiently(lambda: self._client.list_topics(topic, TIMEOUT_S)).topics[topic]
-            if found.error is None and found.partitions:
-                return len(found.partitions)
+            metadata = self._patiently(lambda: self._client.list_topics(topic, TIMEOUT_S)).topics[topic]
+            if metadata.error is None and metadata.partitions:
+                return len(metadata.partitions)
             time.sleep(RETRY_S)
         raise WorkloadError(f"{self._bootstrap} has no topic {topic}")
 
@@ -98,8 +98,8 @@ class Admin:
 
     def require_dead_letters(self) -> None:
         """Raises WorkloadError when the cluster's share.version knows none, UnreachableError."""
-        asked = {"client_software_name": "sharelens", "client_software_version": "1"}
-        answer = ask(self._bootstrap, ApiKey.API_VERSIONS, 4, asked)
+        client = {"client_software_name": "sharelens", "client_software_version": "1"}
+        answer = ask(self._bootstrap, ApiKey.API_VERSIONS, 4, client)
         levels = {feature.name: feature.max_version_level for feature in answer.finalized_features}
         if levels.get("share.version", 0) < DEAD_LETTERS_LEVEL:
             raise WorkloadError("dead letters need share.version=2: sharelens broker start --feature share.version=2")
@@ -125,7 +125,7 @@ class Admin:
     def read(self, topic: str) -> Mapping[int, Sequence[Read]]:
         """All committed records of each partition of a topic as they are now. Raises WorkloadError."""
         partitions = range(self.partitions(topic))
-        found: dict[int, list[Read]] = {partition: [] for partition in partitions}
+        reads: dict[int, list[Read]] = {partition: [] for partition in partitions}
         unread = set(partitions)
         consumer = Consumer(
             {
@@ -142,19 +142,19 @@ class Admin:
             while unread and time.monotonic() < deadline_s:
                 message = consumer.poll(1.0)
                 if message is not None:
-                    _take(message, found, unread)
+                    _collect(message, reads, unread)
         finally:
             consumer.close()
         if unread:
             raise WorkloadError(f"{self._bootstrap}: partitions {sorted(unread)} of {topic} can't be read to their end")
-        return found
+        return reads
 
 
-def _take(message: Message, found: Mapping[int, list[Read]], unread: set[int]) -> None:
+def _collect(message: Message, reads: Mapping[int, list[Read]], unread: set[int]) -> None:
     """A record, or the end of a partition; other errors come and go while the consumer tries again."""
     error, partition = message.error(), message.partition() or 0
     if error is None:
         value = read_value(message.value())
-        found[partition].append((message.offset() or 0, None if value is None else value.id))
+        reads[partition].append((message.offset() or 0, None if value is None else value.id))
     elif error.code() == KafkaError._PARTITION_EOF:
         unread.discard(partition)

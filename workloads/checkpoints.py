@@ -67,17 +67,17 @@ class Checkpoints:
 
     def _take_more(self, ends: dict[int, int], answers: dict[SharePartitionKey, tuple[Any, Any]]) -> bool:
         """Add the state partitions that stood still; whether none is missing. Raises UnreachableError."""
-        found = self._coordinator.share_partitions(self._topic, self._groups)
-        wanted = {key: index for key, index in found.items() if index not in ends}
-        before = self._coordinator.offsets(set(wanted.values()), LATEST)
-        told = self._coordinator.answers(wanted)
-        after = self._coordinator.offsets(set(wanted.values()), LATEST)
-        for index in set(wanted.values()):
-            keys = [key for key, its in wanted.items() if its == index]
-            if index in before and before[index] == after.get(index) and all(key in told for key in keys):
+        indexes = self._coordinator.share_partitions(self._topic, self._groups)
+        missing = {key: index for key, index in indexes.items() if index not in ends}
+        before = self._coordinator.offsets(set(missing.values()), LATEST)
+        state = self._coordinator.answers(missing)
+        after = self._coordinator.offsets(set(missing.values()), LATEST)
+        for index in set(missing.values()):
+            keys = [key for key, its in missing.items() if its == index]
+            if index in before and before[index] == after.get(index) and all(key in state for key in keys):
                 ends[index] = before[index]
-                answers.update({key: told[key] for key in keys})
-        return bool(found) and all(index in ends for index in found.values())
+                answers.update({key: state[key] for key in keys})
+        return bool(indexes) and all(index in ends for index in indexes.values())
 
     def _write(self, name: str, ends: Offsets, answers: _Answers) -> None:
         try:
@@ -127,8 +127,8 @@ class _Coordinator:
 
     def share_partitions(self, topic: str, groups: Sequence[str]) -> Mapping[SharePartitionKey, int]:
         """All that the groups may have of a topic, with their state partitions; none before there is a state topic."""
-        asked = {"topics": [{"name": name} for name in (topic, STATE_TOPIC)], "allow_auto_topic_creation": False}
-        read, state = self._ask(ApiKey.METADATA, 12, asked).topics
+        body = {"topics": [{"name": name} for name in (topic, STATE_TOPIC)], "allow_auto_topic_creation": False}
+        read, state = self._ask(ApiKey.METADATA, 12, body).topics
         topic_id = topic_id_text(read.topic_id)
         if topic_id is None or not state.partitions:
             return {}
@@ -146,49 +146,49 @@ class _Coordinator:
             return {}
         body = {"replica_id": -1, "topics": [{"name": STATE_TOPIC, "partitions": partitions}]}
         (topic,) = self._ask(ApiKey.LIST_OFFSETS, 7, body).topics
-        return {one.partition_index: one.offset for one in topic.partitions if not int(one.error_code)}
+        return {each.partition_index: each.offset for each in topic.partitions if not int(each.error_code)}
 
     def answers(self, keys: Mapping[SharePartitionKey, int]) -> _Answers:
         """The answers to Read and ReadSummary; without those that have an error but "never initialised"."""
-        found: dict[SharePartitionKey, tuple[ReadAnswer, SummaryAnswer]] = {}
+        answers: dict[SharePartitionKey, tuple[ReadAnswer, SummaryAnswer]] = {}
         for group in dict.fromkeys(key.group_id for key in keys):
             its = [key for key in keys if key.group_id == group]
             summaries = self._summaries(its)
             reads = self._reads(summaries)
-            found.update({key: (read, summaries[key]) for key, read in reads.items()})
-        return found
+            answers.update({key: (read, summaries[key]) for key, read in reads.items()})
+        return answers
 
     def _summaries(self, keys: Sequence[SharePartitionKey]) -> Mapping[SharePartitionKey, SummaryAnswer]:
         parts = self._each(ApiKey.READ_SHARE_GROUP_STATE_SUMMARY, 1, dict.fromkeys(keys, 0))
         return {
             key: SummaryAnswer(
-                state_epoch=one.state_epoch,
-                leader_epoch=one.leader_epoch,
-                start_offset=one.start_offset,
-                delivery_complete_count=one.delivery_complete_count,
+                state_epoch=summary.state_epoch,
+                leader_epoch=summary.leader_epoch,
+                start_offset=summary.start_offset,
+                delivery_complete_count=summary.delivery_complete_count,
             )
-            for key, one in parts.items()
-            if not int(one.error_code)
+            for key, summary in parts.items()
+            if not int(summary.error_code)
         }
 
     def _reads(self, summaries: Mapping[SharePartitionKey, SummaryAnswer]) -> Mapping[SharePartitionKey, ReadAnswer]:
         """4.3 answers a Read without a leader epoch; elsewhere the lowest epoch that is not fenced is the one held."""
-        found: dict[SharePartitionKey, ReadAnswer] = {}
+        answers: dict[SharePartitionKey, ReadAnswer] = {}
         epochs = dict.fromkeys(summaries, NO_EPOCH)
         for _ in range(EPOCHS_MAX):
             again: dict[SharePartitionKey, int] = {}
-            for key, one in self._each(ApiKey.READ_SHARE_GROUP_STATE, 0, epochs).items():
-                code, epoch = int(one.error_code), epochs[key]
+            for key, result in self._each(ApiKey.READ_SHARE_GROUP_STATE, 0, epochs).items():
+                code, epoch = int(result.error_code), epochs[key]
                 if epoch == NO_EPOCH and code in (ErrorCode.INVALID_REQUEST, ErrorCode.FENCED_LEADER_EPOCH):
                     again[key] = max(0, summaries[key].leader_epoch)
                 elif code == ErrorCode.FENCED_LEADER_EPOCH:
                     again[key] = epoch + 1
                 elif code in (ErrorCode.NONE, _NOT_INITIALIZED):
-                    found[key] = _read_answer(one)
+                    answers[key] = _read_answer(result)
             if not again:
                 break
             epochs = again
-        return found
+        return answers
 
     def _each(self, api_key: ApiKey, version: int, epochs: Mapping[SharePartitionKey, int]) -> dict[Any, Any]:
         """The parts of an answer for share partitions of one group and topic."""
@@ -198,16 +198,16 @@ class _Coordinator:
         partitions = [{"partition": key.partition, "leader_epoch": epoch} for key, epoch in epochs.items()]
         body = {"group_id": first.group_id, "topics": [{"topic_id": first.topic_id, "partitions": partitions}]}
         results = self._ask(api_key, version, body).results
-        return {first._replace(partition=one.partition): one for topic in results for one in topic.partitions}
+        return {first._replace(partition=each.partition): each for topic in results for each in topic.partitions}
 
     def _ask(self, api_key: ApiKey, version: int, body: Mapping[str, Any]) -> Any:
         return ask(self._bootstrap, api_key, version, body, timeout_s=TIMEOUT_S)
 
 
-def _read_answer(one: Any) -> ReadAnswer:
+def _read_answer(result: Any) -> ReadAnswer:
     return ReadAnswer(
-        error_code=ErrorCode(int(one.error_code)),
-        state_epoch=one.state_epoch,
-        start_offset=one.start_offset,
-        state_batches=state_batches_of(one.state_batches),
+        error_code=ErrorCode(int(result.error_code)),
+        state_epoch=result.state_epoch,
+        start_offset=result.start_offset,
+        state_batches=state_batches_of(result.state_batches),
     )

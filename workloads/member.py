@@ -125,9 +125,9 @@ class Member:
     def _answered(self, offsets: Mapping[TopicPartition, set[int]], error: KafkaException | None) -> None:
         """The broker's answer to acknowledgements: a line for each partition and type of acknowledgement."""
         outcome = {"outcome": "confirmed"} if error is None else {"outcome": "failed", "error": reason(error)}
-        for at, found in offsets.items():
+        for at, of_partition in offsets.items():
             answered: defaultdict[AcknowledgeType, list[tuple[int, int]]] = defaultdict(list)
-            for offset in sorted(found):
+            for offset in sorted(of_partition):
                 sent = self._sent.get((at.topic, at.partition, offset))
                 if sent:
                     ack_type, delivery_count = sent.popleft()

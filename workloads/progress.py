@@ -86,17 +86,17 @@ class Progress:
     def is_settled(self) -> bool:
         """Whether all groups are done with all records."""
         with self._lock:
-            return all(self._wanted(group) <= group.settled for group in self._groups.values())
+            return all(self._due(group) <= group.settled for group in self._groups.values())
 
     def is_quiet(self, since_ms: int) -> bool:
         """Whether every group saw every record, and none since a time."""
         with self._lock:
             return all(
-                group.last_delivery_ms < since_ms and self._wanted(group) <= group.delivered
+                group.last_delivery_ms < since_ms and self._due(group) <= group.delivered
                 for group in self._groups.values()
             )
 
-    def _wanted(self, group: _Group) -> set[Place]:
+    def _due(self, group: _Group) -> set[Place]:
         if not group.start_offsets:
             return self._produced
         return {at for at in self._produced if at[1] >= group.start_offsets.get(at[0], 0)}

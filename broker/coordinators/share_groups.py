@@ -1,7 +1,7 @@
-"""The group coordinator's share groups: held in memory, recorded in `__consumer_offsets` before they change.
+"""The group coordinator's share groups: kept in memory, changed after a record in `__consumer_offsets`.
 
-An operation gives records; they are appended as one batch, then applied as a load would apply them. Making the state of
-share partitions is a second step behind the answer: it runs from a timer, and ends in a record of its own.
+An operation gives records; they are appended as one batch, then applied as a load applies them. A timer initializes the
+state of share partitions after the answer, and records that.
 """
 
 import logging
@@ -35,7 +35,7 @@ class ShareGroupCoordinatorSettings:
     Attributes:
         max_size: group.share.max.size, members in a group.
         initialize_retry_interval_ms: group.share.initialize.retry.interval.ms.
-        rules: where added partitions start, and what is told of a group without members.
+        rules: where added partitions start, and the records of a group without members.
     """
 
     max_size: int = 200
@@ -86,17 +86,23 @@ class ShareGroups:
     # Load
 
     def replay(self, record: GroupRecord) -> None:
-        """Take in one record of a share group (broker.coordinators.group_log.Replay)."""
+        """Apply a record of a share group (broker.coordinators.group_log.Replay)."""
         self._apply(record)
 
     def start(self) -> None:
-        """After the load: all members get a full session, all groups look at the topics again."""
+        """After the load: all members get a full session, all groups compare their topics with the catalogue.
+
+        Initializations that the end of the last process interrupted are continued at once; no member has to wait for
+        group.share.initialize.retry.interval.ms.
+        """
         for group in self._groups.values():
             for member_id in group.members:
                 self._restart_session(group.group_id, member_id)
+            if group.initializing:
+                self._timers.after_ms(0, partial(self._continue_initializing, group.group_id))
         self.topics_changed()
 
-    # What there is
+    # Groups
 
     def get(self, group_id: str) -> ShareGroup | None:
         """A share group; None when there is none of that id."""
@@ -112,7 +118,7 @@ class ShareGroups:
         return group
 
     def get_or_new(self, group_id: str) -> ShareGroup:
-        """A share group, or one that nothing is recorded of yet.
+        """A share group, or a new one without records.
 
         Raises GroupError with GROUP_ID_NOT_FOUND when the id belongs to a group of another kind.
         """
@@ -135,7 +141,7 @@ class ShareGroups:
         beat = self._membership.beat(
             group, request, now_ms=self._timers.now_ms(), is_metadata_stale=group_id in self._stale
         )
-        starts = self._start_offsets(group, beat.initializing)
+        starts = self._start_offsets(beat.initializing, group.initializing.keys() | group.initialized.keys())
         self.commit(group_id, beat.records)
         self._metrics.share_group_rebalances += beat.group_epoch > group.epoch
         self._stale.discard(group_id)
@@ -157,11 +163,11 @@ class ShareGroups:
     # Topics
 
     def topics_changed(self) -> None:
-        """Topics were created, or got partitions: the next heartbeat of each group looks whether it is concerned."""
+        """Topics were created or got partitions: the next heartbeat of each group compares them."""
         self._stale.update(self._groups)
 
     def topics_deleted(self, topic_ids: Collection[str]) -> None:
-        """Topics are gone: all groups forget their state, those of one partition of the log in one batch."""
+        """Topics were deleted: remove their state from all groups, one batch for each partition of the log."""
         self.topics_changed()
         batches: dict[int, list[GroupRecord]] = {}
         for group in self._groups.values():
@@ -181,13 +187,13 @@ class ShareGroups:
 
         Raises GroupError with COORDINATOR_NOT_AVAILABLE when the log refuses; nothing has changed then.
         """
-        held = list(records)
+        batch = list(records)
         try:
-            self._log.append(group_id, [encode_record(record) for record in held])
+            self._log.append(group_id, [encode_record(record) for record in batch])
         except (StorageError, RecordTooLargeError) as error:
             _log.warning("could not record a change of the share group %s: %s", group_id, error)
             raise GroupError(ErrorCode.coordinator_not_available, "The change could not be recorded.") from error
-        for record in held:
+        for record in batch:
             self._apply(record)
 
     def _apply(self, record: GroupRecord) -> None:
@@ -205,7 +211,7 @@ class ShareGroups:
     ) -> dict[tuple[str, int], answers.ErrorCode]:
         """InitializeShareGroupState for partitions (topic id, partition) with their start offsets; the answers.
 
-        When all succeed they become initialized. The caller records what becomes of a failure.
+        When all succeed they become initialized. After a failure the caller records the outcome.
         Raises GroupError when the success can't be recorded.
         """
         errors = {
@@ -224,7 +230,7 @@ class ShareGroups:
     def _initialize(
         self, group_id: str, state_epoch: int, partitions: StatePartitions, starts: dict[tuple[str, int], int]
     ) -> None:
-        """The second step of a heartbeat that found partitions without state."""
+        """The second step of a heartbeat for partitions without state."""
         group = self._groups.get(group_id)
         if group is None:
             return
@@ -240,24 +246,49 @@ class ShareGroups:
         except GroupError as error:
             _log.warning("the share group %s initializes its partitions later: %s", group_id, error)
 
-    def _start_offsets(self, group: ShareGroup, partitions: StatePartitions) -> dict[tuple[str, int], int]:
+    def _continue_initializing(self, group_id: str) -> None:
+        """Initialize the partitions that a load left initializing; those that have their state are only recorded."""
+        group = self._groups.get(group_id)
+        if group is None:
+            return
+        pending = share_state_partitions.pending(group)
+        starts = self._start_offsets(pending, group.initialized.keys())
+        with_state = {place for place in starts if self._has_start_offset(group_id, place)}
+        if with_state:
+            try:
+                record = share_state_partitions.end_initializing(group, self._named(with_state))
+                self.commit(group_id, [record])
+            except GroupError as error:
+                _log.warning("the share group %s initializes its partitions later: %s", group_id, error)
+                return
+        rest = {place: start_offset for place, start_offset in starts.items() if place not in with_state}
+        if rest:
+            self._initialize(group_id, group.epoch, self._named(rest), rest)
+
+    def _has_start_offset(self, group_id: str, place: tuple[str, int]) -> bool:
+        key = SharePartitionKey(group_id=group_id, topic_id=place[0], partition=place[1])
+        return self._persister.read_summary(key).start_offset != NOT_DETERMINED
+
+    def _start_offsets(
+        self, partitions: StatePartitions, known_topic_ids: Collection[str]
+    ) -> dict[tuple[str, int], int]:
+        """Where new partitions start: at 0 in topics that the group knows, if the rules say so, else undetermined."""
         at_zero = self._settings.rules.starts_added_partitions_at_zero
-        known = group.initializing.keys() | group.initialized.keys()
         return {
-            (topic_id, partition): 0 if at_zero and topic_id in known else NOT_DETERMINED
+            (topic_id, partition): 0 if at_zero and topic_id in known_topic_ids else NOT_DETERMINED
             for topic_id, named in partitions.items()
             for partition in sorted(named.partitions)
         }
 
     def _named(self, places: Iterable[tuple[str, int]]) -> StatePartitions:
-        found: dict[str, set[int]] = {}
+        by_topic: dict[str, set[int]] = {}
         for topic_id, partition in places:
-            found.setdefault(topic_id, set()).add(partition)
+            by_topic.setdefault(topic_id, set()).add(partition)
         named = {}
-        for topic_id, held in found.items():
+        for topic_id, partitions in by_topic.items():
             topic = self._topics.by_id(topic_id)
             name = share_state_partitions.UNKNOWN_NAME if topic is None else topic.name
-            named[topic_id] = NamedPartitions(name=name, partitions=frozenset(held))
+            named[topic_id] = NamedPartitions(name=name, partitions=frozenset(partitions))
         return named
 
     def _restart_session(self, group_id: str, member_id: str) -> None:

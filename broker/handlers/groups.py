@@ -11,13 +11,14 @@ from broker.coordinators.share_groups import ShareGroups
 from broker.coordinators.share_offsets import ShareOffsets
 from broker.protocol.api_keys import ApiKey
 from broker.protocol.registry import Answer, RequestContext, handles
+from broker.protocol.steps import LazyArray
 from state_model.group_schemas import GroupKind
 
 SHARE_PROTOCOL_TYPE = "share"
 
 
 class GroupServer(Protocol):
-    """What these handlers need of the broker."""
+    """What these handlers need from the broker."""
 
     @property
     def share_groups(self) -> ShareGroups:
@@ -25,7 +26,7 @@ class GroupServer(Protocol):
 
     @property
     def share_offsets(self) -> ShareOffsets:
-        """What admins do to them."""
+        """Admin operations on them."""
 
     @property
     def classic_groups(self) -> ClassicGroups:
@@ -34,7 +35,7 @@ class GroupServer(Protocol):
 
 @handles(ApiKey.LIST_GROUPS, (0, 5))
 def list_groups(broker: GroupServer, request: Any, context: RequestContext) -> Answer:
-    """All groups, or those of certain states (from version 4 on) and kinds (5), whatever their capitals."""
+    """All groups, or those of certain states (from version 4 on) and kinds (5), ignoring case."""
     states = _lowered(getattr(request, "states_filter", ()))
     kinds = _lowered(getattr(request, "types_filter", ()))
     return {
@@ -48,12 +49,12 @@ def list_groups(broker: GroupServer, request: Any, context: RequestContext) -> A
 
 @handles(ApiKey.DELETE_GROUPS, (0, 2))
 def delete_groups(broker: GroupServer, request: Any, context: RequestContext) -> Answer:
-    """Delete groups that nobody is in."""
+    """Delete groups without members."""
     return {
-        "results": [
-            {"group_id": group_id, "error_code": _delete(broker, group_id)}
-            for group_id in dict.fromkeys(request.groups_names)
-        ]
+        "results": LazyArray(
+            lambda group_id: {"group_id": group_id, "error_code": _delete(broker, group_id)},
+            list(dict.fromkeys(request.groups_names)),
+        )
     }
 
 

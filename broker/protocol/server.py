@@ -24,10 +24,10 @@ class ListenError(BrokerError):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Limits:
-    """`held_bytes_max` bounds what all connections together hold of unfinished frames and unsent answers."""
+    """`memory_bytes_max` bounds the unfinished frames and unsent answers of all connections together."""
 
     frame_bytes_max: int = 100 << 20
-    held_bytes_max: int = 200 << 20
+    memory_bytes_max: int = 200 << 20
     connections_max: int = 2**31 - 1
     connections_per_host_max: int = 2**31 - 1
     idle_ms: int = 600_000
@@ -44,13 +44,13 @@ class Server:
         self._servers: list[asyncio.Server] = []
         self._connections: set[Connection] = set()
         self._last_id = 0
-        self._held_bytes = 0
+        self._memory_bytes = 0
         self._idle_check: asyncio.TimerHandle | None = None
         self._all_closed = asyncio.Event()
 
     @property
     def connections(self) -> int:
-        """How many clients are connected."""
+        """The number of connections."""
         return len(self._connections)
 
     async def listen(self, host: str, port: int) -> int:
@@ -70,7 +70,7 @@ class Server:
         return int(server.sockets[0].getsockname()[1])
 
     async def stop(self) -> None:
-        """Take no more connections, give up waiting requests, send what is on its way, close."""
+        """Stop listening, cancel waiting requests, send buffered answers, close all connections."""
         for server in self._servers:
             server.close()
         if self._idle_check is not None:
@@ -86,7 +86,7 @@ class Server:
                     connection.abort()
         self._servers.clear()
 
-    # What connections ask (connection.Host).
+    # The interface for connections (connection.Host).
 
     def dispatch(
         self, frame: bytes, connection: ClientConnection, client_host: str
@@ -95,7 +95,7 @@ class Server:
         return self._dispatcher.dispatch(frame, connection, client_host)
 
     def opened(self, connection: Connection) -> bool:
-        """Whether there is room for one more connection; it counts from now on."""
+        """Add a connection; whether the limits allow it."""
         limits = self._limits
         has_room = len(self._connections) < limits.connections_max
         if has_room and limits.connections_per_host_max < limits.connections_max:
@@ -107,20 +107,20 @@ class Server:
         return has_room
 
     def closed(self, connection: Connection) -> None:
-        """It has gone."""
+        """Remove a connection."""
         self._connections.discard(connection)
         if not self._connections:
             self._all_closed.set()
 
-    def held(self, connection: Connection, change_bytes: int) -> None:
-        """Keep what all connections hold below the limit: whoever holds most has to go."""
-        self._held_bytes += change_bytes
-        if self._held_bytes > self._limits.held_bytes_max:
-            largest = max(self._connections, key=lambda one: one.held_bytes, default=connection)
+    def memory_changed(self, connection: Connection, change_bytes: int) -> None:
+        """Keep the buffers of all connections below the limit: the connection with the largest is closed."""
+        self._memory_bytes += change_bytes
+        if self._memory_bytes > self._limits.memory_bytes_max:
+            largest = max(self._connections, key=lambda other: other.memory_bytes, default=connection)
             _log.warning(
-                "connection %d from %s is closed: it holds %d of %d bytes, more than %d in all",
-                *(largest.id, largest.client_host, largest.held_bytes, self._held_bytes),
-                self._limits.held_bytes_max,
+                "connection %d from %s is closed: its buffers take %d of %d bytes, the limit for all is %d",
+                *(largest.id, largest.client_host, largest.memory_bytes, self._memory_bytes),
+                self._limits.memory_bytes_max,
             )
             largest.abort()
 
@@ -129,7 +129,7 @@ class Server:
         return Connection(self, self._last_id)
 
     def _close_idle(self) -> None:
-        """Close who has been silent for too long; one timer for all connections."""
+        """Close connections without a request for connections.max.idle.ms; one timer checks all."""
         loop = asyncio.get_running_loop()
         idle_s = self._limits.idle_ms / 1000
         now_s = loop.time()

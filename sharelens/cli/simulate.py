@@ -59,13 +59,13 @@ def simulate(log_dir: Path, records: int, seed: int, profile: str, kafka_version
     except ModuleNotFoundError as missing:
         raise UsageError(f"the simulator needs {missing.name}: pip install 'sharelens[broker]'") from missing
     more = {} if kafka_version is None else {"kafka_version": kafka_version}
-    asked = settings.profile(profile, records=records, **more)
+    simulation_settings = settings.profile(profile, records=records, **more)
     try:
-        asked.check()
+        simulation_settings.check()
     except settings.SimulationError as refused:
         raise UsageError(f"simulate: {refused}") from refused
     with _bar(records) as progress:
-        simulated = run(asked, seed, log_dir, progress=progress)
+        simulated = run(simulation_settings, seed, log_dir, progress=progress)
     tell(json.dumps({"log_dir": str(log_dir), "profile": profile, "seed": seed, **asdict(simulated.counts)}))
 
 

@@ -12,7 +12,7 @@ from state_model.errors import UsageError
 
 if TYPE_CHECKING:
     from workloads.check import Checked
-    from workloads.run import Asked
+    from workloads.run import WorkloadOptions
 
 FINDINGS = 3
 PROFILE_NAMES = (
@@ -84,7 +84,7 @@ def workload(
     acknowledged record that is missing. An outcome that no client learned is ambiguous and no finding.
     """
     if checked is not None:
-        if any(given is not None for given in (bootstrap_server, profile, journal, checkpoints)):
+        if any(option is not None for option in (bootstrap_server, profile, journal, checkpoints)):
             raise UsageError("--check judges a journal that is there; it goes without the options of a run")
         _judge(checked, shown)
         return
@@ -94,27 +94,27 @@ def workload(
         duration_s = DEFAULT_DURATION_S
     if rate is None and duration_s is not None:
         rate = DEFAULT_RATE
-    asked = _asked(bootstrap_server, profile, (records, duration_s, rate), seed, topic, group)
-    _run(asked, journal, checkpoints)
+    options = _options(bootstrap_server, profile, (records, duration_s, rate), seed, topic, group)
+    _run(options, journal, checkpoints)
     _judge(journal, shown)
 
 
-def _asked(
+def _options(
     bootstrap_server: str,
     profile: str,
     amount: tuple[int | None, float | None, float | None],
     seed: int,
     topic: str | None,
     group: str | None,
-) -> "Asked":
+) -> "WorkloadOptions":
     try:
         from workloads.load import Amount
         from workloads.profiles import PROFILES
-        from workloads.run import Asked
+        from workloads.run import WorkloadOptions
     except ModuleNotFoundError as missing:
         raise UsageError(f"workloads need {missing.name}: pip install 'sharelens[broker,workload]'") from missing
     records, duration_s, rate = amount
-    return Asked(
+    return WorkloadOptions(
         bootstrap=bootstrap_server,
         profile=PROFILES[profile],
         amount=Amount(records=records, duration_s=duration_s, rate=rate),
@@ -124,7 +124,7 @@ def _asked(
     )
 
 
-def _run(asked: "Asked", path: Path, checkpoints_path: Path | None) -> None:
+def _run(options: "WorkloadOptions", path: Path, checkpoints_path: Path | None) -> None:
     from confluent_kafka import KafkaException
 
     from workloads.admin import WorkloadError
@@ -137,12 +137,12 @@ def _run(asked: "Asked", path: Path, checkpoints_path: Path | None) -> None:
         checkpoints = None
         if checkpoints_path is not None:
             checkpoints = files.enter_context(
-                closing(Checkpoints(checkpoints_path, asked.bootstrap, asked.topic, asked.groups))
+                closing(Checkpoints(checkpoints_path, options.bootstrap, options.topic, options.groups))
             )
         try:
-            Workload(asked, journal, checkpoints).run()
+            Workload(options, journal, checkpoints).run()
         except KafkaException as error:
-            raise WorkloadError(f"{asked.bootstrap}: {error.args[0].str()}") from error
+            raise WorkloadError(f"{options.bootstrap}: {error.args[0].str()}") from error
         if checkpoints is not None:
             say(f"sharelens: {checkpoints.taken} checkpoints in {checkpoints_path}")
 

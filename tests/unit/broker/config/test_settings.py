@@ -4,7 +4,7 @@ import pytest
 
 from broker.config.broker_keys import BROKER
 from broker.config.known_keys import is_ignored
-from broker.config.settings import Settings, Source, given_overrides, parse_all
+from broker.config.settings import Settings, Source, parse_all, parse_overrides
 from broker.config.topic_keys import TOPIC
 from broker.errors import ConfigError
 
@@ -122,6 +122,6 @@ def test_unknown_keys_of_a_topic_are_refused():
 
 
 def test_overrides_are_keys_and_values():
-    assert given_overrides(["a=b=c", " d = "]) == {"a": "b=c", "d": " "}
+    assert parse_overrides(["a=b=c", " d = "]) == {"a": "b=c", "d": " "}
     with pytest.raises(ConfigError, match="'a' is no key=value"):
-        given_overrides(["a"])
+        parse_overrides(["a"])

@@ -33,7 +33,7 @@ def test_share_groups_are_turned_off_and_on_again_and_it_lasts(tmp_path):
     ("asked", "why"),
     [
         (update(2, upgrade_type=1), "levels from 0 to 1"),
-        (update(0, upgrade_type=1), "takes a downgrade"),
+        (update(0, upgrade_type=1), "needs a downgrade"),
         (update(1, feature="group.version", upgrade_type=1), "is not supported"),
     ],
 )

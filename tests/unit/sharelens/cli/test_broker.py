@@ -12,7 +12,7 @@ from sharelens.cli import main
         (["--listen", "127.0.0.1:99999"], "listener '127.0.0.1:99999': port 99999 is above 65535"),
         (["--set", "log.retention.ms"], "--set 'log.retention.ms' is no key=value"),
         (["--feature", "share.version"], "--feature 'share.version' is no feature=level, such as share.version=2"),
-        (["--fault", "nonsense"], "--fault 'nonsense': 'nonsense' is none of"),
+        (["--fault", "nonsense"], "--fault 'nonsense': 'nonsense' must be KEY=VALUE"),
         (["--fault", "action=drop"], "--fault 'action=drop' needs either api=NAME or append=TOPIC"),
     ],
 )
