@@ -22,8 +22,8 @@ from state_model.java import partition_for
 from state_model.machine import SNAPSHOT_UPDATE_LIMIT, PartitionState, apply
 from state_model.rule_sets import KAFKA_4_3, RuleSet
 from state_model.share_records import (
-    KEYS_REMEMBERED,
-    MAX_REMEMBERED_BYTES,
+    CACHED_KEYS,
+    MAX_CACHED_KEY_BYTES,
     SharePartitionKey,
     ShareRecord,
     UnknownTypeRecord,
@@ -93,7 +93,7 @@ class ShareCoordinator:
         self._timers = timers
         self._settings = settings
         self._partitions: dict[int, _StatePartition | None] = {}
-        self._remembered_index = functools.lru_cache(maxsize=KEYS_REMEMBERED)(self._find_index)
+        self._remembered_index = functools.lru_cache(maxsize=CACHED_KEYS)(self._find_index)
 
     def start(self) -> None:
         """Set the timers of the periodic jobs."""
@@ -238,7 +238,7 @@ class ShareCoordinator:
         return _NONE
 
     def _index_of(self, key: SharePartitionKey) -> int:
-        is_short = len(key.group_id) <= MAX_REMEMBERED_BYTES
+        is_short = len(key.group_id) <= MAX_CACHED_KEY_BYTES
         return self._remembered_index(key) if is_short else self._find_index(key)
 
     def _find_index(self, key: SharePartitionKey) -> int:

@@ -61,15 +61,15 @@ def _check_time(evidence: Evidence, moment_ms: int) -> list[str]:
 
 
 def _check_offsets(evidence: Evidence, at_offsets: Mapping[int, int]) -> list[str]:
-    held = {part.state_partition: part for part in evidence.cover()}
+    covers = {part.state_partition: part for part in evidence.cover()}
     warnings = []
     for number, last in sorted(at_offsets.items()):
         if last == NO_RECORD:
             continue
-        part = held.get(number)
+        part = covers.get(number)
         if part is None:
-            there = ", ".join(map(str, held)) or "none"
-            raise UsageError(f"--at-offset: no state partition {number} in {evidence.place}; there: {there}")
+            covered = ", ".join(map(str, covers)) or "none"
+            raise UsageError(f"--at-offset: no state partition {number} in {evidence.place}; there: {covered}")
         if last < part.first_offset:
             raise SharelensError(
                 f"log offset {last} of state partition {number} lies before the evidence in {evidence.place}, "
@@ -94,11 +94,13 @@ def evidence_line(cover: Sequence[StatePartitionCover], incomplete: int = 0) -> 
     gaps = sum(len(part.losses) for part in cover)
     quarantined = sum(part.quarantined for part in cover)
     held_back = sum(part.held_back for part in cover)
+    unreadable_bytes = sum(part.unreadable_bytes for part in cover)
+    tail = f"; {unreadable_bytes} unreadable bytes at the end" if unreadable_bytes else ""
     rows = f"; {incomplete} rows not complete" if incomplete else ""
     gates = next((f"; closed gates: {part.closed_gates}" for part in cover if part.closed_gates), "")
     return (
         f"evidence: {len(cover)} state partitions, {time_text(first)} to {time_text(last)}; "
-        f"gaps {gaps}, quarantined {quarantined}, held back {held_back}{rows}{dropped_text(cover)}{gates}"
+        f"gaps {gaps}, quarantined {quarantined}, held back {held_back}{tail}{rows}{dropped_text(cover)}{gates}"
     )
 
 
@@ -108,8 +110,8 @@ def dropped_text(cover: Sequence[StatePartitionCover]) -> str:
     for part in cover:
         for group, moment_ms in part.dropped_ms.items():
             latest[group] = max(moment_ms, latest.get(group, moment_ms))
-    told = ", ".join(f"{group} before {time_text(moment_ms)}" for group, moment_ms in sorted(latest.items()))
-    return f"; dropped by retention: {told}" if told else ""
+    dropped = ", ".join(f"{group} before {time_text(moment_ms)}" for group, moment_ms in sorted(latest.items()))
+    return f"; dropped by retention: {dropped}" if dropped else ""
 
 
 def misplaced_warnings(rows: pa.Table, names: Mapping[str, str]) -> list[str]:
@@ -120,15 +122,15 @@ def misplaced_warnings(rows: pa.Table, names: Mapping[str, str]) -> list[str]:
     )
     if not places:
         return []
-    told = [
+    shown = [
         f"{name_cell(group)} {name_cell(topic)}:{number} in state partition {place}"
         for group, topic, number, place in places
     ]
-    more = f" and {len(told) - LISTED} more" if len(told) > LISTED else ""
+    more = f" and {len(shown) - LISTED} more" if len(shown) > LISTED else ""
     warning = (
         "no number of state partitions explains where every share partition lies (was it changed, or were copies of "
         f"two logs mixed?); the state is taken from where the newest records hash to; misplaced: "
-        f"{', '.join(told[:LISTED])}{more}"
+        f"{', '.join(shown[:LISTED])}{more}"
     )
     return [warning]
 

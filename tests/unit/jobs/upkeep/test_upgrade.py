@@ -1,22 +1,26 @@
 """Lakes that older versions wrote become what this version would have written, wherever the upgrade is killed."""
 
-import dataclasses
 import hashlib
+import json
 import random
 import shutil
 from pathlib import Path
 
 import pyarrow as pa
 import pytest
-from deltalake import DeltaTable
+from deltalake import DeltaTable, Schema
 
-from jobs import books, publish
+from jobs import books, publish, retained
 from jobs.errors import JobError
+from jobs.upkeep.maintain import MaintainOptions, maintain
 from jobs.upkeep.upgrade import Upgraded, UpgradeOptions, upgrade
 from jobs.upkeep.upgrade_plan import Kind, look
-from lake import crash_points, delta, scan
+from lake import crash_points, scan
+from lake.commit import create_tables
 from lake.errors import LakeError, LakeLockedError, LakeVersionError
+from lake.lake import SCHEMA_VERSION_PROPERTY, Lake
 from lake.lock import hold
+from lake.parquet import DataFile
 from lake.tables import SCHEMA_VERSION, TABLES
 from tests.datasets import dataset
 from tests.in_process import ANY_SIZE, make_lake, no_session, recorded_lake, story_lake
@@ -24,17 +28,18 @@ from tests.kills import Point, in_turn, kill, points_of
 from tests.lakes import assert_same, content, differences
 from tests.old_lakes import NAMES, SCENARIO, age, old_lake
 from tests.once import made_once
-from tests.state_logs import snapshot, update, write_log_directory
+from tests.state_logs import START_MS, snapshot, update, write_log_directory
 
 pytestmark = pytest.mark.slow
 
-LAST = "commit:gold.publication:upgrade:after"
 LATER_EVIDENCE = ("first-1",)
 """Lakes of versions that took less of a log: the next run over it brings the rest."""
 
 
 def brought(lake: Path, *, dry_run: bool = False) -> Upgraded:
-    return upgrade(UpgradeOptions(lake=lake, dry_run=dry_run, in_process_bytes=ANY_SIZE, lock_timeout_s=0), no_session)
+    return upgrade(
+        UpgradeOptions(lake=Lake(lake), dry_run=dry_run, in_process_bytes=ANY_SIZE, lock_timeout_s=0), no_session
+    )
 
 
 @pytest.fixture(scope="module")
@@ -65,14 +70,14 @@ def upgraded(name: str) -> Path:
         with pytest.raises(LakeVersionError, match="sharelens upgrade --lake"):
             make_lake(lake, dataset(SCENARIO) / "logs")
         assert brought(lake).is_needed
-        assert {need.kind for need in look(lake)} == {Kind.NOTHING}
-        assert publish.is_current(lake)
+        assert {need.kind for need in look(Lake(lake))} == {Kind.NOTHING}
+        assert publish.is_current(Lake(lake))
 
     return made_once(f"upgrade/{name}", make) / "lake"
 
 
 def written(lake: Path, name: str) -> int:
-    return scan.schema_version(lake, name)
+    return Lake(lake).snapshot(name, any_schema=True).schema_version
 
 
 def bytes_of(lake: Path) -> dict[str, str]:
@@ -82,15 +87,19 @@ def bytes_of(lake: Path) -> dict[str, str]:
 
 def old_cut(lake: Path) -> dict[str, int]:
     """Rows of every table at the newest cut, as the version that wrote the lake would read them."""
-    versions = publish.published_versions(lake)
-    return {name: DeltaTable(delta.table_path(lake, name), version=at).count() for name, at in versions.items()}
+    versions = publish.published_versions(Lake(lake))
+    return {name: DeltaTable(Lake(lake).table_storage(name).path, version=at).count() for name, at in versions.items()}
 
 
 def reshape(lake: Path, name: str, schema: pa.Schema) -> None:
     """Gives a table other columns, its files as they are."""
-    path = delta.table_path(lake, name)
-    change = delta.altered(path, dataclasses.replace(TABLES[name], schema=schema), {})
-    delta.commit(path, operation="age", txn=("age", delta.latest_version(path) + 1), alteration=change)
+    first = Lake(lake).table_storage(name).path / "_delta_log" / f"{0:020d}.json"
+    actions = [json.loads(line) for line in first.read_text(encoding="utf-8").splitlines()]
+    for action in actions:
+        if "metaData" in action:
+            action["metaData"]["schemaString"] = Schema.from_arrow(schema).to_json()
+            action["metaData"]["configuration"][SCHEMA_VERSION_PROPERTY] = str(SCHEMA_VERSION - 1)
+    first.write_text("\n".join(json.dumps(action) for action in actions), encoding="utf-8")
 
 
 def without(name: str, column: str) -> pa.Schema:
@@ -122,16 +131,49 @@ def test_a_dry_run_says_what_is_needed_and_writes_nothing(name: str, tmp_path: P
     needs = {need.table: need for need in brought(lake, dry_run=True).needs}
     assert bytes_of(lake) == before
     assert set(needs) == set(TABLES)
-    assert (needs["silver.share_record"].kind, needs["silver.dlq_record"].kind) == (Kind.VERSION, Kind.CREATED)
-    assert needs["bronze.log_record"].kind is Kind.COLUMNS
+    before_3 = name != "last-3"
+    assert needs["silver.share_record"].kind is Kind.VERSION
+    assert needs["silver.dlq_record"].kind is (Kind.CREATED if before_3 else Kind.VERSION)
+    assert needs["bronze.log_record"].kind is (Kind.COLUMNS if before_3 else Kind.VERSION)
     assert needs["bronze.log_record"].rows == 364
     assert needs["bronze.ingest_extent"].kind is (Kind.REWRITTEN if name == "first-1" else Kind.VERSION)
 
 
+@pytest.mark.parametrize("name", NAMES)
+def test_an_upgrade_needs_no_log_and_keeps_every_byte_of_bronze(name: str, tmp_path: Path) -> None:
+    lake = old_lake(name, tmp_path / "lake")
+    opened = Lake(lake)
+    sources = opened.snapshot("bronze.ingest_extent", any_schema=True).rows(["source_uri"]).column("source_uri")
+    assert not [uri for uri in sources.to_pylist() if Path(uri).exists()]
+    before = opened.snapshot("bronze.log_record", any_schema=True)
+    held = {path: (before.storage.path / path).stat().st_ino for path in before.paths}
+    brought(lake)
+    after = Lake(lake).snapshot("bronze.log_record")
+    assert {path: (after.storage.path / path).stat().st_ino for path in after.paths} == held
+    assert after.record_count == 364
+    assert not [entry.name for entry in lake.iterdir() if entry.name not in (".lock", "bronze", "silver", "gold")]
+
+
+def test_what_retention_has_cut_stays_as_it_is(tmp_path: Path) -> None:
+    lake = tmp_path / "lake"
+    hour = 3_600_000
+    story = [snapshot(), *(update(batches=[(n, n, 2, 1)], at_ms=START_MS + n * hour) for n in range(1, 9))]
+    story.append(snapshot(at_ms=START_MS + 9 * hour, epoch=2))
+    make_lake(lake, write_log_directory(tmp_path / "logs", story))
+    maintain(MaintainOptions(lake=Lake(lake), dry_run=False, retain=dict.fromkeys(retained.GROUPS, 3 * hour)))
+    before = content(lake)
+    age(lake, "3")
+    shutil.rmtree(tmp_path / "logs")
+    assert brought(lake).is_needed
+    assert not differences(content(lake), before)
+    make_lake(lake, rebuild="decode")
+    assert not differences(content(lake), before)
+
+
 def test_columns_that_an_old_row_lacks_are_read_as_null(tmp_path: Path) -> None:
     old, new = old_lake("last-2", tmp_path / "lake"), upgraded("last-2")
-    before, after = (delta.live_files(delta.table_path(lake, "bronze.log_record")) for lake in (old, new))
-    assert [file["path"] for file in after] == [file["path"] for file in before]
+    before, after = (Lake(lake).snapshot("bronze.log_record", any_schema=True).paths for lake in (old, new))
+    assert sorted(after) == sorted(before)
     rows = scan.open_lake(new).scan("bronze.log_record")
     assert (rows.num_rows, rows.column("key_sha256").null_count) == (364, 364)
 
@@ -159,14 +201,15 @@ class Case:
             self.is_seen_whole(lake, point)
         brought(lake)
         assert not differences(content(lake), self.new), f"killed at {points}"
-        assert publish.is_current(lake)
+        assert publish.is_current(Lake(lake))
         assert not brought(lake).is_needed, f"killed at {points}"
         shutil.rmtree(lake)
 
     def is_seen_whole(self, lake: Path, point: Point) -> None:
-        """What readers find after a kill: the new cut once it is published, before that the old one, refused."""
-        if point[0] == LAST:
-            assert not differences(content(lake), self.new), f"killed at {point}"
+        """What readers find after a kill: the old cut, refused; while folders are exchanged no cut at all."""
+        if point[0].startswith("exchange:"):
+            with pytest.raises(LakeError, match="an upgrade was cut off; finish it with `sharelens upgrade"):
+                scan.open_lake(lake)
             return
         assert written(lake, scan.PUBLICATION) < SCHEMA_VERSION, f"killed at {point}"
         assert old_cut(lake) == self.cut, f"killed at {point}: the old cut is not what it was"
@@ -183,7 +226,7 @@ def test_an_upgrade_killed_at_any_point_goes_on(name: str, tmp_path: Path) -> No
         case.kill_and_finish([point])
 
 
-@pytest.mark.parametrize("name", ["first-1", "last-2"])
+@pytest.mark.parametrize("name", ["first-1", "last-3"])
 def test_an_upgrade_killed_again_and_again_goes_on(name: str, tmp_path: Path) -> None:
     case = Case(name, tmp_path)
     first, *others, last = in_turn(case.points, len(case.points))[0]
@@ -199,7 +242,7 @@ def test_a_lake_of_this_version_needs_nothing(small: Path) -> None:
 
 
 def test_a_lake_in_which_nothing_ran_gets_no_cut(tmp_path: Path) -> None:
-    books.create_tables(tmp_path)
+    create_tables(Lake(tmp_path))
     age(tmp_path, "2")
     assert brought(tmp_path).run_id is None
     assert {written(tmp_path, name) for name in TABLES} == {SCHEMA_VERSION}
@@ -253,22 +296,22 @@ def test_what_a_closed_gate_keeps_back_is_not_published_by_an_upgrade(small: Pat
     row |= {"expectation_type": "", "success": False, "unexpected_count": 1, "observed": "", "details": "", "run_id": 1}
     rows = pa.Table.from_pylist([row], schema=TABLES["gold.quality_result"].schema)
     files = books_files(small, "gold.quality_result", rows)
-    books.commit(small, "gold.quality_result", "check", 1, files)
+    books.commit(Lake(small), "gold.quality_result", "check", 1, files)
     age(small, "2")
     with pytest.raises(JobError, match=r"behind closed gates: gold\.stall \(key_is_unique\)"):
         brought(small)
     assert written(small, "bronze.ingest_extent") == 2
 
 
-def books_files(lake: Path, name: str, rows: pa.Table) -> list[delta.DataFile]:
+def books_files(lake: Path, name: str, rows: pa.Table) -> list[DataFile]:
     from lake.parquet import write_rows
 
-    return write_rows(lake, TABLES[name], rows, {})
+    return write_rows(Lake(lake), TABLES[name], rows, {})
 
 
 def test_a_lake_that_is_held_and_a_folder_without_one_are_refused(small: Path, tmp_path: Path) -> None:
     age(small, "2")
-    with hold(small, 0), pytest.raises(LakeLockedError):
+    with hold(Lake(small), 0), pytest.raises(LakeLockedError):
         brought(small)
     (tmp_path / "empty").mkdir()
     with pytest.raises(LakeError, match="holds no lake"):

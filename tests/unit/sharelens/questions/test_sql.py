@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from lake.scan import Lake, open_lake
+from lake.scan import Cut, open_lake
 from lake.tables import TABLES
 from sharelens.questions.sql import sql
 from sharelens.questions.tables import table_columns, tables
@@ -16,7 +16,7 @@ HOSTILE = "x'; DROP TABLE gold.share_partition_state; --\x1b[2J"
 
 
 @pytest.fixture(scope="module")
-def lake(tmp_path_factory: pytest.TempPathFactory) -> Lake:
+def lake(tmp_path_factory: pytest.TempPathFactory) -> Cut:
     folder = tmp_path_factory.mktemp("sql")
     logs = write_log_directory(
         folder / "logs", [snapshot(), snapshot(HOSTILE), update(start=2, batches=[(2, 5, 0, 1)])]
@@ -37,7 +37,7 @@ def lake(tmp_path_factory: pytest.TempPathFactory) -> Lake:
         ("SELECT current_setting('TimeZone') AS zone", [{"zone": "UTC"}]),
     ],
 )  # fmt: skip
-def test_a_select_sees_the_tables_of_the_cut(lake: Lake, query: str, rows: list[dict[str, object]]) -> None:
+def test_a_select_sees_the_tables_of_the_cut(lake: Cut, query: str, rows: list[dict[str, object]]) -> None:
     assert sql(lake, query).table.to_pylist() == rows
 
 
@@ -65,7 +65,7 @@ def test_a_select_sees_the_tables_of_the_cut(lake: Lake, query: str, rows: list[
         "SELECT * FROM lake",
     ],
 )
-def test_anything_but_one_select_over_tables_is_refused(lake: Lake, tmp_path: Path, query: str) -> None:
+def test_anything_but_one_select_over_tables_is_refused(lake: Cut, tmp_path: Path, query: str) -> None:
     file = tmp_path / "secret.csv"
     file.write_text("a\n1\n")
     before = sorted(Path().iterdir())
@@ -74,12 +74,12 @@ def test_anything_but_one_select_over_tables_is_refused(lake: Lake, tmp_path: Pa
     assert sorted(Path().iterdir()) == before
 
 
-def test_a_query_that_fails_on_the_way_is_a_failure(lake: Lake) -> None:
+def test_a_query_that_fails_on_the_way_is_a_failure(lake: Cut) -> None:
     with pytest.raises(SharelensError, match="^sql: .*Conversion"):
         sql(lake, "SELECT CAST(group_id AS INT) FROM gold.share_partition_state")
 
 
-def test_tables_lists_every_table_with_rows_and_bytes(lake: Lake) -> None:
+def test_tables_lists_every_table_with_rows_and_bytes(lake: Cut) -> None:
     rows = {row["table"]: row for row in tables(lake).table.to_pylist()}
     assert list(rows) == list(TABLES)
     assert rows["silver.share_record"]["rows"] == 3

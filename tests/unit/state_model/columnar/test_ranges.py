@@ -85,6 +85,6 @@ def test_growing_keeps_what_is_there(rows_there):
 def test_a_range_meets_exactly_those_of_a_list_that_overlap_or_border_on_it(batches, first, last):
     first, last = min(first, last), max(first, last)
     held, count = canonical(batches)
-    low, high = kernels.met(held, 0, count, first, last)
+    low, high = kernels.rows_touching(held, 0, count, first, last)
     wanted = [i for i, (begin, end, _) in enumerate(ranges(held, count)) if begin <= last + 1 and end >= first - 1]
     assert list(range(low, high)) == wanted
