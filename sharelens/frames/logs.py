@@ -3,19 +3,20 @@
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING
 
-import numpy as np
 import pyarrow as pa
 from pyspark.sql import Window
 from pyspark.sql import functions as F  # noqa: N812 - the name everybody uses
 
+from evidence.decoding import decode_rows
 from evidence.group_decoding import decode_groups
+from evidence.log_time import NO_LOG_TIME
+from evidence.log_time import log_times as log_times_of
 from evidence.schemas import GROUP_RECORD
 from kafka_log import dead_letters as letters
 from kafka_log.dead_letters import DEFAULT_PREFIX, DLQ_RECORD, INTERNAL
 from kafka_log.schemas import LOG_RECORD
 from sharelens.frames.envelopes import CHUNK_BITS
 from sharelens.frames.shapes import checked, in_groups, spark_schema, typed_rows
-from state_model.columnar.decode import decode_share_records
 from state_model.columnar.schemas import LOG_POSITION, SHARE_RECORD, column
 from state_model.topics import OFFSETS_TOPIC, STATE_TOPIC
 from state_model.uuids import ZERO_UUID
@@ -133,11 +134,9 @@ def share_records(log_records: "DataFrame", *, log_times: "DataFrame | None" = N
         for batch in batches:
             if before is None:
                 before = batch.column("before_ms")[0].as_py()
-            own_times = batch.column("timestamp_ms").to_numpy().astype(np.int64)
-            times = np.maximum.accumulate(own_times if before is None else np.maximum(own_times, before))
+            times = log_times_of(batch.column("timestamp_ms").to_numpy(), NO_LOG_TIME if before is None else before)
             before = int(times[-1])
-            records = typed_rows(batch, LOG_RECORD).to_batches()[0]
-            yield decode_share_records(records, log_time_ms=times).records
+            yield from decode_rows(typed_rows(batch, LOG_RECORD), times).records.to_batches()
 
     return in_groups(timed, key, ["offset"], decode, SHARE_RECORD)
 
