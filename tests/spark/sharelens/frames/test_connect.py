@@ -4,18 +4,11 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
-
-import pytest
 
 from lake.scan import open_lake
 from tests.datasets import dataset
 from tests.in_process import recorded_lake
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
 
 SCENARIO = "dlq"
 PATIENCE_S = 240
@@ -29,15 +22,6 @@ TABLES = {
     "delivery_history": "gold.delivery_history",
     "states_as_of": "gold.share_partition_state",
 }
-
-
-@pytest.fixture
-def remote(spark: "SparkSession") -> Iterator[str]:
-    """The address of a Spark Connect server in the JVM of the test session, on a free port of this machine."""
-    service = spark.sparkContext._jvm.org.apache.spark.sql.connect.service.SparkConnectService
-    service.start(spark.sparkContext._jsc.sc())
-    yield f"sc://127.0.0.1:{service.localPort()}"
-    service.stop(spark.sparkContext._jvm.scala.Option.empty(), spark.sparkContext._jvm.scala.Option.empty())
 
 
 def test_every_function_runs_over_spark_connect(remote: str) -> None:
