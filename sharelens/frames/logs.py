@@ -7,10 +7,9 @@ import pyarrow as pa
 from pyspark.sql import Window
 from pyspark.sql import functions as F  # noqa: N812 - the name everybody uses
 
-from evidence.decoding import decode_rows
+from evidence.decoding import decode_log
 from evidence.group_decoding import decode_groups
 from evidence.log_time import NO_LOG_TIME
-from evidence.log_time import log_times as log_times_of
 from evidence.schemas import GROUP_RECORD
 from kafka_log import dead_letters as letters
 from kafka_log.dead_letters import DEFAULT_PREFIX, DLQ_RECORD, INTERNAL
@@ -112,7 +111,7 @@ def share_records(log_records: "DataFrame", *, log_times: "DataFrame | None" = N
         can't be decoded are left out; `frames.losses` has them.
 
     Raises:
-        UsageError: a column is missing or has another type.
+        UsageError: a column is missing or has another type. A task fails where an offset comes twice.
 
     Rules: share-group-state-log §2-3 (bytes); log time is the running maximum of timestamps in a state partition.
     """
@@ -120,7 +119,7 @@ def share_records(log_records: "DataFrame", *, log_times: "DataFrame | None" = N
     key = [*_LOG_PARTITION, "chunk"]
     newest = own.groupBy(*key).agg(F.max("timestamp_ms").alias("newest_ms"))
     earlier = Window.partitionBy(*_LOG_PARTITION).orderBy("chunk").rowsBetween(Window.unboundedPreceding, -1)
-    begins = newest.select(*key, F.max("newest_ms").over(earlier).alias("before_ms"))
+    begins = newest.select(*key, F.coalesce(F.max("newest_ms").over(earlier), F.lit(NO_LOG_TIME)).alias("before_ms"))
     if log_times is not None:
         known = checked(log_times, LOG_TIME, "share_records", "log_times")
         known = known.groupBy("log_topic_id", "state_partition").agg(F.max("log_time_ms").alias("known_ms"))
@@ -130,13 +129,12 @@ def share_records(log_records: "DataFrame", *, log_times: "DataFrame | None" = N
     timed = own.join(F.broadcast(begins), key).select(*LOG_RECORD.names, "chunk", "before_ms")
 
     def decode(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        before = None
+        before_ms = NO_LOG_TIME
         for batch in batches:
-            if before is None:
-                before = batch.column("before_ms")[0].as_py()
-            times = log_times_of(batch.column("timestamp_ms").to_numpy(), NO_LOG_TIME if before is None else before)
-            before = int(times[-1])
-            yield from decode_rows(typed_rows(batch, LOG_RECORD), times).records.to_batches()
+            before_ms = max(before_ms, batch.column("before_ms")[0].as_py())
+            decoded = decode_log(typed_rows(batch, LOG_RECORD), before_ms=before_ms)
+            before_ms = decoded.log_time_ms
+            yield from decoded.records.to_batches()
 
     return in_groups(timed, key, ["offset"], decode, SHARE_RECORD)
 
