@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 from kafka_log.dead_letters import DLQ_RECORD
 from kafka_log.schemas import TOPIC_BATCH
 from kafka_log.union import log_start
-from lake import letters, user_topics
+from lake import bounded_scan, letters, user_topics
 from lake.errors import LakeError
 from lake.gates import closed, closed_text
 from lake.scan import Lake, open_lake
@@ -106,9 +106,18 @@ class LakeEvidence:
             return
         mine = all_of(pc.field("cluster_id") == self.cluster, where)
         kinds = pa.schema([TABLES[table].schema.field(name) for name in columns])
-        scanner = dataset.scanner(columns=columns, filter=mine, batch_readahead=1, fragment_readahead=1)
-        for batch in scanner.to_batches():
-            yield pa.Table.from_batches([batch]).cast(kinds)
+        for rows in bounded_scan.tables(dataset, columns, mine):
+            yield rows.cast(kinds)
+
+    def _in_log_order(self, table: str, schema: pa.Schema, where: pc.Expression | None) -> Iterator[pa.Table]:
+        """Rows of the newest incarnation of the state topic by (state_partition, log_offset), in bounded tables."""
+        dataset = self.lake.dataset(table)
+        if dataset is None:
+            return
+        of_log = (pc.field("cluster_id") == self.cluster) & (pc.field("log_topic_id") == self._log_topic_id)
+        order = [name for name, _ in LOG_ORDER]
+        for rows in bounded_scan.tables_in_order(dataset, order, schema.names, all_of(of_log, where)):
+            yield rows.cast(schema)
 
     def records_of(self, places: pa.Table) -> pa.Table:
         """Rows of silver.share_record."""
@@ -130,11 +139,10 @@ class LakeEvidence:
             where = all_of(where, pc.field("log_topic_id") == self._log_topic_id)
         return self._scan(table, schema.names, where).cast(schema)
 
-    def records(self, keys: Keys, span: Span) -> pa.Table:
+    def records(self, keys: Keys, span: Span) -> Iterator[pa.Table]:
         """Rows of silver.share_record."""
-        condition = all_of(keys.expression(), span.expression())
-        found = self._scan("silver.share_record", schemas.SHARE_RECORD.names, condition)
-        return self._newest(found).sort_by(LOG_ORDER).cast(schemas.SHARE_RECORD)
+        where = all_of(keys.expression(), span.expression())
+        return self._in_log_order("silver.share_record", schemas.SHARE_RECORD, where)
 
     def states(self, keys: Keys, cut: Cut) -> pa.Table:
         """gold.share_partition_state, or at a cut what the two histories held there."""
@@ -193,6 +201,11 @@ class LakeEvidence:
         """Rows of gold.share_partition_history."""
         found = self._scan("gold.share_partition_history", self._names_of("history"), keys.expression())
         return self._newest(found).sort_by(LOG_ORDER).cast(schemas.SHARE_PARTITION_HISTORY)
+
+    def history_in_parts(self, keys: Keys, columns: Sequence[str]) -> Iterator[pa.Table]:
+        """Rows of gold.share_partition_history."""
+        schema = pa.schema([schemas.SHARE_PARTITION_HISTORY.field(name) for name in columns])
+        return self._in_log_order("gold.share_partition_history", schema, keys.expression())
 
     def delivery(self, keys: Keys, offset: int) -> pa.Table:
         """Rows of gold.delivery_history around one record offset."""
@@ -300,7 +313,9 @@ class LakeEvidence:
         return assembly.clock_steps(self._newest(self._scan("gold.share_partition_history", columns, condition)))
 
     def _scan(self, table: str, columns: list[str] | None, condition: pc.Expression | None = None) -> pa.Table:
-        return self.lake.scan(table, columns, all_of(pc.field("cluster_id") == self.cluster, condition))
+        schema = TABLES[table].schema
+        kinds = schema if columns is None else pa.schema([schema.field(name) for name in columns])
+        return pa.concat_tables([kinds.empty_table(), *self._stream(table, kinds.names, condition)])
 
     @staticmethod
     def _names_of(kind: str) -> list[str]:
