@@ -4,7 +4,9 @@ Everything here works on an Arrow dataset of Parquet files, whose partition expr
 a file: files are left out by these, row groups by their own statistics.
 """
 
-from collections.abc import Iterator, Sequence
+import itertools
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -17,6 +19,21 @@ BATCH_ROWS = 1 << 14
 READ_ROWS = 1 << 17
 LEAST = -(1 << 63)
 Bound = tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Bounds:
+    """What a row group's statistics say of a column: all values lie from `low` to `high`, and whether some are null."""
+
+    low: Any
+    high: Any
+    nulls: bool
+
+
+Statistics = Mapping[str, Bounds]
+"""By column; columns of which nothing is known are absent."""
+Choice = Callable[[Sequence[Statistics]], Sequence[bool]]
+"""Which of some row groups, in their order, have to be read."""
 Flags = npt.NDArray[np.bool_]
 
 
@@ -59,16 +76,24 @@ def tables(
 
 
 def tables_in_order(
-    dataset: ds.FileSystemDataset, order: Sequence[str], columns: Sequence[str], where: pc.Expression | None = None
+    dataset: ds.FileSystemDataset,
+    order: Sequence[str],
+    columns: Sequence[str],
+    where: pc.Expression | None = None,
+    choice: Choice | None = None,
 ) -> Iterator[pa.Table]:
     """Rows that meet the condition, ascending by the integer columns `order`, which are among `columns`.
 
     Row groups are read by their lower bounds, one at first and then more at once (READ_ROWS); rows wait only for row
     groups that may hold smaller ones. Memory goes by the row groups that overlap, so by the order in which files were
-    written and not by their number.
+    written and not by their number. `choice` leaves out row groups, of those that may have rows.
     """
+    ordered = _by_lower_bound(dataset, order, where)
+    if choice is not None:
+        chosen = choice([_statistics(piece, columns) for _, piece in ordered])
+        ordered = list(itertools.compress(ordered, chosen))
     waiting: pa.Table | None = None
-    for pieces, upper in _read_together(_by_lower_bound(dataset, order, where)):
+    for pieces, upper in _read_together(ordered):
         part = ds.FileSystemDataset(pieces, dataset.schema, dataset.format, dataset.filesystem)
         rows = bounded_scanner(part, columns, where).to_table()
         rows = rows if waiting is None else pa.concat_tables([waiting, rows])
@@ -113,6 +138,17 @@ def _lower_bound(piece: ds.ParquetFileFragment, order: Sequence[str]) -> Bound:
     bound = [statistics.get(name, {}).get("min") for name in order]
     known = next((at for at, value in enumerate(bound) if value is None), len(bound))
     return tuple([*bound[:known], *[LEAST] * (len(bound) - known)])
+
+
+def _statistics(piece: ds.ParquetFileFragment, columns: Sequence[str]) -> dict[str, Bounds]:
+    group = piece.row_groups[0].metadata
+    found = {}
+    for index in range(group.num_columns):
+        chunk = group.column(index)
+        known = chunk.statistics
+        if chunk.path_in_schema in columns and known is not None and known.has_min_max and known.has_null_count:
+            found[chunk.path_in_schema] = Bounds(known.min, known.max, known.null_count > 0)
+    return found
 
 
 def _below(rows: pa.Table, order: Sequence[str], bound: Bound) -> Flags:

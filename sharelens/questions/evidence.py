@@ -9,6 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from lake.bounded_scan import Choice
 from measures.places import places_of
 from measures.topics import TopicPartition
 from sharelens.questions.letter_evidence import Letters
@@ -282,10 +283,12 @@ class Evidence(Protocol):
     def history(self, keys: Keys) -> pa.Table:
         """SHARE_PARTITION_HISTORY rows in (state_partition, log_offset) order."""
 
-    def history_in_parts(self, keys: Keys, columns: Sequence[str]) -> Iterator[pa.Table]:
+    def history_in_parts(
+        self, keys: Keys, columns: Sequence[str], choice: Choice | None = None
+    ) -> Iterator[pa.Table]:
         """These columns, LOG_ORDER's among them, of the rows of `history` in their order, read as they are taken.
 
-        A lake gives bounded tables, log directories one.
+        A lake gives bounded tables and reads only row groups that `choice` takes; log directories give one table.
         """
 
     def delivery(self, keys: Keys, offset: int) -> pa.Table:

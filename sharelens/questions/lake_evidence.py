@@ -13,6 +13,7 @@ from kafka_log.dead_letters import DLQ_RECORD
 from kafka_log.schemas import TOPIC_BATCH
 from kafka_log.union import log_start
 from lake import bounded_scan, letters, user_topics
+from lake.bounded_scan import Choice
 from lake.errors import LakeError
 from lake.gates import closed, closed_text
 from lake.scan import Lake, open_lake
@@ -40,6 +41,8 @@ from state_model.columnar import schemas
 from state_model.columnar.values import Loss
 from state_model.errors import UsageError
 from state_model.topics import STATE_TOPIC
+
+PROGRESS = "gold.progress"
 
 
 class LakeEvidence:
@@ -77,9 +80,29 @@ class LakeEvidence:
         keys = self._scan("gold.share_partition_history", ["group_id", "topic_id", "partition"])
         return keys.group_by(keys.column_names).aggregate([])
 
+    def _where(self, keys: Keys, *conditions: pc.Expression | None) -> pc.Expression | None:
+        """The condition for rows of share partitions, with the state partitions that have any: files go by these."""
+        return all_of(keys.expression(), self._state_partitions_of(keys), *conditions)
+
+    def _state_partitions_of(self, keys: Keys) -> pc.Expression | None:
+        """The condition on state_partition by gold.progress, which has a row of each place; None where it does not say.
+
+        Row groups of the histories hold one state partition and many share partitions.
+        """
+        if keys == Keys() or PROGRESS not in self.lake.versions:
+            return None
+        names = ["state_partition"]
+        found = [self._scan(table, names, keys.expression()) for table in (PROGRESS, "gold.share_partition_state")]
+        numbers = pc.unique(pa.concat_tables(found).column("state_partition")).sort()
+        if len(numbers) == 0:
+            return None
+        column = pc.field("state_partition")
+        within: pc.Expression = (column >= numbers[0]) & (column <= numbers[-1])
+        return within if len(numbers) == 1 else within & column.isin(numbers)
+
     def places(self, keys: Keys) -> pa.Table:
         """Counted in gold.share_partition_history, row group by row group."""
-        where = all_of(keys.expression(), pc.field("log_topic_id") == self._log_topic_id)
+        where = self._where(keys, pc.field("log_topic_id") == self._log_topic_id)
         return counted_places(self._stream("gold.share_partition_history", COUNTED, where))
 
     def histories(self, places: pa.Table, cut: Cut) -> tuple[pa.Table, pa.Table]:
@@ -109,14 +132,16 @@ class LakeEvidence:
         for rows in bounded_scan.tables(dataset, columns, mine):
             yield rows.cast(kinds)
 
-    def _in_log_order(self, table: str, schema: pa.Schema, where: pc.Expression | None) -> Iterator[pa.Table]:
+    def _in_log_order(
+        self, table: str, schema: pa.Schema, where: pc.Expression | None, choice: Choice | None = None
+    ) -> Iterator[pa.Table]:
         """Rows of the newest incarnation of the state topic by (state_partition, log_offset), in bounded tables."""
         dataset = self.lake.dataset(table)
         if dataset is None:
             return
         of_log = (pc.field("cluster_id") == self.cluster) & (pc.field("log_topic_id") == self._log_topic_id)
         order = [name for name, _ in LOG_ORDER]
-        for rows in bounded_scan.tables_in_order(dataset, order, schema.names, all_of(of_log, where)):
+        for rows in bounded_scan.tables_in_order(dataset, order, schema.names, all_of(of_log, where), choice):
             yield rows.cast(schema)
 
     def records_of(self, places: pa.Table) -> pa.Table:
@@ -141,7 +166,7 @@ class LakeEvidence:
 
     def records(self, keys: Keys, span: Span) -> Iterator[pa.Table]:
         """Rows of silver.share_record."""
-        where = all_of(keys.expression(), span.expression())
+        where = self._where(keys, span.expression())
         return self._in_log_order("silver.share_record", schemas.SHARE_RECORD, where)
 
     def states(self, keys: Keys, cut: Cut) -> pa.Table:
@@ -154,23 +179,24 @@ class LakeEvidence:
             found = found.cast(schemas.SHARE_PARTITION_STATE)
         else:
             history = self._scan(
-                "gold.share_partition_history", self._names_of("history"), all_of(keys.expression(), cut.expression())
+                "gold.share_partition_history", self._names_of("history"), self._where(keys, cut.expression())
             )
-            ranges = self._scan("gold.delivery_history", self._names_of("delivery"), self._open_at(keys, cut))
+            still_open = self._where(keys, self._open_at(cut))
+            ranges = self._scan("gold.delivery_history", self._names_of("delivery"), still_open)
             found = assembly.states(self._newest(history), self._newest(ranges))
             found = assembly.with_losses(found, self._losses_before(cut))
         return assembly.below_log_start(found, {part.state_partition: part.log_start_offset for part in self.cover()})
 
     @staticmethod
-    def _open_at(keys: Keys, cut: Cut) -> pc.Expression | None:
+    def _open_at(cut: Cut) -> pc.Expression | None:
         begun = cut.expression("valid_from_log_offset", "valid_from_ms")
         if cut.as_of_ms is not None:
             still = pc.field("valid_to_ms").is_null() | (pc.field("valid_to_ms") > cut.as_of_ms)
-            return all_of(keys.expression(), begun, still)
+            return all_of(begun, still)
         still_open: pc.Expression = pc.field("valid_to_log_offset").is_null()
         for partition, last in sorted(cut.at_offsets.items()):
             still_open |= (pc.field("state_partition") == partition) & (pc.field("valid_to_log_offset") > last)
-        return all_of(keys.expression(), begun, still_open)
+        return all_of(begun, still_open)
 
     def _losses_before(self, cut: Cut) -> dict[int, tuple[Loss, ...]]:
         """Losses that begin inside the cut, by state partition."""
@@ -199,24 +225,26 @@ class LakeEvidence:
 
     def history(self, keys: Keys) -> pa.Table:
         """Rows of gold.share_partition_history."""
-        found = self._scan("gold.share_partition_history", self._names_of("history"), keys.expression())
+        found = self._scan("gold.share_partition_history", self._names_of("history"), self._where(keys))
         return self._newest(found).sort_by(LOG_ORDER).cast(schemas.SHARE_PARTITION_HISTORY)
 
-    def history_in_parts(self, keys: Keys, columns: Sequence[str]) -> Iterator[pa.Table]:
+    def history_in_parts(
+        self, keys: Keys, columns: Sequence[str], choice: Choice | None = None
+    ) -> Iterator[pa.Table]:
         """Rows of gold.share_partition_history."""
         schema = pa.schema([schemas.SHARE_PARTITION_HISTORY.field(name) for name in columns])
-        return self._in_log_order("gold.share_partition_history", schema, keys.expression())
+        return self._in_log_order("gold.share_partition_history", schema, self._where(keys), choice)
 
     def delivery(self, keys: Keys, offset: int) -> pa.Table:
         """Rows of gold.delivery_history around one record offset."""
         around = (pc.field("first_offset") <= offset) & (pc.field("last_offset") >= offset)
-        found = self._scan("gold.delivery_history", self._names_of("delivery"), all_of(keys.expression(), around))
+        found = self._scan("gold.delivery_history", self._names_of("delivery"), self._where(keys, around))
         return self._newest(found).cast(schemas.DELIVERY_HISTORY)
 
     def deliveries(self, keys: Keys, cut: Cut) -> pa.Table:
         """Rows of gold.delivery_history."""
         begun = cut.expression("valid_from_log_offset", "valid_from_ms")
-        found = self._scan("gold.delivery_history", self._names_of("delivery"), all_of(keys.expression(), begun))
+        found = self._scan("gold.delivery_history", self._names_of("delivery"), self._where(keys, begun))
         return assembly.deliveries(self._newest(found), cut)
 
     def topic_batches(self, begins: Mapping[TopicPartition, int]) -> Iterator[pa.Table]:

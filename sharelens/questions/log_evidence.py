@@ -13,6 +13,7 @@ import pyarrow.compute as pc
 from kafka_log.layout import LogDirectory, scan_log_directory
 from kafka_log.union import LogPartition, unite
 from lake import letters
+from lake.bounded_scan import Choice
 from lake.tables import GROUP_RECORD
 from measures.topics import TopicPartition
 from sharelens.asked import Source, dead_letter_topics
@@ -197,7 +198,9 @@ class LogEvidence:
         tables = [replayed.history for replayed in self._replayed(keys)]
         return pa.concat_tables([schemas.SHARE_PARTITION_HISTORY.empty_table(), *tables]).sort_by(LOG_ORDER)
 
-    def history_in_parts(self, keys: Keys, columns: Sequence[str]) -> Iterator[pa.Table]:
+    def history_in_parts(
+        self, keys: Keys, columns: Sequence[str], choice: Choice | None = None
+    ) -> Iterator[pa.Table]:
         """The scalars after each record, as one table."""
         yield self.history(keys).select(list(columns))
 

@@ -5,6 +5,7 @@ leaving look the same.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
 from itertools import groupby
 from typing import Any
 
@@ -40,6 +41,7 @@ from sharelens.questions.trace_events import (
     letter_events,
     life_events,
     outcome,
+    row_groups_with_turns,
     rows_of_places,
     turning_rows,
     words,
@@ -99,7 +101,9 @@ def trace(evidence: Evidence, wanted: Wanted, offset: int, *, members: bool = Fa
     """
     keys = resolve(evidence, wanted)
     ranges = evidence.delivery(keys, offset)
-    history = turning_rows(evidence.history_in_parts(keys, SCALARS), offset, ranges.column("valid_from_log_offset"))
+    states_from = ranges.column("valid_from_log_offset")
+    choice = partial(row_groups_with_turns, offset, states_from.to_pylist())
+    history = turning_rows(evidence.history_in_parts(keys, SCALARS, choice), offset, states_from)
     if history.num_rows == 0:
         ensure_known(evidence, wanted, keys)
     misplaced = misplaced_places(evidence, keys, history)

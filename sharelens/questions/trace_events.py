@@ -1,5 +1,6 @@
 """What happened to one record, as events in log order: lives, the start offset around it, its delivery states."""
 
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
@@ -8,6 +9,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from lake.bounded_scan import Statistics
 from sharelens.questions import vocabulary
 from sharelens.questions.misplaced import WHERE, place_of
 from state_model.columnar.schemas import SHARE_PARTITION_HISTORY
@@ -97,6 +99,42 @@ def turning_rows(parts: Iterable[pa.Table], offset: int, log_offsets: pa.Chunked
             chosen.append(joined.filter(pa.array(mask)))
             last[place] = joined.slice(joined.num_rows - 1)
     return pa.concat_tables(chosen)
+
+
+def row_groups_with_turns(
+    offset: int, log_offsets: Iterable[int], row_groups: Sequence[Statistics]
+) -> Sequence[bool]:
+    """Which row groups `turning_rows` needs, of those of some share partitions in log order, by their statistics.
+
+    One that holds a single life of one share partition, without tombstone and with the start offset on one side of the
+    record, and comes after such a one of the same place, life and side, tells nothing new; of each place the last one
+    is read.
+    """
+    stays = [_unchanging(statistics, offset) for statistics in row_groups]
+    wanted = sorted(log_offsets)
+    needed = []
+    for number, (statistics, mine) in enumerate(zip(row_groups, stays, strict=True)):
+        repeats = mine is not None and number > 0 and stays[number - 1] == mine
+        following = stays[number + 1] if number + 1 < len(stays) else None
+        goes_on = mine is not None and following is not None and following[: len(WHERE)] == mine[: len(WHERE)]
+        bounds = statistics.get("log_offset")
+        named = bounds is None or bisect_left(wanted, bounds.low) < bisect_right(wanted, bounds.high)
+        needed.append(named or not (repeats and goes_on))
+    return needed
+
+
+def _unchanging(statistics: Statistics, offset: int) -> tuple[object, ...] | None:
+    """Place, life and side of the start offset of all rows of a row group; None where they may differ."""
+    single = [statistics.get(name) for name in (*WHERE, "life_log_offset")]
+    start = statistics.get("start_offset")
+    if start is None or start.nulls or any(b is None or b.nulls or b.low != b.high for b in single):
+        return None
+    sides = {_side(start.low, offset), _side(start.high, offset)}
+    return (*(b.low for b in single if b is not None), *sides) if len(sides) == 1 else None
+
+
+def _side(start: int, offset: int) -> int:
+    return UNDETERMINED if start < 0 else PASSED if start > offset else IN_RANGE
 
 
 def life_events(history: pa.Table, offset: int) -> Iterator[Event]:
