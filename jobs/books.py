@@ -8,18 +8,19 @@ import getpass
 import socket
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import lru_cache
 from importlib.metadata import version
-from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from evidence.intervals import Interval, difference, union
-from lake import delta, parquet, scan
-from lake.delta import DataFile
+from lake import commit as commits
+from lake import durability, parquet, scan
+from lake.lake import Lake
+from lake.parquet import DataFile
 from lake.slices import PartitionKey
 from lake.tables import TABLES
 
@@ -41,58 +42,48 @@ def now_ms() -> int:
     return time.time_ns() // 1_000_000
 
 
-def done(lake: Path, stage: str) -> int:
+def done(lake: Lake, stage: str) -> int:
     """The newest run whose `stage` is complete; 0 when none is."""
-    return delta.committed_txn(delta.table_path(lake, MARKER[stage]), stage) or 0
-
-
-def create_tables(lake: Path) -> None:
-    """Creates every table that is not there yet."""
-    for table in TABLES.values():
-        delta.create(delta.table_path(lake, table.name), table)
+    return lake.transaction(MARKER[stage], stage) or 0
 
 
 def commit(
-    lake: Path, name: str, stage: str, run: int, adds: Sequence[DataFile] = (), removes: Sequence[str] = ()
+    lake: Lake, name: str, stage: str, run: int, adds: Sequence[DataFile] = (), removes: Sequence[str] = ()
 ) -> int:
-    """One commit of a stage to one table; the new version."""
-    return delta.commit(delta.table_path(lake, name), operation=stage, txn=(stage, run), adds=adds, removes=removes)
+    """One commit of a stage to one table; the new version. What a mark stands for is on the disk before it."""
+    if MARKER.get(stage) == name:
+        durability.sync(lake)
+    return commits.commit(lake, name, stage=stage, run=run, adds=adds, removes=removes)
 
 
-def is_committed(lake: Path, name: str, stage: str, run: int) -> bool:
+def is_committed(lake: Lake, name: str, stage: str, run: int) -> bool:
     """Whether the table holds the stage's commit of this run already."""
-    return (delta.committed_txn(delta.table_path(lake, name), stage) or 0) >= run
+    return (lake.transaction(name, stage) or 0) >= run
 
 
-def with_unfinished(lake: Path, name: str, stage: str, run: int, drop: pc.Expression | None) -> pc.Expression | None:
+def with_unfinished(lake: Lake, name: str, stage: str, run: int, drop: pc.Expression | None) -> pc.Expression | None:
     """`drop`, and the rows of runs in which the stage was killed after it wrote to this table.
 
     A later run that goes on from the last complete one derives those rows once more.
     """
     finished = done(lake, stage)
-    written = delta.committed_txn(delta.table_path(lake, name), stage) or 0
+    written = lake.transaction(name, stage) or 0
     if not finished < written < run:
         return drop
     again = pc.field("run_id") > finished
     return again if drop is None else drop | again
 
 
-def extents(lake: Path, where: pc.Expression | None = None) -> list[dict[str, Any]]:
+def extents(lake: Lake, where: pc.Expression | None = None) -> list[dict[str, Any]]:
     """Rows of bronze.ingest_extent as they are now, published or not."""
-    if not scan.is_lake(lake):
+    if not lake.is_lake():
         return []
-    rows = _extents_at(lake, delta.commit_at(delta.table_path(lake, EXTENT)))
+    rows = lake.snapshot(EXTENT).all_rows
     return (rows if where is None else rows.filter(where)).to_pylist()  # type: ignore[no-any-return]
 
 
-@lru_cache(maxsize=1)
-def _extents_at(lake: Path, _: delta.Commit) -> pa.Table:
-    """All rows of the books at their newest version: every stage asks for some of them, several times."""
-    return scan.rows_at(lake, EXTENT)
-
-
 def rewritten_without(
-    lake: Path, name: str, drop: pc.Expression | None, partition_values: dict[str, str] | None = None
+    lake: Lake, name: str, drop: pc.Expression | None, partition_values: dict[str, str] | None = None
 ) -> tuple[list[DataFile], list[str]]:
     """New files with the rows that stay, and the paths of the files that hold rows matching `drop`.
 
@@ -103,13 +94,12 @@ def rewritten_without(
         return [], []
     table = TABLES[name]
     values = partition_values or {}
-    root = delta.table_path(lake, name)
     schema = pa.schema([field for field in table.schema if field.name not in values])
     folder = "".join(f"{key}={value}/" for key, value in values.items())
     adds: list[DataFile] = []
     removes: list[str] = []
-    for fragment in scan.dataset_at(lake, name).get_fragments(filter=drop):
-        path = delta.relative_path(root, fragment.path)
+    for fragment in lake.snapshot(name).dataset().get_fragments(filter=drop):
+        path = fragment.path
         if not path.startswith(folder):
             continue
         rows = fragment.to_table(schema=schema)
@@ -129,16 +119,26 @@ class Coverage:
 
     `held`: offsets that need no second reading; `asked`: per source, what it was asked for; `log_time_ms`: running
     maximum of record timestamps so far (None: nothing held); `end`: first offset above everything asked for.
+    `lost_ends`: per source, the gap at its end.
     """
 
     held: list[Interval]
     asked: dict[str, list[Interval]]
     log_time_ms: int | None
     end: int
+    lost_ends: dict[str, Interval] = field(default_factory=dict)
 
     def wanted(self, source_id: str, available: Interval) -> list[Interval]:
-        """What a source offers that it was not asked for before and that the lake lacks."""
-        return difference([available], self.held + self.asked.get(source_id, []))
+        """What a source offers that it was not asked for before and that the lake lacks.
+
+        The gap at its end is asked for again once the source ends elsewhere: a broker that recovers cuts off what it
+        can't read there and appends, and a copy that was cut short is finished.
+        """
+        asked = self.asked.get(source_id, [])
+        lost_end = self.lost_ends.get(source_id)
+        if lost_end is not None and lost_end[1] != available[1]:
+            asked = difference(asked, [lost_end])
+        return difference([available], self.held + asked)
 
     def before(self, offset: int) -> "Coverage":
         """What is left when everything from `offset` on is set aside."""
@@ -147,6 +147,7 @@ class Coverage:
             asked={source: _below(intervals, offset) for source, intervals in self.asked.items()},
             log_time_ms=self.log_time_ms,
             end=min(self.end, offset),
+            lost_ends=self.lost_ends,
         )
 
 
@@ -162,6 +163,7 @@ def coverage(rows: Sequence[dict[str, Any]]) -> Coverage:
     held: list[Interval] = []
     asked: dict[str, list[Interval]] = {}
     times: list[int] = []
+    lost_ends: dict[str, Interval] = {}
     for row in sorted(rows, key=lambda r: r["run_id"]):
         if row["superseded_from"] is not None:
             held = _below(held, row["superseded_from"])
@@ -172,10 +174,15 @@ def coverage(rows: Sequence[dict[str, Any]]) -> Coverage:
         here = (row["from_offset"], end)
         asked.setdefault(row["source_id"], []).extend(difference([here], _gaps(row, "vanished")))
         held = union([*held, *difference([here], _gaps(row))])
+        if end >= lost_ends.get(row["source_id"], (0, 0))[1]:
+            lost_ends.pop(row["source_id"], None)
+        for gap in _gaps(row):
+            if gap[1] == end:
+                lost_ends[row["source_id"]] = gap
         if row["log_time_ms"] is not None:
             times.append(row["log_time_ms"])
     end = max((interval[1] for intervals in asked.values() for interval in intervals), default=0)
-    return Coverage(held=held, asked=asked, log_time_ms=max(times, default=None), end=end)
+    return Coverage(held=held, asked=asked, log_time_ms=max(times, default=None), end=end, lost_ends=lost_ends)
 
 
 def _gaps(row: dict[str, Any], reason: str | None = None) -> list[Interval]:

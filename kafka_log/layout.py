@@ -11,9 +11,11 @@ from dataclasses import dataclass
 from typing import Literal
 
 from kafka_log import checkpoints, filesystem, text_files
-from kafka_log.errors import LogDirectoryError
+from kafka_log.errors import CheckpointError, LogDirectoryError
 from kafka_log.filesystem import Entry, Filesystem, join
 from kafka_log.text_files import PartitionOffsets
+from state_model.topics import RECORD_TOPICS
+from state_model.uuids import ZERO_UUID
 
 Status = Literal["live", "deleted", "stray"]
 
@@ -63,7 +65,10 @@ class PartitionDirectory:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LogDirectory:
-    """One log directory. `skipped`: folders that were left out, each with the reason, for a person to read."""
+    """One log directory.
+
+    `skipped`: folders that were left out and files that were ignored, each with the reason, for a person to read.
+    """
 
     uri: str
     source_id: str
@@ -119,7 +124,9 @@ def scan_log_directory(
         elif partition >= 1 << 31:
             skipped.append(f"{entry.name}: partition number too large")
         else:
-            partitions.append(_scan_partition(context, entry.name, topic, partition, _STATUS.get(mark, "live")))
+            partitions.append(
+                _scan_partition(context, entry.name, topic, partition, _STATUS.get(mark, "live"), skipped)
+            )
     return LogDirectory(
         uri=uri,
         source_id=context.source_id,
@@ -206,11 +213,29 @@ def list_segments(files: Filesystem, uri: str) -> tuple[SegmentFile, ...]:
     return tuple(sorted(segments, key=lambda segment: segment.base_offset))
 
 
-def _scan_partition(context: _Context, name: str, topic: str, partition: int, status: Status) -> PartitionDirectory:
+def _topic_id(context: _Context, name: str, topic: str, skipped: list[str]) -> str:
+    """The topic id of a partition folder, the zero uuid where a user topic's partition.metadata is missing or damaged.
+
+    Raises CheckpointError when that of a topic in RECORD_TOPICS is damaged: its records would count to another
+    incarnation of the topic.
+    """
+    try:
+        return checkpoints.read_topic_id(context.files, join(context.uri, name))
+    except CheckpointError as error:
+        if topic in RECORD_TOPICS:
+            raise
+        what = str(error).removeprefix(f"{join(context.uri, name)}/")
+        skipped.append(f"{name}/{what}; without it only other partitions of the topic tell its topic id")
+        return ZERO_UUID
+
+
+def _scan_partition(
+    context: _Context, name: str, topic: str, partition: int, status: Status, skipped: list[str]
+) -> PartitionDirectory:
     uri = join(context.uri, name)
     try:
         segments = list_segments(context.files, uri)
-        topic_id = checkpoints.read_topic_id(context.files, uri)
+        topic_id = _topic_id(context, name, topic, skipped)
         epochs = checkpoints.read_leader_epochs(context.files, uri)
     except OSError as error:
         reason = error.strerror or type(error).__name__

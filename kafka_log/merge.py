@@ -19,11 +19,12 @@ import pyarrow.compute as pc
 
 from kafka_log import record_batch as rb
 from kafka_log.arrow import booleans, integers
+from kafka_log.blocks import KEPT_BYTES, Block, Damage
 from kafka_log.errors import CopyConflictError
 from kafka_log.layout import PartitionDirectory
 from kafka_log.records import RecordParser, empty_records
 from kafka_log.segment_file import Mask, Table
-from kafka_log.segments import KEPT_BYTES, Block, CopyReader, Damage
+from kafka_log.segments import CopyReader
 from kafka_log.union import LogPartition
 
 _UNBOUNDED = (1 << 63) - 1

@@ -13,11 +13,12 @@ import pyarrow.compute as pc
 
 from kafka_log import filesystem, headers, segments
 from kafka_log import record_batch as rb
+from kafka_log.blocks import Start
 from kafka_log.index_file import header_at, locate, read_index
 from kafka_log.layout import PartitionDirectory, SegmentFile
 from kafka_log.merge import Merge, trusted_epochs
 from kafka_log.records import RecordParser, problems
-from kafka_log.segments import CopyReader, Start
+from kafka_log.segments import CopyReader
 from kafka_log.union import LogPartition
 
 _UNBOUNDED = (1 << 63) - 1
@@ -41,25 +42,41 @@ class Chunk:
     problems: pa.RecordBatch
 
 
-def readable_end(partition: LogPartition, *, include_uncommitted: bool) -> int:
-    """The offset up to which (exclusive) the partition can be read now: the last complete batch, or the committed end.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LogEnd:
+    """Where a log ends. `unreadable_bytes`: behind its last complete batch, in all copies: appends in progress."""
 
-    Bytes at the end that can't be read but lie below the committed end are damage and count as read, so that they are
-    reported once. Of several copies those of the highest leader epoch decide: what others hold beyond is not in the
-    log.
+    end_offset: int
+    unreadable_bytes: int
+
+
+def readable_end(partition: LogPartition, *, include_uncommitted: bool) -> int:
+    """The offset up to which (exclusive) the partition can be read now: the end of the log, or the committed end."""
+    end_offset = log_end(partition).end_offset
+    if include_uncommitted or partition.committed_end is None:
+        return end_offset
+    return min(end_offset, partition.committed_end)
+
+
+def log_end(partition: LogPartition) -> LogEnd:
+    """Where the log ends: behind its last complete batch.
+
+    Complete batches that can't be read, and bytes that can't be read below the committed end, are damage and count as
+    read, so that they are reported once. Of several copies those of the highest leader epoch decide: what others hold
+    beyond is not in the log.
     """
     ends = [_copy_end(copy, partition.committed_end or 0) for copy in partition.copies]
-    epoch = max((epoch for epoch, _ in ends), default=-1)
-    end = max((end for tail_epoch, end in ends if tail_epoch == epoch), default=0)
-    if include_uncommitted or partition.committed_end is None:
-        return end
-    return min(end, partition.committed_end)
+    newest_epoch = max((epoch for epoch, _ in ends), default=-1)
+    return LogEnd(
+        end_offset=max((end.end_offset for epoch, end in ends if epoch == newest_epoch), default=0),
+        unreadable_bytes=sum(end.unreadable_bytes for _, end in ends),
+    )
 
 
-def _copy_end(copy: PartitionDirectory, committed_end: int) -> tuple[int, int]:
-    """(leader epoch of the last batch, end offset) of one copy; (-1, …) when it holds no batch."""
+def _copy_end(copy: PartitionDirectory, committed_end: int) -> tuple[int, LogEnd]:
+    """The leader epoch of the last batch of one copy (-1: it has no batch), and where the copy ends."""
     segments.check_visible(copy)
-    end, epoch = 0, -1
+    end_offset, unreadable_bytes, epoch = 0, 0, -1
     for number in range(len(copy.segments) - 1, -1, -1):
         segment = copy.segments[number]
         entries = read_index(segment)
@@ -67,16 +84,18 @@ def _copy_end(copy: PartitionDirectory, committed_end: int) -> tuple[int, int]:
         start = locate(copy, tail) if len(entries) else Start(segment=number, position=0)
         if start.segment != number:
             start = Start(segment=number, position=0)
-        here = replace(copy, segments=copy.segments[: number + 1])
+        up_to_here = replace(copy, segments=copy.segments[: number + 1])
         reader = CopyReader(
-            here, from_offset=segment.base_offset, to_offset=_UNBOUNDED, lost_below=committed_end, start=start
+            up_to_here, from_offset=segment.base_offset, to_offset=_UNBOUNDED, lost_below=committed_end, start=start
         )
         for block in reader.blocks():
-            end = max(end, block.walked_to, *(damage.last_offset + 1 for damage in block.damages))
+            end_offset = max(end_offset, block.walked_to, *(damage.last_offset + 1 for damage in block.damages))
             epoch = max(epoch, *trusted_epochs(copy, block.headers).tolist()[-1:], -1)
+        if number + 1 == len(copy.segments):
+            unreadable_bytes = reader.unreadable_bytes
         if epoch >= 0:
             break
-    return epoch, end
+    return epoch, LogEnd(end_offset=end_offset, unreadable_bytes=unreadable_bytes)
 
 
 def splits(partition: LogPartition, from_offset: int, to_offset: int, target_bytes: int) -> list[Split]:

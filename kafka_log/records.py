@@ -9,11 +9,11 @@ import pyarrow as pa
 
 from kafka_log import record_batch as rb
 from kafka_log.arrow import booleans, integers, no_rows, repeated
+from kafka_log.blocks import KEPT_BYTES, Block, Damage
 from kafka_log.codecs import DEFAULT_LIMIT_BYTES, CodecError, Decompressor
 from kafka_log.filesystem import Bytes
 from kafka_log.schemas import HEADER, LOG_RECORD, PROBLEM
 from kafka_log.segment_file import Table
-from kafka_log.segments import KEPT_BYTES, Block, Damage
 from kafka_log.union import LogPartition
 from state_model.topics import INTERNAL_TOPICS
 

@@ -87,6 +87,43 @@ class OpenSegment:
                 return at
         return self._search(position + 1, first_offset)
 
+    def complete_batches(self, position: int, first_offset: int) -> tuple[int, int]:
+        """(end position, last offset) of the batches from `position` on that lie whole in the file, whatever their
+        checksums; (`position`, `first_offset` - 1) when there is none.
+
+        No field of such a header is certain. A batch covers as many offsets as its two counts agree on, from its base
+        offset if that can be one, else from `first_offset`.
+        """
+        last_offset = first_offset - 1
+        table = np.empty((_SEARCH_WINDOW_BYTES // rb.MINIMUM_HEADER_BYTES + 1, rb.COLUMNS), dtype=np.int64)
+        while position < self.size:
+            data = self.file.read_at(position, _SEARCH_WINDOW_BYTES)
+            rows, _, _ = rb.walk_headers(data, 0, MAXIMUM_BATCH_BYTES, False, table)
+            complete = inside(table[:rows], self.size - position)
+            if not complete.any():
+                break
+            headers = table[:rows][complete]
+            base = headers[:, rb.BASE_OFFSET]
+            base = np.where((base >= first_offset) & (base <= self.highest), base, first_offset)
+            counts = np.minimum(
+                headers[:, rb.LAST_OFFSET] - headers[:, rb.BASE_OFFSET] + 1, headers[:, rb.RECORD_COUNT]
+            )
+            last_offset = max(last_offset, int((base + np.maximum(counts, 1) - 1).max()))
+            position += int(headers[-1, rb.POSITION] + headers[-1, rb.SIZE])
+            if not complete.all():
+                break
+        return position, min(last_offset, self.highest)
+
+    def bytes_in_use(self, position: int) -> int:
+        """How many bytes lie from `position` to the last one that is not zero: space is allocated as zeros."""
+        used_to = start = position
+        while start < self.size:
+            data = self.file.read_at(start, _SEARCH_WINDOW_BYTES)
+            nonzero = np.flatnonzero(data)
+            used_to = start + int(nonzero[-1]) + 1 if len(nonzero) else used_to
+            start += max(len(data), 1)
+        return used_to - position
+
     def _search(self, position: int, first_offset: int) -> int | None:
         while position + rb.HEADER_BYTES <= self.size and self._budget > 0:
             window = self.file.read_at(position, _SEARCH_WINDOW_BYTES + rb.HEADER_BYTES)

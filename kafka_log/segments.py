@@ -5,70 +5,29 @@ could not be read is a `Damage`, whose offset range is what is missing between t
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
 from kafka_log import filesystem, layout
 from kafka_log import record_batch as rb
+from kafka_log.blocks import KEPT_BYTES, Block, Damage, Start
 from kafka_log.errors import SourceMissingError
 from kafka_log.filesystem import Bytes, RandomAccess
 from kafka_log.layout import PartitionDirectory, SegmentFile
 from kafka_log.segment_file import MAXIMUM_BATCH_BYTES, RELATIVE_LIMIT, Mask, OpenSegment, Table, crc_ok, inside
 
-KEPT_BYTES = 64 << 10
 _HEADER_WINDOW_BYTES = 256 << 10
 _SMALL_WINDOW_BYTES = 4 << 10
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Damage:
-    """Bytes of one file that gave no records. first > last: bytes were skipped and no offset is missing."""
-
-    file: str
-    position: int
-    end_position: int
-    first_offset: int
-    last_offset: int
-    reason: str
-    detail: str
-    raw: bytes = b""
-
-    @property
-    def loses_offsets(self) -> bool:
-        """Whether offsets are missing."""
-        return self.first_offset <= self.last_offset
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Block:
-    """Batches of one file in one buffer: `headers` is a header table whose positions point into `data`.
-
-    `walked_to`: every offset below it is in this block, in an earlier one, in a damage, or in no batch of this copy.
-    """
-
-    file: str
-    data: Bytes
-    data_position: int
-    headers: Table
-    walked_to: int
-    damages: tuple[Damage, ...] = ()
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Start:
-    """Where to begin: a segment (index in the copy) and a position in it that holds a batch."""
-
-    segment: int
-    position: int
 
 
 class CopyReader:
     """Reads one copy from `from_offset` up to `to_offset` (exclusive), whole batches.
 
-    `lost_below`: bytes that can't be read at the end of the last segment count as lost below this offset, the committed
-    end; above it they are an append in progress and nothing is said. Without `bodies` only headers are read, records
-    are seeked over and checksums not checked; the data of the blocks is then of no use.
+    `lost_below`: bytes that can't be read at the end of the last segment are damage below this offset, the committed
+    end; above it they are an append in progress, which `unreadable_bytes` counts once `blocks` has ended. A complete
+    batch with a wrong checksum is damage above it too. Without `bodies` only headers are read, records are seeked over
+    and checksums not checked; the data of the blocks is then of no use.
     """
 
     def __init__(
@@ -92,6 +51,7 @@ class CopyReader:
         self._window = batch_bytes if bodies else _HEADER_WINDOW_BYTES
         self._next_offset = max(from_offset, copy.segments[0].base_offset) if copy.segments else from_offset
         self._pending: list[Damage] = []
+        self.unreadable_bytes = 0
 
     def blocks(self) -> Iterator[Block]:
         """The blocks in offset order; the last one says how far the copy reaches and what is damaged at its end."""
@@ -188,32 +148,45 @@ class CopyReader:
         return _SMALL_WINDOW_BYTES
 
     def _step_over(self, segment: OpenSegment, position: int, reason: str) -> int | None:
-        """Note the damage at `position`; where the next good batch lies, None when the segment has no more.
-
-        At the end of the last segment this is an append in progress: it counts only below the committed end.
-        """
+        """Where the next good batch lies behind the damage at `position`; None when the segment has no more."""
         following = segment.next_good(position, self._next_offset)
-        end = segment.size if following is None else following
-        at_the_end = following is None and segment.is_last
-        if at_the_end and self._next_offset >= self._lost_below:
+        if following is None and segment.is_last:
+            self._note_end(segment, position, reason)
             return None
+        end = segment.size if following is None else following
         if following is None and segment.header_at(position) is None:
             reason = "truncated"
-        self._pending.append(
-            Damage(
-                file=segment.uri,
-                position=position,
-                end_position=end,
-                first_offset=self._next_offset,
-                last_offset=min(segment.highest, self._lost_below - 1) if at_the_end else segment.highest,
-                reason=reason,
-                detail=f"{end - position} bytes",
-                raw=segment.file.read_at(position, min(KEPT_BYTES, end - position)).tobytes(),
-            )
-        )
-        if following is None and not segment.is_last:
+        self._pending.append(self._damage(segment, position, end, segment.highest, reason))
+        if following is None:
             self._next_offset = segment.highest + 1
         return following
+
+    def _note_end(self, segment: OpenSegment, position: int, reason: str) -> None:
+        """Note what lies behind the last good batch of the log.
+
+        A batch that is whole but has a wrong checksum is damage, and so is everything below the committed end. The
+        rest is an append in progress, of which only the bytes are counted.
+        """
+        end, last_offset = segment.complete_batches(position, self._next_offset)
+        if last_offset + 1 < self._lost_below:
+            reason = "truncated" if end == position else reason
+            end, last_offset = segment.size, min(segment.highest, self._lost_below - 1)
+        if end > position:
+            self._pending.append(self._damage(segment, position, end, last_offset, reason))
+        self.unreadable_bytes = segment.bytes_in_use(end)
+
+    def _damage(self, segment: OpenSegment, position: int, end: int, last_offset: int, reason: str) -> Damage:
+        """The damage from `position` to `end`, whose offsets begin where the batch before it ended."""
+        return Damage(
+            file=segment.uri,
+            position=position,
+            end_position=end,
+            first_offset=self._next_offset,
+            last_offset=last_offset,
+            reason=reason,
+            detail=f"{end - position} bytes",
+            raw=segment.file.read_at(position, min(KEPT_BYTES, end - position)).tobytes(),
+        )
 
     def _accept(self, segment: OpenSegment, data: Bytes, position: int, headers: Table) -> Iterator[Block]:
         """The block of batches in range and in order; what does not fit in is set aside."""

@@ -16,7 +16,7 @@ from measures.schemas import IS_FINAL, LAG, LIFE, MEASURE_BASE, POISON_RECORD, P
 from state_model.columnar import schemas as state_schemas
 from state_model.columnar.schemas import column
 
-SCHEMA_VERSION = 3
+SCHEMA_VERSION = 4
 TIME = pa.timestamp("us", tz="UTC")
 
 CLUSTER = column("cluster_id", pa.string(), "Kafka cluster id; `unknown` when no directory named one", nullable=False)

@@ -212,11 +212,6 @@ def coalesce(batches: Iterable[StateBatch]) -> Batches:
     return pointwise_maximum(batches)
 
 
-def content_equal(left: Iterable[StateBatch], right: Iterable[StateBatch]) -> bool:
-    """Whether two lists say the same of every offset."""
-    return coalesce(left) == coalesce(right)
-
-
 def combine_pairwise(batches: Iterable[StateBatch]) -> Batches:
     """The 4.3 way: settle the first two batches that overlap, or touch with equal priority, until there are none.
 

@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -23,8 +22,8 @@ from jobs.spark import executors
 from jobs.spark.executors import Engine
 from kafka_log.dead_letters import LETTER, typed_letters
 from kafka_log.schemas import LOG_RECORD, PROBLEM
-from lake.delta import DataFile
-from lake.parquet import ParquetSink, write_rows
+from lake.lake import Lake
+from lake.parquet import DataFile, ParquetSink, write_rows
 from lake.slices import BRONZE, PartitionKey, Slice, read_unit, slices, units
 from lake.tables import CLOCK_STEP, NAME, TABLES, TOPIC_START
 from lake.undecodable import DECODED_FROM
@@ -50,7 +49,7 @@ class Unit:
 class Task:
     """What one executor task decodes."""
 
-    lake: Path
+    lake: Lake
     run: int
     units: tuple[Unit, ...]
 
@@ -157,7 +156,7 @@ def share_problems(problems: pa.RecordBatch, topic: str) -> pa.Table:
     return pa.table(columns).cast(PROBLEM)
 
 
-def changed(lake: Path, after: int, contents: Sequence[str]) -> dict[PartitionKey, dict[str, Any]]:
+def changed(lake: Lake, after: int, contents: Sequence[str]) -> dict[PartitionKey, dict[str, Any]]:
     """Log partitions with extents of runs after `after`: the newest row of each, `rebuild` if any of them says so."""
     rows = books.extents(
         lake, (pc.field("run_id") > after) & (pc.field("status") == "taken") & pc.field("content").isin(list(contents))
@@ -169,14 +168,14 @@ def changed(lake: Path, after: int, contents: Sequence[str]) -> dict[PartitionKe
     return result
 
 
-def run_decode(engine: Engine, lake: Path, run: int, progress: Progress) -> dict[str, int]:
+def run_decode(engine: Engine, lake: Lake, run: int, progress: Progress) -> dict[str, int]:
     """Decodes what was taken since the last decode; rows by table and group record type."""
     before = books.done(lake, "decode")
     partitions = changed(lake, before, ["log_record"])
     late = {key for key, row in partitions.items() if row["rebuild"]}
-    fresh = slices(lake, DECODED_FROM, BRONZE, runs=(before + 1, run), only=set(partitions) - late)
+    fresh = slices(lake.snapshot(DECODED_FROM), BRONZE, runs=(before + 1, run), only=set(partitions) - late)
     begins = retained.offsets(retained.cuts(lake, retained.BRONZE)) if late else {}
-    whole = slices(lake, DECODED_FROM, BRONZE, runs=(0, run), only=late, begins=begins) if late else {}
+    whole = slices(lake.snapshot(DECODED_FROM), BRONZE, runs=(0, run), only=late, begins=begins) if late else {}
     earlier = books.by_partition(books.extents(lake, (pc.field("run_id") <= before) & (pc.field("status") == "taken")))
     planned: list[tuple[Unit, int]] = []
     for key, pieces in sorted({**fresh, **whole}.items()):
@@ -200,7 +199,7 @@ def units_of(topic: str, cluster_id: str, pieces: Sequence[Slice], log_time_ms: 
 
 
 def _commit(
-    lake: Path, run: int, outcomes: Sequence[Outcome], late: set[PartitionKey], begins: dict[PartitionKey, int]
+    lake: Lake, run: int, outcomes: Sequence[Outcome], late: set[PartitionKey], begins: dict[PartitionKey, int]
 ) -> dict[str, int]:
     """Commits what the tasks decoded; silver.share_record last, as the mark that decode is done.
 

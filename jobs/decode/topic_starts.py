@@ -4,12 +4,10 @@ A fact of all records held, whenever they were read, so that bronze.topic_batch 
 served to a share group (start offsets only go up within a life, and each life of each group names its first one).
 """
 
-from pathlib import Path
-
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from lake import scan
+from lake.lake import Lake
 from lake.tables import TOPIC_START
 
 STARTS = "silver.topic_start"
@@ -26,10 +24,10 @@ def named_starts(records: pa.RecordBatch) -> pa.Table:
     return found.rename_columns({f"{START}_min": START}).select(TOPIC_START.names).cast(TOPIC_START)
 
 
-def lowest_offsets(lake: Path, cluster_id: str) -> dict[tuple[str, int], int]:
+def lowest_offsets(lake: Lake, cluster_id: str) -> dict[tuple[str, int], int]:
     """Per user partition (topic id, partition) that decoded share state speaks of, its smallest start offset."""
     columns = ["topic_id", "partition", START]
-    return lowest_of(scan.rows_at(lake, STARTS, columns, pc.field("cluster_id") == cluster_id))
+    return lowest_of(lake.snapshot(STARTS).rows(columns, pc.field("cluster_id") == cluster_id))
 
 
 def lowest_of(starts: pa.Table) -> dict[tuple[str, int], int]:

@@ -7,7 +7,6 @@ came between, never negative.
 import hashlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -26,8 +25,8 @@ from jobs.spark.executors import Engine
 from kafka_log import reader
 from kafka_log.dead_letters import letters_of, without_digests
 from kafka_log.schemas import PROBLEM
-from lake.delta import DataFile
-from lake.parquet import ParquetSink, write_rows
+from lake.lake import Lake
+from lake.parquet import DataFile, ParquetSink, write_rows
 from lake.tables import TABLES
 from state_model.topics import RECORD_TOPICS, STATE_TOPIC
 
@@ -56,7 +55,7 @@ class Piece:
 class Task:
     """What one executor task reads, and where it writes."""
 
-    lake: Path
+    lake: Lake
     table: str
     cluster_id: str
     run: int
@@ -221,7 +220,7 @@ def pieces_of(extents: Sequence[Extent], split_bytes: int) -> list[tuple[Piece, 
 
 def read_extents(
     engine: Engine,
-    lake: Path,
+    lake: Lake,
     extents: Sequence[Extent],
     *,
     table: str,
@@ -333,7 +332,7 @@ def _below_all(extent: Extent, end: int) -> bool:
 
 
 def commit_taken(
-    lake: Path,
+    lake: Lake,
     stage: str,
     run: int,
     outcomes: Sequence[Outcome],

@@ -5,7 +5,6 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from pathlib import Path
 
 import pyarrow as pa
 
@@ -16,6 +15,7 @@ from jobs.progress import Progress
 from jobs.spark import executors
 from jobs.spark.executors import Engine
 from kafka_log.schemas import LOG_RECORD
+from lake.lake import Lake
 from lake.slices import BRONZE, Slice, read_unit, slices, units
 from lake.tables import TOPIC_START
 from lake.undecodable import DECODED_FROM
@@ -42,7 +42,7 @@ def starts_task(task: Task) -> pa.Table:
     return pa.concat_tables(found)
 
 
-def undecoded_lowest(engine: Engine, lake: Path, cluster_id: str, progress: Progress) -> Mapping[tuple[str, int], int]:
+def undecoded_lowest(engine: Engine, lake: Lake, cluster_id: str, progress: Progress) -> Mapping[tuple[str, int], int]:
     """Per user partition (topic id, partition) the smallest start offset in records that are not decoded yet."""
     before, taken = books.done(lake, "decode"), books.done(lake, "ingest")
     if before >= taken:
@@ -52,7 +52,7 @@ def undecoded_lowest(engine: Engine, lake: Path, cluster_id: str, progress: Prog
         for key, row in changed(lake, before, ["log_record"]).items()
         if row["topic"] == STATE_TOPIC and key[0] == cluster_id
     }
-    fresh = slices(lake, DECODED_FROM, BRONZE, runs=(before + 1, taken), only=mine)
+    fresh = slices(lake.snapshot(DECODED_FROM), BRONZE, runs=(before + 1, taken), only=mine)
     weighed = [
         (tuple(unit), sum(piece.size_bytes for piece in unit))
         for _, pieces in sorted(fresh.items())

@@ -9,7 +9,6 @@ days are written anew.
 
 from collections.abc import Sequence
 from contextlib import ExitStack
-from pathlib import Path
 from types import TracebackType
 
 import numpy as np
@@ -18,9 +17,8 @@ import pyarrow as pa
 
 from jobs.measure.inputs import HISTORY
 from jobs.measure.rows import Measure
-from lake import row_groups
-from lake.delta import DataFile
-from lake.parquet import ParquetSink
+from lake.lake import Lake, LakeReader
+from lake.parquet import DataFile, ParquetSink
 from lake.tables import TABLES
 from measures.settled import DAY_MS
 
@@ -30,9 +28,9 @@ Ints = npt.NDArray[np.int64]
 Flags = npt.NDArray[np.bool_]
 
 
-def newest_ms(lake: Path) -> int:
+def newest_ms(lake: Lake) -> int:
     """The log time of the newest record of the histories; 0 for none."""
-    return int(row_groups.newest(lake, HISTORY).integers("log_time_ms").high.max(initial=0))
+    return int(lake.snapshot(HISTORY).row_groups.integers("log_time_ms").high.max(initial=0))
 
 
 def is_final_values(measure: Measure, *, final: bool) -> dict[str, str]:
@@ -43,7 +41,7 @@ def is_final_values(measure: Measure, *, final: bool) -> dict[str, str]:
 class MeasureFiles:
     """New files of a measure's table; part of it only by a commit. `newest`: log time of the newest record."""
 
-    def __init__(self, lake: Path, measure: Measure, newest: int) -> None:
+    def __init__(self, lake: LakeReader, measure: Measure, newest: int) -> None:
         self._measure = measure
         self._newest_day = newest // DAY_MS
         self._stack = ExitStack()

@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TypeVar, cast
 
 import numpy as np
@@ -12,7 +11,8 @@ import pyarrow.compute as pc
 
 from jobs.measure.bases import PLACE, Bases, bases
 from jobs.measure.kept_property import kept_property
-from lake import row_groups, scan, user_topics
+from lake import user_topics
+from lake.lake import LakeView
 from lake.row_groups import RowGroups
 from lake.tables import TABLES
 from measures import incomplete, stalls
@@ -54,7 +54,7 @@ class Task:
     lake's newest record.
     """
 
-    lake: Path
+    lake: LakeView
     run: int
     before: int
     measures: tuple[str, ...]
@@ -280,7 +280,7 @@ class Inputs:
     def scan(self, table: str, columns: list[str], where: pc.Expression) -> pa.Table:
         """Rows of the cluster in a table, as they are now, published or not."""
         mine = (pc.field("cluster_id") == self.task.cluster_id) & where
-        dataset = scan.dataset_at(self.task.lake, table, coded=WHERE)
+        dataset = self.task.lake.snapshot(table).dataset(WHERE)
         return dataset.to_table(columns=columns, filter=mine).cast(self._typed(table, columns))
 
     def _typed(self, table: str, columns: list[str]) -> pa.Schema:
@@ -321,7 +321,7 @@ class Inputs:
         ends = [END] if most is not None and table == DELIVERY else []
         names = [*dict.fromkeys([*columns, *PLACE, *reach.columns(table), *ends])]
         texts = [name for name in (*WHERE, *(CODED if coded else ())) if name in names]
-        groups = row_groups.newest(self.task.lake, table)
+        groups = self.task.lake.snapshot(table).row_groups
         yield groups.schema(columns, texts).empty_table()
         for rows in groups.read(reach.chosen(table, groups), names, texts):
             at = self.places.of(rows)

@@ -10,7 +10,6 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -27,9 +26,8 @@ from jobs.measure.rows import MEASURES, Changes, Measure
 from jobs.measure.steps import in_one_step, steps
 from jobs.progress import Progress
 from jobs.spark.executors import TASKS_AIMED_AT, Engine, binned, cores
-from lake import delta, scan
-from lake.delta import DataFile
-from lake.parquet import coded_schema, conform
+from lake.lake import Lake
+from lake.parquet import DataFile, coded_schema, conform
 from lake.tables import TABLES
 from measures.parts import stretches
 from measures.places import Places, codes_in, places_of
@@ -137,17 +135,17 @@ def _with_kept(inputs: Inputs, measure: Measure, changes: Changes, rows: pa.Tabl
     return rows.take(pa.array(order))
 
 
-def is_due(lake: Path, run: int) -> bool:
+def is_due(lake: Lake, run: int) -> bool:
     """Whether a measure has not seen what the runs up to `run` wrote."""
     return any(not books.is_committed(lake, measure.table, "measure", run) for measure in MEASURES.values())
 
 
-def run_measure(engine: Engine, lake: Path, run: int, progress: Progress) -> dict[str, int]:
+def run_measure(engine: Engine, lake: Lake, run: int, progress: Progress) -> dict[str, int]:
     """Measures what changed since each measure was last taken; rows written, by table."""
     due = [name for name, measure in MEASURES.items() if not books.is_committed(lake, measure.table, "measure", run)]
     if not due:
         return {}
-    done = {name: delta.committed_txn(delta.table_path(lake, MEASURES[name].table), "measure") or 0 for name in due}
+    done = {name: lake.transaction(MEASURES[name].table, "measure") or 0 for name in due}
     # A killed run leaves tables that are ahead of others; what was measured of them says nothing to those: begin anew.
     anew = len(set(done.values())) > 1 or len(due) < len(MEASURES) or _is_on_its_way(lake, done)
     before = min(done.values())
@@ -166,14 +164,14 @@ def run_measure(engine: Engine, lake: Path, run: int, progress: Progress) -> dic
     return {MEASURES[name].table: counts[MEASURES[name].table] for name in due}
 
 
-def _is_on_its_way(lake: Path, done: Mapping[str, int]) -> bool:
+def _is_on_its_way(lake: Lake, done: Mapping[str, int]) -> bool:
     """Whether a killed run took steps beyond what is done of measures."""
-    newest = {name: delta.committed_txn(delta.table_path(lake, MEASURES[name].table), STEP) or 0 for name in done}
+    newest = {name: lake.transaction(MEASURES[name].table, STEP) or 0 for name in done}
     return any(newest[name] // MOST_STEPS > run for name, run in done.items())
 
 
 def _commit(
-    lake: Path,
+    lake: Lake,
     txn: tuple[str, int],
     names: Sequence[str],
     touched: pa.Table,
@@ -201,7 +199,7 @@ def _commit(
     return counts
 
 
-def batches_of(lake: Path, run: int, before: int, names: Sequence[str]) -> list[list[Task]]:
+def batches_of(lake: Lake, run: int, before: int, names: Sequence[str]) -> list[list[Task]]:
     """The tasks of some measures over what runs after `before`, up to `run`, wrote, as `measure_tasks` takes them.
 
     Without the steps, which go on from what was committed.
@@ -216,7 +214,7 @@ def _batches(tasks: Iterable[Task]) -> list[list[Task]]:
     return binned(weighed, min(together, -(-len(weighed) // cores())))
 
 
-def touched_since(lake: Path, before: int, *, anew: bool = False) -> pa.Table:
+def touched_since(lake: Lake, before: int, *, anew: bool = False) -> pa.Table:
     """The share partitions (NO_PLACES) that have news since run `before`, without repetition.
 
     `whole`: begins anew. `rows`: about how many records of the history are read for it.
@@ -227,7 +225,7 @@ def touched_since(lake: Path, before: int, *, anew: bool = False) -> pa.Table:
         found.append(_with_records(lake, holes, whole=True))
     held = _held(lake)
     topics = changed(lake, before, ["topic_batch"])
-    later = scan.rows_at(lake, "silver.name", ["cluster_id", "topic_id"], pc.field("run_id") > before)
+    later = lake.snapshot("silver.name").rows(["cluster_id", "topic_id"], pc.field("run_id") > before)
     named = set(zip(*(later.column(name).to_pylist() for name in later.column_names), strict=True))
     if topics or named:
         places = list(
@@ -243,7 +241,7 @@ def touched_since(lake: Path, before: int, *, anew: bool = False) -> pa.Table:
     return touched if before == 0 else _unique(pa.concat_tables([touched, *_counted(lake, touched)]))
 
 
-def _counted(lake: Path, touched: pa.Table) -> Iterator[pa.Table]:
+def _counted(lake: Lake, touched: pa.Table) -> Iterator[pa.Table]:
     """The share partitions that begin anew, with how many rows the histories have of them, whatever run wrote these."""
     whole = touched.filter(pc.field("whole"))
     if whole.num_rows:
@@ -252,11 +250,11 @@ def _counted(lake: Path, touched: pa.Table) -> Iterator[pa.Table]:
         yield rows.filter(pa.array(_among(rows, whole, ["cluster_id", *PLACE])))
 
 
-def _with_records(lake: Path, where: pc.Expression, *, whole: bool) -> pa.Table:
+def _with_records(lake: Lake, where: pc.Expression, *, whole: bool) -> pa.Table:
     """The share partitions that have rows in the history, and how many."""
     found = [NO_PLACES]
     columns = [*WHERE, *KEY]
-    for fragment in scan.dataset_at(lake, HISTORY).get_fragments(filter=where):
+    for fragment in lake.snapshot(HISTORY).dataset().get_fragments(filter=where):
         rows = fragment.to_table(schema=TABLES[HISTORY].schema, columns=columns, filter=where)
         counted = rows.group_by(columns).aggregate([([], "count_all")]).rename_columns([*columns, "rows"])
         counted = counted.append_column("whole", pa.repeat(whole, counted.num_rows))
@@ -265,14 +263,14 @@ def _with_records(lake: Path, where: pc.Expression, *, whole: bool) -> pa.Table:
     return summed.rename_columns([*columns, "whole", "rows"]).select(NO_PLACES.column_names)
 
 
-def _held(lake: Path) -> pa.Table:
+def _held(lake: Lake) -> pa.Table:
     """The share partitions that were measured before, as rows of NO_PLACES."""
     return _places_in(lake, PROGRESS, [])
 
 
-def _places_in(lake: Path, table: str, more: list[str]) -> pa.Table:
+def _places_in(lake: Lake, table: str, more: list[str]) -> pa.Table:
     """The share partitions in a table, as rows of NO_PLACES, with some more of its columns."""
-    rows = scan.rows_at(lake, table, [*WHERE, *KEY, *more])
+    rows = lake.snapshot(table).rows([*WHERE, *KEY, *more])
     rows = rows.append_column("whole", pa.repeat(False, rows.num_rows))
     rows = rows.append_column("rows", pa.repeat(0, rows.num_rows)).select([*NO_PLACES.column_names, *more])
     return rows.cast(pa.schema([*NO_PLACES.schema, *(TABLES[table].schema.field(name) for name in more)]))
@@ -326,16 +324,16 @@ def _among(rows: pa.Table, others: pa.Table, names: Sequence[str]) -> Flags:
     return result
 
 
-def _state_partitions_with_holes(lake: Path, before: int) -> pc.Expression | None:
+def _state_partitions_with_holes(lake: Lake, before: int) -> pc.Expression | None:
     """State partitions that start over, or in which a run since then found or filled a hole."""
     later = (pc.field("run_id") > before) & (pc.field("status") == "taken") & (pc.field("topic") == STATE_TOPIC)
     rows = [row for row in books.extents(lake, later) if row["rebuild"] or row["gaps"]]
     return books.of_partitions(set(books.by_partition(rows)), "log_topic_id", "state_partition")
 
 
-def _tasks(lake: Path, run: int, names: tuple[str, ...], step: pa.Table) -> Iterator[Task]:
+def _tasks(lake: Lake, run: int, names: tuple[str, ...], step: pa.Table) -> Iterator[Task]:
     """Tasks of about TASK_ROWS records of a step, share partitions of one state partition together."""
-    incarnations, newest = newest_incarnations(lake), newest_ms(lake)
+    incarnations, newest, view = newest_incarnations(lake), newest_ms(lake), lake.view()
     kinds = step.group_by(["cluster_id", "before"]).aggregate([]).sort_by("cluster_id").to_pylist()
     for cluster_id, before in (kind.values() for kind in kinds):
         log_topic_id = incarnations.get(cluster_id, "")
@@ -346,7 +344,7 @@ def _tasks(lake: Path, run: int, names: tuple[str, ...], step: pa.Table) -> Iter
         share = int(weights.sum()) // cores() + 1
         for some in stretches(keys, weights, min(TASK_ROWS, max(LEAST_TASK_ROWS, share))):
             yield Task(
-                lake=lake,
+                lake=view,
                 run=run,
                 before=before,
                 measures=names,
@@ -357,7 +355,7 @@ def _tasks(lake: Path, run: int, names: tuple[str, ...], step: pa.Table) -> Iter
             )
 
 
-def newest_incarnations(lake: Path) -> dict[str, str]:
+def newest_incarnations(lake: Lake) -> dict[str, str]:
     """Per cluster the id of the state topic whose records are the newest: what questions answer from."""
     extents = books.extents(lake, (pc.field("topic") == STATE_TOPIC) & (pc.field("status") == "taken"))
     times = [row for row in extents if row["content"] == "log_record"]
@@ -367,17 +365,17 @@ def newest_incarnations(lake: Path) -> dict[str, str]:
     return {row["cluster_id"]: row["topic_id"] for row in ordered}
 
 
-def _size_bytes(lake: Path, touched: pa.Table) -> int:
+def _size_bytes(lake: Lake, touched: pa.Table) -> int:
     """About how much the tasks read: the share of the histories and of the headers that is touched."""
-    history = delta.live_files(delta.table_path(lake, HISTORY))
+    history = lake.snapshot(HISTORY).files
     records = sum(int(str(file["num_records"])) for file in history)
     names = (HISTORY, "gold.delivery_history", "bronze.topic_batch")
-    whole = sum(int(str(f["size_bytes"])) for name in names for f in delta.live_files(delta.table_path(lake, name)))
+    whole = sum(int(str(f["size_bytes"])) for name in names for f in lake.snapshot(name).files)
     return whole * min(int(pc.sum(touched.column("rows")).as_py() or 0), records) // max(1, records)
 
 
 def _without(
-    lake: Path,
+    lake: Lake,
     measure: Measure,
     touched: Mapping[str, Places],
     replaced: Sequence[pa.Table],
@@ -388,11 +386,10 @@ def _without(
     `touched`, `base`: of each cluster what was measured, and what is never made anew.
     """
     removes: list[str] = []
-    root = delta.table_path(lake, measure.table)
     final = {cluster_id: _Since(rows) for cluster_id, rows in _by_cluster(replaced)}
     with MeasureFiles(lake, measure, newest_ms(lake)) as files:
-        for fragment in scan.dataset_at(lake, measure.table, coded=TEXTS).get_fragments():
-            path = delta.relative_path(root, fragment.path)
+        for fragment in lake.snapshot(measure.table).dataset(TEXTS).get_fragments():
+            path = fragment.path
             is_final = path.startswith("is_final=true")
             if is_final and not final:
                 continue

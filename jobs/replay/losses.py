@@ -1,6 +1,5 @@
 """What the evidence of state partitions lacks, as replay has to know it."""
 
-from pathlib import Path
 from typing import Any
 
 import pyarrow.compute as pc
@@ -8,14 +7,14 @@ import pyarrow.compute as pc
 from evidence.intervals import difference
 from jobs import books
 from jobs.quarantine import QUARANTINE
-from lake import scan
+from lake.lake import Lake
 from lake.slices import PartitionKey
 from lake.undecodable import DECODED_FROM, PLACE, undecodable
 from state_model.columnar.values import Loss
 
 
 def find_losses(
-    lake: Path, extents: dict[PartitionKey, list[dict[str, Any]]], late: set[PartitionKey], runs: tuple[int, int]
+    lake: Lake, extents: dict[PartitionKey, list[dict[str, Any]]], late: set[PartitionKey], runs: tuple[int, int]
 ) -> dict[PartitionKey, list[Loss]]:
     """Losses of each state partition, ascending: gaps of its extents, and records that could not be decoded.
 
@@ -41,7 +40,7 @@ def find_losses(
 
 
 def _undecodable(
-    lake: Path, keys: set[PartitionKey], late: set[PartitionKey], runs: tuple[int, int]
+    lake: Lake, keys: set[PartitionKey], late: set[PartitionKey], runs: tuple[int, int]
 ) -> dict[PartitionKey, list[Loss]]:
     mine = books.of_partitions(keys, *PLACE[1:])
     if mine is None:
@@ -49,5 +48,5 @@ def _undecodable(
     started_over = books.of_partitions(late, *PLACE[1:])
     fresh = pc.field("run_id") >= runs[0]
     wanted = mine & (fresh if started_over is None else fresh | started_over)
-    quarantined = scan.rows_at(lake, QUARANTINE, [*PLACE, "offset", "file"], wanted)
-    return undecodable(scan.dataset_at(lake, DECODED_FROM), quarantined) if quarantined.num_rows else {}
+    quarantined = lake.snapshot(QUARANTINE).rows([*PLACE, "offset", "file"], wanted)
+    return undecodable(lake.snapshot(DECODED_FROM).dataset(), quarantined) if quarantined.num_rows else {}

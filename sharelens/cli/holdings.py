@@ -1,7 +1,6 @@
 """What there is: status, tables, sql."""
 
 from collections.abc import Mapping
-from pathlib import Path
 from typing import TYPE_CHECKING, TextIO
 
 import click
@@ -12,7 +11,7 @@ from sharelens.output import Shown, show
 from state_model.errors import UsageError
 
 if TYPE_CHECKING:
-    from lake.scan import Lake
+    from lake.scan import Cut
 
 
 @click.command(
@@ -28,7 +27,7 @@ def status(source: Source, shown: Shown) -> None:
     if source.lake is not None:
         from lake.scan import open_lake
 
-        show(status.lake_status(open_lake(Path(source.lake)), source.cluster_id), shown)
+        show(status.lake_status(open_lake(source.lake), source.cluster_id), shown)
         return
     from sharelens.questions.log_evidence import open_log_evidence
 
@@ -56,7 +55,7 @@ def tables(name: str | None, lake: str | None, shown: Shown) -> None:
         )
     from lake.scan import open_lake
 
-    show(tables.tables(open_lake(Path(lake))), shown)
+    show(tables.tables(open_lake(lake)), shown)
 
 
 @click.command(
@@ -130,7 +129,7 @@ def sql(
     text = file.read() if file is not None else query or ""
     chosen = None if named is None else named_query(named)
     values = {} if chosen is None else chosen.values(params)
-    opened = open_lake(Path(lake))
+    opened = open_lake(lake)
     if engine == "spark":
         _show_by_spark(opened, text if chosen is None else chosen.spark_sql, values, shown)
         return
@@ -142,7 +141,7 @@ def sql(
         show(answer, shown)
 
 
-def _show_by_spark(opened: "Lake", text: str, values: Mapping[str, str | int | None], shown: Shown) -> None:
+def _show_by_spark(opened: "Cut", text: str, values: Mapping[str, str | int | None], shown: Shown) -> None:
     from jobs.settings import load_settings
     from jobs.spark.session import spark_session
     from sharelens.questions.spark_sql import spark_sql

@@ -168,10 +168,10 @@ class RawLake:
 
     def _units(self, key: tuple[str, str, int]) -> Iterator[list[Slice]]:
         """Slices of bronze.log_record that are read together, in offset order."""
-        version = self._lake.versions.get(DECODED_FROM)
-        if version is None:
+        snapshot = self._lake.snapshot(DECODED_FROM)
+        if snapshot is None:
             return
-        found = slices(self._lake.path, DECODED_FROM, BRONZE, runs=EVERY_RUN, version=version, only=[key])
+        found = slices(snapshot, BRONZE, runs=EVERY_RUN, only=[key])
         yield from units(found.get(key, []))
 
 

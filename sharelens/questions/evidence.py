@@ -185,7 +185,8 @@ class StatePartitionCover:
     """What is held of one state partition.
 
     Offsets are those of the state topic's log; `end_offset_exclusive` is where the evidence ends. Times are
-    log times (None: no record held). `held_back` counts offsets at or above the high watermark that were left out.
+    log times (None: no record held). `held_back` counts offsets at or above the high watermark that were left out,
+    `unreadable_bytes` those of an append in progress behind the last complete batch.
     `closed_gates`: tables of the lake whose quality gate is closed, each with what is not met; empty when none is.
     `dropped_ms`: by group of tables (`--retain`) the log time before which upkeep dropped rows.
     """
@@ -200,6 +201,7 @@ class StatePartitionCover:
     held_back: int = 0
     quarantined: int = 0
     losses: tuple[Loss, ...] = ()
+    unreadable_bytes: int = 0
     closed_gates: str = ""
     dropped_ms: Mapping[str, int] = field(default_factory=dict)
 

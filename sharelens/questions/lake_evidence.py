@@ -2,7 +2,6 @@
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
-from pathlib import Path
 from types import TracebackType
 from typing import Any, Self, cast
 
@@ -16,7 +15,8 @@ from lake import bounded_scan, letters, user_topics
 from lake.bounded_scan import Choice
 from lake.errors import LakeError
 from lake.gates import closed, closed_text
-from lake.scan import Lake, open_lake
+from lake.scan import Cut as PublishedCut
+from lake.scan import open_lake
 from lake.tables import GROUP_RECORD, TABLES
 from lake.undecodable import DECODED_FROM, undecodable
 from measures.topics import TopicPartition
@@ -48,14 +48,14 @@ PROGRESS = "gold.progress"
 class LakeEvidence:
     """One cluster of a lake at its published cut."""
 
-    def __init__(self, lake: Lake, cluster_id: str | None) -> None:
+    def __init__(self, lake: PublishedCut, cluster_id: str | None) -> None:
         self.lake = lake
         self.cluster = choose_cluster(lake, cluster_id)
 
     @property
     def place(self) -> str:
         """The lake's folder."""
-        return f"lake {self.lake.path}"
+        return f"lake {self.lake.lake}"
 
     @property
     def cluster_id(self) -> str | None:
@@ -283,7 +283,7 @@ class LakeEvidence:
         extents = self._state_topic("bronze.ingest_extent")
         problems = self._state_topic("bronze.quarantine")
         undecoded = undecodable(self.lake.dataset(DECODED_FROM), problems)
-        gates = closed_text(closed(self.lake.path))
+        gates = closed_text(closed(self.lake.lake))
         parts = []
         for row in self._evidence:
             partition = int(row["state_partition"])
@@ -373,7 +373,7 @@ def _first_offset(loss: Loss) -> int:
     return loss.first_offset
 
 
-def choose_cluster(lake: Lake, asked: str | None) -> str:
+def choose_cluster(lake: PublishedCut, asked: str | None) -> str:
     """The cluster to answer for.
 
     Raises:
@@ -384,28 +384,28 @@ def choose_cluster(lake: Lake, asked: str | None) -> str:
     if asked is not None:
         if asked not in there:
             raise UsageError(
-                f"no cluster {name_cell(asked)} in lake {lake.path}; clusters there: {', '.join(there) or 'none'}"
+                f"no cluster {name_cell(asked)} in lake {lake.lake}; clusters there: {', '.join(there) or 'none'}"
             )
         return asked
     if len(there) > 1:
-        raise UsageError(f"lake {lake.path} holds several clusters, give --cluster-id with one of: {', '.join(there)}")
+        raise UsageError(f"lake {lake.lake} holds several clusters, give --cluster-id with one of: {', '.join(there)}")
     if not there:
         raise LakeError(
-            f"lake {lake.path} holds no share-group state yet; give `sharelens run` a log directory that has some"
+            f"lake {lake.lake} holds no share-group state yet; give `sharelens run` a log directory that has some"
         )
     return there[0]
 
 
-def evidence_rows(lake: Lake) -> list[dict[str, Any]]:
+def evidence_rows(lake: PublishedCut) -> list[dict[str, Any]]:
     """One row a state partition of the published cut (`lake.tables.EVIDENCE`)."""
     return cast("list[dict[str, Any]]", lake.publication["evidence"])
 
 
-def clusters(lake: Lake) -> list[str]:
+def clusters(lake: PublishedCut) -> list[str]:
     """The clusters of the published cut."""
     return sorted({row["cluster_id"] for row in evidence_rows(lake)})
 
 
 def open_lake_evidence(path: str, cluster_id: str | None) -> LakeEvidence:
     """Opens the newest published cut of a lake."""
-    return LakeEvidence(open_lake(Path(path)), cluster_id)
+    return LakeEvidence(open_lake(path), cluster_id)

@@ -5,8 +5,7 @@ import re
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from lake import delta
-from lake.scan import Lake
+from lake.scan import Cut
 from lake.tables import TABLES
 from sharelens.output import Stream
 from state_model.errors import SharelensError, UsageError
@@ -24,7 +23,7 @@ NAMED = re.compile(rf"({QUOTED})|\b(bronze|silver|gold)\s*\.\s*(\w+)\b", re.IGNO
 
 def spark_sql(
     spark: "SparkSession",
-    lake: Lake,
+    lake: Cut,
     query: str,
     parameters: Mapping[str, str | int | None] | None = None,
     *,
@@ -32,8 +31,8 @@ def spark_sql(
 ) -> Stream:
     """The result of one query; the tables it names become temporary views at the published versions.
 
-    `most`: rows that will be read at most, for Spark to stop behind one more. `parameters` become the one row of the view `sharelens_parameter`: bound as data, because Delta's parser knows no
-    parameter markers.
+    `most`: rows that will be read at most, for Spark to stop behind one more. `parameters` become the one row of the
+    view `sharelens_parameter`: bound as data, because Delta's parser knows no parameter markers.
 
     Raises:
         UsageError: not one query (a statement that is no subquery is refused by Spark's own parser).
@@ -47,7 +46,7 @@ def spark_sql(
         reader = spark.read.format("delta")
         if name in lake.versions:
             reader = reader.option("versionAsOf", lake.versions[name])
-        reader.load(str(delta.table_path(lake.path, name))).createOrReplaceTempView(view_name(name))
+        reader.load(lake.lake.table_storage(name).root).createOrReplaceTempView(view_name(name))
     if parameters:
         _offer_parameters(spark, parameters)
     before = spark.conf.get(FILES_AS_TABLES)

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.dataset as ds
 
 from lake.bounded_scan import BoundedDataset
-from lake.scan import Lake
+from lake.scan import Cut
 from lake.tables import TABLES
 from sharelens.output import Stream
 from sharelens.questions.published import readable
@@ -46,7 +46,7 @@ DEFAULT_LIMITS = Limits()
 
 @contextmanager
 def sql(
-    lake: Lake,
+    lake: Cut,
     query: str,
     parameters: Mapping[str, str | int | None] | None = None,
     *,
@@ -124,7 +124,7 @@ def ensure_one_select(query: str) -> None:
         raise UsageError(f"sql: only one SELECT is taken, this is: {', '.join(kinds) or 'nothing'}")
 
 
-def _offer_tables(connection: duckdb.DuckDBPyConnection, lake: Lake, query: str) -> None:
+def _offer_tables(connection: duckdb.DuckDBPyConnection, lake: Cut, query: str) -> None:
     """Creates views layer.table over the tables whose names occur in the query; the others are not opened."""
     for layer in LAYERS:
         connection.execute(f"CREATE SCHEMA {layer}")

@@ -37,10 +37,12 @@ class StateLog:
         bases = [segment.base_offset for copy in partition.copies for segment in copy.segments]
         self.first_offset = min(bases, default=0)
         self.size_bytes = size_bytes(partition)
-        written_end, committed_end = reader.readable_end(partition, include_uncommitted=True), partition.committed_end
+        log_end, committed_end = reader.log_end(partition), partition.committed_end
+        written_end = log_end.end_offset
         readable_end = written_end if include_uncommitted or committed_end is None else min(written_end, committed_end)
         self.end_offset = max(self.first_offset, readable_end)
         self._held_back = max(0, written_end - self.end_offset)
+        self._unreadable_bytes = log_end.unreadable_bytes
         self.account: Account | None = None
 
     def read(self, keys: Keys = EVERY_KEY, cut: Cut = NO_CUT) -> Iterator[pa.Table]:
@@ -109,6 +111,7 @@ class StateLog:
             held_back=self._held_back,
             quarantined=account.quarantined,
             losses=tuple(account.losses),
+            unreadable_bytes=self._unreadable_bytes,
         )
 
     def probe(self) -> list[tuple[str, str, int]]:

@@ -8,8 +8,7 @@ import pyarrow.compute as pc
 import pytest
 
 from jobs import books
-from lake import delta
-from lake.scan import dataset_at
+from lake.lake import Lake
 from tests.in_process import make_lake
 from tests.state_logs import START_MS, snapshot, update, write_log_directory
 
@@ -78,20 +77,22 @@ def two_runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_only_files_with_rows_to_drop_are_rewritten(two_runs: Path, tmp_path: Path) -> None:
     lake = Path(shutil.copytree(two_runs, tmp_path / "lake"))
     name = "bronze.log_record"
-    before = delta.live_files(delta.table_path(lake, name))
-    adds, removes = books.rewritten_without(lake, name, pc.field("offset") >= 4)
+    before = Lake(lake).snapshot(name).files
+    adds, removes = books.rewritten_without(Lake(lake), name, pc.field("offset") >= 4)
     assert len(before) == 2
     assert removes == [file["path"] for file in before if file["max.offset"] == 5]
-    books.commit(lake, name, "ingest", 99, adds, removes)
-    assert sorted(dataset_at(lake, name).to_table().column("offset").to_pylist()) == [0, 1, 2, 3]
+    books.commit(Lake(lake), name, "ingest", 99, adds, removes)
+    assert sorted(Lake(lake).snapshot(name).dataset().to_table().column("offset").to_pylist()) == [0, 1, 2, 3]
 
 
 def test_nothing_to_drop_rewrites_nothing(two_runs: Path) -> None:
-    assert books.rewritten_without(two_runs, "bronze.log_record", None) == ([], [])
-    assert books.rewritten_without(two_runs, "bronze.log_record", pc.field("offset") > 99) == ([], [])
+    assert books.rewritten_without(Lake(two_runs), "bronze.log_record", None) == ([], [])
+    assert books.rewritten_without(Lake(two_runs), "bronze.log_record", pc.field("offset") > 99) == ([], [])
 
 
 def test_a_stage_is_done_once_its_last_commit_is_there(two_runs: Path) -> None:
-    assert {books.done(two_runs, stage) for stage in ("ingest-plan", "ingest", "decode", "replay", "publish")} == {2}
-    assert books.is_committed(two_runs, "silver.share_record", "decode", 2)
-    assert not books.is_committed(two_runs, "silver.share_record", "decode", 3)
+    assert {
+        books.done(Lake(two_runs), stage) for stage in ("ingest-plan", "ingest", "decode", "replay", "publish")
+    } == {2}
+    assert books.is_committed(Lake(two_runs), "silver.share_record", "decode", 2)
+    assert not books.is_committed(Lake(two_runs), "silver.share_record", "decode", 3)

@@ -5,11 +5,11 @@ from hypothesis import strategies as st
 
 from state_model import share_records
 from state_model.columnar.decode import decode_share_records
-from state_model.columnar.encode import encode_share_records
 from state_model.columnar.schemas import SHARE_RECORD
 from state_model.errors import EncodeError
 from tests.log_rows import log_rows, log_times
 from tests.share_values import RECORDS, described
+from tools.log_writer.share_records import encode_share_records
 
 TOPIC = "AAECAwQFBgcICQoLDA0ODw"
 BATCH = {"first_offset": 1, "last_offset": 2, "delivery_state": 2, "delivery_count": 1}

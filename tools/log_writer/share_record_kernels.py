@@ -5,18 +5,19 @@ that size. A record's unknown tagged fields lie in the order of the wire: those 
 index -1) last.
 """
 
-import numpy as np
+from collections.abc import Callable
+from typing import Any
 
-from state_model.columnar.byte_kernels import (
-    put_int16,
-    put_int32,
-    put_int64,
-    put_varint,
-    read_uuid_text,
-    varint_bytes,
-)
+import numpy as np
+from llvmlite import ir
+from numba import types
+from numba.extending import intrinsic
+
+from state_model.columnar.byte_kernels import ALPHABET, UUID_CHARACTERS
 from state_model.columnar.kernels import kernel
 
+VALUE_OF = np.full(256, -1, dtype=np.int8)
+VALUE_OF[ALPHABET] = np.arange(64)
 SNAPSHOT, UPDATE, TOMBSTONE = 0, 1, 2
 SNAPSHOT_EPOCH, STATE_EPOCH, LEADER_EPOCH, DCC, PARTITION = range(5)
 START, CREATE, WRITE = range(3)
@@ -32,6 +33,85 @@ VERSION_AND_UPDATE_BYTES = 2 + 16
 BATCH_FIXED_BYTES = 19
 DCC_FIELD_BYTES = 6
 OWN = -1
+
+
+@intrinsic
+def store_big_endian(context: Any, data: Any, at: Any, value: Any) -> Any:
+    """`store_big_endian(data, at, value)`: write `value` at byte `at` in the width of its type."""
+
+    def store(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        array = context.make_array(signature.args[0])(context, builder, arguments[0])
+        address = builder.gep(array.data, [arguments[1]])
+        stored = builder.store(
+            builder.bswap(arguments[2]), builder.bitcast(address, ir.IntType(value.bitwidth).as_pointer())
+        )
+        stored.align = 1
+        return context.get_dummy_value()
+
+    return types.none(data, types.intp, value), store
+
+
+# The compiler passes the first argument of an intrinsic itself; a caller gives the other three.
+_store: Callable[[np.ndarray, int, np.signedinteger], None] = store_big_endian  # type: ignore[assignment]
+
+
+@kernel
+def put_int16(data: np.ndarray, at: int, value: int) -> int:
+    """Write a big-endian int16; the position behind it."""
+    _store(data, at, np.int16(value))
+    return at + 2
+
+
+@kernel
+def put_int32(data: np.ndarray, at: int, value: int) -> int:
+    """Write a big-endian int32; the position behind it."""
+    _store(data, at, np.int32(value))
+    return at + 4
+
+
+@kernel
+def put_int64(data: np.ndarray, at: int, value: int) -> int:
+    """Write a big-endian int64; the position behind it."""
+    _store(data, at, np.int64(value))
+    return at + 8
+
+
+@kernel
+def varint_bytes(value: int) -> int:
+    """Bytes of the shortest unsigned varint of `value`, which is not negative."""
+    size = 1
+    while value >= 0x80:
+        value >>= 7
+        size += 1
+    return size
+
+
+@kernel
+def put_varint(data: np.ndarray, at: int, value: int) -> int:
+    """Write the shortest unsigned varint of `value`, which is not negative; the position behind it."""
+    while value >= 0x80:
+        data[at] = value & 0x7F | 0x80
+        value >>= 7
+        at += 1
+    data[at] = value
+    return at + 1
+
+
+@kernel
+def read_uuid_text(text: np.ndarray, at: int, data: np.ndarray, to: int) -> bool:
+    """Write the 16 bytes of the 22 characters at `at`; False when they are not those of a uuid."""
+    bits, width = 0, 0
+    for step in range(UUID_CHARACTERS):
+        value = int(VALUE_OF[text[at + step]])
+        if value < 0:
+            return False
+        bits = (bits << 6 | value) & 0xFFFF
+        width += 6
+        if width >= 8:
+            width -= 8
+            data[to] = bits >> width & 0xFF
+            to += 1
+    return bits & 0xF == 0  # 132 bits in 22 characters, the last four of them not in use
 
 
 @kernel

@@ -1,7 +1,4 @@
-"""Writing segments, partition folders and log directories as a broker leaves them behind.
-
-Only tests, the generator and the broker write; what reads a real cluster's directories never imports this.
-"""
+"""Segments, partition folders and log directories as a broker leaves them behind, written from Arrow records."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -12,8 +9,8 @@ import pyarrow as pa
 
 from kafka_log import record_batch as rb
 from kafka_log import text_files
-from kafka_log.encoding import Encoded, encode, plan
 from kafka_log.segment_file import Table
+from tools.log_writer.encoding import Encoded, encode, plan
 
 INDEX_INTERVAL_BYTES = 4096
 SEGMENT_BYTES = 1 << 30

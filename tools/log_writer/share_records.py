@@ -6,9 +6,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from state_model.columnar import buffers
-from state_model.columnar import encode_kernels as kernels
 from state_model.columnar.schemas import STATE_BATCH, UNKNOWN_TAG
 from state_model.errors import EncodeError
+from tools.log_writer import share_record_kernels as kernels
 
 KEY_AND_VALUE = pa.schema([pa.field("key", pa.binary(), nullable=False), pa.field("value", pa.binary(), nullable=True)])
 RECORD_TYPES = ("snapshot", "update", "tombstone")

@@ -10,12 +10,13 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from kafka_log import encoding, reader, writer
+from kafka_log import reader
 from kafka_log import record_batch as rb
-from kafka_log.errors import BatchEncodeError
 from kafka_log.layout import scan_log_directory
 from kafka_log.schemas import HEADER, LOG_RECORD
 from kafka_log.union import unite
+from tools.log_writer import encoding, writer
+from tools.log_writer.errors import BatchEncodeError
 
 # One record with key k, value v, one header h=1, at offset 5 and time 1000: each field of the layout by hand.
 BY_HAND = bytes.fromhex(
