@@ -69,10 +69,18 @@ class BoundedDataset(ds.FileSystemDataset):
 def tables(
     dataset: ds.Dataset, columns: Sequence[str] | None = None, where: pc.Expression | None = None
 ) -> Iterator[pa.Table]:
-    """Rows that meet the condition, in tables of at most BATCH_ROWS rows, in any order."""
+    """Rows that meet the condition, in tables of about READ_ROWS rows, in any order."""
+    batches: list[pa.RecordBatch] = []
+    rows = 0
     for batch in bounded_scanner(dataset, columns, where).to_batches():
         if batch.num_rows:
-            yield pa.Table.from_batches([batch])
+            batches.append(batch)
+            rows += batch.num_rows
+        if rows >= READ_ROWS:
+            yield pa.Table.from_batches(batches)
+            batches, rows = [], 0
+    if batches:
+        yield pa.Table.from_batches(batches)
 
 
 def tables_in_order(

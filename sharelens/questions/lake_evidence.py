@@ -51,6 +51,7 @@ class LakeEvidence:
     def __init__(self, lake: PublishedCut, cluster_id: str | None) -> None:
         self.lake = lake
         self.cluster = choose_cluster(lake, cluster_id)
+        self._counted: tuple[Keys, pa.Table] | None = None
 
     @property
     def place(self) -> str:
@@ -101,9 +102,11 @@ class LakeEvidence:
         return within if len(numbers) == 1 else within & column.isin(numbers)
 
     def places(self, keys: Keys) -> pa.Table:
-        """Counted in gold.share_partition_history, row group by row group."""
-        where = self._where(keys, pc.field("log_topic_id") == self._log_topic_id)
-        return counted_places(self._stream("gold.share_partition_history", COUNTED, where))
+        """Counted in gold.share_partition_history, and kept for the next question about the same share partitions."""
+        if self._counted is None or self._counted[0] != keys:
+            where = self._where(keys, pc.field("log_topic_id") == self._log_topic_id)
+            self._counted = keys, counted_places(self._stream("gold.share_partition_history", COUNTED, where))
+        return self._counted[1]
 
     def histories(self, places: pa.Table, cut: Cut) -> tuple[pa.Table, pa.Table]:
         """Rows of the two histories, row groups of other places left out by their statistics."""

@@ -6,7 +6,7 @@ import pyarrow as pa
 import pytest
 from pyspark.sql import SparkSession
 
-from lake.scan import Lake, open_lake
+from lake.scan import Cut, open_lake
 from sharelens.questions.named_queries import named_query, names
 from sharelens.questions.spark_sql import spark_sql
 from state_model.errors import UsageError
@@ -19,7 +19,7 @@ CASES = [*(("dlq", name) for name in names()), ("admin", "resets"), ("pruned", "
 
 
 @functools.cache
-def lake_of(name: str) -> Lake:
+def lake_of(name: str) -> Cut:
     return open_lake(recorded_lake(name))
 
 
