@@ -8,7 +8,6 @@ import getpass
 import socket
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 from functools import lru_cache
 from importlib.metadata import version
 from typing import Any
@@ -16,7 +15,6 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from evidence.intervals import Interval, difference, union
 from lake import commit as commits
 from lake import durability, parquet, scan
 from lake.lake import Lake
@@ -111,84 +109,6 @@ def rewritten_without(
             sink.write(kept)
         adds += sink.files
     return adds, removes
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Coverage:
-    """What the lake holds of one log partition, by its taken extents.
-
-    `held`: offsets that need no second reading; `asked`: per source, what it was asked for; `log_time_ms`: running
-    maximum of record timestamps so far (None: nothing held); `end`: first offset above everything asked for.
-    `lost_ends`: per source, the gap at its end.
-    """
-
-    held: list[Interval]
-    asked: dict[str, list[Interval]]
-    log_time_ms: int | None
-    end: int
-    lost_ends: dict[str, Interval] = field(default_factory=dict)
-
-    def wanted(self, source_id: str, available: Interval) -> list[Interval]:
-        """What a source offers that it was not asked for before and that the lake lacks.
-
-        The gap at its end is asked for again once the source ends elsewhere: a broker that recovers cuts off what it
-        can't read there and appends, and a copy that was cut short is finished.
-        """
-        asked = self.asked.get(source_id, [])
-        lost_end = self.lost_ends.get(source_id)
-        if lost_end is not None and lost_end[1] != available[1]:
-            asked = difference(asked, [lost_end])
-        return difference([available], self.held + asked)
-
-    def before(self, offset: int) -> "Coverage":
-        """What is left when everything from `offset` on is set aside."""
-        return Coverage(
-            held=_below(self.held, offset),
-            asked={source: _below(intervals, offset) for source, intervals in self.asked.items()},
-            log_time_ms=self.log_time_ms,
-            end=min(self.end, offset),
-            lost_ends=self.lost_ends,
-        )
-
-
-def _below(intervals: Sequence[Interval], offset: int) -> list[Interval]:
-    return union((first, min(end, offset)) for first, end in intervals)
-
-
-def coverage(rows: Sequence[dict[str, Any]]) -> Coverage:
-    """Coverage from the taken extents of one log partition.
-
-    Offsets taken while uncommitted are read again, and a source that had vanished is asked again.
-    """
-    held: list[Interval] = []
-    asked: dict[str, list[Interval]] = {}
-    times: list[int] = []
-    lost_ends: dict[str, Interval] = {}
-    for row in sorted(rows, key=lambda r: r["run_id"]):
-        if row["superseded_from"] is not None:
-            held = _below(held, row["superseded_from"])
-            asked = {source: _below(intervals, row["superseded_from"]) for source, intervals in asked.items()}
-        end = row["end_offset_exclusive"]
-        if row["committed_end"] is not None:
-            end = min(end, row["committed_end"])
-        here = (row["from_offset"], end)
-        asked.setdefault(row["source_id"], []).extend(difference([here], _gaps(row, "vanished")))
-        held = union([*held, *difference([here], _gaps(row))])
-        if end >= lost_ends.get(row["source_id"], (0, 0))[1]:
-            lost_ends.pop(row["source_id"], None)
-        for gap in _gaps(row):
-            if gap[1] == end:
-                lost_ends[row["source_id"]] = gap
-        if row["log_time_ms"] is not None:
-            times.append(row["log_time_ms"])
-    end = max((interval[1] for intervals in asked.values() for interval in intervals), default=0)
-    return Coverage(held=held, asked=asked, log_time_ms=max(times, default=None), end=end, lost_ends=lost_ends)
-
-
-def _gaps(row: dict[str, Any], reason: str | None = None) -> list[Interval]:
-    """The gaps of an extent; those of one reason, if it is named."""
-    gaps = [gap for gap in row["gaps"] if reason in (None, gap["reason"])]
-    return [(gap["first_offset"], gap["last_offset"] + 1) for gap in gaps]
 
 
 def by_partition(rows: Sequence[dict[str, Any]]) -> dict[PartitionKey, list[dict[str, Any]]]:

@@ -4,6 +4,7 @@ from typing import Any
 
 import pyarrow.compute as pc
 
+from evidence.coverage import coverage
 from jobs import books, retained
 from jobs.errors import JobError
 from lake import durability, gates, scan
@@ -115,9 +116,9 @@ def evidence(lake: Lake) -> list[dict[str, Any]]:
     cuts = retained.cuts(lake, retained.HISTORY)
     result = []
     for key, group in sorted(groups.items()):
-        held = books.coverage(group)
-        if held.held:
-            first_offset, first_ms = held.held[0][0], first_times.get(key)
+        extent = coverage(group)
+        if extent.covered:
+            first_offset, first_ms = extent.covered[0][0], first_times.get(key)
             if key in cuts:  # what retention has dropped of the history is no evidence any more
                 first_offset = max(first_offset, cuts[key].offset)
                 first_ms = max(first_ms or cuts[key].time_ms, cuts[key].time_ms)
@@ -126,9 +127,9 @@ def evidence(lake: Lake) -> list[dict[str, Any]]:
                 "log_topic_id": key[1],
                 "state_partition": key[2],
                 "first_log_offset": first_offset,
-                "end_log_offset_exclusive": held.held[-1][1],
+                "end_log_offset_exclusive": extent.covered[-1][1],
                 "first_log_time_ms": first_ms,
-                "log_time_ms": held.log_time_ms,
+                "log_time_ms": extent.log_time_ms,
                 "held_back": max(group, key=lambda row: row["run_id"])["held_back"],
             }
             result.append(entry)

@@ -5,8 +5,6 @@ import pyarrow as pa
 from lake.lake import Lake
 
 QUARANTINE = "bronze.quarantine"
-KEPT_BYTES = 4096
-"""Bytes of a record that its quarantine row keeps."""
 
 
 def new_problems(lake: Lake, problems: pa.Table) -> pa.Table:

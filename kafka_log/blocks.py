@@ -11,7 +11,7 @@ KEPT_BYTES = 64 << 10
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Damage:
-    """Bytes of one file that gave no records. first > last: bytes were skipped and no offset is missing."""
+    """Bytes of one file that could not be read as records. first > last: bytes were skipped, no offset is missing."""
 
     file: str
     position: int
@@ -32,7 +32,7 @@ class Damage:
 class Block:
     """Batches of one file in one buffer: `headers` is a header table whose positions point into `data`.
 
-    `walked_to`: every offset below it is in this block, in an earlier one, in a damage, or in no batch of this copy.
+    `walked_to`: each offset below it is in this block, in an earlier block, in a damage, or in no batch of this copy.
     """
 
     file: str

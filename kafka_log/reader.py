@@ -1,7 +1,7 @@
-"""Reading a partition: how far it can be read, how to split it, its records, its batch headers.
+"""Reads a partition of a log: where it ends, splits for tasks, records, batch headers.
 
-Everything takes offsets, never file positions: files are rolled, compacted, deleted and copied while we look. Ranges
-are half open. A partition may have several copies; they are read as one log (see `merge`).
+Arguments are offsets, never file positions: files are rolled, compacted, deleted and copied while they are read. Ranges
+are half open. The copies of a partition are read as one log (see `merge`).
 """
 
 from collections.abc import Iterator
@@ -62,7 +62,7 @@ def log_end(partition: LogPartition) -> LogEnd:
     """Where the log ends: behind its last complete batch.
 
     Complete batches that can't be read, and bytes that can't be read below the committed end, are damage and count as
-    read, so that they are reported once. Of several copies those of the highest leader epoch decide: what others hold
+    read, so that they are reported once. Of several copies, those of the highest leader epoch decide: what others have
     beyond is not in the log.
     """
     ends = [_copy_end(copy, partition.committed_end or 0) for copy in partition.copies]
@@ -99,7 +99,7 @@ def _copy_end(copy: PartitionDirectory, committed_end: int) -> tuple[int, LogEnd
 
 
 def splits(partition: LogPartition, from_offset: int, to_offset: int, target_bytes: int) -> list[Split]:
-    """Cut a range into splits of about `target_bytes` of the largest copy, between batches, in offset order.
+    """Splits of a range, each about `target_bytes` of the largest copy, cut between batches, in offset order.
 
     The cuts come from the index files; where a segment has none its headers are walked.
     """
@@ -120,7 +120,7 @@ def _bytes_between(copy: PartitionDirectory, from_offset: int, to_offset: int) -
 def _cuts(
     copy: PartitionDirectory, from_offset: int, to_offset: int, target_bytes: int
 ) -> Iterator[tuple[int, Start | None]]:
-    """(first offset, where it stands) of every split but the first."""
+    """(first offset, segment and position of its batch) of each split but the first."""
     gathered = 0
     for number in range(segments.first_segment(copy, from_offset), len(copy.segments)):
         segment = copy.segments[number]
@@ -143,7 +143,7 @@ def _cuts(
 
 
 def _candidates(copy: PartitionDirectory, segment: SegmentFile, target_bytes: int) -> Iterator[tuple[int, int]]:
-    """(base offset, position) of batches inside a segment where a cut may be made, ascending in both."""
+    """(base offset, position) of the batches of a segment at which a split may begin, ascending in both."""
     if segment.size_bytes <= target_bytes // 2:
         return
     entries = read_index(segment)
@@ -171,7 +171,7 @@ def _walked_candidates(copy: PartitionDirectory, segment: SegmentFile) -> Iterat
 
 
 def _split(partition: LogPartition, from_offset: int, to_offset: int, start: Start | None) -> Split:
-    """A split that carries only the segments it reads, and of each copy the one after them: it says where they end."""
+    """A split with only the segments that it reads, and of each copy the next one: its base offset ends the range."""
     copies = []
     for place, copy in enumerate(partition.copies):
         first = segments.first_segment(copy, from_offset)
@@ -236,10 +236,10 @@ def scan_batches(partition: LogPartition, from_offset: int, to_offset: int) -> I
 def log_time_end(
     partition: LogPartition, from_offset: int, to_offset: int, running_max_ms: int, until_ms: int
 ) -> tuple[int, int]:
-    """Where the prefix with log time < `until_ms` ends (exclusive offset), and the running maximum at its end.
+    """The end (exclusive offset) of the prefix with log time < `until_ms`, and the running maximum at that end.
 
-    Log time is the running maximum of record timestamps, `running_max_ms` what it was before `from_offset`. Batches
-    whose maximum stays below are taken by their header; the one that reaches it is read record by record.
+    Log time is the running maximum of record timestamps; `running_max_ms` is its value before `from_offset`. A batch
+    whose maximum timestamp stays below is counted by its header; the batch that reaches it is read record by record.
     """
     if running_max_ms >= until_ms:
         return from_offset, running_max_ms

@@ -1,4 +1,4 @@
-"""One open segment file: is there a batch at a position, does its checksum fit, where does it go on after damage."""
+"""An open segment file: the batch at a position, its checksum, the next good batch behind damage."""
 
 import zlib
 
@@ -40,7 +40,7 @@ def inside(headers: Table, size: int) -> Mask:
 
 
 class OpenSegment:
-    """An open segment and what its batches may be: base offsets from `lowest` up to and including `highest`."""
+    """An open segment; its batches have base offsets from `base_offset` up to and including `highest`."""
 
     def __init__(self, file: RandomAccess, segment: SegmentFile, *, highest: int, is_last: bool) -> None:
         self.file = file
@@ -69,7 +69,7 @@ class OpenSegment:
         return bool(crc_ok(self.file.read_at(position, int(header[0, rb.SIZE])), header)[0])
 
     def next_good(self, position: int, first_offset: int) -> int | None:
-        """Where reading can go on after the damage at `position`: the next good batch; None when there is none.
+        """Position of the next good batch behind the damage at `position`; None when there is none.
 
         The chain of lengths is followed as long as it holds, so that batches inside a record's value are never
         taken for the log's own; else the bytes are searched. How many bytes a

@@ -1,7 +1,7 @@
-"""One copy of one partition, read batch by batch: headers walked, checksums checked, damage stepped over and named.
+"""Reads one copy of a partition batch by batch: walks headers, checks checksums, steps over damage and reports it.
 
-A copy is a chain of segments. Blocks come out in offset order; inside a copy their batches never overlap. Whatever
-could not be read is a `Damage`, whose offset range is what is missing between the good batches around it.
+A copy is a chain of segments. Blocks come out in offset order; inside a copy their batches never overlap. What could
+not be read is a `Damage`, whose offset range is what is missing between the good batches around it.
 """
 
 from collections.abc import Iterator
@@ -76,7 +76,7 @@ class CopyReader:
         yield self._closing_block()
 
     def _open(self, segment: SegmentFile) -> RandomAccess:
-        """Open a segment; again when it is missing though listed: for a moment it is, when the cleaner swaps it."""
+        """Open a segment; try again when a listed one is missing: it is for a moment, while the cleaner swaps it."""
         try:
             return self._files.open(segment.uri)
         except FileNotFoundError:
@@ -97,7 +97,7 @@ class CopyReader:
         )
 
     def _report_unreadable(self, segment: SegmentFile, limit: int, error: OSError) -> None:
-        """A segment that can't be read: gone by a fresh listing, or an error of the file itself."""
+        """Note a segment that can't be read as damage: `vanished` when a fresh listing lacks it, else `unreadable`."""
         gone = is_gone(self._copy, segment)
         last = min(limit, self._to - 1, segment.base_offset + RELATIVE_LIMIT)
         detail = "deleted while it was read" if gone else f"{error.strerror or error} (host {filesystem.host()})"
@@ -142,7 +142,7 @@ class CopyReader:
                 position = following
 
     def _next_window(self, headers: Table) -> int:
-        """How much to read next: without bodies little where batches are large, because most of it is skipped."""
+        """How many bytes to read next: without bodies few where batches are large, because most of them are skipped."""
         if self._bodies or len(headers) == 0 or headers[:, rb.SIZE].mean() < _HEADER_WINDOW_BYTES // 16:
             return self._window
         return _SMALL_WINDOW_BYTES
@@ -189,7 +189,7 @@ class CopyReader:
         )
 
     def _accept(self, segment: OpenSegment, data: Bytes, position: int, headers: Table) -> Iterator[Block]:
-        """The block of batches in range and in order; what does not fit in is set aside."""
+        """The block of batches in range and in order; batches that don't fit in become damage."""
         headers = headers[headers[:, rb.LAST_OFFSET] >= self._from]
         headers, damages = self._in_order(segment, position, headers)
         if len(headers) == 0 and not damages:
@@ -248,7 +248,7 @@ class CopyReader:
         return max(at_least, end)
 
     def _in_order(self, segment: OpenSegment, position: int, headers: Table) -> tuple[Table, list[Damage]]:
-        """The batches whose offsets ascend and lie in the segment: they are outside the CRC, which proves nothing."""
+        """The batches whose offsets ascend and lie in the segment; the CRC does not cover base offsets."""
         if len(headers) == 0:
             return headers, []
         base, last = headers[:, rb.BASE_OFFSET], headers[:, rb.LAST_OFFSET]
@@ -259,7 +259,7 @@ class CopyReader:
         return self._choose(segment, position, headers, inside)
 
     def _floor(self) -> int:
-        """The last offset that is behind us; batches before the range may reach below it."""
+        """The last offset that was read; batches before the range may reach below it."""
         return self._next_offset - 1 if self._next_offset > self._from else -1
 
     def _jumps(self, segment: OpenSegment, position: int, headers: Table) -> bool:
@@ -280,7 +280,7 @@ class CopyReader:
         return None if following is None else segment.header_at(following)
 
     def _choose(self, segment: OpenSegment, position: int, headers: Table, inside: Mask) -> tuple[Table, list[Damage]]:
-        """What to keep where offsets don't ascend: what its follower contradicts goes, and what goes backwards."""
+        """Batches to keep where offsets don't ascend: drops those that go back or that their follower contradicts."""
         kept = inside.copy()
         floor = self._floor()
         following = self._header_after(segment, position, headers, floor)
@@ -309,7 +309,7 @@ class CopyReader:
         return headers[kept], damages
 
     def _lost_with(self, bases: list[int], lasts: list[int], kept: Mask, row: int) -> tuple[int, int]:
-        """The offsets that go with a batch that is set aside: the gap where it lies, else what only it claims.
+        """The offsets that are lost with a dropped batch: the gap where it lies, else what only it claims.
 
         `bases` has one more entry than `lasts` when the batch after the block is known.
         """
@@ -327,13 +327,13 @@ class CopyReader:
         return first, min(last, bases[-1] - 1) if len(bases) > len(lasts) else last
 
     def _finish_damages(self, last_offset: int) -> list[Damage]:
-        """The damages seen since the last good batch, now that the offset before the next good one is known."""
+        """The damages since the last good batch, up to `last_offset`, the offset before the next good one."""
         finished = [self._clip(damage, last_offset) for damage in self._pending]
         self._pending.clear()
         return finished
 
     def _clip(self, damage: Damage, last_offset: int) -> Damage:
-        """A damage with the range that is missing inside what was asked for."""
+        """A damage with the part of its range that lies in [from_offset, to_offset)."""
         first = max(damage.first_offset, self._from)
         last = min(damage.last_offset, last_offset, self._to - 1)
         lost = f"offsets {first} to {last} are missing" if first <= last else "no offset is missing"

@@ -53,7 +53,7 @@ _BOUNDED: dict[str, Any] = {
 }
 
 
-class BoundedDataset(ds.FileSystemDataset):
+class BoundedDataset(ds.FileSystemDataset):  # type: ignore[misc]  # pyarrow is untyped
     """A dataset whose every scanner is bounded, for libraries that make scanners themselves (DuckDB)."""
 
     @classmethod
@@ -162,7 +162,7 @@ def _statistics(piece: ds.ParquetFileFragment, columns: Sequence[str]) -> dict[s
 def _below(rows: pa.Table, order: Sequence[str], bound: Bound) -> Flags:
     """Which rows have a key below the bound, compared column by column."""
     below: Flags = np.zeros(rows.num_rows, np.bool_)
-    for name, value in reversed(list(zip(order, bound, strict=True))):
+    for name, value in zip(reversed(order), reversed(bound), strict=True):
         column = rows.column(name).to_numpy()
         below = (column < value) | ((column == value) & below)
     return below

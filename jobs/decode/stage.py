@@ -4,20 +4,22 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from evidence.clock_steps import clock_steps
+from evidence.coverage import newest_log_time
+from evidence.decoding import DECODED_FROM, decode_log, problem_rows
+from evidence.group_decoding import decode_groups
+from evidence.log_time import NO_LOG_TIME
+from evidence.schemas import CLOCK_STEP, NAME
 from jobs import books, retained
-from jobs.decode.group_records import decode_groups
 from jobs.decode.merged import LEAST, merged
 from jobs.decode.topic_starts import STARTS, named_starts
 from jobs.errors import JobError
 from jobs.ingest.names import NAMES
-from jobs.ingest.plan import DAWN
 from jobs.progress import Progress
-from jobs.quarantine import KEPT_BYTES, QUARANTINE, new_problems
+from jobs.quarantine import QUARANTINE, new_problems
 from jobs.spark import executors
 from jobs.spark.executors import Engine
 from kafka_log.dead_letters import LETTER, typed_letters
@@ -25,10 +27,7 @@ from kafka_log.schemas import LOG_RECORD, PROBLEM
 from lake.lake import Lake
 from lake.parquet import DataFile, ParquetSink, write_rows
 from lake.slices import BRONZE, PartitionKey, Slice, read_unit, slices, units
-from lake.tables import CLOCK_STEP, NAME, TABLES, TOPIC_START
-from lake.undecodable import DECODED_FROM
-from state_model.columnar.clock import clock_steps
-from state_model.columnar.decode import decode_share_records
+from lake.tables import TABLES, TOPIC_START
 from state_model.topics import RECORD_TOPICS, STATE_TOPIC
 
 SHARE_RECORD, GROUP, LETTERS = "silver.share_record", "silver.group_record", "silver.dlq_record"
@@ -88,14 +87,14 @@ def decode_task(task: Task) -> Outcome:
                 continue
             rows = read_unit(unit.slices, LOG_RECORD)
             if unit.topic == STATE_TOPIC:
-                found = _decode_shares(rows, unit, shares)
+                small_rows = _decode_shares(rows, unit, shares)
             else:
                 decoded = decode_groups(rows)
                 groups.write(books.of_cluster(decoded.records, unit.cluster_id))
-                found = {NAMES: decoded.names, QUARANTINE: decoded.problems}
+                small_rows = {NAMES: decoded.names, QUARANTINE: decoded.problems}
                 for name, number in decoded.counts.items():
                     counts[name] = counts.get(name, 0) + number
-            for table, few in found.items():
+            for table, few in small_rows.items():
                 small[table].append(books.of_cluster(few, unit.cluster_id))
     return Outcome(
         files={SHARE_RECORD: tuple(shares.files), GROUP: tuple(groups.files), LETTERS: tuple(letters.files)},
@@ -109,51 +108,23 @@ def decode_task(task: Task) -> Outcome:
     )
 
 
-def log_times(rows: pa.Table, unit: Unit) -> npt.NDArray[np.int64]:
-    """Running maximum of the record timestamps of a unit.
+def _decode_shares(rows: pa.Table, unit: Unit, sink: ParquetSink) -> dict[str, pa.Table]:
+    """Writes the decoded records of a unit; the rows for other tables.
 
     Raises:
-        JobError: an offset occurs twice, which bronze must not hold.
+        JobError: bronze holds an offset twice.
     """
-    if (np.diff(rows.column("offset").to_numpy()) <= 0).any():
-        piece = unit.slices[0]
-        raise JobError(f"{unit.topic}-{piece.partition}: bronze holds an offset twice near {piece.first_offset}")
-    return np.maximum.accumulate(np.maximum(rows.column("timestamp_ms").to_numpy(), unit.log_time_ms))
-
-
-def _decode_shares(rows: pa.Table, unit: Unit, sink: ParquetSink) -> dict[str, pa.Table]:
-    """Writes the decoded records of a unit; the rows for other tables."""
-    running = log_times(rows, unit)
-    batch = rows.combine_chunks().to_batches()[0]
-    decoded = decode_share_records(batch, log_time_ms=running)
-    sink.write(books.of_cluster(pa.Table.from_batches([decoded.records]), unit.cluster_id))
+    try:
+        decoded = decode_log(rows, before_ms=unit.log_time_ms)
+    except ValueError as error:
+        partition = f"{unit.topic}-{unit.slices[0].partition}"
+        raise JobError(f"{partition}: bronze holds an offset twice: {error}") from error
+    sink.write(books.of_cluster(decoded.records, unit.cluster_id))
     return {
-        QUARANTINE: share_problems(decoded.problems, unit.topic),
-        CLOCK_STEPS: clock_steps(rows, running).cast(CLOCK_STEP),
+        QUARANTINE: problem_rows(decoded.problems),
+        CLOCK_STEPS: clock_steps(rows, decoded.log_times),
         STARTS: named_starts(decoded.records),
     }
-
-
-def share_problems(problems: pa.RecordBatch, topic: str) -> pa.Table:
-    """PROBLEM rows of records that could not be decoded."""
-    found = pa.Table.from_batches([problems])
-    count = found.num_rows
-    value = pc.binary_slice(pc.fill_null(found.column("value"), b""), 0, KEPT_BYTES)
-    key = pc.binary_slice(pc.fill_null(found.column("key"), b""), 0, KEPT_BYTES)
-    columns = {
-        "source_id": pa.repeat("", count),
-        "topic": pa.repeat(topic, count),
-        "topic_id": found.column("log_topic_id"),
-        "partition": found.column("state_partition"),
-        "file": pa.repeat(DECODED_FROM, count),
-        "position": found.column("log_offset"),
-        "offset": found.column("log_offset"),
-        "last_offset": found.column("log_offset"),
-        "reason": found.column("reason"),
-        "detail": found.column("detail"),
-        "bytes": pc.binary_join_element_wise(key, value, b""),
-    }
-    return pa.table(columns).cast(PROBLEM)
 
 
 def changed(lake: Lake, after: int, contents: Sequence[str]) -> dict[PartitionKey, dict[str, Any]]:
@@ -179,8 +150,8 @@ def run_decode(engine: Engine, lake: Lake, run: int, progress: Progress) -> dict
     earlier = books.by_partition(books.extents(lake, (pc.field("run_id") <= before) & (pc.field("status") == "taken")))
     planned: list[tuple[Unit, int]] = []
     for key, pieces in sorted({**fresh, **whole}.items()):
-        begun = max((r["log_time_ms"] for r in earlier.get(key, []) if r["log_time_ms"] is not None), default=DAWN)
-        planned += units_of(partitions[key]["topic"], key[0], pieces, DAWN if key in late else begun)
+        begun = None if key in late else newest_log_time(earlier.get(key, []))
+        planned += units_of(partitions[key]["topic"], key[0], pieces, NO_LOG_TIME if begun is None else begun)
     tasks = [Task(lake=lake, run=run, units=tuple(group)) for group in executors.binned(planned)]
     size_bytes = sum(size for _, size in planned)
     outcomes = engine.run("decode", decode_task, tasks, progress, size_bytes=size_bytes)

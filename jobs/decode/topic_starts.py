@@ -14,14 +14,14 @@ STARTS = "silver.topic_start"
 START = "start_offset"
 
 
-def named_starts(records: pa.RecordBatch) -> pa.Table:
+def named_starts(records: pa.Table) -> pa.Table:
     """TOPIC_START rows of decoded records (SHARE_RECORD) of one state partition.
 
     -1 names none: the start offset is not determined yet (snapshot) or is what it was (update).
     """
-    named = pa.Table.from_batches([records.select(TOPIC_START.names)]).filter(pc.field(START) >= 0)
-    found = named.group_by([name for name in TOPIC_START.names if name != START]).aggregate([(START, "min")])
-    return found.rename_columns({f"{START}_min": START}).select(TOPIC_START.names).cast(TOPIC_START)
+    named = records.select(TOPIC_START.names).filter(pc.field(START) >= 0)
+    lowest = named.group_by([name for name in TOPIC_START.names if name != START]).aggregate([(START, "min")])
+    return lowest.rename_columns({f"{START}_min": START}).select(TOPIC_START.names).cast(TOPIC_START)
 
 
 def lowest_offsets(lake: Lake, cluster_id: str) -> dict[tuple[str, int], int]:

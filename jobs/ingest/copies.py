@@ -12,9 +12,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from evidence.decoding import KEPT_BYTES
 from evidence.intervals import Interval
 from jobs.ingest.plan import LOG_RECORD, Divergence, Extent
-from jobs.quarantine import KEPT_BYTES
 from kafka_log import reader
 from kafka_log.dead_letters import letters_of, without_digests
 from kafka_log.errors import CopyConflictError

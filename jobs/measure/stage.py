@@ -17,6 +17,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from evidence.incarnations import newest_first
 from jobs import books
 from jobs.decode.stage import changed
 from jobs.measure.bases import BY_OFFSET, PLACE, TEXTS, WHERE, Bases, bases
@@ -358,11 +359,11 @@ def _tasks(lake: Lake, run: int, names: tuple[str, ...], step: pa.Table) -> Iter
 def newest_incarnations(lake: Lake) -> dict[str, str]:
     """Per cluster the id of the state topic whose records are the newest: what questions answer from."""
     extents = books.extents(lake, (pc.field("topic") == STATE_TOPIC) & (pc.field("status") == "taken"))
-    times = [row for row in extents if row["content"] == "log_record"]
-    ordered: list[dict[str, Any]] = sorted(
-        times, key=lambda row: -1 if row["log_time_ms"] is None else row["log_time_ms"]
-    )
-    return {row["cluster_id"]: row["topic_id"] for row in ordered}
+    times: dict[str, list[tuple[str, int | None]]] = {}
+    for row in extents:
+        if row["content"] == "log_record":
+            times.setdefault(row["cluster_id"], []).append((row["topic_id"], row["log_time_ms"]))
+    return {cluster_id: newest_first(incarnations)[0] for cluster_id, incarnations in times.items()}
 
 
 def _size_bytes(lake: Lake, touched: pa.Table) -> int:

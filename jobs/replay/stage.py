@@ -12,6 +12,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from evidence.placement import placed
 from jobs import books, retained
 from jobs.decode.stage import SHARE_RECORD, changed
 from jobs.progress import Progress
@@ -25,7 +26,6 @@ from lake.slices import SILVER, PartitionKey, Slice, read_unit, slices, units
 from lake.tables import TABLES
 from state_model.columnar import replay, schemas, spans
 from state_model.columnar.keys import KEY, number_keys, only_keys_of, place_of_keys
-from state_model.columnar.placement import placed
 from state_model.columnar.replay import Replayed
 from state_model.columnar.values import Loss
 from state_model.topics import STATE_TOPIC

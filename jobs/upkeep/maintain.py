@@ -17,6 +17,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from evidence.coverage import coverage
 from jobs import books, publish, retained
 from jobs.decode.stage import SHARE_RECORD
 from jobs.errors import JobError
@@ -337,9 +338,9 @@ def _concerns(dropping: Dropping, values: dict[str, str]) -> bool:
 
 
 def _begin(taken: list[dict[str, Any]]) -> int:
-    """The first offset that was ever held of a log partition."""
-    held = books.coverage(taken).held
-    return held[0][0] if held else 0
+    """The first covered offset of a log partition; 0 without any."""
+    covered = coverage(taken).covered
+    return covered[0][0] if covered else 0
 
 
 def _by_partition(files: Iterable[Mapping[str, Any]]) -> list[tuple[dict[str, str], Files]]:

@@ -22,13 +22,14 @@ from sharelens.questions.completeness import (
     misplaced_warnings,
     times,
 )
-from sharelens.questions.evidence import KEY, KEY_ORDER, Cut, Evidence
+from sharelens.questions.evidence import KEY, Cut, Evidence
 from sharelens.questions.misplaced import WHERE, misplaced_places
 from sharelens.questions.missing import unknown_ends
 from sharelens.questions.naming import ensure_known, resolve
 from sharelens.questions.shape import constant
 from sharelens.questions.state import completeness_cell, topic_cell
 from sharelens.times import lasted, time_text
+from state_model.columnar.keys import SHARE_PARTITION_ORDER
 from state_model.errors import UsageError
 
 EndOffsets = Mapping[tuple[str, int], int]
@@ -51,7 +52,7 @@ def lag(
     """
     keys = resolve(evidence, wanted)
     cut = cut_of(asked)
-    placed = evidence.states(keys, cut).sort_by(KEY_ORDER)
+    placed = evidence.states(keys, cut).sort_by(SHARE_PARTITION_ORDER)
     found = placed.filter(pc.invert(placed.column("misplaced")))
     warnings = check_cut(evidence, cut)
     if found.num_rows == 0:

@@ -15,8 +15,8 @@ from sharelens.questions import headers
 from sharelens.questions.completeness import times
 from sharelens.questions.evidence import Cut, Evidence, Span
 from sharelens.questions.measured import Part, Scope, answer, of_parts, scope
-from sharelens.questions.published_stalls import published_stalls
 from sharelens.questions.missing import unseen
+from sharelens.questions.published_stalls import published_stalls
 from sharelens.questions.state import completeness_cell, topic_cell
 from state_model.columnar.values import STATE_NAMES
 

@@ -25,7 +25,7 @@ from sharelens.questions.completeness import (
 )
 from sharelens.questions.dead_letters import letters_of_record
 from sharelens.questions.evidence import Evidence
-from sharelens.questions.misplaced import WHERE, misplaced_places, place_of
+from sharelens.questions.misplaced import misplaced_places, place_of
 from sharelens.questions.missing import without_group_records
 from sharelens.questions.naming import ensure_known, resolve
 from sharelens.questions.state import completeness_cell, topic_cell

@@ -101,9 +101,7 @@ def turning_rows(parts: Iterable[pa.Table], offset: int, log_offsets: pa.Chunked
     return pa.concat_tables(chosen)
 
 
-def row_groups_with_turns(
-    offset: int, log_offsets: Iterable[int], row_groups: Sequence[Statistics]
-) -> Sequence[bool]:
+def row_groups_with_turns(offset: int, log_offsets: Iterable[int], row_groups: Sequence[Statistics]) -> Sequence[bool]:
     """Which row groups `turning_rows` needs, of those of some share partitions in log order, by their statistics.
 
     One that holds a single life of one share partition, without tombstone and with the start offset on one side of the

@@ -7,7 +7,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from lake.bounded_scan import Choice
-from sharelens.questions.evidence import LOG_ORDER, Evidence, Keys, StatePartitionCover, kept
+from sharelens.questions.evidence import Evidence, Keys, StatePartitionCover, kept
+from state_model.columnar.keys import LOG_ORDER
 
 
 class HeldEvidence:
@@ -32,9 +33,7 @@ class HeldEvidence:
         """Of the share partitions in memory."""
         return kept(self._history, keys.expression())
 
-    def history_in_parts(
-        self, keys: Keys, columns: Sequence[str], choice: Choice | None = None
-    ) -> Iterator[pa.Table]:
+    def history_in_parts(self, keys: Keys, columns: Sequence[str], choice: Choice | None = None) -> Iterator[pa.Table]:
         """Of the share partitions in memory, as one table."""
         yield self.history(keys).select(list(columns))
 

@@ -228,7 +228,8 @@ def _kinds(records: pa.Table) -> Ints:
     column = records.column("record_type")
     if pa.types.is_dictionary(column.type):
         column = column.cast(pa.string())
-    return pc.index_in(column, value_set=pa.array(replay.RECORD_TYPES)).to_numpy().astype(np.int64)
+    kinds: Ints = pc.index_in(column, value_set=pa.array(replay.RECORD_TYPES)).to_numpy().astype(np.int64)
+    return kinds
 
 
 def _plain(records: pa.Table, name: str) -> Ints:

@@ -1,8 +1,7 @@
-"""What the books say a lake holds, and files rewritten without some rows."""
+"""The books of a lake: done stages, and files rewritten without some rows."""
 
 import shutil
 from pathlib import Path
-from typing import Any
 
 import pyarrow.compute as pc
 import pytest
@@ -13,55 +12,6 @@ from tests.in_process import make_lake
 from tests.state_logs import START_MS, snapshot, update, write_log_directory
 
 pytestmark = pytest.mark.slow
-
-
-def extent(run: int, first: int, end: int, *, source: str = "one", **more: Any) -> dict[str, Any]:
-    """A taken row of bronze.ingest_extent, as far as coverage looks at it."""
-    plain = {"committed_end": None, "superseded_from": None, "gaps": [], "log_time_ms": None}
-    described = {"run_id": run, "from_offset": first, "end_offset_exclusive": end, "source_id": source}
-    return {**plain, **described, **more}
-
-
-def gap(first: int, last: int) -> dict[str, Any]:
-    return {"first_offset": first, "last_offset": last, "reason": "quarantined"}
-
-
-@pytest.mark.parametrize(
-    ("rows", "held", "end"),
-    [
-        pytest.param([], [], 0, id="nothing taken"),
-        pytest.param([extent(1, 0, 5), extent(2, 5, 9)], [(0, 9)], 9, id="runs that go on"),
-        pytest.param([extent(1, 4, 9), extent(2, 0, 4, source="two")], [(0, 9)], 9, id="a first part that came last"),
-        pytest.param([extent(1, 0, 9, gaps=[gap(2, 3)])], [(0, 2), (4, 9)], 9, id="a gap is not held"),
-        pytest.param(
-            [extent(1, 0, 9, gaps=[gap(2, 3)]), extent(2, 2, 4, source="two")], [(0, 9)], 9, id="a gap that was filled"
-        ),
-        pytest.param([extent(1, 0, 9, committed_end=6)], [(0, 6)], 6, id="uncommitted rows are read again"),
-        pytest.param(
-            [extent(1, 0, 9), extent(2, 5, 7, source="two", superseded_from=5)], [(0, 7)], 7, id="another end won"
-        ),
-    ],
-)
-def test_coverage(rows: list[dict[str, Any]], held: list[tuple[int, int]], end: int) -> None:
-    found = books.coverage(rows)
-    assert (found.held, found.end) == (held, end)
-
-
-def test_a_source_is_asked_once_for_what_it_does_not_have_and_another_one_may_have_it() -> None:
-    found = books.coverage([extent(1, 0, 9, gaps=[gap(2, 3)])])
-    assert found.wanted("one", (0, 12)) == [(9, 12)]
-    assert found.wanted("two", (0, 12)) == [(2, 4), (9, 12)]
-    assert found.before(3).wanted("one", (0, 12)) == [(3, 12)]
-
-
-def test_a_source_that_had_vanished_is_asked_again() -> None:
-    gone = {"first_offset": 2, "last_offset": 8, "reason": "vanished"}
-    found = books.coverage([extent(1, 0, 9, gaps=[gone])])
-    assert found.wanted("one", (0, 12)) == [(2, 12)]
-
-
-def test_log_time_never_goes_back() -> None:
-    assert books.coverage([extent(1, 0, 5, log_time_ms=70), extent(2, 5, 9, log_time_ms=50)]).log_time_ms == 70
 
 
 @pytest.fixture(scope="module")

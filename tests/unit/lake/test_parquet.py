@@ -10,10 +10,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from evidence.schemas import NAME
 from lake import parquet
 from lake.lake import Lake
 from lake.parquet import FIRST_MS, LAST_MS, ParquetSink, conform, guarded_time, write_rows
-from lake.tables import NAME, TABLES, TIME
+from lake.tables import TABLES, TIME
 from state_model.columnar.schemas import TEXT
 
 TABLE = TABLES["silver.name"]

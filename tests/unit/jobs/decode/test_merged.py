@@ -9,11 +9,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from evidence.schemas import NAME
 from jobs import books
 from jobs.decode.merged import merged
 from lake.commit import create_tables
 from lake.lake import Lake
-from lake.tables import NAME
 from tests.depths import examples
 
 NAMES = "silver.name"

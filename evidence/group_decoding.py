@@ -1,30 +1,31 @@
 """Records of __consumer_offsets as rows: share and streams groups decoded, everything else counted.
 
 Group records are few beside offset commits, so those are set aside by the first two bytes of their keys, and only
-the rest goes through the reference decoder.
+the rest goes through the reference decoder (consumer-offsets-records).
 """
 
 import json
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from jobs.ingest.plan import LOG_RECORD
-from jobs.quarantine import KEPT_BYTES
+from evidence.decoding import DECODED_FROM, KEPT_BYTES
+from evidence.schemas import GROUP_RECORD, NAME
 from kafka_log.schemas import PROBLEM
-from lake.tables import GROUP_RECORD, NAME
 from state_model import group_records
 from state_model.errors import DecodeError
 from state_model.group_records import GroupRecord
 from state_model.group_schemas import RECORD_TYPES
 
 DECODED_TYPES = tuple(number for number, kind in RECORD_TYPES.items() if kind.values)
-UNKNOWN_TOPIC = "<UNKNOWN>"
+STATE_PARTITION_METADATA: Final = 15
+"""Record type ShareGroupStatePartitionMetadata: the only group record that has topic names beside topic ids."""
+UNKNOWN_TOPIC: Final = "<UNKNOWN>"
 """What the group coordinator writes for the name of a topic that is gone."""
 
 
@@ -39,7 +40,10 @@ class DecodedGroups:
 
 
 def decode_groups(rows: pa.Table) -> DecodedGroups:
-    """Decodes LOG_RECORD rows of __consumer_offsets; control records carry no group and are left out."""
+    """Decodes LOG_RECORD rows of __consumer_offsets, in their order; control records carry no group and are left out.
+
+    A record that can't be decoded is a PROBLEM row.
+    """
     data = rows.filter(pc.and_(pc.invert(rows.column("is_control")), pc.is_valid(rows.column("key"))))
     kinds = _record_types(data.column("key").combine_chunks())
     counts = {
@@ -61,16 +65,35 @@ def decode_groups(rows: pa.Table) -> DecodedGroups:
         records.append(_row(row, record))
         for key in _topic_names(record):
             names[key] = min(row["timestamp_ms"], names.get(key, row["timestamp_ms"]))
-    seen = [
+    name_rows = [
         {"topic_id": topic_id, "topic": topic, "source": "group_record", "valid_from_ms": at}
         for (topic_id, topic), at in sorted(names.items())
     ]
     return DecodedGroups(
         records=pa.Table.from_pylist(records, schema=GROUP_RECORD),
-        names=pa.Table.from_pylist(seen, schema=NAME),
+        names=pa.Table.from_pylist(name_rows, schema=NAME),
         problems=pa.Table.from_pylist(problems, schema=PROBLEM),
         counts=counts,
     )
+
+
+def topic_names(rows: pa.Table) -> dict[str, str]:
+    """Topic names by topic id that LOG_RECORD rows of __consumer_offsets hold; the last record of a topic counts.
+
+    Records that can't be decoded hold none.
+    """
+    metadata_key = pa.scalar(STATE_PARTITION_METADATA.to_bytes(2, "big"))
+    begins = pc.equal(pc.binary_slice(rows.column("key"), 0, 2), metadata_key)
+    chosen = rows.filter(pc.and_(pc.fill_null(begins, False), pc.invert(rows.column("is_control"))))
+    names: dict[str, str] = {}
+    for row in chosen.select(["key", "value"]).to_pylist():
+        try:
+            record = group_records.decode_record(row["key"], row["value"])
+        except DecodeError:
+            continue
+        if isinstance(record, GroupRecord):
+            names.update(_topic_names(record))
+    return names
 
 
 def _type_name(kind: int) -> str:
@@ -89,8 +112,8 @@ def _record_types(keys: pa.Array) -> npt.NDArray[np.int32]:
 
 
 def _topic_names(record: GroupRecord) -> Iterator[tuple[str, str]]:
-    """(topic id, name) pairs that a ShareGroupStatePartitionMetadata record tells."""
-    for entries in (record.value or {}).values() if record.record_type == 15 else ():
+    """(topic id, name) pairs of a ShareGroupStatePartitionMetadata record; none of other records."""
+    for entries in (record.value or {}).values() if record.record_type == STATE_PARTITION_METADATA else ():
         for entry in entries if isinstance(entries, (list, tuple)) else ():
             if isinstance(entry, dict) and entry.get("topic_name") not in (None, UNKNOWN_TOPIC):
                 yield str(entry["topic_id"]), str(entry["topic_name"])
@@ -122,7 +145,7 @@ def _problem(row: dict[str, Any], reason: str, detail: str) -> dict[str, Any]:
         "topic": row["topic"],
         "topic_id": row["topic_id"],
         "partition": row["partition"],
-        "file": LOG_RECORD,
+        "file": DECODED_FROM,
         "position": row["offset"],
         "offset": row["offset"],
         "last_offset": row["offset"],

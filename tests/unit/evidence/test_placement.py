@@ -6,7 +6,7 @@ import pyarrow as pa
 from hypothesis import given
 from hypothesis import strategies as st
 
-from state_model.columnar.placement import (
+from evidence.placement import (
     LARGEST_COUNT,
     fitting_counts,
     is_ambiguous,

@@ -1,9 +1,10 @@
-"""Which state partition a share partition belongs to, told from where its records were found.
+"""Which state partition a share partition belongs to, inferred from where its records lie.
 
 A coordinator hashes the share partition's name and takes the remainder by the number of state partitions
-(share-group-state-log §1), and that number must never change. It is not in the log. Any number above the largest index
-may be it that puts every share partition where it was found; a share partition found in two places leaves none: the
-number was changed, or copies of two logs were mixed. Then the newest records say which number holds now.
+(share-group-state-log §1), and that number must never change. It is not in the log. A number fits when it lies above
+the largest index and puts every share partition where its records lie. None fits a share partition with records in two
+state partitions: the number was changed, or copies of two logs were mixed. Then the newest records show which number is
+in use now, and rows elsewhere are misplaced.
 """
 
 import numpy as np
@@ -11,7 +12,8 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from state_model.columnar.keys import KEY, ORDER, Ints, number_keys
+from evidence.incarnations import newest_first
+from state_model.columnar.keys import PLACE_KEY, SHARE_PARTITION_KEY, SHARE_PARTITION_ORDER, Ints, number_keys
 from state_model.columnar.schemas import PLACED_STATE, SHARE_PARTITION_STATE
 from state_model.java import coordinator_key, magnitude, string_hash
 
@@ -69,10 +71,10 @@ def _misplaced(state: pa.Table) -> Mask:
 def _incarnations(state: pa.Table) -> list[Ints]:
     """The indices of the rows of each incarnation of the state topic, the newest first."""
     topics = state.select(["log_topic_id", "log_time_ms"]).group_by("log_topic_id").aggregate([("log_time_ms", "max")])
-    order = [("log_time_ms_max", "descending"), ("log_topic_id", "ascending")]
-    names = topics.sort_by(order).column("log_topic_id")
-    place = pc.index_in(state.column("log_topic_id"), value_set=names.combine_chunks()).to_numpy()
-    return [np.flatnonzero(place == one) for one in range(len(names))]
+    times = zip(topics.column("log_topic_id").to_pylist(), topics.column("log_time_ms_max").to_pylist(), strict=True)
+    topic_ids = pa.array(newest_first(times), pa.string())
+    number = pc.index_in(state.column("log_topic_id").cast(pa.string()), value_set=topic_ids).to_numpy()
+    return [np.flatnonzero(number == incarnation) for incarnation in range(len(topic_ids))]
 
 
 def _misplaced_in_one(state: pa.Table, number: Ints) -> Mask:
@@ -101,7 +103,7 @@ def _newest_first(state: pa.Table) -> Ints:
     at_snapshot = pc.equal(state.column("snapshot_log_offset"), state.column("log_offset"))
     rests = pc.fill_null(at_snapshot, False).to_numpy()
     changed = np.where(rests, np.minimum(created, log_time), log_time)
-    by_name = pc.sort_indices(state, sort_keys=[*ORDER, ("state_partition", "descending")]).to_numpy()
+    by_name = pc.sort_indices(state, sort_keys=[*SHARE_PARTITION_ORDER, ("state_partition", "descending")]).to_numpy()
     newest: Ints = by_name[np.lexsort((log_time[by_name], changed[by_name]))[::-1]].astype(np.int64)
     return newest
 
@@ -115,14 +117,35 @@ def _fits(state: pa.Table, newest_first: Ints, wanted: Mask) -> Mask:
     places = state.column("state_partition").to_numpy()
     counts = possible_counts(int(places.max()))
     fits: Mask = np.zeros(len(places), np.bool_)
-    keys = state.select(KEY)
+    keys = state.select(SHARE_PARTITION_KEY)
     for rank, row in enumerate(newest_first):
         narrowing = len(counts) > 1 and rank < NARROWED_BY
         if not (narrowing or wanted[row]):
             continue
-        group_id, topic_id, partition = (keys.column(name)[row].as_py() for name in KEY)
+        group_id, topic_id, partition = (keys.column(name)[row].as_py() for name in SHARE_PARTITION_KEY)
         fitting = fitting_counts(counts, (group_id, topic_id, partition), int(places[row]))
         fits[row] = len(fitting) > 0
         if narrowing and len(fitting):
             counts = fitting
     return fits
+
+
+def misplaced_places_of(places: pa.Table, states: pa.Table) -> pa.Table:
+    """Those of `places`, in their order, that do not hold their share partition's state: another place does.
+
+    The state of a share partition without a row in `states` lies at the place with the newest record, of several at the
+    one with the highest state partition.
+
+    Args:
+        places: PLACE_KEY and log_time_ms_max, the log time of the newest record; one row each, in any order.
+        states: SHARE_PARTITION_STATE rows that are not misplaced.
+    """
+    newest_last = [("log_time_ms_max", "ascending"), ("state_partition", "ascending")]
+    holder = {place[:-1]: place for place in _keys(places.sort_by(newest_last))}
+    holder |= {place[:-1]: place for place in _keys(states)}
+    holders = set(holder.values())
+    return places.filter(pa.array([place not in holders for place in _keys(places)], pa.bool_()))
+
+
+def _keys(rows: pa.Table) -> list[tuple[object, ...]]:
+    return list(zip(*(rows.column(name).to_pylist() for name in PLACE_KEY), strict=True))
