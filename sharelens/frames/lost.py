@@ -9,7 +9,7 @@ from pyspark.sql import Window
 from pyspark.sql import functions as F  # noqa: N812 - the name everybody uses
 
 from evidence.decoding import decode_rows
-from evidence.losses import GAP, PRUNED, QUARANTINED, TRUNCATED, VANISHED, losses_of_problems
+from evidence.losses import DAMAGE_REASONS, GAP, PRUNED, QUARANTINED, losses_of_problems
 from kafka_log.schemas import LOG_RECORD, PROBLEM
 from sharelens.frames.envelopes import LOSS
 from sharelens.frames.logs import state_log_rows
@@ -20,8 +20,6 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 _LOG = ["topic_id", "partition"]
-_PROBLEM_REASONS = (TRUNCATED, VANISHED)
-"""Reasons of problems that are reasons of losses too; any other problem quarantines a batch."""
 _PROBLEM_RANGE = pa.schema([PROBLEM.field(name) for name in ("topic", *_LOG, "offset", "last_offset", "reason")])
 
 
@@ -97,7 +95,7 @@ def _in_chunk(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
 def _with_reasons(missing: "DataFrame", starts: "DataFrame", problems: "DataFrame | None") -> "DataFrame":
     """LOSS rows of missing ranges, which come with the last record below the log start, and of those at the end."""
     is_pruned = (F.col("first_offset") == 0) | (F.col("last_offset") <= F.col("below"))
-    by_place = F.when(is_pruned, F.lit(PRUNED)).otherwise(F.lit(GAP))
+    by_place = F.when(is_pruned, PRUNED).otherwise(GAP)
     reason = by_place
     if problems is not None:
         ranges = checked(problems, _PROBLEM_RANGE, "losses", "problems")
@@ -114,7 +112,7 @@ def _with_reasons(missing: "DataFrame", starts: "DataFrame", problems: "DataFram
             lambda one: (one["offset"] <= F.col("last_offset")) & (one["last_offset"] >= F.col("first_offset")),
         )
         first = F.get(touching, 0)["reason"]
-        told = F.when(first.isin(*_PROBLEM_REASONS), first).otherwise(F.lit(QUARANTINED))
+        told = F.when(first.isin(*DAMAGE_REASONS), first).otherwise(QUARANTINED)
         reason = F.when(first.isNotNull(), told).otherwise(by_place)
     columns = {"log_topic_id": F.col("topic_id"), "state_partition": F.col("partition"), "reason": reason}
     own = {name: F.col(name) for name in ("first_offset", "last_offset")} | columns
