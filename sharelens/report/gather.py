@@ -16,6 +16,7 @@ from sharelens.output import Answer
 from sharelens.questions import dlq, groups, lag, poison, redelivered, stalled, trace
 from sharelens.questions.completeness import times
 from sharelens.questions.evidence import KEY, Evidence, Span, StatePartitionCover
+from sharelens.questions.lake_evidence import LakeEvidence
 from sharelens.questions.measured import Scope, scope
 from sharelens.questions.missing import unnamed_topics
 from sharelens.report.evidence import held
@@ -131,8 +132,11 @@ def _read(
 ) -> Reading:
     order = ranked(tables["lag"], tables["stalls"], tables["poison"], tables["redelivered"])
     read = Reading(told.evidence, order, traced, moments, names)
-    for part in told.parts():
-        read.take(part)
+    if isinstance(told.evidence, LakeEvidence) and told.cut.whole:
+        read.take_lake(told, told.evidence)
+    else:
+        for part in told.parts():
+            read.take(part)
     for part in told.only(rows_of_keys(told.misplaced, [key for key, _ in traced])).parts():
         read.trace(part)
     return read
