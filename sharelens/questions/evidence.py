@@ -113,19 +113,21 @@ def counted_places(parts: Iterable[pa.Table]) -> pa.Table:
     """PLACED rows from tables with COUNTED, one row a record, taken one at a time."""
     counted = PLACED.empty_table()
     for part in parts:
-        one = part.append_column("records", pa.repeat(pa.scalar(1, pa.int64()), part.num_rows))
-        both = pa.concat_tables([counted, one.select(PLACED.names).cast(PLACED)])
+        rows = part.append_column("records", pa.repeat(pa.scalar(1, pa.int64()), part.num_rows))
+        both = pa.concat_tables([counted, rows.select(PLACED.names).cast(PLACED)])
         largest = [(name, "max") for name in ("log_time_ms", "start_offset")]
-        found = both.group_by(PLACE).aggregate([("records", "sum"), *largest])
-        counted = found.rename_columns([name.removesuffix("_sum").removesuffix("_max") for name in found.column_names])
+        largest_of = both.group_by(PLACE).aggregate([("records", "sum"), *largest])
+        counted = largest_of.rename_columns(
+            [name.removesuffix("_sum").removesuffix("_max") for name in largest_of.column_names]
+        )
         counted = counted.select(PLACED.names).cast(PLACED)
     return counted
 
 
 def of_places(rows: pa.Table, places: pa.Table) -> pa.Table:
     """The rows (with PLACE) of these places, in their order."""
-    (mine, wanted), _ = places_of(rows, places)
-    return rows.filter(pa.array(np.isin(mine, wanted)))
+    (of_rows, chosen), _ = places_of(rows, places)
+    return rows.filter(pa.array(np.isin(of_rows, chosen)))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

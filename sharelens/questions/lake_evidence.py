@@ -11,16 +11,14 @@ import pyarrow.compute as pc
 from evidence.as_of import LogPrefix, delivery_history_as_of, mark_below_log_start, mark_losses, states_as_of
 from evidence.clock_steps import LATE_RECORD, ClockStep, steps_around
 from evidence.conditions import all_of, with_value
-from evidence.decoding import DECODED_FROM
 from evidence.incarnations import newest_incarnation
 from evidence.losses import in_order, losses_of_extents, losses_of_undecodable, losses_up_to
-from evidence.schemas import GROUP_RECORD
+from evidence.schemas import DECODED_FROM, GROUP_RECORD
 from kafka_log.dead_letters import DLQ_RECORD
 from kafka_log.schemas import TOPIC_BATCH
 from kafka_log.union import log_start
 from lake import bounded_scan, letters, user_topics
 from lake.bounded_scan import Choice
-from lake.errors import LakeError
 from lake.gates import closed, closed_text
 from lake.scan import Cut as PublishedCut
 from lake.scan import open_lake
@@ -371,7 +369,6 @@ def choose_cluster(lake: PublishedCut, asked: str | None) -> str:
 
     Raises:
         UsageError: several clusters and none asked for, or one that is not there.
-        LakeError: the cut holds no state at all.
     """
     there = clusters(lake)
     if asked is not None:
@@ -382,10 +379,6 @@ def choose_cluster(lake: PublishedCut, asked: str | None) -> str:
         return asked
     if len(there) > 1:
         raise UsageError(f"lake {lake.lake} holds several clusters, give --cluster-id with one of: {', '.join(there)}")
-    if not there:
-        raise LakeError(
-            f"lake {lake.lake} holds no share-group state yet; give `sharelens run` a log directory that has some"
-        )
     return there[0]
 
 
@@ -395,8 +388,8 @@ def evidence_rows(lake: PublishedCut) -> list[dict[str, Any]]:
 
 
 def clusters(lake: PublishedCut) -> list[str]:
-    """The clusters of the published cut."""
-    return sorted({row["cluster_id"] for row in evidence_rows(lake)})
+    """The clusters of the published cut; where it holds no state, the one that was published."""
+    return sorted({row["cluster_id"] for row in evidence_rows(lake)}) or [str(lake.publication["cluster_id"])]
 
 
 def open_lake_evidence(path: str, cluster_id: str | None) -> LakeEvidence:

@@ -140,5 +140,7 @@ def test_what_can_not_be_meant_is_one_line(case: str, capsys: pytest.CaptureFixt
 def test_the_command_lists_and_runs_them(lake: Cut, capsys: pytest.CaptureFixture[str]):
     assert main(["sql", "--list"]) == 0
     assert "poison_by_topic" in capsys.readouterr().out
-    assert main(["sql", "--lake", str(lake.path), "--query", "lag_now", "--param", "group=g", "--output", "csv"]) == 0
+    assert (
+        main(["sql", "--lake", str(lake.lake.path), "--query", "lag_now", "--param", "group=g", "--output", "csv"]) == 0
+    )
     assert capsys.readouterr().out.count("\n") == 2
