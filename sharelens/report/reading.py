@@ -179,11 +179,11 @@ def outcomes_in(deliveries: pa.Table) -> dict[tuple[int, int], int]:
         deliveries.column(column).to_numpy().astype(np.int64) for column in ("state_partition", "life_log_offset")
     ]
     life, _ = numbered(keys, *places)
-    found = outcomes_of(deliveries, life)
-    size = np.minimum(found.last, LAST_OFFSET) - found.first + 1
-    count = np.clip(found.count, 0, HIGHEST_COUNT)
+    outcomes = outcomes_of(deliveries, life)
+    size = np.minimum(outcomes.last, LAST_OFFSET) - outcomes.first + 1
+    count = np.clip(outcomes.count, 0, HIGHEST_COUNT)
     sums: dict[tuple[int, int], int] = {}
     for state, code in DONE:
-        for number in np.unique(count[found.state == state]).tolist():
-            sums[code, number] = int(size[(found.state == state) & (count == number)].sum())
+        for number in np.unique(count[outcomes.state == state]).tolist():
+            sums[code, number] = int(size[(outcomes.state == state) & (count == number)].sum())
     return sums

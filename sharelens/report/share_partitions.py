@@ -19,7 +19,7 @@ def key_of(row: Row) -> Key:
 def rows_of_keys(table: pa.Table, keys: Sequence[Key]) -> pa.Table:
     """The rows of share partitions, in their order."""
     columns = [pa.array(column) for column in zip(*keys, strict=True)] if keys else [pa.array([])] * 3
-    wanted = pa.table(columns, names=KEY).cast(pa.schema([table.schema.field(name) for name in KEY]))
+    key_rows = pa.table(columns, names=KEY).cast(pa.schema([table.schema.field(name) for name in KEY]))
     number = pa.array(range(table.num_rows), pa.int64())
-    found = table.select(KEY).append_column("row", number).join(wanted, keys=KEY, join_type="left semi")
-    return table.take(found.column("row").sort())
+    kept = table.select(KEY).append_column("row", number).join(key_rows, keys=KEY, join_type="left semi")
+    return table.take(kept.column("row").sort())
