@@ -66,9 +66,9 @@ class Measured:
     def dead_letters_missing(self) -> tuple[frozenset[str], pa.Table]:
         """Groups of which a dead-letter topic is known, and the missing `records` of their share partitions."""
         rows = self._rows("gold.dlq_reconciliation", DEAD_LETTER_COLUMNS, lambda: self._computed.dead_letters())
-        told = rows.filter(pc.not_equal(rows.column("status"), UNKNOWN))
-        missing = told.filter(pc.equal(told.column("status"), MISSING)).rename_columns({"offset": "first_offset"})
-        return frozenset(told.column("group_id").to_pylist()), _counted(missing)
+        judged = rows.filter(pc.not_equal(rows.column("status"), UNKNOWN))
+        missing = judged.filter(pc.equal(judged.column("status"), MISSING)).rename_columns({"offset": "first_offset"})
+        return frozenset(judged.column("group_id").to_pylist()), _counted(missing)
 
     def _rows(self, table: str, columns: list[str], computed: Callable[[], pa.Table]) -> pa.Table:
         if isinstance(self._evidence, LakeEvidence) and table in self._evidence.lake.versions:
@@ -85,7 +85,7 @@ class Measured:
 
 def _counted(ranges: pa.Table) -> pa.Table:
     sizes = pc.add(pc.subtract(ranges.column("last_offset"), ranges.column("first_offset")), 1)
-    found = ranges.select(SHARE_PARTITION_KEY).append_column("records", sizes)
+    sized = ranges.select(SHARE_PARTITION_KEY).append_column("records", sizes)
     return (
-        found.group_by(SHARE_PARTITION_KEY).aggregate([("records", "sum")]).rename_columns({"records_sum": "records"})
+        sized.group_by(SHARE_PARTITION_KEY).aggregate([("records", "sum")]).rename_columns({"records_sum": "records"})
     )

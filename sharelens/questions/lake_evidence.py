@@ -118,6 +118,10 @@ class LakeEvidence:
             deliveries, prefix
         )
 
+    def delivery_ranges(self, places: pa.Table, columns: Sequence[str]) -> pa.Table:
+        """These columns, with those of a place, of the DELIVERY_HISTORY rows of some places, in any order."""
+        return self._of_places("gold.delivery_history", list(columns), places, None)
+
     def _of_places(self, table: str, names: list[str], places: pa.Table, where: pc.Expression | None) -> pa.Table:
         tables = [pa.schema([TABLES[table].schema.field(name) for name in names]).empty_table()]
         if places.num_rows:

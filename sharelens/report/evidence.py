@@ -12,10 +12,11 @@ from sharelens.questions.evidence import Evidence, Keys, StatePartitionCover
 from state_model.columnar.keys import LOG_ORDER
 
 
-class HeldEvidence:
-    """Answers questions about single records of some share partitions from rows in memory; all else is passed on.
+class EvidenceWithTraces:
+    """Evidence that answers questions about single records of some share partitions from rows in memory.
 
-    They see nothing behind the cut, and the cover is that of the first reading: later ones read parts of a log only.
+    These rows end at the cut, and the cover is that of the first reading: later ones read parts of a log only. All
+    else is as in the evidence below it.
     """
 
     def __init__(
@@ -48,6 +49,8 @@ class HeldEvidence:
         return self._cover
 
 
-def held(evidence: Evidence, cover: Sequence[StatePartitionCover], history: pa.Table, deliveries: pa.Table) -> Evidence:
-    """The evidence with the histories of what is traced in memory."""
-    return cast("Evidence", HeldEvidence(evidence, cover, history, deliveries))
+def with_traces(
+    evidence: Evidence, cover: Sequence[StatePartitionCover], history: pa.Table, deliveries: pa.Table
+) -> Evidence:
+    """The evidence, with the histories of the traced share partitions in memory."""
+    return cast("Evidence", EvidenceWithTraces(evidence, cover, history, deliveries))
