@@ -4,8 +4,8 @@
     negative    the same, mirrored: -65..-64
 
 A bucket keeps the six highest bits of an age. Lower bounds of ages are rounded down to the lower edge of their bucket,
-upper bounds up to the upper edge: a percentile of rounded bounds is a bound of the percentile. 0 begins a bucket, so the
-sign of an age is never lost. The largest number of buckets is 32 for each power of two.
+upper bounds up to the upper edge: a percentile of rounded bounds is a bound of the percentile. 0 begins a bucket, so
+the sign of an age is never lost. There are 32 buckets for each power of two.
 """
 
 import numpy as np

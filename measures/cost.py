@@ -24,9 +24,9 @@ STALL_MS = 600_000
 """Pruning stalls when the oldest newest snapshot is older than two rounds of the cold snapshot job (300 s each)."""
 
 
-def rows(inputs: Inputs) -> pa.Table:
-    """COST rows by share partition, of all records."""
-    return cost(inputs.records(), inputs.history(), inputs.deliveries())
+def rows(inputs: Inputs, *, of_window: bool = False) -> pa.Table:
+    """COST rows by share partition; `of_window` as in `cost`."""
+    return cost(inputs.records(), inputs.history(), inputs.deliveries(), of_window=of_window)
 
 
 def cost(records: pa.Table, history: pa.Table, deliveries: pa.Table, *, of_window: bool = False) -> pa.Table:

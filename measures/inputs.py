@@ -59,7 +59,7 @@ class Inputs(ABC):
         raise NotImplementedError(f"{type(self).__name__} has no records")
 
     def headers(self, begins: Mapping[TopicPartition, int]) -> Iterator[pa.Table]:
-        """TOPIC_BATCH rows that reach the offsets or lie above, by user partition in offset order, in bounded tables."""
+        """TOPIC_BATCH rows that reach the offsets or lie above, by user partition in offset order, in parts."""
         return iter(())
 
     def extents(self, partitions: Iterable[TopicPartition]) -> pa.Table:
@@ -69,6 +69,10 @@ class Inputs(ABC):
     def lowest_offsets(self) -> Mapping[TopicPartition, int]:
         """The offset from which on each user partition matters: its lowest start offset."""
         return self.once("lowest offsets", lambda: begins_of(self.history()))
+
+    def no_records(self) -> NoRecords:
+        """The offsets that hold no record, from `lowest_offsets` on."""
+        return self.once("no records", lambda: NoRecords.of(self.headers(self.lowest_offsets())))
 
     def losses(self) -> Mapping[int, Sequence[Loss]]:
         """Ranges of the log without records, by state partition."""
@@ -86,18 +90,6 @@ class Inputs(ABC):
         return cast(Made, memo[name])
 
 
-def no_records(inputs: Inputs) -> NoRecords:
-    """The offsets that hold no record, from the lowest start offsets on."""
-
-    def read() -> NoRecords:
-        found = NoRecords()
-        for batches in inputs.headers(inputs.lowest_offsets()):
-            found.take(batches)
-        return found
-
-    return inputs.once("no records", read)
-
-
 def offset_times(inputs: Inputs, offsets: dict[TopicPartition, Ints]) -> pa.Table:
     """OFFSET_TIME rows of ascending offsets."""
     found = OffsetTimes(offsets)
@@ -107,7 +99,7 @@ def offset_times(inputs: Inputs, offsets: dict[TopicPartition, Ints]) -> pa.Tabl
 
 
 def topic_ends(inputs: Inputs, begins: Mapping[TopicPartition, int]) -> pa.Table:
-    """TOPIC_END rows of user partitions at the cut; offsets of the state log name no moment, so then no end is known."""
+    """TOPIC_END rows of user partitions at the cut; none is known at offsets of the state log."""
     extents = inputs.extents(begins)
     if inputs.at_offsets:
         return pa.Table.from_pylist(extents.select(["topic_id", "partition"]).to_pylist(), schema=TOPIC_END)

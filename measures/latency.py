@@ -48,7 +48,7 @@ def attempts_of(inputs: Inputs) -> pa.Table:
 
 def _in_blocks(inputs: Inputs) -> tuple[Settled, Ages]:
     def read() -> tuple[Settled, Ages]:
-        done = settled_of(inputs).in_blocks()
+        done = inputs.once("settled in blocks", lambda: settled_of(inputs).in_blocks())
         return done, taken(done, inputs.headers, inputs.lowest_offsets, blocks=done.first >> BLOCK_BITS)
 
     return inputs.once("ages", read)
@@ -75,7 +75,10 @@ def latency_rows(tally: Tally, by: By) -> pa.Table:
         **_rates(tally, by),
     }
     if by.block:
-        columns |= {"ages_at_least": _histogram(tally.lower, tally.size), "ages_at_most": _histogram(tally.upper, tally.size)}
+        columns |= {
+            "ages_at_least": _histogram(tally.lower, tally.size),
+            "ages_at_most": _histogram(tally.upper, tally.size),
+        }
     return _table(columns, LATENCY_CONTRIBUTION, by, tally.newest)
 
 

@@ -72,13 +72,13 @@ ATTEMPTS = pa.schema(
 )
 """One row a share partition, hour, outcome and delivery count."""
 _BLOCK = [
-    column("first_offset", pa.int64(), "lowest record offset of the row; rows tell apart blocks of 4,096", nullable=False),
+    column("first_offset", pa.int64(), "lowest record offset of the row; no row spans blocks of 4,096", nullable=False),
     column("last_offset", pa.int64(), "highest record offset of the row", nullable=False),
 ]
 _HISTOGRAM = pa.list_(pa.struct([pa.field("age_ms", pa.int64()), pa.field("offsets", pa.int64())]))
 _HISTOGRAMS = [
-    column("ages_at_least", _HISTOGRAM, "aged offsets by the lower edge of a bucket that holds the least age each can have"),
-    column("ages_at_most", _HISTOGRAM, "aged offsets by the upper edge of a bucket that holds the largest age each can have"),
+    column("ages_at_least", _HISTOGRAM, "aged offsets by the least age of each, as the lower edge of its bucket"),
+    column("ages_at_most", _HISTOGRAM, "aged offsets by the largest age of each, as the upper edge of its bucket"),
 ]
 
 
@@ -90,7 +90,7 @@ def _with_block(schema: pa.Schema, histograms: list[pa.Field]) -> pa.Schema:
 
 
 LATENCY_CONTRIBUTION = _with_block(LATENCY, _HISTOGRAMS)
-"""One row a share partition, block of record offsets, hour and outcome; `age_…` and rates are those of the row alone."""
+"""One row a share partition, block of record offsets, hour and outcome; ages and rates are those of the row alone."""
 ATTEMPTS_CONTRIBUTION = _with_block(ATTEMPTS, [])
 """One row a share partition, block of record offsets, hour, outcome and delivery count."""
 AGE = pa.schema(

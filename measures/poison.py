@@ -25,7 +25,6 @@ from measures.given_up import ARCHIVING_AT, EARLIEST, ENTERED, FINAL, FIRST, LAS
 from measures.grouped import grouped
 from measures.headers import ABORTED, Spans, spans_of
 from measures.inputs import Inputs
-from measures.inputs import no_records as no_records_of
 from measures.places import coded, places_of
 from measures.redelivered import rows_at
 from measures.schemas import POISON_RECORD
@@ -51,7 +50,7 @@ ORDER = [(name, "ascending") for name in (*KEY, "state_partition", "life_log_off
 
 def rows(inputs: Inputs, *, near_limit: bool = False) -> pa.Table:
     """POISON_RECORD rows by share partition, life and offset; `near_limit` as in `poison`."""
-    empty = no_records_of(inputs)
+    empty = inputs.no_records()
     ranges, held = empty.ranges(), empty.held()
     return poison(inputs.history(), inputs.deliveries(), ranges, held, inputs.settings, near_limit=near_limit)
 

@@ -76,7 +76,8 @@ class Settled:
     @property
     def open_size(self) -> Ints:
         """Offsets of each range that is open."""
-        return np.maximum(self.open_last - self.open_first + 1, 0)
+        sizes: Ints = np.maximum(self.open_last - self.open_first + 1, 0)
+        return sizes
 
     def from_offsets(self, offsets: Ints) -> "Settled":
         """The parts of the ranges at or above a record offset, one for each place."""

@@ -20,7 +20,7 @@ import pyarrow.compute as pc
 from measures import incomplete
 from measures.headers import LOG_APPEND_TIME, OFFSET_TIME
 from measures.incomplete import Intervals
-from measures.inputs import Inputs, known_ends, no_records, offset_times
+from measures.inputs import Inputs, known_ends, offset_times
 from measures.places import coded, codes_in, places_of
 from measures.schemas import STALL
 from measures.settings import DELIVERY_COUNT_LIMIT, ISOLATION_LEVEL, MAX_RECORD_LOCKS, READ_COMMITTED, GroupSettings
@@ -65,7 +65,7 @@ def intervals_of(inputs: Inputs) -> Intervals:
 
 def _intervals_of(inputs: Inputs) -> Intervals:
     earlier = inputs.earlier()
-    ranges = no_records(inputs).ranges()
+    ranges = inputs.no_records().ranges()
     found = intervals(inputs.history(), inputs.deliveries(), ranges, inputs.settings, earlier=earlier)
     if earlier is None or earlier.num_rows == 0:
         return found

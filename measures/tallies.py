@@ -57,10 +57,10 @@ class Tally:
     """Entries by unit, hour, outcome, delivery count and block, each combination once, in that order.
 
     `units`: the columns of By, one row a unit, by group and topic id, then by partition. `hour_ms`: NOT_KNOWN where the
-    time is not known or rows are not by hour; `outcome`: place in OUTCOMES; `count`: 0 where rows are not told apart by
-    it; `block`: 0 where they are not told apart by it. `first`, `last`: lowest and highest record offset. `sums`: values
-    by name that add up; what would not fit 64 bits is LAST_OFFSET. `first_ms`, `last_ms`: times of outcomes (NO_FIRST,
-    NOT_KNOWN: none known). `clocks`: a bit for each that occurs. `least`, `largest_min`, `largest`: exact bounds of the
+    time is not known or rows are not by hour; `outcome`: place in OUTCOMES; `count`, `block`: 0 where rows are not told
+    apart by it. `first`, `last`: lowest and highest record offset. `sums`: values by name that add up; what would not
+    fit 64 bits is LAST_OFFSET. `first_ms`, `last_ms`: times of outcomes (NO_FIRST, NOT_KNOWN: none known).
+    `clocks`: a bit for each that occurs. `least`, `largest_min`, `largest`: exact bounds of the
     smallest and the largest age (NO_AGE, -NO_AGE: none). `lower`, `upper`: the bounds of ages as rows of entry, age and
     number of offsets, by entry and age, each once. `newest`: PLACE and completeness of the newest record of each share
     partition.
@@ -160,7 +160,9 @@ def of_contributions(rows: pa.Table, by: By) -> Tally:
             sums=sums,
             first_ms=_integers(rows, "first_settled_ms", NO_FIRST),
             last_ms=_integers(rows, "last_settled_ms", NOT_KNOWN),
-            clocks=codes_in(rows.column("clock"), pa.array(CLOCK_NAMES[1:])) + 1 if is_latency else np.zeros(size, np.int64),
+            clocks=codes_in(rows.column("clock"), pa.array(CLOCK_NAMES[1:])) + 1
+            if is_latency
+            else np.zeros(size, np.int64),
             least=_integers(rows, "age_min_ms", NO_AGE),
             largest_min=_integers(rows, "age_largest_min_ms", -NO_AGE),
             largest=_integers(rows, "age_max_ms", -NO_AGE),
@@ -175,7 +177,8 @@ def _integers(rows: pa.Table, name: str, unknown: int | np.int64 = 0) -> Ints:
     """A column, `unknown` for nulls and where there is no such column."""
     if name not in rows.column_names:
         return np.full(rows.num_rows, unknown, np.int64)
-    return pc.fill_null(rows.column(name).cast(pa.int64()), int(unknown)).to_numpy().copy()
+    values: Ints = pc.fill_null(rows.column(name).cast(pa.int64()), int(unknown)).to_numpy().copy()
+    return values
 
 
 def _histogram(rows: pa.Table, name: str) -> Ints:
@@ -217,9 +220,9 @@ def times(values: Ints, factor: Ints) -> Ints:
 def _entries(settled: Settled, by: By, history: pa.Table) -> Tally:
     """An entry a range of settled offsets, without sums and ages."""
     if by.partition:
-        unit, units = settled.place, settled.places
+        unit, units = settled.place, _plain(settled.places)
     else:
-        of_place, units = _numbered_rows(settled.places.select(by.columns))
+        of_place, units = _numbered_rows(_plain(settled.places.select(by.columns)))
         unit = of_place[settled.place]
     size = len(unit)
     return Tally(
@@ -229,8 +232,8 @@ def _entries(settled: Settled, by: By, history: pa.Table) -> Tally:
         outcome=settled.outcome,
         count=np.zeros(size, np.int64),
         block=settled.first >> BLOCK_BITS if by.block else np.zeros(size, np.int64),
-        first=settled.first,
-        last=settled.last,
+        first=settled.first.copy(),
+        last=settled.last.copy(),
         sums={},
         first_ms=np.full(size, NO_FIRST),
         last_ms=np.full(size, NOT_KNOWN),
@@ -247,7 +250,13 @@ def _entries(settled: Settled, by: By, history: pa.Table) -> Tally:
 def _newest(history: pa.Table) -> pa.Table:
     rows = history.select([*PLACE, "log_offset", *MARKS]).sort_by([("log_offset", "ascending")])
     newest = rows.group_by(PLACE, use_threads=False).aggregate([(name, "last", KEEP_NULLS) for name in MARKS])
-    return newest.rename_columns([*PLACE, *MARKS])
+    return _plain(newest.rename_columns([*PLACE, *MARKS]))
+
+
+def _plain(rows: pa.Table) -> pa.Table:
+    """The rows without dictionary-encoded columns."""
+    kinds = [(f.name, f.type.value_type if pa.types.is_dictionary(f.type) else f.type) for f in rows.schema]
+    return rows.cast(pa.schema(kinds))
 
 
 def _numbered_rows(rows: pa.Table) -> tuple[Ints, pa.Table]:
