@@ -21,9 +21,9 @@ from bench import simulate as sim
 from bench.log_files import LogDirectoryWriter
 from bench.shapes import SHAPES, Events, Shape, SharePartitions, share_partitions
 from state_model.columnar import buffers
-from state_model.columnar.encode import encode_share_records
 from state_model.columnar.schemas import STATE_BATCH, UNKNOWN_TAG
 from state_model.topics import STATE_TOPIC
+from tools.log_writer.share_records import encode_share_records
 
 Ints = npt.NDArray[np.int64]
 STATE_BATCHES_PER_RECORD = 10

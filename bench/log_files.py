@@ -10,16 +10,16 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from kafka_log import record_batch as rb
-from kafka_log.encoding import encode, plan
 from kafka_log.text_files import (
     HIGH_WATERMARK_CHECKPOINT,
     META_PROPERTIES,
     PARTITION_METADATA,
     parse_partition_offsets,
 )
-from kafka_log.writer import build_indexes, write_checkpoints, write_meta
 from state_model.topics import STATE_TOPIC
 from state_model.uuids import uuid_text
+from tools.log_writer.encoding import encode, plan
+from tools.log_writer.writer import build_indexes, write_checkpoints, write_meta
 
 SEGMENT_BYTES = 4 << 20
 

@@ -15,6 +15,7 @@ from bench import generate
 from bench.measure import sharelens
 from jobs import books
 from jobs.measure import stage as measure
+from lake.lake import Lake
 from measures.catalog import STAGED
 
 ROW = ("--limit", "1")
@@ -85,9 +86,9 @@ def costs(whole: Path, more: Path) -> Iterator[Cost]:
         yield Cost(name=None if len(names) > 1 else names[0], whole_s=whole_s, increment_s=increment_s, peak_bytes=peak)
 
 
-def _measured(lake: Path, names: tuple[str, ...]) -> float:
+def _measured(folder: Path, names: tuple[str, ...]) -> float:
     """CPU seconds of measuring what is due, without committing it."""
-    begun = _cpu_s()
+    begun, lake = _cpu_s(), Lake(folder)
     before, run = books.done(lake, "measure"), books.done(lake, "replay")
     for tasks in measure.batches_of(lake, run, before, names):
         measure.measure_tasks(tasks)

@@ -18,8 +18,10 @@ from bench import generate
 from bench.measure import sharelens
 from jobs import books, publish
 from jobs.upkeep.maintain import MaintainOptions, Upkeep, maintain
-from lake import delta, scan
-from lake.parquet import ParquetSink, write_rows
+from lake import scan
+from lake.commit import commit
+from lake.lake import Lake
+from lake.parquet import DataFile, ParquetSink, write_rows
 from lake.tables import TABLES
 
 GROWING = {
@@ -46,7 +48,7 @@ class State:
     state_s: float
 
 
-def scatter(lake: Path, commits: int) -> None:
+def scatter(lake: Lake, commits: int) -> None:
     """Puts the rows of a lake's growing tables into many commits, each with a publication."""
     cut = scan.open_lake(lake)
     run = int(str(cut.publication["run_id"]))
@@ -71,12 +73,12 @@ def scatter(lake: Path, commits: int) -> None:
         books.commit(lake, scan.PUBLICATION, "publish", run + 1 + number, files)
 
 
-def _parts(lake: Path, name: str, column: str, commits: int) -> tuple[pa.Table, dict[str, str], list[str]]:
+def _parts(lake: Lake, name: str, column: str, commits: int) -> tuple[pa.Table, dict[str, str], list[str]]:
     """Rows of a table in the order of a column, sorted by its clustering inside each part; the files they lie in."""
     values = {"is_open": "false"} if TABLES[name].partition_by else {}
-    root = delta.table_path(lake, name)
-    paths = [str(file["path"]) for file in delta.live_files(root) if not values or "is_open=false" in str(file["path"])]
-    rows = scan.dataset_at(lake, name).to_table()
+    snapshot = lake.snapshot(name)
+    paths = [path for path in snapshot.paths if not values or "is_open=false" in path]
+    rows = snapshot.rows()
     rows = rows.filter(rows.column("is_open").cast(pa.int8()).to_numpy() == 0) if values else rows
     rows = rows.sort_by(column)
     places = pa.array((np.arange(rows.num_rows) + 1) * commits // max(1, rows.num_rows))
@@ -84,11 +86,8 @@ def _parts(lake: Path, name: str, column: str, commits: int) -> tuple[pa.Table, 
     return rows.append_column("_part", places).sort_by(order).drop_columns(["_part"]), values, paths
 
 
-def _commit(
-    lake: Path, name: str, number: int, files: list[delta.DataFile], removes: list[str] | tuple[()] = ()
-) -> None:
-    path = delta.table_path(lake, name)
-    delta.commit(path, operation=STAGE, txn=(STAGE, number + 1), adds=files, removes=removes)
+def _commit(lake: Lake, name: str, number: int, files: list[DataFile], removes: list[str] | tuple[()] = ()) -> None:
+    commit(lake, name, stage=STAGE, run=number + 1, adds=files, removes=removes)
 
 
 def runs_s(directory: Path, lake: Path, count: int) -> Iterator[float]:
@@ -111,7 +110,7 @@ def measured(directory: Path, lake: Path, count: int) -> State:
     seconds = list(runs_s(directory, lake, count))
     some = max(1, count // 4)
     return State(
-        live_files=sum(len(delta.live_files(delta.table_path(lake, name))) for name in TABLES),
+        live_files=sum(len(Lake(lake).snapshot(name).files) for name in TABLES),
         disk_files=sum(len(names) for _, _, names in os.walk(lake)),
         first_runs_s=statistics.median(seconds[:some]),
         last_runs_s=statistics.median(seconds[-some:]),
@@ -133,12 +132,12 @@ class Compared:
 def compare(directory: Path, lake: Path, commits: int, count: int) -> Compared:
     """Before, the upkeep, and after it. A day lies between, so that vacuum may remove what upkeep replaced."""
     first_run_s = _cpu_s("run", "--log-dir", str(directory), "--lake", str(lake))
-    scatter(lake, commits)
+    scatter(Lake(lake), commits)
     before = measured(directory, lake, count)
     tomorrow = books.now_ms() + 86_400_000
-    done = maintain(MaintainOptions(lake=lake, dry_run=False))
+    done = maintain(MaintainOptions(lake=Lake(lake), dry_run=False))
     for _ in range(2):
-        maintain(MaintainOptions(lake=lake, dry_run=False, window_ms=1, now_ms=tomorrow))
+        maintain(MaintainOptions(lake=Lake(lake), dry_run=False, window_ms=1, now_ms=tomorrow))
     return Compared(
         first_run_s=first_run_s,
         before=before,

@@ -32,7 +32,7 @@ from broker.storage.log_manager import LogManager, LogManagerSettings
 from broker.storage.ownership import claim, ensure_meta
 from broker.timers import StoppableTimers
 from state_model.group_schemas import GroupKind
-from state_model.rule_sets import RULE_SETS
+from state_model.rule_sets import RULE_SETS, RuleSet
 
 DEFAULT_NODE_ID = 1
 FOR_ALL_BROKERS = "*:"
@@ -116,6 +116,11 @@ class Broker:
     def share_version(self) -> int:
         """The finalized level of share.version."""
         return self.features.share_version
+
+    @property
+    def rules(self) -> RuleSet:
+        """What the coordinators of the chosen Kafka version do."""
+        return RULE_SETS[self.features.kafka_version]
 
     def set_features(self, levels: Mapping[str, int]) -> None:
         """Set levels of supported features, for now and for later starts. Raises StorageError."""
@@ -251,10 +256,10 @@ def node_id(config: Settings) -> int:
 
 def _limits(config: Settings) -> Limits:
     frame_bytes_max = config.integer("socket.request.max.bytes")
-    held_bytes_max = config.integer("queued.max.request.bytes")
+    memory_bytes_max = config.integer("queued.max.request.bytes")
     return Limits(
         frame_bytes_max=frame_bytes_max,
-        held_bytes_max=held_bytes_max if held_bytes_max > 0 else 2 * frame_bytes_max,
+        memory_bytes_max=memory_bytes_max if memory_bytes_max > 0 else 2 * frame_bytes_max,
         connections_max=config.integer("max.connections"),
         connections_per_host_max=config.integer("max.connections.per.ip"),
         idle_ms=config.integer("connections.max.idle.ms"),
@@ -349,7 +354,7 @@ def _transactions(broker: Broker) -> Transactions:
 def _share_coordinator(broker: Broker) -> ShareCoordinator:
     config = broker.config
     settings = ShareCoordinatorSettings(
-        rules=RULE_SETS[broker.features.kafka_version],
+        rules=broker.rules,
         snapshot_update_limit=config.integer("share.coordinator.snapshot.update.records.per.snapshot"),
         codec=config.integer("share.coordinator.state.topic.compression.codec"),
         prune_interval_ms=config.integer("share.coordinator.state.topic.prune.interval.ms"),
@@ -369,7 +374,7 @@ def _share_groups(broker: Broker) -> ShareGroups:
     settings = ShareGroupCoordinatorSettings(
         max_size=broker.config.integer("group.share.max.size"),
         initialize_retry_interval_ms=broker.config.integer("group.share.initialize.retry.interval.ms"),
-        rules=RULE_SETS[broker.features.kafka_version],
+        rules=broker.rules,
     )
     return ShareGroups(
         log=broker.group_log,

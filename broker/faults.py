@@ -22,6 +22,7 @@ from broker.errors import FrameError, OptionError
 from broker.ports import TopicPartition
 from broker.protocol.api_keys import ApiKey
 from broker.protocol.error_answers import error_answer
+from broker.protocol.messages import encode_answer
 from broker.protocol.registry import Answer, Api, Handler, RequestContext
 
 ANY: Final = "*"
@@ -239,6 +240,9 @@ async def _later(
     outcome = handler(broker, request, context)
     answer = await outcome if inspect.isawaitable(outcome) else outcome
     if rule.action is Action.LOSE:
+        if answer is not None:
+            # Elements of arrays are computed, and with them parts of the request handled, while the answer is written.
+            encode_answer(context.api_key, context.api_version, 0, answer)
         raise FrameError("a fault loses its answer")
     return answer
 

@@ -8,18 +8,17 @@ import getpass
 import socket
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 from importlib.metadata import version
-from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from evidence.intervals import Interval, difference, union
-from lake import delta, parquet, scan
-from lake.delta import DataFile
+from lake import commit as commits
+from lake import durability, parquet, scan
+from lake.lake import Lake
+from lake.parquet import DataFile
 from lake.slices import PartitionKey
 from lake.tables import TABLES
 
@@ -41,58 +40,48 @@ def now_ms() -> int:
     return time.time_ns() // 1_000_000
 
 
-def done(lake: Path, stage: str) -> int:
+def done(lake: Lake, stage: str) -> int:
     """The newest run whose `stage` is complete; 0 when none is."""
-    return delta.committed_txn(delta.table_path(lake, MARKER[stage]), stage) or 0
-
-
-def create_tables(lake: Path) -> None:
-    """Creates every table that is not there yet."""
-    for table in TABLES.values():
-        delta.create(delta.table_path(lake, table.name), table)
+    return lake.transaction(MARKER[stage], stage) or 0
 
 
 def commit(
-    lake: Path, name: str, stage: str, run: int, adds: Sequence[DataFile] = (), removes: Sequence[str] = ()
+    lake: Lake, name: str, stage: str, run: int, adds: Sequence[DataFile] = (), removes: Sequence[str] = ()
 ) -> int:
-    """One commit of a stage to one table; the new version."""
-    return delta.commit(delta.table_path(lake, name), operation=stage, txn=(stage, run), adds=adds, removes=removes)
+    """One commit of a stage to one table; the new version. What a mark stands for is on the disk before it."""
+    if MARKER.get(stage) == name:
+        durability.sync(lake)
+    return commits.commit(lake, name, stage=stage, run=run, adds=adds, removes=removes)
 
 
-def is_committed(lake: Path, name: str, stage: str, run: int) -> bool:
+def is_committed(lake: Lake, name: str, stage: str, run: int) -> bool:
     """Whether the table holds the stage's commit of this run already."""
-    return (delta.committed_txn(delta.table_path(lake, name), stage) or 0) >= run
+    return (lake.transaction(name, stage) or 0) >= run
 
 
-def with_unfinished(lake: Path, name: str, stage: str, run: int, drop: pc.Expression | None) -> pc.Expression | None:
+def with_unfinished(lake: Lake, name: str, stage: str, run: int, drop: pc.Expression | None) -> pc.Expression | None:
     """`drop`, and the rows of runs in which the stage was killed after it wrote to this table.
 
     A later run that goes on from the last complete one derives those rows once more.
     """
     finished = done(lake, stage)
-    written = delta.committed_txn(delta.table_path(lake, name), stage) or 0
+    written = lake.transaction(name, stage) or 0
     if not finished < written < run:
         return drop
     again = pc.field("run_id") > finished
     return again if drop is None else drop | again
 
 
-def extents(lake: Path, where: pc.Expression | None = None) -> list[dict[str, Any]]:
+def extents(lake: Lake, where: pc.Expression | None = None) -> list[dict[str, Any]]:
     """Rows of bronze.ingest_extent as they are now, published or not."""
-    if not scan.is_lake(lake):
+    if not lake.is_lake():
         return []
-    rows = _extents_at(lake, delta.commit_at(delta.table_path(lake, EXTENT)))
+    rows = lake.snapshot(EXTENT).all_rows
     return (rows if where is None else rows.filter(where)).to_pylist()  # type: ignore[no-any-return]
 
 
-@lru_cache(maxsize=1)
-def _extents_at(lake: Path, _: delta.Commit) -> pa.Table:
-    """All rows of the books at their newest version: every stage asks for some of them, several times."""
-    return scan.rows_at(lake, EXTENT)
-
-
 def rewritten_without(
-    lake: Path, name: str, drop: pc.Expression | None, partition_values: dict[str, str] | None = None
+    lake: Lake, name: str, drop: pc.Expression | None, partition_values: dict[str, str] | None = None
 ) -> tuple[list[DataFile], list[str]]:
     """New files with the rows that stay, and the paths of the files that hold rows matching `drop`.
 
@@ -103,13 +92,12 @@ def rewritten_without(
         return [], []
     table = TABLES[name]
     values = partition_values or {}
-    root = delta.table_path(lake, name)
     schema = pa.schema([field for field in table.schema if field.name not in values])
     folder = "".join(f"{key}={value}/" for key, value in values.items())
     adds: list[DataFile] = []
     removes: list[str] = []
-    for fragment in scan.dataset_at(lake, name).get_fragments(filter=drop):
-        path = delta.relative_path(root, fragment.path)
+    for fragment in lake.snapshot(name).dataset().get_fragments(filter=drop):
+        path = fragment.path
         if not path.startswith(folder):
             continue
         rows = fragment.to_table(schema=schema)
@@ -121,67 +109,6 @@ def rewritten_without(
             sink.write(kept)
         adds += sink.files
     return adds, removes
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Coverage:
-    """What the lake holds of one log partition, by its taken extents.
-
-    `held`: offsets that need no second reading; `asked`: per source, what it was asked for; `log_time_ms`: running
-    maximum of record timestamps so far (None: nothing held); `end`: first offset above everything asked for.
-    """
-
-    held: list[Interval]
-    asked: dict[str, list[Interval]]
-    log_time_ms: int | None
-    end: int
-
-    def wanted(self, source_id: str, available: Interval) -> list[Interval]:
-        """What a source offers that it was not asked for before and that the lake lacks."""
-        return difference([available], self.held + self.asked.get(source_id, []))
-
-    def before(self, offset: int) -> "Coverage":
-        """What is left when everything from `offset` on is set aside."""
-        return Coverage(
-            held=_below(self.held, offset),
-            asked={source: _below(intervals, offset) for source, intervals in self.asked.items()},
-            log_time_ms=self.log_time_ms,
-            end=min(self.end, offset),
-        )
-
-
-def _below(intervals: Sequence[Interval], offset: int) -> list[Interval]:
-    return union((first, min(end, offset)) for first, end in intervals)
-
-
-def coverage(rows: Sequence[dict[str, Any]]) -> Coverage:
-    """Coverage from the taken extents of one log partition.
-
-    Offsets taken while uncommitted are read again, and a source that had vanished is asked again.
-    """
-    held: list[Interval] = []
-    asked: dict[str, list[Interval]] = {}
-    times: list[int] = []
-    for row in sorted(rows, key=lambda r: r["run_id"]):
-        if row["superseded_from"] is not None:
-            held = _below(held, row["superseded_from"])
-            asked = {source: _below(intervals, row["superseded_from"]) for source, intervals in asked.items()}
-        end = row["end_offset_exclusive"]
-        if row["committed_end"] is not None:
-            end = min(end, row["committed_end"])
-        here = (row["from_offset"], end)
-        asked.setdefault(row["source_id"], []).extend(difference([here], _gaps(row, "vanished")))
-        held = union([*held, *difference([here], _gaps(row))])
-        if row["log_time_ms"] is not None:
-            times.append(row["log_time_ms"])
-    end = max((interval[1] for intervals in asked.values() for interval in intervals), default=0)
-    return Coverage(held=held, asked=asked, log_time_ms=max(times, default=None), end=end)
-
-
-def _gaps(row: dict[str, Any], reason: str | None = None) -> list[Interval]:
-    """The gaps of an extent; those of one reason, if it is named."""
-    gaps = [gap for gap in row["gaps"] if reason in (None, gap["reason"])]
-    return [(gap["first_offset"], gap["last_offset"] + 1) for gap in gaps]
 
 
 def by_partition(rows: Sequence[dict[str, Any]]) -> dict[PartitionKey, list[dict[str, Any]]]:

@@ -1,10 +1,10 @@
 """What a caller asks of the jobs."""
 
 from dataclasses import dataclass, field
-from pathlib import Path
 
 from jobs.quality.limits import DEFAULT_LIMITS, Limits
 from kafka_log.dead_letters import DeadLetterTopics
+from lake.lake import Lake
 
 STAGES = ("ingest", "decode", "replay", "measure", "publish")
 CHECKED_STAGES = ("ingest", "decode", "replay", "measure", "check", "publish")
@@ -23,7 +23,7 @@ class RunOptions:
     not checked.
     """
 
-    lake: Path
+    lake: Lake
     log_dirs: tuple[str, ...] = ()
     until_ms: int | None = None
     cluster_id: str | None = None

@@ -1,15 +1,15 @@
 """Publish: one row says at which versions the tables form a cut. Questions read nothing else."""
 
-from pathlib import Path
 from typing import Any
 
 import pyarrow.compute as pc
 
+from evidence.coverage import coverage
 from jobs import books, retained
 from jobs.errors import JobError
-from lake import delta, gates, scan
-from lake.delta import DataFile
-from lake.parquet import write_rows
+from lake import durability, gates, scan
+from lake.lake import Lake
+from lake.parquet import DataFile, write_rows
 from lake.slices import EVERY_RUN, SILVER, PartitionKey, slices
 from lake.tables import TABLES
 from state_model.topics import STATE_TOPIC
@@ -17,25 +17,25 @@ from state_model.topics import STATE_TOPIC
 PUBLICATION = scan.PUBLICATION
 
 
-def current_versions(lake: Path) -> dict[str, int]:
+def current_versions(lake: Lake) -> dict[str, int]:
     """The newest version of every table that a cut lists: all but the publications and the results of checks."""
-    return {name: delta.latest_version(delta.table_path(lake, name)) for name in TABLES if name not in scan.UNLISTED}
+    return {name: lake.version(name) for name in TABLES if name not in scan.UNLISTED}
 
 
-def is_current(lake: Path) -> bool:
+def is_current(lake: Lake) -> bool:
     """Whether the newest publication has every table at its newest version."""
     return current_versions(lake) == published_versions(lake)
 
 
-def published_versions(lake: Path) -> dict[str, int]:
+def published_versions(lake: Lake) -> dict[str, int]:
     """The versions of the newest publication; empty when nothing was published."""
     row = _newest(lake)
     return {} if row is None else {entry["table"]: entry["version"] for entry in row["tables"]}
 
 
-def versions_since(lake: Path, since_ms: int) -> dict[str, list[int]]:
+def versions_since(lake: Lake, since_ms: int) -> dict[str, list[int]]:
     """The versions of each table that the newest publication names, and those published at or after a moment."""
-    rows = scan.rows_at(lake, PUBLICATION).to_pylist()
+    rows = lake.snapshot(PUBLICATION).rows().to_pylist()
     newest = max((row["run_id"] for row in rows), default=0)
     found: dict[str, list[int]] = {}
     for row in rows:
@@ -45,19 +45,19 @@ def versions_since(lake: Path, since_ms: int) -> dict[str, list[int]]:
     return found
 
 
-def published_cluster(lake: Path) -> str | None:
+def published_cluster(lake: Lake) -> str | None:
     """The cluster that the newest publication names; None when nothing was published."""
     row = _newest(lake)
     return None if row is None else str(row["cluster_id"])
 
 
-def unchecked(lake: Path) -> list[str]:
+def unchecked(lake: Lake) -> list[str]:
     """Tables whose newest version no check has looked at."""
     known = {name: gate.version for name, gate in gates.gates(lake).items()}
     return [name for name, version in current_versions(lake).items() if known.get(name) != version]
 
 
-def ensure_checked(lake: Path) -> None:
+def ensure_checked(lake: Lake) -> None:
     """Refuses what no check has looked at.
 
     Raises:
@@ -71,26 +71,27 @@ def ensure_checked(lake: Path) -> None:
         )
 
 
-def _newest(lake: Path) -> dict[str, Any] | None:
+def _newest(lake: Lake) -> dict[str, Any] | None:
     """The newest publication, whichever schema version it was written with."""
-    if not delta.exists(delta.table_path(lake, PUBLICATION)):
+    if not lake.exists(PUBLICATION):
         return None
-    rows = scan.dataset_at(lake, PUBLICATION, any_schema=True).to_table().to_pylist()
+    rows = lake.snapshot(PUBLICATION, any_schema=True).all_rows.to_pylist()
     return max(rows, key=lambda row: row["run_id"], default=None)
 
 
-def publish(lake: Path, run: int, cluster_id: str, version: str) -> None:
+def publish(lake: Lake, run: int, cluster_id: str, version: str) -> None:
     """Publishes the tables as they are."""
     books.commit(lake, PUBLICATION, "publish", run, cut_files(lake, run, cluster_id, version))
+    durability.sync(lake)
 
 
-def next_run(lake: Path) -> int:
+def next_run(lake: Lake) -> int:
     """The run of the next publication: the newest one, unless it was published already; 0 when there was none."""
     newest = max(books.done(lake, stage) for stage in books.MARKER if stage != "publish")
     return 0 if newest == 0 else max(newest, books.done(lake, "publish") + 1)
 
 
-def cut_files(lake: Path, run: int, cluster_id: str, version: str) -> list[DataFile]:
+def cut_files(lake: Lake, run: int, cluster_id: str, version: str) -> list[DataFile]:
     """The row of a publication of the tables as they are, in a file to be committed."""
     row = {
         "cluster_id": cluster_id,
@@ -103,7 +104,7 @@ def cut_files(lake: Path, run: int, cluster_id: str, version: str) -> list[DataF
     return write_rows(lake, TABLES[PUBLICATION], books.rows_table(PUBLICATION, [row]), {})
 
 
-def evidence(lake: Path) -> list[dict[str, Any]]:
+def evidence(lake: Lake) -> list[dict[str, Any]]:
     """What the lake holds of every state partition: log range and log time."""
     rows = books.extents(lake, (pc.field("topic") == STATE_TOPIC) & (pc.field("status") == "taken"))
     groups = books.by_partition([row for row in rows if row["content"] == "log_record"])
@@ -115,9 +116,9 @@ def evidence(lake: Path) -> list[dict[str, Any]]:
     cuts = retained.cuts(lake, retained.HISTORY)
     result = []
     for key, group in sorted(groups.items()):
-        held = books.coverage(group)
-        if held.held:
-            first_offset, first_ms = held.held[0][0], first_times.get(key)
+        extent = coverage(group)
+        if extent.covered:
+            first_offset, first_ms = extent.covered[0][0], first_times.get(key)
             if key in cuts:  # what retention has dropped of the history is no evidence any more
                 first_offset = max(first_offset, cuts[key].offset)
                 first_ms = max(first_ms or cuts[key].time_ms, cuts[key].time_ms)
@@ -126,9 +127,9 @@ def evidence(lake: Path) -> list[dict[str, Any]]:
                 "log_topic_id": key[1],
                 "state_partition": key[2],
                 "first_log_offset": first_offset,
-                "end_log_offset_exclusive": held.held[-1][1],
+                "end_log_offset_exclusive": extent.covered[-1][1],
                 "first_log_time_ms": first_ms,
-                "log_time_ms": held.log_time_ms,
+                "log_time_ms": extent.log_time_ms,
                 "held_back": max(group, key=lambda row: row["run_id"])["held_back"],
             }
             result.append(entry)
@@ -144,9 +145,9 @@ def _place(entry: dict[str, Any]) -> PartitionKey:
     return entry["cluster_id"], entry["log_topic_id"], entry["state_partition"]
 
 
-def _first_times(lake: Path, places: set[PartitionKey]) -> dict[PartitionKey, int]:
+def _first_times(lake: Lake, places: set[PartitionKey]) -> dict[PartitionKey, int]:
     """Log time of the first record of each of the given state partitions."""
     if not places:
         return {}
-    found = slices(lake, "silver.share_record", SILVER, runs=EVERY_RUN, only=places)
+    found = slices(lake.snapshot("silver.share_record"), SILVER, runs=EVERY_RUN, only=places)
     return {key: min(piece.oldest_ms for piece in pieces) for key, pieces in found.items()}

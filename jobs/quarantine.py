@@ -1,20 +1,16 @@
 """Rows of bronze.quarantine: what could not be read, or was set aside."""
 
-from pathlib import Path
-
 import pyarrow as pa
 
-from lake import scan
+from lake.lake import Lake
 
 QUARANTINE = "bronze.quarantine"
-KEPT_BYTES = 4096
-"""Bytes of a record that its quarantine row keeps."""
 
 
-def new_problems(lake: Path, problems: pa.Table) -> pa.Table:
+def new_problems(lake: Lake, problems: pa.Table) -> pa.Table:
     """PROBLEM rows with a cluster_id, less those that quarantine holds already (same source, place and reason)."""
     place = ["cluster_id", "source_id", "topic_id", "partition", "file", "position", "reason"]
-    held = scan.rows_at(lake, QUARANTINE, place).to_pylist()
+    held = lake.snapshot(QUARANTINE).rows(place).to_pylist()
     known = {tuple(row.values()) for row in held}
     keep = []
     for row in problems.select(place).to_pylist():

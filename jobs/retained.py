@@ -9,13 +9,12 @@ A cut never goes back. What arrives late below one is not derived from any more.
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from jobs import books
-from lake import scan
+from lake.lake import Lake
 from lake.slices import PartitionKey
 
 BASE = "gold.share_partition_base"
@@ -58,7 +57,7 @@ def group_of(table: str) -> str:
     return layer if layer in (BRONZE, SILVER) else HISTORY
 
 
-def cuts(lake: Path, group: str) -> dict[PartitionKey, Cut]:
+def cuts(lake: Lake, group: str) -> dict[PartitionKey, Cut]:
     """The newest cut of each log partition that retention has cut for a group of tables."""
     rows = books.extents(lake, (pc.field("status") == DROPPED) & (pc.field("content") == group))
     found: dict[PartitionKey, Cut] = {}
@@ -73,13 +72,13 @@ def offsets(found: dict[PartitionKey, Cut]) -> dict[PartitionKey, int]:
     return {key: cut.offset for key, cut in found.items()}
 
 
-def bases(lake: Path, keys: Iterable[PartitionKey]) -> dict[PartitionKey, pa.Table]:
+def bases(lake: Lake, keys: Iterable[PartitionKey]) -> dict[PartitionKey, pa.Table]:
     """The states at the silver cut of each of the state partitions that has one: rows of gold.share_partition_base."""
     silver = cuts(lake, SILVER)
     wanted = {key: silver[key] for key in keys if key in silver}
     if not wanted:
         return {}
-    rows = scan.dataset_at(lake, BASE).to_table()
+    rows = lake.snapshot(BASE).dataset().to_table()
     return {
         key: rows.filter(
             (pc.field("cluster_id") == key[0])

@@ -6,7 +6,6 @@
 Nothing new is found without a JVM: the session starts when the first stage has work.
 """
 
-import os
 import time
 from collections.abc import Callable, Sequence
 from contextlib import contextmanager
@@ -33,9 +32,11 @@ from jobs.options import RunOptions
 from jobs.progress import Progress
 from jobs.replay import stage as replay
 from jobs.spark import executors
+from jobs.writing import Writer, writing
 from kafka_log.layout import LogDirectory
 from kafka_log.union import LogPartition, unite
-from lake import delta, gates, lock, scan
+from lake import gates, scan
+from lake.commit import create_tables
 from lake.gates import Gate
 from lake.parquet import write_rows
 from lake.tables import TABLES
@@ -51,8 +52,9 @@ if TYPE_CHECKING:
 class Summary:
     """What a run did, for the one JSON line: run id (null: nothing new), counts, seconds a stage, warnings.
 
-    `engine`: what computed a stage, "spark" or "local" (in the process of the run); `gates`: the closed ones;
-    `withheld`: there was something to publish, and a closed gate kept it back.
+    `set_aside`: files of logs that a power cut had torn. `engine`: what computed a stage, "spark" or "local" (in the
+    process of the run); `gates`: the closed ones; `withheld`: there was something to publish, and a closed gate kept it
+    back.
     """
 
     run_id: int | None = None
@@ -65,6 +67,7 @@ class Summary:
     lost_offsets: int = 0
     quarantined: int = 0
     skipped: list[str] = field(default_factory=list)
+    set_aside: list[str] = field(default_factory=list)
     gates: tuple[Gate, ...] = ()
     withheld: bool = False
 
@@ -79,6 +82,7 @@ class Summary:
             "gaps": self.gaps,
             "lost_offsets": self.lost_offsets,
             "skipped": self.skipped,
+            "set_aside": self.set_aside,
             "closed_gates": {gate.table: list(gate.failed) for gate in self.gates},
             "withheld": self.withheld,
             "seconds": {name: round(value, 3) for name, value in self.seconds.items()},
@@ -91,15 +95,15 @@ class Pipeline:
     """One run over one lake, under its lock. `session` starts Spark on first use."""
 
     def __init__(
-        self, options: RunOptions, session: Callable[[], "SparkSession"], progress: Progress, held: lock.LakeLock
+        self, options: RunOptions, session: Callable[[], "SparkSession"], progress: Progress, writer: Writer
     ) -> None:
         self._options = options
         self._lake = options.lake
         self._session = session
         self._engine = executors.Engine(self._start_session, options.in_process_bytes)
         self._progress = progress
-        self._lock = held
-        self.summary = Summary()
+        self._lock = writer.lock
+        self.summary = Summary(set_aside=list(writer.set_aside))
 
     def _start_session(self) -> "SparkSession":
         with self._timed("session"):
@@ -114,7 +118,7 @@ class Pipeline:
         """Runs the stages asked for."""
         directories = plan.scan_directories(self._options.log_dirs, include_deleted=self._options.include_deleted)
         self.summary.skipped = [line for directory in directories for line in directory.skipped]
-        books.create_tables(self._lake)
+        create_tables(self._lake)
         stages = self._options.stages
         partitions = unite(directories)
         if "ingest" in stages:
@@ -339,12 +343,10 @@ def run(options: RunOptions, session: Callable[[], "SparkSession"], progress: Pr
             `require_rows`.
     """
     check_lake(options)
-    if not scan.is_lake(options.lake):
+    if not options.lake.is_lake():
         _check_sources(options)
-    os.umask(0o077)  # what a lake holds is for its owner alone
-    options.lake.mkdir(mode=0o700, parents=True, exist_ok=True)
-    with lock.hold(options.lake, options.lock_timeout_s) as held:
-        summary = Pipeline(options, session, progress or Progress(), held).go()
+    with writing(options.lake, options.lock_timeout_s) as writer:
+        summary = Pipeline(options, session, progress or Progress(), writer).go()
     if options.require_rows and not any(summary.counts.values()):
         raise JobError(f"nothing new in {', '.join(options.log_dirs) or options.lake}, and --require-rows was given")
     return summary
@@ -356,24 +358,21 @@ def check_lake(options: RunOptions) -> None:
     Raises:
         JobError: the lake lies inside a log directory or the other way round, or is a folder with other things in it.
         LakeError: no lake there, and no log directory to make one of.
-        LakeVersionError: another version wrote it.
     """
-    lake = options.lake.resolve()
+    lake, folder = options.lake, options.lake.path
+    if (folder / scan.UPGRADE).exists():
+        scan.ensure_lake(lake)
     _check_apart(options)
-    if lake.exists() and not lake.is_dir():
+    if folder.exists() and not folder.is_dir():
         raise JobError(f"{options.lake} is a file; give a folder for the lake")
-    if lake.is_dir() and not scan.is_lake(lake):
-        strange = [entry.name for entry in lake.iterdir() if entry.name not in (".lock", "bronze", "silver", "gold")]
+    if folder.is_dir() and not lake.is_lake():
+        strange = [entry.name for entry in folder.iterdir() if entry.name not in (".lock", "bronze", "silver", "gold")]
         if strange:
             raise JobError(
                 f"{options.lake} holds other things ({sorted(strange)[0]}) and no lake; give an empty or new folder"
             )
-    if not options.log_dirs and not scan.is_lake(lake):
-        scan.open_lake(options.lake)  # says what is missing: without a source there is nothing to make a lake of
-    if scan.is_lake(lake):
-        for name in (books.EXTENT, replay.STATE, publish.PUBLICATION):
-            if delta.exists(delta.table_path(lake, name)):
-                scan.check_version(lake, name)
+    if not options.log_dirs:
+        scan.ensure_lake(options.lake)  # without a source there is nothing to make a lake of
 
 
 def _check_sources(options: RunOptions) -> None:
@@ -388,7 +387,7 @@ def _check_sources(options: RunOptions) -> None:
 
 
 def _check_apart(options: RunOptions) -> None:
-    lake = options.lake.resolve()
+    lake = options.lake.path.resolve()
     for uri in options.log_dirs:
         directory = Path(uri).resolve()
         if "://" not in uri and (lake == directory or directory in lake.parents or lake in directory.parents):

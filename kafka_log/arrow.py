@@ -34,5 +34,4 @@ def repeated(text: str, count: int) -> pa.Array:
 
 def no_rows(schema: pa.Schema) -> pa.RecordBatch:
     """A record batch of length 0."""
-    nothing = [pa.nulls(0, field.type) for field in schema]
-    return pa.RecordBatch.from_arrays(nothing, schema=schema)
+    return pa.RecordBatch.from_arrays([pa.nulls(0, field.type) for field in schema], schema=schema)

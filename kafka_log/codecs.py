@@ -1,8 +1,8 @@
 """The compression codecs of record batches, with a bound on what a batch may grow to.
 
 Codec numbers are the low three bits of the batch attributes (org.apache.kafka.common.record.CompressionType). cramjam
-decompresses into a buffer of ours whose size is the bound, so that a small hostile batch can't claim the machine's
-memory; the buffer is virtual until it is written to.
+decompresses into a buffer whose size is the bound, so that a small hostile batch can't take the machine's memory; the
+buffer is virtual until it is written to.
 """
 
 from typing import TYPE_CHECKING, ClassVar, Final

@@ -1,8 +1,8 @@
-"""Dead letters of share groups (KIP-1191, Kafka 4.4): which topics hold them, and what their headers say.
+"""Dead letters of share groups (KIP-1191, Kafka 4.4): their topics, and the fields of their headers.
 
-A dead letter is known by its headers `__dlq.errors.*`, not by its topic's name: a topic chosen by name may hold other
-records too, and those are left where they are. Key and value are payloads; only their size and SHA-256 go on, unless
-they are asked for. No other header of the record is kept.
+The headers `__dlq.errors.*` mark a dead letter, not the name of its topic: a topic chosen by name may have other
+records too, and those are ignored. Key and value are payloads; only their size and SHA-256 are kept, unless
+`--dlq-values keep` asks for them. No other header of the record is kept.
 """
 
 import hashlib
@@ -35,8 +35,8 @@ CAUSES: Final = {
     "Offset delivery count exceeded the threshold.": DELIVERY_LIMIT,
 }
 FAULTS: Final = ("", "missing", "duplicated", "null", "too_long", "not_utf8", "not_a_number", "out_of_range")
-"""What may be wrong with a header, by code; the first one that applies."""
-_FINE, _MISSING, _DUPLICATED, _NULL, _TOO_LONG, _NOT_UTF8, _NOT_A_NUMBER, _OUT_OF_RANGE = range(8)
+"""Faults of a header by code; the first that applies counts."""
+_VALID, _MISSING, _DUPLICATED, _NULL, _TOO_LONG, _NOT_UTF8, _NOT_A_NUMBER, _OUT_OF_RANGE = range(8)
 Codes = npt.NDArray[np.int8]
 
 DIGESTS = pa.schema(
@@ -48,7 +48,7 @@ DIGESTS = pa.schema(
     ]
 )
 LETTER = pa.schema([*LOG_RECORD, *DIGESTS])
-"""LOG_RECORD as it is kept: of dead letters the digests, and key and value only where they were asked for."""
+"""LOG_RECORD with the digests of dead letters; their key and value are null unless `keep_values`."""
 
 DLQ_RECORD = pa.schema(
     [
@@ -98,17 +98,17 @@ class _Headers:
 
     @classmethod
     def of(cls, lists: pa.Array) -> "_Headers":
-        """Those of a column of header lists."""
+        """The dead-letter headers of a column of header lists."""
         counts = pc.fill_null(pc.list_value_length(lists), 0).to_numpy(zero_copy_only=False)
         entries = pc.list_flatten(lists)
-        found = pc.index_in(pc.struct_field(entries, "key"), value_set=pa.array(KEYS))
-        ours = pc.is_valid(found)
-        mask = ours.to_numpy(zero_copy_only=False)
+        key_index = pc.index_in(pc.struct_field(entries, "key"), value_set=pa.array(KEYS))
+        is_known = pc.is_valid(key_index)
+        mask = is_known.to_numpy(zero_copy_only=False)
         return cls(
             count=len(lists),
             row=np.repeat(np.arange(len(lists)), counts)[mask],
-            name=found.filter(ours).to_numpy().astype(np.int64),
-            entries=entries.filter(ours),
+            name=key_index.filter(is_known).to_numpy().astype(np.int64),
+            entries=entries.filter(is_known),
         )
 
     def lists(self) -> pa.Array:
@@ -119,30 +119,30 @@ class _Headers:
 
 
 def letters_of(records: pa.RecordBatch, *, keep_values: bool) -> pa.RecordBatch:
-    """The dead letters (LETTER) among LOG_RECORD rows: whoever has one of the six headers, however broken.
+    """The dead letters (LETTER) among LOG_RECORD rows: records with any of the six headers, even a broken header.
 
     Key and value are null unless `keep_values`; of the headers only the six stay.
     """
     headers = _Headers.of(records.column("headers"))
-    known = np.zeros(records.num_rows, np.bool_)
-    known[headers.row] = True
-    known &= ~records.column("is_control").to_numpy(zero_copy_only=False)
+    is_letter = np.zeros(records.num_rows, np.bool_)
+    is_letter[headers.row] = True
+    is_letter &= ~records.column("is_control").to_numpy(zero_copy_only=False)
     columns = dict(zip(records.schema.names, records.columns, strict=True)) | {"headers": headers.lists()}
-    mine = pa.RecordBatch.from_arrays([columns[name] for name in LOG_RECORD.names], schema=LOG_RECORD)
-    mine = mine.filter(booleans(known))
-    columns = dict(zip(LOG_RECORD.names, mine.columns, strict=True))
+    letters = pa.RecordBatch.from_arrays([columns[name] for name in LOG_RECORD.names], schema=LOG_RECORD)
+    letters = letters.filter(booleans(is_letter))
+    columns = dict(zip(LOG_RECORD.names, letters.columns, strict=True))
     for name in ("key", "value"):
         columns[f"{name}_size_bytes"] = pc.binary_length(columns[name]).cast(pa.int64())
         columns[f"{name}_sha256"] = _digests(columns[name])
         if not keep_values:
-            columns[name] = pa.nulls(mine.num_rows, pa.binary())
+            columns[name] = pa.nulls(letters.num_rows, pa.binary())
     return pa.RecordBatch.from_arrays([columns[name] for name in LETTER.names], schema=LETTER)
 
 
 def without_digests(records: pa.RecordBatch) -> pa.RecordBatch:
     """LOG_RECORD rows of an internal topic as LETTER rows: bytes untouched, no digests."""
-    nothing = [pa.nulls(records.num_rows, kept.type) for kept in DIGESTS]
-    return pa.RecordBatch.from_arrays([*records.columns, *nothing], schema=LETTER)
+    no_digests = [pa.nulls(records.num_rows, field.type) for field in DIGESTS]
+    return pa.RecordBatch.from_arrays([*records.columns, *no_digests], schema=LETTER)
 
 
 def _digests(values: pa.Array) -> pa.Array:
@@ -160,27 +160,27 @@ def typed_letters(rows: pa.Table) -> pa.Table:
     if letters.num_rows == 0:
         return DLQ_RECORD.empty_table()
     headers = _Headers.of(letters.column("headers").combine_chunks())
-    found: dict[str, pa.Array] = {}
+    values_of: dict[str, pa.Array] = {}
     faults: list[Codes] = []
-    for place, name in enumerate(NAMES):
-        values, codes = _values(headers, place, LONGEST_BYTES[name])
+    for index, name in enumerate(NAMES):
+        values, codes = _values(headers, index, LONGEST_BYTES[name])
         values = _as_text(values, codes)
         if name in LARGEST:
             values = _as_numbers(values, codes, LARGEST[name])
-        found[name] = values
+        values_of[name] = values
         faults.append(codes)
     columns = {name: letters.column(name) for name in (*DIGESTS.names, "timestamp_ms", "timestamp_type")} | {
         "dlq_topic": letters.column("topic"),
         "dlq_topic_id": letters.column("topic_id"),
         "dlq_partition": letters.column("partition"),
         "dlq_offset": letters.column("offset"),
-        "group_id": found["group"],
-        "topic": found["topic"],
-        "partition": found["partition"],
-        "offset": found["offset"],
-        "delivery_count": found["delivery.count"],
-        "cause": _causes(found["message"]),
-        "message": found["message"],
+        "group_id": values_of["group"],
+        "topic": values_of["topic"],
+        "partition": values_of["partition"],
+        "offset": values_of["offset"],
+        "delivery_count": values_of["delivery.count"],
+        "cause": _causes(values_of["message"]),
+        "message": values_of["message"],
         "header_problem": _problems(faults),
         "below_log_start": letters.column("below_log_start"),
         "uncommitted": letters.column("uncommitted"),
@@ -190,22 +190,22 @@ def typed_letters(rows: pa.Table) -> pa.Table:
 
 def _values(headers: _Headers, name: int, longest: int) -> tuple[pa.Array, Codes]:
     """The value of one header in each row, null where a code says why."""
-    mine = np.flatnonzero(headers.name == name)
-    rows = headers.row[mine]
+    entries = np.flatnonzero(headers.name == name)
+    rows = headers.row[entries]
     counts = np.bincount(rows, minlength=headers.count)
-    codes = np.select([counts == 0, counts > 1], [_MISSING, _DUPLICATED], _FINE).astype(np.int8)
-    place = np.zeros(headers.count, np.int64)
-    place[rows] = mine
-    values = pc.struct_field(headers.entries, "value").take(pa.array(place, mask=codes != _FINE))
+    codes = np.select([counts == 0, counts > 1], [_MISSING, _DUPLICATED], _VALID).astype(np.int8)
+    entry_of = np.zeros(headers.count, np.int64)
+    entry_of[rows] = entries
+    values = pc.struct_field(headers.entries, "value").take(pa.array(entry_of, mask=codes != _VALID))
     lengths = pc.fill_null(pc.binary_length(values), -1).to_numpy(zero_copy_only=False)
-    codes[(codes == _FINE) & (lengths < 0)] = _NULL
+    codes[(codes == _VALID) & (lengths < 0)] = _NULL
     codes[lengths > longest] = _TOO_LONG
     return _where(values, codes), codes
 
 
 def _where(values: pa.Array, codes: Codes) -> pa.Array:
-    """The values that are fine, null for the others."""
-    return pc.if_else(booleans(codes == _FINE), values, pa.scalar(None, values.type))
+    """The valid values, null for the others."""
+    return pc.if_else(booleans(codes == _VALID), values, pa.scalar(None, values.type))
 
 
 def _as_text(values: pa.Array, codes: Codes) -> pa.Array:
@@ -226,11 +226,11 @@ def _as_text(values: pa.Array, codes: Codes) -> pa.Array:
 def _as_numbers(texts: pa.Array, codes: Codes, largest: int) -> pa.Array:
     """Decimal numbers as Java writes them, 0 to `largest`."""
     decimal = pc.fill_null(pc.match_substring_regex(texts, DECIMAL), False).to_numpy(zero_copy_only=False)
-    codes[(codes == _FINE) & ~decimal] = _NOT_A_NUMBER
+    codes[(codes == _VALID) & ~decimal] = _NOT_A_NUMBER
     limit = str(largest)
     as_long = pc.equal(pc.utf8_length(texts), len(limit))
     too_large = pc.or_(pc.greater(pc.utf8_length(texts), len(limit)), pc.and_(as_long, pc.greater(texts, limit)))
-    codes[(codes == _FINE) & pc.fill_null(too_large, False).to_numpy(zero_copy_only=False)] = _OUT_OF_RANGE
+    codes[(codes == _VALID) & pc.fill_null(too_large, False).to_numpy(zero_copy_only=False)] = _OUT_OF_RANGE
     return _where(texts, codes).cast(pa.int64())
 
 
@@ -245,6 +245,6 @@ def _problems(faults: list[Codes]) -> pa.Array:
     table = np.stack(faults, axis=1)
     texts = np.full(len(table), None, dtype=object)
     for row in np.flatnonzero(table.any(axis=1)).tolist():
-        told = [f"{NAMES[place]} {FAULTS[code]}" for place, code in enumerate(table[row].tolist()) if code]
-        texts[row] = "; ".join(told)
+        problems = [f"{NAMES[index]} {FAULTS[code]}" for index, code in enumerate(table[row].tolist()) if code]
+        texts[row] = "; ".join(problems)
     return pa.array(texts.tolist(), pa.string())

@@ -21,7 +21,3 @@ class CopyConflictError(SharelensError):
 
 class MixedClustersError(UsageError):
     """Raised when log directories of different clusters are to be read as one."""
-
-
-class BatchEncodeError(SharelensError):
-    """Raised when records can't be written as a record batch: offsets that don't ascend, a column that is missing."""

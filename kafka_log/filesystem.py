@@ -1,6 +1,6 @@
 """Read-only access to local paths and to any URI that fsspec or pyarrow opens.
 
-Local files are read with `pread` into buffers of ours and never mapped: Kafka truncates segments while they are
+Local files are read with `pread` into buffers and never mapped: Kafka truncates segments while they are
 read, and touching a mapped page beyond the new end kills the process.
 """
 
@@ -34,7 +34,7 @@ class Entry:
 
 
 class RandomAccess(AbstractContextManager["RandomAccess"], Protocol):
-    """An open file that is read at positions; `read_at` returns fewer bytes than asked only at the end of the file."""
+    """An open file, read at positions; `read_at` returns fewer bytes than `length` only at the end of the file."""
 
     def size(self) -> int:
         """The size now: an active segment grows."""
@@ -46,7 +46,7 @@ class RandomAccess(AbstractContextManager["RandomAccess"], Protocol):
 
 
 class Filesystem(Protocol):
-    """What reading a log directory needs of a file system."""
+    """The operations of a file system that reading a log directory needs."""
 
     def entries(self, uri: str) -> list[Entry]:
         """The names in a directory, sorted. Raises FileNotFoundError, NotADirectoryError, PermissionError."""
@@ -96,8 +96,8 @@ class LocalFilesystem:
     """Paths and file: URIs."""
 
     def entries(self, uri: str) -> list[Entry]:
-        """The names in a directory, sorted; what vanishes meanwhile is left out."""
-        found = []
+        """The names in a directory, sorted; files that vanish meanwhile are left out."""
+        entries = []
         with os.scandir(local_path(uri)) as names:
             for name in names:
                 try:
@@ -105,8 +105,8 @@ class LocalFilesystem:
                     size = 0 if is_directory else name.stat().st_size
                 except FileNotFoundError:
                     continue
-                found.append(Entry(name=name.name, is_directory=is_directory, size_bytes=size))
-        return sorted(found, key=lambda entry: entry.name)
+                entries.append(Entry(name=name.name, is_directory=is_directory, size_bytes=size))
+        return sorted(entries, key=lambda entry: entry.name)
 
     def read_text(self, uri: str, *, limit: int = 16 << 20) -> str:
         """A small text file."""
@@ -153,7 +153,7 @@ class RemoteFilesystem:
         """The names in a directory, sorted."""
         filesystem, path = _remote(uri)
         path = path.rstrip("/") or "/"
-        found = [
+        entries = [
             Entry(
                 name=str(entry["name"]).rstrip("/").rsplit("/", 1)[-1],
                 is_directory=entry["type"] == "directory",
@@ -162,9 +162,9 @@ class RemoteFilesystem:
             for entry in filesystem.ls(path, detail=True)
             if str(entry["name"]).strip("/") != path.strip("/")
         ]
-        if not found and filesystem.isfile(path):
+        if not entries and filesystem.isfile(path):
             raise NotADirectoryError(uri)
-        return sorted(found, key=lambda entry: entry.name)
+        return sorted(entries, key=lambda entry: entry.name)
 
     def read_text(self, uri: str, *, limit: int = 16 << 20) -> str:
         """A small text file."""
@@ -210,7 +210,7 @@ def local_path(uri: str) -> str:
 
 
 def absolute(uri: str) -> str:
-    """One spelling for one place: absolute, links resolved, without a slash at the end."""
+    """The canonical spelling of a path or URI: absolute, links resolved, no slash at the end."""
     if is_local(uri):
         return str(Path(local_path(uri)).expanduser().resolve())
     scheme, _, rest = uri.partition("://")
@@ -233,5 +233,5 @@ def parent(uri: str) -> str:
 
 
 def host() -> str:
-    """The name of this machine, for messages about directories that only others see."""
+    """The name of this machine, for messages about directories that other machines see."""
     return socket.gethostname()

@@ -1,4 +1,4 @@
-"""Batch headers as rows: what a topic holds without reading what its records say."""
+"""Batch headers as rows: what a topic has, without its records."""
 
 from collections.abc import Iterator
 
@@ -43,12 +43,12 @@ def scan(partition: LogPartition, from_offset: int, to_offset: int) -> Iterator[
             emitted = int(table[-1, rb.LAST_OFFSET]) + 1
 
 
-def _gathered(found: Iterator[tuple[Table, Kinds]]) -> Iterator[tuple[Table, Kinds]]:
-    """Tables of some length, because a window on large batches holds one header."""
+def _gathered(scanned: Iterator[tuple[Table, Kinds]]) -> Iterator[tuple[Table, Kinds]]:
+    """The tables joined to at least _ROWS_AT_ONCE rows: a window on large batches has one header."""
     tables: list[Table] = []
     kinds: list[Kinds] = []
     rows = 0
-    for table, kind in found:
+    for table, kind in scanned:
         tables.append(table)
         kinds.append(kind)
         rows += len(table)
@@ -94,14 +94,14 @@ def _scan_copy(copy: PartitionDirectory, from_offset: int, to_offset: int) -> It
 
 
 def _control_type(body: filesystem.Bytes, header: Table) -> str:
-    """What a control batch says: its record's key is int16 version, int16 type (ControlRecordType)."""
-    one = header.reshape(1, -1).copy()
+    """ABORT, COMMIT or OTHER: the key of a control record is int16 version, int16 type (ControlRecordType)."""
+    headers = header.reshape(1, -1).copy()
     records = np.empty((8, 2), dtype=np.int64)
     faults = np.zeros(1, dtype=np.int64)
     ranges = np.array([[0, len(body)]], dtype=np.int64)
-    if one[0, rb.RECORD_COUNT] != 1:
+    if headers[0, rb.RECORD_COUNT] != 1:
         return "OTHER"
-    if rb.read_records(body, ranges, one, records, np.empty(2, dtype=np.int64), faults) != 1 or records[3, 0] < 4:
+    if rb.read_records(body, ranges, headers, records, np.empty(2, dtype=np.int64), faults) != 1 or records[3, 0] < 4:
         return "OTHER"
     at = int(records[2, 0])
     return _CONTROL_TYPES.get(int.from_bytes(body[at + 2 : at + 4].tobytes(), "big", signed=True), "OTHER")
@@ -110,16 +110,16 @@ def _control_type(body: filesystem.Bytes, header: Table) -> str:
 def _merged(partition: LogPartition, from_offset: int, to_offset: int) -> tuple[Table, Kinds]:
     """The headers of all copies in a range: no batch of a replaced leader epoch, no batch that another one overlaps."""
     scanned: list[tuple[Table, Kinds]] = []
-    epochs_found = []
+    epochs_scanned = []
     for copy in partition.copies:
         for table, kinds in _scan_copy(copy, from_offset, to_offset):
             scanned.append((table, kinds))
-            epochs_found.append(trusted_epochs(copy, table))
+            epochs_scanned.append(trusted_epochs(copy, table))
     if not scanned:
         return np.zeros((0, rb.COLUMNS), dtype=np.int64), np.empty(0, dtype=np.object_)
     table = np.concatenate([headers for headers, _ in scanned])
     kinds = np.concatenate([kinds for _, kinds in scanned])
-    epochs = np.concatenate(epochs_found)
+    epochs = np.concatenate(epochs_scanned)
     starts = known_epochs(partition.copies)
     for epoch in np.unique(epochs).tolist():
         first = int(table[epochs == epoch, rb.BASE_OFFSET].min())
@@ -129,8 +129,8 @@ def _merged(partition: LogPartition, from_offset: int, to_offset: int) -> tuple[
     order = np.lexsort((-table[:, rb.LAST_OFFSET], table[:, rb.BASE_OFFSET]))
     table, kinds = table[order], kinds[order]
     reach = np.concatenate([[-1], np.maximum.accumulate(table[:, rb.LAST_OFFSET])[:-1]]) if len(table) else table[:, 0]
-    alone = table[:, rb.BASE_OFFSET] > reach
-    return table[alone], kinds[alone]
+    is_disjoint = table[:, rb.BASE_OFFSET] > reach
+    return table[is_disjoint], kinds[is_disjoint]
 
 
 def _arrow(partition: LogPartition, table: Table, kinds: Kinds) -> pa.RecordBatch:

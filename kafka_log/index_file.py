@@ -10,10 +10,11 @@ import numpy as np
 
 from kafka_log import filesystem
 from kafka_log import record_batch as rb
+from kafka_log.blocks import Start
 from kafka_log.filesystem import RandomAccess
 from kafka_log.layout import PartitionDirectory, SegmentFile
 from kafka_log.segment_file import MAXIMUM_BATCH_BYTES, Table
-from kafka_log.segments import Start, first_segment
+from kafka_log.segments import first_segment
 
 _MAXIMUM_INDEX_BYTES = 64 << 20
 

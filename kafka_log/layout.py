@@ -1,4 +1,4 @@
-"""What a log directory holds: partitions, their segments, where each log starts and how far it is committed.
+"""Lists a log directory: partitions, their segments, log start offsets and high watermarks.
 
 The rules are those of the broker (LogManager, UnifiedLog, LogFileUtils): a partition lives in `TOPIC-N`; `-future` is a
 move between disks in progress, `TOPIC-N.<hex>-delete` and `-stray` wait for deletion; `.cleaned`, `.swap` and
@@ -11,9 +11,11 @@ from dataclasses import dataclass
 from typing import Literal
 
 from kafka_log import checkpoints, filesystem, text_files
-from kafka_log.errors import LogDirectoryError
+from kafka_log.errors import CheckpointError, LogDirectoryError
 from kafka_log.filesystem import Entry, Filesystem, join
 from kafka_log.text_files import PartitionOffsets
+from state_model.topics import RECORD_TOPICS
+from state_model.uuids import ZERO_UUID
 
 Status = Literal["live", "deleted", "stray"]
 
@@ -26,7 +28,7 @@ _LOOKS_LIKE = "a Kafka log directory holds folders TOPIC-N with *.log files, and
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SegmentFile:
-    """One segment: its records start at `base_offset`; `size_bytes` is what the listing said."""
+    """One segment: its records start at `base_offset`; `size_bytes` is its size in the listing."""
 
     base_offset: int
     uri: str
@@ -39,9 +41,9 @@ class PartitionDirectory:
     """One copy of one partition.
 
     `committed_end` is the checkpointed high watermark (exclusive): None when the directory has no such file and is
-    taken whole, 0 when the file has no line for the partition and nothing is known to be committed. `remote_below`:
-    the log starts below the first local segment, the older part is in tiered storage. `log_start_known`: the
-    directory has a log-start-offset-checkpoint; without one, the first segment's base offset is a guess.
+    read whole, 0 when the file has no line for the partition, so that no record is known to be committed.
+    `remote_below`: the log starts below the first local segment, the older part is in tiered storage.
+    `log_start_known`: the directory has a log-start-offset-checkpoint; without it, `log_start_offset` is a guess.
     `leader_epochs`: (epoch, first offset).
     """
 
@@ -63,7 +65,10 @@ class PartitionDirectory:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LogDirectory:
-    """One log directory. `skipped`: folders that were left out, each with the reason, for a person to read."""
+    """One log directory.
+
+    `skipped`: folders that were left out and files that were ignored, each with the reason, for a person to read.
+    """
 
     uri: str
     source_id: str
@@ -108,10 +113,10 @@ def scan_log_directory(
     )
     partitions, skipped = [], []
     for entry in entries:
-        found = _classify(entry)
-        if found is None or (topics is not None and found[0] not in topics):
+        folder = _classify(entry)
+        if folder is None or (topics is not None and folder[0] not in topics):
             continue
-        topic, partition, mark = found
+        topic, partition, mark = folder
         if mark == "future":
             skipped.append(f"{entry.name}: copy between disks in progress")
         elif mark and not include_deleted:
@@ -119,13 +124,15 @@ def scan_log_directory(
         elif partition >= 1 << 31:
             skipped.append(f"{entry.name}: partition number too large")
         else:
-            partitions.append(_scan_partition(context, entry.name, topic, partition, _STATUS.get(mark, "live")))
+            partitions.append(
+                _scan_partition(context, entry.name, topic, partition, _STATUS.get(mark, "live"), skipped)
+            )
     return LogDirectory(
         uri=uri,
         source_id=context.source_id,
         cluster_id=meta.cluster_id,
         node_id=meta.node_id,
-        partitions=tuple(sorted(partitions, key=lambda found: (found.topic, found.partition, found.uri))),
+        partitions=tuple(sorted(partitions, key=lambda folder: (folder.topic, folder.partition, folder.uri))),
         skipped=tuple(skipped),
     )
 
@@ -142,7 +149,7 @@ def _classify(entry: Entry) -> tuple[str, int, str] | None:
 
 
 def _list_root(files: Filesystem, uri: str) -> list[Entry]:
-    """The entries of what should be a log directory, or one clear line."""
+    """The entries of a log directory. Raises LogDirectoryError for anything else, in one line."""
     try:
         entries = files.entries(uri)
     except FileNotFoundError:
@@ -175,7 +182,7 @@ def _holds_partitions(files: Filesystem, uri: str, entry: Entry) -> bool:
 
 
 def _is_partition(files: Filesystem, uri: str) -> bool:
-    """Whether a folder named like a partition holds what a partition holds; an unreadable one is taken for one."""
+    """Whether a folder named like a partition has a partition's files; an unreadable folder counts as a partition."""
     try:
         names = [entry.name for entry in files.entries(uri)]
     except FileNotFoundError:
@@ -206,11 +213,29 @@ def list_segments(files: Filesystem, uri: str) -> tuple[SegmentFile, ...]:
     return tuple(sorted(segments, key=lambda segment: segment.base_offset))
 
 
-def _scan_partition(context: _Context, name: str, topic: str, partition: int, status: Status) -> PartitionDirectory:
+def _topic_id(context: _Context, name: str, topic: str, skipped: list[str]) -> str:
+    """The topic id of a partition folder, the zero uuid where a user topic's partition.metadata is missing or damaged.
+
+    Raises CheckpointError when that of a topic in RECORD_TOPICS is damaged: its records would count to another
+    incarnation of the topic.
+    """
+    try:
+        return checkpoints.read_topic_id(context.files, join(context.uri, name))
+    except CheckpointError as error:
+        if topic in RECORD_TOPICS:
+            raise
+        what = str(error).removeprefix(f"{join(context.uri, name)}/")
+        skipped.append(f"{name}/{what}; without it only other partitions of the topic tell its topic id")
+        return ZERO_UUID
+
+
+def _scan_partition(
+    context: _Context, name: str, topic: str, partition: int, status: Status, skipped: list[str]
+) -> PartitionDirectory:
     uri = join(context.uri, name)
     try:
         segments = list_segments(context.files, uri)
-        topic_id = checkpoints.read_topic_id(context.files, uri)
+        topic_id = _topic_id(context, name, topic, skipped)
         epochs = checkpoints.read_leader_epochs(context.files, uri)
     except OSError as error:
         reason = error.strerror or type(error).__name__

@@ -1,12 +1,12 @@
-"""The copies of one partition as one log: each offset once, what one copy lost taken from another.
+"""Merges the copies of a partition into one log: each offset once; what one copy lost comes from another.
 
 Copies of one log may differ in four ways, and each has its rule:
 - the same batch in several copies (equal offsets, checksum and size): read once;
 - a copy that a new leader made truncate later, but that was taken before: its batches lie at or after the start of a
   higher leader epoch. The higher epoch wins, the others are `superseded` (KIP-101, LeaderEpochFileCache);
 - a copy that was compacted, another one that was not: batches differ, records at the same offset don't: their union;
-- other bytes at one offset under one leader epoch: two clusters share an id. Nothing can be said then,
-  CopyConflictError.
+- other bytes at one offset under one leader epoch: two clusters share an id. Neither copy can be
+  trusted: CopyConflictError.
 """
 
 from collections.abc import Iterator, Sequence
@@ -19,11 +19,12 @@ import pyarrow.compute as pc
 
 from kafka_log import record_batch as rb
 from kafka_log.arrow import booleans, integers
+from kafka_log.blocks import KEPT_BYTES, Block, Damage
 from kafka_log.errors import CopyConflictError
 from kafka_log.layout import PartitionDirectory
 from kafka_log.records import RecordParser, empty_records
 from kafka_log.segment_file import Mask, Table
-from kafka_log.segments import KEPT_BYTES, Block, CopyReader, Damage
+from kafka_log.segments import CopyReader
 from kafka_log.union import LogPartition
 
 _UNBOUNDED = (1 << 63) - 1
@@ -67,20 +68,20 @@ class Merge:
         self._blocks: dict[int, Block] = {}
         self._block_number = 0
         self._waiting: Table = np.zeros((0, rb.COLUMNS + 3), dtype=np.int64)
-        self._held: list[tuple[int, Damage]] = []
+        self._unsettled: list[tuple[int, Damage]] = []
         self._epoch_starts = known_epochs([copy for copy, _ in readers])
         self._emitted = from_offset
 
     def chunks(self) -> Iterator[tuple[pa.RecordBatch, list[tuple[str, Damage]]]]:
         """Record batches in offset order, each with the (source id, damage) that are settled by then."""
-        while not all(state.finished for state in self._copies) or len(self._waiting) or self._held:
+        while not all(state.finished for state in self._copies) or len(self._waiting) or self._unsettled:
             boundary = self._advance()
             below = self._waiting[:, rb.LAST_OFFSET] < boundary
             rows, self._waiting = self._waiting[below], self._waiting[~below]
             rows, losses = self._without_superseded(rows)
-            yield from self._read(_without_twins(rows), losses)
+            yield from self._read(_without_duplicates(rows), losses)
             self._emitted = max(self._emitted, boundary)
-            self._forget_blocks()
+            self._drop_blocks()
             settled = self._settle(boundary)
             if settled:
                 yield empty_records(), settled
@@ -113,7 +114,7 @@ class Merge:
             boundary = int(self._waiting[across, rb.BASE_OFFSET].min())
 
     def _load(self, number: int) -> None:
-        """The next block of a copy, its batches waiting, its epochs known."""
+        """Read the next block of a copy: its batches wait, the starts of its leader epochs are recorded."""
         state = self._copies[number]
         block = next(state.blocks, None)
         if block is None:
@@ -121,7 +122,7 @@ class Merge:
             return
         state.frontier = max(state.frontier, block.walked_to)
         state.damages.extend(block.damages)
-        self._held.extend((number, damage) for damage in block.damages)
+        self._unsettled.extend((number, damage) for damage in block.damages)
         if len(block.headers) == 0:
             return
         self._block_number += 1
@@ -183,20 +184,20 @@ class Merge:
             yield empty_records(), losses
 
     def _from_emitted(self, records: pa.RecordBatch) -> pa.RecordBatch:
-        """Records that were not given before: only a boundary forced through overlapping batches gives any twice."""
+        """Records that were not emitted before; only a boundary forced through overlapping batches repeats any."""
         if records.num_rows == 0 or records["offset"][0].as_py() >= self._emitted:
             return records
         return records.filter(pc.greater_equal(records["offset"], self._emitted))
 
-    def _forget_blocks(self) -> None:
+    def _drop_blocks(self) -> None:
         alive = set(np.unique(self._waiting[:, BLOCK]).tolist())
         self._blocks = {number: block for number, block in self._blocks.items() if number in alive}
 
     def _settle(self, boundary: int) -> list[tuple[str, Damage]]:
-        """The damages below the boundary that no other copy makes good."""
+        """The damages below the boundary whose offsets no other copy has."""
         settled: list[tuple[str, Damage]] = []
         waiting: list[tuple[int, Damage]] = []
-        for number, damage in self._held:
+        for number, damage in self._unsettled:
             if max(damage.first_offset, damage.last_offset) >= boundary:
                 waiting.append((number, damage))
                 continue
@@ -210,11 +211,11 @@ class Merge:
                         replace(damage, first_offset=first, last_offset=last, detail=detail),
                     )
                 )
-        self._held = waiting
+        self._unsettled = waiting
         return settled
 
     def _not_elsewhere(self, number: int, damage: Damage) -> list[tuple[int, int]]:
-        """The parts of a damage's range (inclusive) that no other copy holds undamaged."""
+        """The parts of a damage's range (inclusive) that no other copy has undamaged."""
         lost = [(damage.first_offset, damage.last_offset)] if damage.loses_offsets else []
         for other, state in enumerate(self._copies):
             if other != number:
@@ -268,8 +269,8 @@ def trusted_epochs(copy: PartitionDirectory, headers: Table) -> npt.NDArray[np.i
     return epochs
 
 
-def _without_twins(rows: Table) -> Table:
-    """Sorted by offset, each batch once: of several, that of the highest epoch, then of the first copy."""
+def _without_duplicates(rows: Table) -> Table:
+    """Batches sorted by offset, each once: from the copy with the highest epoch, then from the first copy."""
     rows = rows[
         np.lexsort((rows[:, COPY], -rows[:, EPOCH], rows[:, rb.CRC], rows[:, rb.LAST_OFFSET], rows[:, rb.BASE_OFFSET]))
     ]
@@ -281,8 +282,8 @@ def _without_twins(rows: Table) -> Table:
 
 
 def _intersections(piece: tuple[int, int], holes: list[tuple[int, int]]) -> list[tuple[int, int]]:
-    found = [(max(piece[0], first), min(piece[1], last)) for first, last in sorted(holes)]
-    return [(first, last) for first, last in found if first <= last]
+    parts = [(max(piece[0], first), min(piece[1], last)) for first, last in sorted(holes)]
+    return [(first, last) for first, last in parts if first <= last]
 
 
 def _joined(partition: LogPartition, pieces: list[pa.RecordBatch], files: list[str]) -> pa.RecordBatch:
@@ -291,23 +292,23 @@ def _joined(partition: LogPartition, pieces: list[pa.RecordBatch], files: list[s
     order = pc.sort_indices(table, sort_keys=[("offset", "ascending"), ("leader_epoch", "descending")])
     table = table.take(order)
     offsets = table["offset"].to_numpy()
-    twins = np.flatnonzero(offsets[1:] == offsets[:-1])
-    if len(twins) == 0:
+    duplicates = np.flatnonzero(offsets[1:] == offsets[:-1])
+    if len(duplicates) == 0:
         return table.to_batches()[0]
-    left, right = table.take(integers(twins)), table.take(integers(twins + 1))
+    left, right = table.take(integers(duplicates)), table.take(integers(duplicates + 1))
     for name in _COMPARED:
         if left[name].combine_chunks().equals(right[name].combine_chunks()):
             continue
-        _refuse(partition, left, right, twins, [files[index] for index in order.to_pylist()])
+        _refuse(partition, left, right, duplicates, [files[index] for index in order.to_pylist()])
     fresh = np.concatenate([[True], offsets[1:] != offsets[:-1]])
     return table.filter(booleans(fresh)).combine_chunks().to_batches()[0]
 
 
 def _refuse(
-    partition: LogPartition, left: pa.Table, right: pa.Table, twins: npt.NDArray[np.int64], files: list[str]
+    partition: LogPartition, left: pa.Table, right: pa.Table, duplicates: npt.NDArray[np.int64], files: list[str]
 ) -> None:
     """Raise CopyConflictError for the first pair that differs."""
-    for row, place in enumerate(twins.tolist()):
+    for row, place in enumerate(duplicates.tolist()):
         if any(left[name][row].as_py() != right[name][row].as_py() for name in _COMPARED):
             offset = left["offset"][row].as_py()
             epoch = left["leader_epoch"][row].as_py()

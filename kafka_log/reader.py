@@ -1,7 +1,7 @@
-"""Reading a partition: how far it can be read, how to split it, its records, its batch headers.
+"""Reads a partition of a log: where it ends, splits for tasks, records, batch headers.
 
-Everything takes offsets, never file positions: files are rolled, compacted, deleted and copied while we look. Ranges
-are half open. A partition may have several copies; they are read as one log (see `merge`).
+Arguments are offsets, never file positions: files are rolled, compacted, deleted and copied while they are read. Ranges
+are half open. The copies of a partition are read as one log (see `merge`).
 """
 
 from collections.abc import Iterator
@@ -13,11 +13,12 @@ import pyarrow.compute as pc
 
 from kafka_log import filesystem, headers, segments
 from kafka_log import record_batch as rb
+from kafka_log.blocks import Start
 from kafka_log.index_file import header_at, locate, read_index
 from kafka_log.layout import PartitionDirectory, SegmentFile
 from kafka_log.merge import Merge, trusted_epochs
 from kafka_log.records import RecordParser, problems
-from kafka_log.segments import CopyReader, Start
+from kafka_log.segments import CopyReader
 from kafka_log.union import LogPartition
 
 _UNBOUNDED = (1 << 63) - 1
@@ -41,25 +42,41 @@ class Chunk:
     problems: pa.RecordBatch
 
 
-def readable_end(partition: LogPartition, *, include_uncommitted: bool) -> int:
-    """The offset up to which (exclusive) the partition can be read now: the last complete batch, or the committed end.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LogEnd:
+    """Where a log ends. `unreadable_bytes`: behind its last complete batch, in all copies: appends in progress."""
 
-    Bytes at the end that can't be read but lie below the committed end are damage and count as read, so that they are
-    reported once. Of several copies those of the highest leader epoch decide: what others hold beyond is not in the
-    log.
+    end_offset: int
+    unreadable_bytes: int
+
+
+def readable_end(partition: LogPartition, *, include_uncommitted: bool) -> int:
+    """The offset up to which (exclusive) the partition can be read now: the end of the log, or the committed end."""
+    end_offset = log_end(partition).end_offset
+    if include_uncommitted or partition.committed_end is None:
+        return end_offset
+    return min(end_offset, partition.committed_end)
+
+
+def log_end(partition: LogPartition) -> LogEnd:
+    """Where the log ends: behind its last complete batch.
+
+    Complete batches that can't be read, and bytes that can't be read below the committed end, are damage and count as
+    read, so that they are reported once. Of several copies, those of the highest leader epoch decide: what others have
+    beyond is not in the log.
     """
     ends = [_copy_end(copy, partition.committed_end or 0) for copy in partition.copies]
-    epoch = max((epoch for epoch, _ in ends), default=-1)
-    end = max((end for tail_epoch, end in ends if tail_epoch == epoch), default=0)
-    if include_uncommitted or partition.committed_end is None:
-        return end
-    return min(end, partition.committed_end)
+    newest_epoch = max((epoch for epoch, _ in ends), default=-1)
+    return LogEnd(
+        end_offset=max((end.end_offset for epoch, end in ends if epoch == newest_epoch), default=0),
+        unreadable_bytes=sum(end.unreadable_bytes for _, end in ends),
+    )
 
 
-def _copy_end(copy: PartitionDirectory, committed_end: int) -> tuple[int, int]:
-    """(leader epoch of the last batch, end offset) of one copy; (-1, …) when it holds no batch."""
+def _copy_end(copy: PartitionDirectory, committed_end: int) -> tuple[int, LogEnd]:
+    """The leader epoch of the last batch of one copy (-1: it has no batch), and where the copy ends."""
     segments.check_visible(copy)
-    end, epoch = 0, -1
+    end_offset, unreadable_bytes, epoch = 0, 0, -1
     for number in range(len(copy.segments) - 1, -1, -1):
         segment = copy.segments[number]
         entries = read_index(segment)
@@ -67,20 +84,22 @@ def _copy_end(copy: PartitionDirectory, committed_end: int) -> tuple[int, int]:
         start = locate(copy, tail) if len(entries) else Start(segment=number, position=0)
         if start.segment != number:
             start = Start(segment=number, position=0)
-        here = replace(copy, segments=copy.segments[: number + 1])
+        up_to_here = replace(copy, segments=copy.segments[: number + 1])
         reader = CopyReader(
-            here, from_offset=segment.base_offset, to_offset=_UNBOUNDED, lost_below=committed_end, start=start
+            up_to_here, from_offset=segment.base_offset, to_offset=_UNBOUNDED, lost_below=committed_end, start=start
         )
         for block in reader.blocks():
-            end = max(end, block.walked_to, *(damage.last_offset + 1 for damage in block.damages))
+            end_offset = max(end_offset, block.walked_to, *(damage.last_offset + 1 for damage in block.damages))
             epoch = max(epoch, *trusted_epochs(copy, block.headers).tolist()[-1:], -1)
+        if number + 1 == len(copy.segments):
+            unreadable_bytes = reader.unreadable_bytes
         if epoch >= 0:
             break
-    return epoch, end
+    return epoch, LogEnd(end_offset=end_offset, unreadable_bytes=unreadable_bytes)
 
 
 def splits(partition: LogPartition, from_offset: int, to_offset: int, target_bytes: int) -> list[Split]:
-    """Cut a range into splits of about `target_bytes` of the largest copy, between batches, in offset order.
+    """Splits of a range, each about `target_bytes` of the largest copy, cut between batches, in offset order.
 
     The cuts come from the index files; where a segment has none its headers are walked.
     """
@@ -101,7 +120,7 @@ def _bytes_between(copy: PartitionDirectory, from_offset: int, to_offset: int) -
 def _cuts(
     copy: PartitionDirectory, from_offset: int, to_offset: int, target_bytes: int
 ) -> Iterator[tuple[int, Start | None]]:
-    """(first offset, where it stands) of every split but the first."""
+    """(first offset, segment and position of its batch) of each split but the first."""
     gathered = 0
     for number in range(segments.first_segment(copy, from_offset), len(copy.segments)):
         segment = copy.segments[number]
@@ -124,7 +143,7 @@ def _cuts(
 
 
 def _candidates(copy: PartitionDirectory, segment: SegmentFile, target_bytes: int) -> Iterator[tuple[int, int]]:
-    """(base offset, position) of batches inside a segment where a cut may be made, ascending in both."""
+    """(base offset, position) of the batches of a segment at which a split may begin, ascending in both."""
     if segment.size_bytes <= target_bytes // 2:
         return
     entries = read_index(segment)
@@ -152,7 +171,7 @@ def _walked_candidates(copy: PartitionDirectory, segment: SegmentFile) -> Iterat
 
 
 def _split(partition: LogPartition, from_offset: int, to_offset: int, start: Start | None) -> Split:
-    """A split that carries only the segments it reads, and of each copy the one after them: it says where they end."""
+    """A split with only the segments that it reads, and of each copy the next one: its base offset ends the range."""
     copies = []
     for place, copy in enumerate(partition.copies):
         first = segments.first_segment(copy, from_offset)
@@ -217,10 +236,10 @@ def scan_batches(partition: LogPartition, from_offset: int, to_offset: int) -> I
 def log_time_end(
     partition: LogPartition, from_offset: int, to_offset: int, running_max_ms: int, until_ms: int
 ) -> tuple[int, int]:
-    """Where the prefix with log time < `until_ms` ends (exclusive offset), and the running maximum at its end.
+    """The end (exclusive offset) of the prefix with log time < `until_ms`, and the running maximum at that end.
 
-    Log time is the running maximum of record timestamps, `running_max_ms` what it was before `from_offset`. Batches
-    whose maximum stays below are taken by their header; the one that reaches it is read record by record.
+    Log time is the running maximum of record timestamps; `running_max_ms` is its value before `from_offset`. A batch
+    whose maximum timestamp stays below is counted by its header; the batch that reaches it is read record by record.
     """
     if running_max_ms >= until_ms:
         return from_offset, running_max_ms

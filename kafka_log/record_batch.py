@@ -36,11 +36,11 @@ LOG_APPEND_TIME = 0x08
 TRANSACTIONAL = 0x10
 CONTROL = 0x20
 
-# Why a walk stopped.
+# Reasons why a walk stopped.
 END, BAD, FULL = 0, 1, 2
 
-# What is wrong with the records of a batch.
-FINE, BAD_COUNT, BAD_RECORD = 0, 1, 2
+# Faults of the records of a batch.
+NO_FAULT, BAD_COUNT, BAD_RECORD = 0, 1, 2
 
 
 @kernel
@@ -224,7 +224,7 @@ def read_records(data: Bytes, bodies: Table, headers: Table, records: Table, row
     for row in range(len(headers)):
         at, end = bodies[row, 0], bodies[row, 1]
         previous = headers[row, BASE_OFFSET] - 1
-        faults[row] = FINE
+        faults[row] = NO_FAULT
         if headers[row, RECORD_COUNT] * SMALLEST_RECORD_BYTES > end - at:
             faults[row] = BAD_COUNT
             continue

@@ -1,4 +1,4 @@
-"""From blocks of batches to Arrow: records in the LOG_RECORD schema, damages in the PROBLEM schema."""
+"""Parses blocks of batches into Arrow: records in the LOG_RECORD schema, damages in the PROBLEM schema."""
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
@@ -9,11 +9,11 @@ import pyarrow as pa
 
 from kafka_log import record_batch as rb
 from kafka_log.arrow import booleans, integers, no_rows, repeated
+from kafka_log.blocks import KEPT_BYTES, Block, Damage
 from kafka_log.codecs import DEFAULT_LIMIT_BYTES, CodecError, Decompressor
 from kafka_log.filesystem import Bytes
 from kafka_log.schemas import HEADER, LOG_RECORD, PROBLEM
 from kafka_log.segment_file import Table
-from kafka_log.segments import KEPT_BYTES, Block, Damage
 from kafka_log.union import LogPartition
 from state_model.topics import INTERNAL_TOPICS
 
@@ -48,13 +48,13 @@ class RecordParser:
         self._decompressor = Decompressor(limit_bytes)
 
     def parse(self, block: Block) -> Iterator[tuple[pa.RecordBatch, list[Damage]]]:
-        """Record batches in offset order, each with the damages met before its end; a large block comes in several."""
+        """Record batches in offset order, each with the damages before its end; a large block gives several."""
         damages = list(block.damages)
-        huge = block.headers[:, rb.RECORD_COUNT] > MAXIMUM_RECORDS_PER_BATCH
-        for header in block.headers[huge]:
+        is_oversized = block.headers[:, rb.RECORD_COUNT] > MAXIMUM_RECORDS_PER_BATCH
+        for header in block.headers[is_oversized]:
             detail = f"{header[rb.RECORD_COUNT]} records in one batch, more than {MAXIMUM_RECORDS_PER_BATCH}"
             damages.append(_batch_damage(block, header, "oversized", detail))
-        for bodies in self._bodies(block, block.headers[~huge], damages):
+        for bodies in self._bodies(block, block.headers[~is_oversized], damages):
             records = self._parse_bodies(block, bodies, damages)
             yield records, damages
             damages = []
@@ -190,11 +190,11 @@ def _headers(data: Bytes, positions: npt.NDArray[np.int64], counts: npt.NDArray[
     total = int(counts.sum())
     offsets = np.zeros(len(counts) + 1, dtype=np.int32)
     np.cumsum(counts, out=offsets[1:])
-    found = np.empty((total, 4), dtype=np.int64)
+    fields = np.empty((total, 4), dtype=np.int64)
     if total:
-        rb.read_record_headers(data, np.ascontiguousarray(positions), np.ascontiguousarray(counts), found)
-    keys = _text(_binary(data, found[:, 0], found[:, 1]))
-    values = _binary(data, found[:, 2], found[:, 3])
+        rb.read_record_headers(data, np.ascontiguousarray(positions), np.ascontiguousarray(counts), fields)
+    keys = _text(_binary(data, fields[:, 0], fields[:, 1]))
+    values = _binary(data, fields[:, 2], fields[:, 3])
     entries = pa.StructArray.from_arrays([keys, values], fields=list(HEADER))
     return pa.ListArray.from_arrays(integers(offsets), entries, type=pa.list_(HEADER))
 
@@ -216,8 +216,7 @@ def _kept_bytes(damage: Damage, *, internal: bool) -> bytes:
 def problems(partition: LogPartition, damages: Iterable[tuple[str, Damage]]) -> pa.RecordBatch:
     """PROBLEM rows of (source id, damage); offsets are null when none is missing.
 
-    Of topics that are not Kafka's own only a batch header is kept, and only where one stands: payloads stay where
-    they are.
+    Of user topics only the batch header is kept, where there is one: payloads are never copied.
     """
     internal = partition.topic in INTERNAL_TOPICS
     rows = [

@@ -1,4 +1,4 @@
-"""One open segment file: is there a batch at a position, does its checksum fit, where does it go on after damage."""
+"""An open segment file: the batch at a position, its checksum, the next good batch behind damage."""
 
 import zlib
 
@@ -40,7 +40,7 @@ def inside(headers: Table, size: int) -> Mask:
 
 
 class OpenSegment:
-    """An open segment and what its batches may be: base offsets from `lowest` up to and including `highest`."""
+    """An open segment; its batches have base offsets from `base_offset` up to and including `highest`."""
 
     def __init__(self, file: RandomAccess, segment: SegmentFile, *, highest: int, is_last: bool) -> None:
         self.file = file
@@ -69,7 +69,7 @@ class OpenSegment:
         return bool(crc_ok(self.file.read_at(position, int(header[0, rb.SIZE])), header)[0])
 
     def next_good(self, position: int, first_offset: int) -> int | None:
-        """Where reading can go on after the damage at `position`: the next good batch; None when there is none.
+        """Position of the next good batch behind the damage at `position`; None when there is none.
 
         The chain of lengths is followed as long as it holds, so that batches inside a record's value are never
         taken for the log's own; else the bytes are searched. How many bytes a
@@ -86,6 +86,43 @@ class OpenSegment:
             if self.is_good(at):
                 return at
         return self._search(position + 1, first_offset)
+
+    def complete_batches(self, position: int, first_offset: int) -> tuple[int, int]:
+        """(end position, last offset) of the batches from `position` on that lie whole in the file, whatever their
+        checksums; (`position`, `first_offset` - 1) when there is none.
+
+        No field of such a header is certain. A batch covers as many offsets as its two counts agree on, from its base
+        offset if that can be one, else from `first_offset`.
+        """
+        last_offset = first_offset - 1
+        table = np.empty((_SEARCH_WINDOW_BYTES // rb.MINIMUM_HEADER_BYTES + 1, rb.COLUMNS), dtype=np.int64)
+        while position < self.size:
+            data = self.file.read_at(position, _SEARCH_WINDOW_BYTES)
+            rows, _, _ = rb.walk_headers(data, 0, MAXIMUM_BATCH_BYTES, False, table)
+            complete = inside(table[:rows], self.size - position)
+            if not complete.any():
+                break
+            headers = table[:rows][complete]
+            base = headers[:, rb.BASE_OFFSET]
+            base = np.where((base >= first_offset) & (base <= self.highest), base, first_offset)
+            counts = np.minimum(
+                headers[:, rb.LAST_OFFSET] - headers[:, rb.BASE_OFFSET] + 1, headers[:, rb.RECORD_COUNT]
+            )
+            last_offset = max(last_offset, int((base + np.maximum(counts, 1) - 1).max()))
+            position += int(headers[-1, rb.POSITION] + headers[-1, rb.SIZE])
+            if not complete.all():
+                break
+        return position, min(last_offset, self.highest)
+
+    def bytes_in_use(self, position: int) -> int:
+        """How many bytes lie from `position` to the last one that is not zero: space is allocated as zeros."""
+        used_to = start = position
+        while start < self.size:
+            data = self.file.read_at(start, _SEARCH_WINDOW_BYTES)
+            nonzero = np.flatnonzero(data)
+            used_to = start + int(nonzero[-1]) + 1 if len(nonzero) else used_to
+            start += max(len(data), 1)
+        return used_to - position
 
     def _search(self, position: int, first_offset: int) -> int | None:
         while position + rb.HEADER_BYTES <= self.size and self._budget > 0:

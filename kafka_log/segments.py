@@ -1,74 +1,33 @@
-"""One copy of one partition, read batch by batch: headers walked, checksums checked, damage stepped over and named.
+"""Reads one copy of a partition batch by batch: walks headers, checks checksums, steps over damage and reports it.
 
-A copy is a chain of segments. Blocks come out in offset order; inside a copy their batches never overlap. Whatever
-could not be read is a `Damage`, whose offset range is what is missing between the good batches around it.
+A copy is a chain of segments. Blocks come out in offset order; inside a copy their batches never overlap. What could
+not be read is a `Damage`, whose offset range is what is missing between the good batches around it.
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
 from kafka_log import filesystem, layout
 from kafka_log import record_batch as rb
+from kafka_log.blocks import KEPT_BYTES, Block, Damage, Start
 from kafka_log.errors import SourceMissingError
 from kafka_log.filesystem import Bytes, RandomAccess
 from kafka_log.layout import PartitionDirectory, SegmentFile
 from kafka_log.segment_file import MAXIMUM_BATCH_BYTES, RELATIVE_LIMIT, Mask, OpenSegment, Table, crc_ok, inside
 
-KEPT_BYTES = 64 << 10
 _HEADER_WINDOW_BYTES = 256 << 10
 _SMALL_WINDOW_BYTES = 4 << 10
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Damage:
-    """Bytes of one file that gave no records. first > last: bytes were skipped and no offset is missing."""
-
-    file: str
-    position: int
-    end_position: int
-    first_offset: int
-    last_offset: int
-    reason: str
-    detail: str
-    raw: bytes = b""
-
-    @property
-    def loses_offsets(self) -> bool:
-        """Whether offsets are missing."""
-        return self.first_offset <= self.last_offset
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Block:
-    """Batches of one file in one buffer: `headers` is a header table whose positions point into `data`.
-
-    `walked_to`: every offset below it is in this block, in an earlier one, in a damage, or in no batch of this copy.
-    """
-
-    file: str
-    data: Bytes
-    data_position: int
-    headers: Table
-    walked_to: int
-    damages: tuple[Damage, ...] = ()
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Start:
-    """Where to begin: a segment (index in the copy) and a position in it that holds a batch."""
-
-    segment: int
-    position: int
 
 
 class CopyReader:
     """Reads one copy from `from_offset` up to `to_offset` (exclusive), whole batches.
 
-    `lost_below`: bytes that can't be read at the end of the last segment count as lost below this offset, the committed
-    end; above it they are an append in progress and nothing is said. Without `bodies` only headers are read, records
-    are seeked over and checksums not checked; the data of the blocks is then of no use.
+    `lost_below`: bytes that can't be read at the end of the last segment are damage below this offset, the committed
+    end; above it they are an append in progress, which `unreadable_bytes` counts once `blocks` has ended. A complete
+    batch with a wrong checksum is damage above it too. Without `bodies` only headers are read, records are seeked over
+    and checksums not checked; the data of the blocks is then of no use.
     """
 
     def __init__(
@@ -92,6 +51,7 @@ class CopyReader:
         self._window = batch_bytes if bodies else _HEADER_WINDOW_BYTES
         self._next_offset = max(from_offset, copy.segments[0].base_offset) if copy.segments else from_offset
         self._pending: list[Damage] = []
+        self.unreadable_bytes = 0
 
     def blocks(self) -> Iterator[Block]:
         """The blocks in offset order; the last one says how far the copy reaches and what is damaged at its end."""
@@ -116,7 +76,7 @@ class CopyReader:
         yield self._closing_block()
 
     def _open(self, segment: SegmentFile) -> RandomAccess:
-        """Open a segment; again when it is missing though listed: for a moment it is, when the cleaner swaps it."""
+        """Open a segment; try again when a listed one is missing: it is for a moment, while the cleaner swaps it."""
         try:
             return self._files.open(segment.uri)
         except FileNotFoundError:
@@ -137,7 +97,7 @@ class CopyReader:
         )
 
     def _report_unreadable(self, segment: SegmentFile, limit: int, error: OSError) -> None:
-        """A segment that can't be read: gone by a fresh listing, or an error of the file itself."""
+        """Note a segment that can't be read as damage: `vanished` when a fresh listing lacks it, else `unreadable`."""
         gone = is_gone(self._copy, segment)
         last = min(limit, self._to - 1, segment.base_offset + RELATIVE_LIMIT)
         detail = "deleted while it was read" if gone else f"{error.strerror or error} (host {filesystem.host()})"
@@ -182,41 +142,54 @@ class CopyReader:
                 position = following
 
     def _next_window(self, headers: Table) -> int:
-        """How much to read next: without bodies little where batches are large, because most of it is skipped."""
+        """How many bytes to read next: without bodies few where batches are large, because most of them are skipped."""
         if self._bodies or len(headers) == 0 or headers[:, rb.SIZE].mean() < _HEADER_WINDOW_BYTES // 16:
             return self._window
         return _SMALL_WINDOW_BYTES
 
     def _step_over(self, segment: OpenSegment, position: int, reason: str) -> int | None:
-        """Note the damage at `position`; where the next good batch lies, None when the segment has no more.
-
-        At the end of the last segment this is an append in progress: it counts only below the committed end.
-        """
+        """Where the next good batch lies behind the damage at `position`; None when the segment has no more."""
         following = segment.next_good(position, self._next_offset)
-        end = segment.size if following is None else following
-        at_the_end = following is None and segment.is_last
-        if at_the_end and self._next_offset >= self._lost_below:
+        if following is None and segment.is_last:
+            self._note_end(segment, position, reason)
             return None
+        end = segment.size if following is None else following
         if following is None and segment.header_at(position) is None:
             reason = "truncated"
-        self._pending.append(
-            Damage(
-                file=segment.uri,
-                position=position,
-                end_position=end,
-                first_offset=self._next_offset,
-                last_offset=min(segment.highest, self._lost_below - 1) if at_the_end else segment.highest,
-                reason=reason,
-                detail=f"{end - position} bytes",
-                raw=segment.file.read_at(position, min(KEPT_BYTES, end - position)).tobytes(),
-            )
-        )
-        if following is None and not segment.is_last:
+        self._pending.append(self._damage(segment, position, end, segment.highest, reason))
+        if following is None:
             self._next_offset = segment.highest + 1
         return following
 
+    def _note_end(self, segment: OpenSegment, position: int, reason: str) -> None:
+        """Note what lies behind the last good batch of the log.
+
+        A batch that is whole but has a wrong checksum is damage, and so is everything below the committed end. The
+        rest is an append in progress, of which only the bytes are counted.
+        """
+        end, last_offset = segment.complete_batches(position, self._next_offset)
+        if last_offset + 1 < self._lost_below:
+            reason = "truncated" if end == position else reason
+            end, last_offset = segment.size, min(segment.highest, self._lost_below - 1)
+        if end > position:
+            self._pending.append(self._damage(segment, position, end, last_offset, reason))
+        self.unreadable_bytes = segment.bytes_in_use(end)
+
+    def _damage(self, segment: OpenSegment, position: int, end: int, last_offset: int, reason: str) -> Damage:
+        """The damage from `position` to `end`, whose offsets begin where the batch before it ended."""
+        return Damage(
+            file=segment.uri,
+            position=position,
+            end_position=end,
+            first_offset=self._next_offset,
+            last_offset=last_offset,
+            reason=reason,
+            detail=f"{end - position} bytes",
+            raw=segment.file.read_at(position, min(KEPT_BYTES, end - position)).tobytes(),
+        )
+
     def _accept(self, segment: OpenSegment, data: Bytes, position: int, headers: Table) -> Iterator[Block]:
-        """The block of batches in range and in order; what does not fit in is set aside."""
+        """The block of batches in range and in order; batches that don't fit in become damage."""
         headers = headers[headers[:, rb.LAST_OFFSET] >= self._from]
         headers, damages = self._in_order(segment, position, headers)
         if len(headers) == 0 and not damages:
@@ -275,7 +248,7 @@ class CopyReader:
         return max(at_least, end)
 
     def _in_order(self, segment: OpenSegment, position: int, headers: Table) -> tuple[Table, list[Damage]]:
-        """The batches whose offsets ascend and lie in the segment: they are outside the CRC, which proves nothing."""
+        """The batches whose offsets ascend and lie in the segment; the CRC does not cover base offsets."""
         if len(headers) == 0:
             return headers, []
         base, last = headers[:, rb.BASE_OFFSET], headers[:, rb.LAST_OFFSET]
@@ -286,7 +259,7 @@ class CopyReader:
         return self._choose(segment, position, headers, inside)
 
     def _floor(self) -> int:
-        """The last offset that is behind us; batches before the range may reach below it."""
+        """The last offset that was read; batches before the range may reach below it."""
         return self._next_offset - 1 if self._next_offset > self._from else -1
 
     def _jumps(self, segment: OpenSegment, position: int, headers: Table) -> bool:
@@ -307,7 +280,7 @@ class CopyReader:
         return None if following is None else segment.header_at(following)
 
     def _choose(self, segment: OpenSegment, position: int, headers: Table, inside: Mask) -> tuple[Table, list[Damage]]:
-        """What to keep where offsets don't ascend: what its follower contradicts goes, and what goes backwards."""
+        """Batches to keep where offsets don't ascend: drops those that go back or that their follower contradicts."""
         kept = inside.copy()
         floor = self._floor()
         following = self._header_after(segment, position, headers, floor)
@@ -336,7 +309,7 @@ class CopyReader:
         return headers[kept], damages
 
     def _lost_with(self, bases: list[int], lasts: list[int], kept: Mask, row: int) -> tuple[int, int]:
-        """The offsets that go with a batch that is set aside: the gap where it lies, else what only it claims.
+        """The offsets that are lost with a dropped batch: the gap where it lies, else what only it claims.
 
         `bases` has one more entry than `lasts` when the batch after the block is known.
         """
@@ -354,13 +327,13 @@ class CopyReader:
         return first, min(last, bases[-1] - 1) if len(bases) > len(lasts) else last
 
     def _finish_damages(self, last_offset: int) -> list[Damage]:
-        """The damages seen since the last good batch, now that the offset before the next good one is known."""
+        """The damages since the last good batch, up to `last_offset`, the offset before the next good one."""
         finished = [self._clip(damage, last_offset) for damage in self._pending]
         self._pending.clear()
         return finished
 
     def _clip(self, damage: Damage, last_offset: int) -> Damage:
-        """A damage with the range that is missing inside what was asked for."""
+        """A damage with the part of its range that lies in [from_offset, to_offset)."""
         first = max(damage.first_offset, self._from)
         last = min(damage.last_offset, last_offset, self._to - 1)
         lost = f"offsets {first} to {last} are missing" if first <= last else "no offset is missing"

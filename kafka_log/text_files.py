@@ -2,8 +2,8 @@
 
 Formats: org.apache.kafka.server.common.CheckpointFile (version line, count line, one entry a line), a Java properties
 file, PartitionMetadataFile (`version: 0`, `topic_id: …`). Kafka creates a checkpoint empty and later replaces it by
-an atomic rename: an empty one has no entries yet, one that is cut short was copied badly, and we say so. No I/O here,
-and no library: the broker shares it.
+an atomic rename: an empty one has no entries yet, one that is cut short is a bad copy and raises CheckpointError.
+No I/O here, and no library: the broker shares it.
 """
 
 import itertools

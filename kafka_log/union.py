@@ -27,29 +27,28 @@ class LogPartition:
     log_start_known: bool = False
 
 
-def log_start(told: Iterable[tuple[int, bool]]) -> int:
-    """The log start of a partition by all that was told of it, each an offset and whether it is known or guessed.
+def log_start(starts: Iterable[tuple[int, bool]]) -> int:
+    """The log start offset of a partition from `starts`, pairs of an offset and whether it is known or guessed.
 
-    The largest of the known ones: a log start only goes up. Of guesses the lowest: a copy may lack its first files.
-    0 when nothing was told.
+    The largest known offset, because a log start only moves up; without one the lowest guess, because a copy may lack
+    its first files; 0 when there is none.
     """
-    every = list(told)
-    known = [offset for offset, is_known in every if is_known]
-    return max(known) if known else min((offset for offset, _ in every), default=0)
+    known_or_guessed = list(starts)
+    known = [offset for offset, is_known in known_or_guessed if is_known]
+    return max(known) if known else min((offset for offset, _ in known_or_guessed), default=0)
 
 
 def unite(directories: Iterable[LogDirectory]) -> tuple[LogPartition, ...]:
-    """The partitions of several log directories, by topic, topic id and partition; the order of the directories is
-    of no account.
+    """The partitions of several log directories, by topic, topic id and partition, in any order of the directories.
 
     A copy without partition.metadata counts to the topic of its name when that name has one id only. Raises
     MixedClustersError when the directories name more than one cluster.
     """
     directories = sorted(directories, key=lambda directory: directory.uri)
     _check_one_cluster(directories)
-    found = {copy.uri: copy for directory in directories for copy in directory.partitions}
+    copies = {copy.uri: copy for directory in directories for copy in directory.partitions}
     groups: dict[tuple[str, str, int], list[PartitionDirectory]] = defaultdict(list)
-    for copy in _with_topic_ids(list(found.values())):
+    for copy in _with_topic_ids(list(copies.values())):
         groups[copy.topic, copy.topic_id, copy.partition].append(copy)
     return tuple(_unite_copies(groups[key]) for key in sorted(groups))
 
@@ -57,10 +56,8 @@ def unite(directories: Iterable[LogDirectory]) -> tuple[LogPartition, ...]:
 def _check_one_cluster(directories: list[LogDirectory]) -> None:
     clusters = {directory.cluster_id: directory.uri for directory in directories if directory.cluster_id is not None}
     if len(clusters) > 1:
-        named = ", ".join(f"{uri} belongs to {cluster}" for cluster, uri in sorted(clusters.items()))
-        raise MixedClustersError(
-            f"log directories of different clusters in one run: {named}; run once for each cluster"
-        )
+        text = ", ".join(f"{uri} belongs to {cluster}" for cluster, uri in sorted(clusters.items()))
+        raise MixedClustersError(f"log directories of different clusters in one run: {text}; run once for each cluster")
 
 
 def _with_topic_ids(copies: list[PartitionDirectory]) -> list[PartitionDirectory]:

@@ -6,12 +6,11 @@ stays closed, whatever is written, until a later check finds it met.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from lake import delta, scan
+from lake.lake import Lake
 
 RESULTS = "gold.quality_result"
 COLUMNS = ["check_id", "run_id", "table_name", "version", "level", "expectation", "success"]
@@ -29,7 +28,7 @@ class Gate:
     failed: tuple[str, ...]
 
 
-def gates(lake: Path, *, any_schema: bool = False) -> dict[str, Gate]:
+def gates(lake: Lake, *, any_schema: bool = False) -> dict[str, Gate]:
     """The gate of every table that was ever checked, by table; `any_schema`: of a lake of an older version, too."""
     found: dict[str, Gate] = {}
     for rows in _newest_first(lake, any_schema=any_schema):
@@ -61,13 +60,14 @@ def _with_failed(gate: Gate, failed: tuple[str, ...]) -> Gate:
     )
 
 
-def _newest_first(lake: Path, *, any_schema: bool) -> list[pa.Table]:
+def _newest_first(lake: Lake, *, any_schema: bool) -> list[pa.Table]:
     """The results by check, newest first, until every table that the oldest of them names has been seen."""
-    root = delta.table_path(lake, RESULTS)
-    if not delta.exists(root) or delta.latest_version(root) < 1:
+    if not lake.exists(RESULTS):
         return []
-    held = scan.dataset_at(lake, RESULTS, any_schema=any_schema)
-    newest = max((file.get("max.check_id") or 0 for file in delta.live_files(root)), default=0)
+    snapshot = lake.snapshot(RESULTS, any_schema=any_schema)
+    if not snapshot.files:
+        return []
+    held, newest = snapshot.dataset(), snapshot.largest("check_id")
     last = held.to_table(columns=COLUMNS, filter=pc.field("check_id") == newest)
     tables = pc.unique(held.to_table(columns=["table_name"]).column("table_name"))
     seen = last.filter(pc.field("level") == BLOCKING).column("table_name")
@@ -76,7 +76,7 @@ def _newest_first(lake: Path, *, any_schema: bool) -> list[pa.Table]:
     return [held.to_table(columns=COLUMNS)]
 
 
-def closed(lake: Path, *, any_schema: bool = False) -> tuple[Gate, ...]:
+def closed(lake: Lake, *, any_schema: bool = False) -> tuple[Gate, ...]:
     """The closed gates, by table; `any_schema` as in `gates`."""
     return tuple(gate for _, gate in sorted(gates(lake, any_schema=any_schema).items()) if gate.failed)
 

@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from lake.errors import LakeLockedError
+from lake.lake import Lake
 
 POLL_S = 0.1
 
@@ -26,13 +27,13 @@ class LakeLock:
 
 
 @contextmanager
-def hold(lake: Path, timeout_s: float) -> Iterator[LakeLock]:
+def hold(lake: Lake, timeout_s: float) -> Iterator[LakeLock]:
     """Holds the lake for writing; the folder must exist.
 
     Raises:
         LakeLockedError: somebody else still held it after `timeout_s` seconds; the message says who.
     """
-    handle = os.open(lake / ".lock", os.O_RDWR | os.O_CREAT, 0o600)
+    handle = os.open(lake.path / ".lock", os.O_RDWR | os.O_CREAT, 0o600)
     try:
         _acquire(handle, lake, time.monotonic() + timeout_s)
         _describe(handle, None)
@@ -44,7 +45,7 @@ def hold(lake: Path, timeout_s: float) -> Iterator[LakeLock]:
         os.close(handle)
 
 
-def _acquire(handle: int, lake: Path, deadline: float) -> None:
+def _acquire(handle: int, lake: Lake, deadline: float) -> None:
     while True:
         try:
             fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)

@@ -1,13 +1,13 @@
 """Parquet files of a table, written through Arrow with the statistics that Delta keeps of them."""
 
-import os
+import contextlib
+import dataclasses
 import uuid
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from functools import lru_cache
-from pathlib import Path
 from types import TracebackType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
@@ -15,9 +15,12 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from lake import crash_points
-from lake.delta import DataFile, table_path
+from lake.storage import Storage, disk_full, is_disk_full
 from lake.tables import TIME, Table, time_name
 from state_model.columnar.schemas import TEXT
+
+if TYPE_CHECKING:
+    from lake.lake import Lake, LakeReader
 
 FILE_BYTES = 128 << 20
 ROW_GROUP_ROWS = 1 << 17
@@ -35,6 +38,27 @@ WITH_STATISTICS = (
     pa.types.is_timestamp,
 )
 FIRST_MS, LAST_MS = -62_135_596_800_000, 253_402_300_799_999  # 0001-01-01 and 9999-12-31T23:59:59.999
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class DataFile:
+    """A Parquet file under the table's folder. `stats`: Delta's numRecords, minValues, maxValues, nullCount."""
+
+    path: str
+    size_bytes: int
+    stats: dict[str, Any]
+    partition_values: dict[str, str] = dataclasses.field(default_factory=dict)
+
+    @property
+    def record_count(self) -> int:
+        """Rows in the file."""
+        return int(self.stats["numRecords"])
+
+
+def partition_values(path: str) -> dict[str, str]:
+    """The values of the columns that the folders of a data file's path name."""
+    pairs = (part.partition("=") for part in path.split("/")[:-1])
+    return {name: value for name, equals, value in pairs if equals}
 
 
 def coded_schema(fields: Iterable[pa.Field], coded: Sequence[str]) -> pa.Schema:
@@ -87,28 +111,26 @@ def guarded_time(millis: pa.ChunkedArray) -> pa.ChunkedArray:
 class ParquetSink:
     """Writes rows of one table into files near `file_bytes`, in the order given.
 
-    Files get their place in the table's folder at once, and become part of the table only by a commit
-    (`lake.delta.commit`); what an interrupted writer leaves is never read.
+    Files get their place in the table's folder at once, are on the disk when the sink is closed, and become part of the
+    table only by a commit (`lake.commit`); what an interrupted writer leaves is never read.
     """
 
     def __init__(
         self,
-        lake: Path,
+        lake: "LakeReader",
         table: Table,
         *,
         constants: dict[str, Any],
         partition_values: dict[str, str] | None = None,
         file_bytes: int = FILE_BYTES,
     ) -> None:
-        self._lake = lake
         self._table = table
         self._constants = constants
         self._partition_values = partition_values or {}
+        self._storage = lake.table_storage(table.name)
         self._schema = pa.schema([field for field in table.schema if field.name not in self._partition_values])
         self._file_bytes = file_bytes
-        self._writer: pq.ParquetWriter | None = None
-        self._path: Path | None = None
-        self._footers: list[pq.FileMetaData] = []
+        self._file: _OpenFile | None = None
         self._files: list[DataFile] = []
         self.record_count = 0
 
@@ -120,9 +142,8 @@ class ParquetSink:
     ) -> None:
         if kind is None:
             self._finish()
-        elif self._writer is not None and self._path is not None:
-            self._writer.close()
-            self._path.unlink(missing_ok=True)
+        elif self._file is not None:
+            self._file.discard()
 
     @property
     def files(self) -> list[DataFile]:
@@ -130,18 +151,20 @@ class ParquetSink:
         return self._files
 
     def write(self, rows: pa.Table, **constants: object) -> None:
-        """Appends rows; nothing happens for an empty table. `constants`: columns that these rows share."""
+        """Appends rows; nothing happens for an empty table. `constants`: columns that these rows share.
+
+        Raises:
+            LakeError: the disk is full; no file is left.
+        """
         if rows.num_rows == 0:
             return
         rows = conform(rows, self._schema, {**self._constants, **constants})
-        if self._writer is None:
-            self._begin(rows.schema)
-        assert self._writer is not None
-        assert self._path is not None
-        rows = rows if rows.schema == self._writer.schema else rows.cast(self._writer.schema)
-        self._writer.write_table(rows, row_group_size=ROW_GROUP_ROWS)
+        if self._file is None:
+            crash_points.passing(f"file:{self._table.name}:before")
+            self._file = _OpenFile(self._storage, self._partition_values, self._schema, rows.schema)
+        self._file.write(rows)
         self.record_count += rows.num_rows
-        if self._path.stat().st_size >= self._file_bytes:
+        if self._file.size_bytes >= self._file_bytes:
             self._finish()
 
     def write_all(self, tables: Iterable[pa.Table]) -> None:
@@ -149,37 +172,76 @@ class ParquetSink:
         for rows in tables:
             self.write(rows)
 
-    def _begin(self, schema: pa.Schema) -> None:
-        """Opens a file for rows of `schema`: the table's, with text as the rows have it."""
-        folder = table_path(self._lake, self._table.name)
-        for name, value in self._partition_values.items():
-            folder = folder / f"{name}={value}"
-        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        self._path = folder / f"part-{uuid.uuid4()}.zstd.parquet"
-        crash_points.passing(f"file:{self._table.name}:before")
-        handle = os.open(self._path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600)
-        os.close(handle)
-        # Without Arrow's own schema in the file, text reads as text however it was handed over.
-        self._footers = []
-        self._writer = pq.ParquetWriter(
-            self._path, schema, store_schema=False, metadata_collector=self._footers, **encoding(self._schema)
-        )
-
     def _finish(self) -> None:
-        if self._writer is None or self._path is None:
+        if self._file is None:
             return
-        self._writer.close()
-        relative = self._path.relative_to(table_path(self._lake, self._table.name))
-        file = DataFile(
-            path=relative.as_posix(),
-            size_bytes=self._path.stat().st_size,
+        self._files.append(self._file.finish())
+        self._file = None
+        crash_points.passing(f"file:{self._table.name}:after")
+
+
+class _OpenFile:
+    """A data file that is being written; one that fails is removed."""
+
+    def __init__(
+        self, storage: Storage, partition_values: dict[str, str], schema: pa.Schema, written: pa.Schema
+    ) -> None:
+        self._storage = storage
+        self._partition_values = partition_values
+        self._schema = schema
+        folders = [f"{name}={value}" for name, value in partition_values.items()]
+        self._path = "/".join([*folders, f"part-{uuid.uuid4()}.zstd.parquet"])
+        self._footers: list[pq.FileMetaData] = []
+        with self._discarded():
+            self._stream = storage.create(self._path)
+            # Without Arrow's own schema in the file, text reads as text however it was handed over.
+            self._writer = pq.ParquetWriter(
+                self._stream, written, store_schema=False, metadata_collector=self._footers, **encoding(schema)
+            )
+
+    @property
+    def size_bytes(self) -> int:
+        """Bytes written so far."""
+        return int(self._stream.tell())
+
+    def write(self, rows: pa.Table) -> None:
+        """Appends rows, with text as the first ones have it."""
+        with self._discarded():
+            rows = rows if rows.schema == self._writer.schema else rows.cast(self._writer.schema)
+            self._writer.write_table(rows, row_group_size=ROW_GROUP_ROWS)
+
+    def finish(self) -> DataFile:
+        """The file, complete and on the disk."""
+        with self._discarded():
+            self._writer.close()
+            size_bytes = self.size_bytes
+            self._stream.close()
+            self._storage.sync([self._path])
+        return DataFile(
+            path=self._path,
+            size_bytes=size_bytes,
             stats=statistics(self._footers[0], self._schema),
             partition_values=self._partition_values,
         )
-        self._files.append(file)
-        self._writer = None
-        self._path = None
-        crash_points.passing(f"file:{self._table.name}:after")
+
+    def discard(self) -> None:
+        """Removes what was written; an error of closing says nothing that the first one did not say."""
+        for part in ("_writer", "_stream"):
+            with contextlib.suppress(OSError, RuntimeError, AttributeError):
+                getattr(self, part).close()
+        with contextlib.suppress(OSError):
+            self._storage.file_system().delete_file(self._path)
+
+    @contextlib.contextmanager
+    def _discarded(self) -> Iterator[None]:
+        """Removes the file when writing fails, and says which disk is full."""
+        try:
+            yield
+        except OSError as error:
+            self.discard()
+            if is_disk_full(error):
+                raise disk_full(f"{self._storage.root}/{self._path}") from error
+            raise
 
 
 @lru_cache(maxsize=128)
@@ -228,7 +290,7 @@ def _leaves_of(path: str, kind: pa.DataType) -> Iterator[tuple[str, pa.DataType]
         yield path, kind
 
 
-def write_rows(lake: Path, table: Table, rows: pa.Table, constants: dict[str, Any]) -> list[DataFile]:
+def write_rows(lake: "Lake", table: Table, rows: pa.Table, constants: dict[str, Any]) -> list[DataFile]:
     """Writes `rows`, sorted by the table's clustering columns, as files of the table; [] for no rows."""
     if rows.num_rows == 0:
         return []

@@ -7,8 +7,6 @@ several that share the cores, and would wait for them.
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -16,9 +14,9 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from lake import delta, scan
-from lake.parquet import coded_schema
-from lake.tables import TABLES
+from lake.parquet import coded_schema, partition_values
+from lake.storage import Storage
+from lake.tables import Table
 
 BATCH_ROWS = 1 << 16
 LEAST, MOST = -(1 << 63), (1 << 63) - 1
@@ -30,7 +28,8 @@ Flags = npt.NDArray[np.bool_]
 class File:
     """A data file with its footer. `partition_values`: of the columns that only its folder names, as text."""
 
-    path: Path
+    storage: Storage
+    path: str
     partition_values: dict[str, str]
     metadata: pq.FileMetaData
 
@@ -50,11 +49,26 @@ class Bounds:
 class RowGroups:
     """The row groups of a table at a version, file after file: every array has one entry a row group."""
 
-    def __init__(self, table: str, files: Sequence[File]) -> None:
-        self._schema = TABLES[table].schema
+    def __init__(self, table: Table, files: Sequence[File]) -> None:
+        self._schema = table.schema
         self._files = files
         self._bounds: dict[str, Bounds] = {}
         self.count = sum(file.metadata.num_row_groups for file in files)
+
+    @classmethod
+    def of_files(cls, table: Table, storage: Storage, paths: Iterable[str]) -> "RowGroups":
+        """The row groups of data files of a table, by their paths below its folder; reads their footers."""
+        system = storage.file_system()
+        files = [
+            File(
+                storage=storage,
+                path=path,
+                partition_values=partition_values(path),
+                metadata=pq.read_metadata(path, filesystem=system),
+            )
+            for path in sorted(paths)
+        ]
+        return cls(table, files)
 
     def integers(self, column: str) -> Bounds:
         """The bounds of a column of integers that every file has."""
@@ -99,7 +113,13 @@ class RowGroups:
         kinds = self.schema(columns, coded)
         held = [name for name in columns if name not in file.partition_values]
         texts = [name for name in coded if name in held]
-        with pq.ParquetFile(file.path, metadata=file.metadata, read_dictionary=texts, pre_buffer=False) as opened:
+        with pq.ParquetFile(
+            file.path,
+            metadata=file.metadata,
+            read_dictionary=texts,
+            pre_buffer=False,
+            filesystem=file.storage.file_system(),
+        ) as opened:
             for found in _joined(opened.iter_batches(BATCH_ROWS, row_groups=numbers, columns=held, use_threads=False)):
                 for name, text in file.partition_values.items():
                     if name in columns:
@@ -110,35 +130,6 @@ class RowGroups:
     def schema(self, columns: Sequence[str], coded: Sequence[str] = ()) -> pa.Schema:
         """The types of columns as they are read."""
         return coded_schema([self._schema.field(name) for name in columns], coded)
-
-
-def newest(lake: Path, table: str) -> RowGroups:
-    """The row groups of a table at its newest version."""
-    commit = delta.commit_at(delta.table_path(lake, table))
-    return _opened(lake, table, None) if commit.identity is None else _kept(lake, table, commit)
-
-
-@lru_cache(maxsize=32)
-def _kept(lake: Path, table: str, commit: delta.Commit) -> RowGroups:
-    """`newest` while the commit is the same: what the footers say is too."""
-    return _opened(lake, table, commit.version)
-
-
-def _opened(lake: Path, table: str, version: int | None) -> RowGroups:
-    root = delta.table_path(lake, table)
-    scan.check_version(lake, table, version)
-    paths = sorted(str(file["path"]) for file in delta.live_files(root, version))
-    return RowGroups(
-        table,
-        [
-            File(
-                path=root / path,
-                partition_values=delta.partition_values(path),
-                metadata=pq.read_metadata(root / path),
-            )
-            for path in paths
-        ],
-    )
 
 
 def _joined(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.Table]:

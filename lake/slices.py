@@ -6,7 +6,6 @@ rows of runs that are not asked for beside others, are looked into (six thin col
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -14,7 +13,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from lake.delta import live_files, table_path
+from lake.snapshot import Snapshot
+from lake.storage import Storage
 
 PartitionKey = tuple[str, str, int]
 """(cluster id, topic id, partition) of a log partition."""
@@ -39,6 +39,7 @@ SILVER = Columns(topic_id="log_topic_id", partition="state_partition", offset="l
 class Slice:
     """The rows of one log partition in one row group. Offsets, and the run ids of `runs`, are inclusive."""
 
+    storage: Storage
     path: str
     row_group: int
     mixed: bool
@@ -56,12 +57,10 @@ class Slice:
 
 
 def slices(
-    lake: Path,
-    table: str,
+    snapshot: Snapshot,
     columns: Columns,
     *,
     runs: tuple[int, int],
-    version: int | None = None,
     only: Iterable[PartitionKey] | None = None,
     begins: Mapping[PartitionKey, int] | None = None,
 ) -> dict[PartitionKey, list[Slice]]:
@@ -71,12 +70,11 @@ def slices(
     """
     wanted = None if only is None else set(only)
     found: dict[PartitionKey, list[Slice]] = {}
-    root = table_path(lake, table)
-    for file in live_files(root, version):
+    for file in snapshot.files:
         low, high = file.get("min.run_id"), file.get("max.run_id")
         if low is not None and high is not None and (high < runs[0] or low > runs[1]):
             continue
-        for piece in _slices_of(root / str(file["path"]), columns, runs):
+        for piece in _slices_of(snapshot.storage, str(file["path"]), columns, runs):
             key = (piece.cluster_id, piece.topic_id, piece.partition)
             begin = (begins or {}).get(key, piece.first_offset)
             if (wanted is None or key in wanted) and piece.last_offset >= begin:
@@ -125,7 +123,7 @@ def _read(piece: Slice, schema: pa.Schema, columns: list[str] | None) -> pa.Tabl
     needed = schema.names if columns is None else columns
     extra = ["cluster_id", names.topic_id, names.partition, names.offset, "run_id"] if piece.mixed else []
     encoded = [field.name for field in schema if pa.types.is_dictionary(field.type)]
-    with pq.ParquetFile(piece.path, read_dictionary=encoded) as file:
+    with pq.ParquetFile(piece.path, read_dictionary=encoded, filesystem=piece.storage.file_system()) as file:
         table = file.read_row_group(piece.row_group, columns=[*dict.fromkeys([*needed, *extra])], use_threads=False)
     if piece.mixed:
         here = pc.and_(
@@ -147,14 +145,15 @@ def _read(piece: Slice, schema: pa.Schema, columns: list[str] | None) -> pa.Tabl
     return table.select(schema.names).cast(schema)
 
 
-def _slices_of(path: Path, columns: Columns, runs: tuple[int, int]) -> Iterator[Slice]:
-    with pq.ParquetFile(path) as file:
+def _slices_of(storage: Storage, path: str, columns: Columns, runs: tuple[int, int]) -> Iterator[Slice]:
+    with pq.ParquetFile(path, filesystem=storage.file_system()) as file:
         metadata = file.metadata
         for number in range(metadata.num_row_groups):
             group = metadata.row_group(number)
             bounds = _bounds(group)
             common = {
-                "path": str(path),
+                "storage": storage,
+                "path": path,
                 "row_group": number,
                 "columns": columns,
                 "runs": runs,

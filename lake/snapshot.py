@@ -1,124 +1,128 @@
-"""A table at a version, as its log tells it: files, transactions, properties. A newer one follows from new commits.
+"""A version of a table as a value: what tasks read through, wherever they run. Nothing here uses delta-rs."""
 
-Opening a table through delta-rs costs more than all that a small run reads of it, so delta-rs is asked only where a log
-says what is not known here.
-"""
-
-import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from functools import cached_property
+from typing import Any
 
-import pyarrow.parquet as pq
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.dataset as ds
 
-if TYPE_CHECKING:
-    from deltalake import DeltaTable
+from lake.parquet import coded_schema
+from lake.row_groups import RowGroups
+from lake.storage import Storage
+from lake.tables import TABLES, TIME
 
-READER_VERSION = 1
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class Snapshot:
     """A table at a version.
 
-    `files`: by path what is told of each live file: path, size_bytes, num_records and its statistics (min.x, max.x,
-    null_count.x, partition.x), plain columns alone. `transactions`: by application the newest version; `opened` knows
-    them where delta-rs opened the table.
+    `files`: for each live file its path below the table's folder, size_bytes, num_records, statistics (min.x, max.x,
+    null_count.x) and partition values (partition.x); `storage`: the table's folder.
     """
 
-    files: Mapping[str, dict[str, Any]]
-    transactions: Mapping[str, int]
-    configuration: Mapping[str, str]
-    schema_text: str
-    partition_by: tuple[str, ...] = ()
-    opened: "DeltaTable | None" = None
+    table: str
+    version: int
+    schema_version: int
+    storage: Storage
+    files: tuple[Mapping[str, Any], ...]
 
-    def transaction(self, application: str) -> int | None:
-        """The newest version committed for `application`."""
-        if application in self.transactions or self.opened is None:
-            return self.transactions.get(application)
-        found = self.opened.transaction_version(application)
-        return None if found is None else int(found)
+    def __getstate__(self) -> dict[str, Any]:
+        """The fields alone: datasets and footers are read again where the value goes."""
+        return {name: self.__dict__[name] for name in self.__dataclass_fields__}
+
+    @property
+    def schema(self) -> pa.Schema:
+        """The columns of the table."""
+        return TABLES[self.table].schema
+
+    @property
+    def paths(self) -> list[str]:
+        """Paths of the live files below the table's folder."""
+        return [str(file["path"]) for file in self.files]
+
+    @property
+    def size_bytes(self) -> int:
+        """Bytes of the live files."""
+        return sum(int(file["size_bytes"]) for file in self.files)
+
+    @property
+    def record_count(self) -> int:
+        """Rows of the live files, by their statistics."""
+        return sum(int(file["num_records"] or 0) for file in self.files)
+
+    def largest(self, column: str) -> Any:
+        """The largest value of a column, by statistics; None when no file has any."""
+        bounds = (file.get(f"max.{column}") for file in self.files)
+        return max((bound for bound in bounds if bound is not None), default=None)
+
+    def dataset(self, coded: Sequence[str] = ()) -> ds.Dataset:
+        """The rows as an Arrow dataset that skips files whose statistics exclude a match.
+
+        `coded`: text columns that are read as dictionaries.
+        """
+        key = tuple(coded)
+        if key not in self._datasets:
+            self._datasets[key] = _dataset(self, key)
+        return self._datasets[key]
+
+    @cached_property
+    def _datasets(self) -> dict[tuple[str, ...], ds.Dataset]:
+        return {}
+
+    def rows(self, columns: Sequence[str] | None = None, where: pc.Expression | None = None) -> pa.Table:
+        """The rows that meet a condition; of a table without files only the schema is looked at."""
+        if not self.files:
+            empty = self.schema.empty_table()
+            return empty if columns is None else empty.select(list(columns))
+        return self.dataset().to_table(columns=None if columns is None else list(columns), filter=where)
+
+    @cached_property
+    def all_rows(self) -> pa.Table:
+        """All rows, read once; for small tables."""
+        return self.rows()
+
+    @cached_property
+    def row_groups(self) -> RowGroups:
+        """The row groups, with the footers of all files read."""
+        return RowGroups.of_files(TABLES[self.table], self.storage, self.paths)
 
 
-NOTHING = Snapshot(files={}, transactions={}, configuration={}, schema_text="")
-"""What a log says before its first commit."""
-
-
-def following(before: Snapshot, commits: Iterable[str]) -> Snapshot | None:
-    """`before` with the commits that come next, as text; null when one says what is not known here."""
-    return _after(before, (json.loads(line) for text in commits for line in text.splitlines()))
-
-
-def checkpointed(path: Path) -> Snapshot | None:
-    """What a checkpoint file holds; null when it says what is not known here."""
-    with pq.ParquetFile(path) as file:
-        held = file.read(columns=["add", "txn", "metaData", "protocol"], use_threads=False)
-    if any(field.name.endswith("_parsed") for field in held.schema.field("add").type):
-        return None
-    return _after(NOTHING, held.to_pylist())
-
-
-def _after(before: Snapshot, actions: Iterable[Mapping[str, Any]]) -> Snapshot | None:
-    files, transactions = dict(before.files), dict(before.transactions)
-    configuration, schema_text, partition_by = before.configuration, before.schema_text, before.partition_by
-    for action in actions:
-        add, remove, txn, metadata = (action.get(kind) for kind in ("add", "remove", "txn", "metaData"))
-        if not all(_is_plain(file) for file in (add, remove) if file):
-            return None
-        if action.get("protocol") and action["protocol"]["minReaderVersion"] > READER_VERSION:
-            return None
-        if add:
-            files[add["path"]] = _file(add)
-        if remove:
-            files.pop(remove["path"], None)
-        if txn:
-            transactions[txn["appId"]] = txn["version"]
-        if metadata:
-            configuration, schema_text = dict(metadata["configuration"]), metadata["schemaString"]
-            partition_by = tuple(metadata["partitionColumns"])
-    return Snapshot(
-        files=files,
-        transactions=transactions,
-        configuration=configuration,
-        schema_text=schema_text,
-        partition_by=partition_by,
+def _dataset(snapshot: Snapshot, coded: Sequence[str]) -> ds.Dataset:
+    system = snapshot.storage.file_system()
+    form = ds.ParquetFileFormat(
+        read_options=ds.ParquetReadOptions(dictionary_columns=list(coded)) if coded else None,
+        default_fragment_scan_options=ds.ParquetFragmentScanOptions(pre_buffer=True),
     )
+    schema = snapshot.schema
+    fragments = [
+        form.make_fragment(str(file["path"]), filesystem=system, partition_expression=_guarantee(file, schema))
+        for file in snapshot.files
+    ]
+    return ds.FileSystemDataset(fragments, coded_schema(schema, coded), form, system)
 
 
-def _is_plain(file: Mapping[str, Any]) -> bool:
-    """Whether the path stands for itself, and the file for all its rows."""
-    return "%" not in file["path"] and file.get("deletionVector") is None
+def _guarantee(file: Mapping[str, Any], schema: pa.Schema) -> pc.Expression:
+    """What holds for every row of a file, by its statistics and partition values."""
+    result = pc.scalar(True)
+    for field in schema:
+        value = file.get(f"partition.{field.name}")
+        if value is not None:
+            result = result & (pc.field(field.name) == pa.scalar(value).cast(field.type))
+        elif field.type != TIME:  # a time stands beside the milliseconds that it is made of
+            result = _with_bounds(result, field, file)
+    return result
 
 
-def _file(add: Mapping[str, Any]) -> dict[str, Any]:
-    stats = json.loads(add.get("stats") or "{}")
-    told = {"path": add["path"], "size_bytes": add["size"], "num_records": stats.get("numRecords")}
-    for prefix, found in (
-        ("min", stats.get("minValues")),
-        ("max", stats.get("maxValues")),
-        ("null_count", stats.get("nullCount")),
-        ("partition", add.get("partitionValues")),
-    ):
-        told |= {f"{prefix}.{name}": value for name, value in dict(found or {}).items() if not isinstance(value, dict)}
-    return told
-
-
-def by_delta_rs(path: Path, version: int | None) -> Snapshot:
-    """A version (null: the newest) as delta-rs reads it."""
-    import pyarrow as pa
-    from deltalake import DeltaTable
-
-    opened = DeltaTable(path, version=version)
-    if opened.protocol().min_reader_version > READER_VERSION:
-        opened.to_pyarrow_dataset()  # refuses what asks a reader for more than reading files
-    files = {row["path"]: row for row in pa.table(opened.get_add_actions(flatten=True)).to_pylist()}
-    return Snapshot(
-        files=files,
-        transactions={},
-        configuration=opened.metadata().configuration,
-        schema_text=opened.schema().to_json(),
-        partition_by=tuple(opened.metadata().partition_columns),
-        opened=opened,
-    )
+def _with_bounds(guarantee: pc.Expression, field: pa.Field, file: Mapping[str, Any]) -> pc.Expression:
+    low, high, nulls = (file.get(f"{kind}.{field.name}") for kind in ("min", "max", "null_count"))
+    column = pc.field(field.name)
+    if nulls is not None and nulls == file["num_records"]:
+        return guarantee & column.is_null()
+    if low is None or high is None:
+        return guarantee
+    for bound in (column >= pa.scalar(low, field.type), column <= pa.scalar(high, field.type)):
+        guarantee = guarantee & (bound if nulls == 0 else bound | column.is_null())  # the form that Arrow knows
+    return guarantee

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
+from evidence.schemas import CLOCK_STEP, GROUP_RECORD, NAME
 from kafka_log import schemas as log_schemas
 from kafka_log.dead_letters import DLQ_RECORD, LETTER
 from measures.dead_letter_schemas import DLQ_RECONCILIATION
@@ -75,24 +76,6 @@ _POSITION = ("cluster_id", "log_topic_id", "state_partition", "log_offset")
 _SHARE_PARTITION = ("cluster_id", "group_id", "topic_id", "partition")
 _LOG = ("log_topic_id", "state_partition")
 
-GROUP_RECORD = pa.schema(
-    [
-        *state_schemas.LOG_POSITION[:1],
-        column("partition", pa.int32(), "partition of __consumer_offsets", nullable=False),
-        column("log_offset", pa.int64(), "offset of the record", nullable=False),
-        column("timestamp_ms", pa.int64(), "record timestamp", nullable=False),
-        column("record_type", pa.int16(), "record type of the key", nullable=False),
-        column("record_name", pa.string(), "Kafka's name of the record type", nullable=False),
-        column("group_id", pa.string(), "group", nullable=False),
-        column("member_id", pa.string(), "member, where the key names one"),
-        column("value_version", pa.int16(), "version of the value schema; null for a tombstone"),
-        column("is_tombstone", pa.bool_(), "null value", nullable=False),
-        column("value_json", pa.string(), "the value as Kafka's own formatter prints it (JSON); null for a tombstone"),
-        column("below_log_start", pa.bool_(), "lies below the log start offset", nullable=False),
-        column("uncommitted", pa.bool_(), "lay at or above the high watermark when it was read", nullable=False),
-    ]
-)
-
 INGEST_EXTENT = pa.schema(
     [
         column("status", pa.string(), "planned (the run has begun), taken, or dropped by retention", nullable=False),
@@ -142,25 +125,6 @@ INGEST_EXTENT = pa.schema(
         column("sharelens_version", pa.string(), "version of sharelens", nullable=False),
         column("user", pa.string(), "user who ran it", nullable=False),
         column("host", pa.string(), "host it ran on", nullable=False),
-    ]
-)
-
-NAME = pa.schema(
-    [
-        column("topic_id", pa.string(), "topic id", nullable=False),
-        column("topic", pa.string(), "topic name", nullable=False),
-        column("source", pa.string(), "partition.metadata, group_record or topic_names", nullable=False),
-        column("valid_from_ms", pa.int64(), "earliest log time at which the name was seen; null = unknown"),
-    ]
-)
-
-CLOCK_STEP = pa.schema(
-    [
-        *state_schemas.LOG_POSITION,
-        column(
-            "timestamp_ms", pa.int64(), "timestamp of the first record that lies over a minute back", nullable=False
-        ),
-        column("log_time_ms", pa.int64(), "log time before it: the largest timestamp so far", nullable=False),
     ]
 )
 

@@ -1,8 +1,8 @@
-"""What a share coordinator answers from its state: ReadShareGroupState and its summary, with error codes.
+"""Answers of a share coordinator from its state: ReadShareGroupState and its summary, with error codes.
 
-Nothing here appends a record: a Read that raises the leader epoch does so in coordinator.py. Check order and codes
-are those of share-group-state-log §5. The caller says whether the topic-partition exists in the cluster's metadata:
-the state partition cannot know.
+These functions append no record: for a Read that raises the leader epoch, coordinator.py does. Order of checks and
+codes are those of share-group-state-log §5. The caller passes whether the topic-partition exists in the cluster's
+metadata, because the state partition does not have it.
 """
 
 from dataclasses import dataclass
@@ -54,49 +54,51 @@ class SummaryAnswer:
 def read(
     state: PartitionState, key: SharePartitionKey, *, leader_epoch: int, topic_partition_exists: bool = True
 ) -> ReadAnswer:
-    """The whole state. A share partition that was never initialised is an INVALID_REQUEST."""
-    held = state.share_partitions.get(key)
-    error = read_error(state, key, held, leader_epoch, topic_partition_exists)
-    if error is not ErrorCode.NONE or held is None:
+    """The whole state; INVALID_REQUEST for a share partition that was never initialised."""
+    current = state.share_partitions.get(key)
+    error = read_error(state, key, current, leader_epoch, topic_partition_exists)
+    if error is not ErrorCode.NONE or current is None:
         return ReadAnswer(error_code=error)
-    return ReadAnswer(state_epoch=held.state_epoch, start_offset=held.start_offset, state_batches=held.state_batches)
+    return ReadAnswer(
+        state_epoch=current.state_epoch, start_offset=current.start_offset, state_batches=current.state_batches
+    )
 
 
 def read_summary(
     state: PartitionState, key: SharePartitionKey, *, topic_partition_exists: bool = True
 ) -> SummaryAnswer:
-    """The scalars, without a check of epochs. One that was never initialised has start offset -1 and no error."""
+    """The scalars, without a check of epochs; start offset -1 and no error for one that was never initialised."""
     error = place_error(key, topic_partition_exists)
     if error is not ErrorCode.NONE:
         return SummaryAnswer(error_code=error)
-    held = state.share_partitions.get(key)
-    if held is None:
+    current = state.share_partitions.get(key)
+    if current is None:
         return SummaryAnswer(start_offset=NOT_DETERMINED)
     return SummaryAnswer(
-        state_epoch=held.state_epoch,
-        leader_epoch=held.leader_epoch,
-        start_offset=held.start_offset,
-        delivery_complete_count=held.delivery_complete_count,
+        state_epoch=current.state_epoch,
+        leader_epoch=current.leader_epoch,
+        start_offset=current.start_offset,
+        delivery_complete_count=current.delivery_complete_count,
     )
 
 
 def read_error(
     state: PartitionState,
     key: SharePartitionKey,
-    held: SharePartitionState | None,
+    current: SharePartitionState | None,
     leader_epoch: int,
     topic_partition_exists: bool,
 ) -> ErrorCode:
-    """Why a Read is refused, or NONE."""
-    if key.partition < 0 or (state.rules.refuses_negative_epochs and leader_epoch < 0) or held is None:
+    """The error code of a Read, or NONE."""
+    if key.partition < 0 or (state.rules.refuses_negative_epochs and leader_epoch < 0) or current is None:
         return ErrorCode.INVALID_REQUEST
-    if is_fenced(held.leader_epoch_max, leader_epoch):
+    if is_fenced(current.leader_epoch_max, leader_epoch):
         return ErrorCode.FENCED_LEADER_EPOCH
     return place_error(key, topic_partition_exists)
 
 
 def place_error(key: SharePartitionKey, topic_partition_exists: bool) -> ErrorCode:
-    """The checks that every operation has: a partition number, and a topic-partition that the cluster knows."""
+    """The error code of the checks that all operations share: partition number, topic-partition in the metadata."""
     if key.partition < 0:
         return ErrorCode.INVALID_REQUEST
     return _NONE if topic_partition_exists else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION

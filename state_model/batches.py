@@ -4,7 +4,7 @@ A batch gives each of its offsets a priority, (delivery count, delivery state) i
 offset is the maximum over all batches that cover it: commutative, associative and idempotent, so there is no "newer
 beats older". Offsets are never enumerated: a batch may claim 2^62 of them, and all work is in the number of batches.
 
-A batch whose last offset is below its first covers nothing. Combining drops it; Kafka's class is not made for it.
+A batch whose last offset is below its first covers no offset. Combining drops it; Kafka's class does not handle it.
 """
 
 import heapq
@@ -29,9 +29,9 @@ _LAST = attrgetter("last_offset")
 
 
 class InOrder(tuple[StateBatch, ...]):
-    """Batches that ascend, overlap nowhere, have no unknown tags and no equal neighbours that touch: the mark of it.
+    """A tuple of batches that ascend, don't overlap, have no unknown tags and no equal neighbours that touch.
 
-    Only this module makes them; equal to a plain tuple of the same batches.
+    Only this module creates it; it equals a plain tuple of the same batches.
     """
 
     __slots__ = ()
@@ -43,11 +43,11 @@ def priority(batch: StateBatch) -> Priority:
 
 
 def combine(old: Sequence[StateBatch], new: Sequence[StateBatch], start_offset: int, *, rules: RuleSet) -> Batches:
-    """What a share coordinator holds after `new` batches arrive on top of `old` ones; their order does not matter.
+    """The state batches of a share coordinator after `new` ones arrive on top of `old` ones; order does not matter.
 
-    Batches below `start_offset` go, the one across it is cut, unless it is -1. None or one that remains is returned
-    as it is; otherwise the result is ascending and disjoint, and coalesced if the rules say so. Lists of both rule
-    sets differ, their content never does.
+    Batches below `start_offset` are dropped, the batch across it is cut, unless it is -1. A single remaining batch is
+    returned unchanged; else the result is ascending and disjoint, and coalesced if the rules say so. The lists of both
+    rule sets may differ, the state of each offset never does.
     """
     if isinstance(old, InOrder) or not old:
         in_window = _appended(old, new, start_offset) if len(new) == 1 else None
@@ -66,7 +66,7 @@ def combine(old: Sequence[StateBatch], new: Sequence[StateBatch], start_offset: 
 
 
 def _appended(old: Sequence[StateBatch], new: Sequence[StateBatch], start_offset: int) -> Batches | None:
-    """The most common case: one new batch behind the old ones. None when it is another."""
+    """The old batches with one new batch behind them, the most common case; None for any other case."""
     batch = new[0]
     first, last, state, count, tags = batch
     if tags or not start_offset <= first <= last:
@@ -88,13 +88,13 @@ def _appended(old: Sequence[StateBatch], new: Sequence[StateBatch], start_offset
 def _combined_in_window(
     old: Sequence[StateBatch], new: Sequence[StateBatch], start_offset: int, rules: RuleSet
 ) -> Batches | None:
-    """Only those old batches are combined that the new ones overlap or touch; what lies left and right of them stays.
+    """The combined batches, where only those old ones change that the new ones overlap or touch.
 
     old   |--a--|  |--b--||-c-|     |-d-|  |--e--|      new touches b, overlaps c; a, d and e are as they were
     new                  |---|
 
-    A neighbour of the window that stays can't become equal to what it touches: that is a piece of an old batch with
-    the priority it had. None when the new batches are of another kind: with tags, or covering nothing.
+    A neighbour of the window can't become equal to the batch that it touches: that is a piece of an old batch with the
+    same priority as before. None when a new batch has tags or covers no offset.
     """
     start = LOWEST_OFFSET if start_offset == NOT_DETERMINED else start_offset
     fresh: list[StateBatch] = []
@@ -137,7 +137,7 @@ def _general(batches: Iterable[StateBatch], rules: RuleSet) -> Batches:
 
 
 def _marked(batches: Batches) -> Batches:
-    """Disjoint batches in order, marked so if no equal neighbours touch each other."""
+    """Disjoint batches in order, as InOrder if no equal neighbours touch each other."""
     for before, after in pairwise(batches):
         if before.last_offset + 1 == after.first_offset and before[2:] == after[2:]:
             return batches
@@ -145,9 +145,9 @@ def _marked(batches: Batches) -> Batches:
 
 
 def _joined(batches: Sequence[StateBatch], start_offset: int) -> list[StateBatch] | None:
-    """The common case in one pass: batches that ascend without overlap, as new ones behind the old do.
+    """Ascending batches without overlap, in one pass: only equal neighbours are joined, as both rule sets do.
 
-    Both rule sets then only join equal neighbours. None when the batches are of another kind.
+    None when the batches overlap, don't ascend or have tags.
     """
     start = LOWEST_OFFSET if start_offset == NOT_DETERMINED else start_offset
     out: list[StateBatch] = []
@@ -208,20 +208,14 @@ def pointwise_maximum(batches: Iterable[StateBatch]) -> Batches:
 
 
 def coalesce(batches: Iterable[StateBatch]) -> Batches:
-    """The canonical form of a state: two lists say the same of every offset exactly if they coalesce to the same."""
+    """The canonical form of a state: two lists give each offset the same state exactly if they coalesce to one list."""
     return pointwise_maximum(batches)
 
 
-def content_equal(left: Iterable[StateBatch], right: Iterable[StateBatch]) -> bool:
-    """Whether two lists say the same of every offset."""
-    return coalesce(left) == coalesce(right)
-
-
 def combine_pairwise(batches: Iterable[StateBatch]) -> Batches:
-    """The 4.3 way: settle the first two batches that overlap, or touch with equal priority, until there are none.
+    """The batches as Kafka 4.3 combines them: pair by pair, while two overlap, or touch with equal priority.
 
-    What lies left of such a pair is final and is not looked at again, so a piece that becomes equal to its final left
-    neighbour stays apart from it.
+    Batches left of such a pair are final, so a piece that becomes equal to its final left neighbour stays apart.
     """
     waiting = sorted(set(_ranges(batches)))
     out: list[Range] = []
@@ -242,7 +236,7 @@ def combine_pairwise(batches: Iterable[StateBatch]) -> Batches:
 
 
 def _settle(before: Range, after: Range) -> list[Range]:
-    """What replaces two batches that overlap or touch, `before` sorting first (the table of §9).
+    """The batches that replace two which overlap or touch, `before` sorting first (the table of §9).
 
     before  |-------|        before prevails:  |-------|----|   before, rest of after
     after       |--------|   after prevails:   |---|--------|   head of before, after, [tail of before]

@@ -1,4 +1,4 @@
-"""A persistent map: a change gives a new map that shares nearly everything with the old one, which stays as it was."""
+"""A persistent map: a change returns a new map that shares most of its memory with the old one."""
 
 from collections.abc import Hashable, Iterable, Iterator, Mapping
 from typing import Generic, TypeVar, overload
@@ -6,40 +6,40 @@ from typing import Generic, TypeVar, overload
 K = TypeVar("K", bound=Hashable)
 V = TypeVar("V")
 T = TypeVar("T")
-WIDTH = 32
-FEW = 32
+BRANCHES = 32
+MAX_FLAT_KEYS = 32
 
 
 class KeyMap(Mapping[K, V], Generic[K, V]):
-    """A dict while there are few keys: a change copies it.
+    """An immutable mapping. Up to MAX_FLAT_KEYS keys are a dict, which a change copies.
 
-    Beyond that two levels of 32 branches, dicts as leaves: a change copies two tuples and one leaf of a 1,024th of the
-    keys.
+    More keys are two levels of 32 branches with dicts as leaves: a change copies two tuples and one leaf with a
+    1,024th of the keys.
     """
 
-    __slots__ = ("_branches", "_few", "_size")
+    __slots__ = ("_branches", "_flat", "_size")
     _branches: tuple[tuple[dict[K, V], ...], ...]
-    _few: dict[K, V] | None
+    _flat: dict[K, V] | None
     _size: int
 
     def __init__(self, items: Iterable[tuple[K, V]] = ()) -> None:
-        held = dict(items)
-        self._size = len(held)
-        self._few = held if len(held) <= FEW else None
-        self._branches = () if self._few is not None else _branched(held)
+        by_key = dict(items)
+        self._size = len(by_key)
+        self._flat = by_key if len(by_key) <= MAX_FLAT_KEYS else None
+        self._branches = () if self._flat is not None else _branched(by_key)
 
     def set(self, key: K, value: V) -> "KeyMap[K, V]":
         """The map in which `key` has `value`."""
-        if self._few is not None:
-            return _small({**self._few, key: value})
+        if self._flat is not None:
+            return _flat_map({**self._flat, key: value})
         outer, inner = _path(key)
         leaf = self._branches[outer][inner]
         return self._with_leaf(outer, inner, {**leaf, key: value}, self._size + (key not in leaf))
 
     def remove(self, key: K) -> "KeyMap[K, V]":
-        """The map without `key`; itself if it lacks it."""
-        if self._few is not None:
-            return _small({k: v for k, v in self._few.items() if k != key}) if key in self._few else self
+        """The map without `key`; the same map if it lacks the key."""
+        if self._flat is not None:
+            return _flat_map({k: v for k, v in self._flat.items() if k != key}) if key in self._flat else self
         outer, inner = _path(key)
         leaf = self._branches[outer][inner]
         if key not in leaf:
@@ -47,17 +47,17 @@ class KeyMap(Mapping[K, V], Generic[K, V]):
         return self._with_leaf(outer, inner, {k: v for k, v in leaf.items() if k != key}, self._size - 1)
 
     def _with_leaf(self, outer: int, inner: int, leaf: dict[K, V], size: int) -> "KeyMap[K, V]":
-        made: KeyMap[K, V] = object.__new__(KeyMap)
+        new_map: KeyMap[K, V] = object.__new__(KeyMap)
         leaves = self._branches[outer]
         leaves = (*leaves[:inner], leaf, *leaves[inner + 1 :])
-        made._branches = (*self._branches[:outer], leaves, *self._branches[outer + 1 :])
-        made._few = None
-        made._size = size
-        return made
+        new_map._branches = (*self._branches[:outer], leaves, *self._branches[outer + 1 :])
+        new_map._flat = None
+        new_map._size = size
+        return new_map
 
     def __getitem__(self, key: K) -> V:
-        if self._few is not None:
-            return self._few[key]
+        if self._flat is not None:
+            return self._flat[key]
         outer, inner = _path(key)
         return self._branches[outer][inner][key]
 
@@ -66,15 +66,15 @@ class KeyMap(Mapping[K, V], Generic[K, V]):
     @overload
     def get(self, key: K, /, default: V | T) -> V | T: ...
     def get(self, key: K, /, default: V | T | None = None) -> V | T | None:
-        """The value of `key`, or the default; without the exception that Mapping's own would cost."""
-        if self._few is not None:
-            return self._few.get(key, default)
+        """The value of `key`, or the default; faster than Mapping.get, which raises and catches KeyError."""
+        if self._flat is not None:
+            return self._flat.get(key, default)
         hashed = hash(key)  # as _path
-        return self._branches[hashed % WIDTH][hashed // WIDTH % WIDTH].get(key, default)
+        return self._branches[hashed % BRANCHES][hashed // BRANCHES % BRANCHES].get(key, default)
 
     def __iter__(self) -> Iterator[K]:
-        if self._few is not None:
-            yield from self._few
+        if self._flat is not None:
+            yield from self._flat
         for leaves in self._branches:
             for leaf in leaves:
                 yield from leaf
@@ -90,28 +90,28 @@ class KeyMap(Mapping[K, V], Generic[K, V]):
         return KeyMap, (list(self.items()),)
 
 
-def _small(held: dict[K, V]) -> KeyMap[K, V]:
-    size = len(held)
-    if size > FEW:
-        return KeyMap(held.items())
-    made: KeyMap[K, V] = object.__new__(KeyMap)
-    made._few, made._branches, made._size = held, (), size
-    return made
+def _flat_map(by_key: dict[K, V]) -> KeyMap[K, V]:
+    size = len(by_key)
+    if size > MAX_FLAT_KEYS:
+        return KeyMap(by_key.items())
+    new_map: KeyMap[K, V] = object.__new__(KeyMap)
+    new_map._flat, new_map._branches, new_map._size = by_key, (), size
+    return new_map
 
 
-def _branched(held: dict[K, V]) -> tuple[tuple[dict[K, V], ...], ...]:
+def _branched(by_key: dict[K, V]) -> tuple[tuple[dict[K, V], ...], ...]:
     leaves: dict[tuple[int, int], dict[K, V]] = {}
-    for key, value in held.items():
+    for key, value in by_key.items():
         leaves.setdefault(_path(key), {})[key] = value
-    nothing: dict[K, V] = {}  # shared by all empty branches: a leaf is never changed
-    touched = {outer for outer, _ in leaves}
-    bare = (nothing,) * WIDTH
+    no_keys: dict[K, V] = {}  # shared by all empty branches: a leaf is never changed
+    used = {outer for outer, _ in leaves}
+    no_leaves = (no_keys,) * BRANCHES
     return tuple(
-        tuple(leaves.get((outer, inner), nothing) for inner in range(WIDTH)) if outer in touched else bare
-        for outer in range(WIDTH)
+        tuple(leaves.get((outer, inner), no_keys) for inner in range(BRANCHES)) if outer in used else no_leaves
+        for outer in range(BRANCHES)
     )
 
 
 def _path(key: Hashable) -> tuple[int, int]:
     hashed = hash(key)
-    return hashed % WIDTH, hashed // WIDTH % WIDTH
+    return hashed % BRANCHES, hashed // BRANCHES % BRANCHES

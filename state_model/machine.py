@@ -1,8 +1,8 @@
-"""The coordinator machine: what a share coordinator holds after each record of one state partition.
+"""The coordinator machine: the state of a share coordinator after each record of one state partition.
 
-`apply(state, log_offset, timestamp_ms, record) -> state` is total and deterministic, knows no clock and never changes
-its input (share-group-state-log §4, §7 and §8; ShareCoordinatorShard.replay, ShareCoordinatorOffsetsManager). It takes
-what the log says: epochs may go back, start offsets too, counts are overwritten. Judging that is the auditor's work.
+`apply(state, log_offset, timestamp_ms, record) -> state` is total and deterministic, reads no clock and never changes
+its input (share-group-state-log §4, §7 and §8; ShareCoordinatorShard.replay, ShareCoordinatorOffsetsManager). It
+follows the log without judging it: epochs and start offsets may go back, counts are overwritten. The audit judges.
 """
 
 from collections.abc import Iterable
@@ -32,9 +32,9 @@ SNAPSHOT_UPDATE_LIMIT = 500
 class SharePartitionState(NamedTuple):
     """The soft state of one share partition.
 
-    The first eight fields are what the coordinator calls the state; epoch maxima and update count lie beside it and do
-    the fencing and the counting. Maxima may exceed the epochs of the state: an Initialize stores leader epoch 0 and
-    leaves the maximum. Where the log was pruned, a running coordinator may hold larger ones than its log shows.
+    The first eight fields are the coordinator's state; epoch maxima and update count stand beside it, for fencing and
+    counting. Maxima may exceed the epochs of the state: an Initialize stores leader epoch 0 and
+    leaves the maximum. Where the log was pruned, a running coordinator may have larger maxima than its log shows.
 
     Attributes:
         state_epoch_max: None while no snapshot has been seen.
@@ -63,7 +63,7 @@ class SharePartitionState(NamedTuple):
 
     @property
     def is_provisional(self) -> bool:
-        """Whether it rests on updates alone, their snapshot not being in what was replayed."""
+        """Whether it comes from updates alone, because their snapshot was not replayed."""
         return self.snapshot_log_offset is None
 
 
@@ -71,9 +71,9 @@ class PartitionState(NamedTuple):
     """All share partitions of one state partition.
 
     Attributes:
-        share_partitions: the live ones; equal content is equal whatever the order of arrival.
+        share_partitions: the live ones; maps of equal content are equal, in any order of insertion.
         update_limit: updates after which a write becomes a snapshot; only from there on a snapshot resets the counter.
-        rules: how batches are combined; the lists differ, what they say of each offset does not.
+        rules: how batches are combined; the lists differ, the state of each offset does not.
         log_offset: the last record applied, of any kind; None before the first.
         last_tombstone: offset of the last snapshot-type record if it was a tombstone, else None.
         skipped_types: records of unknown type so far.
@@ -88,7 +88,7 @@ class PartitionState(NamedTuple):
 
     @property
     def redundant_offset(self) -> int | None:
-        """The prune point: no record below it is needed by any share partition; None while that is nothing.
+        """The prune point: no share partition needs a record below it; None when no record is redundant.
 
         The minimum over the last snapshot-type record of each share partition. A tombstone counts once: until the next
         record of that type. One that never had a snapshot in this log does not count.
@@ -110,53 +110,53 @@ _share_partition, _partition = maker(SharePartitionState), maker(PartitionState)
 def apply(state: PartitionState, log_offset: int, timestamp_ms: int, record: AnyRecord) -> PartitionState:
     """The state after one more record of the state partition; records come in the order of their offsets.
 
-    What the broker cannot use changes no share partition: it skips an unknown record type with a warning, and fails to
-    load the state partition at an unknown value version (we go on, and note where).
+    A record that the broker cannot use changes no share partition. The broker skips an unknown record type with a
+    warning, and fails to load the state partition at an unknown value version; here its offset is recorded instead.
     """
     if isinstance(record, UnknownTypeRecord):
         return state._replace(log_offset=log_offset, skipped_types=state.skipped_types + 1)
-    held = state.share_partitions.get(record.key)
+    current = state.share_partitions.get(record.key)
     match record.value:
         case ShareUpdate() as update:
-            if held is None:
+            if current is None:
                 after = after_orphan(update, log_offset, timestamp_ms)
             else:
-                after = after_update(held, update, log_offset, timestamp_ms, state.rules)
+                after = after_update(current, update, log_offset, timestamp_ms, state.rules)
             return _with(state, record.key, after, log_offset, state.last_tombstone)
         case ShareSnapshot() as snapshot:
-            after = after_snapshot(held, snapshot, log_offset, timestamp_ms, state.update_limit)
+            after = after_snapshot(current, snapshot, log_offset, timestamp_ms, state.update_limit)
             return _with(state, record.key, after, log_offset, None)
         case Tombstone():
             left = state.share_partitions.remove(record.key)
             return state._replace(share_partitions=left, log_offset=log_offset, last_tombstone=log_offset)
         case UnknownVersionValue():
-            if held is None:
+            if current is None:
                 return state._replace(log_offset=log_offset)
-            after = held._replace(skipped_log_offset=log_offset)
+            after = current._replace(skipped_log_offset=log_offset)
             return _with(state, record.key, after, log_offset, state.last_tombstone)
 
 
 def replay(state: PartitionState, records: Iterable[tuple[int, int, AnyRecord]]) -> PartitionState:
-    """Applies (log offset, timestamp in ms, record) one after the other."""
+    """The state after all (log offset, timestamp in ms, record), in order."""
     for log_offset, timestamp_ms, record in records:
         state = apply(state, log_offset, timestamp_ms, record)
     return state
 
 
 def after_snapshot(
-    held: SharePartitionState | None, snapshot: ShareSnapshot, log_offset: int, timestamp_ms: int, update_limit: int
+    current: SharePartitionState | None, snapshot: ShareSnapshot, log_offset: int, timestamp_ms: int, update_limit: int
 ) -> SharePartitionState:
-    """The state is the snapshot, its batches as they are; maxima stay maxima; a counter below the limit stays too."""
+    """The state of the snapshot, batches unchanged; epoch maxima never fall; a counter below the limit is kept."""
     leader_epoch_max, state_epoch_max = snapshot.leader_epoch, snapshot.state_epoch
     update_count, life_log_offset = 0, log_offset
-    if held is not None:
-        leader_epoch_max = max(leader_epoch_max, held.leader_epoch_max)
-        if held.state_epoch_max is not None:
-            state_epoch_max = max(state_epoch_max, held.state_epoch_max)
-        if held.update_count < update_limit:
-            update_count = held.update_count
-        if not begins_new_life(held, snapshot):
-            life_log_offset = held.life_log_offset
+    if current is not None:
+        leader_epoch_max = max(leader_epoch_max, current.leader_epoch_max)
+        if current.state_epoch_max is not None:
+            state_epoch_max = max(state_epoch_max, current.state_epoch_max)
+        if current.update_count < update_limit:
+            update_count = current.update_count
+        if not begins_new_life(current, snapshot):
+            life_log_offset = current.life_log_offset
     return SharePartitionState(
         snapshot_epoch=snapshot.snapshot_epoch,
         state_epoch=snapshot.state_epoch,
@@ -177,39 +177,39 @@ def after_snapshot(
 
 
 def after_update(
-    held: SharePartitionState, update: ShareUpdate, log_offset: int, timestamp_ms: int, rules: RuleSet
+    current: SharePartitionState, update: ShareUpdate, log_offset: int, timestamp_ms: int, rules: RuleSet
 ) -> SharePartitionState:
-    """Start offset and leader epoch unless -1, delivery complete count always, batches combined above the new start.
+    """The state after an update: start offset and leader epoch unless -1, delivery complete count, combined batches.
 
     The update's snapshot epoch is not compared with the state's.
     """
-    start_offset = held.start_offset if update.start_offset == NOT_DETERMINED else update.start_offset
+    start_offset = current.start_offset if update.start_offset == NOT_DETERMINED else update.start_offset
     leader_epoch = update.leader_epoch
     # As the fields are listed: a quarter of the time of names, once for every record of a log.
     return _share_partition(
         (
-            held.snapshot_epoch,
-            held.state_epoch,
-            held.leader_epoch if leader_epoch == NO_EPOCH else leader_epoch,
+            current.snapshot_epoch,
+            current.state_epoch,
+            current.leader_epoch if leader_epoch == NO_EPOCH else leader_epoch,
             start_offset,
             update.delivery_complete_count,
-            held.create_timestamp_ms,
-            held.write_timestamp_ms,
-            combine(held.state_batches, _without_tags(update.state_batches), start_offset, rules=rules),
-            held.leader_epoch_max if held.leader_epoch_max > leader_epoch else leader_epoch,
-            held.state_epoch_max,
-            held.update_count + 1,
-            held.snapshot_log_offset,
-            held.life_log_offset,
+            current.create_timestamp_ms,
+            current.write_timestamp_ms,
+            combine(current.state_batches, _without_tags(update.state_batches), start_offset, rules=rules),
+            current.leader_epoch_max if current.leader_epoch_max > leader_epoch else leader_epoch,
+            current.state_epoch_max,
+            current.update_count + 1,
+            current.snapshot_log_offset,
+            current.life_log_offset,
             log_offset,
             timestamp_ms,
-            held.skipped_log_offset,
+            current.skipped_log_offset,
         )
     )
 
 
 def after_orphan(update: ShareUpdate, log_offset: int, timestamp_ms: int) -> SharePartitionState:
-    """A provisional state: the update is all there is, its batches as they are, state epoch and timestamps 0."""
+    """A provisional state from an update alone: its batches unchanged, state epoch and timestamps 0."""
     return SharePartitionState(
         snapshot_epoch=update.snapshot_epoch,
         state_epoch=0,
@@ -229,32 +229,32 @@ def after_orphan(update: ShareUpdate, log_offset: int, timestamp_ms: int) -> Sha
     )
 
 
-def begins_new_life(held: SharePartitionState, snapshot: ShareSnapshot) -> bool:
+def begins_new_life(current: SharePartitionState, snapshot: ShareSnapshot) -> bool:
     """Whether a snapshot over a live state can only be an Initialize: a re-creation or a reset (audit-invariants P3).
 
-    No field says so. Certain are: snapshot epoch 0, another state epoch, a smaller leader epoch, a start offset that is
-    undetermined again; and the shape that Initialize writes when its start offset goes back. A reset that repeats the
-    state epoch and moves forward over an empty state cannot be told from a write.
+    No field records that. Certain are: snapshot epoch 0, another state epoch, a smaller leader epoch, a start offset
+    that is undetermined again; and the shape that Initialize writes when its start offset goes back. A reset that
+    repeats the state epoch and moves forward over an empty state looks like a write.
     """
     if snapshot.snapshot_epoch == 0:
         return True
-    if held.is_provisional:
+    if current.is_provisional:
         return False
-    if snapshot.state_epoch != held.state_epoch or snapshot.leader_epoch < held.leader_epoch:
+    if snapshot.state_epoch != current.state_epoch or snapshot.leader_epoch < current.leader_epoch:
         return True
     undetermined = snapshot.start_offset == NOT_DETERMINED
-    if undetermined and held.start_offset >= 0:
+    if undetermined and current.start_offset >= 0:
         return True
     shaped_like_initialize = (
         not snapshot.state_batches
         and snapshot.leader_epoch == 0
         and snapshot.delivery_complete_count == (UNKNOWN_COUNT if undetermined else 0)
     )
-    return shaped_like_initialize and snapshot.start_offset < held.start_offset
+    return shaped_like_initialize and snapshot.start_offset < current.start_offset
 
 
 def _without_tags(batches: Batches) -> Batches:
-    """The coordinator's state has no room for tagged fields of a batch."""
+    """The batches without their tagged fields, which the coordinator's state drops."""
     if isinstance(batches, InOrder):
         return batches
     if not any([batch.unknown_tags for batch in batches]):  # noqa: C419 - a list is faster here
@@ -265,5 +265,5 @@ def _without_tags(batches: Batches) -> Batches:
 def _with(
     state: PartitionState, key: SharePartitionKey, after: SharePartitionState, log_offset: int, tombstone: int | None
 ) -> PartitionState:
-    held = state.share_partitions.set(key, after)
-    return _partition((held, state.update_limit, state.rules, log_offset, tombstone, state.skipped_types))
+    share_partitions = state.share_partitions.set(key, after)
+    return _partition((share_partitions, state.update_limit, state.rules, log_offset, tombstone, state.skipped_types))

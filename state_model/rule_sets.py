@@ -9,18 +9,18 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RuleSet:
-    """What the coordinators of one version do.
+    """Behaviour of the coordinators of one Kafka version.
 
     Attributes:
         name: the Kafka version whose behaviour it is.
-        coalesces_batches: combined batches are always coalesced; otherwise neighbours of equal state may stay apart.
+        coalesces_batches: combined batches are always coalesced; else neighbours of equal state may stay apart.
         keeps_start_offset: a write never moves the start offset back, and an older write does not overwrite the
             delivery complete count; updates carry the resolved values. Otherwise the request's raw values are written.
         refuses_negative_epochs: a negative leader or state epoch is an invalid request; otherwise -1 skips its check.
         starts_added_partitions_at_zero: the group coordinator initializes partitions that are added to a topic it
             knows with start offset 0; otherwise all begin undetermined (consumer-offsets-records §6).
-        tells_empty_assignment: when the last member of a share group goes, its target assignment's epoch is written
-            too, without a time (type 12); otherwise it stays behind until somebody joins.
+        writes_empty_assignment: when the last member of a share group leaves, the epoch of its target assignment is
+            written too, without a time (type 12); else the old one stays until a member joins.
     """
 
     name: str
@@ -28,7 +28,7 @@ class RuleSet:
     keeps_start_offset: bool
     refuses_negative_epochs: bool
     starts_added_partitions_at_zero: bool
-    tells_empty_assignment: bool
+    writes_empty_assignment: bool
 
 
 KAFKA_4_3 = RuleSet(
@@ -37,7 +37,7 @@ KAFKA_4_3 = RuleSet(
     keeps_start_offset=False,
     refuses_negative_epochs=False,
     starts_added_partitions_at_zero=False,
-    tells_empty_assignment=False,
+    writes_empty_assignment=False,
 )
 KAFKA_4_4 = RuleSet(
     name="4.4",
@@ -45,6 +45,6 @@ KAFKA_4_4 = RuleSet(
     keeps_start_offset=True,
     refuses_negative_epochs=True,
     starts_added_partitions_at_zero=True,
-    tells_empty_assignment=True,
+    writes_empty_assignment=True,
 )
 RULE_SETS = {rules.name: rules for rules in (KAFKA_4_3, KAFKA_4_4)}

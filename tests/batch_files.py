@@ -4,8 +4,8 @@ import shutil
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
-from kafka_log.writer import encode_batch, record_columns
 from tests.state_logs import STATE_TOPIC, STATE_TOPIC_ID, encoded_records
+from tools.log_writer.writer import encode_batch, record_columns
 
 HEADER_BYTES = 12
 """Base offset and length: what a reader needs to find the next batch."""

@@ -1,14 +1,12 @@
 """What all tests share: tiers by folder, hypothesis profiles, one folder and one Spark session a run."""
 
-import os
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import hypothesis
 import pytest
 
-from tests import once
+from tests import depths, once
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -17,10 +15,7 @@ TESTS = Path(__file__).parent
 TIER_OF_FOLDER = {"spark": "spark", "compat": "compat", "broker": "broker", "dags": "airflow"}
 WAITING = ("broker", "dags")  # folders whose tests wait for processes and locks longer than they compute
 
-hypothesis.settings.register_profile("quick", deadline=None, max_examples=5, print_blob=True)
-hypothesis.settings.register_profile("default", deadline=None, max_examples=30, print_blob=True)
-hypothesis.settings.register_profile("thorough", deadline=None, max_examples=2000, print_blob=True)
-hypothesis.settings.load_profile(os.environ.get("SHARELENS_HYPOTHESIS", "default"))
+depths.load_profile()
 
 
 def pytest_configure() -> None:

@@ -8,8 +8,8 @@ import pyarrow as pa
 
 from kafka_log.dead_letters import CAUSES, DLQ_RECORD, KEYS, NAMES
 from kafka_log.schemas import HEADER
-from kafka_log.writer import encode_batch
 from tests.state_logs import START_MS
+from tools.log_writer.writer import encode_batch
 
 DLQ_TOPIC, DLQ_ID = "dlq.orders", "AAAAAAAAAAAAAAAAAAAADQ"
 MESSAGES = {cause: message for message, cause in CAUSES.items()}

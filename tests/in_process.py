@@ -6,6 +6,7 @@ from typing import Any
 
 from jobs.options import RunOptions
 from jobs.run import Summary, run
+from lake.lake import Lake
 from tests.datasets import dataset
 from tests.once import made_once
 from tests.state_logs import write_log_directory
@@ -20,7 +21,7 @@ def no_session() -> Any:
 
 def make_lake(lake: Path, *log_dirs: Path, **options: Any) -> Summary:
     """Runs the whole pipeline over log directories."""
-    asked = RunOptions(lake=lake, log_dirs=tuple(map(str, log_dirs)), in_process_bytes=ANY_SIZE, **options)
+    asked = RunOptions(lake=Lake(lake), log_dirs=tuple(map(str, log_dirs)), in_process_bytes=ANY_SIZE, **options)
     return run(asked, no_session)
 
 

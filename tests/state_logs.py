@@ -6,9 +6,9 @@ from typing import Any
 
 import pyarrow as pa
 
-from kafka_log.writer import encode_log, record_columns, write_checkpoints, write_meta, write_partition
-from state_model.columnar.encode import encode_share_records
 from state_model.columnar.schemas import SHARE_RECORD
+from tools.log_writer.share_records import encode_share_records
+from tools.log_writer.writer import encode_log, record_columns, write_checkpoints, write_meta, write_partition
 
 STATE_TOPIC = "__share_group_state"
 STATE_TOPIC_ID = "AAAAAAAAAAAAAAAAAAAAAQ"

@@ -2,9 +2,9 @@
 
 from pathlib import Path
 
-from kafka_log.writer import encode_log, record_columns, write_partition
 from lake.scan import open_lake
 from tests.state_logs import ORDERS_ID, START_MS
+from tools.log_writer.writer import encode_log, record_columns, write_partition
 
 ORDERS_RECORDS, RECORDS_A_BATCH = 40, 5
 

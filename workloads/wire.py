@@ -5,11 +5,11 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from kio.index import load_request_schema, load_response_schema
-from kio.serial import entity_writer
 
 from broker.errors import BrokerError, FrameError
-from broker.protocol.messages import FRAME_SIZE, build
+from broker.protocol.messages import FRAME_SIZE
 from broker.protocol.reader import read
+from broker.protocol.writer import write
 
 RESPONSE_BYTES_MAX: Final = 100 << 20
 _CLIENT_ID: Final = "sharelens-workload"
@@ -17,14 +17,6 @@ _CLIENT_ID: Final = "sharelens-workload"
 
 class UnreachableError(BrokerError):
     """Raised when a broker can't be reached, or does not answer."""
-
-
-class _Written(bytearray):
-    """What kio writes into."""
-
-    def write(self, piece: bytes) -> int:
-        self += piece
-        return len(piece)
 
 
 def ask(bootstrap: str, api_key: int, version: int, body: Mapping[str, Any], *, timeout_s: float = 10) -> Any:
@@ -56,14 +48,13 @@ def ask(bootstrap: str, api_key: int, version: int, body: Mapping[str, Any], *, 
 def encode_request(api_key: int, version: int, body: Mapping[str, Any]) -> bytes:
     """A request's frame without its size."""
     schema: Any = load_request_schema(api_key, version)
-    header = build(
-        schema.__header_schema__,
-        {"request_api_key": api_key, "request_api_version": version, "correlation_id": 1, "client_id": _CLIENT_ID},
-    )
-    out = _Written()
-    entity_writer(schema.__header_schema__)(out, header)  # type: ignore[arg-type]
-    entity_writer(schema)(out, build(schema, body))  # type: ignore[arg-type]
-    return bytes(out)
+    header = {
+        "request_api_key": api_key,
+        "request_api_version": version,
+        "correlation_id": 1,
+        "client_id": _CLIENT_ID,
+    }
+    return write(schema.__header_schema__, header) + write(schema, body)
 
 
 def _receive(connection: socket.socket, size_bytes: int) -> bytes:

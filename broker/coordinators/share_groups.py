@@ -90,10 +90,16 @@ class ShareGroups:
         self._apply(record)
 
     def start(self) -> None:
-        """After the load: all members get a full session, all groups look at the topics again."""
+        """After the load: all members get a full session, all groups compare their topics with the catalogue.
+
+        Initializations that the end of the last process interrupted are continued at once; no member has to wait for
+        group.share.initialize.retry.interval.ms.
+        """
         for group in self._groups.values():
             for member_id in group.members:
                 self._restart_session(group.group_id, member_id)
+            if group.initializing:
+                self._timers.after_ms(0, partial(self._continue_initializing, group.group_id))
         self.topics_changed()
 
     # What there is
@@ -135,7 +141,7 @@ class ShareGroups:
         beat = self._membership.beat(
             group, request, now_ms=self._timers.now_ms(), is_metadata_stale=group_id in self._stale
         )
-        starts = self._start_offsets(group, beat.initializing)
+        starts = self._start_offsets(beat.initializing, group.initializing.keys() | group.initialized.keys())
         self.commit(group_id, beat.records)
         self._metrics.share_group_rebalances += beat.group_epoch > group.epoch
         self._stale.discard(group_id)
@@ -240,11 +246,36 @@ class ShareGroups:
         except GroupError as error:
             _log.warning("the share group %s initializes its partitions later: %s", group_id, error)
 
-    def _start_offsets(self, group: ShareGroup, partitions: StatePartitions) -> dict[tuple[str, int], int]:
+    def _continue_initializing(self, group_id: str) -> None:
+        """Initialize the partitions that a load left initializing; those that have their state are only recorded."""
+        group = self._groups.get(group_id)
+        if group is None:
+            return
+        pending = share_state_partitions.pending(group)
+        starts = self._start_offsets(pending, group.initialized.keys())
+        with_state = {place for place in starts if self._has_start_offset(group_id, place)}
+        if with_state:
+            try:
+                record = share_state_partitions.end_initializing(group, self._named(with_state))
+                self.commit(group_id, [record])
+            except GroupError as error:
+                _log.warning("the share group %s initializes its partitions later: %s", group_id, error)
+                return
+        rest = {place: start_offset for place, start_offset in starts.items() if place not in with_state}
+        if rest:
+            self._initialize(group_id, group.epoch, self._named(rest), rest)
+
+    def _has_start_offset(self, group_id: str, place: tuple[str, int]) -> bool:
+        key = SharePartitionKey(group_id=group_id, topic_id=place[0], partition=place[1])
+        return self._persister.read_summary(key).start_offset != NOT_DETERMINED
+
+    def _start_offsets(
+        self, partitions: StatePartitions, known_topic_ids: Collection[str]
+    ) -> dict[tuple[str, int], int]:
+        """Where new partitions start: at 0 in topics that the group knows, if the rules say so, else undetermined."""
         at_zero = self._settings.rules.starts_added_partitions_at_zero
-        known = group.initializing.keys() | group.initialized.keys()
         return {
-            (topic_id, partition): 0 if at_zero and topic_id in known else NOT_DETERMINED
+            (topic_id, partition): 0 if at_zero and topic_id in known_topic_ids else NOT_DETERMINED
             for topic_id, named in partitions.items()
             for partition in sorted(named.partitions)
         }

@@ -120,7 +120,7 @@ class Membership:
             *records.member_tombstones(group.group_id, member_id),
             records.group_epoch(group.group_id, epoch, metadata_hash(self._topics, left)),
         ]
-        if self._rules.tells_empty_assignment and not group.members.keys() - {member_id}:
+        if self._rules.writes_empty_assignment and not group.members.keys() - {member_id}:
             ended.append(records.target_epoch(group.group_id, epoch, timestamp_ms=0))
         return ended
 

@@ -32,6 +32,11 @@ def missing(group: ShareGroup, topics: Topics, *, now_ms: int, retry_interval_ms
     return found
 
 
+def pending(group: ShareGroup) -> StatePartitions:
+    """Partitions that are initializing and were never initialized."""
+    return _less(group.initializing, group.initialized)
+
+
 def begin_initializing(group: ShareGroup, partitions: StatePartitions) -> GroupRecord:
     """Partitions become initializing; those that are initialized stay so."""
     initializing = _with(group.initializing, partitions)

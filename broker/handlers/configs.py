@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterator, Mapping
 from enum import IntEnum
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from kio.schema.errors import ErrorCode
@@ -16,6 +17,7 @@ from broker.errors import BrokerError, ConfigError, UnknownTopicError
 from broker.handlers.errors import RefusedError, code_of
 from broker.protocol.api_keys import ApiKey
 from broker.protocol.registry import Answer, RequestContext, handles
+from broker.protocol.steps import LazyArray
 
 if TYPE_CHECKING:
     from broker.broker import Broker
@@ -48,7 +50,7 @@ Layers = Iterator[tuple[Definition, list[Setting]]]
 @handles(ApiKey.DESCRIBE_CONFIGS, (1, 4))
 def describe_configs(broker: "Broker", request: Any, context: RequestContext) -> Answer:
     """The configurations in force of topics, of this broker and of groups, with where they come from."""
-    return {"results": [_describe(broker, request, resource) for resource in request.resources]}
+    return {"results": LazyArray(partial(_describe, broker, request), request.resources)}
 
 
 def _describe(broker: "Broker", request: Any, resource: Any) -> dict[str, Any]:
@@ -139,10 +141,10 @@ def _check_group_id(name: str) -> None:
 @handles(ApiKey.INCREMENTAL_ALTER_CONFIGS, (0, 1))
 def incremental_alter_configs(broker: "Broker", request: Any, context: RequestContext) -> Answer:
     """Each resource by itself, all of its changes or none."""
-    return {"responses": [_alter(broker, resource, request.validate_only) for resource in request.resources]}
+    return {"responses": LazyArray(partial(_alter, broker, is_dry_run=request.validate_only), request.resources)}
 
 
-def _alter(broker: "Broker", resource: Any, is_dry_run: bool) -> dict[str, Any]:
+def _alter(broker: "Broker", resource: Any, *, is_dry_run: bool) -> dict[str, Any]:
     answer = {"resource_type": resource.resource_type, "resource_name": resource.resource_name}
     try:
         alter = _ALTERATIONS.get(resource.resource_type)

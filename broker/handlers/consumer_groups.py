@@ -11,6 +11,7 @@ from broker.coordinators.classic_groups import JoinRequest, MemberCall
 from broker.protocol.api_keys import ApiKey
 from broker.protocol.messages import milliseconds
 from broker.protocol.registry import Answer, RequestContext, handles
+from broker.protocol.steps import LazyArray
 
 if TYPE_CHECKING:
     from broker.broker import Broker
@@ -119,7 +120,7 @@ def leave_group(broker: "Broker", request: Any, context: RequestContext) -> Answ
 @handles(ApiKey.DESCRIBE_GROUPS, (0, 6))
 def describe_groups(broker: "Broker", request: Any, context: RequestContext) -> Answer:
     """A group that is not there is dead, and from version 6 on an error."""
-    return {"groups": [_described(broker, group_id, context.api_version) for group_id in request.groups]}
+    return {"groups": LazyArray(lambda group_id: _described(broker, group_id, context.api_version), request.groups)}
 
 
 def _described(broker: "Broker", group_id: str, version: int) -> Mapping[str, Any]:

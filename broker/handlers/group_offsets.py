@@ -1,6 +1,7 @@
 """Committed offsets: OffsetCommit, OffsetFetch, TxnOffsetCommit."""
 
 from collections.abc import Iterable, Mapping
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from kio.schema.errors import ErrorCode
@@ -11,6 +12,7 @@ from broker.ports import ProducerIdentity, Topic, TopicPartition
 from broker.protocol.api_keys import ApiKey
 from broker.protocol.messages import topic_id_text
 from broker.protocol.registry import Answer, RequestContext, handles
+from broker.protocol.steps import LazyArray
 from state_model.group_schemas import GroupKind
 from state_model.topics import OFFSETS_TOPIC
 
@@ -53,8 +55,12 @@ def txn_offset_commit(broker: "Broker", request: Any, context: RequestContext) -
 @handles(ApiKey.OFFSET_DELETE, (0, 0))
 def offset_delete(broker: "Broker", request: Any, context: RequestContext) -> Answer:
     """Forget what a group committed for partitions of topics to which no member subscribes."""
-    asked = [TopicPartition(topic.name, one.partition_index) for topic in request.topics for one in topic.partitions]
-    existing = [at for at in asked if broker.logs.get(at.topic, at.partition) is not None]
+    requested = [
+        TopicPartition(topic.name, partition.partition_index)
+        for topic in request.topics
+        for partition in topic.partitions
+    ]
+    existing = [each for each in requested if broker.logs.get(each.topic, each.partition) is not None]
     error, codes = broker.offset_commits.delete(request.group_id, existing)
     if error is not ErrorCode.none:
         return {"error_code": error, "topics": []}
@@ -64,10 +70,10 @@ def offset_delete(broker: "Broker", request: Any, context: RequestContext) -> An
             "name": topic.name,
             "partitions": [
                 {
-                    "partition_index": one.partition_index,
-                    "error_code": codes.get(TopicPartition(topic.name, one.partition_index), unknown),
+                    "partition_index": partition.partition_index,
+                    "error_code": codes.get(TopicPartition(topic.name, partition.partition_index), unknown),
                 }
-                for one in topic.partitions
+                for partition in topic.partitions
             ],
         }
         for topic in request.topics
@@ -81,9 +87,9 @@ def _existing(
     """The offsets of partitions that there are. Transactional commits keep no topic id."""
     now_ms = broker.timers.now_ms()
     offsets = {}
-    for asked in topics:
-        topic = _topic(broker, asked, has_ids=has_ids)
-        for partition in asked.partitions:
+    for requested in topics:
+        topic = _topic(broker, requested, has_ids=has_ids)
+        for partition in requested.partitions:
             if topic is not None and 0 <= partition.partition_index < topic.partitions:
                 offsets[TopicPartition(topic.name, partition.partition_index)] = CommittedOffset(
                     offset=partition.committed_offset,
@@ -100,19 +106,19 @@ def _commit_answers(
 ) -> list[Answer]:
     missing = ErrorCode.unknown_topic_id if has_ids else ErrorCode.unknown_topic_or_partition
     answers: list[Answer] = []
-    for asked in topics:
-        topic = _topic(broker, asked, has_ids=has_ids)
+    for requested in topics:
+        topic = _topic(broker, requested, has_ids=has_ids)
         no_topic = missing if topic is None else ErrorCode.unknown_topic_or_partition
         name = "" if topic is None else topic.name
         answers.append(
             {
-                **_named(asked, has_ids=has_ids),
+                **_named(requested, has_ids=has_ids),
                 "partitions": [
                     {
                         "partition_index": partition.partition_index,
                         "error_code": codes.get(TopicPartition(name, partition.partition_index), no_topic),
                     }
-                    for partition in asked.partitions
+                    for partition in requested.partitions
                 ],
             }
         )
@@ -125,14 +131,14 @@ def offset_fetch(broker: "Broker", request: Any, context: RequestContext) -> Ans
     is_stable = getattr(request, "require_stable", False)
     if context.api_version >= _BATCHED_VERSION:
         has_ids = context.api_version >= _TOPIC_ID_VERSION
-        groups = [
-            _fetched(broker, asked.group_id, asked.topics, is_stable=is_stable, has_ids=has_ids)
-            for asked in request.groups
-        ]
-        return {"groups": groups}
+
+        def group_offsets(group: Any) -> Answer:
+            return _fetch(broker, group.group_id, group.topics, is_stable=is_stable, has_ids=has_ids)
+
+        return {"groups": LazyArray(group_offsets, request.groups)}
     if context.api_version == _NO_TOP_ERROR_VERSION and _is_foreign(broker, request.group_id):
         return {"topics": [_refused(topic, ErrorCode.group_id_not_found) for topic in request.topics]}
-    fetched = _fetched(broker, request.group_id, request.topics, is_stable=is_stable, has_ids=False)
+    fetched = _fetch(broker, request.group_id, request.topics, is_stable=is_stable, has_ids=False)
     return {"error_code": fetched["error_code"], "topics": fetched["topics"]}
 
 
@@ -145,23 +151,26 @@ def _refused(topic: Any, error: ErrorCode) -> Answer:
     return {"name": topic.name, "partitions": partitions}
 
 
-def _fetched(
+def _fetch(
     broker: "Broker", group_id: str, topics: Iterable[Any] | None, *, is_stable: bool, has_ids: bool
 ) -> dict[str, Any]:
     if broker.group_log.ids.kind(group_id) not in (None, GroupKind.CLASSIC):
         return {"group_id": group_id, "error_code": ErrorCode.group_id_not_found, "topics": []}
     offsets = broker.classic_groups.offsets
     waiting = offsets.waiting(group_id) if is_stable else set()
-    answers = []
-    for named, topic_name, partitions in _asked(broker, group_id, topics, has_ids=has_ids):
-        missing = ErrorCode.unknown_topic_id if topic_name is None else ErrorCode.none
-        found = []
-        for partition in partitions:
-            at = TopicPartition(topic_name or "", partition)
-            error = ErrorCode.unstable_offset_commit if at in waiting else missing
-            committed = offsets.get(group_id, at) if error is ErrorCode.none else None
-            found.append(_fetched_partition(partition, committed or _NO_OFFSET, error))
-        answers.append({**named, "partitions": found})
+
+    def committed_offset(topic_name: str | None, partition: int) -> Answer:
+        topic_partition = TopicPartition(topic_name or "", partition)
+        error = ErrorCode.unknown_topic_id if topic_name is None else ErrorCode.none
+        if topic_partition in waiting:
+            error = ErrorCode.unstable_offset_commit
+        committed = offsets.get(group_id, topic_partition) if error is ErrorCode.none else None
+        return _fetched_partition(partition, committed or _NO_OFFSET, error)
+
+    answers = [
+        {**name_or_id, "partitions": LazyArray(partial(committed_offset, topic_name), partitions)}
+        for name_or_id, topic_name, partitions in _requested(broker, group_id, topics, has_ids=has_ids)
+    ]
     return {"group_id": group_id, "error_code": ErrorCode.none, "topics": answers}
 
 
@@ -175,20 +184,23 @@ def _fetched_partition(partition: int, committed: CommittedOffset, error: ErrorC
     }
 
 
-def _asked(
+def _requested(
     broker: "Broker", group_id: str, topics: Iterable[Any] | None, *, has_ids: bool
 ) -> Iterable[tuple[Answer, str | None, list[int]]]:
-    """How to name each topic in the answer, its name (None: no topic has the id), its partitions. Null asks for all."""
+    """Of each topic the field that names it in the answer, its name (None for an unknown id) and its partitions.
+
+    Null topics mean all that have offsets.
+    """
     if topics is not None:
-        for asked in topics:
-            topic = _topic(broker, asked, has_ids=True) if has_ids else None
-            name = (topic.name if topic else None) if has_ids else asked.name
-            yield _named(asked, has_ids=has_ids), name, list(asked.partition_indexes)
+        for requested in topics:
+            topic = _topic(broker, requested, has_ids=True) if has_ids else None
+            name = (topic.name if topic else None) if has_ids else requested.name
+            yield _named(requested, has_ids=has_ids), name, list(requested.partition_indexes)
         return
     offsets = broker.classic_groups.offsets
     known: dict[str, list[int]] = {}
-    for at in sorted({*offsets.of_group(group_id), *offsets.waiting(group_id)}):
-        known.setdefault(at.topic, []).append(at.partition)
+    for topic_partition in sorted({*offsets.of_group(group_id), *offsets.waiting(group_id)}):
+        known.setdefault(topic_partition.topic, []).append(topic_partition.partition)
     for name, partitions in known.items():
         topic = broker.catalog.by_name(name)
         if not has_ids:
@@ -197,13 +209,13 @@ def _asked(
             yield {"topic_id": topic.topic_id}, name, partitions
 
 
-def _topic(broker: "Broker", asked: Any, *, has_ids: bool) -> Topic | None:
+def _topic(broker: "Broker", requested: Any, *, has_ids: bool) -> Topic | None:
     if not has_ids:
-        found: Topic | None = broker.catalog.by_name(asked.name)
-        return found
-    topic_id = topic_id_text(asked.topic_id)
+        topic: Topic | None = broker.catalog.by_name(requested.name)
+        return topic
+    topic_id = topic_id_text(requested.topic_id)
     return None if topic_id is None else broker.catalog.by_id(topic_id)
 
 
-def _named(asked: Any, *, has_ids: bool) -> dict[str, Any]:
-    return {"topic_id": asked.topic_id} if has_ids else {"name": asked.name}
+def _named(requested: Any, *, has_ids: bool) -> dict[str, Any]:
+    return {"topic_id": requested.topic_id} if has_ids else {"name": requested.name}

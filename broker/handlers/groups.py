@@ -11,6 +11,7 @@ from broker.coordinators.share_groups import ShareGroups
 from broker.coordinators.share_offsets import ShareOffsets
 from broker.protocol.api_keys import ApiKey
 from broker.protocol.registry import Answer, RequestContext, handles
+from broker.protocol.steps import LazyArray
 from state_model.group_schemas import GroupKind
 
 SHARE_PROTOCOL_TYPE = "share"
@@ -50,10 +51,10 @@ def list_groups(broker: GroupServer, request: Any, context: RequestContext) -> A
 def delete_groups(broker: GroupServer, request: Any, context: RequestContext) -> Answer:
     """Delete groups that nobody is in."""
     return {
-        "results": [
-            {"group_id": group_id, "error_code": _delete(broker, group_id)}
-            for group_id in dict.fromkeys(request.groups_names)
-        ]
+        "results": LazyArray(
+            lambda group_id: {"group_id": group_id, "error_code": _delete(broker, group_id)},
+            list(dict.fromkeys(request.groups_names)),
+        )
     }
 
 

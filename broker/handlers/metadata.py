@@ -1,6 +1,5 @@
 """Metadata 0 to 13, DescribeCluster, DescribeTopicPartitions, FindCoordinator, ListPartitionReassignments."""
 
-from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from kio.schema.errors import ErrorCode
@@ -11,6 +10,7 @@ from broker.ports import Topic
 from broker.protocol.api_keys import ApiKey
 from broker.protocol.messages import topic_id_text
 from broker.protocol.registry import Answer, RequestContext, handles
+from broker.protocol.steps import LazyArray
 from broker.storage.catalog import INTERNAL_TOPICS
 from state_model.uuids import is_uuid_text
 
@@ -23,29 +23,32 @@ BROKER_ENDPOINTS = 1
 # Bits of AclOperation: without an authorizer everybody may do everything.
 _TOPIC_OPERATIONS = sum(1 << bit for bit in (3, 4, 5, 6, 7, 8, 10, 11))
 _CLUSTER_OPERATIONS = sum(1 << bit for bit in (5, 7, 8, 9, 10, 11, 12))
-NOT_ASKED = -(2**31)
+NO_OPERATIONS = -(2**31)
 
 
 @handles(ApiKey.METADATA, (0, 13))
 def metadata(broker: "Broker", request: Any, context: RequestContext) -> Answer:
-    """The broker and the topics asked for; topics that don't exist are created when client and broker allow it."""
-    asked = request.topics
-    wants_all = asked is None or (not asked and context.api_version < NULL_TOPICS_VERSION)
+    """The broker and the requested topics; topics that don't exist are created when client and broker allow it."""
+    requested = request.topics
+    is_for_all = requested is None or (not requested and context.api_version < NULL_TOPICS_VERSION)
     may_create = getattr(request, "allow_auto_topic_creation", True) and broker.config.flag("auto.create.topics.enable")
-    operations = getattr(request, "include_topic_authorized_operations", False)
-    if wants_all:
-        topics = [_topic(broker, topic) for topic in broker.catalog.topics.values()]
+    has_operations = getattr(request, "include_topic_authorized_operations", False)
+    operations = {"topic_authorized_operations": _TOPIC_OPERATIONS if has_operations else NO_OPERATIONS}
+    topics: LazyArray[Answer]
+    if is_for_all:
+        topics = LazyArray(lambda topic: _topic(broker, topic) | operations, list(broker.catalog.topics.values()))
     else:
-        topics = [_asked(broker, one, may_create) for one in asked]
-    for answer in topics:
-        answer["topic_authorized_operations"] = _TOPIC_OPERATIONS if operations else NOT_ASKED
+        # As Kafka does: a topic that is named several times is described once.
+        topics = LazyArray(
+            lambda topic: _requested_topic(broker, topic, may_create) | operations, list(dict.fromkeys(requested))
+        )
     cluster_operations = getattr(request, "include_cluster_authorized_operations", False)
     return {
         "brokers": [_node(broker, "node_id")],
         "cluster_id": broker.catalog.cluster_id,
         "controller_id": broker.node_id,
         "topics": topics,
-        "cluster_authorized_operations": _CLUSTER_OPERATIONS if cluster_operations else NOT_ASKED,
+        "cluster_authorized_operations": _CLUSTER_OPERATIONS if cluster_operations else NO_OPERATIONS,
     }
 
 
@@ -54,27 +57,27 @@ def _node(broker: "Broker", id_field: str) -> dict[str, Any]:
     return {id_field: broker.node_id, "host": host, "port": port}
 
 
-def _asked(broker: "Broker", asked: Any, may_create: bool) -> dict[str, Any]:
-    """One topic of a request, which names it or tells its id."""
-    topic_id = topic_id_text(getattr(asked, "topic_id", None))
-    if asked.name is None:
+def _requested_topic(broker: "Broker", requested: Any, may_create: bool) -> dict[str, Any]:
+    """One topic of a request, which has its name or its id."""
+    topic_id = topic_id_text(getattr(requested, "topic_id", None))
+    if requested.name is None:
         topic = broker.catalog.by_id(topic_id) if topic_id is not None else None
         if topic is not None:
             return _topic(broker, topic)
         return {"error_code": ErrorCode.unknown_topic_id, "name": None, "topic_id": topic_id}
-    topic = broker.catalog.by_name(asked.name)
+    topic = broker.catalog.by_name(requested.name)
     if topic is None:
         try:
-            topic = _created(broker, asked.name, may_create)
+            topic = _create_missing(broker, requested.name, may_create)
         except BrokerError as error:
-            return {"error_code": code_of(error), "name": asked.name}
+            return {"error_code": code_of(error), "name": requested.name}
     if topic is None:
-        return {"error_code": ErrorCode.unknown_topic_or_partition, "name": asked.name}
+        return {"error_code": ErrorCode.unknown_topic_or_partition, "name": requested.name}
     return _topic(broker, topic)
 
 
-def _created(broker: "Broker", name: str, may_create: bool) -> Topic | None:
-    """A new topic, where topics are created by asking for them; an illegal name is refused in any case."""
+def _create_missing(broker: "Broker", name: str, may_create: bool) -> Topic | None:
+    """A new topic, where auto.create.topics.enable allows it; an illegal name is refused in any case."""
     broker.catalog.check_name(name)
     if not may_create:
         return None
@@ -115,13 +118,13 @@ def describe_cluster(broker: "Broker", request: Any, context: RequestContext) ->
             "error_message": "this endpoint is a broker's",
             "endpoint_type": endpoint_type,
         }
-    asked = request.include_cluster_authorized_operations
+    has_operations = request.include_cluster_authorized_operations
     return {
         "endpoint_type": endpoint_type,
         "cluster_id": broker.catalog.cluster_id,
         "controller_id": broker.node_id,
         "brokers": [_node(broker, "broker_id")],
-        "cluster_authorized_operations": _CLUSTER_OPERATIONS if asked else NOT_ASKED,
+        "cluster_authorized_operations": _CLUSTER_OPERATIONS if has_operations else NO_OPERATIONS,
     }
 
 
@@ -130,10 +133,10 @@ def describe_topic_partitions(broker: "Broker", request: Any, context: RequestCo
     """Topics in the order of their names, from a cursor on, up to a number of partitions (KIP-966)."""
     cursor = request.cursor
     first = (cursor.topic_name, max(cursor.partition_index, 0)) if cursor is not None else ("", 0)
-    asked = {topic.name for topic in request.topics} or set(broker.catalog.topics)
+    names = {topic.name for topic in request.topics} or set(broker.catalog.topics)
     left = min(max(request.response_partition_limit, 1), ELR_LIMIT)
     answers: list[dict[str, Any]] = []
-    for name in sorted(name for name in asked if name >= first[0]):
+    for name in sorted(name for name in names if name >= first[0]):
         if left == 0:
             return {"topics": answers, "next_cursor": {"topic_name": name, "partition_index": 0}}
         topic = broker.catalog.by_name(name)
@@ -175,16 +178,18 @@ _TOPIC_OF = {
 
 @handles(ApiKey.FIND_COORDINATOR, (0, 6))
 def find_coordinator(broker: "Broker", request: Any, context: RequestContext) -> Answer:
-    """This node coordinates everything. The state topic's first question is answered 15 while it is created."""
+    """This node, the coordinator of everything.
+
+    The first request for a share coordinator creates the state topic and is answered with COORDINATOR_NOT_AVAILABLE.
+    """
     key_type = getattr(request, "key_type", GROUP_COORDINATOR)
     if context.api_version < FIRST_BATCHED_VERSION:
         return _coordinator(broker, key_type, request.key, context.api_version)
-    return {"coordinators": list(_coordinators(broker, key_type, request.coordinator_keys, context.api_version))}
 
+    def coordinator(key: str) -> Answer:
+        return {"key": key, **_coordinator(broker, key_type, key, context.api_version)}
 
-def _coordinators(broker: "Broker", key_type: int, keys: Any, version: int) -> Iterator[dict[str, Any]]:
-    for key in keys:
-        yield {"key": key, **_coordinator(broker, key_type, key, version)}
+    return {"coordinators": LazyArray(coordinator, request.coordinator_keys)}
 
 
 def _coordinator(broker: "Broker", key_type: int, key: str, version: int) -> dict[str, Any]:

@@ -12,6 +12,7 @@ from broker.coordinators.share_offsets import ShareOffsets, TopicErrors, TopicOf
 from broker.ports import Topics
 from broker.protocol.api_keys import ApiKey
 from broker.protocol.registry import Answer, RequestContext, handles
+from broker.protocol.steps import LazyArray
 
 MEMBER_ID_MAX_LENGTH = 36
 ASSIGNOR_NAME = "simple"
@@ -77,14 +78,13 @@ def heartbeat(broker: ShareGroupServer, request: Any, context: RequestContext) -
 def describe(broker: ShareGroupServer, request: Any, context: RequestContext) -> Answer:
     """Groups with their members; one that is not there, or of another kind, has an error of its own."""
     operations = {"authorized_operations": ALL_GROUP_OPERATIONS} if request.include_authorized_operations else {}
-    return {"groups": [_described(broker, group_id) | operations for group_id in request.group_ids]}
+    return {"groups": LazyArray(lambda group_id: _described(broker, group_id) | operations, request.group_ids)}
 
 
 @handles(ApiKey.DESCRIBE_SHARE_GROUP_OFFSETS, (0, 1))
 def describe_offsets(broker: ShareGroupServer, request: Any, context: RequestContext) -> Answer:
-    """Start offsets, and from version 1 on lags; no topics asked for means all."""
-
-    return {"groups": [_offsets_of_group(broker, asked) for asked in request.groups]}
+    """Start offsets, and from version 1 on lags; a null list of topics means all."""
+    return {"groups": LazyArray(lambda group: _offsets_of_group(broker, group), request.groups)}
 
 
 @handles(ApiKey.ALTER_SHARE_GROUP_OFFSETS, (0, 0))

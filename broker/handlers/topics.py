@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Mapping
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from kio.schema.errors import ErrorCode
@@ -14,6 +15,7 @@ from broker.handlers.errors import RefusedError, code_of
 from broker.protocol.api_keys import ApiKey
 from broker.protocol.messages import topic_id_text
 from broker.protocol.registry import Answer, RequestContext, handles
+from broker.protocol.steps import LazyArray
 
 if TYPE_CHECKING:
     from broker.broker import Broker
@@ -25,32 +27,32 @@ REPLICATION_FACTOR = 1
 @handles(ApiKey.CREATE_TOPICS, (2, 7))
 def create_topics(broker: "Broker", request: Any, context: RequestContext) -> Answer:
     """Each topic by itself: created, or refused with a reason."""
-    times = Counter(topic.name for topic in request.topics)
-    answers = []
-    for topic in request.topics:
-        if times[topic.name] > 1:
-            refusal = RefusedError(ErrorCode.invalid_request, f"topic {topic.name} is named {times[topic.name]} times")
-            answers.append({"name": topic.name, **_refused(refusal)})
-            times[topic.name] = 0
-        elif times[topic.name] == 1:
-            answers.append(_create(broker, topic, is_dry_run=request.validate_only))
-    return {"topics": answers}
+    counts = Counter(topic.name for topic in request.topics)
+
+    def create(topic: Any) -> Answer:
+        count = counts[topic.name]
+        if count == 1:
+            return _create(broker, topic, is_dry_run=request.validate_only)
+        error = RefusedError(ErrorCode.invalid_request, f"topic {topic.name} is named {count} times")
+        return {"name": topic.name, **_refused(error)}
+
+    return {"topics": LazyArray(create, list({topic.name: topic for topic in request.topics}.values()))}
 
 
-def _create(broker: "Broker", asked: Any, *, is_dry_run: bool) -> dict[str, Any]:
+def _create(broker: "Broker", requested: Any, *, is_dry_run: bool) -> dict[str, Any]:
     try:
-        partitions = _partition_count(broker, asked)
-        configs = _configs(asked)
+        partitions = _partition_count(broker, requested)
+        configs = _configs(requested)
         if is_dry_run:
-            broker.catalog.check_name(asked.name)
-            broker.catalog.check_partitions(asked.name, partitions)
+            broker.catalog.check_name(requested.name)
+            broker.catalog.check_partitions(requested.name, partitions)
             topic_id = None
         else:
-            topic_id = broker.catalog.create(asked.name, partitions, configs).topic_id
+            topic_id = broker.catalog.create(requested.name, partitions, configs).topic_id
     except BrokerError as error:
-        return {"name": asked.name, **_refused(error)}
+        return {"name": requested.name, **_refused(error)}
     return {
-        "name": asked.name,
+        "name": requested.name,
         "topic_id": topic_id,
         "error_code": ErrorCode.none,
         "error_message": None,
@@ -75,19 +77,26 @@ def _described(broker: "Broker", definition: Definition, own: Mapping[str, str])
     }
 
 
-def _partition_count(broker: "Broker", asked: Any) -> int:
-    """How many partitions are asked for. Raises RefusedError for replicas on nodes that there are not."""
-    if asked.assignments:
-        if asked.num_partitions != DEFAULT or asked.replication_factor != DEFAULT:
+def _partition_count(broker: "Broker", requested: Any) -> int:
+    """The requested number of partitions. Raises RefusedError for replicas on other nodes."""
+    assignments = requested.assignments
+    if assignments:
+        if requested.num_partitions != DEFAULT or requested.replication_factor != DEFAULT:
             raise RefusedError(ErrorCode.invalid_request, "assignments exclude numbers of partitions and replicas")
-        if sorted(one.partition_index for one in asked.assignments) != list(range(len(asked.assignments))):
+        if sorted(assignment.partition_index for assignment in requested.assignments) != list(
+            range(len(requested.assignments))
+        ):
             raise RefusedError(ErrorCode.invalid_replica_assignment, "partitions must be assigned from 0 on, each once")
-        _check_replicas(broker, asked.assignments)
-        return len(asked.assignments)
-    if asked.replication_factor not in (DEFAULT, REPLICATION_FACTOR):
-        message = f"replication factor {asked.replication_factor}: there is one broker"
+        _check_replicas(broker, assignments)
+        return len(assignments)
+    if requested.replication_factor not in (DEFAULT, REPLICATION_FACTOR):
+        message = f"replication factor {requested.replication_factor}: there is one broker"
         raise RefusedError(ErrorCode.invalid_replication_factor, message)
-    return broker.config.integer("num.partitions") if asked.num_partitions == DEFAULT else int(asked.num_partitions)
+    return (
+        broker.config.integer("num.partitions")
+        if requested.num_partitions == DEFAULT
+        else int(requested.num_partitions)
+    )
 
 
 def _check_replicas(broker: "Broker", assignments: Any) -> None:
@@ -97,9 +106,9 @@ def _check_replicas(broker: "Broker", assignments: Any) -> None:
             raise RefusedError(ErrorCode.invalid_replica_assignment, message)
 
 
-def _configs(asked: Any) -> dict[str, str]:
+def _configs(requested: Any) -> dict[str, str]:
     own = {}
-    for config in asked.configs:
+    for config in requested.configs:
         if config.value is None:
             raise ConfigError(f"{config.name} has no value")
         own[config.name] = config.value
@@ -111,8 +120,8 @@ def _configs(asked: Any) -> dict[str, str]:
 def delete_topics(broker: "Broker", request: Any, context: RequestContext) -> Answer:
     """By name, from version 6 on by id too."""
     names = [(name, None) for name in getattr(request, "topic_names", ())]
-    asked = [(topic.name, topic_id_text(topic.topic_id)) for topic in getattr(request, "topics", ())]
-    return {"responses": [_delete(broker, name, topic_id) for name, topic_id in (*names, *asked)]}
+    topics = [(topic.name, topic_id_text(topic.topic_id)) for topic in getattr(request, "topics", ())]
+    return {"responses": LazyArray(lambda topic: _delete(broker, *topic), [*names, *topics])}
 
 
 def _delete(broker: "Broker", name: str | None, topic_id: str | None) -> dict[str, Any]:
@@ -134,24 +143,26 @@ def _delete(broker: "Broker", name: str | None, topic_id: str | None) -> dict[st
 @handles(ApiKey.CREATE_PARTITIONS, (0, 3))
 def create_partitions(broker: "Broker", request: Any, context: RequestContext) -> Answer:
     """More partitions for topics; their numbers never shrink."""
-    return {"results": [_grow(broker, topic, is_dry_run=request.validate_only) for topic in request.topics]}
+    return {"results": LazyArray(partial(_add_partitions, broker, is_dry_run=request.validate_only), request.topics)}
 
 
-def _grow(broker: "Broker", asked: Any, *, is_dry_run: bool) -> dict[str, Any]:
-    topic = broker.catalog.by_name(asked.name)
+def _add_partitions(broker: "Broker", requested: Any, *, is_dry_run: bool) -> dict[str, Any]:
+    topic = broker.catalog.by_name(requested.name)
     try:
         if topic is None:
             raise RefusedError(ErrorCode.unknown_topic_or_partition, "there is no such topic")
         if topic.is_internal:
             raise RefusedError(ErrorCode.invalid_request, f"the partitions of {topic.name} must never change")
-        broker.catalog.check_partitions(asked.name, asked.count)
-        if asked.assignments is not None:
-            if len(asked.assignments) != asked.count - topic.partitions:
-                message = f"{len(asked.assignments)} assignments for {asked.count - topic.partitions} new partitions"
+        broker.catalog.check_partitions(requested.name, requested.count)
+        if requested.assignments is not None:
+            if len(requested.assignments) != requested.count - topic.partitions:
+                message = (
+                    f"{len(requested.assignments)} assignments for {requested.count - topic.partitions} new partitions"
+                )
                 raise RefusedError(ErrorCode.invalid_replica_assignment, message)
-            _check_replicas(broker, asked.assignments)
+            _check_replicas(broker, requested.assignments)
         if not is_dry_run:
-            broker.catalog.add_partitions(asked.name, asked.count)
+            broker.catalog.add_partitions(requested.name, requested.count)
     except BrokerError as error:
-        return {"name": asked.name, **_refused(error)}
-    return {"name": asked.name, "error_code": ErrorCode.none, "error_message": None}
+        return {"name": requested.name, **_refused(error)}
+    return {"name": requested.name, "error_code": ErrorCode.none, "error_message": None}

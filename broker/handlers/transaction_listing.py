@@ -5,6 +5,7 @@ ListTransactions ends at version 1: later ones bring a pattern, which a client c
 
 from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 from kio.schema.errors import ErrorCode
@@ -13,6 +14,7 @@ from broker.coordinators.transaction_log import Transaction, TransactionStatus
 from broker.handlers.partitions import find_log
 from broker.protocol.api_keys import ApiKey
 from broker.protocol.registry import Answer, RequestContext, handles
+from broker.protocol.steps import LazyArray
 from broker.storage.producer_state import ProducerEntry
 
 if TYPE_CHECKING:
@@ -36,7 +38,10 @@ def describe_producers(broker: "Broker", request: Any, context: RequestContext) 
     """The producers that partitions remember, with the first offset of an open transaction."""
     return {
         "topics": [
-            {"name": topic.name, "partitions": [_partition(broker, topic.name, at) for at in topic.partition_indexes]}
+            {
+                "name": topic.name,
+                "partitions": LazyArray(partial(_partition, broker, topic.name), topic.partition_indexes),
+            }
             for topic in request.topics
         ]
     }
@@ -62,7 +67,7 @@ def _producer(producer_id: int, entry: ProducerEntry) -> Mapping[str, Any]:
 @handles(ApiKey.DESCRIBE_TRANSACTIONS, (0, 0))
 def describe_transactions(broker: "Broker", request: Any, context: RequestContext) -> Answer:
     """Transactional ids as they stand, each with its own error code."""
-    return {"transaction_states": [_described(broker, asked) for asked in request.transactional_ids]}
+    return {"transaction_states": LazyArray(partial(_described, broker), request.transactional_ids)}
 
 
 def _described(broker: "Broker", transactional_id: str) -> Mapping[str, Any]:

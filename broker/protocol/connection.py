@@ -14,8 +14,6 @@ _log = logging.getLogger(__name__)
 
 READ_AHEAD_BYTES = 1 << 20
 """How much of what a client sends ahead is taken while its request waits; reading on is how we notice that it left."""
-JOINED_BYTES_MAX = 1 << 16
-"""Pieces of an answer up to this size are sent as one."""
 
 
 class Host(Protocol):
@@ -34,8 +32,8 @@ class Host(Protocol):
     def closed(self, connection: "Connection") -> None:
         """It has gone."""
 
-    def held(self, connection: "Connection", change_bytes: int) -> None:
-        """The connection holds so much more (or less) memory."""
+    def memory_changed(self, connection: "Connection", change_bytes: int) -> None:
+        """The buffers of the connection take so much more (or less) memory."""
 
 
 class Connection(asyncio.Protocol):
@@ -45,22 +43,23 @@ class Connection(asyncio.Protocol):
         "_buffer",
         "_is_busy",
         "_is_reading",
+        "_is_scheduled",
         "_is_writable",
         "_on_close",
         "_server",
         "_task",
         "_transport",
         "client_host",
-        "held_bytes",
         "id",
         "last_active_s",
+        "memory_bytes",
     )
 
     def __init__(self, server: Host, connection_id: int) -> None:
         self._server = server
         self.id = connection_id
         self.client_host = ""
-        self.held_bytes = 0
+        self.memory_bytes = 0
         self.last_active_s = 0.0
         self._transport: asyncio.Transport | None = None
         self._buffer = bytearray()
@@ -68,6 +67,7 @@ class Connection(asyncio.Protocol):
         self._on_close: list[Callable[[], None]] | None = []
         self._is_busy = False
         self._is_reading = True
+        self._is_scheduled = False
         self._is_writable = True
 
     @property
@@ -127,7 +127,7 @@ class Connection(asyncio.Protocol):
         """More bytes of a frame, or of several."""
         self.last_active_s = asyncio.get_running_loop().time()
         self._buffer += data
-        self._pump()
+        self._handle_next()
 
     def pause_writing(self) -> None:
         """The client reads slower than it asks."""
@@ -136,22 +136,33 @@ class Connection(asyncio.Protocol):
     def resume_writing(self) -> None:
         """The answer has left; go on."""
         self._is_writable = True
-        self._pump()
+        self._handle_next()
 
     # From bytes to requests.
 
-    def _pump(self) -> None:
-        """Answer what is complete, as long as nothing has to be waited for."""
+    def _handle_next(self) -> None:
+        """Handle one frame; the next one waits for the next turn of the loop, so that other clients are served."""
+        if self._transport is None or self._transport.is_closing() or self.is_busy or self._is_scheduled:
+            self._regulate()
+            return
         try:
-            while self._transport is not None and not self._transport.is_closing() and not self.is_busy:
-                frame = self._next_frame()
-                if frame is None:
-                    break
-                self._answer(frame)
+            frame = self._next_frame()
+            if frame is not None:
+                self._respond(frame)
+                if self._buffer:
+                    self._is_scheduled = True
+                    asyncio.get_running_loop().call_soon(self._handle_scheduled)
         except FrameError as error:
-            _log.info("connection %d from %s is closed: %s", self.id, self.client_host, error)
-            self.abort()
+            self._refuse(error)
         self._regulate()
+
+    def _handle_scheduled(self) -> None:
+        self._is_scheduled = False
+        self._handle_next()
+
+    def _refuse(self, error: FrameError) -> None:
+        _log.info("connection %d from %s is closed: %s", self.id, self.client_host, error)
+        self.abort()
 
     def _next_frame(self) -> bytes | None:
         buffer = self._buffer
@@ -171,7 +182,7 @@ class Connection(asyncio.Protocol):
             del buffer[:end]
         return frame
 
-    def _answer(self, frame: bytes) -> None:
+    def _respond(self, frame: bytes) -> None:
         outcome = self._server.dispatch(frame, self, self.client_host)
         if outcome is None or isinstance(outcome, list):
             self._send(outcome)
@@ -183,8 +194,7 @@ class Connection(asyncio.Protocol):
         try:
             self._send(await outcome)
         except FrameError as error:
-            _log.info("connection %d from %s is closed: %s", self.id, self.client_host, error)
-            self.abort()
+            self._refuse(error)
         except Exception:
             _log.exception("connection %d from %s is closed", self.id, self.client_host)
             self.abort()
@@ -192,37 +202,32 @@ class Connection(asyncio.Protocol):
             self._task = None
             self._is_busy = False
             self.last_active_s = asyncio.get_running_loop().time()
-        self._pump()
+        self._handle_next()
 
     def _send(self, pieces: Pieces | None) -> None:
-        if self._transport is None or not pieces:
-            return
-        small: Pieces = []
-        for piece in pieces:
-            if len(piece) <= JOINED_BYTES_MAX:
-                small.append(piece)
-                continue
-            self._transport.write(b"".join(small))
-            self._transport.write(piece)
-            small = []
-        if small:
-            self._transport.write(b"".join(small))
+        for piece in pieces or ():
+            if self._transport is not None:
+                self._transport.write(piece)
 
     def _regulate(self) -> None:
-        """Take no more than a little ahead while a request waits, and say what is held."""
+        """Read on or not, and account for the memory of this connection.
+
+        Reading stops while the client does not read its answers, and at READ_AHEAD_BYTES while a request waits.
+        """
         if self._transport is None or self._transport.is_closing():
             return
-        wants_more = not self.is_busy or len(self._buffer) < READ_AHEAD_BYTES
-        if wants_more != self._is_reading:
-            self._is_reading = wants_more
-            if wants_more:
+        has_work = self._is_busy or self._is_scheduled
+        is_reading = self._is_writable and (not has_work or len(self._buffer) < READ_AHEAD_BYTES)
+        if is_reading != self._is_reading:
+            self._is_reading = is_reading
+            if is_reading:
                 self._transport.resume_reading()
             else:
                 self._transport.pause_reading()
         self._account(len(self._buffer) + self._transport.get_write_buffer_size())
 
-    def _account(self, held_bytes: int) -> None:
-        change_bytes = held_bytes - self.held_bytes
+    def _account(self, memory_bytes: int) -> None:
+        change_bytes = memory_bytes - self.memory_bytes
         if change_bytes:
-            self.held_bytes = held_bytes
-            self._server.held(self, change_bytes)
+            self.memory_bytes = memory_bytes
+            self._server.memory_changed(self, change_bytes)

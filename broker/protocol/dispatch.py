@@ -1,22 +1,25 @@
 """From a frame to the pieces of its answer: decode, find the handler, encode."""
 
+import asyncio
 import logging
 from collections.abc import Awaitable, Mapping
-from typing import Any
+from typing import Any, cast
 
 from kio.schema.errors import ErrorCode
 
 from broker.errors import FrameError
 from broker.protocol.api_keys import ApiKey
 from broker.protocol.messages import (
-    Bytes,
     Request,
     UnsupportedVersionError,
-    decode_request,
+    decode_in_steps,
     encode_answer,
+    encode_in_steps,
     has_error_code,
 )
 from broker.protocol.registry import Answer, Api, ClientConnection, RequestContext
+from broker.protocol.steps import Steps, run_in_turns
+from broker.protocol.writer import Bytes
 
 _log = logging.getLogger(__name__)
 
@@ -29,17 +32,36 @@ class Dispatcher:
     def __init__(self, broker: Any, apis: Mapping[int, Api]) -> None:
         self._broker = broker
         self._apis = apis
+        self._large_requests = asyncio.Lock()
 
     def dispatch(
         self, frame: bytes, connection: ClientConnection, client_host: str
     ) -> Pieces | Awaitable[Pieces | None] | None:
         """The pieces of the response frame, at once or when they are there; None when the request wants no response.
 
+        A request with many array elements is handled in steps, one in each turn of the loop.
+
         Raises:
             FrameError: the connection is to be closed; the bytes are no request that is answered here.
         """
+        steps = self._respond(frame, connection, client_host)
         try:
-            request = decode_request(frame, self._is_supported)
+            next(steps)
+        except StopIteration as end:
+            return cast(Pieces | Awaitable[Pieces | None] | None, end.value)
+        return self._finish(steps)
+
+    async def _finish(self, steps: Steps[Pieces | Awaitable[Pieces | None] | None]) -> Pieces | None:
+        """The rest of a large request. Of several such requests only one works at a time, to keep turns short."""
+        async with self._large_requests:
+            outcome = await run_in_turns(steps)
+        return outcome if outcome is None or isinstance(outcome, list) else await outcome
+
+    def _respond(
+        self, frame: bytes, connection: ClientConnection, client_host: str
+    ) -> Steps[Pieces | Awaitable[Pieces | None] | None]:
+        try:
+            request = yield from decode_in_steps(frame, self._is_supported)
         except UnsupportedVersionError as error:
             return self._refuse_version(error)
         context = RequestContext(
@@ -56,7 +78,7 @@ class Dispatcher:
         except Exception as error:
             return self._failed(request, error)
         if outcome is None or isinstance(outcome, Mapping):
-            return self._encode(request, outcome)
+            return (yield from self._encode(request, outcome))
         return self._encode_later(request, outcome)
 
     def _is_supported(self, api_key: int, version: int) -> bool:
@@ -72,10 +94,15 @@ class Dispatcher:
         answer = {"error_code": ErrorCode.unsupported_version, "api_keys": [versions]}
         return encode_answer(ApiKey.API_VERSIONS, 0, error.correlation_id, answer)
 
-    def _encode(self, request: Request, answer: Answer | None) -> Pieces | None:
+    def _encode(self, request: Request, answer: Answer | None) -> Steps[Pieces | None]:
         if answer is None:
             return None
-        return encode_answer(request.api_key, request.api_version, request.correlation_id, answer)
+        try:
+            return (yield from encode_in_steps(request.api_key, request.api_version, request.correlation_id, answer))
+        except FrameError:
+            raise
+        except Exception as error:
+            return self._failed(request, error)
 
     async def _encode_later(self, request: Request, outcome: Awaitable[Answer | None]) -> Pieces | None:
         try:
@@ -84,7 +111,13 @@ class Dispatcher:
             raise
         except Exception as error:
             return self._failed(request, error)
-        return self._encode(request, answer)
+        steps = self._encode(request, answer)
+        try:
+            next(steps)
+        except StopIteration as end:
+            return cast(Pieces | None, end.value)
+        async with self._large_requests:
+            return await run_in_turns(steps)
 
     def _failed(self, request: Request, error: Exception) -> Pieces:
         """UNKNOWN_SERVER_ERROR where the response has room for it; else the connection is closed."""

@@ -7,6 +7,7 @@ counts the elements of all arrays of a message, and skips unknown tags as Kafka 
 
 import struct
 from collections.abc import Callable
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from functools import cache
 from typing import Any
@@ -16,6 +17,7 @@ from kio.schema.errors import ErrorCode
 
 from broker.errors import FrameError
 from broker.protocol.schema import Field, fields_of
+from broker.protocol.steps import StepCounter, Steps, run
 
 ELEMENTS_MAX = 1 << 18
 """Array elements in one message; a share fetch that acknowledges 100 partitions record by record has 200,000."""
@@ -27,12 +29,13 @@ _ARRAY_LENGTH = struct.Struct(">i")
 
 
 class _Allowance:
-    """How many array elements a message may still have."""
+    """How many array elements a message may still have, and when reading them pauses."""
 
-    __slots__ = ("elements",)
+    __slots__ = ("counter", "elements")
 
     def __init__(self) -> None:
         self.elements = ELEMENTS_MAX
+        self.counter = StepCounter()
 
     def take(self, count: int, data: bytes, at: int) -> None:
         """Count the elements of an array, tagged fields too; each has a byte at least."""
@@ -41,38 +44,59 @@ class _Allowance:
             raise FrameError(f"{count} elements announced at byte {at} of {len(data)}")
 
 
-Reader = Callable[[bytes, int, _Allowance], tuple[Any, int]]
-Part = Callable[[bytes, int, _Allowance, dict[str, Any]], int]
+Read = Callable[[bytes, int, _Allowance], tuple[Any, int]]
+ReadInSteps = Callable[[bytes, int, _Allowance], Steps[tuple[Any, int]]]
 
 
-def read(entity: Any, data: bytes, at: int = 0) -> tuple[Any, int]:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reader:
+    """Reads a value of one type: at once, or, when it may have large arrays, in steps."""
+
+    at_once: Read
+    in_steps: ReadInSteps | None = None
+
+
+Part = tuple[str | list[str], Reader]
+"""A field's name and the reader of its value, or the names of several fields and the reader of their values."""
+End = Callable[[bytes, int, _Allowance, dict[str, Any]], tuple[Any, int]]
+"""Reads the tagged fields and makes the object of a struct."""
+
+
+def read_in_steps(entity: Any, data: bytes, at: int = 0) -> Steps[tuple[Any, int]]:
     """An object of a message class from the bytes that start at `at`, and the position behind it.
+
+    Reading pauses after every STEP_ELEMENTS array elements.
 
     Raises:
         FrameError: the bytes are no such message, or have more than ELEMENTS_MAX array elements.
     """
+    reader = _struct_reader(entity)
     try:
-        return struct_reader(entity)(data, at, _Allowance())
+        if reader.in_steps is None:
+            return reader.at_once(data, at, _Allowance())
+        return (yield from reader.in_steps(data, at, _Allowance()))
     except (struct.error, IndexError) as error:
         raise FrameError(f"the message ends inside a field of {entity.__name__}") from error
     except (ValueError, OverflowError) as error:
         raise FrameError(f"{entity.__name__}: {error}") from error
 
 
+def read(entity: Any, data: bytes, at: int = 0) -> tuple[Any, int]:
+    """An object of a message class and the position behind it, without a pause (see read_in_steps)."""
+    return run(read_in_steps(entity, data, at))
+
+
 @cache
-def struct_reader(entity: Any) -> Reader:
+def _struct_reader(entity: Any) -> Reader:
     """The compiled reader of a message class or of a struct inside one."""
     flexible = bool(entity.__flexible__)
     fields = list(fields_of(entity))
     parts = _parts(entity, [field for field in fields if field.tag is None], flexible)
     tags = [(field.tag, field) for field in fields if field.tag is not None]
-    tagged = {tag: (field.name, _field_reader(entity, field, flexible)) for tag, field in tags}
+    tagged = {tag: (field.name, _field_reader(entity, field, flexible).at_once) for tag, field in tags}
     defaults = {field.name: _tag_default(field) for _, field in tags}
 
-    def read_struct(data: bytes, at: int, allowance: _Allowance) -> tuple[Any, int]:
-        values = dict(defaults)
-        for part in parts:
-            at = part(data, at, allowance, values)
+    def end(data: bytes, at: int, allowance: _Allowance, values: dict[str, Any]) -> tuple[Any, int]:
         if flexible:
             if data[at]:
                 at = _read_tags(data, at, allowance, tagged, values)
@@ -80,7 +104,39 @@ def struct_reader(entity: Any) -> Reader:
                 at += 1
         return entity(**values), at
 
-    return read_struct
+    has_arrays = any(reader.in_steps is not None for _, reader in parts)
+    return _reader_in_steps(parts, defaults, end) if has_arrays else _reader_at_once(parts, defaults, end)
+
+
+def _reader_at_once(parts: list[Part], defaults: dict[str, Any], end: End) -> Reader:
+    def at_once(data: bytes, at: int, allowance: _Allowance) -> tuple[Any, int]:
+        values = dict(defaults)
+        for names, reader in parts:
+            value, at = reader.at_once(data, at, allowance)
+            if isinstance(names, str):
+                values[names] = value
+            else:
+                values.update(zip(names, value, strict=True))
+        return end(data, at, allowance, values)
+
+    return Reader(at_once=at_once)
+
+
+def _reader_in_steps(parts: list[Part], defaults: dict[str, Any], end: End) -> Reader:
+    def in_steps(data: bytes, at: int, allowance: _Allowance) -> Steps[tuple[Any, int]]:
+        values = dict(defaults)
+        for names, reader in parts:
+            if reader.in_steps is None:
+                value, at = reader.at_once(data, at, allowance)
+            else:
+                value, at = yield from reader.in_steps(data, at, allowance)
+            if isinstance(names, str):
+                values[names] = value
+            else:
+                values.update(zip(names, value, strict=True))
+        return end(data, at, allowance, values)
+
+    return Reader(at_once=lambda data, at, allowance: run(in_steps(data, at, allowance)), in_steps=in_steps)
 
 
 def _tag_default(field: Field) -> Any:
@@ -91,7 +147,7 @@ def _tag_default(field: Field) -> Any:
 
 
 def _read_tags(
-    data: bytes, at: int, allowance: _Allowance, tagged: dict[int, tuple[str, Reader]], values: dict[str, Any]
+    data: bytes, at: int, allowance: _Allowance, tagged: dict[int, tuple[str, Read]], values: dict[str, Any]
 ) -> int:
     count, at = read_varint(data, at)
     allowance.take(count, data, at)
@@ -111,42 +167,38 @@ def _read_tags(
 
 
 def _parts(entity: Any, fields: list[Field], flexible: bool) -> list[Part]:
-    """What reads the fields, those of fixed size that follow each other in one step."""
+    """Readers of the fields: one for several fields of fixed size that follow each other, one for each other field."""
     parts: list[Part] = []
-    run: list[Field] = []
+    fixed: list[Field] = []
     for field in fields:
         if field.kafka_type in _FIXED and not field.is_array:
-            run.append(field)
+            fixed.append(field)
             continue
-        if run:
-            parts.append(_run_part(run))
-            run = []
-        parts.append(_single_part(field.name, _field_reader(entity, field, flexible)))
-    if run:
-        parts.append(_run_part(run))
+        if fixed:
+            parts.append(([each.name for each in fixed], _fixed_fields_reader(fixed)))
+            fixed = []
+        parts.append((field.name, _field_reader(entity, field, flexible)))
+    if fixed:
+        parts.append(([each.name for each in fixed], _fixed_fields_reader(fixed)))
     return parts
 
 
-def _run_part(fields: list[Field]) -> Part:
+def _fixed_fields_reader(fields: list[Field]) -> Reader:
+    """Reads the values of several fields of fixed size."""
     layout = struct.Struct(">" + "".join(_FIXED[field.kafka_type][0] for field in fields))
-    names = [field.name for field in fields]
-    conversions = [(field.name, convert) for field in fields if (convert := _FIXED[field.kafka_type][1]) is not None]
+    conversions = [
+        (index, convert) for index, field in enumerate(fields) if (convert := _FIXED[field.kafka_type][1]) is not None
+    ]
 
-    def read_run(data: bytes, at: int, _allowance: _Allowance, values: dict[str, Any]) -> int:
-        values.update(zip(names, layout.unpack_from(data, at), strict=True))
-        for name, convert in conversions:
-            values[name] = convert(values[name])
-        return at + layout.size
+    def read_fixed_fields(data: bytes, at: int, _allowance: _Allowance) -> tuple[Any, int]:
+        values: Any = layout.unpack_from(data, at)
+        if conversions:
+            values = list(values)
+            for index, convert in conversions:
+                values[index] = convert(values[index])
+        return values, at + layout.size
 
-    return read_run
-
-
-def _single_part(name: str, read_value: Reader) -> Part:
-    def read_one(data: bytes, at: int, allowance: _Allowance, values: dict[str, Any]) -> int:
-        values[name], at = read_value(data, at, allowance)
-        return at
-
-    return read_one
+    return Reader(at_once=read_fixed_fields)
 
 
 def _field_reader(entity: Any, field: Field, flexible: bool) -> Reader:
@@ -156,14 +208,15 @@ def _field_reader(entity: Any, field: Field, flexible: bool) -> Reader:
     if field.is_array:
         return _array_reader(field, flexible)
     if field.nested is not None:
-        inner = struct_reader(field.nested)
-        return _nullable_reader(inner) if field.is_nullable and field.tag is None else inner
+        inner = _struct_reader(field.nested)
+        is_optional = field.is_nullable and field.tag is None
+        return Reader(at_once=_nullable_reader(inner.at_once)) if is_optional else inner
     if field.kafka_type in _FIXED:
-        return _fixed_reader(field.kafka_type)
-    return _sized_reader(field.kafka_type, flexible, field.is_nullable)
+        return Reader(at_once=_fixed_reader(field.kafka_type))
+    return Reader(at_once=_sized_reader(field.kafka_type, flexible, field.is_nullable))
 
 
-def _fixed_reader(kafka_type: str) -> Reader:
+def _fixed_reader(kafka_type: str) -> Read:
     code, convert = _FIXED[kafka_type]
     layout = struct.Struct(">" + code)
 
@@ -174,7 +227,7 @@ def _fixed_reader(kafka_type: str) -> Reader:
     return read_fixed
 
 
-def _sized_reader(kafka_type: str, flexible: bool, is_nullable: bool) -> Reader:
+def _sized_reader(kafka_type: str, flexible: bool, is_nullable: bool) -> Read:
     """Strings and bytes."""
     is_text = kafka_type == "string"
     prefix = _LEGACY_LENGTHS[kafka_type]
@@ -195,29 +248,37 @@ def _sized_reader(kafka_type: str, flexible: bool, is_nullable: bool) -> Reader:
 def _array_reader(field: Field, flexible: bool) -> Reader:
     is_nullable = field.is_nullable
     if field.nested is None and field.kafka_type in _FIXED and _FIXED[field.kafka_type][1] is None:
-        return _fixed_array_reader(_FIXED[field.kafka_type][0], flexible, is_nullable)
+        return Reader(at_once=_fixed_array_reader(_FIXED[field.kafka_type][0], flexible, is_nullable))
     if field.nested is not None:
-        read_element = struct_reader(field.nested)
+        element = _struct_reader(field.nested)
     elif field.kafka_type in _FIXED:
-        read_element = _fixed_reader(field.kafka_type)
+        element = Reader(at_once=_fixed_reader(field.kafka_type))
     else:
-        read_element = _sized_reader(field.kafka_type, flexible, is_nullable=False)
+        element = Reader(at_once=_sized_reader(field.kafka_type, flexible, is_nullable=False))
 
-    def read_array(data: bytes, at: int, allowance: _Allowance) -> tuple[Any, int]:
+    def in_steps(data: bytes, at: int, allowance: _Allowance) -> Steps[tuple[Any, int]]:
         count, at = _length(data, at, _ARRAY_LENGTH, flexible, is_nullable)
         if count < 0:
             return None, at
         allowance.take(count, data, at)
-        elements = []
+        values = []
         for _ in range(count):
-            element, at = read_element(data, at, allowance)
-            elements.append(element)
-        return tuple(elements), at
+            if element.in_steps is None:
+                value, at = element.at_once(data, at, allowance)
+            else:
+                value, at = yield from element.in_steps(data, at, allowance)
+            values.append(value)
+            if allowance.counter.is_pause_due():
+                yield
+        return tuple(values), at
 
-    return read_array
+    def at_once(data: bytes, at: int, allowance: _Allowance) -> tuple[Any, int]:
+        return run(in_steps(data, at, allowance))
+
+    return Reader(at_once=at_once, in_steps=in_steps)
 
 
-def _fixed_array_reader(code: str, flexible: bool, is_nullable: bool) -> Reader:
+def _fixed_array_reader(code: str, flexible: bool, is_nullable: bool) -> Read:
     """Arrays of numbers, in one step."""
     width = struct.calcsize(">" + code)
 
@@ -231,7 +292,7 @@ def _fixed_array_reader(code: str, flexible: bool, is_nullable: bool) -> Reader:
     return read_numbers
 
 
-def _nullable_reader(inner: Reader) -> Reader:
+def _nullable_reader(inner: Read) -> Read:
     """KIP-893: a struct that may be null has -1 or 1 before it."""
 
     def read_nullable(data: bytes, at: int, allowance: _Allowance) -> tuple[Any, int]:

@@ -24,10 +24,10 @@ class ListenError(BrokerError):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Limits:
-    """`held_bytes_max` bounds what all connections together hold of unfinished frames and unsent answers."""
+    """`memory_bytes_max` bounds the unfinished frames and unsent answers of all connections together."""
 
     frame_bytes_max: int = 100 << 20
-    held_bytes_max: int = 200 << 20
+    memory_bytes_max: int = 200 << 20
     connections_max: int = 2**31 - 1
     connections_per_host_max: int = 2**31 - 1
     idle_ms: int = 600_000
@@ -44,7 +44,7 @@ class Server:
         self._servers: list[asyncio.Server] = []
         self._connections: set[Connection] = set()
         self._last_id = 0
-        self._held_bytes = 0
+        self._memory_bytes = 0
         self._idle_check: asyncio.TimerHandle | None = None
         self._all_closed = asyncio.Event()
 
@@ -112,15 +112,15 @@ class Server:
         if not self._connections:
             self._all_closed.set()
 
-    def held(self, connection: Connection, change_bytes: int) -> None:
-        """Keep what all connections hold below the limit: whoever holds most has to go."""
-        self._held_bytes += change_bytes
-        if self._held_bytes > self._limits.held_bytes_max:
-            largest = max(self._connections, key=lambda one: one.held_bytes, default=connection)
+    def memory_changed(self, connection: Connection, change_bytes: int) -> None:
+        """Keep the buffers of all connections below the limit: the connection with the largest is closed."""
+        self._memory_bytes += change_bytes
+        if self._memory_bytes > self._limits.memory_bytes_max:
+            largest = max(self._connections, key=lambda other: other.memory_bytes, default=connection)
             _log.warning(
-                "connection %d from %s is closed: it holds %d of %d bytes, more than %d in all",
-                *(largest.id, largest.client_host, largest.held_bytes, self._held_bytes),
-                self._limits.held_bytes_max,
+                "connection %d from %s is closed: its buffers take %d of %d bytes, the limit for all is %d",
+                *(largest.id, largest.client_host, largest.memory_bytes, self._memory_bytes),
+                self._limits.memory_bytes_max,
             )
             largest.abort()
 

@@ -1,14 +1,11 @@
 """Small tables of which each key keeps the row with the least value, whichever run brought it."""
 
-from pathlib import Path
-
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from lake import delta, scan
-from lake.delta import DataFile
-from lake.parquet import write_rows
+from lake.lake import Lake
+from lake.parquet import DataFile, write_rows
 from lake.tables import TABLES
 
 LEAST = {"silver.name": "valid_from_ms", "silver.topic_start": "start_offset"}
@@ -16,14 +13,14 @@ LEAST = {"silver.name": "valid_from_ms", "silver.topic_start": "start_offset"}
 
 
 def merged(
-    lake: Path, name: str, fresh: pa.Table, run: int, drop: pc.Expression | None = None
+    lake: Lake, name: str, fresh: pa.Table, run: int, drop: pc.Expression | None = None
 ) -> tuple[list[DataFile], list[str]]:
     """Files with all rows of a table once `fresh` (without run_id) is in, and those they replace; none for no change.
 
     Rows matching `drop` are left out first. Equal values keep the row of the earlier run.
     """
     table = TABLES[name]
-    held = scan.rows_at(lake, name)
+    held = lake.snapshot(name).rows()
     kept = held if drop is None else held.filter(~drop)
     new = fresh.append_column("run_id", pa.repeat(run, fresh.num_rows)).select(table.schema.names).cast(table.schema)
     order = [(column, "ascending") for column in (*table.key, LEAST[name], "run_id")]
@@ -33,5 +30,5 @@ def merged(
     rows = rows.take(first).drop_columns(["place"]).sort_by(order)
     if rows.equals(held.cast(table.schema).sort_by(order)):
         return [], []
-    removes = [str(file["path"]) for file in delta.live_files(delta.table_path(lake, name))]
+    removes = lake.snapshot(name).paths
     return write_rows(lake, table, rows, {}), removes

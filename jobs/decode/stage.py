@@ -2,34 +2,32 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
-import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from evidence.clock_steps import clock_steps
+from evidence.coverage import newest_log_time
+from evidence.decoding import DECODED_FROM, decode_log, problem_rows
+from evidence.group_decoding import decode_groups
+from evidence.log_time import NO_LOG_TIME
+from evidence.schemas import CLOCK_STEP, NAME
 from jobs import books, retained
-from jobs.decode.group_records import decode_groups
 from jobs.decode.merged import LEAST, merged
 from jobs.decode.topic_starts import STARTS, named_starts
 from jobs.errors import JobError
 from jobs.ingest.names import NAMES
-from jobs.ingest.plan import DAWN
 from jobs.progress import Progress
-from jobs.quarantine import KEPT_BYTES, QUARANTINE, new_problems
+from jobs.quarantine import QUARANTINE, new_problems
 from jobs.spark import executors
 from jobs.spark.executors import Engine
 from kafka_log.dead_letters import LETTER, typed_letters
 from kafka_log.schemas import LOG_RECORD, PROBLEM
-from lake.delta import DataFile
-from lake.parquet import ParquetSink, write_rows
+from lake.lake import Lake
+from lake.parquet import DataFile, ParquetSink, write_rows
 from lake.slices import BRONZE, PartitionKey, Slice, read_unit, slices, units
-from lake.tables import CLOCK_STEP, NAME, TABLES, TOPIC_START
-from lake.undecodable import DECODED_FROM
-from state_model.columnar.clock import clock_steps
-from state_model.columnar.decode import decode_share_records
+from lake.tables import TABLES, TOPIC_START
 from state_model.topics import RECORD_TOPICS, STATE_TOPIC
 
 SHARE_RECORD, GROUP, LETTERS = "silver.share_record", "silver.group_record", "silver.dlq_record"
@@ -50,7 +48,7 @@ class Unit:
 class Task:
     """What one executor task decodes."""
 
-    lake: Path
+    lake: Lake
     run: int
     units: tuple[Unit, ...]
 
@@ -89,14 +87,14 @@ def decode_task(task: Task) -> Outcome:
                 continue
             rows = read_unit(unit.slices, LOG_RECORD)
             if unit.topic == STATE_TOPIC:
-                found = _decode_shares(rows, unit, shares)
+                small_rows = _decode_shares(rows, unit, shares)
             else:
                 decoded = decode_groups(rows)
                 groups.write(books.of_cluster(decoded.records, unit.cluster_id))
-                found = {NAMES: decoded.names, QUARANTINE: decoded.problems}
+                small_rows = {NAMES: decoded.names, QUARANTINE: decoded.problems}
                 for name, number in decoded.counts.items():
                     counts[name] = counts.get(name, 0) + number
-            for table, few in found.items():
+            for table, few in small_rows.items():
                 small[table].append(books.of_cluster(few, unit.cluster_id))
     return Outcome(
         files={SHARE_RECORD: tuple(shares.files), GROUP: tuple(groups.files), LETTERS: tuple(letters.files)},
@@ -110,54 +108,26 @@ def decode_task(task: Task) -> Outcome:
     )
 
 
-def log_times(rows: pa.Table, unit: Unit) -> npt.NDArray[np.int64]:
-    """Running maximum of the record timestamps of a unit.
+def _decode_shares(rows: pa.Table, unit: Unit, sink: ParquetSink) -> dict[str, pa.Table]:
+    """Writes the decoded records of a unit; the rows for other tables.
 
     Raises:
-        JobError: an offset occurs twice, which bronze must not hold.
+        JobError: bronze holds an offset twice.
     """
-    if (np.diff(rows.column("offset").to_numpy()) <= 0).any():
-        piece = unit.slices[0]
-        raise JobError(f"{unit.topic}-{piece.partition}: bronze holds an offset twice near {piece.first_offset}")
-    return np.maximum.accumulate(np.maximum(rows.column("timestamp_ms").to_numpy(), unit.log_time_ms))
-
-
-def _decode_shares(rows: pa.Table, unit: Unit, sink: ParquetSink) -> dict[str, pa.Table]:
-    """Writes the decoded records of a unit; the rows for other tables."""
-    running = log_times(rows, unit)
-    batch = rows.combine_chunks().to_batches()[0]
-    decoded = decode_share_records(batch, log_time_ms=running)
-    sink.write(books.of_cluster(pa.Table.from_batches([decoded.records]), unit.cluster_id))
+    try:
+        decoded = decode_log(rows, before_ms=unit.log_time_ms)
+    except ValueError as error:
+        partition = f"{unit.topic}-{unit.slices[0].partition}"
+        raise JobError(f"{partition}: bronze holds an offset twice: {error}") from error
+    sink.write(books.of_cluster(decoded.records, unit.cluster_id))
     return {
-        QUARANTINE: share_problems(decoded.problems, unit.topic),
-        CLOCK_STEPS: clock_steps(rows, running).cast(CLOCK_STEP),
+        QUARANTINE: problem_rows(decoded.problems),
+        CLOCK_STEPS: clock_steps(rows, decoded.log_times),
         STARTS: named_starts(decoded.records),
     }
 
 
-def share_problems(problems: pa.RecordBatch, topic: str) -> pa.Table:
-    """PROBLEM rows of records that could not be decoded."""
-    found = pa.Table.from_batches([problems])
-    count = found.num_rows
-    value = pc.binary_slice(pc.fill_null(found.column("value"), b""), 0, KEPT_BYTES)
-    key = pc.binary_slice(pc.fill_null(found.column("key"), b""), 0, KEPT_BYTES)
-    columns = {
-        "source_id": pa.repeat("", count),
-        "topic": pa.repeat(topic, count),
-        "topic_id": found.column("log_topic_id"),
-        "partition": found.column("state_partition"),
-        "file": pa.repeat(DECODED_FROM, count),
-        "position": found.column("log_offset"),
-        "offset": found.column("log_offset"),
-        "last_offset": found.column("log_offset"),
-        "reason": found.column("reason"),
-        "detail": found.column("detail"),
-        "bytes": pc.binary_join_element_wise(key, value, b""),
-    }
-    return pa.table(columns).cast(PROBLEM)
-
-
-def changed(lake: Path, after: int, contents: Sequence[str]) -> dict[PartitionKey, dict[str, Any]]:
+def changed(lake: Lake, after: int, contents: Sequence[str]) -> dict[PartitionKey, dict[str, Any]]:
     """Log partitions with extents of runs after `after`: the newest row of each, `rebuild` if any of them says so."""
     rows = books.extents(
         lake, (pc.field("run_id") > after) & (pc.field("status") == "taken") & pc.field("content").isin(list(contents))
@@ -169,19 +139,19 @@ def changed(lake: Path, after: int, contents: Sequence[str]) -> dict[PartitionKe
     return result
 
 
-def run_decode(engine: Engine, lake: Path, run: int, progress: Progress) -> dict[str, int]:
+def run_decode(engine: Engine, lake: Lake, run: int, progress: Progress) -> dict[str, int]:
     """Decodes what was taken since the last decode; rows by table and group record type."""
     before = books.done(lake, "decode")
     partitions = changed(lake, before, ["log_record"])
     late = {key for key, row in partitions.items() if row["rebuild"]}
-    fresh = slices(lake, DECODED_FROM, BRONZE, runs=(before + 1, run), only=set(partitions) - late)
+    fresh = slices(lake.snapshot(DECODED_FROM), BRONZE, runs=(before + 1, run), only=set(partitions) - late)
     begins = retained.offsets(retained.cuts(lake, retained.BRONZE)) if late else {}
-    whole = slices(lake, DECODED_FROM, BRONZE, runs=(0, run), only=late, begins=begins) if late else {}
+    whole = slices(lake.snapshot(DECODED_FROM), BRONZE, runs=(0, run), only=late, begins=begins) if late else {}
     earlier = books.by_partition(books.extents(lake, (pc.field("run_id") <= before) & (pc.field("status") == "taken")))
     planned: list[tuple[Unit, int]] = []
     for key, pieces in sorted({**fresh, **whole}.items()):
-        begun = max((r["log_time_ms"] for r in earlier.get(key, []) if r["log_time_ms"] is not None), default=DAWN)
-        planned += units_of(partitions[key]["topic"], key[0], pieces, DAWN if key in late else begun)
+        begun = None if key in late else newest_log_time(earlier.get(key, []))
+        planned += units_of(partitions[key]["topic"], key[0], pieces, NO_LOG_TIME if begun is None else begun)
     tasks = [Task(lake=lake, run=run, units=tuple(group)) for group in executors.binned(planned)]
     size_bytes = sum(size for _, size in planned)
     outcomes = engine.run("decode", decode_task, tasks, progress, size_bytes=size_bytes)
@@ -200,7 +170,7 @@ def units_of(topic: str, cluster_id: str, pieces: Sequence[Slice], log_time_ms: 
 
 
 def _commit(
-    lake: Path, run: int, outcomes: Sequence[Outcome], late: set[PartitionKey], begins: dict[PartitionKey, int]
+    lake: Lake, run: int, outcomes: Sequence[Outcome], late: set[PartitionKey], begins: dict[PartitionKey, int]
 ) -> dict[str, int]:
     """Commits what the tasks decoded; silver.share_record last, as the mark that decode is done.
 

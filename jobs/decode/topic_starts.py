@@ -4,32 +4,30 @@ A fact of all records held, whenever they were read, so that bronze.topic_batch 
 served to a share group (start offsets only go up within a life, and each life of each group names its first one).
 """
 
-from pathlib import Path
-
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from lake import scan
+from lake.lake import Lake
 from lake.tables import TOPIC_START
 
 STARTS = "silver.topic_start"
 START = "start_offset"
 
 
-def named_starts(records: pa.RecordBatch) -> pa.Table:
+def named_starts(records: pa.Table) -> pa.Table:
     """TOPIC_START rows of decoded records (SHARE_RECORD) of one state partition.
 
     -1 names none: the start offset is not determined yet (snapshot) or is what it was (update).
     """
-    named = pa.Table.from_batches([records.select(TOPIC_START.names)]).filter(pc.field(START) >= 0)
-    found = named.group_by([name for name in TOPIC_START.names if name != START]).aggregate([(START, "min")])
-    return found.rename_columns({f"{START}_min": START}).select(TOPIC_START.names).cast(TOPIC_START)
+    named = records.select(TOPIC_START.names).filter(pc.field(START) >= 0)
+    lowest = named.group_by([name for name in TOPIC_START.names if name != START]).aggregate([(START, "min")])
+    return lowest.rename_columns({f"{START}_min": START}).select(TOPIC_START.names).cast(TOPIC_START)
 
 
-def lowest_offsets(lake: Path, cluster_id: str) -> dict[tuple[str, int], int]:
+def lowest_offsets(lake: Lake, cluster_id: str) -> dict[tuple[str, int], int]:
     """Per user partition (topic id, partition) that decoded share state speaks of, its smallest start offset."""
     columns = ["topic_id", "partition", START]
-    return lowest_of(scan.rows_at(lake, STARTS, columns, pc.field("cluster_id") == cluster_id))
+    return lowest_of(lake.snapshot(STARTS).rows(columns, pc.field("cluster_id") == cluster_id))
 
 
 def lowest_of(starts: pa.Table) -> dict[tuple[str, int], int]:

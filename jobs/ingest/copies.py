@@ -6,23 +6,22 @@ log truncation after an unclean or a fenced leader). With equal leader epochs tw
 
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from evidence.decoding import KEPT_BYTES
 from evidence.intervals import Interval
 from jobs.ingest.plan import LOG_RECORD, Divergence, Extent
-from jobs.quarantine import KEPT_BYTES
 from kafka_log import reader
 from kafka_log.dead_letters import letters_of, without_digests
 from kafka_log.errors import CopyConflictError
 from kafka_log.layout import PartitionDirectory
 from kafka_log.schemas import PROBLEM
 from kafka_log.union import LogPartition
-from lake import scan
+from lake.lake import Lake
 from state_model.topics import RECORD_TOPICS
 
 COMPARED = ["timestamp_ms", "key", "value"]
@@ -30,7 +29,7 @@ COMPARED_LETTERS = ["timestamp_ms", "key_sha256", "value_sha256"]
 
 
 def divergence(
-    lake: Path, cluster_id: str, partition: LogPartition, copy: PartitionDirectory, overlaps: Iterable[Interval]
+    lake: Lake, cluster_id: str, partition: LogPartition, copy: PartitionDirectory, overlaps: Iterable[Interval]
 ) -> Divergence | None:
     """The first offset at which a copy contradicts bronze.log_record; None when it doesn't.
 
@@ -50,7 +49,7 @@ def divergence(
 
 
 def _first_difference(
-    lake: Path, cluster_id: str, partition: LogPartition, theirs: pa.RecordBatch
+    lake: Lake, cluster_id: str, partition: LogPartition, theirs: pa.RecordBatch
 ) -> tuple[int, int, int] | None:
     """(offset, their leader epoch, our leader epoch) of the first record that differs."""
     if theirs.num_rows == 0:
@@ -64,7 +63,7 @@ def _first_difference(
         & (pc.field("offset") >= offsets[0].as_py())
         & (pc.field("offset") <= offsets[-1].as_py())
     )
-    ours = scan.dataset_at(lake, LOG_RECORD).to_table(columns=["offset", "leader_epoch", *compared], filter=mine)
+    ours = lake.snapshot(LOG_RECORD).dataset().to_table(columns=["offset", "leader_epoch", *compared], filter=mine)
     ours = ours.sort_by("offset")
     place = np.searchsorted(ours.column("offset").to_numpy(), offsets.to_numpy())
     place = np.minimum(place, max(0, ours.num_rows - 1))
@@ -117,14 +116,14 @@ def set_aside(cluster_id: str, extents: Sequence[Extent]) -> pc.Expression | Non
     return drop
 
 
-def superseded_problems(lake: Path, cluster_id: str, extents: Sequence[Extent]) -> pa.Table:
+def superseded_problems(lake: Lake, cluster_id: str, extents: Sequence[Extent]) -> pa.Table:
     """PROBLEM rows of the records that a winning copy set aside."""
     tables = [PROBLEM.empty_table()]
     for extent in extents:
         if extent.superseded_from is None:
             continue
         drop = set_aside(cluster_id, [extent])
-        for row in scan.dataset_at(lake, LOG_RECORD).to_table(filter=drop).to_pylist():
+        for row in lake.snapshot(LOG_RECORD).dataset().to_table(filter=drop).to_pylist():
             problem = {name: row[name] for name in ("topic", "topic_id", "partition", "offset")} | {
                 "source_id": "",
                 "file": LOG_RECORD,

@@ -1,24 +1,24 @@
 """Topic ids and names: from partition directories, group records and --topic-names into silver.name."""
 
 from collections.abc import Sequence
-from pathlib import Path
 
 import pyarrow as pa
 
+from evidence.schemas import NAME
 from jobs import books
 from kafka_log.union import LogPartition
-from lake import scan
+from lake.lake import Lake
 from lake.parquet import write_rows
-from lake.tables import NAME, TABLES
+from lake.tables import TABLES
 from state_model.uuids import ZERO_UUID
 
 NAMES = "silver.name"
 KEY = ["cluster_id", "topic_id", "topic", "source"]
 
 
-def new_names(lake: Path, names: pa.Table) -> pa.Table:
+def new_names(lake: Lake, names: pa.Table) -> pa.Table:
     """`names` (NAME rows with cluster_id) without those that the lake knows; one row a KEY."""
-    known = {tuple(row.values()) for row in scan.rows_at(lake, NAMES, KEY).to_pylist()}
+    known = {tuple(row.values()) for row in lake.snapshot(NAMES).rows(KEY).to_pylist()}
     keep = []
     for row in names.select(KEY).to_pylist():
         key = tuple(row.values())
@@ -27,7 +27,7 @@ def new_names(lake: Path, names: pa.Table) -> pa.Table:
     return names.filter(pa.array(keep, pa.bool_()))
 
 
-def told_names(lake: Path, cluster_id: str, partitions: Sequence[LogPartition], given: dict[str, str]) -> pa.Table:
+def told_names(lake: Lake, cluster_id: str, partitions: Sequence[LogPartition], given: dict[str, str]) -> pa.Table:
     """NAME rows that partition directories and --topic-names tell and the lake doesn't know yet."""
     found = {(p.topic_id, p.topic, "partition.metadata") for p in partitions if p.topic_id != ZERO_UUID}
     found |= {(topic_id, topic, "topic_names") for topic_id, topic in given.items()}
@@ -38,6 +38,6 @@ def told_names(lake: Path, cluster_id: str, partitions: Sequence[LogPartition], 
     return new_names(lake, books.of_cluster(pa.Table.from_pylist(rows, schema=NAME), cluster_id))
 
 
-def commit_names(lake: Path, stage: str, run: int, names: pa.Table) -> None:
+def commit_names(lake: Lake, stage: str, run: int, names: pa.Table) -> None:
     """Commits names to silver.name for a stage of a run."""
     books.commit(lake, NAMES, stage, run, write_rows(lake, TABLES[NAMES], names, {"run_id": run}))

@@ -7,7 +7,9 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from evidence.coverage import Coverage, coverage
 from evidence.intervals import Interval, difference, intersection, union
+from evidence.log_time import NO_LOG_TIME
 from jobs import books
 from jobs.errors import ClusterMismatchError, IntervalHoleError
 from kafka_log import reader
@@ -18,8 +20,6 @@ from state_model.topics import RECORD_TOPICS, STATE_TOPIC, UNKNOWN_CLUSTER
 
 LOG_RECORD, TOPIC_BATCH = "bronze.log_record", "bronze.topic_batch"
 """The tables that ingest fills."""
-DAWN = -(1 << 63)
-"""Log time before the first record."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,8 +39,8 @@ class Extent:
     """What this run takes of one partition: `ranges` are read, [from_offset, end) is what the books will say.
 
     `late`: a range lies below what was taken before, or replaces uncommitted rows, so derived tables start over for
-    the partition. `log_time_ms`: running maximum of record timestamps before the first range. `held`: what the lake
-    held before. `superseded_from`: rows taken earlier from that offset on are set aside for this run's.
+    the partition. `log_time_ms`: running maximum of record timestamps before the first range. `covered`: what the lake
+    covered before. `superseded_from`: rows taken earlier from that offset on are set aside for this run's.
     """
 
     partition: LogPartition
@@ -51,7 +51,7 @@ class Extent:
     held_back: int
     late: bool
     log_time_ms: int | None
-    held: tuple[Interval, ...]
+    covered: tuple[Interval, ...]
     superseded_from: int | None = None
 
 
@@ -116,46 +116,45 @@ def plan_partition(
     compare: Compare | None,
 ) -> Extent | None:
     """What is new of one partition; None when nothing is."""
-    held = books.coverage(rows)
+    known = coverage(rows)
     seen_end = max((row["end_offset_exclusive"] for row in rows), default=0)
     committed_end = _committed_end(partition, rows)
     partition = replace(partition, committed_end=committed_end)
     offered = {copy.uri: _offered(partition, copy, include_uncommitted, floor) for copy in partition.copies}
     end = max((interval[1] for interval in offered.values()), default=0)
     if until_ms is not None:
-        end = _end_until(partition, rows, held, union(offered.values()), until_ms)
-    unread = [copy for copy in partition.copies if copy.source_id not in held.asked] if rows else []
+        end = _end_until(partition, rows, known, union(offered.values()), until_ms)
+    unread = [copy for copy in partition.copies if copy.source_id not in known.requested] if rows else []
     superseded_from = None
     for copy in unread:
         first, last = offered[copy.uri]
-        found = (
-            None if compare is None else compare(partition, copy, intersection([(first, min(last, end))], held.held))
-        )
-        if found is not None and found.copy_wins:
-            superseded_from = min(found.offset, found.offset if superseded_from is None else superseded_from)
-        elif found is not None:
-            offered[copy.uri] = (first, min(last, found.offset))
+        both = intersection([(first, min(last, end))], known.covered)
+        divergence = None if compare is None else compare(partition, copy, both)
+        if divergence is not None and divergence.copy_wins:
+            superseded_from = min(divergence.offset, divergence.offset if superseded_from is None else superseded_from)
+        elif divergence is not None:
+            offered[copy.uri] = (first, min(last, divergence.offset))
     if superseded_from is not None:
-        held = held.before(superseded_from)
+        known = known.below(superseded_from)
     wanted: list[Interval] = []
     for copy in partition.copies:
         first, last = offered[copy.uri]
-        wanted += held.wanted(copy.source_id, (first, min(last, end)))
+        wanted += known.missing_from(copy.source_id, (first, min(last, end)))
     ranges = union(wanted)
     if not ranges and not unread and not _log_start_moved(partition, rows):
         return _only_its_end(partition, content, include_uncommitted) if not rows and until_ms is None else None
-    begin = ranges[0][0] if ranges else held.end
+    begin = ranges[0][0] if ranges else known.end
     whole = reader.readable_end(partition, include_uncommitted=True) if not include_uncommitted else end
     return Extent(
         partition=partition,
         content=content,
         ranges=tuple(ranges),
-        from_offset=min(begin, max(held.end, floor)),
+        from_offset=min(begin, max(known.end, floor)),
         end=ranges[-1][1] if ranges else begin,
         held_back=max(0, whole - end) if until_ms is None else 0,
         late=begin < seen_end and bool(ranges or unread),
-        log_time_ms=held.log_time_ms,
-        held=tuple(held.held),
+        log_time_ms=known.log_time_ms,
+        covered=tuple(known.covered),
         superseded_from=superseded_from,
     )
 
@@ -178,14 +177,14 @@ def _only_its_end(partition: LogPartition, content: str, include_uncommitted: bo
         held_back=max(0, whole - end),
         late=False,
         log_time_ms=None,
-        held=(),
+        covered=(),
     )
 
 
 def _end_until(
     partition: LogPartition,
     rows: Sequence[dict[str, Any]],
-    held: books.Coverage,
+    known: Coverage,
     offered: Sequence[Interval],
     until_ms: int,
 ) -> int:
@@ -196,13 +195,13 @@ def _end_until(
             state log: nobody can say any more which interval that belonged to.
     """
     end = offered[-1][1] if offered else 0
-    if end <= held.end:
+    if end <= known.end:
         return end
-    begin = max(held.end, offered[0][0])
-    before = DAWN if held.log_time_ms is None else held.log_time_ms
+    begin = max(known.end, offered[0][0])
+    before = NO_LOG_TIME if known.log_time_ms is None else known.log_time_ms
     end, _ = reader.log_time_end(partition, begin, end, before, until_ms)
-    covered = before >= until_ms or any((row["until_ms"] or DAWN) >= until_ms for row in rows)
-    missing = difference([(held.end, end)], offered) if rows and not covered and partition.topic == STATE_TOPIC else []
+    covered = before >= until_ms or any((row["until_ms"] or NO_LOG_TIME) >= until_ms for row in rows)
+    missing = difference([(known.end, end)], offered) if rows and not covered and partition.topic == STATE_TOPIC else []
     if missing:
         first, last = missing[0]
         raise IntervalHoleError(
@@ -324,11 +323,11 @@ def _extent_of(
     row: dict[str, Any], partition: LogPartition, before: Sequence[dict[str, Any]], sources: set[str]
 ) -> Extent:
     """An extent as it was planned: what it asks for, less what was held before."""
-    held = books.coverage(before)
+    known = coverage(before)
     if row["superseded_from"] is not None:
-        held = held.before(row["superseded_from"])
+        known = known.below(row["superseded_from"])
     whole = (row["from_offset"], row["end_offset_exclusive"])
-    ranges = union(interval for source in sources for interval in held.wanted(source, whole))
+    ranges = union(interval for source in sources for interval in known.missing_from(source, whole))
     return Extent(
         partition=partition,
         content=row["content"],
@@ -337,8 +336,8 @@ def _extent_of(
         end=whole[1],
         held_back=row["held_back"],
         late=row["rebuild"],
-        log_time_ms=held.log_time_ms,
-        held=tuple(held.held),
+        log_time_ms=known.log_time_ms,
+        covered=tuple(known.covered),
         superseded_from=row["superseded_from"],
     )
 

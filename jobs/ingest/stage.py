@@ -7,14 +7,15 @@ came between, never negative.
 import hashlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from evidence.coverage import ranges_of_offsets
 from evidence.intervals import Interval, difference, union
+from evidence.losses import Damage, gap_reason
 from jobs import books
 from jobs.errors import JobError
 from jobs.ingest.copies import set_aside, superseded_problems
@@ -26,8 +27,8 @@ from jobs.spark.executors import Engine
 from kafka_log import reader
 from kafka_log.dead_letters import letters_of, without_digests
 from kafka_log.schemas import PROBLEM
-from lake.delta import DataFile
-from lake.parquet import ParquetSink, write_rows
+from lake.lake import Lake
+from lake.parquet import DataFile, ParquetSink, write_rows
 from lake.tables import TABLES
 from state_model.topics import RECORD_TOPICS, STATE_TOPIC
 
@@ -35,8 +36,6 @@ TABLE_OF = {"ingest": LOG_RECORD, "topics": TOPIC_BATCH}
 """The table that a reading stage fills."""
 HEADER_WEIGHT_BYTES = 1 << 20
 """What walking the batch headers of a user partition weighs beside reading records."""
-Damage = tuple[int, int, str]
-"""First offset, end (exclusive) and reason of what could not be read."""
 PartitionKey = tuple[str, int]
 """(topic id, partition) of a log partition."""
 
@@ -56,7 +55,7 @@ class Piece:
 class Task:
     """What one executor task reads, and where it writes."""
 
-    lake: Path
+    lake: Lake
     table: str
     cluster_id: str
     run: int
@@ -178,14 +177,9 @@ def _weigh(rows: pa.RecordBatch, digest: Any) -> int:
 
 def _intervals(rows: pa.RecordBatch) -> list[Interval]:
     """The offsets of rows in offset order, as intervals."""
-    if "offset" in rows.schema.names:
-        first = last = rows.column("offset").to_numpy()
-    else:
-        first, last = rows.column("base_offset").to_numpy(), rows.column("last_offset").to_numpy()
-    breaks = np.flatnonzero(first[1:] != last[:-1] + 1) + 1
-    starts = np.concatenate([[0], breaks])
-    ends = np.concatenate([breaks, [len(first)]]) - 1
-    return [(int(first[a]), int(last[b]) + 1) for a, b in zip(starts, ends, strict=True)]
+    names = ("offset", "offset") if "offset" in rows.schema.names else ("base_offset", "last_offset")
+    first, last = (rows.column(name).to_numpy() for name in names)
+    return ranges_of_offsets(first, last)
 
 
 def pieces_of(extents: Sequence[Extent], split_bytes: int) -> list[tuple[Piece, int]]:
@@ -221,7 +215,7 @@ def pieces_of(extents: Sequence[Extent], split_bytes: int) -> list[tuple[Piece, 
 
 def read_extents(
     engine: Engine,
-    lake: Path,
+    lake: Lake,
     extents: Sequence[Extent],
     *,
     table: str,
@@ -304,36 +298,22 @@ def gaps_of(extent: Extent, pieces: Sequence[Taken], damage: Sequence[Damage]) -
     whole = (extent.from_offset, extent.end)
     read = [interval for piece in pieces for interval in piece.intervals]
     if extent.partition.topic == STATE_TOPIC or not extent.partition.copies:
-        missing = difference([whole], [*extent.held, *read])
+        missing = difference([whole], [*extent.covered, *read])
     else:
-        missing = difference([(max(a, whole[0]), min(b, whole[1])) for a, b, _ in damage], [*extent.held, *read])
+        missing = difference([(max(a, whole[0]), min(b, whole[1])) for a, b, _ in damage], [*extent.covered, *read])
+    log = extent.partition
     return [
-        {"first_offset": first, "last_offset": end - 1, "reason": _gap_reason(extent, first, end, damage)}
-        for first, end in missing
+        {
+            "first_offset": gap[0],
+            "last_offset": gap[1] - 1,
+            "reason": gap_reason(gap, damage, log.copies, log.log_start_offset),
+        }
+        for gap in missing
     ]
 
 
-def _gap_reason(extent: Extent, first: int, end: int, damage: Sequence[Damage]) -> str:
-    if not extent.partition.copies:
-        return "vanished"
-    for problem_first, problem_end, reason in damage:
-        if problem_first < end and problem_end > first:
-            return reason if reason in ("truncated", "vanished") else "quarantined"
-    if any(copy.remote_below for copy in extent.partition.copies) and end <= min(
-        copy.segments[0].base_offset for copy in extent.partition.copies if copy.segments
-    ):
-        return "remote"
-    return "pruned" if end <= extent.partition.log_start_offset or _below_all(extent, end) else "gap"
-
-
-def _below_all(extent: Extent, end: int) -> bool:
-    """Whether no copy reaches below `end`."""
-    bases = [copy.segments[0].base_offset for copy in extent.partition.copies if copy.segments]
-    return bool(bases) and end <= min(bases)
-
-
 def commit_taken(
-    lake: Path,
+    lake: Lake,
     stage: str,
     run: int,
     outcomes: Sequence[Outcome],

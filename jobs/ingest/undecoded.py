@@ -5,10 +5,10 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from pathlib import Path
 
 import pyarrow as pa
 
+from evidence.decoding import DECODED_FROM, decode_rows
 from jobs import books
 from jobs.decode.stage import changed
 from jobs.decode.topic_starts import lowest_of, named_starts
@@ -16,10 +16,9 @@ from jobs.progress import Progress
 from jobs.spark import executors
 from jobs.spark.executors import Engine
 from kafka_log.schemas import LOG_RECORD
+from lake.lake import Lake
 from lake.slices import BRONZE, Slice, read_unit, slices, units
 from lake.tables import TOPIC_START
-from lake.undecodable import DECODED_FROM
-from state_model.columnar.decode import decode_share_records
 from state_model.topics import STATE_TOPIC
 
 
@@ -32,17 +31,13 @@ class Task:
 
 def starts_task(task: Task) -> pa.Table:
     """TOPIC_START rows of the records in the units; runs on an executor."""
-    found = [TOPIC_START.empty_table()]
+    starts = [TOPIC_START.empty_table()]
     for unit in task.units:
-        rows = read_unit(unit, LOG_RECORD)
-        decoded = decode_share_records(
-            rows.combine_chunks().to_batches()[0], log_time_ms=rows.column("timestamp_ms").to_numpy()
-        )
-        found.append(named_starts(decoded.records))
-    return pa.concat_tables(found)
+        starts.append(named_starts(decode_rows(read_unit(unit, LOG_RECORD)).records))
+    return pa.concat_tables(starts)
 
 
-def undecoded_lowest(engine: Engine, lake: Path, cluster_id: str, progress: Progress) -> Mapping[tuple[str, int], int]:
+def undecoded_lowest(engine: Engine, lake: Lake, cluster_id: str, progress: Progress) -> Mapping[tuple[str, int], int]:
     """Per user partition (topic id, partition) the smallest start offset in records that are not decoded yet."""
     before, taken = books.done(lake, "decode"), books.done(lake, "ingest")
     if before >= taken:
@@ -52,7 +47,7 @@ def undecoded_lowest(engine: Engine, lake: Path, cluster_id: str, progress: Prog
         for key, row in changed(lake, before, ["log_record"]).items()
         if row["topic"] == STATE_TOPIC and key[0] == cluster_id
     }
-    fresh = slices(lake, DECODED_FROM, BRONZE, runs=(before + 1, taken), only=mine)
+    fresh = slices(lake.snapshot(DECODED_FROM), BRONZE, runs=(before + 1, taken), only=mine)
     weighed = [
         (tuple(unit), sum(piece.size_bytes for piece in unit))
         for _, pieces in sorted(fresh.items())

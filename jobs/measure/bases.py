@@ -10,7 +10,6 @@ gold.measure_base says where each kind of row ends that is not made anew, whatev
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
@@ -20,7 +19,7 @@ import pyarrow.compute as pc
 from jobs import books
 from jobs.retained import joined
 from jobs.upkeep.compaction import row_groups
-from lake import delta, scan
+from lake.lake import Lake, LakeReader
 from lake.parquet import conform, write_rows
 from lake.tables import TABLES
 from measures.places import Places, places_of
@@ -113,10 +112,10 @@ def _with_firsts(rows: pa.Table, name: str, least: Ints) -> pa.Table:
     return rows.set_column(at, rows.schema.field(at), pa.array(moved))
 
 
-def bases(lake: Path, cluster_id: str, log_topic_id: str) -> Bases:
+def bases(lake: LakeReader, cluster_id: str, log_topic_id: str) -> Bases:
     """What is known of the share partitions of a state topic that retention has cut."""
     here = (pc.field("cluster_id") == cluster_id) & (pc.field("log_topic_id") == log_topic_id)
-    return Bases(layers=tuple(_layers(scan.rows_at(lake, BASE, where=here))))
+    return Bases(layers=tuple(_layers(lake.snapshot(BASE).rows(where=here))))
 
 
 def _layers(rows: pa.Table) -> Iterator[pa.Table]:
@@ -132,7 +131,7 @@ def _layers(rows: pa.Table) -> Iterator[pa.Table]:
         yield rows.filter(pa.array(depth == number))
 
 
-def read_on(lake: Path, kept: pa.Table) -> pa.Table:
+def read_on(lake: Lake, kept: pa.Table) -> pa.Table:
     """The first log offset kept (`from`) of each share partition, moved down to where measuring goes on.
 
     `kept`: cluster_id, place_id, place (a state partition of a state topic), key (`jobs.retained.joined` of KEY), from.
@@ -143,9 +142,9 @@ def read_on(lake: Path, kept: pa.Table) -> pa.Table:
     return both.set_column(both.schema.get_field_index("from"), "from", lowest).select(kept.column_names)
 
 
-def _progress(lake: Path) -> pa.Table:
+def _progress(lake: Lake) -> pa.Table:
     """Where measuring stands, with the columns of `read_on`; from UNREAD on where reading begins with the first."""
-    rows = scan.rows_at(lake, PROGRESS)
+    rows = lake.snapshot(PROGRESS).rows()
     columns = {name: rows.column(name) for name in (*WHERE, *KEY, "since_log_offset", "log_offset")}
     columns |= {
         READ_FROM: pc.fill_null(rows.column(READ_FROM), UNREAD),
@@ -156,7 +155,7 @@ def _progress(lake: Path) -> pa.Table:
     return pa.table(columns)
 
 
-def _rows_at_cut(lake: Path, kept: pa.Table, moments_ms: Mapping[str, int]) -> pa.Table:
+def _rows_at_cut(lake: Lake, kept: pa.Table, moments_ms: Mapping[str, int]) -> pa.Table:
     """Rows of gold.measure_base, without run_id; share partitions of which nothing goes have none."""
     schema = pa.schema([field for field in TABLES[BASE].schema if field.name != "run_id"])
     rows = _progress(lake).join(kept, keys=kept.column_names[:4], join_type="inner")
@@ -177,7 +176,7 @@ def _rows_at_cut(lake: Path, kept: pa.Table, moments_ms: Mapping[str, int]) -> p
     return pa.concat_tables(found)
 
 
-def _whole_from(lake: Path, topic: Mapping[str, str], mine: pa.Table) -> Ints:
+def _whole_from(lake: Lake, topic: Mapping[str, str], mine: pa.Table) -> Ints:
     """Of each share partition the lowest offset that its start offset has been at since the first record kept.
 
     Moved down so that no row of a measure lies across it.
@@ -203,10 +202,10 @@ def _whole_from(lake: Path, topic: Mapping[str, str], mine: pa.Table) -> Ints:
     return lowest
 
 
-def _held(lake: Path, table: str, topic: Mapping[str, str], columns: list[str]) -> Iterator[pa.Table]:
+def _held(lake: Lake, table: str, topic: Mapping[str, str], columns: list[str]) -> Iterator[pa.Table]:
     """Columns of the rows of a state topic, row group by row group."""
     names = [name for name in WHERE[:2] if name in TABLES[table].schema.names]
-    for file in delta.live_files(delta.table_path(lake, table)):
+    for file in lake.snapshot(table).files:
         for rows in row_groups(lake, TABLES[table], [str(file["path"])], {}, [*columns, *names]):
             for name in names:
                 rows = rows.filter(pc.equal(rows.column(name).cast(pa.string()), topic[name]))
@@ -235,22 +234,22 @@ class Passed:
         return result
 
 
-def passed(lake: Path, kept: pa.Table, moments_ms: Mapping[str, int]) -> Passed:
+def passed(lake: Lake, kept: pa.Table, moments_ms: Mapping[str, int]) -> Passed:
     """What the histories no longer need where they keep what `kept` (`read_on`) says; `moments_ms`: by cluster."""
-    measured = scan.rows_at(lake, PROGRESS, WHERE[:2]).to_pylist()
+    measured = lake.snapshot(PROGRESS).rows(WHERE[:2]).to_pylist()
     topics = frozenset((row["cluster_id"], row["log_topic_id"]) for row in measured)
     return Passed(rows=_rows_at_cut(lake, kept, moments_ms), topics=topics)
 
 
-def commit_rows(lake: Path, stage: str, run: int, rows: pa.Table) -> None:
+def commit_rows(lake: Lake, stage: str, run: int, rows: pa.Table) -> None:
     """Adds rows, which lack run_id, to gold.measure_base, without those that others say more than."""
     added = conform(rows, TABLES[BASE].schema, {"run_id": run})
-    held = scan.rows_at(lake, BASE).cast(added.schema)
+    held = lake.snapshot(BASE).rows().cast(added.schema)
     both = _telling(pa.concat_tables([held, added]))
     if not pc.any(pc.equal(both.column("run_id"), run)).as_py():
         return
     files = write_rows(lake, TABLES[BASE], both, {})
-    removes = [str(file["path"]) for file in delta.live_files(delta.table_path(lake, BASE))]
+    removes = lake.snapshot(BASE).paths
     books.commit(lake, BASE, stage, run, files, removes)
 
 

@@ -2,12 +2,11 @@
 
 from collections.abc import Sequence
 from contextlib import ExitStack
-from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-from lake.delta import DataFile
-from lake.parquet import ParquetSink
+from lake.lake import LakeReader
+from lake.parquet import DataFile, ParquetSink
 from lake.tables import TABLES
 from measures.catalog import Measure, Rule
 
@@ -20,7 +19,7 @@ def has_final_rows(measure: Measure) -> bool:
 class MeasureFiles:
     """Writes rows of a measure to new files, which are part of the table only by a commit."""
 
-    def __init__(self, lake: Path, measure: Measure) -> None:
+    def __init__(self, lake: LakeReader, measure: Measure) -> None:
         self._stack = ExitStack()
         table = TABLES[str(measure.table)]
 

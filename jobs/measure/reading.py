@@ -5,14 +5,13 @@ This module and `jobs.measure.stage` are all that touches the lake's files here.
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from lake import row_groups, scan
+from lake.lake import LakeView
 from lake.row_groups import RowGroups
 from lake.tables import TABLES
 from measures.places import Places, codes_in
@@ -41,7 +40,7 @@ class Task:
     recomputed, `upto`: the last log offset that is read. `before`: the last run that was measured; 0 for none.
     """
 
-    lake: Path
+    lake: LakeView
     run: int
     before: int
     measures: tuple[str, ...]
@@ -61,7 +60,7 @@ class Reader:
     def scan(self, table: str, columns: list[str], where: pc.Expression) -> pa.Table:
         """Rows of the cluster in a table that meet a condition."""
         mine = (pc.field("cluster_id") == self.task.cluster_id) & where
-        dataset = scan.dataset_at(self.task.lake, table, coded=LOG_TOPIC)
+        dataset = self.task.lake.snapshot(table).dataset(LOG_TOPIC)
         kinds = pa.schema([TABLES[table].schema.field(name) for name in columns])
         return dataset.to_table(columns=columns, filter=mine).cast(kinds)
 
@@ -84,7 +83,7 @@ class Reader:
         ends = [END] if most is not None and table == DELIVERY else []
         names = [*dict.fromkeys([*columns, *self.places.keys.column_names, *limits.columns(table), *ends])]
         texts = [name for name in (*LOG_TOPIC, *(CODED if coded else ())) if name in names]
-        groups = row_groups.newest(self.task.lake, table)
+        groups = self.task.lake.snapshot(table).row_groups
         yield groups.schema(columns, texts).empty_table()
         chosen = limits.chosen(table, groups)
         if final is not None:

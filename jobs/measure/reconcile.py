@@ -8,7 +8,6 @@ and none of them is held. What retention took of them leaves a verdict that rest
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
@@ -24,10 +23,9 @@ from jobs.measure.steps import in_one_step
 from jobs.measure.touched import touched_since
 from jobs.progress import Progress
 from jobs.spark.executors import Engine
-from lake import delta, scan
-from lake.delta import DataFile
+from lake.lake import Lake, LakeReader, LakeView
 from lake.letters import partitions_in_books
-from lake.parquet import ParquetSink
+from lake.parquet import DataFile, ParquetSink
 from lake.slices import EVERY_RUN, SILVER, PartitionKey, slices
 from lake.tables import TABLES
 from measures import dead_letter_schemas as words
@@ -66,7 +64,7 @@ class Task:
     retention that took what came before; None where it took nothing.
     """
 
-    lake: Path
+    lake: LakeView
     run: int
     cluster_id: str
     log_topic_id: str
@@ -75,16 +73,16 @@ class Task:
     dropped_ms: int | None
 
 
-def is_due(lake: Path, run: int) -> bool:
+def is_due(lake: Lake, run: int) -> bool:
     """Whether the table has not seen what the runs up to `run` wrote."""
     return not books.is_committed(lake, TABLE, "measure", run)
 
 
-def run_reconcile(engine: Engine, lake: Path, run: int, progress: Progress) -> dict[str, int]:
+def run_reconcile(engine: Engine, lake: Lake, run: int, progress: Progress) -> dict[str, int]:
     """Judges the groups that have news; rows written."""
     if not is_due(lake, run):
         return {}
-    before = delta.committed_txn(delta.table_path(lake, TABLE), "measure") or 0
+    before = lake.transaction(TABLE, "measure") or 0
     touched = _touched(lake, before)
     tasks = list(_tasks(lake, run, touched))
     files = engine.run("measure", reconcile_task, tasks, progress, size_bytes=_size_bytes(lake))
@@ -94,7 +92,7 @@ def run_reconcile(engine: Engine, lake: Path, run: int, progress: Progress) -> d
     return {TABLE: sum(file.record_count for file in adds)}
 
 
-def _concerned(lake: Path, before: int) -> pa.Table:
+def _concerned(lake: Lake, before: int) -> pa.Table:
     """The groups that have a dead letter, or a record that was on its way to one; of those without a row yet only the
     ones that got such a record after run `before`."""
     found = [
@@ -108,24 +106,24 @@ def _concerned(lake: Path, before: int) -> pa.Table:
     return pa.concat_tables(found).group_by(CLUSTER_GROUP).aggregate([])
 
 
-def _different(lake: Path, table: str, columns: Sequence[str], where: pc.Expression) -> pa.Table:
+def _different(lake: LakeReader, table: str, columns: Sequence[str], where: pc.Expression) -> pa.Table:
     """The different values of some columns together, of the rows that meet a condition; file by file."""
     schema = TABLES[table].schema
     found = [pa.schema([(name, schema.field(name).type) for name in columns]).empty_table()]
-    for fragment in scan.dataset_at(lake, table).get_fragments(filter=where):
+    for fragment in lake.snapshot(table).dataset().get_fragments(filter=where):
         rows = fragment.to_table(schema=schema, columns=list(columns), filter=where)
         found.append(rows.group_by(list(columns)).aggregate([]).cast(found[0].schema))
     return pa.concat_tables(found).group_by(list(columns)).aggregate([])
 
 
-def _touched(lake: Path, before: int) -> pa.Table:
+def _touched(lake: Lake, before: int) -> pa.Table:
     """The concerned groups with news since run `before`: their share partitions, their dead letters, or any topic for
     dead letters; what a topic holds decides what is missing."""
     later = (pc.field("run_id") > before) & (pc.field("status") == "taken")
     looked_into = [row for row in books.extents(lake, later) if row["topic"] not in RECORD_TOPICS]
     if any(row["content"] == "log_record" or row["rebuild"] for row in looked_into):
         return _concerned(lake, 0)
-    named = scan.dataset_at(lake, "silver.name").count_rows(filter=pc.field("run_id") > before)
+    named = lake.snapshot("silver.name").dataset().count_rows(filter=pc.field("run_id") > before)
     groups = _concerned(lake, 0 if named else before)
     if groups.num_rows == 0:
         return groups
@@ -143,17 +141,17 @@ def _rows_of(groups: pa.Table) -> pc.Expression | None:
     return drop
 
 
-def _tasks(lake: Path, run: int, touched: pa.Table) -> Iterator[Task]:
+def _tasks(lake: Lake, run: int, touched: pa.Table) -> Iterator[Task]:
     incarnations = measure.newest_incarnations(lake)
     begins = _begins(lake) if touched.num_rows else {}
-    dropped = _dropped(lake)
+    dropped, view = _dropped(lake), lake.view()
     for cluster_id in pc.unique(touched.column("cluster_id")).sort().to_pylist():
         log_topic_id = incarnations.get(cluster_id, "")
         taken = [time for key, time in dropped.items() if key[:2] == (cluster_id, log_topic_id)]
         groups = touched.filter(pc.field("cluster_id") == cluster_id).column("group_id").sort().to_pylist()
         for first in range(0, len(groups), GROUPS_A_TASK):
             yield Task(
-                lake=lake,
+                lake=view,
                 run=run,
                 cluster_id=cluster_id,
                 log_topic_id=log_topic_id,
@@ -163,26 +161,27 @@ def _tasks(lake: Path, run: int, touched: pa.Table) -> Iterator[Task]:
             )
 
 
-def _begins(lake: Path) -> dict[tuple[str, str], int]:
+def _begins(lake: Lake) -> dict[tuple[str, str], int]:
     """For each state topic the log time from which on all its partitions are held."""
     found: dict[tuple[str, str], int] = {}
     dropped = _dropped(lake)
-    for (cluster_id, topic_id, number), pieces in slices(lake, "silver.share_record", SILVER, runs=EVERY_RUN).items():
+    pieces_of = slices(lake.snapshot("silver.share_record"), SILVER, runs=EVERY_RUN)
+    for (cluster_id, topic_id, number), pieces in pieces_of.items():
         first = max(min(piece.oldest_ms for piece in pieces), dropped.get((cluster_id, topic_id, number), 0))
         found[cluster_id, topic_id] = max(first, found.get((cluster_id, topic_id), first))
     return found
 
 
-def _dropped(lake: Path) -> dict[PartitionKey, int]:
+def _dropped(lake: Lake) -> dict[PartitionKey, int]:
     """Of each state partition that retention has cut the log time before which it took records."""
     cuts = {**retained.cuts(lake, retained.SILVER), **retained.cuts(lake, retained.HISTORY)}
     return {key: cut.time_ms for key, cut in cuts.items()}
 
 
-def _size_bytes(lake: Path) -> int:
+def _size_bytes(lake: Lake) -> int:
     """About how much the tasks read."""
     tables = (LETTERS, STATE)
-    files = [file for name in tables for file in delta.live_files(delta.table_path(lake, name))]
+    files = [file for name in tables for file in lake.snapshot(name).files]
     return sum(int(str(file["size_bytes"])) for file in files)
 
 
@@ -250,7 +249,7 @@ def _with_verdicts(rows: pa.Table, verdicts: pa.Table) -> pa.Table:
     return pa.concat_tables(kept).sort_by(ORDER)
 
 
-def rests_on(lake: Path) -> pa.Table:
+def rests_on(lake: Lake) -> pa.Table:
     """RESTS_ON of what dead letters were held against, or were due for: as long as letters stay, it does."""
     return _different(lake, TABLE, RESTS_ON, pc.field("log_offset").is_valid())
 

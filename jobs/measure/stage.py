@@ -9,14 +9,13 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from dataclasses import dataclass
-from pathlib import Path
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from evidence.incarnations import newest_first
 from jobs import books
 from jobs.measure.bases import BY_OFFSET, PLACE, TEXTS, WHERE, Bases, bases
 from jobs.measure.files import MeasureFiles, has_final_rows
@@ -28,9 +27,8 @@ from jobs.measure.steps import in_one_step, steps
 from jobs.measure.touched import touched_since
 from jobs.progress import Progress
 from jobs.spark.executors import TASKS_AIMED_AT, Engine, binned, cores
-from lake import delta, scan
-from lake.delta import DataFile
-from lake.parquet import coded_schema
+from lake.lake import Lake
+from lake.parquet import DataFile, coded_schema
 from lake.tables import TABLES
 from measures.catalog import STAGED, Measure
 from measures.parts import stretches
@@ -94,17 +92,17 @@ def _measured(reach: Reach, measure: Measure, files: MeasureFiles) -> pa.Table:
     return keys.filter(pa.array(made.replaced))
 
 
-def is_due(lake: Path, run: int) -> bool:
+def is_due(lake: Lake, run: int) -> bool:
     """Whether a measure has not seen what the runs up to `run` wrote."""
     return any(not books.is_committed(lake, str(measure.table), "measure", run) for measure in STAGED.values())
 
 
-def run_measure(engine: Engine, lake: Path, run: int, progress: Progress) -> dict[str, int]:
+def run_measure(engine: Engine, lake: Lake, run: int, progress: Progress) -> dict[str, int]:
     """Measures what changed since each measure was last taken; rows written, by table."""
     due = [name for name, measure in STAGED.items() if not books.is_committed(lake, str(measure.table), "measure", run)]
     if not due:
         return {}
-    done = {name: delta.committed_txn(delta.table_path(lake, str(STAGED[name].table)), "measure") or 0 for name in due}
+    done = {name: lake.transaction(str(STAGED[name].table), "measure") or 0 for name in due}
     # A killed run leaves tables that are ahead of others, whose progress is not that of the others: measure whole.
     whole = len(set(done.values())) > 1 or len(due) < len(STAGED) or _is_on_its_way(lake, done)
     before = min(done.values())
@@ -123,14 +121,14 @@ def run_measure(engine: Engine, lake: Path, run: int, progress: Progress) -> dic
     return {str(STAGED[name].table): counts[str(STAGED[name].table)] for name in due}
 
 
-def _is_on_its_way(lake: Path, done: Mapping[str, int]) -> bool:
+def _is_on_its_way(lake: Lake, done: Mapping[str, int]) -> bool:
     """Whether a killed run took steps beyond what is done of measures."""
-    newest = {name: delta.committed_txn(delta.table_path(lake, str(STAGED[name].table)), STEP) or 0 for name in done}
+    newest = {name: lake.transaction(str(STAGED[name].table), STEP) or 0 for name in done}
     return any(newest[name] // MOST_STEPS > run for name, run in done.items())
 
 
 def _commit(
-    lake: Path,
+    lake: Lake,
     txn: tuple[str, int],
     names: Sequence[str],
     touched: pa.Table,
@@ -158,7 +156,7 @@ def _commit(
     return counts
 
 
-def batches_of(lake: Path, run: int, before: int, names: Sequence[str]) -> list[list[Task]]:
+def batches_of(lake: Lake, run: int, before: int, names: Sequence[str]) -> list[list[Task]]:
     """The tasks of some measures over what runs after `before`, up to `run`, wrote, as `measure_tasks` takes them.
 
     Without the steps, which go on from what was committed.
@@ -173,9 +171,9 @@ def _batches(tasks: Iterable[Task]) -> list[list[Task]]:
     return binned(weighed, min(together, -(-len(weighed) // cores())))
 
 
-def _tasks(lake: Path, run: int, names: tuple[str, ...], step: pa.Table) -> Iterator[Task]:
+def _tasks(lake: Lake, run: int, names: tuple[str, ...], step: pa.Table) -> Iterator[Task]:
     """Tasks of about TASK_ROWS records of a step, share partitions of one state partition together."""
-    incarnations = newest_incarnations(lake)
+    incarnations, view = newest_incarnations(lake), lake.view()
     kinds = step.group_by(["cluster_id", "before"]).aggregate([]).sort_by("cluster_id").to_pylist()
     for cluster_id, before in (kind.values() for kind in kinds):
         log_topic_id = incarnations.get(cluster_id, "")
@@ -186,7 +184,7 @@ def _tasks(lake: Path, run: int, names: tuple[str, ...], step: pa.Table) -> Iter
         share = int(weights.sum()) // cores() + 1
         for some in stretches(keys, weights, min(TASK_ROWS, max(LEAST_TASK_ROWS, share))):
             yield Task(
-                lake=lake,
+                lake=view,
                 run=run,
                 before=before,
                 measures=names,
@@ -196,27 +194,27 @@ def _tasks(lake: Path, run: int, names: tuple[str, ...], step: pa.Table) -> Iter
             )
 
 
-def newest_incarnations(lake: Path) -> dict[str, str]:
+def newest_incarnations(lake: Lake) -> dict[str, str]:
     """Per cluster the id of the state topic whose records are the newest: what questions answer from."""
     extents = books.extents(lake, (pc.field("topic") == STATE_TOPIC) & (pc.field("status") == "taken"))
-    times = [row for row in extents if row["content"] == "log_record"]
-    ordered: list[dict[str, Any]] = sorted(
-        times, key=lambda row: -1 if row["log_time_ms"] is None else row["log_time_ms"]
-    )
-    return {row["cluster_id"]: row["topic_id"] for row in ordered}
+    times: dict[str, list[tuple[str, int | None]]] = {}
+    for row in extents:
+        if row["content"] == "log_record":
+            times.setdefault(row["cluster_id"], []).append((row["topic_id"], row["log_time_ms"]))
+    return {cluster_id: newest_first(incarnations)[0] for cluster_id, incarnations in times.items()}
 
 
-def _size_bytes(lake: Path, touched: pa.Table) -> int:
+def _size_bytes(lake: Lake, touched: pa.Table) -> int:
     """About how much the tasks read: the share of the histories and of the headers that is touched."""
-    history = delta.live_files(delta.table_path(lake, HISTORY))
+    history = lake.snapshot(HISTORY).files
     records = sum(int(str(file["num_records"])) for file in history)
     names = (HISTORY, "gold.delivery_history", "bronze.topic_batch")
-    whole = sum(int(str(f["size_bytes"])) for name in names for f in delta.live_files(delta.table_path(lake, name)))
+    whole = sum(int(str(f["size_bytes"])) for name in names for f in lake.snapshot(name).files)
     return whole * min(int(pc.sum(touched.column("rows")).as_py() or 0), records) // max(1, records)
 
 
 def _without(
-    lake: Path,
+    lake: Lake,
     measure: Measure,
     touched: Mapping[str, Places],
     replaced: Sequence[pa.Table],
@@ -228,11 +226,10 @@ def _without(
     """
     table = str(measure.table)
     removes: list[str] = []
-    root = delta.table_path(lake, table)
     final = {cluster_id: _Since(rows) for cluster_id, rows in _by_cluster(replaced)}
     with MeasureFiles(lake, measure) as files:
-        for fragment in scan.dataset_at(lake, table, coded=TEXTS).get_fragments():
-            path = delta.relative_path(root, fragment.path)
+        for fragment in lake.snapshot(table).dataset(TEXTS).get_fragments():
+            path = fragment.path
             is_final = path.startswith("is_final=true")
             if is_final and not final:
                 continue

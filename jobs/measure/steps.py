@@ -10,7 +10,6 @@ measured in the last one.
 """
 
 from collections.abc import Iterator, Mapping
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -20,7 +19,7 @@ import pyarrow.compute as pc
 
 from jobs.measure.bases import TEXTS, WHERE
 from jobs.measure.reading import HISTORY, NOTHING
-from lake import row_groups
+from lake.lake import Lake
 from measures.settled import HOUR_MS
 from state_model.columnar.keys import KEY
 
@@ -31,7 +30,7 @@ SAMPLES = 128
 Ints = npt.NDArray[np.int64]
 
 
-def steps(lake: Path, run: int, before: int, touched: pa.Table) -> Iterator[pa.Table]:
+def steps(lake: Lake, run: int, before: int, touched: pa.Table) -> Iterator[pa.Table]:
     """What to measure (`jobs.measure.stage.touched_since` run `before`) in one step after the other.
 
     `upto`: the last log offset that is read of a share partition; NOTHING: all that there are. `before`: the run that
@@ -63,7 +62,7 @@ def in_one_step(touched: pa.Table, before: int) -> pa.Table:
     return pa.table({name: touched.column(name) for name in touched.column_names} | columns)
 
 
-def _ends(lake: Path, place: Mapping[str, Any], before: int) -> list[int]:
+def _ends(lake: Lake, place: Mapping[str, Any], before: int) -> list[int]:
     """The last log offset of each step of a long share partition, NOTHING for the last one.
 
     A step ends with an hour where it can: what is told by hour goes on from the beginning of one.
@@ -83,9 +82,9 @@ def _ends(lake: Path, place: Mapping[str, Any], before: int) -> list[int]:
     return [*result, NOTHING]
 
 
-def _samples(lake: Path, place: Mapping[str, Any], before: int) -> Iterator[Ints]:
+def _samples(lake: Lake, place: Mapping[str, Any], before: int) -> Iterator[Ints]:
     """Some records that runs after `before` wrote: log offsets; for how many records each stands; log times."""
-    groups = row_groups.newest(lake, HISTORY)
+    groups = lake.snapshot(HISTORY).row_groups
     chosen = np.ones(groups.count, np.bool_)
     for name in TEXTS:
         chosen &= groups.may_hold(name, place[name])

@@ -6,7 +6,6 @@ filled, it moved to another state partition, or another one is misplaced now.
 """
 
 from collections.abc import Iterator, Sequence
-from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
@@ -18,7 +17,7 @@ from jobs.decode.stage import changed
 from jobs.measure.bases import PLACE, WHERE
 from jobs.measure.inputs import PROGRESS
 from jobs.measure.reading import HISTORY, STATE
-from lake import scan
+from lake.lake import Lake
 from lake.tables import TABLES
 from measures.places import places_of
 from state_model.columnar.keys import KEY, number_keys
@@ -34,7 +33,7 @@ NO_PLACES = pa.schema(
 Flags = npt.NDArray[np.bool_]
 
 
-def touched_since(lake: Path, before: int, *, whole: bool = False) -> pa.Table:
+def touched_since(lake: Lake, before: int, *, whole: bool = False) -> pa.Table:
     """The share partitions (NO_PLACES) that have news since run `before`, without repetition.
 
     `whole`: begins anew. `rows`: about how many records of the history are read for it.
@@ -45,7 +44,7 @@ def touched_since(lake: Path, before: int, *, whole: bool = False) -> pa.Table:
         found.append(_with_records(lake, holes, whole=True))
     held = _held(lake)
     topics = changed(lake, before, ["topic_batch"])
-    later = scan.rows_at(lake, "silver.name", ["cluster_id", "topic_id"], pc.field("run_id") > before)
+    later = lake.snapshot("silver.name").rows(["cluster_id", "topic_id"], pc.field("run_id") > before)
     named = set(zip(*(later.column(name).to_pylist() for name in later.column_names), strict=True))
     if topics or named:
         places = list(
@@ -61,7 +60,7 @@ def touched_since(lake: Path, before: int, *, whole: bool = False) -> pa.Table:
     return touched if before == 0 else _unique(pa.concat_tables([touched, *_counted(lake, touched)]))
 
 
-def _counted(lake: Path, touched: pa.Table) -> Iterator[pa.Table]:
+def _counted(lake: Lake, touched: pa.Table) -> Iterator[pa.Table]:
     """The share partitions that begin anew, with how many rows the histories have of them, whatever run wrote these."""
     whole = touched.filter(pc.field("whole"))
     if whole.num_rows:
@@ -70,11 +69,11 @@ def _counted(lake: Path, touched: pa.Table) -> Iterator[pa.Table]:
         yield rows.filter(pa.array(_among(rows, whole, ["cluster_id", *PLACE])))
 
 
-def _with_records(lake: Path, where: pc.Expression, *, whole: bool) -> pa.Table:
+def _with_records(lake: Lake, where: pc.Expression, *, whole: bool) -> pa.Table:
     """The share partitions that have rows in the history, and how many."""
     found = [NO_PLACES]
     columns = [*WHERE, *KEY]
-    for fragment in scan.dataset_at(lake, HISTORY).get_fragments(filter=where):
+    for fragment in lake.snapshot(HISTORY).dataset().get_fragments(filter=where):
         rows = fragment.to_table(schema=TABLES[HISTORY].schema, columns=columns, filter=where)
         counted = rows.group_by(columns).aggregate([([], "count_all")]).rename_columns([*columns, "rows"])
         counted = counted.append_column("whole", pa.repeat(whole, counted.num_rows))
@@ -83,14 +82,14 @@ def _with_records(lake: Path, where: pc.Expression, *, whole: bool) -> pa.Table:
     return summed.rename_columns([*columns, "whole", "rows"]).select(NO_PLACES.column_names)
 
 
-def _held(lake: Path) -> pa.Table:
+def _held(lake: Lake) -> pa.Table:
     """The share partitions that were measured before, as rows of NO_PLACES."""
     return _places_in(lake, PROGRESS, [])
 
 
-def _places_in(lake: Path, table: str, more: list[str]) -> pa.Table:
+def _places_in(lake: Lake, table: str, more: list[str]) -> pa.Table:
     """The share partitions in a table, as rows of NO_PLACES, with some more of its columns."""
-    rows = scan.rows_at(lake, table, [*WHERE, *KEY, *more])
+    rows = lake.snapshot(table).rows([*WHERE, *KEY, *more])
     rows = rows.append_column("whole", pa.repeat(False, rows.num_rows))
     rows = rows.append_column("rows", pa.repeat(0, rows.num_rows)).select([*NO_PLACES.column_names, *more])
     return rows.cast(pa.schema([*NO_PLACES.schema, *(TABLES[table].schema.field(name) for name in more)]))
@@ -144,7 +143,7 @@ def _among(rows: pa.Table, others: pa.Table, names: Sequence[str]) -> Flags:
     return result
 
 
-def _state_partitions_with_holes(lake: Path, before: int) -> pc.Expression | None:
+def _state_partitions_with_holes(lake: Lake, before: int) -> pc.Expression | None:
     """State partitions that start over, or in which a run since then found or filled a hole."""
     later = (pc.field("run_id") > before) & (pc.field("status") == "taken") & (pc.field("topic") == STATE_TOPIC)
     rows = [row for row in books.extents(lake, later) if row["rebuild"] or row["gaps"]]

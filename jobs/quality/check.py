@@ -1,6 +1,5 @@
 """The job `check`: every table's suites over a slice, results into gold.quality_result, gates closed or opened."""
 
-import os
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -18,8 +17,11 @@ from jobs.quality.limits import DEFAULT_LIMITS, Limits
 from jobs.quality.rule import BLOCKING, FACTS, LEVELS, ROWS, SHAPE, Rule
 from jobs.quality.slices import Scope, pieces, published, unpublished
 from jobs.quality.suites import rules_of
-from lake import lock, scan
+from jobs.writing import writing
+from lake import scan
+from lake.commit import create_tables
 from lake.gates import Gate, closed
+from lake.lake import Lake
 from lake.tables import TABLES
 
 
@@ -28,7 +30,7 @@ class CheckOptions:
     """What to check. `published`: the open cut, not what comes after it; `whole`: all rows, not only the newest runs';
     `skip`: kinds that are left out; `now_ms`: the moment for freshness (None: the wall clock)."""
 
-    lake: Path
+    lake: Lake
     published: bool = False
     whole: bool = False
     levels: tuple[str, ...] = LEVELS
@@ -65,10 +67,8 @@ def check(options: CheckOptions, progress: Progress | None = None) -> Checked:
         LakeLockedError: a run holds it.
         JobError: Great Expectations is not installed, or there is nothing to check yet.
     """
-    if not scan.is_lake(options.lake):
-        scan.open_lake(options.lake)  # says what is missing
-    os.umask(0o077)
-    with lock.hold(options.lake, options.lock_timeout_s):
+    scan.ensure_lake(options.lake)
+    with writing(options.lake, options.lock_timeout_s):
         return check_held(options, progress or Progress())
 
 
@@ -110,7 +110,7 @@ def scope_of(options: CheckOptions) -> Scope:
     """
     if options.published:
         return published(scan.open_lake(options.lake), whole=options.whole)
-    books.create_tables(options.lake)
+    create_tables(options.lake)
     scope = unpublished(options.lake, whole=options.whole)
     if scope.run == 0:
         raise JobError(f"nothing to check in {options.lake}: no run has written to it; start with `sharelens run`")

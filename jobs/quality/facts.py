@@ -8,13 +8,11 @@ import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
 import duckdb
 import pyarrow as pa
 import pyarrow.compute as pc
-from deltalake import Schema
 
 from jobs import books, retained
 from jobs.quality import references
@@ -22,7 +20,7 @@ from jobs.quality.results import earlier_volumes
 from jobs.quality.rule import FRESHNESS, KEYS, REFERENCES, SHAPE, STAGE, VOLUME, Reference, Rule
 from jobs.quality.slices import Scope
 from jobs.quality.suites import field_text
-from lake import delta, scan
+from lake.lake import Lake
 from lake.tables import TABLES
 from state_model.topics import STATE_TOPIC
 
@@ -101,9 +99,8 @@ def facts_of(
 def _shape(found: Facts, scope: Scope, table: str) -> None:
     """The columns as the table has them now, not as we declare them."""
     version = scope.versions[table]
-    scan.check_version(scope.lake, table, version)
-    held = Schema.from_json(delta.snapshot(delta.table_path(scope.lake, table), version).schema_text)
-    texts = [field_text(one) for one in pa.schema(held.to_arrow())]
+    scope.lake.snapshot(table, version)
+    texts = [field_text(one) for one in scope.lake.schema(table, version)]
     found.put("field", texts, pa.string())
     found.shape_is_known = set(texts) == {field_text(one) for one in TABLES[table].schema}
 
@@ -176,7 +173,7 @@ def _missing(
         found.details[fact] = f"the first: {_key_text(reference.columns, one)}"
 
 
-def _forgive_dropped(lake: Path, reference: Reference, connection: duckdb.DuckDBPyConnection) -> None:
+def _forgive_dropped(lake: Lake, reference: Reference, connection: duckdb.DuckDBPyConnection) -> None:
     """Takes rows out of `lost` whose like lay below the place where retention has cut the parent."""
     partition = "state_partition" if "state_partition" in reference.columns else "partition"
     names = ("cluster_id", "log_topic_id", partition)
@@ -195,7 +192,7 @@ def _key_text(names: Sequence[str], values: Sequence[Any]) -> str:
     return ", ".join(f"{name}={value!r}" for name, value in zip(names, values, strict=True))
 
 
-def _runs_behind(lake: Path, table: str) -> int:
+def _runs_behind(lake: Lake, table: str) -> int:
     """How many runs the table's stage has yet to take up; 0: it has seen all that was written before it."""
     from measures.catalog import OF_TABLE
 
@@ -203,7 +200,7 @@ def _runs_behind(lake: Path, table: str) -> int:
         return max(0, books.done(lake, "ingest") - books.done(lake, "decode"))
     if table in OF_TABLE:
         newest = max(books.done(lake, "replay"), books.done(lake, "topics"))
-        return max(0, newest - (delta.committed_txn(delta.table_path(lake, table), "measure") or 0))
+        return max(0, newest - (lake.transaction(table, "measure") or 0))
     return max(0, books.done(lake, "decode") - books.done(lake, "replay"))
 
 

@@ -1,7 +1,6 @@
 """gold.quality_result: what every check found, one row an expectation. The newest version counts; no cut lists it."""
 
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
@@ -9,8 +8,8 @@ import pyarrow.compute as pc
 
 from jobs import books
 from jobs.quality.rule import BLOCKING, VOLUME
-from lake import delta, scan
 from lake.gates import RESULTS
+from lake.lake import Lake
 from lake.parquet import write_rows
 from lake.tables import TABLES
 
@@ -19,9 +18,9 @@ REMEMBERED = 10
 """Earlier runs whose volumes are compared with."""
 
 
-def next_check(lake: Path) -> int:
+def next_check(lake: Lake) -> int:
     """The number of the next check."""
-    return (delta.committed_txn(delta.table_path(lake, RESULTS), CHECK) or 0) + 1
+    return (lake.transaction(RESULTS, CHECK) or 0) + 1
 
 
 def table_of(rows: Sequence[dict[str, Any]]) -> pa.Table:
@@ -30,27 +29,27 @@ def table_of(rows: Sequence[dict[str, Any]]) -> pa.Table:
     return pa.Table.from_pylist(list(rows), schema=pa.schema([one for one in schema if one.name != "checked_time"]))
 
 
-def commit(lake: Path, check_id: int, rows: pa.Table) -> None:
+def commit(lake: Lake, check_id: int, rows: pa.Table) -> None:
     """Appends the results of a check."""
     files = write_rows(lake, TABLES[RESULTS], rows, {})
-    delta.commit(delta.table_path(lake, RESULTS), operation=CHECK, txn=(CHECK, check_id), adds=files)
+    books.commit(lake, RESULTS, CHECK, check_id, files)
 
 
-def earlier_volumes(lake: Path, table: str, run: int) -> list[int]:
+def earlier_volumes(lake: Lake, table: str, run: int) -> list[int]:
     """Rows of the table's slices in the last checks of earlier runs, one a run, newest first."""
     mine = (pc.field("table_name") == table) & (pc.field("kind") == VOLUME) & (pc.field("run_id") < run)
     columns = ["run_id", "check_id", "slice_rows"]
-    rows = scan.dataset_at(lake, RESULTS).to_table(columns=columns, filter=mine).to_pylist()
+    rows = lake.snapshot(RESULTS).dataset().to_table(columns=columns, filter=mine).to_pylist()
     by_run: dict[int, int] = {}
     for row in sorted(rows, key=lambda row: row["check_id"], reverse=True):
         by_run.setdefault(row["run_id"], row["slice_rows"])
     return [by_run[number] for number in sorted(by_run, reverse=True)[:REMEMBERED]]
 
 
-def in_use(lake: Path) -> pa.Table:
+def in_use(lake: Lake) -> pa.Table:
     """The checks (`check_id`) that gates and the comparison of volumes rest on: each table's newest ones."""
     columns = ["table_name", "run_id", "check_id", "level"]
-    rows = scan.dataset_at(lake, RESULTS).to_table(columns=columns)
+    rows = lake.snapshot(RESULTS).dataset().to_table(columns=columns)
     newest = rows.filter(pc.field("level") == BLOCKING).group_by("table_name").aggregate([("check_id", "max")])
     found = set(newest.column("check_id_max").to_pylist())
     runs = rows.group_by(["table_name", "run_id"]).aggregate([("check_id", "max")]).sort_by([("run_id", "descending")])
@@ -62,7 +61,7 @@ def in_use(lake: Path) -> pa.Table:
     return pa.table({"check_id": pa.array(sorted(found), pa.int64())})
 
 
-def cluster_of(lake: Path) -> str:
+def cluster_of(lake: Lake) -> str:
     """The cluster when the lake holds one, else `unknown`: a result is about a table, whatever clusters are in it."""
     from state_model.topics import UNKNOWN_CLUSTER
 

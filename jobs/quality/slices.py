@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -10,7 +9,8 @@ import pyarrow.dataset as ds
 
 from jobs import books
 from jobs.quality.rule import Rule
-from lake import delta, scan
+from lake import scan
+from lake.lake import Lake
 from lake.tables import TABLES
 
 PIECE_ROWS = 1 << 18
@@ -21,14 +21,14 @@ PIECE_ROWS = 1 << 18
 class Scope:
     """The lake at fixed versions, and the runs (after `after_run`, up to `run`) whose rows are judged."""
 
-    lake: Path
+    lake: Lake
     versions: Mapping[str, int]
     after_run: int
     run: int
 
     def dataset(self, table: str) -> ds.Dataset:
         """A table at its version."""
-        return scan.dataset_at(self.lake, table, self.versions[table])
+        return self.lake.snapshot(table, self.versions[table]).dataset()
 
     @property
     def where(self) -> pc.Expression:
@@ -45,25 +45,25 @@ class Scope:
         return int(self.dataset(table).count_rows(filter=self.where))
 
 
-def unpublished(lake: Path, *, whole: bool) -> Scope:
+def unpublished(lake: Lake, *, whole: bool) -> Scope:
     """The newest versions; rows of the runs that the last publication lacks, or of the last run when it lacks none."""
-    versions = {name: delta.latest_version(delta.table_path(lake, name)) for name in TABLES}
+    versions = {name: lake.version(name) for name in TABLES}
     run = max(books.done(lake, stage) for stage in books.MARKER if stage != "publish")
     before = [cut for cut in _publications(lake) if cut < run]
     return Scope(lake=lake, versions=versions, after_run=0 if whole else max(before, default=0), run=run)
 
 
-def published(lake: scan.Lake, *, whole: bool) -> Scope:
+def published(cut: scan.Cut, *, whole: bool) -> Scope:
     """The versions of the open cut; rows of the runs since the cut before it."""
-    books_now = {name: delta.latest_version(delta.table_path(lake.path, name)) for name in scan.UNLISTED}
-    run = int(str(lake.publication["run_id"]))
-    before = [cut for cut in _publications(lake.path) if cut < run]
-    held = {name: version for name, version in {**lake.versions, **books_now}.items() if version >= 0}
-    return Scope(lake=lake.path, versions=held, after_run=0 if whole else max(before, default=0), run=run)
+    books_now = {name: cut.lake.version(name) for name in scan.UNLISTED}
+    run = int(str(cut.publication["run_id"]))
+    before = [number for number in _publications(cut.lake) if number < run]
+    held = {name: version for name, version in {**cut.versions, **books_now}.items() if version >= 0}
+    return Scope(lake=cut.lake, versions=held, after_run=0 if whole else max(before, default=0), run=run)
 
 
-def _publications(lake: Path) -> list[int]:
-    rows = scan.dataset_at(lake, scan.PUBLICATION).to_table(columns=["run_id"])
+def _publications(lake: Lake) -> list[int]:
+    rows = lake.snapshot(scan.PUBLICATION).dataset().to_table(columns=["run_id"])
     return list(rows.column("run_id").to_pylist())
 
 

@@ -1,53 +1,51 @@
-"""What the evidence of state partitions lacks, as replay has to know it."""
+"""Losses that a replay has to know: gaps of the extents of its runs, and records that could not be decoded."""
 
-from pathlib import Path
 from typing import Any
 
 import pyarrow.compute as pc
 
-from evidence.intervals import difference
+from evidence.decoding import DECODED_FROM
+from evidence.losses import QUARANTINE_KEY, in_order, losses_of_extents, losses_of_undecodable
 from jobs import books
 from jobs.quarantine import QUARANTINE
-from lake import scan
+from lake.lake import Lake
 from lake.slices import PartitionKey
-from lake.undecodable import DECODED_FROM, PLACE, undecodable
 from state_model.columnar.values import Loss
 
 
 def find_losses(
-    lake: Path, extents: dict[PartitionKey, list[dict[str, Any]]], late: set[PartitionKey], runs: tuple[int, int]
+    lake: Lake, extents: dict[PartitionKey, list[dict[str, Any]]], late: set[PartitionKey], runs: tuple[int, int]
 ) -> dict[PartitionKey, list[Loss]]:
-    """Losses of each state partition, ascending: gaps of its extents, and records that could not be decoded.
+    """Losses of each state partition, ascending.
 
-    `extents`: all rows of bronze.ingest_extent of the state partitions asked for. Only what the runs `runs` (inclusive)
-    found; for the partitions `late`, which start over, of all runs, less what later ones filled in.
+    Only those of the runs `runs` (inclusive); of the partitions `late`, which start over, those of all runs that no
+    later run filled.
+
+    Args:
+        extents: all rows of bronze.ingest_extent of the state partitions.
     """
-    result: dict[PartitionKey, list[Loss]] = {}
-    for key, rows in extents.items():
-        taken = [r for r in rows if r["status"] == "taken" and r["content"] == "log_record" and r["run_id"] <= runs[1]]
-        mine = taken if key in late else [r for r in taken if r["run_id"] >= runs[0]]
-        held = books.coverage(taken).held
-        reasons: dict[tuple[int, int], str] = {}
-        for row in mine:
-            for gap in row["gaps"]:
-                for interval in difference([(gap["first_offset"], gap["last_offset"] + 1)], held):
-                    reasons.setdefault(interval, gap["reason"])
-        result[key] = [
-            Loss(first_offset=first, last_offset=end - 1, reason=reason) for (first, end), reason in reasons.items()
-        ]
-    for key, found in _undecodable(lake, set(extents), late, runs).items():
-        result[key] += found
-    return {key: sorted(found, key=lambda loss: loss.first_offset) for key, found in result.items()}
+    undecodable = _undecodable(lake, set(extents), late, runs)
+    return {
+        key: in_order(
+            [
+                *losses_of_extents(rows, runs=(0 if key in late else runs[0], runs[1])),
+                *undecodable.get(key, []),
+            ]
+        )
+        for key, rows in extents.items()
+    }
 
 
 def _undecodable(
-    lake: Path, keys: set[PartitionKey], late: set[PartitionKey], runs: tuple[int, int]
+    lake: Lake, keys: set[PartitionKey], late: set[PartitionKey], runs: tuple[int, int]
 ) -> dict[PartitionKey, list[Loss]]:
-    mine = books.of_partitions(keys, *PLACE[1:])
+    mine = books.of_partitions(keys, *QUARANTINE_KEY[1:])
     if mine is None:
         return {}
-    started_over = books.of_partitions(late, *PLACE[1:])
-    fresh = pc.field("run_id") >= runs[0]
-    wanted = mine & (fresh if started_over is None else fresh | started_over)
-    quarantined = scan.rows_at(lake, QUARANTINE, [*PLACE, "offset", "file"], wanted)
-    return undecodable(scan.dataset_at(lake, DECODED_FROM), quarantined) if quarantined.num_rows else {}
+    started_over = books.of_partitions(late, *QUARANTINE_KEY[1:])
+    of_runs = pc.field("run_id") >= runs[0]
+    chosen = mine & (of_runs if started_over is None else of_runs | started_over)
+    quarantined = lake.snapshot(QUARANTINE).rows([*QUARANTINE_KEY, "offset", "file"], chosen)
+    if quarantined.num_rows == 0:
+        return {}
+    return losses_of_undecodable(lake.snapshot(DECODED_FROM).dataset(), quarantined)

@@ -4,15 +4,15 @@ Seeds come from gold.share_partition_state, which is committed last: a killed re
 """
 
 import dataclasses
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from evidence.placement import placed
 from jobs import books, retained
 from jobs.decode.stage import SHARE_RECORD, changed
 from jobs.progress import Progress
@@ -20,14 +20,12 @@ from jobs.replay.losses import find_losses
 from jobs.spark import executors
 from jobs.spark.executors import Engine
 from kafka_log.union import log_start
-from lake import delta, scan
-from lake.delta import DataFile
-from lake.parquet import ParquetSink, conform
+from lake.lake import Lake
+from lake.parquet import DataFile, ParquetSink, conform
 from lake.slices import SILVER, PartitionKey, Slice, read_unit, slices, units
 from lake.tables import TABLES
 from state_model.columnar import replay, schemas, spans
 from state_model.columnar.keys import KEY, number_keys, only_keys_of, place_of_keys
-from state_model.columnar.placement import placed
 from state_model.columnar.replay import Replayed
 from state_model.columnar.values import Loss
 from state_model.topics import STATE_TOPIC
@@ -69,7 +67,7 @@ class Chunk:
 class Task:
     """What one executor task replays."""
 
-    lake: Path
+    lake: Lake
     run: int
     update_limit: int
     chunks: tuple[Chunk, ...]
@@ -175,12 +173,12 @@ def scalar_task(task: Task) -> list[pa.Table]:
     return found
 
 
-def run_replay(engine: Engine, lake: Path, run: int, progress: Progress, *, update_limit: int) -> dict[str, int]:
+def run_replay(engine: Engine, lake: Lake, run: int, progress: Progress, *, update_limit: int) -> dict[str, int]:
     """Replays what was decoded since the last replay; counts of rows written."""
     before = books.done(lake, "replay")
     rows = {k: r for k, r in changed(lake, before, ["log_record", "replay"]).items() if r["topic"] == STATE_TOPIC}
     late = {key for key, row in rows.items() if row["rebuild"]}
-    held = scan.rows_at(lake, STATE)
+    held = lake.snapshot(STATE).rows()
     jobs = plan_jobs(lake, rows, late, held, (before + 1, run))
     busy = [job for job in jobs if job.slices]
     chunks = _with_scalars(engine, [cut(job, len(busy)) for job in busy], lake, run, update_limit, progress)
@@ -200,12 +198,12 @@ def _weight(chunk: Chunk) -> int:
 
 
 def plan_jobs(
-    lake: Path, rows: dict[PartitionKey, dict[str, Any]], late: set[PartitionKey], held: pa.Table, runs: tuple[int, int]
+    lake: Lake, rows: dict[PartitionKey, dict[str, Any]], late: set[PartitionKey], held: pa.Table, runs: tuple[int, int]
 ) -> list[Job]:
     """One job a state partition with something new."""
-    fresh = slices(lake, SHARE_RECORD, SILVER, runs=runs, only=set(rows) - late)
+    fresh = slices(lake.snapshot(SHARE_RECORD), SILVER, runs=runs, only=set(rows) - late)
     bases, begins = retained.bases(lake, late), _begins(lake, late)
-    whole = slices(lake, SHARE_RECORD, SILVER, runs=(0, runs[1]), only=late, begins=begins) if late else {}
+    whole = slices(lake.snapshot(SHARE_RECORD), SILVER, runs=(0, runs[1]), only=late, begins=begins) if late else {}
     every = books.by_partition(books.extents(lake, pc.field("topic") == STATE_TOPIC))
     extents = {key: every[key] for key in rows}
     losses = find_losses(lake, extents, late, runs)
@@ -228,7 +226,7 @@ def plan_jobs(
     return jobs
 
 
-def _begins(lake: Path, late: set[PartitionKey]) -> dict[PartitionKey, int]:
+def _begins(lake: Lake, late: set[PartitionKey]) -> dict[PartitionKey, int]:
     """Where retention has cut the records of state partitions, asked only when some start over."""
     return retained.offsets(retained.cuts(lake, retained.SILVER)) if late else {}
 
@@ -250,7 +248,7 @@ def cut(job: Job, jobs: int) -> list[Chunk]:
 
 
 def _with_scalars(
-    engine: Engine, jobs: Sequence[list[Chunk]], lake: Path, run: int, update_limit: int, progress: Progress
+    engine: Engine, jobs: Sequence[list[Chunk]], lake: Lake, run: int, update_limit: int, progress: Progress
 ) -> list[list[Chunk]]:
     """The chunks with the scalars at their beginnings, found by a thin pass over the jobs that have several."""
     long = [chunks for chunks in jobs if len(chunks) > 1]
@@ -307,7 +305,7 @@ def _settled(job: Job, state: pa.Table) -> pa.Table:
 
 
 def _commit(
-    lake: Path,
+    lake: Lake,
     run: int,
     outcomes: Sequence[Outcome],
     stitched: _Stitched,
@@ -328,7 +326,7 @@ def _commit(
         drop = books.with_unfinished(lake, DELIVERY, "replay", run, drop)
         _commit_delivery(lake, run, outcomes, stitched.closed, state, drop)
     if not books.is_committed(lake, STATE, "replay", run):
-        gone = [str(file["path"]) for file in delta.live_files(delta.table_path(lake, STATE))]
+        gone = lake.snapshot(STATE).paths
         with ParquetSink(lake, TABLES[STATE], constants={}) as sink:
             sink.write(state)
         books.commit(lake, STATE, "replay", run, sink.files, gone)
@@ -366,7 +364,7 @@ def _placed(state: pa.Table, cluster_id: pa.Scalar) -> pa.Table:
 
 
 def _commit_delivery(
-    lake: Path,
+    lake: Lake,
     run: int,
     outcomes: Sequence[Outcome],
     stitched: pa.Table,
@@ -376,7 +374,7 @@ def _commit_delivery(
     """Appends closed ranges and puts the open ones, which follow from the state, in the place of the former."""
     table = TABLES[DELIVERY]
     adds = [file for outcome in outcomes for file in outcome.files[DELIVERY]]
-    removes = [str(f["path"]) for f in delta.live_files(delta.table_path(lake, DELIVERY)) if _is_open(f)]
+    removes = [str(f["path"]) for f in lake.snapshot(DELIVERY).files if _is_open(f)]
     kept, gone = books.rewritten_without(lake, DELIVERY, drop, {"is_open": "false"})
     adds += kept
     removes += gone
@@ -399,5 +397,5 @@ def _open_rows(state: pa.Table, order: Sequence[str]) -> pa.Table:
     return pa.concat_tables(tables)
 
 
-def _is_open(file: dict[str, Any]) -> bool:
+def _is_open(file: Mapping[str, Any]) -> bool:
     return "is_open=true" in str(file["path"])

@@ -46,15 +46,13 @@ def make_archive(settings: Settings, java: Java, target: Path) -> None:
     Raises:
         SharelensError: when Spark does not start, or its JVM leaves no archive.
     """
-    from dataclasses import replace
-
     from jobs.spark.session import JVM_OPTIONS, spark_session
 
     with tempfile.TemporaryDirectory(prefix=".archive-", dir=target.parent) as folder:
         partial = Path(folder) / "classes.jsa"
         options = " ".join((*_base_options(java), *QUIET, f"-XX:ArchiveClassesAtExit={partial}"))
-        conf = {**dict(settings.spark_conf), JVM_OPTIONS: options}
-        session = spark_session("training", replace(settings, spark_conf=tuple(sorted(conf.items()))))
+        conf = {**settings.spark_conf, JVM_OPTIONS: options}
+        session = spark_session("training", settings.model_copy(update={"spark_conf": conf}))
         _train(session)
         if not partial.is_file():
             raise SharelensError("the JVM left no class archive; sessions start some seconds slower without one")

@@ -1,23 +1,20 @@
 """The states at the places where retention cuts silver.share_record: what `--rebuild` folds on from there."""
 
-from pathlib import Path
-
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from jobs import books, retained
 from jobs.replay import stage as replay
 from jobs.retained import BASE
-from lake import delta, scan
-from lake.delta import DataFile
-from lake.parquet import conform, write_rows
+from lake.lake import Lake
+from lake.parquet import DataFile, conform, write_rows
 from lake.slices import PartitionKey, read_unit, units
 from lake.tables import TABLES
 from state_model.columnar import schemas, spans
 from state_model.columnar.replay import replay_records
 
 
-def commit_bases(lake: Path, stage: str, run: int, ends: dict[PartitionKey, int], update_limit: int) -> None:
+def commit_bases(lake: Lake, stage: str, run: int, ends: dict[PartitionKey, int], update_limit: int) -> None:
     """Puts the states before the log offsets `ends` of state partitions into gold.share_partition_base.
 
     What the cuts in the books refer to stays: the new rows count once the books name `run`.
@@ -27,13 +24,13 @@ def commit_bases(lake: Path, stage: str, run: int, ends: dict[PartitionKey, int]
     held = retained.bases(lake, retained.cuts(lake, retained.SILVER))
     rows = pa.concat_tables([*held.values(), _states(lake, run, ends, update_limit)])
     files: list[DataFile] = write_rows(lake, TABLES[BASE], rows, {})
-    removes = [str(file["path"]) for file in delta.live_files(delta.table_path(lake, BASE))]
+    removes = lake.snapshot(BASE).paths
     books.commit(lake, BASE, stage, run, files, removes)
 
 
-def _states(lake: Path, run: int, ends: dict[PartitionKey, int], update_limit: int) -> pa.Table:
+def _states(lake: Lake, run: int, ends: dict[PartitionKey, int], update_limit: int) -> pa.Table:
     """Rows of gold.share_partition_base: the fold of what silver holds below the ends, on the bases before."""
-    held = scan.dataset_at(lake, replay.STATE).to_table(filter=pc.scalar(False))
+    held = lake.snapshot(replay.STATE).dataset().to_table(filter=pc.scalar(False))
     extents = books.by_partition(books.extents(lake, pc.field("status") == "taken"))
     newest = {key: max(extents[key], key=lambda row: int(row["run_id"])) for key in ends}
     states = [TABLES[BASE].schema.empty_table()]

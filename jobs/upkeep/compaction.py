@@ -18,8 +18,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from lake.delta import DataFile, table_path
-from lake.parquet import ROW_GROUP_ROWS, ParquetSink
+from lake.lake import Lake
+from lake.parquet import ROW_GROUP_ROWS, DataFile, ParquetSink
 from lake.tables import Table
 
 RUN_BYTES = 128 << 20
@@ -50,7 +50,7 @@ def order_of(table: Table) -> tuple[str, ...]:
 
 
 def rewrite(
-    lake: Path, table: Table, paths: Sequence[str], partition_values: dict[str, str], keep: Keep, run_bytes: int
+    lake: Lake, table: Table, paths: Sequence[str], partition_values: dict[str, str], keep: Keep, run_bytes: int
 ) -> Rewritten:
     """The rows of files of a table (of one partition of it) that `keep` leaves, sorted, in new files."""
     order = tuple(name for name in order_of(table) if name not in partition_values)
@@ -67,21 +67,22 @@ def rewrite(
         ExitStack() as scratch,
         ParquetSink(lake, table, constants={}, partition_values=partition_values) as sink,
     ):
-        ordered = in_order(kept(), order, scratch, table_path(lake, table.name), run_bytes)
+        ordered = in_order(kept(), order, scratch, lake.table_storage(table.name).path, run_bytes)
         for rows in _as_groups(ordered, ONE_PARTITION.get(table.name, ())):
             sink.write(rows.unify_dictionaries())
     return Rewritten(files=tuple(sink.files), dropped=dropped)
 
 
 def row_groups(
-    lake: Path, table: Table, paths: Sequence[str], partition_values: dict[str, str], columns: Sequence[str] = ()
+    lake: Lake, table: Table, paths: Sequence[str], partition_values: dict[str, str], columns: Sequence[str] = ()
 ) -> Iterator[pa.Table]:
     """The row groups of files of a table, one after the other; text dictionary-encoded. `columns`: only these."""
     schema = pa.schema([field for field in table.schema if field.name not in partition_values])
     wanted = [field for field in schema if not columns or field.name in columns]
     text = [field.name for field in wanted if pa.types.is_string(field.type)]
+    system = lake.table_storage(table.name).file_system()
     for path in paths:
-        with pq.ParquetFile(table_path(lake, table.name) / path, read_dictionary=text) as file:
+        with pq.ParquetFile(path, read_dictionary=text, filesystem=system) as file:
             for number in range(file.metadata.num_row_groups):
                 rows = file.read_row_group(number, columns=[field.name for field in wanted], use_threads=False)
                 yield rows.select([field.name for field in wanted])

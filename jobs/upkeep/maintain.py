@@ -8,17 +8,16 @@ Vacuum comes first, so that a full disk is helped before anything is written. Wh
 books, with the states that stand there, before a row goes: see `jobs.retained`.
 """
 
-import os
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from evidence.coverage import coverage
 from jobs import books, publish, retained
 from jobs.decode.stage import SHARE_RECORD
 from jobs.errors import JobError
@@ -27,17 +26,19 @@ from jobs.progress import Progress
 from jobs.upkeep import compaction, retention
 from jobs.upkeep.base_states import commit_bases
 from jobs.upkeep.retention import Dropping
-from lake import delta, gates, lock, scan, vacuum
-from lake.delta import DataFile
+from jobs.writing import writing
+from lake import durability, gates, scan, vacuum
+from lake.commit import commit, create_tables
 from lake.gates import Gate
-from lake.parquet import FILE_BYTES, write_rows
+from lake.lake import Lake
+from lake.parquet import FILE_BYTES, DataFile, partition_values, write_rows
 from lake.slices import PartitionKey
 from lake.tables import TABLES, Table
 from measures.settled import DAY_MS
 from state_model.topics import UNKNOWN_CLUSTER
 
 STAGE, CUTS = "maintain", "maintain-cuts"
-Files = list[dict[str, Any]]
+Files = list[Mapping[str, Any]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,7 +50,7 @@ class MaintainOptions:
     files below it are joined; `run_bytes`: rows that are sorted in memory at once.
     """
 
-    lake: Path
+    lake: Lake
     dry_run: bool
     retain: Mapping[str, int] = field(default_factory=dict)
     window_ms: int = 7 * DAY_MS
@@ -118,21 +119,19 @@ def maintain(options: MaintainOptions, progress: Progress | None = None) -> Upke
         LakeLockedError: somebody else writes.
     """
     lake = options.lake
-    if not scan.is_lake(lake):
-        scan.open_lake(lake)  # says what is missing
-    os.umask(0o077)
-    with lock.hold(lake, options.lock_timeout_s):
+    scan.ensure_lake(lake)
+    with writing(lake, options.lock_timeout_s):
         scan.open_lake(lake)
         closed = gates.closed(lake)
         if closed:
             return Upkeep(closed=closed, dry_run=options.dry_run)
         if not options.dry_run:
-            books.create_tables(lake)
+            create_tables(lake)
         _ensure_published(lake)
         return _Work(options, progress or Progress()).go()
 
 
-def _ensure_published(lake: Path) -> None:
+def _ensure_published(lake: Lake) -> None:
     """Refuses a lake with versions that no cut lists, but those of an upkeep that was killed: they hold the same rows.
 
     Raises:
@@ -140,10 +139,9 @@ def _ensure_published(lake: Path) -> None:
     """
     published = publish.published_versions(lake)
     for name, newest in publish.current_versions(lake).items():
-        root = delta.table_path(lake, name)
-        if any(
-            delta.operation_of(root, number) not in (STAGE, CUTS)
-            for number in range(published.get(name, 0) + 1, newest + 1)
+        version = published.get(name, 0)
+        if newest > version and any(
+            lake.transaction(name, stage) != lake.transaction(name, stage, version) for stage in books.MARKER
         ):
             raise JobError(
                 f"{name} in {lake} holds what was not published; finish with `sharelens run --lake {lake}`, then again"
@@ -161,14 +159,13 @@ class _Work:
         self._published = publish.published_versions(self._lake)
         self._named = publish.versions_since(self._lake, self._now_ms - options.window_ms)
         done = [books.done(self._lake, stage) for stage in books.MARKER]
-        paths = [delta.table_path(self._lake, name) for name in TABLES]
-        self._run = max(*done, *(delta.committed_txn(path, STAGE) or 0 for path in paths)) + 1
+        self._run = max(*done, *(self._lake.transaction(name, STAGE) or 0 for name in TABLES)) + 1
         moments = retention.moments(self._lake, options.retain, self._now_ms)
         self._moments = {group: by_cluster for group, by_cluster in moments.items() if by_cluster}
 
     def go(self) -> Upkeep:
         """Does what is asked for, table by table."""
-        names = [name for name in TABLES if delta.exists(delta.table_path(self._lake, name))]
+        names = [name for name in TABLES if self._lake.exists(name)]
         done = {name: self._before(name) for name in names}
         result = Upkeep(tables=list(done.values()), dry_run=self._options.dry_run)
         result.cuts = {group: max(moments.values()) for group, moments in self._moments.items()}
@@ -192,35 +189,41 @@ class _Work:
             table.seconds += time.monotonic() - begun
         self._progress.at(what, len(tables), len(tables))
 
-    def _root(self, name: str) -> Path:
-        return delta.table_path(self._lake, name)
-
     def _before(self, name: str) -> TableUpkeep:
-        files = delta.live_files(self._root(name))
-        newest = delta.latest_version(self._root(name))
-        return TableUpkeep(table=name, files_before=len(files), bytes_before=_size_bytes(files), version_before=newest)
+        found = self._lake.snapshot(name)
+        return TableUpkeep(
+            table=name,
+            files_before=len(found.files),
+            bytes_before=found.size_bytes,
+            version_before=found.version,
+        )
 
     def _floor(self, name: str) -> int:
         """The oldest version that stays readable."""
         since_ms = self._now_ms - self._options.window_ms
-        return vacuum.floor_of(self._root(name), since_ms=since_ms, named=self._named.get(name, ()))
+        return vacuum.floor_of(self._lake, name, since_ms=since_ms, named=self._named.get(name, ()))
 
     def _vacuum(self, table: TableUpkeep) -> None:
-        root = self._root(table.table)
         removed = vacuum.remove_files(
-            root, self._floor(table.table), now_ms=self._now_ms, dry_run=self._options.dry_run
+            self._lake,
+            table.table,
+            self._floor(table.table),
+            named=self._named.get(table.table, ()),
+            now_ms=self._now_ms,
+            dry_run=self._options.dry_run,
         )
         table.vacuumed_files, table.vacuumed_bytes = removed.files, removed.size_bytes
 
     def _cut_log(self, table: TableUpkeep) -> None:
         """Cuts the log of a table, and notes what it has become."""
-        root, floor, dry_run = self._root(table.table), self._floor(table.table), self._options.dry_run
+        name, dry_run = table.table, self._options.dry_run
+        floor = self._floor(name)
         if not dry_run:
-            vacuum.checkpoint(root, floor)
-        table.log_files = vacuum.remove_log(root, floor, dry_run=dry_run).log_files
-        files = delta.live_files(root)
-        table.files_after, table.bytes_after = len(files), _size_bytes(files)
-        table.version_after = delta.latest_version(root)
+            vacuum.checkpoint(self._lake, name, floor)
+            durability.sync(self._lake)
+        table.log_files = vacuum.remove_log(self._lake, name, floor, dry_run=dry_run).log_files
+        left = self._lake.snapshot(name)
+        table.files_after, table.bytes_after, table.version_after = len(left.files), left.size_bytes, left.version
 
     def _droppings(self) -> dict[str, Dropping]:
         """What retention takes from each table that it applies to."""
@@ -282,11 +285,10 @@ class _Work:
 
     def _rewrite(self, droppings: dict[str, Dropping], table: TableUpkeep) -> None:
         """Joins the small files of a table and leaves the old rows out, in one commit."""
-        root = self._root(table.table)
         dropping = droppings.get(table.table)
         adds: list[DataFile] = []
         removes: list[str] = []
-        for values, files in _by_partition(delta.live_files(root)):
+        for values, files in _by_partition(self._lake.snapshot(table.table).files):
             paths = self._worth_rewriting(TABLES[table.table], values, files, dropping)
             removes += paths
             keep = _all if dropping is None or not _concerns(dropping, values) else dropping.keep
@@ -299,10 +301,11 @@ class _Work:
                 table.dropped_rows += done.dropped
         table.rewritten_files = len(removes)
         if removes and not self._options.dry_run:
-            delta.commit(
-                root,
-                operation=STAGE,
-                txn=(STAGE, self._run),
+            commit(
+                self._lake,
+                table.table,
+                stage=STAGE,
+                run=self._run,
                 adds=adds,
                 removes=removes,
                 data_change=table.dropped_rows > 0,
@@ -335,18 +338,14 @@ def _concerns(dropping: Dropping, values: dict[str, str]) -> bool:
 
 
 def _begin(taken: list[dict[str, Any]]) -> int:
-    """The first offset that was ever held of a log partition."""
-    held = books.coverage(taken).held
-    return held[0][0] if held else 0
+    """The first covered offset of a log partition; 0 without any."""
+    covered = coverage(taken).covered
+    return covered[0][0] if covered else 0
 
 
-def _by_partition(files: Files) -> list[tuple[dict[str, str], Files]]:
+def _by_partition(files: Iterable[Mapping[str, Any]]) -> list[tuple[dict[str, str], Files]]:
     """The files with the partition values that their folders name."""
     groups: dict[str, Files] = {}
     for file in files:
         groups.setdefault(str(file["path"]).rpartition("/")[0], []).append(file)
-    return [(delta.partition_values(f"{folder}/"), found) for folder, found in sorted(groups.items())]
-
-
-def _size_bytes(files: Files) -> int:
-    return sum(int(file["size_bytes"]) for file in files)
+    return [(partition_values(f"{folder}/"), found) for folder, found in sorted(groups.items())]

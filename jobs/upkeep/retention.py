@@ -11,7 +11,6 @@ what is told of the records that they were made of.
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -25,7 +24,8 @@ from jobs.measure.bases import Passed
 from jobs.quality import results
 from jobs.retained import BRONZE, CHECKS, HISTORY, MEASURES, SILVER, Cut, joined
 from jobs.upkeep.compaction import row_groups
-from lake import delta, gates
+from lake import gates
+from lake.lake import Lake
 from lake.slices import PartitionKey
 from lake.tables import TABLES
 from measures.settled import HOUR_MS
@@ -137,7 +137,7 @@ RULES: dict[str, ByLog | ByTime] = {
     gates.RESULTS: ByTime(group=CHECKS, column="checked_ms"),
 }  # fmt: skip
 """Tables that retention applies to; why the others keep their rows: `jobs.retained.STAYS`."""
-IN_USE: dict[str, Callable[[Path], pa.Table]] = {
+IN_USE: dict[str, Callable[[Lake], pa.Table]] = {
     gates.RESULTS: results.in_use,
     reconcile.GIVEN_UP: reconcile.rests_on,
 }
@@ -175,7 +175,7 @@ class Dropping:
         names = () if self.in_use is None else self.in_use.column_names
         return tuple(dict.fromkeys(["cluster_id", self.rule.column, *more, *names]))
 
-    def may_hold(self, file: dict[str, Any]) -> bool:
+    def may_hold(self, file: Mapping[str, Any]) -> bool:
         """Whether a file may hold a row that goes, by its statistics."""
         return _is_old(file, self.rule, self.moments)
 
@@ -214,7 +214,7 @@ class Dropping:
         return pa.array(result)
 
 
-def _is_old(file: dict[str, Any], rule: ByLog | ByTime, moments_ms: dict[str, int]) -> bool:
+def _is_old(file: Mapping[str, Any], rule: ByLog | ByTime, moments_ms: dict[str, int]) -> bool:
     """Whether a file holds rows older than the moment of some cluster; True when its statistics don't tell."""
     name = rule.column if isinstance(rule, ByTime) else next(name for name in TIMES if name in rule.columns)
     least = file.get(f"min.{name}")
@@ -250,7 +250,7 @@ def below(view: pa.Table, cuts: dict[PartitionKey, int]) -> pa.Array:
     return result
 
 
-def moments(lake: Path, ages: Mapping[str, int], now_ms: int) -> dict[str, dict[str, int]]:
+def moments(lake: Lake, ages: Mapping[str, int], now_ms: int) -> dict[str, dict[str, int]]:
     """By group of tables and cluster the log time (epoch ms) before which rows are older than their age."""
     taken = books.extents(lake, (pc.field("status") == "taken") & (pc.field("topic") == STATE_TOPIC))
     newest: dict[str, int] = {}
@@ -267,7 +267,7 @@ def moments(lake: Path, ages: Mapping[str, int], now_ms: int) -> dict[str, dict[
     return found
 
 
-def histories(lake: Path, moments_ms: dict[str, int], before: Mapping[PartitionKey, Cut]) -> dict[str, Dropping]:
+def histories(lake: Lake, moments_ms: dict[str, int], before: Mapping[PartitionKey, Cut]) -> dict[str, Dropping]:
     """What goes from the two histories: see `dropping`. What the measures go on from stays."""
     scalars = dropping(lake, SCALARS, moments_ms, before)
     ranges = dropping(lake, RANGES, moments_ms, before)
@@ -278,7 +278,7 @@ def histories(lake: Path, moments_ms: dict[str, int], before: Mapping[PartitionK
     return {SCALARS: scalars, RANGES: ranges}
 
 
-def dropping(lake: Path, name: str, moments_ms: dict[str, int], before: Mapping[PartitionKey, Cut]) -> Dropping:
+def dropping(lake: Lake, name: str, moments_ms: dict[str, int], before: Mapping[PartitionKey, Cut]) -> Dropping:
     """What goes from a table. `before`: cuts that were made already; a cut never goes back."""
     rule = RULES[name]
     if isinstance(rule, ByTime):
@@ -292,11 +292,11 @@ def dropping(lake: Path, name: str, moments_ms: dict[str, int], before: Mapping[
     return Dropping(rule=rule, moments=moments_ms, cuts=found, kept=kept)
 
 
-def _named_by(lake: Path, ranges: Dropping) -> pa.Table:
+def _named_by(lake: Lake, ranges: Dropping) -> pa.Table:
     """PLACE and offset of the records with which ranges that stay began and ended, and their lives began."""
     place = ["cluster_id", "log_topic_id", "state_partition"]
     found = pa.table({name: pa.array([], kind) for name, kind in NAMED.items()})
-    held = delta.live_files(delta.table_path(lake, RANGES))
+    held = lake.snapshot(RANGES).files
     for file in held:
         paths = [str(file["path"])]
         for rows in row_groups(lake, TABLES[RANGES], paths, {}, tuple({*ranges.columns, *place, *NAMING})):
@@ -307,15 +307,15 @@ def _named_by(lake: Path, ranges: Dropping) -> pa.Table:
     return found
 
 
-def _views(lake: Path, name: str, rule: ByLog, moments_ms: dict[str, int]) -> Iterator[pa.Table]:
+def _views(lake: Lake, name: str, rule: ByLog, moments_ms: dict[str, int]) -> Iterator[pa.Table]:
     """The row groups of the files that hold old rows."""
-    held = delta.live_files(delta.table_path(lake, name))
+    held = lake.snapshot(name).files
     files = [str(file["path"]) for file in held if _is_old(file, rule, moments_ms)]
     for rows in row_groups(lake, TABLES[name], files, {}, rule.columns):
         yield rule.view(rows)
 
 
-def _cuts(lake: Path, name: str, rule: ByLog, moments_ms: dict[str, int]) -> dict[PartitionKey, int]:
+def _cuts(lake: Lake, name: str, rule: ByLog, moments_ms: dict[str, int]) -> dict[PartitionKey, int]:
     """By log partition the first offset that is young enough, of the files that hold older ones; else their end."""
     young: dict[PartitionKey, int] = {}
     ends: dict[PartitionKey, int] = {}
@@ -335,7 +335,7 @@ def _bounds(view: pa.Table, how: str) -> Iterator[tuple[PartitionKey, int]]:
 
 
 def _anchors(
-    lake: Path, name: str, rule: ByLog, moments_ms: dict[str, int], cuts: dict[PartitionKey, int]
+    lake: Lake, name: str, rule: ByLog, moments_ms: dict[str, int], cuts: dict[PartitionKey, int]
 ) -> pa.Table | None:
     """The last anchor below the cut of each key."""
     found: pa.Table | None = None

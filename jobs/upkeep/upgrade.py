@@ -1,46 +1,53 @@
-"""Upgrade: an older lake becomes one of this version, in place, killed wherever it may be.
+"""Brings an older lake to this version: a new lake beside it, which takes its place once it is published.
 
-    books | other tables, one commit each | decode, replay, measure as after --rebuild | publication
-    ^ which stages are derived anew stands in a property of the books until the last of them is done
+    LAKE/bronze, silver, gold            the old lake: older software answers from it until the new one is published
+    LAKE/.upgrade/bronze, silver, gold   the new one: files of the old one by reference, and what is derived again
+    LAKE/.upgrade/.complete              the new one is published: folder by folder it takes the place of the old one
+    LAKE/.older/bronze, silver, gold     the old one, until it is removed
 
-The versions that the last publication names are not touched, and gold.publication gets its new schema version in the
-commit that brings the new cut: until then the sharelens that wrote the lake answers from it, and this one refuses it.
+Nothing but the lake is read: bronze is the only copy of what Kafka has pruned. Killed anywhere, the next one goes on.
 """
 
 import os
+import shutil
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 
 from jobs import books, publish
 from jobs.errors import JobError
 from jobs.options import RunOptions
 from jobs.progress import Progress
 from jobs.run import Pipeline
-from jobs.upkeep.upgrade_plan import FILLED, STAGES, Kind, Need, derived_from, earliest, look
-from lake import delta, gates, lock, scan
-from lake.delta import DataFile
-from lake.parquet import ParquetSink
+from jobs.upkeep.upgrade_plan import FILLED, Kind, Need, derived_from, look
+from jobs.writing import Writer
+from lake import crash_points, durability, gates, lock
+from lake.commit import create_tables, write
+from lake.lake import Lake
+from lake.parquet import DataFile, ParquetSink, partition_values, statistics
+from lake.scan import UPGRADE, UPGRADE_COMPLETE
 from lake.tables import TABLES
 from state_model.topics import UNKNOWN_CLUSTER
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-STAGE = "upgrade"
-PENDING = "sharelens.upgrade"
-"""Property of the books: the stage from which on an upgrade that began derives the lake anew."""
+OLDER = ".older"
+LAYERS = ("gold", "silver", "bronze")
+"""In the order in which they are exchanged: a folder without bronze is no lake to any reader."""
 BATCH_ROWS = 1 << 16
+APPLICATIONS = (*books.MARKER, "measure-step", "check", "maintain", "maintain-cuts")
+"""The applications whose transactions say what was done."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UpgradeOptions:
     """What to upgrade. `dry_run`: only look; `in_process_bytes`: as in RunOptions."""
 
-    lake: Path
+    lake: Lake
     dry_run: bool
     lock_timeout_s: float = 60.0
     in_process_bytes: int = 0
@@ -48,7 +55,7 @@ class UpgradeOptions:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Upgraded:
-    """What an upgrade found and did; `stage`: derived anew from it on; `run_id`: run of the new cut (None: none)."""
+    """What an upgrade did; `stage`: derived anew from it on; `run_id`: run of the new cut (None: none)."""
 
     needs: list[Need]
     stage: str | None
@@ -59,7 +66,7 @@ class Upgraded:
     @property
     def is_needed(self) -> bool:
         """Whether there was something to do."""
-        return self.stage is not None or any(need.kind is not Kind.NOTHING for need in self.needs)
+        return any(need.kind is not Kind.NOTHING for need in self.needs)
 
 
 def upgrade(
@@ -68,48 +75,56 @@ def upgrade(
     """Says what a lake needs to be one of this version, and does it unless `dry_run`.
 
     Raises:
-        LakeError: no lake there.
+        LakeError: no lake there, or its logs can't be read.
         LakeVersionError: of a newer or unknown version.
         LakeLockedError: a run holds it.
         JobError: a closed gate keeps back what an upgrade would publish.
     """
-    if options.dry_run:
-        return _looked_at(options.lake, dry_run=True)
-    look(options.lake)  # refuses before anything is written
-    os.umask(0o077)
-    with lock.hold(options.lake, options.lock_timeout_s) as held:
-        found = _looked_at(options.lake, dry_run=False)
-        if not found.is_needed:
-            return found
-        _refuse_closed_gates(options.lake)
-        _bring_tables(options.lake, found)
-        stages = ("ingest", "decode", "replay", "measure")
-        local = options.in_process_bytes
-        asked = RunOptions(lake=options.lake, stages=stages, rebuild=found.stage, in_process_bytes=local)
-        summary = Pipeline(asked, session, progress or Progress(), held).go()
-        if found.stage is not None:
-            _alter(options.lake, books.EXTENT, {PENDING: None})
-        run = _publish(options.lake, summary.cluster_id)
-    return Upgraded(needs=found.needs, stage=found.stage, dry_run=False, run_id=run, summary=summary.as_dict())
-
-
-def _looked_at(lake: Path, *, dry_run: bool) -> Upgraded:
+    lake = options.lake
+    if not options.dry_run and lake.path.is_dir() and _is_complete(lake):
+        os.umask(0o077)
+        with lock.hold(lake, options.lock_timeout_s):
+            _exchange(lake)
+        lake.forget()
     needs = look(lake)
-    return Upgraded(needs=needs, stage=earliest([_pending(lake), derived_from(needs)]), dry_run=dry_run)
+    stage = derived_from(needs)
+    looked_at = Upgraded(needs=needs, stage=stage, dry_run=options.dry_run)
+    if options.dry_run:
+        return looked_at
+    os.umask(0o077)
+    with lock.hold(lake, options.lock_timeout_s) as held:
+        shutil.rmtree(lake.path / OLDER, ignore_errors=True)
+        if not looked_at.is_needed:
+            shutil.rmtree(lake.path / UPGRADE, ignore_errors=True)
+            return looked_at
+        _refuse_closed_gates(lake)
+        new = Lake(lake.path / UPGRADE)
+        _carry(lake, new, needs)
+        goes_on = books.done(new, "ingest-plan") > books.done(lake, "ingest-plan")
+        asked = RunOptions(
+            lake=new,
+            stages=("ingest", "decode", "replay", "measure"),
+            rebuild=None if goes_on else stage,
+            in_process_bytes=options.in_process_bytes,
+        )
+        writer = Writer(lock=held, set_aside=())
+        summary = Pipeline(asked, session, progress or Progress(), writer).go()
+        run = _publish(lake, new, summary.cluster_id)
+        durability.sync(new)
+        (new.path / UPGRADE_COMPLETE).touch(mode=0o600)
+        lake.storage.sync([UPGRADE, f"{UPGRADE}/{UPGRADE_COMPLETE}", "."])
+        _exchange(lake)
+    lake.forget()
+    return Upgraded(needs=needs, stage=stage, dry_run=False, run_id=run, summary=summary.as_dict())
 
 
-def _pending(lake: Path) -> str | None:
-    """The stage that an upgrade that was killed was to derive the lake from; None when none was."""
-    told = delta.snapshot(delta.table_path(lake, books.EXTENT)).configuration.get(PENDING)
-    return told if told in STAGES else None
+def _is_complete(lake: Lake) -> bool:
+    return (lake.path / UPGRADE / UPGRADE_COMPLETE).exists()
 
 
-def _refuse_closed_gates(lake: Path) -> None:
-    """Refuses what would publish versions that a gate keeps back.
-
-    An upgrade that was killed goes on: it was allowed to begin, and what is not published is its own.
-    """
-    if _pending(lake) is not None or not delta.exists(delta.table_path(lake, gates.RESULTS)):
+def _refuse_closed_gates(lake: Lake) -> None:
+    """Refuses what would publish versions that a gate keeps back."""
+    if not lake.exists(gates.RESULTS):
         return
     closed = gates.closed(lake, any_schema=True)
     published = publish.published_versions(lake)
@@ -121,84 +136,107 @@ def _refuse_closed_gates(lake: Path) -> None:
         )
 
 
-def _bring_tables(lake: Path, found: Upgraded) -> None:
-    """Gives every table but the publications its new shape: the books first, which keep what is still to be derived."""
-    needs = {need.table: need for need in found.needs}
-    if found.stage is not None or needs[books.EXTENT].kind is not Kind.NOTHING:
-        _bring(lake, needs[books.EXTENT], {} if found.stage is None else {PENDING: found.stage})
-    for name, need in needs.items():
-        if name not in (books.EXTENT, scan.PUBLICATION) and need.kind is not Kind.NOTHING:
-            _bring(lake, need, {})
+def _carry(lake: Lake, new: Lake, needs: list[Need]) -> None:
+    """Makes the tables of the new lake, each with the rows of the old one that it can read, in one commit."""
+    new.path.mkdir(mode=0o700, exist_ok=True)
+    create_tables(new)
+    for need in needs:
+        if need.written is None or new.version(need.table) > 0:
+            continue
+        crash_points.passing(f"carry:{need.table}:before")
+        transactions = {
+            application: run
+            for application in APPLICATIONS
+            if (run := lake.transaction(need.table, application)) is not None
+        }
+        if need.table == publish.PUBLICATION:
+            files = _publications(lake, new)
+        elif need.kind is Kind.REWRITTEN:
+            files = _rewritten(lake, new, need.table)
+        elif need.readable:
+            files = [_linked(lake, new, need.table, path) for path in _paths(lake, need.table)]
+        else:
+            files = []
+        write(new, need.table, transactions, adds=files)
+    durability.sync(new)
 
 
-def _bring(lake: Path, need: Need, properties: dict[str, str | None]) -> None:
-    """One table, in one commit."""
-    adds: list[DataFile] = []
-    removes: list[str] = []
-    match need.kind:
-        case Kind.CREATED:
-            delta.create(delta.table_path(lake, need.table), TABLES[need.table])
-            return
-        case Kind.REWRITTEN:
-            adds, removes = _rewritten(lake, need.table)
-        case Kind.DERIVED if not need.readable:
-            removes = _files(lake, need.table)
-    _alter(lake, need.table, properties, adds, removes)
+def _paths(lake: Lake, name: str) -> list[str]:
+    return lake.snapshot(name, any_schema=True).paths
 
 
-def _alter(
-    lake: Path,
-    name: str,
-    properties: dict[str, str | None],
-    adds: list[DataFile] | None = None,
-    removes: list[str] | None = None,
-) -> None:
-    path = delta.table_path(lake, name)
-    delta.commit(
-        path,
-        operation=STAGE,
-        txn=(STAGE, delta.latest_version(path) + 1),
-        adds=adds or (),
-        removes=removes or (),
-        alteration=delta.altered(path, TABLES[name], properties),
+def _linked(lake: Lake, new: Lake, name: str, path: str) -> DataFile:
+    """A data file of the old lake as one of the new: a second name for it, or a copy where the disk knows none."""
+    source, storage = lake.table_storage(name).path / path, new.table_storage(name)
+    target = storage.path / path
+    target.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    target.unlink(missing_ok=True)
+    try:
+        os.link(source, target)
+    except OSError:
+        shutil.copyfile(source, target)
+    storage.sync([path])
+    values = partition_values(path)
+    schema = pa.schema([column for column in TABLES[name].schema if column.name not in values])
+    footer = pq.read_metadata(target)
+    return DataFile(
+        path=path,
+        size_bytes=target.stat().st_size,
+        stats=statistics(footer, schema),
+        partition_values=values,
     )
 
 
-def _files(lake: Path, name: str) -> list[str]:
-    return [str(file["path"]) for file in delta.live_files(delta.table_path(lake, name))]
-
-
-def _rewritten(lake: Path, name: str) -> tuple[list[DataFile], list[str]]:
-    """New files with all rows in the columns of this version, in their order, and the files they replace."""
+def _rewritten(lake: Lake, new: Lake, name: str) -> list[DataFile]:
+    """New files with all rows in the columns of this version, in their order."""
     table, filled = TABLES[name], FILLED.get(name, {})
-    wanted = pa.schema([column for column in table.schema if column.name not in filled])
-    with ParquetSink(lake, table, constants=filled) as sink:
-        for fragment in scan.dataset_at(lake, name, any_schema=True).get_fragments():
-            for batch in fragment.to_batches(schema=table.schema, columns=wanted.names, batch_size=BATCH_ROWS):
+    columns = [column.name for column in table.schema if column.name not in filled]
+    with ParquetSink(new, table, constants=filled) as sink:
+        for fragment in lake.snapshot(name, any_schema=True).dataset().get_fragments():
+            for batch in fragment.to_batches(schema=table.schema, columns=columns, batch_size=BATCH_ROWS):
                 sink.write(pa.Table.from_batches([batch]))
-    return sink.files, _files(lake, name)
+    return sink.files
 
 
-def _publish(lake: Path, cluster_id: str | None) -> int | None:
-    """The new cut and the schema version of gold.publication, in one commit; the run of the cut.
+def _publications(lake: Lake, new: Lake) -> list[DataFile]:
+    """The publications so far, without the versions of tables that are no more."""
+    table = TABLES[publish.PUBLICATION]
+    rows = lake.snapshot(table.name, any_schema=True).dataset().to_table().cast(table.schema)
+    at = table.schema.get_field_index("tables")
+    gone = pa.array([[]] * rows.num_rows, table.schema.field(at).type)
+    with ParquetSink(new, table, constants={}) as sink:
+        sink.write(rows.set_column(at, table.schema.field(at), gone))
+    return sink.files
 
-    A lake in which no run has written anything gets no cut.
-    """
-    need = {need.table: need for need in look(lake)}[scan.PUBLICATION]
-    run = publish.next_run(lake)
-    if need.kind is Kind.CREATED:
-        delta.create(delta.table_path(lake, scan.PUBLICATION), TABLES[scan.PUBLICATION])
-    if run == 0:
-        _bring(lake, need, {})
-        return None
-    adds, removes = _rewritten(lake, scan.PUBLICATION) if need.kind is Kind.REWRITTEN else ([], [])
-    path = delta.table_path(lake, scan.PUBLICATION)
-    delta.commit(
-        path,
-        operation=STAGE,
-        txn=("publish", run),
-        adds=[*adds, *publish.cut_files(lake, run, cluster_id or UNKNOWN_CLUSTER, books.software_version())],
-        removes=removes,
-        alteration=delta.altered(path, TABLES[scan.PUBLICATION], {}),
-    )
-    return run
+
+def _publish(lake: Lake, new: Lake, cluster_id: str | None) -> int | None:
+    """Publishes the new lake; the run of its cut, None where no run had written anything."""
+    if not publish.is_current(new):
+        run = publish.next_run(new)
+        if run == 0:
+            return None
+        publish.publish(new, run, cluster_id or UNKNOWN_CLUSTER, books.software_version())
+    return books.done(new, "publish") or None
+
+
+def _exchange(lake: Lake) -> None:
+    """Puts the folders of the new lake in the place of those of the old one, which go; goes on where it was killed."""
+    path, new, older = lake.path, lake.path / UPGRADE, lake.path / OLDER
+    older.mkdir(mode=0o700, exist_ok=True)
+    for layer in LAYERS:
+        if (new / layer).exists():
+            crash_points.passing(f"exchange:{layer}:before")
+            if (path / layer).exists():
+                (path / layer).rename(older / layer)
+            crash_points.passing(f"exchange:{layer}:between")
+            (new / layer).rename(path / layer)
+            _sync(lake, ".", UPGRADE, OLDER)
+    crash_points.passing("exchange:done")
+    (new / UPGRADE_COMPLETE).unlink(missing_ok=True)
+    _sync(lake, UPGRADE)
+    for folder in (new, older):
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def _sync(lake: Lake, *folders: str) -> None:
+    lake.storage.sync(folder for folder in folders if (lake.path / folder).exists())

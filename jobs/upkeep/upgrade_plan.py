@@ -8,13 +8,11 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import cache
-from pathlib import Path
 from typing import Any
 
-from deltalake import Schema
-
-from lake import delta, gates, scan
+from lake import gates, scan
 from lake.errors import LakeVersionError
+from lake.lake import Lake
 from lake.snapshot import Snapshot
 from lake.tables import SCHEMA_VERSION, TABLES, Table
 
@@ -75,22 +73,18 @@ def earliest(stages: Iterable[str | None]) -> str | None:
     return min(named, key=STAGES.index, default=None)
 
 
-def look(lake: Path) -> list[Need]:
+def look(lake: Lake) -> list[Need]:
     """What every table needs, in the order in which it is done: the books first, publications last.
 
     Raises:
         LakeError: not a lake.
         LakeVersionError: of a newer or unknown version, or in a shape that nothing leads on from.
     """
-    if not scan.is_lake(lake):
-        scan.open_lake(lake)  # says what is missing
+    scan.ensure_lake(lake)
     names = ["bronze.ingest_extent", *(name for name in TABLES if name != "bronze.ingest_extent")]
     names.sort(key=lambda name: name == scan.PUBLICATION)
-    opened = {name: _opened(lake, name) for name in names}
-    for name, table in opened.items():  # a version that is not known is told before any shape
-        if table is not None:
-            scan.schema_version(lake, name)
-    return [_need(lake, TABLES[name], table) for name, table in opened.items()]
+    written = {name: _opened(lake, name) for name in names}  # a version that is not known is refused before any shape
+    return [_need(lake, TABLES[name], snapshot) for name, snapshot in written.items()]
 
 
 def derived_from(needs: Iterable[Need]) -> str | None:
@@ -104,38 +98,36 @@ def derived_from(needs: Iterable[Need]) -> str | None:
     return earliest(stages)
 
 
-def _opened(lake: Path, name: str) -> Snapshot | None:
-    path = delta.table_path(lake, name)
-    return delta.snapshot(path) if delta.exists(path) else None
+def _opened(lake: Lake, name: str) -> Snapshot | None:
+    return lake.snapshot(name, any_schema=True) if lake.exists(name) else None
 
 
-def _need(lake: Path, table: Table, opened: Snapshot | None) -> Need:
+def _need(lake: Lake, table: Table, opened: Snapshot | None) -> Need:
     if opened is None:
         return Need(table=table.name, written=None, kind=Kind.CREATED)
-    written = scan.schema_version(lake, table.name)
-    kind, detail, readable = _difference(lake, table, opened, written)
-    files = opened.files.values() if kind is not Kind.NOTHING else ()
+    kind, detail, readable = _difference(lake, table, opened.schema_version)
     return Need(
         table=table.name,
-        written=written,
+        written=opened.schema_version,
         kind=kind,
         detail=detail,
         readable=readable,
-        rows=sum(int(file["num_records"]) for file in files),
-        size_bytes=sum(int(file["size_bytes"]) for file in files),
+        rows=0 if kind is Kind.NOTHING else opened.record_count,
+        size_bytes=0 if kind is Kind.NOTHING else opened.size_bytes,
     )
 
 
-def _difference(lake: Path, table: Table, opened: Snapshot, written: int) -> tuple[Kind, str, bool]:
+def _difference(lake: Lake, table: Table, written: int) -> tuple[Kind, str, bool]:
     """What leads from the table's columns to those of this version, which they are, and whether its rows are readable.
 
     A column that rows lack may be null in what others tell; what is derived is derived anew, so that it has its values.
     """
-    held, wanted = _columns(opened.schema_text), _wanted(table)
+    handle = lake.handle(table.name)
+    held, wanted = _columns(handle.schema().to_json()), _wanted(table)
     added = [name for name in wanted if name not in held]
     dropped = [name for name in held if name not in wanted]
     changed = [name for name in wanted if name in held and not _holds(wanted[name], held[name])]
-    moved = opened.partition_by != table.partition_by
+    moved = tuple(handle.metadata().partition_columns) != table.partition_by
     detail = _told(adds=added, drops=dropped, changes=changed, partitions=table.partition_by if moved else ())
     needed = [name for name in added if not wanted[name][1]]
     readable = not (dropped or changed or moved or needed)
@@ -157,7 +149,9 @@ def _difference(lake: Path, table: Table, opened: Snapshot, written: int) -> tup
 @cache
 def _wanted(table: Table) -> dict[str, tuple[str, bool]]:
     """The columns of a table of this version."""
-    return _columns(Schema.from_arrow(delta.delta_schema(table.schema)).to_json())
+    from deltalake import Schema
+
+    return _columns(Schema.from_arrow(table.schema).to_json())
 
 
 def _columns(schema_text: str) -> dict[str, tuple[str, bool]]:

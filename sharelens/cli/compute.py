@@ -1,7 +1,6 @@
 """The commands that compute: run, and its stages one by one. They start Spark only when there is much to do."""
 
 from collections.abc import Callable, Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -107,13 +106,14 @@ def refuse_closed(gates: "Sequence[Gate]") -> None:
 def _run_options(stages: tuple[str, ...], asked: dict[str, Any], settings: Any) -> "RunOptions":
     from jobs.options import RunOptions
     from jobs.spark.session import in_process_bytes
+    from lake.lake import Lake
 
     names = asked.get("topic_names")
     from sharelens.asked import dead_letter_topics
     from sharelens.topic_names import read_topic_names
 
     return RunOptions(
-        lake=Path(asked["lake"]),
+        lake=Lake(asked["lake"]),
         log_dirs=tuple(asked.get("log_dir", ())),
         until_ms=asked.get("until_ms"),
         cluster_id=asked.get("cluster_id"),
@@ -124,7 +124,7 @@ def _run_options(stages: tuple[str, ...], asked: dict[str, Any], settings: Any) 
         lock_timeout_s=settings.lock_timeout_s,
         require_rows=asked["require_rows"],
         skip_checks=asked.get("skip", ()),
-        limits=settings.quality,
+        limits=settings.quality.limits(),
         require_check=asked.get("require_check", False),
         stages=stages,
         split_bytes=settings.split_bytes,

@@ -1,6 +1,5 @@
 """What there is: status, tables, sql."""
 
-from pathlib import Path
 from typing import TextIO
 
 import click
@@ -24,7 +23,7 @@ def status(source: Source, shown: Shown) -> None:
     if source.lake is not None:
         from lake.scan import open_lake
 
-        show(status.lake_status(open_lake(Path(source.lake)), source.cluster_id), shown)
+        show(status.lake_status(open_lake(source.lake), source.cluster_id), shown)
         return
     from sharelens.questions.log_evidence import open_log_evidence
 
@@ -52,7 +51,7 @@ def tables(name: str | None, lake: str | None, shown: Shown) -> None:
         )
     from lake.scan import open_lake
 
-    show(tables.tables(open_lake(Path(lake))), shown)
+    show(tables.tables(open_lake(lake)), shown)
 
 
 @click.command(
@@ -113,7 +112,7 @@ def _answered(text: str, lake: str, named: str | None, params: tuple[str, ...], 
 
     chosen = None if named is None else named_query(named)
     values = {} if chosen is None else chosen.values(params)
-    opened = open_lake(Path(lake))
+    opened = open_lake(lake)
     if engine == "spark":
         from jobs.settings import load_settings
         from jobs.spark.session import spark_session

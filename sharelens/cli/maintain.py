@@ -1,6 +1,5 @@
 """maintain: compaction, retention and vacuum of a lake."""
 
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
@@ -80,10 +79,11 @@ def maintain(
         raise UsageError("maintain: give --dry-run to see what would be done, or --execute to do it")
     from jobs.upkeep.maintain import MaintainOptions
     from jobs.upkeep.maintain import maintain as run_maintain
+    from lake.lake import Lake
     from sharelens.cli.progress import progress_bars
 
     options = MaintainOptions(
-        lake=Path(lake), dry_run=dry_run, retain=retain, window_ms=window, lock_timeout_s=lock_timeout
+        lake=Lake(lake), dry_run=dry_run, retain=retain, window_ms=window, lock_timeout_s=lock_timeout
     )
     with progress_bars() as progress:
         done = run_maintain(options, progress)

@@ -50,6 +50,7 @@ def check(lake: str, shown: Shown, **asked: Any) -> None:
     from jobs.quality.check import check as run_check
     from jobs.quality.rule import LEVELS
     from jobs.settings import load_settings
+    from lake.lake import Lake
     from lake.tables import TABLES
     from sharelens.cli.progress import progress_bars
     from sharelens.questions.gates import answer
@@ -57,9 +58,9 @@ def check(lake: str, shown: Shown, **asked: Any) -> None:
     unknown = [name for name in asked["table"] if name not in TABLES]
     if unknown:
         raise UsageError(f"--table {unknown[0]}: no such table; tables: {', '.join(TABLES)}")
-    limits = load_settings().quality
+    limits = load_settings().quality.limits()
     options = CheckOptions(
-        lake=Path(lake),
+        lake=Lake(lake),
         published=asked["published"],
         whole=asked["whole"],
         levels=LEVELS if asked["level"] == "all" else (asked["level"],),

@@ -1,6 +1,5 @@
 """upgrade: an older lake becomes one of this version."""
 
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -25,11 +24,12 @@ def _upgrade(lake: str, dry_run: bool, execute: bool, shown: Shown, **asked: Any
         raise UsageError("upgrade: give --dry-run to see what would be done, or --execute to do it")
     from jobs.spark.session import in_process_bytes
     from jobs.upkeep.upgrade import UpgradeOptions, upgrade
+    from lake.lake import Lake
     from sharelens.cli.progress import progress_bars
 
     settings = engine_settings(asked)
     options = UpgradeOptions(
-        lake=Path(lake),
+        lake=Lake(lake),
         dry_run=dry_run,
         lock_timeout_s=settings.lock_timeout_s,
         in_process_bytes=in_process_bytes(settings),

@@ -36,13 +36,14 @@ from sharelens.evidence_folder.writers import TableFiles, sorted_rows, write_fil
 from sharelens.filters import Wanted, parse_wanted
 from sharelens.output import Answer
 from sharelens.questions.completeness import times
-from sharelens.questions.evidence import LOG_ORDER, Cut, Evidence, Keys, StatePartitionCover, kept
+from sharelens.questions.evidence import Cut, Evidence, Keys, StatePartitionCover, kept
 from sharelens.questions.letter_evidence import Letters
 from sharelens.questions.measure_inputs import Part
 from sharelens.questions.measured import in_parts
 from sharelens.questions.naming import ensure_known, resolve
 from sharelens.questions.state import FIELDS, state_table
 from sharelens.times import time_text
+from state_model.columnar.keys import LOG_ORDER
 from state_model.columnar.schemas import DELIVERY_HISTORY, SHARE_PARTITION_HISTORY
 from state_model.errors import SharelensError
 from state_model.topics import STATE_TOPIC

@@ -10,26 +10,22 @@ from pathlib import PurePosixPath
 from typing import Any, Protocol
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from evidence.conditions import all_of
+from evidence.decoding import DECODED_FROM, decode_rows, problem_rows
+from evidence.log_time import NO_LOG_TIME, Ints, log_time_after, log_times
 from kafka_log import reader
 from kafka_log.schemas import LOG_RECORD, PROBLEM
 from kafka_log.union import LogPartition, unite
 from lake.slices import BRONZE, EVERY_RUN, Slice, read_unit, slices, units
-from lake.undecodable import DECODED_FROM
-from sharelens.questions.evidence import Evidence, all_of
+from sharelens.questions.evidence import Evidence
 from sharelens.questions.lake_evidence import LakeEvidence
 from sharelens.questions.log_evidence import LogEvidence
 from sharelens.questions.state_log import CHUNK_BYTES, SPLIT_BYTES
-from state_model.columnar.decode import decode_share_records
 from state_model.topics import OFFSETS_TOPIC, STATE_TOPIC
 
-Times = npt.NDArray[np.int64]
-DAWN = -(1 << 63)
-"""Log time before the first record."""
-KEPT_BYTES = 4096
 PROBLEM_COLUMNS = ("topic", "topic_id", "partition", "file", "position", "offset", "last_offset", "reason", "detail")
 
 
@@ -42,7 +38,7 @@ class Piece:
     """
 
     records: pa.Table
-    times: Times
+    times: Ints
     problems: pa.Table
     left_out: tuple[int, int] | None = None
 
@@ -104,13 +100,13 @@ class RawDirectories:
         return PROBLEM.empty_table()
 
     def _pieces(self, partition: LogPartition, begin: int, end: int, size: int) -> Iterator[Piece]:
-        running = DAWN
+        running = NO_LOG_TIME
         uncommitted = self._evidence.source.include_uncommitted
         for part in reader.splits(partition, begin, end, SPLIT_BYTES):
             for chunk in reader.read_split(part, include_uncommitted=uncommitted, batch_bytes=size):
                 records = pa.Table.from_batches([chunk.records], schema=LOG_RECORD)
-                times = running_maximum(records, running)
-                running = int(times[-1]) if len(times) else running
+                times = _times(records, running)
+                running = log_time_after(times, running)
                 yield Piece(records=records, times=times, problems=pa.Table.from_batches([chunk.problems]))
 
 
@@ -129,7 +125,7 @@ class RawLake:
     def state(self, number: int, from_ms: int, to_ms: int) -> Iterator[Piece]:
         """Row groups that reach into the window; of the others the footers alone."""
         key = (str(self._evidence.cluster_id), self._topic_ids[number], number)
-        running = DAWN
+        running = NO_LOG_TIME
         for unit in self._units(key):
             newest = max(running, *(piece.newest_ms for piece in unit))
             if newest < from_ms or running >= to_ms:
@@ -140,7 +136,7 @@ class RawLake:
                 )
             else:
                 records = read_unit(unit, LOG_RECORD)
-                yield Piece(records=records, times=running_maximum(records, running), problems=PROBLEM.empty_table())
+                yield Piece(records=records, times=_times(records, running), problems=PROBLEM.empty_table())
             running = newest
 
     def group_log(self) -> Iterator[Piece]:
@@ -148,11 +144,11 @@ class RawLake:
         books = self._scan("bronze.ingest_extent", ["topic_id", "partition"], pc.field("topic") == OFFSETS_TOPIC)
         places = books.group_by(["topic_id", "partition"]).aggregate([]).to_pylist()
         for place in sorted(places, key=lambda row: (row["topic_id"], row["partition"])):
-            running = DAWN
+            running = NO_LOG_TIME
             for unit in self._units((str(self._evidence.cluster_id), place["topic_id"], place["partition"])):
                 records = read_unit(unit, LOG_RECORD)
-                times = running_maximum(records, running)
-                running = int(times[-1]) if len(times) else running
+                times = _times(records, running)
+                running = log_time_after(times, running)
                 yield Piece(records=records, times=times, problems=PROBLEM.empty_table())
 
     def problems(self) -> pa.Table:
@@ -168,32 +164,21 @@ class RawLake:
 
     def _units(self, key: tuple[str, str, int]) -> Iterator[list[Slice]]:
         """Slices of bronze.log_record that are read together, in offset order."""
-        version = self._lake.versions.get(DECODED_FROM)
-        if version is None:
+        snapshot = self._lake.snapshot(DECODED_FROM)
+        if snapshot is None:
             return
-        found = slices(self._lake.path, DECODED_FROM, BRONZE, runs=EVERY_RUN, version=version, only=[key])
+        found = slices(snapshot, BRONZE, runs=EVERY_RUN, only=[key])
         yield from units(found.get(key, []))
 
 
-def running_maximum(records: pa.Table, before: int) -> Times:
-    """The log time of each record: the largest timestamp up to it."""
-    own = records.column("timestamp_ms").to_numpy().astype(np.int64)
-    times: Times = np.maximum.accumulate(np.maximum(own, before)) if len(own) else own
-    return times
+def _times(records: pa.Table, before_ms: int) -> Ints:
+    return log_times(records.column("timestamp_ms").to_numpy(), before_ms)
 
 
-def undecodable(records: pa.Table, times: Times, group_id: str) -> pa.Table:
-    """PROBLEM rows of state records that can't be decoded and are the group's, or nobody can tell whose."""
-    from jobs.decode.stage import share_problems
-
-    parts = [PROBLEM.empty_table()]
-    begin = 0
-    for batch in records.to_batches():
-        found = decode_share_records(batch, log_time_ms=times[begin : begin + batch.num_rows]).problems
-        found = found.filter((pc.field("group_id") == group_id) | pc.field("group_id").is_null())
-        parts.append(share_problems(found, STATE_TOPIC))
-        begin += batch.num_rows
-    return pa.concat_tables(parts)
+def undecodable(records: pa.Table, times: Ints, group_id: str) -> pa.Table:
+    """PROBLEM rows of state records that can't be decoded and are the group's, or whose key can't be read."""
+    problems = decode_rows(records, times).problems
+    return problem_rows(problems.filter((pc.field("group_id") == group_id) | pc.field("group_id").is_null()))
 
 
 def without_source(problems: pa.Table) -> list[dict[str, Any]]:

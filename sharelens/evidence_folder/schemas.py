@@ -2,9 +2,9 @@
 
 import pyarrow as pa
 
+from evidence.schemas import GROUP_RECORD
 from kafka_log.dead_letters import DLQ_RECORD
 from kafka_log.schemas import HEADER
-from lake.tables import GROUP_RECORD
 from state_model.columnar.schemas import LOG_POSITION, SHARE_PARTITION, SHARE_RECORD, column
 
 GROUP_ID, TOPIC_ID, PARTITION = (field.with_nullable(True) for field in SHARE_PARTITION)

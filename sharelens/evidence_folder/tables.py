@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
-from lake.tables import GROUP_RECORD
+from evidence.schemas import GROUP_RECORD
 from measures import schemas as measured
 from measures.dead_letter_schemas import DLQ_RECONCILIATION
 from sharelens.evidence_folder import schemas

@@ -7,11 +7,16 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from evidence.conditions import filter_rows
+from evidence.decoding import decode_rows
+from evidence.group_decoding import decode_groups
+from evidence.log_time import Ints
 from kafka_log.schemas import PROBLEM
-from sharelens.evidence_folder.raw import Piece, RawLog, Times, undecodable, without_source
+from sharelens.evidence_folder.raw import Piece, RawLog, undecodable, without_source
 from sharelens.evidence_folder.schemas import DECODED, GROUP_LOG_RECORD, QUARANTINED, RAW, RECORD
-from sharelens.questions.evidence import KEY, Keys, kept
-from state_model.columnar.decode import decode_share_records, key_mask
+from sharelens.questions.evidence import Keys
+from state_model.columnar.decode import key_mask
+from state_model.columnar.keys import SHARE_PARTITION_KEY
 
 NOWHERE = (1 << 63) - 1
 RENAMED = {"topic_id": "log_topic_id", "partition": "state_partition", "offset": "log_offset"}
@@ -78,17 +83,16 @@ def state_records(
             times = times[batch.num_rows :]
 
 
-def _decoded(batch: pa.RecordBatch, times: Times, group_id: str, keys: Keys) -> pa.Table:
+def _decoded(batch: pa.RecordBatch, times: Ints, group_id: str, keys: Keys) -> pa.Table:
     """The rows of `keys`, with the bytes and what they say."""
     mask = key_mask(batch, group_id=group_id)
     batch, times = batch.filter(mask), times[mask.to_numpy(zero_copy_only=False)]
-    found = decode_share_records(batch, log_time_ms=times)
-    told = kept(pa.Table.from_batches([found.records]), keys.expression()).select(["log_offset", *DECODED.names])
-    rows = pa.concat_tables(
-        [told, _undecodable(pa.Table.from_batches([found.problems]), keys)], promote_options="default"
-    )
+    bodies = pa.Table.from_batches([batch])
+    decoded = decode_rows(bodies, times)
+    records = filter_rows(decoded.records, keys.expression()).select(["log_offset", *DECODED.names])
+    rows = pa.concat_tables([records, _undecodable(decoded.problems, keys)], promote_options="default")
     rows = rows.sort_by("log_offset")
-    bodies = pa.Table.from_batches([batch]).append_column("log_time_ms", pa.array(times))
+    bodies = bodies.append_column("log_time_ms", pa.array(times))
     at = pc.index_in(rows.column("log_offset"), value_set=bodies.column("offset").combine_chunks())
     bodies = bodies.take(at)
     columns = {name: bodies.column(_bronze_name(name)) for name in RAW.names}
@@ -101,7 +105,8 @@ def _undecodable(problems: pa.Table, keys: Keys) -> pa.Table:
     condition = keys.expression()
     if condition is not None:
         problems = problems.filter(condition | pc.field("group_id").is_null())
-    return problems.select(["log_offset", *KEY, "reason"]).rename_columns(["log_offset", *KEY, "undecodable"])
+    place = ["log_offset", *SHARE_PARTITION_KEY]
+    return problems.select([*place, "reason"]).rename_columns([*place, "undecodable"])
 
 
 def _bronze_name(name: str) -> str:
@@ -117,8 +122,6 @@ def group_log_records(
 
     The window is about the records' own timestamps: the group coordinator's log has no state to be cut.
     """
-    from jobs.decode.group_records import decode_groups
-
     for piece in raw.group_log():
         problems.append(piece.problems)
         own = piece.records.column("timestamp_ms")

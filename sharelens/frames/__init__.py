@@ -1,1 +1,29 @@
-"""DataFrame API: the functions of the pipeline as `DataFrame -> DataFrame`."""
+"""DataFrame API: the functions of the pipeline as `DataFrame -> DataFrame`, chained with `.transform`.
+
+    from sharelens import frames
+
+    logs = spark.read.format("kafka_log").load(folder).transform(frames.log_records)
+    records = logs.transform(frames.share_records)
+    states = records.transform(frames.share_partition_states)
+
+Nothing here reads, writes or knows a session, and nothing calls the JVM, so all of it runs over Spark Connect; the
+cluster needs sharelens installed, because tasks run its functions. They are those that the pipeline's stages run.
+"""
+
+from sharelens.frames.logs import dead_letters, group_records, log_records, log_records_of_kafka_source, share_records
+from sharelens.frames.lost import losses
+from sharelens.frames.moments import states_as_of
+from sharelens.frames.replayed import delivery_history, share_partition_history, share_partition_states
+
+__all__ = [
+    "dead_letters",
+    "delivery_history",
+    "group_records",
+    "log_records",
+    "log_records_of_kafka_source",
+    "losses",
+    "share_partition_history",
+    "share_partition_states",
+    "share_records",
+    "states_as_of",
+]

@@ -23,7 +23,7 @@ from measures.headers import HELD, NO_RECORD, OFFSET_TIME
 from measures.schemas import LAG, LIFE, POISON_RECORD, REDELIVERED, STALL
 from measures.settings import GroupSettings
 from measures.topics import TOPIC_END
-from sharelens.frames.states import SHARE_PARTITION, STATE_PARTITION
+from state_model.columnar.keys import SHARE_PARTITION_KEY, STATE_PARTITION_KEY
 from state_model.columnar.schemas import DELIVERY_HISTORY, SHARE_PARTITION_HISTORY, SHARE_PARTITION_STATE
 
 if TYPE_CHECKING:
@@ -78,7 +78,7 @@ def _measured(history: "DataFrame", deliveries: "DataFrame", measure: Measure, s
     def typed(scalars: pa.Table, ranges: pa.Table) -> pa.Table:
         return measure(_typed(scalars, SHARE_PARTITION_HISTORY), _typed(ranges, DELIVERY_HISTORY))
 
-    return _cogrouped(history, deliveries, [*STATE_PARTITION, *SHARE_PARTITION], typed, schema)
+    return _cogrouped(history, deliveries, [*STATE_PARTITION_KEY, *SHARE_PARTITION_KEY], typed, schema)
 
 
 def _cogrouped(

@@ -2,11 +2,10 @@
 
 import time
 from collections.abc import Callable, Sequence
-from pathlib import Path
 
 import pyarrow.compute as pc
 
-from lake.scan import Lake, open_lake
+from lake.scan import Cut, open_lake
 from sharelens.asked import Source
 from sharelens.metrics.figures import Figures, figures
 from sharelens.metrics.samples import Export, export
@@ -23,14 +22,14 @@ def read(source: Source) -> list[Figures]:
         SharelensError: there is no lake, no share-group state, or no such cluster.
     """
     if source.lake is not None:
-        return _read_lake(open_lake(Path(source.lake)), source.cluster_id)
+        return _read_lake(open_lake(source.lake), source.cluster_id)
     from sharelens.questions.log_evidence import open_log_evidence
 
     with open_log_evidence(source) as evidence:
         return [figures(evidence, time.time_ns() // 1_000_000)]
 
 
-def _read_lake(lake: Lake, cluster_id: str | None) -> list[Figures]:
+def _read_lake(lake: Cut, cluster_id: str | None) -> list[Figures]:
     there = clusters(lake)
     wanted = there if cluster_id is None and there else [choose_cluster(lake, cluster_id)]
     moments = publications(lake).group_by("cluster_id").aggregate([("published_at_ms", "max")])
@@ -68,7 +67,7 @@ class Page:
         if self._source.lake is None:
             self._make(read(self._source))
         else:
-            lake = open_lake(Path(self._source.lake))
+            lake = open_lake(self._source.lake)
             if lake.publication != self._publication:
                 self._make(_read_lake(lake, self._source.cluster_id))
                 self._publication = lake.publication

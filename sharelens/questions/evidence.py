@@ -1,17 +1,21 @@
 """What a question may ask its evidence for. A lake and a log directory both answer with the same Arrow schemas."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from types import TracebackType
-from typing import Protocol, Self
+from typing import Protocol, Self, TypeAlias
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from evidence.as_of import LogPrefix
+from evidence.clock_steps import ClockStep
+from evidence.conditions import all_of, filter_rows
 from measures.places import places_of
 from measures.topics import TopicPartition
 from sharelens.questions.letter_evidence import Letters
+from state_model.columnar.keys import PLACE_KEY, SHARE_PARTITION_KEY
 from state_model.columnar.values import Loss
 from state_model.errors import SharelensError
 
@@ -20,18 +24,9 @@ class TooMuchError(SharelensError):
     """Raised when more would have to be read than --max-bytes allows."""
 
 
-KEY = ["group_id", "topic_id", "partition"]
-KEY_ORDER = [(name, "ascending") for name in KEY]
+Cut: TypeAlias = LogPrefix
+kept, KEY, PLACE = filter_rows, SHARE_PARTITION_KEY, PLACE_KEY
 GROUP_ORDER = [("partition", "ascending"), ("log_offset", "ascending")]
-LOG_ORDER = [("state_partition", "ascending"), ("log_offset", "ascending")]
-DELIVERY_ORDER = [
-    ("state_partition", "ascending"),
-    *KEY_ORDER,
-    ("valid_from_log_offset", "ascending"),
-    ("first_offset", "ascending"),
-]
-
-PLACE = [*KEY, "state_partition"]
 PLACED = pa.schema(
     [
         pa.field("group_id", pa.string()),
@@ -88,34 +83,6 @@ class Keys:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Cut:
-    """A prefix of the log: up to and including a log time, or log offsets of state partitions; neither means all."""
-
-    as_of_ms: int | None = None
-    at_offsets: Mapping[int, int] = field(default_factory=dict)
-
-    @property
-    def whole(self) -> bool:
-        """Nothing is cut off."""
-        return self.as_of_ms is None and not self.at_offsets
-
-    def within(self, state_partition: int) -> "Cut":
-        """The cut for rows of one state partition alone, whose condition does not speak of the others."""
-        last = self.at_offsets.get(state_partition)
-        return replace(self, at_offsets={} if last is None else {state_partition: last})
-
-    def expression(self, offset: str = "log_offset", time: str = "log_time_ms") -> pc.Expression | None:
-        """The condition on a row's offset and time columns (and state_partition); None for the whole log."""
-        if self.as_of_ms is not None:
-            return pc.field(time) <= self.as_of_ms
-        parts = [
-            (pc.field("state_partition") != partition) | (pc.field(offset) <= last)
-            for partition, last in sorted(self.at_offsets.items())
-        ]
-        return all_of(*parts)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Span:
     """Which records are wanted: log times and log offsets, half-open, and state partitions; None puts no condition."""
 
@@ -139,25 +106,6 @@ class Span:
         if self.state_partitions is not None:
             parts.append(pc.field("state_partition").isin(pa.array(sorted(self.state_partitions), pa.int32())))
         return all_of(*parts)
-
-
-def all_of(*conditions: pc.Expression | None) -> pc.Expression | None:
-    """The conjunction; None when every part is None."""
-    together: pc.Expression | None = None
-    for condition in conditions:
-        if condition is not None:
-            together = condition if together is None else together & condition
-    return together
-
-
-def kept(table: pa.Table, condition: pc.Expression | None) -> pa.Table:
-    """The rows that meet the condition, in their order."""
-    return table if condition is None else table.filter(condition)
-
-
-def with_value(table: pa.Table, column: str, value: int | str) -> pa.Table:
-    """The rows that have a value in a column, in their order; of a small table in a third of what a condition takes."""
-    return table.filter(pc.equal(table.column(column), value))
 
 
 def counted_places(parts: Iterable[pa.Table]) -> pa.Table:
@@ -184,7 +132,8 @@ class StatePartitionCover:
     """What is held of one state partition.
 
     Offsets are those of the state topic's log; `end_offset_exclusive` is where the evidence ends. Times are
-    log times (None: no record held). `held_back` counts offsets at or above the high watermark that were left out.
+    log times (None: no record held). `held_back` counts offsets at or above the high watermark that were left out,
+    `unreadable_bytes` those of an append in progress behind the last complete batch.
     `closed_gates`: tables of the lake whose quality gate is closed, each with what is not met; empty when none is.
     `dropped_ms`: by group of tables (`--retain`) the log time before which upkeep dropped rows.
     """
@@ -199,6 +148,7 @@ class StatePartitionCover:
     held_back: int = 0
     quarantined: int = 0
     losses: tuple[Loss, ...] = ()
+    unreadable_bytes: int = 0
     closed_gates: str = ""
     dropped_ms: Mapping[str, int] = field(default_factory=dict)
 
@@ -214,15 +164,6 @@ class StatePartitionCover:
             "last_log_time_ms": self.last_ms,
             "held_back": self.held_back,
         }
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ClockStep:
-    """Records stamped at or before a moment although the log's running time had passed it by over a minute."""
-
-    state_partition: int
-    last_offset: int
-    ahead_ms: int
 
 
 class Evidence(Protocol):

@@ -24,7 +24,7 @@ from sharelens.questions.completeness import (
     misplaced_warnings,
     times,
 )
-from sharelens.questions.evidence import KEY, KEY_ORDER, Cut, Evidence
+from sharelens.questions.evidence import KEY, Cut, Evidence
 from sharelens.questions.measure_inputs import EvidenceInputs
 from sharelens.questions.misplaced import WHERE, misplaced_places
 from sharelens.questions.missing import unknown_ends
@@ -32,6 +32,7 @@ from sharelens.questions.naming import ensure_known, resolve
 from sharelens.questions.shape import constant
 from sharelens.questions.state import completeness_cell, topic_cell
 from sharelens.times import lasted, time_text
+from state_model.columnar.keys import SHARE_PARTITION_ORDER
 from state_model.errors import UsageError
 
 EndOffsets = Mapping[tuple[str, int], int]
@@ -54,7 +55,7 @@ def lag(
     """
     keys = resolve(evidence, wanted)
     cut = cut_of(asked)
-    placed = evidence.states(keys, cut).sort_by(KEY_ORDER)
+    placed = evidence.states(keys, cut).sort_by(SHARE_PARTITION_ORDER)
     found = placed.filter(pc.invert(placed.column("misplaced")))
     warnings = check_cut(evidence, cut)
     if found.num_rows == 0:
@@ -68,7 +69,7 @@ def lag(
         if end_offsets is not None:
             ends = with_end_offsets(ends, end_offsets, {i: names[i] for i in topic_ids if i in names})
         table = measure.lag(found, ends, names, end_of_now=cut.whole)
-    table = table.sort_by(KEY_ORDER)
+    table = table.sort_by(SHARE_PARTITION_ORDER)
     table = table.add_column(0, "cluster_id", constant(evidence.cluster_id, table.num_rows, pa.string()))
     warnings += misplaced_warnings(placed.filter(placed.column("misplaced")), names)
     warnings += unknown_ends(table)

@@ -2,41 +2,44 @@
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
-from pathlib import Path
 from types import TracebackType
 from typing import Any, Self, cast
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from evidence.as_of import LogPrefix, delivery_history_as_of, mark_below_log_start, mark_losses, states_as_of
+from evidence.clock_steps import LATE_RECORD, ClockStep, steps_around
+from evidence.conditions import all_of, with_value
+from evidence.decoding import DECODED_FROM
+from evidence.incarnations import newest_incarnation
+from evidence.losses import in_order, losses_of_extents, losses_of_undecodable, losses_up_to
+from evidence.schemas import GROUP_RECORD
 from kafka_log.dead_letters import DLQ_RECORD
 from kafka_log.schemas import TOPIC_BATCH
 from kafka_log.union import log_start
 from lake import letters, user_topics
 from lake.errors import LakeError
 from lake.gates import closed, closed_text
-from lake.scan import Lake, open_lake
-from lake.tables import GROUP_RECORD, TABLES
-from lake.undecodable import DECODED_FROM, undecodable
+from lake.scan import Cut as PublishedCut
+from lake.scan import open_lake
+from lake.tables import TABLES
 from measures.topics import TopicPartition
 from sharelens.output import name_cell
-from sharelens.questions import assembly, letter_evidence, losses
+from sharelens.questions import letter_evidence
 from sharelens.questions.evidence import (
     COUNTED,
     GROUP_ORDER,
-    LOG_ORDER,
-    ClockStep,
-    Cut,
     Keys,
     Span,
     StatePartitionCover,
-    all_of,
     counted_places,
     of_places,
-    with_value,
 )
 from sharelens.questions.letter_evidence import Letters
+from sharelens.questions.misplaced import placed_states
 from state_model.columnar import schemas
+from state_model.columnar.keys import LOG_ORDER, SHARE_PARTITION_KEY
 from state_model.columnar.values import Loss
 from state_model.errors import UsageError
 from state_model.topics import STATE_TOPIC
@@ -45,14 +48,14 @@ from state_model.topics import STATE_TOPIC
 class LakeEvidence:
     """One cluster of a lake at its published cut."""
 
-    def __init__(self, lake: Lake, cluster_id: str | None) -> None:
+    def __init__(self, lake: PublishedCut, cluster_id: str | None) -> None:
         self.lake = lake
         self.cluster = choose_cluster(lake, cluster_id)
 
     @property
     def place(self) -> str:
         """The lake's folder."""
-        return f"lake {self.lake.path}"
+        return f"lake {self.lake.lake}"
 
     @property
     def cluster_id(self) -> str | None:
@@ -74,20 +77,22 @@ class LakeEvidence:
 
     def share_partitions(self) -> pa.Table:
         """Every share partition in the scalar history."""
-        keys = self._scan("gold.share_partition_history", ["group_id", "topic_id", "partition"])
-        return keys.group_by(keys.column_names).aggregate([])
+        keys = self._scan("gold.share_partition_history", SHARE_PARTITION_KEY)
+        return keys.group_by(SHARE_PARTITION_KEY).aggregate([])
 
     def places(self, keys: Keys) -> pa.Table:
         """Counted in gold.share_partition_history, row group by row group."""
         where = all_of(keys.expression(), pc.field("log_topic_id") == self._log_topic_id)
         return counted_places(self._stream("gold.share_partition_history", COUNTED, where))
 
-    def histories(self, places: pa.Table, cut: Cut) -> tuple[pa.Table, pa.Table]:
+    def histories(self, places: pa.Table, prefix: LogPrefix) -> tuple[pa.Table, pa.Table]:
         """Rows of the two histories, row groups of other places left out by their statistics."""
-        history = self._of_places("gold.share_partition_history", self._names_of("history"), places, cut.expression())
-        begun = cut.expression("valid_from_log_offset", "valid_from_ms")
+        history = self._of_places("gold.share_partition_history", self._names_of("history"), places, prefix.condition())
+        begun = prefix.began()
         deliveries = self._of_places("gold.delivery_history", self._names_of("delivery"), places, begun)
-        return history.sort_by(LOG_ORDER).cast(schemas.SHARE_PARTITION_HISTORY), assembly.deliveries(deliveries, cut)
+        return history.sort_by(LOG_ORDER).cast(schemas.SHARE_PARTITION_HISTORY), delivery_history_as_of(
+            deliveries, prefix
+        )
 
     def _of_places(self, table: str, names: list[str], places: pa.Table, where: pc.Expression | None) -> pa.Table:
         found = [pa.schema([TABLES[table].schema.field(name) for name in names]).empty_table()]
@@ -136,53 +141,42 @@ class LakeEvidence:
         found = self._scan("silver.share_record", schemas.SHARE_RECORD.names, condition)
         return self._newest(found).sort_by(LOG_ORDER).cast(schemas.SHARE_RECORD)
 
-    def states(self, keys: Keys, cut: Cut) -> pa.Table:
-        """gold.share_partition_state, or at a cut what the two histories held there."""
-        return assembly.placed_states(lambda wanted: self._states(wanted, cut), keys)
+    def states(self, keys: Keys, prefix: LogPrefix) -> pa.Table:
+        """gold.share_partition_state, or of a prefix what the two histories held after it."""
+        return placed_states(lambda chosen: self._states(chosen, prefix), keys)
 
-    def _states(self, keys: Keys, cut: Cut) -> pa.Table:
-        if cut.whole:
+    def _states(self, keys: Keys, prefix: LogPrefix) -> pa.Table:
+        if prefix.is_whole:
             found = self._newest(self._scan("gold.share_partition_state", self._names_of("state"), keys.expression()))
             found = found.cast(schemas.SHARE_PARTITION_STATE)
         else:
             history = self._scan(
-                "gold.share_partition_history", self._names_of("history"), all_of(keys.expression(), cut.expression())
+                "gold.share_partition_history", self._names_of("history"), all_of(keys.expression(), prefix.condition())
             )
-            ranges = self._scan("gold.delivery_history", self._names_of("delivery"), self._open_at(keys, cut))
-            found = assembly.states(self._newest(history), self._newest(ranges))
-            found = assembly.with_losses(found, self._losses_before(cut))
-        return assembly.below_log_start(found, {part.state_partition: part.log_start_offset for part in self.cover()})
+            ranges = self._scan(
+                "gold.delivery_history", self._names_of("delivery"), all_of(keys.expression(), prefix.is_open())
+            )
+            found = states_as_of(self._newest(history), self._newest(ranges))
+            found = mark_losses(found, self._losses_in(prefix))
+        return mark_below_log_start(found, {part.state_partition: part.log_start_offset for part in self.cover()})
 
-    @staticmethod
-    def _open_at(keys: Keys, cut: Cut) -> pc.Expression | None:
-        begun = cut.expression("valid_from_log_offset", "valid_from_ms")
-        if cut.as_of_ms is not None:
-            still = pc.field("valid_to_ms").is_null() | (pc.field("valid_to_ms") > cut.as_of_ms)
-            return all_of(keys.expression(), begun, still)
-        still_open: pc.Expression = pc.field("valid_to_log_offset").is_null()
-        for partition, last in sorted(cut.at_offsets.items()):
-            still_open |= (pc.field("state_partition") == partition) & (pc.field("valid_to_log_offset") > last)
-        return all_of(keys.expression(), begun, still_open)
-
-    def _losses_before(self, cut: Cut) -> dict[int, tuple[Loss, ...]]:
-        """Losses that begin inside the cut, by state partition."""
-        ends = self._cut_ends(cut)
+    def _losses_in(self, prefix: LogPrefix) -> dict[int, list[Loss]]:
+        """Losses that begin in the prefix, by state partition."""
+        ends = self._prefix_ends(prefix)
         return {
-            part.state_partition: tuple(
-                loss for loss in part.losses if loss.first_offset <= ends.get(part.state_partition, loss.first_offset)
-            )
+            part.state_partition: losses_up_to(part.losses, ends.get(part.state_partition))
             for part in self.cover()
             if part.losses
         }
 
-    def _cut_ends(self, cut: Cut) -> Mapping[int, int]:
-        """The last log offset of the cut in each state partition that it cuts and that has losses."""
-        if cut.as_of_ms is None:
-            return cut.at_offsets
+    def _prefix_ends(self, prefix: LogPrefix) -> Mapping[int, int]:
+        """The last log offset of the prefix in each state partition that it cuts and that has losses."""
+        if prefix.as_of_ms is None:
+            return prefix.at_offsets
         touched = pa.array([part.state_partition for part in self.cover() if part.losses], pa.int32())
         if len(touched) == 0:
             return {}
-        condition = (pc.field("log_time_ms") <= cut.as_of_ms) & pc.field("state_partition").isin(touched)
+        condition = (pc.field("log_time_ms") <= prefix.as_of_ms) & pc.field("state_partition").isin(touched)
         found = self._scan("gold.share_partition_history", ["log_topic_id", "state_partition", "log_offset"], condition)
         newest = self._newest(found).group_by("state_partition").aggregate([("log_offset", "max")])
         ends: dict[int, int] = dict.fromkeys(touched.to_pylist(), -1)
@@ -200,11 +194,11 @@ class LakeEvidence:
         found = self._scan("gold.delivery_history", self._names_of("delivery"), all_of(keys.expression(), around))
         return self._newest(found).cast(schemas.DELIVERY_HISTORY)
 
-    def deliveries(self, keys: Keys, cut: Cut) -> pa.Table:
+    def deliveries(self, keys: Keys, prefix: LogPrefix) -> pa.Table:
         """Rows of gold.delivery_history."""
-        begun = cut.expression("valid_from_log_offset", "valid_from_ms")
+        begun = prefix.began()
         found = self._scan("gold.delivery_history", self._names_of("delivery"), all_of(keys.expression(), begun))
-        return assembly.deliveries(self._newest(found), cut)
+        return delivery_history_as_of(self._newest(found), prefix)
 
     def topic_batches(self, begins: Mapping[TopicPartition, int]) -> Iterator[pa.Table]:
         """Rows of bronze.topic_batch."""
@@ -241,8 +235,8 @@ class LakeEvidence:
     def _cover(self) -> tuple[StatePartitionCover, ...]:
         extents = self._state_topic("bronze.ingest_extent")
         problems = self._state_topic("bronze.quarantine")
-        undecoded = undecodable(self.lake.dataset(DECODED_FROM), problems)
-        gates = closed_text(closed(self.lake.path))
+        undecodable = losses_of_undecodable(self.lake.dataset(DECODED_FROM), problems)
+        gates = closed_text(closed(self.lake.lake))
         parts = []
         for row in self._evidence:
             partition = int(row["state_partition"])
@@ -266,7 +260,7 @@ class LakeEvidence:
                     last_ms=row["log_time_ms"],
                     held_back=row["held_back"] or 0,
                     quarantined=broken.num_rows,
-                    losses=tuple(sorted((*losses.of_extents(mine), *undecoded.get(key, ())), key=_first_offset)),
+                    losses=tuple(in_order([*losses_of_extents(mine.to_pylist()), *undecodable.get(key, ())])),
                     closed_gates=gates,
                     dropped_ms=_dropped_ms(mine),
                 )
@@ -277,8 +271,8 @@ class LakeEvidence:
     def _evidence(self) -> list[dict[str, Any]]:
         """Rows of the publication's evidence: this cluster, newest incarnation of the state topic."""
         rows = [row for row in evidence_rows(self.lake) if row["cluster_id"] == self.cluster]
-        newest = max(rows, key=lambda row: row["log_time_ms"] or -1, default=None)
-        return [row for row in rows if newest is not None and row["log_topic_id"] == newest["log_topic_id"]]
+        newest = newest_incarnation((row["log_topic_id"], row["log_time_ms"]) for row in rows)
+        return [row for row in rows if row["log_topic_id"] == newest]
 
     def _state_topic(self, table: str) -> pa.Table:
         """Bronze rows about the newest incarnation of the state topic."""
@@ -296,8 +290,8 @@ class LakeEvidence:
     def clock_steps(self, moment_ms: int) -> Sequence[ClockStep]:
         """Records of a later log time whose own time lies at or before the moment."""
         condition = (pc.field("log_time_ms") > moment_ms) & (pc.field("timestamp_ms") <= moment_ms)
-        columns = ["log_topic_id", "state_partition", "log_offset", "timestamp_ms", "log_time_ms"]
-        return assembly.clock_steps(self._newest(self._scan("gold.share_partition_history", columns, condition)))
+        columns = ["log_topic_id", *LATE_RECORD.names]
+        return steps_around(self._newest(self._scan("gold.share_partition_history", columns, condition)), moment_ms)
 
     def _scan(self, table: str, columns: list[str] | None, condition: pc.Expression | None = None) -> pa.Table:
         return self.lake.scan(table, columns, all_of(pc.field("cluster_id") == self.cluster, condition))
@@ -326,11 +320,7 @@ def _dropped_ms(extents: pa.Table) -> dict[str, int]:
     return dict(zip(rows.column("content").to_pylist(), rows.column("log_time_ms").to_pylist(), strict=True))
 
 
-def _first_offset(loss: Loss) -> int:
-    return loss.first_offset
-
-
-def choose_cluster(lake: Lake, asked: str | None) -> str:
+def choose_cluster(lake: PublishedCut, asked: str | None) -> str:
     """The cluster to answer for.
 
     Raises:
@@ -341,28 +331,28 @@ def choose_cluster(lake: Lake, asked: str | None) -> str:
     if asked is not None:
         if asked not in there:
             raise UsageError(
-                f"no cluster {name_cell(asked)} in lake {lake.path}; clusters there: {', '.join(there) or 'none'}"
+                f"no cluster {name_cell(asked)} in lake {lake.lake}; clusters there: {', '.join(there) or 'none'}"
             )
         return asked
     if len(there) > 1:
-        raise UsageError(f"lake {lake.path} holds several clusters, give --cluster-id with one of: {', '.join(there)}")
+        raise UsageError(f"lake {lake.lake} holds several clusters, give --cluster-id with one of: {', '.join(there)}")
     if not there:
         raise LakeError(
-            f"lake {lake.path} holds no share-group state yet; give `sharelens run` a log directory that has some"
+            f"lake {lake.lake} holds no share-group state yet; give `sharelens run` a log directory that has some"
         )
     return there[0]
 
 
-def evidence_rows(lake: Lake) -> list[dict[str, Any]]:
+def evidence_rows(lake: PublishedCut) -> list[dict[str, Any]]:
     """One row a state partition of the published cut (`lake.tables.EVIDENCE`)."""
     return cast("list[dict[str, Any]]", lake.publication["evidence"])
 
 
-def clusters(lake: Lake) -> list[str]:
+def clusters(lake: PublishedCut) -> list[str]:
     """The clusters of the published cut."""
     return sorted({row["cluster_id"] for row in evidence_rows(lake)})
 
 
 def open_lake_evidence(path: str, cluster_id: str | None) -> LakeEvidence:
     """Opens the newest published cut of a lake."""
-    return LakeEvidence(open_lake(Path(path)), cluster_id)
+    return LakeEvidence(open_lake(path), cluster_id)

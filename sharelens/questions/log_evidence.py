@@ -10,37 +10,36 @@ from typing import Self, TypeVar
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from evidence.as_of import LogPrefix, delivery_history_as_of, mark_below_log_start
+from evidence.clock_steps import ClockStep, steps_around
+from evidence.conditions import all_of, filter_rows, with_value
+from evidence.incarnations import newest_incarnation
+from evidence.schemas import GROUP_RECORD
 from kafka_log.layout import LogDirectory, scan_log_directory
 from kafka_log.union import LogPartition, unite
 from lake import letters
-from lake.tables import GROUP_RECORD
 from measures.topics import TopicPartition
 from sharelens.asked import Source, dead_letter_topics
 from sharelens.output import name_cell
-from sharelens.questions import assembly, letter_evidence, topic_evidence
+from sharelens.questions import letter_evidence, topic_evidence
 from sharelens.questions.evidence import (
     COUNTED,
     GROUP_ORDER,
-    KEY,
-    LOG_ORDER,
     PLACED,
-    ClockStep,
-    Cut,
     Keys,
     Span,
     StatePartitionCover,
     TooMuchError,
-    all_of,
     counted_places,
-    kept,
     of_places,
-    with_value,
 )
 from sharelens.questions.group_names import read_group_names, read_group_records
 from sharelens.questions.letter_evidence import Letters
+from sharelens.questions.misplaced import placed_states
 from sharelens.questions.state_log import StateLog, partitions_of_key, size_bytes
 from sharelens.topic_names import read_topic_names
 from state_model.columnar import schemas
+from state_model.columnar.keys import LOG_ORDER, SHARE_PARTITION_KEY
 from state_model.columnar.replay import Replayed, open_ranges, replay_records
 from state_model.errors import SharelensError, UsageError
 from state_model.topics import OFFSETS_TOPIC, STATE_TOPIC, UNKNOWN_CLUSTER
@@ -100,29 +99,29 @@ class LogEvidence:
 
     def share_partitions(self) -> pa.Table:
         """Every share partition that a record names."""
-        parts = [schemas.SHARE_RECORD.empty_table().select(KEY)]
+        parts = [schemas.SHARE_RECORD.empty_table().select(SHARE_PARTITION_KEY)]
         for log in self._chosen(Keys()):
             for records in log.read():
-                parts.append(records.select(KEY).group_by(KEY).aggregate([]))
-        return pa.concat_tables(parts).group_by(KEY).aggregate([])
+                parts.append(records.select(SHARE_PARTITION_KEY).group_by(SHARE_PARTITION_KEY).aggregate([]))
+        return pa.concat_tables(parts).group_by(SHARE_PARTITION_KEY).aggregate([])
 
     def places(self, keys: Keys) -> pa.Table:
         """Counted in one reading."""
         condition = keys.expression()
 
         def counted(log: StateLog) -> pa.Table:
-            return counted_places(kept(records, condition).select(COUNTED) for records in log.read(keys))
+            return counted_places(filter_rows(records, condition).select(COUNTED) for records in log.read(keys))
 
         return pa.concat_tables([PLACED.empty_table(), *self._each(counted, self._chosen(keys))])
 
-    def histories(self, places: pa.Table, cut: Cut) -> tuple[pa.Table, pa.Table]:
+    def histories(self, places: pa.Table, prefix: LogPrefix) -> tuple[pa.Table, pa.Table]:
         """Replayed from the records of the places alone; nothing is remembered."""
         found = self._each(lambda log: _replayed(log, self._records_of(log, places)), self._logs_of(places))
         histories = [schemas.SHARE_PARTITION_HISTORY.empty_table(), *(one.history for one in found)]
         ranges = [table for one in found for table in (one.closed, open_ranges(one.state))]
         deliveries = pa.concat_tables([schemas.DELIVERY_HISTORY.empty_table(), *ranges])
-        history = kept(pa.concat_tables(histories), cut.expression()).sort_by(LOG_ORDER)
-        return history, assembly.deliveries(deliveries, cut)
+        history = filter_rows(pa.concat_tables(histories), prefix.condition()).sort_by(LOG_ORDER)
+        return history, delivery_history_as_of(deliveries, prefix)
 
     def records_of(self, places: pa.Table) -> pa.Table:
         """Decoded records."""
@@ -137,7 +136,7 @@ class LogEvidence:
         mine = with_value(places, "state_partition", log.number)
         only = Keys()
         if mine.num_rows == 1:
-            ((group, topic, number),) = (tuple(row[name] for name in KEY) for row in mine.to_pylist())
+            ((group, topic, number),) = (tuple(row[name] for name in SHARE_PARTITION_KEY) for row in mine.to_pylist())
             only = Keys(groups=frozenset([group]), topics={topic: frozenset([number])})
         return self._kept_records(log, only, lambda rows: of_places(rows, mine))
 
@@ -157,7 +156,7 @@ class LogEvidence:
         logs = [
             log for log in self._chosen(keys) if span.state_partitions is None or log.number in span.state_partitions
         ]
-        tables = self._each(lambda log: self._kept_records(log, keys, lambda rows: kept(rows, condition)), logs)
+        tables = self._each(lambda log: self._kept_records(log, keys, lambda rows: filter_rows(rows, condition)), logs)
         return pa.concat_tables([schemas.SHARE_RECORD.empty_table(), *tables]).sort_by(LOG_ORDER)
 
     def _kept_records(self, log: StateLog, keys: Keys, wanted: Callable[[pa.Table], pa.Table]) -> pa.Table:
@@ -170,25 +169,25 @@ class LogEvidence:
                 raise too_much(f"the records wanted take more than {size_text(held)}")
         return pa.concat_tables(tables)
 
-    def states(self, keys: Keys, cut: Cut) -> pa.Table:
-        """The state after the cut, folded chunk after chunk."""
-        return assembly.placed_states(lambda wanted: self._states(wanted, cut), keys)
+    def states(self, keys: Keys, prefix: LogPrefix) -> pa.Table:
+        """The state after the prefix, folded chunk after chunk."""
+        return placed_states(lambda chosen: self._states(chosen, prefix), keys)
 
-    def _states(self, keys: Keys, cut: Cut) -> pa.Table:
-        tables = self._each(lambda log: self._folded(log, keys, cut), self._chosen(keys))
+    def _states(self, keys: Keys, prefix: LogPrefix) -> pa.Table:
+        tables = self._each(lambda log: self._folded(log, keys, prefix), self._chosen(keys))
         return pa.concat_tables([schemas.SHARE_PARTITION_STATE.empty_table(), *tables])
 
     @staticmethod
-    def _folded(log: StateLog, keys: Keys, cut: Cut) -> pa.Table:
+    def _folded(log: StateLog, keys: Keys, prefix: LogPrefix) -> pa.Table:
         """Chunk after chunk; what is missing is noted at the end, which marks the same rows as noting it on the way."""
-        condition = all_of(keys.expression(), cut.within(log.number).expression())
+        condition = all_of(keys.expression(), prefix.of_state_partition(log.number).condition())
         state = schemas.SHARE_PARTITION_STATE.empty_table()
-        for records in log.read(keys, cut):
-            state = replay_records(kept(records, condition), seed=state).state
-        losses = log.read_account().within_cut()
+        for records in log.read(keys, prefix):
+            state = replay_records(filter_rows(records, condition), seed=state).state
+        losses = log.read_through().losses_in_prefix()
         if losses:
             state = replay_records(schemas.SHARE_RECORD.empty_table(), seed=state, losses=losses).state
-        return assembly.below_log_start(state, {log.number: log.log_start_offset})
+        return mark_below_log_start(state, {log.number: log.log_start_offset})
 
     def history(self, keys: Keys) -> pa.Table:
         """The scalars after each record."""
@@ -201,10 +200,10 @@ class LogEvidence:
         tables = [table for one in self._replayed(keys) for table in (one.closed, open_ranges(one.state))]
         return pa.concat_tables([schemas.DELIVERY_HISTORY.empty_table(), *tables]).filter(around)
 
-    def deliveries(self, keys: Keys, cut: Cut) -> pa.Table:
+    def deliveries(self, keys: Keys, prefix: LogPrefix) -> pa.Table:
         """Closed and open ranges."""
         tables = [table for one in self._replayed(keys) for table in (one.closed, open_ranges(one.state))]
-        return assembly.deliveries(pa.concat_tables([schemas.DELIVERY_HISTORY.empty_table(), *tables]), cut)
+        return delivery_history_as_of(pa.concat_tables([schemas.DELIVERY_HISTORY.empty_table(), *tables]), prefix)
 
     def topic_batches(self, begins: Mapping[TopicPartition, int]) -> Iterator[pa.Table]:
         """Batch headers from the topics' segments."""
@@ -230,7 +229,7 @@ class LogEvidence:
             raise too_much(f"{size_text(size)} of {OFFSETS_TOPIC} would have to be read")
         condition = Keys(groups=groups).expression()
         uncommitted = self.source.include_uncommitted
-        tables = [kept(rows, condition) for part in partitions for rows in read_group_records(part, uncommitted)]
+        tables = [filter_rows(rows, condition) for part in partitions for rows in read_group_records(part, uncommitted)]
         return pa.concat_tables([GROUP_RECORD.empty_table(), *tables]).sort_by(GROUP_ORDER)
 
     def dead_letters(self, wanted: Letters) -> pa.Table:
@@ -240,7 +239,7 @@ class LogEvidence:
             count = 0
             for found in topic_evidence.read_letters(partition, self.source.include_uncommitted):
                 count += found.num_rows
-                tables.append(kept(found, condition))
+                tables.append(filter_rows(found, condition))
                 held += tables[-1].nbytes
                 if held > self.source.max_bytes * MEMORY_PER_BYTE:
                     raise too_much(f"the dead letters wanted take more than {size_text(held)}")
@@ -277,7 +276,7 @@ class LogEvidence:
         if self._remembered is None or self._remembered[0] != keys:
             condition = keys.expression()
             replayed = self._each(
-                lambda log: _replayed(log, self._kept_records(log, keys, lambda rows: kept(rows, condition))),
+                lambda log: _replayed(log, self._kept_records(log, keys, lambda rows: filter_rows(rows, condition))),
                 self._chosen(keys),
             )
             self._remembered = (keys, replayed)
@@ -287,21 +286,21 @@ class LogEvidence:
 
     def cover(self) -> Sequence[StatePartitionCover]:
         """What was read of each state partition that holds a record; all are read when the question read none."""
-        read = [log for log in self.logs if log.account is not None]
+        read = [log for log in self.logs if log.reading is not None]
         if not read:
             read = self.logs
-            self._each(StateLog.read_account, read)
-        return [log.cover() for log in read if log.read_account().first_ms is not None]
+            self._each(StateLog.read_through, read)
+        return [log.cover() for log in read if log.read_through().first_ms is not None]
 
     def clock_steps(self, moment_ms: int) -> Sequence[ClockStep]:
         """From the records whose own time lies over a minute behind the log's."""
-        return [step for log in self.logs for step in assembly.clock_steps(log.late_records(moment_ms))]
+        return [step for log in self.logs for step in steps_around(log.late_records(), moment_ms)]
 
     def problem_counts(self) -> list[tuple[str, int]]:
         """How often each reason code of a problem came up, by reason."""
         counts: Counter[str] = Counter()
         for log in self.logs:
-            counts.update(log.read_account().reasons)
+            counts.update(log.read_through().reasons)
         return sorted(counts.items())
 
     def _chosen(self, keys: Keys) -> list[StateLog]:
@@ -350,7 +349,7 @@ def too_much(what: str) -> TooMuchError:
 
 def _replayed(log: StateLog, records: pa.Table) -> Replayed:
     """The replay of the records that were kept of a log which was read to its end."""
-    return replay_records(records, losses=log.read_account().losses, log_start_offset=log.log_start_offset)
+    return replay_records(records, losses=log.read_through().losses, log_start_offset=log.log_start_offset)
 
 
 def _cluster_of(directories: Sequence[LogDirectory], asked: str | None) -> str:
@@ -382,12 +381,10 @@ def _state_logs(source: Source, directories: Sequence[LogDirectory]) -> list[Sta
         topic_id: [StateLog(partition, include_uncommitted=source.include_uncommitted) for partition in parts]
         for topic_id, parts in incarnations.items()
     }
-    newest = (
-        next(iter(logs))
-        if len(logs) == 1
-        else max(logs, key=lambda topic_id: max(log.newest_ms() for log in logs[topic_id]))
-    )
-    return sorted(logs[newest], key=lambda log: log.number)
+    if len(logs) == 1:  # most of the time, and the headers need not be read
+        return sorted(*logs.values(), key=lambda log: log.number)
+    times = [(topic_id, log.newest_ms()) for topic_id, parts in logs.items() for log in parts]
+    return sorted(logs[str(newest_incarnation(times))], key=lambda log: log.number)
 
 
 def open_log_evidence(source: Source) -> LogEvidence:

@@ -1,33 +1,43 @@
-"""Rows of state partitions that do not hold their share partition's state, because another one does."""
+"""Which state partition holds a share partition's state, where several hold records of it."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from sharelens.questions.evidence import KEY, Cut, Evidence, Keys
-from state_model.columnar.placement import is_ambiguous
+from evidence.as_of import WHOLE_LOG
+from evidence.conditions import filter_rows
+from evidence.placement import is_ambiguous, misplaced_places_of, placed
+from sharelens.questions.evidence import Evidence, Keys
+from state_model.columnar.keys import PLACE_KEY
 
-WHERE = (*KEY, "state_partition")
+WHERE = tuple(PLACE_KEY)
 
 
 def place_of(row: Mapping[str, Any]) -> tuple[Any, ...]:
     """The share partition and the state partition of a row."""
-    return tuple(row[name] for name in WHERE)
+    return tuple(row[name] for name in PLACE_KEY)
+
+
+def placed_states(read_states: Callable[[Keys], pa.Table], keys: Keys) -> pa.Table:
+    """PLACED_STATE rows of `keys`; `read_states` gives SHARE_PARTITION_STATE rows.
+
+    Where a share partition has several rows, the rows of all share partitions decide which one is its state.
+    """
+    states = read_states(keys)
+    if keys == Keys() or not is_ambiguous(states):
+        return placed(states)
+    return filter_rows(placed(read_states(Keys())), keys.expression())
 
 
 def misplaced_places(evidence: Evidence, keys: Keys, history: pa.Table) -> pa.Table:
-    """The places (WHERE) of `history` that do not hold their share partition's state: another state partition does.
+    """The places (PLACE_KEY) of `history` that do not hold their share partition's state: another state partition does.
 
-    That of a share partition without any state is where its newest record lies.
+    The state of a share partition that is deleted lies where its newest record lies.
     """
-    places = history.select([*WHERE, "log_time_ms"]).group_by(list(WHERE)).aggregate([("log_time_ms", "max")])
+    places = history.select([*PLACE_KEY, "log_time_ms"]).group_by(PLACE_KEY).aggregate([("log_time_ms", "max")])
     if not is_ambiguous(places):
         return places.slice(0, 0)
-    found = evidence.states(keys, Cut())
-    shown = set(map(place_of, found.filter(pc.invert(found.column("misplaced"))).to_pylist()))
-    newest_last = [("log_time_ms_max", "ascending"), ("state_partition", "ascending")]
-    holds = {place_of(row)[:-1]: place_of(row) for row in places.sort_by(newest_last).to_pylist()}
-    holds |= {place[:-1]: place for place in shown}
-    return places.filter(pa.array([place_of(row) not in holds.values() for row in places.to_pylist()], pa.bool_()))
+    states = evidence.states(keys, WHOLE_LOG)
+    return misplaced_places_of(places, states.filter(pc.invert(states.column("misplaced"))))

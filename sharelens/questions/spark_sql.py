@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from lake import delta
-from lake.scan import Lake
+from lake.scan import Cut
 from lake.tables import TABLES
 from sharelens.output import Answer
 from state_model.errors import SharelensError, UsageError
@@ -25,7 +24,7 @@ NAMED = re.compile(rf"({QUOTED})|\b(bronze|silver|gold)\s*\.\s*(\w+)\b", re.IGNO
 
 
 def spark_sql(
-    spark: "SparkSession", lake: Lake, query: str, parameters: Mapping[str, str | int | None] | None = None
+    spark: "SparkSession", lake: Cut, query: str, parameters: Mapping[str, str | int | None] | None = None
 ) -> Answer:
     """The result of one query; the tables it names become temporary views at the published versions.
 
@@ -44,7 +43,7 @@ def spark_sql(
         reader = spark.read.format("delta")
         if name in lake.versions:
             reader = reader.option("versionAsOf", lake.versions[name])
-        reader.load(str(delta.table_path(lake.path, name))).createOrReplaceTempView(view_name(name))
+        reader.load(lake.lake.table_storage(name).root).createOrReplaceTempView(view_name(name))
     if parameters:
         _offer_parameters(spark, parameters)
     before = spark.conf.get(FILES_AS_TABLES)

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 
 import duckdb
 
-from lake.scan import Lake
+from lake.scan import Cut
 from lake.tables import TABLES
 from sharelens.output import Answer
 from sharelens.questions.published import readable
@@ -25,7 +25,7 @@ LOCKS = (
 )
 
 
-def sql(lake: Lake, query: str, parameters: Mapping[str, str | int | None] | None = None) -> Answer:
+def sql(lake: Cut, query: str, parameters: Mapping[str, str | int | None] | None = None) -> Answer:
     """The result of a query; `parameters` are the values of its `$name` markers.
 
     Raises:
@@ -63,7 +63,7 @@ def ensure_one_select(query: str) -> None:
         raise UsageError(f"sql: only one SELECT is taken, this is: {found}")
 
 
-def _offer_tables(connection: duckdb.DuckDBPyConnection, lake: Lake, query: str) -> None:
+def _offer_tables(connection: duckdb.DuckDBPyConnection, lake: Cut, query: str) -> None:
     """Views layer.table over the tables that the query can mean; the others are not even opened."""
     for layer in LAYERS:
         connection.execute(f"CREATE SCHEMA {layer}")

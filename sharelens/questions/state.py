@@ -7,9 +7,10 @@ from sharelens.asked import CutAsked
 from sharelens.filters import Wanted
 from sharelens.output import Answer, Column, Row, known, name_cell, name_column, number_column
 from sharelens.questions.completeness import check_cut, cut_of, evidence_line, incomplete_rows, misplaced_warnings
-from sharelens.questions.evidence import KEY_ORDER, Cut, Evidence, Keys
+from sharelens.questions.evidence import Cut, Evidence, Keys
 from sharelens.questions.naming import ensure_known, resolve
 from sharelens.questions.shape import all_ranges_cell, constant, named_batches, ranges_cell, topic_column
+from state_model.columnar.keys import SHARE_PARTITION_ORDER
 
 FIELDS = (
     "cluster_id",
@@ -38,7 +39,7 @@ def state_table(evidence: Evidence, keys: Keys, cut: Cut, more: tuple[str, ...] 
 
     Deleted share partitions are absent, misplaced rows left out. `more`: columns of the state behind FIELDS.
     """
-    placed = evidence.states(keys, cut).sort_by(KEY_ORDER)
+    placed = evidence.states(keys, cut).sort_by(SHARE_PARTITION_ORDER)
     found = placed.filter(pc.invert(placed.column("misplaced")))
     columns = {name: found.column(name) for name in (*FIELDS, *more) if name in found.column_names}
     columns["cluster_id"] = constant(evidence.cluster_id, found.num_rows, pa.string())

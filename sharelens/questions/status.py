@@ -7,7 +7,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from lake.gates import gates
-from lake.scan import Lake
+from lake.scan import Cut
 from sharelens.output import (
     Answer,
     Column,
@@ -175,7 +175,7 @@ def log_status(evidence: LogEvidence) -> Report:
     )
 
 
-def lake_status(lake: Lake, cluster_id: str | None) -> Report:
+def lake_status(lake: Cut, cluster_id: str | None) -> Report:
     """`sharelens status --lake`: every cluster of the lake, or the one asked for.
 
     Raises:
@@ -202,7 +202,7 @@ def lake_status(lake: Lake, cluster_id: str | None) -> Report:
     )
 
 
-def _topics(lake: Lake, cluster_id: str | None) -> set[str]:
+def _topics(lake: Cut, cluster_id: str | None) -> set[str]:
     """The topics that runs took something of."""
     return set(lake.scan("bronze.ingest_extent", ["topic"], _of(cluster_id)).column("topic").unique().to_pylist())
 
@@ -212,7 +212,7 @@ def _of(cluster_id: str | None) -> pc.Expression | None:
     return None if cluster_id is None else pc.field("cluster_id") == cluster_id
 
 
-def _sources_part(lake: Lake, cluster_id: str | None) -> Answer:
+def _sources_part(lake: Cut, cluster_id: str | None) -> Answer:
     names = ["cluster_id", "source_id", "node_id", "topic_id", "partition"]
     extents = lake.scan("bronze.ingest_extent", names, _of(cluster_id))
     found = extents.group_by(extents.column_names).aggregate([]).group_by(["source_id", "node_id", "cluster_id"])
@@ -227,7 +227,7 @@ def _sources_part(lake: Lake, cluster_id: str | None) -> Answer:
     return Answer(table=counted.sort_by(order), columns=columns, none="none")
 
 
-def _quarantine_rows(lake: Lake, cluster_id: str | None) -> list[dict[str, Any]]:
+def _quarantine_rows(lake: Cut, cluster_id: str | None) -> list[dict[str, Any]]:
     names = ["cluster_id", "topic", "reason"]
     counted = lake.scan("bronze.quarantine", names, _of(cluster_id)).group_by(names).aggregate([([], "count_all")])
     rows = counted.rename_columns({"count_all": "rows"}).sort_by([(name, "ascending") for name in names])
@@ -244,7 +244,7 @@ def _quarantine_part(rows: list[dict[str, Any]]) -> Answer:
     return Answer(table=pa.Table.from_pylist(rows, schema=QUARANTINE), columns=columns, none="none")
 
 
-def _runs_part(lake: Lake, cluster_id: str | None) -> Answer:
+def _runs_part(lake: Cut, cluster_id: str | None) -> Answer:
     """The newest published runs, newest first; their offsets are those of the cluster, or of all."""
     found = publications(lake).to_pylist()
     rows = [
@@ -269,9 +269,9 @@ def _runs_part(lake: Lake, cluster_id: str | None) -> Answer:
     return Answer(table=pa.Table.from_pylist(rows, schema=RUN), columns=columns, none="none")
 
 
-def _gates_part(lake: Lake) -> Answer:
+def _gates_part(lake: Cut) -> Answer:
     """The closed quality gates; without any, which check found them open."""
-    known_gates = gates(lake.path)
+    known_gates = gates(lake.lake)
     rows = [
         {
             "table": gate.table,
@@ -295,5 +295,5 @@ def _gates_part(lake: Lake) -> Answer:
     return Answer(table=pa.Table.from_pylist(rows, schema=CLOSED_GATE), columns=columns, none=none)
 
 
-def _versions(lake: Lake) -> list[dict[str, Any]]:
+def _versions(lake: Cut) -> list[dict[str, Any]]:
     return [{"table": name, "version": version} for name, version in sorted(lake.versions.items())]

@@ -2,8 +2,7 @@
 
 import pyarrow as pa
 
-from lake import delta
-from lake.scan import UNLISTED, Lake, check_version
+from lake.scan import UNLISTED, Cut
 from lake.tables import TABLES
 from sharelens.output import Answer, Column, known, name_cell, name_column, number_column
 from state_model.errors import UsageError
@@ -29,7 +28,7 @@ COLUMNS = pa.schema(
 )
 
 
-def tables(lake: Lake) -> Answer:
+def tables(lake: Cut) -> Answer:
     """Every table at the published cut with its rows and bytes, by the files' own statistics."""
     rows = []
     for name, table in TABLES.items():
@@ -54,14 +53,13 @@ def tables(lake: Lake) -> Answer:
     return Answer(table=pa.Table.from_pylist(rows, schema=LISTING), columns=columns)
 
 
-def _size(lake: Lake, name: str) -> tuple[int | None, int | None]:
+def _size(lake: Cut, name: str) -> tuple[int | None, int | None]:
     """Rows and bytes of a table; None when the cut has no such table."""
     version = lake.versions.get(name)
-    if version is None and (name not in UNLISTED or not delta.exists(delta.table_path(lake.path, name))):
+    if version is None and (name not in UNLISTED or not lake.lake.exists(name)):
         return None, None
-    check_version(lake.path, name, version)
-    files = delta.live_files(delta.table_path(lake.path, name), version)
-    return sum(file["num_records"] or 0 for file in files), sum(file["size_bytes"] for file in files)
+    snapshot = lake.lake.snapshot(name, version)
+    return snapshot.record_count, snapshot.size_bytes
 
 
 def table_columns(name: str) -> Answer:

@@ -6,7 +6,8 @@ from typing import cast
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from sharelens.questions.evidence import LOG_ORDER, Evidence, Keys, StatePartitionCover, kept
+from sharelens.questions.evidence import Evidence, Keys, StatePartitionCover, kept
+from state_model.columnar.keys import LOG_ORDER
 
 
 class HeldEvidence:

@@ -17,8 +17,6 @@ from state_model.columnar.kernels import kernel
 TOO_SHORT, MALFORMED = -1, -2
 UUID_CHARACTERS = 22
 ALPHABET = np.frombuffer(b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_", dtype=np.uint8)
-VALUE_OF = np.full(256, -1, dtype=np.int8)
-VALUE_OF[ALPHABET] = np.arange(64)
 
 
 @intrinsic
@@ -36,25 +34,8 @@ def big_endian(context: Any, data: Any, at: Any, like: Any) -> Any:
     return kind(data, types.intp, like), load
 
 
-@intrinsic
-def store_big_endian(context: Any, data: Any, at: Any, value: Any) -> Any:
-    """`store_big_endian(data, at, value)`: write `value` at byte `at` in the width of its type."""
-
-    def store(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        array = context.make_array(signature.args[0])(context, builder, arguments[0])
-        address = builder.gep(array.data, [arguments[1]])
-        stored = builder.store(
-            builder.bswap(arguments[2]), builder.bitcast(address, ir.IntType(value.bitwidth).as_pointer())
-        )
-        stored.align = 1
-        return context.get_dummy_value()
-
-    return types.none(data, types.intp, value), store
-
-
 # The compiler passes the first argument of an intrinsic itself; a caller gives the other three.
 _load: Callable[[np.ndarray, int, type[np.signedinteger]], int] = big_endian  # type: ignore[assignment]
-_store: Callable[[np.ndarray, int, np.signedinteger], None] = store_big_endian  # type: ignore[assignment]
 
 
 @kernel
@@ -76,27 +57,6 @@ def int64_at(data: np.ndarray, at: int) -> int:
 
 
 @kernel
-def put_int16(data: np.ndarray, at: int, value: int) -> int:
-    """Write a big-endian int16; the position behind it."""
-    _store(data, at, np.int16(value))
-    return at + 2
-
-
-@kernel
-def put_int32(data: np.ndarray, at: int, value: int) -> int:
-    """Write a big-endian int32; the position behind it."""
-    _store(data, at, np.int32(value))
-    return at + 4
-
-
-@kernel
-def put_int64(data: np.ndarray, at: int, value: int) -> int:
-    """Write a big-endian int64; the position behind it."""
-    _store(data, at, np.int64(value))
-    return at + 8
-
-
-@kernel
 def unsigned_varint(data: np.ndarray, at: int, end: int) -> tuple[int, int]:
     """(value, next position) of an unsigned varint of 32 bits at most; else (TOO_SHORT or MALFORMED, at)."""
     value = 0
@@ -110,27 +70,6 @@ def unsigned_varint(data: np.ndarray, at: int, end: int) -> tuple[int, int]:
                 return MALFORMED, at
             return value, at + step + 1
     return MALFORMED, at
-
-
-@kernel
-def varint_bytes(value: int) -> int:
-    """Bytes of the shortest unsigned varint of `value`, which is not negative."""
-    size = 1
-    while value >= 0x80:
-        value >>= 7
-        size += 1
-    return size
-
-
-@kernel
-def put_varint(data: np.ndarray, at: int, value: int) -> int:
-    """Write the shortest unsigned varint of `value`, which is not negative; the position behind it."""
-    while value >= 0x80:
-        data[at] = value & 0x7F | 0x80
-        value >>= 7
-        at += 1
-    data[at] = value
-    return at + 1
 
 
 @kernel
@@ -181,20 +120,3 @@ def write_uuid_text(data: np.ndarray, at: int, text: np.ndarray, to: int) -> Non
         to += 4
     text[to] = ALPHABET[data[at] >> 2]
     text[to + 1] = ALPHABET[(data[at] & 3) << 4]
-
-
-@kernel
-def read_uuid_text(text: np.ndarray, at: int, data: np.ndarray, to: int) -> bool:
-    """Write the 16 bytes of the 22 characters at `at`; False when they are not those of a uuid."""
-    bits, width = 0, 0
-    for step in range(UUID_CHARACTERS):
-        value = int(VALUE_OF[text[at + step]])
-        if value < 0:
-            return False
-        bits = (bits << 6 | value) & 0xFFFF
-        width += 6
-        if width >= 8:
-            width -= 8
-            data[to] = bits >> width & 0xFF
-            to += 1
-    return bits & 0xF == 0  # 132 bits in 22 characters, the last four of them not in use

@@ -1,4 +1,4 @@
-"""Share partitions as numbers, so that sets of them are numpy arrays."""
+"""Key columns that tables share, and share partitions as numbers, so that sets of them are numpy arrays."""
 
 import numpy as np
 import numpy.typing as npt
@@ -8,8 +8,18 @@ import pyarrow.compute as pc
 from state_model.columnar.schemas import TEXT
 
 Ints = npt.NDArray[np.int64]
-KEY = ["group_id", "topic_id", "partition"]
-ORDER = [(name, "ascending") for name in KEY]
+SHARE_PARTITION_KEY = ["group_id", "topic_id", "partition"]
+"""A share partition: a share group and a partition of a user topic."""
+STATE_PARTITION_KEY = ["log_topic_id", "state_partition"]
+"""A partition of one incarnation of __share_group_state."""
+LOG_PARTITION_KEY = ["topic_id", "partition"]
+"""A partition of any topic, as the log tables name it."""
+PLACE_KEY = [*SHARE_PARTITION_KEY, "state_partition"]
+"""A place: a share partition together with the state partition that holds its records (newest incarnation)."""
+SHARE_PARTITION_ORDER = [(name, "ascending") for name in SHARE_PARTITION_KEY]
+LOG_ORDER = [("state_partition", "ascending"), ("log_offset", "ascending")]
+"""Records of one incarnation of the state topic: by state partition, then by log offset."""
+KEY, ORDER = SHARE_PARTITION_KEY, SHARE_PARTITION_ORDER
 _CODED = pa.schema([("group_id", TEXT), ("topic_id", TEXT), ("partition", pa.int32())])
 
 

@@ -10,9 +10,9 @@ from kafka_log.layout import scan_log_directory
 from kafka_log.reader import read_split, readable_end, splits
 from kafka_log.union import unite
 from state_model.columnar.decode import decode_share_records
-from state_model.columnar.encode import encode_share_records
 from tests.datasets import dataset, scenarios
 from tests.log_rows import log_times
+from tools.log_writer.share_records import encode_share_records
 
 COLUMN_OF_FIELD = {
     "snapshotEpoch": "snapshot_epoch",

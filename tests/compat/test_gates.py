@@ -8,6 +8,7 @@ import pytest
 
 from jobs.quality.check import CheckOptions, check
 from lake.gates import gates
+from lake.lake import Lake
 from lake.tables import TABLES
 from tests.datasets import KINDS, dataset, scenarios
 from tests.in_process import make_lake
@@ -23,7 +24,7 @@ from tests.in_process import make_lake
 def test_all_gates_are_open_over_every_scenario(names: Sequence[str], records: int, tmp_path: Path) -> None:
     for name in names:
         make_lake(tmp_path / "lake", dataset(name) / "logs")
-    checked = check(CheckOptions(lake=tmp_path / "lake", whole=True, skip=("freshness", "volume")))
+    checked = check(CheckOptions(lake=Lake(tmp_path / "lake"), whole=True, skip=("freshness", "volume")))
     columns = ["table_name", "expectation", "observed", "details"]
     assert checked.results.filter(pc.field("success") == pc.scalar(False)).select(columns).to_pylist() == []
     assert checked.closed == ()

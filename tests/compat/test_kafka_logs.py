@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from kafka_log import encoding, reader
+from kafka_log import reader
 from kafka_log import record_batch as rb
 from kafka_log.codecs import NAMES
 from kafka_log.layout import scan_log_directory
@@ -19,6 +19,7 @@ from kafka_log.segment_file import crc_ok
 from kafka_log.segments import CopyReader
 from kafka_log.union import LogPartition, unite
 from tests.datasets import dataset, scenarios
+from tools.log_writer import encoding
 
 _END = 1 << 62
 

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from sharelens.asked import CutAsked, Source
@@ -19,6 +19,7 @@ from sharelens.questions.records import records
 from sharelens.questions.state import state
 from sharelens.questions.trace import trace
 from tests.datasets import dataset, kinds_first
+from tests.depths import examples
 from tests.in_process import make_lake, recorded_lake
 from tests.state_logs import START_MS, snapshot, tombstone, update, write_log_directory
 
@@ -78,7 +79,7 @@ def answers(evidence: Evidence, count: int) -> Iterator[tuple[str, str]]:
             yield f"verdict {group} {offset}", str(one.summary).splitlines()[0]
 
 
-@settings(max_examples=4, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@examples("lake and log")
 @given(story=record_lists())
 def test_any_log_gives_the_same_answers_with_and_without_a_lake(
     tmp_path_factory: pytest.TempPathFactory, story: list[dict[str, Any]]

@@ -11,7 +11,6 @@ from typing import Any
 
 import pytest
 
-from kafka_log.writer import encode_log, record_columns, write_partition
 from lake.scan import open_lake
 from sharelens.cli import main
 from tests.compat.test_log_dir_answers import (
@@ -27,6 +26,7 @@ from tests.datasets import dataset, scenarios
 from tests.in_process import make_lake, recorded_lake
 from tests.once import made_once
 from tests.state_logs import STATE_TOPIC, encoded_records
+from tools.log_writer.writer import encode_log, record_columns, write_partition
 
 PRUNED = "pruned"
 

@@ -5,7 +5,7 @@ from typing import Any
 
 from jobs.options import RunOptions
 from jobs.run import run
-from kafka_log.writer import write_checkpoints
+from lake.lake import Lake
 from lake.scan import open_lake
 from sharelens.asked import CutAsked, Source
 from sharelens.filters import Wanted
@@ -15,6 +15,7 @@ from sharelens.questions.state import state
 from sharelens.questions.status import lake_status, log_status
 from tests.in_process import make_lake
 from tests.state_logs import STATE_TOPIC, snapshot, update, write_log_directory, write_state_partition
+from tools.log_writer.writer import write_checkpoints
 
 STORY = [snapshot("at-rest"), snapshot("g", epoch=0), update("g", start=1), snapshot("g", epoch=1, start=1)]
 NOW = CutAsked()
@@ -45,14 +46,14 @@ def test_a_log_start_that_moved_without_a_new_record_is_heard_of(tmp_path: Path)
     make_lake(lake, logs)
     assert in_the_table(lake) == {"at-rest": False, "g": False}
     prune(logs, 3)
-    summary = run(RunOptions(lake=lake, log_dirs=(str(logs),)), no_session)
+    summary = run(RunOptions(lake=Lake(lake), log_dirs=(str(logs),)), no_session)
     expected = {"at-rest": True, "g": False}
     assert flags(Source(log_dirs=(str(logs),))) == expected
     assert flags(Source(lake=str(lake))) == in_the_table(lake) == expected
     assert summary.counts["bronze.log_record"] == 0
     ours = log_status(open_log_evidence(Source(log_dirs=(str(logs),)))).parts["state_partitions"].table
     assert lake_status(open_lake(lake), None).parts["state_partitions"].table.equals(ours)
-    assert run(RunOptions(lake=lake, log_dirs=(str(logs),)), no_session).run_id is None
+    assert run(RunOptions(lake=Lake(lake), log_dirs=(str(logs),)), no_session).run_id is None
 
 
 def test_a_copy_with_an_older_log_start_takes_nothing_back(tmp_path: Path) -> None:
@@ -80,7 +81,7 @@ def test_uncommitted_records_are_no_reason_to_start_over_when_the_log_start_move
     write_checkpoints(logs, log_starts={(STATE_TOPIC, 0): 0}, high_watermarks={(STATE_TOPIC, 0): 2})
     make_lake(lake, logs, include_uncommitted=True)
     write_checkpoints(logs, log_starts={(STATE_TOPIC, 0): 1}, high_watermarks={(STATE_TOPIC, 0): 2})
-    assert run(RunOptions(lake=lake, log_dirs=(str(logs),)), no_session).run_id == 2
+    assert run(RunOptions(lake=Lake(lake), log_dirs=(str(logs),)), no_session).run_id == 2
     assert in_the_table(lake) == {"at-rest": True, "g": False}
 
 

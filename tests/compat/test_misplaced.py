@@ -7,10 +7,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
-from kafka_log.writer import write_meta
 from lake.scan import open_lake
 from sharelens.asked import CutAsked, Source
 from sharelens.cli import main
@@ -23,10 +22,12 @@ from sharelens.questions.records import records
 from sharelens.questions.state import state
 from sharelens.questions.trace import trace
 from state_model.java import partition_for
+from tests.depths import examples
 from tests.in_process import make_lake
 from tests.lakes import assert_same
 from tests.once import made_once
 from tests.state_logs import ORDERS_ID, START_MS, snapshot, tombstone, update, write_state_partition
+from tools.log_writer.writer import write_meta
 
 BEFORE, AFTER = 3, 5
 GROUPS = [f"g{number}" for number in range(8)]
@@ -135,7 +136,7 @@ def stories(draw: st.DrawFn) -> Story:
     return story
 
 
-@settings(max_examples=3, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@examples("lake")
 @given(story=stories())
 def test_any_move_gives_the_same_answers_with_and_without_a_lake(
     tmp_path_factory: pytest.TempPathFactory, story: Story

@@ -23,6 +23,7 @@ from jobs.options import RunOptions
 from jobs.publish import current_versions, published_versions
 from jobs.run import run
 from lake.errors import LakeError
+from lake.lake import Lake
 from lake.scan import open_lake
 from tests.batch_files import broken, state_batches, state_directory
 from tests.datasets import dataset
@@ -83,7 +84,7 @@ class Scene:
         return shutil.copytree(self.folder / "before", self.folder / name)
 
     def run(self, lake: Path) -> None:
-        run(RunOptions(lake=lake, log_dirs=(str(self.logs),)), lambda: self.spark)
+        run(RunOptions(lake=Lake(lake), log_dirs=(str(self.logs),)), lambda: self.spark)
 
     def kill_and_finish(self, points: list[Point]) -> set[str]:
         """Kills a run and those that go on with it, each at its point; the last makes the lake of an undisturbed run.
@@ -187,7 +188,7 @@ def kill_and_finish(count: int, spark: SparkSession, logs: str, undisturbed: Pat
         if lake.is_dir():
             readers_see_a_cut(lake, undisturbed)
         asked = {"log_dirs": (logs,), "lock_timeout_s": LONGEST_S, "in_process_bytes": in_process_bytes}
-        run(RunOptions(lake=lake, **asked), lambda: spark)
+        run(RunOptions(lake=Lake(lake), **asked), lambda: spark)
         assert_same(lake, undisturbed)
     assert codes.count(-signal.SIGKILL) > count // 2
 

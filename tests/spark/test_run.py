@@ -12,6 +12,7 @@ from jobs.options import RunOptions
 from jobs.progress import Progress
 from jobs.run import run
 from kafka_log.errors import SourceMissingError
+from lake.lake import Lake
 from lake.scan import open_lake
 from tests.datasets import dataset, kinds_first
 from tests.in_process import make_lake, recorded_lake
@@ -25,14 +26,14 @@ def test_a_recorded_log_gives_the_lake_that_it_gives_without_spark(
     name: str, spark: SparkSession, tmp_path: Path
 ) -> None:
     logs = dataset(name) / "logs"
-    summary = run(RunOptions(lake=tmp_path / "lake", log_dirs=(str(logs),)), lambda: spark)
+    summary = run(RunOptions(lake=Lake(tmp_path / "lake"), log_dirs=(str(logs),)), lambda: spark)
     assert summary.counts["silver.share_record"] > 0
     assert_same(tmp_path / "lake", recorded_lake(name))
 
 
 def test_many_small_splits_give_the_same_lake(spark: SparkSession, tmp_path: Path) -> None:
     logs = dataset("edge") / "logs"
-    run(RunOptions(lake=tmp_path / "lake", log_dirs=(str(logs),), split_bytes=10_000), lambda: spark)
+    run(RunOptions(lake=Lake(tmp_path / "lake"), log_dirs=(str(logs),), split_bytes=10_000), lambda: spark)
     assert_same(tmp_path / "lake", recorded_lake("edge"))
 
 
@@ -42,7 +43,7 @@ def test_a_run_goes_on_from_a_lake_that_was_made_elsewhere(spark: SparkSession, 
     first = pc.min(whole_lake.scan("silver.share_record").column("log_time_ms")).as_py()
     make_lake(tmp_path / "lake", logs, until_ms=first + 3000)
     before = open_lake(tmp_path / "lake").scan("silver.share_record").num_rows
-    summary = run(RunOptions(lake=tmp_path / "lake", log_dirs=(str(logs),)), lambda: spark)
+    summary = run(RunOptions(lake=Lake(tmp_path / "lake"), log_dirs=(str(logs),)), lambda: spark)
     whole = whole_lake.scan("silver.share_record").num_rows
     assert 0 < before < whole
     assert summary.counts["silver.share_record"] == whole - before
@@ -53,7 +54,7 @@ def test_a_run_goes_on_from_a_lake_that_was_made_elsewhere(spark: SparkSession, 
 
 def test_progress_tells_of_every_stage(spark: SparkSession, tmp_path: Path) -> None:
     told: list[tuple[str, int, int]] = []
-    options = RunOptions(lake=tmp_path / "lake", log_dirs=(str(dataset("basic") / "logs"),))
+    options = RunOptions(lake=Lake(tmp_path / "lake"), log_dirs=(str(dataset("basic") / "logs"),))
     run(options, lambda: spark, Progress(lambda *step: told.append(step)))
     stages = {name for name, _, _ in told}
     assert {"decode", "replay"} < stages
@@ -73,9 +74,9 @@ def test_a_directory_that_a_worker_does_not_see_fails_the_run_and_names_host_and
         return spark
 
     with pytest.raises(SourceMissingError, match=socket.gethostname()) as caught:
-        run(RunOptions(lake=tmp_path / "lake", log_dirs=(str(logs),)), session)
+        run(RunOptions(lake=Lake(tmp_path / "lake"), log_dirs=(str(logs),)), session)
     assert str(logs) in str(caught.value)
     (tmp_path / "elsewhere").rename(logs)
-    run(RunOptions(lake=tmp_path / "lake", log_dirs=(str(logs),)), lambda: spark)
+    run(RunOptions(lake=Lake(tmp_path / "lake"), log_dirs=(str(logs),)), lambda: spark)
     make_lake(tmp_path / "here", logs)
     assert_same(tmp_path / "lake", tmp_path / "here")

@@ -1,5 +1,6 @@
 """The wheel holds what an installed command needs, and nothing else."""
 
+import re
 import subprocess
 import sys
 import zipfile
@@ -10,7 +11,18 @@ import pytest
 from sharelens import __version__
 
 ROOT = Path(__file__).parents[2]
-PACKAGES = {"state_model", "measures", "kafka_log", "pyspark_kafka_log", "lake", "jobs", "broker", "sharelens"}
+PACKAGES = {
+    "state_model",
+    "kafka_log",
+    "pyspark_kafka_log",
+    "evidence",
+    "measures",
+    "lake",
+    "jobs",
+    "broker",
+    "workloads",
+    "sharelens",
+}
 
 pytestmark = pytest.mark.slow
 
@@ -43,6 +55,22 @@ def test_wheel_holds_the_packages_their_types_defaults_and_demo_logs(wheel):
         assert needed in names
     left_behind = [name for name in names if "__pycache__" in name or name.endswith((".nbi", ".nbc"))]
     assert left_behind == []
+
+
+def test_wheel_leaves_out_what_only_tests_and_benches_use(wheel):
+    """What writes logs as bytes for them is tools/log_writer; the broker's own storage writes those of a product."""
+    with zipfile.ZipFile(wheel) as content:
+        names = content.namelist()
+        modules = {name: content.read(name).decode() for name in names if name.endswith(".py")}
+    assert {name.partition("/")[0] for name in modules} == PACKAGES
+    users = [
+        name for name, text in modules.items() if re.search(r"^\s*(from|import) (tools|tests|bench)\b", text, re.M)
+    ]
+    assert users == []
+    writers = [
+        name for name, text in modules.items() if re.search(r"^def (encode_share_records|encode_log)\b", text, re.M)
+    ]
+    assert writers == []
 
 
 def test_wheel_names_the_command_and_the_spark_extra(wheel):

@@ -11,7 +11,7 @@ from bench.generate import append, generate, main
 from kafka_log.layout import scan_log_directory
 from kafka_log.reader import read_split, readable_end, splits
 from kafka_log.union import unite
-from state_model.batches import content_equal
+from state_model.batches import coalesce
 from state_model.java import partition_for
 from state_model.machine import PartitionState, apply
 from state_model.share_records import ShareSnapshot, ShareUpdate, decode_record
@@ -57,7 +57,7 @@ def kind_of(before, record):
     if value.create_timestamp_ms < value.write_timestamp_ms:
         assert value.write_timestamp_ms - before.write_timestamp_ms >= 300_000
         assert (value.create_timestamp_ms, value.start_offset) == (before.create_timestamp_ms, before.start_offset)
-        assert content_equal(value.state_batches, before.state_batches)
+        assert coalesce(value.state_batches) == coalesce(before.state_batches)
         return "cold"
     assert before.update_count == 500
     return "write"

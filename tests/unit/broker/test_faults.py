@@ -13,8 +13,10 @@ from broker.faults import Action, FaultInjection, FaultRule, parse_fault
 from broker.ports import TopicPartition
 from broker.protocol.api_keys import ApiKey
 from broker.protocol.error_answers import error_answer
-from broker.protocol.messages import build, encode_answer
+from broker.protocol.messages import encode_answer
 from broker.protocol.registry import Api, RequestContext, registered
+from broker.protocol.steps import LazyArray
+from tests.broker_messages import build
 
 STATE = TopicPartition("__share_group_state", 3)
 
@@ -110,6 +112,27 @@ def test_each_action_does_to_a_request_what_it_says(action, answer, is_handled):
     handled = []
     assert outcomes(f"api=Heartbeat,action={action}", handled=handled) == [answer]
     assert bool(handled) is is_handled
+
+
+def test_a_request_whose_answer_is_lost_is_handled_to_its_last_element():
+    deleted = []
+
+    def delete(name):
+        deleted.append(name)
+        return {"group_id": name}
+
+    def handler(broker, request, context):
+        return {"results": LazyArray(delete, ["a", "b"])}
+
+    api = Api(key=42, first_version=0, last_version=2, handler=handler)
+    around = FaultInjection([parse_fault("api=DeleteGroups,action=lose")]).around({42: api})[42].handler
+
+    async def lose():
+        await around(None, None, context(42, 2))
+
+    with pytest.raises(FrameError, match="a fault loses its answer"):
+        asyncio.run(lose())
+    assert deleted == ["a", "b"]
 
 
 def test_other_apis_are_left_alone():

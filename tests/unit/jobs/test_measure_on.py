@@ -6,10 +6,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from jobs.measure import steps as measure_steps
+from tests.depths import examples
 from tests.in_process import make_lake
 from tests.lakes import assert_same
 from tests.state_logs import START_MS, snapshot, tombstone, update, write_log_directory
@@ -47,12 +48,7 @@ RECORDS = st.one_of(
 STEPS = st.lists(st.tuples(RECORDS, st.sampled_from([1, 1_000, 70_000, 2_000_000])), min_size=4, max_size=24)
 
 
-EXAMPLES = settings(
-    max_examples=max(3, settings().max_examples // 10),
-    deadline=None,
-    suppress_health_check=[HealthCheck.too_slow],
-    phases=[Phase.explicit, Phase.reuse, Phase.generate],
-)
+EXAMPLES = examples("lake", shrink=False)
 
 
 def story(steps: list[tuple[Any, int]]) -> list[dict[str, Any]]:

@@ -15,10 +15,9 @@ from jobs.errors import JobError
 from jobs.options import RunOptions
 from jobs.publish import current_versions, published_versions
 from jobs.run import run
-from kafka_log.writer import write_checkpoints
 from lake import crash_points
-from lake.delta import live_files, table_path
 from lake.errors import LakeError, LakeLockedError
+from lake.lake import Lake
 from lake.lock import hold
 from lake.scan import open_lake
 from tests.batch_files import broken, state_batches, state_directory
@@ -26,6 +25,7 @@ from tests.in_process import make_lake, no_session, recorded_lake
 from tests.lakes import assert_same
 from tests.once import made_once
 from tests.state_logs import ORDERS_ID, START_MS, STATE_TOPIC, snapshot, tombstone, update, write_log_directory
+from tools.log_writer.writer import write_checkpoints
 
 pytestmark = pytest.mark.slow
 
@@ -76,18 +76,18 @@ def two_runs(logs: Path) -> Path:
 
 def files(lake: Path, name: str) -> set[str]:
     """The data files of a table as it is now."""
-    return {str(file["path"]) for file in live_files(table_path(lake, name))}
+    return {str(file["path"]) for file in Lake(lake).snapshot(name).files}
 
 
 def test_a_second_run_finds_nothing_starts_no_session_and_writes_nothing(logs: Path, mine: Path) -> None:
     before = current_versions(mine)
-    summary = run(RunOptions(lake=mine, log_dirs=(str(logs),)), no_session)
+    summary = run(RunOptions(lake=Lake(mine), log_dirs=(str(logs),)), no_session)
     assert (summary.run_id, summary.counts) == (None, {})
     assert current_versions(mine) == published_versions(mine) == before
 
 
 def test_nothing_new_fails_only_when_rows_are_required(logs: Path, mine: Path) -> None:
-    options = RunOptions(lake=mine, log_dirs=(str(logs),), require_rows=True)
+    options = RunOptions(lake=Lake(mine), log_dirs=(str(logs),), require_rows=True)
     with pytest.raises(JobError, match="nothing new"):
         run(options, no_session)
 
@@ -108,9 +108,9 @@ def test_an_interval_ends_before_its_time_and_is_covered_afterwards(tmp_path: Pa
     lake = tmp_path / "lake"
     make_lake(lake, logs, until_ms=START_MS + 3000)
     assert open_lake(lake).scan("silver.share_record").column("log_offset").to_pylist() == [0, 1, 2]
-    options = RunOptions(lake=lake, log_dirs=(str(logs),), until_ms=START_MS + 3000)
+    options = RunOptions(lake=Lake(lake), log_dirs=(str(logs),), until_ms=START_MS + 3000)
     assert run(options, no_session).counts.get("bronze.log_record", 0) == 0
-    assert run(RunOptions(lake=lake, log_dirs=(str(logs),), until_ms=START_MS), no_session).run_id is None
+    assert run(RunOptions(lake=Lake(lake), log_dirs=(str(logs),), until_ms=START_MS), no_session).run_id is None
 
 
 @pytest.mark.parametrize("what", ["decode", "replay"])
@@ -125,7 +125,7 @@ def test_a_rebuild_gives_the_same_tables_without_the_log(
         "decode": {"silver.share_record", HISTORY},
         "replay": {HISTORY},
     }[what]
-    assert run(RunOptions(lake=again, log_dirs=(str(logs),)), no_session).counts == {}
+    assert run(RunOptions(lake=Lake(again), log_dirs=(str(logs),)), no_session).counts == {}
 
 
 @pytest.mark.parametrize("committed", [0, 2, 4])
@@ -163,7 +163,7 @@ def test_a_broken_batch_is_quarantined_counted_and_leaves_its_share_partitions_i
     assert (problem["offset"], problem["last_offset"], problem["bytes"]) == (3, 3, batches[3])
     (state,) = lake.scan("gold.share_partition_state").to_pylist()
     assert (state["completeness"], state["completeness_reason"]) == ("incomplete", "quarantined")
-    assert run(RunOptions(lake=tmp_path / "lake", log_dirs=(str(logs),)), no_session).counts == {}
+    assert run(RunOptions(lake=Lake(tmp_path / "lake"), log_dirs=(str(logs),)), no_session).counts == {}
 
 
 @pytest.mark.parametrize("stage", ["decode", "replay", "measure", "check", "publish"])
@@ -179,7 +179,7 @@ def test_a_stage_of_a_lake_that_is_not_there_is_refused_and_makes_none(stage: st
 
 def test_two_runs_at_once_take_turns(tmp_path: Path, logs: Path, mine: Path) -> None:
     versions = current_versions(mine)
-    with hold(mine, 0), pytest.raises(LakeLockedError, match=f"held by process {os.getpid()}"):
+    with hold(Lake(mine), 0), pytest.raises(LakeLockedError, match=f"held by process {os.getpid()}"):
         make_lake(mine, logs, lock_timeout_s=0.1)
     assert current_versions(mine) == versions
     runs = [threading.Thread(target=make_lake, args=(tmp_path / "lake", logs)) for _ in range(3)]

@@ -11,7 +11,6 @@ import pyarrow.compute as pc
 import pytest
 
 from jobs.errors import ClusterMismatchError
-from kafka_log.writer import write_meta
 from lake import crash_points
 from lake.scan import open_lake
 from sharelens.cli import main
@@ -21,6 +20,7 @@ from tests.lakes import content, differences
 from tests.once import made_once
 from tests.state_logs import START_MS, snapshot, tombstone, update
 from tests.user_topics import write_orders
+from tools.log_writer.writer import write_meta
 
 pytestmark = pytest.mark.slow
 

@@ -13,13 +13,14 @@ import pytest
 from evidence.intervals import Interval, difference, intersection, union
 from jobs.options import RunOptions
 from jobs.run import run
-from kafka_log.writer import write_checkpoints
-from lake.scan import Lake, open_lake
+from lake.lake import Lake
+from lake.scan import open_lake
 from state_model.errors import SharelensError
 from tests.batch_files import state_batches, state_directory, write_batches
 from tests.in_process import make_lake, no_session
 from tests.once import made_once
 from tests.state_logs import START_MS, STATE_TOPIC, snapshot, tombstone, update
+from tools.log_writer.writer import write_checkpoints
 
 pytestmark = pytest.mark.slow
 
@@ -134,7 +135,7 @@ def damaged_lake(folder: Path, changes: Sequence[Change], rounds: int) -> None:
     write_checkpoints(directories[1], high_watermarks=held)
     summary = make_lake(folder / "lake", *directories)
     assert summary.quarantined >= open_lake(folder / "lake").scan("bronze.quarantine").num_rows - summary.gaps
-    run(RunOptions(lake=folder / "lake", log_dirs=tuple(map(str, directories))), no_session)
+    run(RunOptions(lake=Lake(folder / "lake"), log_dirs=tuple(map(str, directories))), no_session)
 
 
 def damage_is_accounted_for(lake: Lake, change: Change, numbers: Sequence[int]) -> None:

@@ -5,19 +5,20 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from jobs.errors import IntervalHoleError
 from jobs.publish import current_versions
-from kafka_log.writer import write_checkpoints
 from lake.scan import open_lake
 from tests.batch_files import state_batches, state_directory
 from tests.datasets import dataset
+from tests.depths import examples
 from tests.in_process import make_lake, recorded_lake
 from tests.lakes import assert_same
 from tests.state_logs import START_MS, STATE_TOPIC, snapshot, tombstone, update, write_state_partition
 from tests.user_topics import ORDERS_RECORDS, RECORDS_A_BATCH, headers, write_orders
+from tools.log_writer.writer import write_checkpoints
 
 pytestmark = pytest.mark.slow
 
@@ -46,7 +47,7 @@ RECORDS = st.one_of(
 )
 
 
-@settings(max_examples=max(3, settings().max_examples // 10))
+@examples("lake")
 @given(
     stories=st.lists(st.lists(RECORDS, min_size=1, max_size=8), min_size=1, max_size=4),
     steps_ms=st.lists(st.integers(-20, 40), min_size=12, max_size=12),

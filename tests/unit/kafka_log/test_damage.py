@@ -11,11 +11,12 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from kafka_log import encoding, reader, writer
+from kafka_log import reader
 from kafka_log import record_batch as rb
 from kafka_log.layout import scan_log_directory
 from kafka_log.reasons import REASONS
 from kafka_log.union import LogPartition, unite
+from tools.log_writer import encoding, writer
 
 TOPIC = "__share_group_state"
 SEGMENT = "00000000000000000000.log"
@@ -177,6 +178,64 @@ def test_a_torn_tail_of_the_active_segment_is_no_problem(tmp_path: Path) -> None
         read = read_all(tmp_path)
         assert (sorted(read.keys), read.problems, read.end) == (list(range(11)), [], 11)
     assert len(cuts) > 20
+
+
+@pytest.mark.parametrize("committed", [11, None])
+def test_a_complete_last_batch_with_a_wrong_checksum_is_a_problem(tmp_path: Path, committed: int | None) -> None:
+    log = make_log([5, 6, 7])
+    folder = write_log(tmp_path, log, committed=11)
+    if committed is None:
+        (tmp_path / "replication-offset-checkpoint").unlink()
+    change(folder / SEGMENT, log, 2, 80, b"\x00\x00\x00")
+    read = read_all(tmp_path)
+    assert sorted(read.keys) == list(range(11))
+    assert [(row["reason"], row["offset"], row["last_offset"]) for row in read.problems] == [("crc_mismatch", 11, 17)]
+    assert reader.log_end(partition_of(tmp_path)) == reader.LogEnd(end_offset=18, unreadable_bytes=0)
+
+
+def test_several_complete_batches_with_wrong_checksums_end_the_log_and_the_torn_one_behind_is_counted(
+    tmp_path: Path,
+) -> None:
+    log = make_log([5, 6, 7, 8])
+    folder = write_log(tmp_path, log, committed=0)
+    for batch in (1, 2):
+        change(folder / SEGMENT, log, batch, 80, b"\x00\x00\x00")
+    path = folder / SEGMENT
+    path.write_bytes(path.read_bytes()[:-20])
+    read = read_all(tmp_path)
+    assert sorted(read.keys) == list(range(5))
+    assert [(row["reason"], row["offset"], row["last_offset"]) for row in read.problems] == [("crc_mismatch", 5, 17)]
+    torn = int(log.headers[3, rb.SIZE]) - 20
+    assert reader.log_end(partition_of(tmp_path)) == reader.LogEnd(end_offset=18, unreadable_bytes=torn)
+
+
+@pytest.mark.parametrize(
+    ("at", "raw", "last"),
+    [
+        (23, b"\x7f\xff\xff\xf0", 17),  # the last offset delta: the record count still says seven
+        (57, b"\x00\x00\x00\x02", 12),  # the record count: two offsets at least
+        (0, b"\x7f\xff\xff\xff", 17),  # the base offset: impossible in this segment
+    ],
+)
+def test_a_header_with_a_wrong_checksum_claims_no_more_offsets_than_its_fields_agree_on(
+    tmp_path: Path, at: int, raw: bytes, last: int
+) -> None:
+    log = make_log([5, 6, 7])
+    folder = write_log(tmp_path, log, committed=11)
+    change(folder / SEGMENT, log, 2, 80, b"\x00\x00\x00")
+    change(folder / SEGMENT, log, 2, at, raw)
+    read = read_all(tmp_path)
+    assert [(row["offset"], row["last_offset"]) for row in read.problems] == [(11, last)]
+
+
+def test_bytes_of_a_torn_tail_are_counted_and_those_of_empty_space_are_not(tmp_path: Path) -> None:
+    log = make_log([5, 6, 7])
+    folder = write_log(tmp_path, log, committed=11)
+    path, torn = folder / SEGMENT, int(log.headers[2, rb.SIZE]) - 200
+    path.write_bytes(path.read_bytes()[:-200])
+    assert reader.log_end(partition_of(tmp_path)) == reader.LogEnd(end_offset=11, unreadable_bytes=torn)
+    path.write_bytes(path.read_bytes() + bytes(100))
+    assert reader.log_end(partition_of(tmp_path)).unreadable_bytes == torn
 
 
 def test_a_torn_tail_below_the_committed_end_is_a_problem_once(tmp_path: Path) -> None:

@@ -1,14 +1,16 @@
 """Which folders and files of a log directory count, and what is said of a directory that is none."""
 
+import re
 from pathlib import Path
 
 import fsspec
 import pytest
 
-from kafka_log import writer
 from kafka_log.errors import CheckpointError, LogDirectoryError
 from kafka_log.layout import LogDirectory, scan_log_directory
+from kafka_log.union import unite
 from state_model.uuids import ZERO_UUID
+from tools.log_writer import writer
 
 TOPIC_ID = "Fux62faITayNUQtdp4cGlg"
 
@@ -129,6 +131,40 @@ def test_who_wrote_it_and_the_topic_ids_are_read(tmp_path: Path) -> None:
     assert "3" in found.source_id
 
 
+@pytest.mark.parametrize("text", ["", "broken", "version: 0\ntopic_id: not-an-id", "\udcff"])
+def test_a_user_topic_with_a_damaged_partition_metadata_loses_its_id_only(tmp_path: Path, text: str) -> None:
+    damaged, sound = put(tmp_path, "orders-0"), put(tmp_path, "payments-0")
+    (damaged / "partition.metadata").write_bytes(text.encode(errors="surrogateescape"))
+    (sound / "partition.metadata").write_text(f"version: 0\ntopic_id: {TOPIC_ID}")
+    directory = scan_log_directory(str(tmp_path))
+    assert [(part.topic, part.topic_id) for part in directory.partitions] == [
+        ("orders", ZERO_UUID),
+        ("payments", TOPIC_ID),
+    ]
+    (line,) = directory.skipped
+    assert line.startswith("orders-0/partition.metadata")
+    assert "copy it again" in line
+
+
+def test_another_partition_of_the_topic_still_tells_its_id(tmp_path: Path) -> None:
+    (put(tmp_path, "orders-0") / "partition.metadata").write_text("broken")
+    (put(tmp_path, "orders-1") / "partition.metadata").write_text(f"version: 0\ntopic_id: {TOPIC_ID}")
+    partitions = unite([scan_log_directory(str(tmp_path))])
+    assert [(part.topic, part.partition, part.topic_id) for part in partitions] == [
+        ("orders", 0, TOPIC_ID),
+        ("orders", 1, TOPIC_ID),
+    ]
+
+
+@pytest.mark.parametrize("topic", ["__share_group_state", "__consumer_offsets"])
+@pytest.mark.parametrize("text", ["", "version: 0\n", "version: 0\ntopic_id: short\n"])
+def test_an_internal_topic_with_a_damaged_partition_metadata_is_refused(tmp_path: Path, topic: str, text: str) -> None:
+    path = put(tmp_path, f"{topic}-0") / "partition.metadata"
+    path.write_text(text)
+    with pytest.raises(CheckpointError, match=re.escape(str(path))):
+        scan_log_directory(str(tmp_path))
+
+
 def test_a_topic_filter_leaves_other_folders_alone(tmp_path: Path) -> None:
     put(tmp_path, "orders-0")
     other = put(tmp_path, "other-0")
@@ -182,13 +218,6 @@ def test_a_checkpoint_that_is_still_empty_has_no_lines(tmp_path: Path) -> None:
     (tmp_path / "replication-offset-checkpoint").write_text("")
     (partition,) = scan_log_directory(str(tmp_path)).partitions
     assert partition.committed_end == 0
-
-
-@pytest.mark.parametrize("text", ["", "version: 0\n", "version: 0\ntopic_id: short\n"])
-def test_broken_partition_metadata_is_named(tmp_path: Path, text: str) -> None:
-    (put(tmp_path, "orders-0") / "partition.metadata").write_text(text)
-    with pytest.raises(CheckpointError, match="partition.metadata"):
-        scan_log_directory(str(tmp_path))
 
 
 def test_broken_leader_epochs_are_as_good_as_none(tmp_path: Path) -> None:

@@ -11,12 +11,13 @@ import hypothesis.strategies as st
 import pyarrow as pa
 import pytest
 
-from kafka_log import encoding, reader, writer
+from kafka_log import reader
 from kafka_log import record_batch as rb
 from kafka_log.errors import SourceMissingError
 from kafka_log.layout import scan_log_directory
 from kafka_log.schemas import LOG_RECORD
 from kafka_log.union import LogPartition, unite
+from tools.log_writer import encoding, writer
 
 TOPIC = "__share_group_state"
 

@@ -13,11 +13,13 @@ import pytest
 
 from lake import lock
 from lake.errors import LakeLockedError
+from lake.lake import Lake
 
 HOLD = """
-import sys, time, pathlib
+import sys, time
 from lake import lock
-with lock.hold(pathlib.Path(sys.argv[1]), 5):
+from lake.lake import Lake
+with lock.hold(Lake(sys.argv[1]), 5):
     print("held", flush=True)
     time.sleep(60)
 """
@@ -33,13 +35,13 @@ def holder(lake: Path) -> "subprocess.Popen[str]":
 
 def take(lake: Path, timeout_s: float) -> None:
     """Takes the lake and lets it go."""
-    with lock.hold(lake, timeout_s):
+    with lock.hold(Lake(lake), timeout_s):
         pass
 
 
 def fail(lake: Path, jvm: int) -> None:
     """A run that noted its JVM and failed."""
-    with lock.hold(lake, 0) as held:
+    with lock.hold(Lake(lake), 0) as held:
         held.note_jvm(jvm)
         raise ZeroDivisionError
 
@@ -60,7 +62,7 @@ def test_the_lake_is_free_when_its_holder_is_killed(tmp_path: Path) -> None:
     process = holder(tmp_path)
     process.kill()
     process.communicate()
-    with lock.hold(tmp_path, 5):
+    with lock.hold(Lake(tmp_path), 5):
         assert json.loads((tmp_path / ".lock").read_text(encoding="utf-8"))["pid"] == os.getpid()
 
 
@@ -68,7 +70,7 @@ def test_a_waiting_writer_goes_on_as_soon_as_the_lake_is_free(tmp_path: Path) ->
     entered = threading.Event()
 
     def first() -> None:
-        with lock.hold(tmp_path, 5):
+        with lock.hold(Lake(tmp_path), 5):
             entered.set()
             time.sleep(0.3)
 
@@ -76,7 +78,7 @@ def test_a_waiting_writer_goes_on_as_soon_as_the_lake_is_free(tmp_path: Path) ->
     thread.start()
     assert entered.wait(5)
     begun, freed = time.monotonic() - 0.01, []
-    with lock.hold(tmp_path, 5):
+    with lock.hold(Lake(tmp_path), 5):
         freed.append(time.monotonic())
     thread.join()
     assert freed[0] - begun >= 0.3
@@ -108,26 +110,26 @@ def test_a_java_process_that_a_killed_run_left_behind_is_waited_for(
         take(tmp_path, 0.2)
     assert java.stdin is not None
     threading.Timer(0.3, java.stdin.close).start()  # ends what it reads, and so the process
-    with lock.hold(tmp_path, 10):
+    with lock.hold(Lake(tmp_path), 10):
         assert java.stdin.closed
         assert java.wait(10) == 1
 
 
 def test_a_process_that_only_got_the_number_of_a_java_process_is_no_reason_to_wait(tmp_path: Path) -> None:
     leave_behind(tmp_path, os.getpid())
-    with lock.hold(tmp_path, 0):
+    with lock.hold(Lake(tmp_path), 0):
         pass
 
 
 @pytest.mark.parametrize("content", ["", "{", "[]", '{"jvm": "x"}'])
 def test_whatever_stands_in_the_lock_file_the_lake_can_be_taken(content: str, tmp_path: Path) -> None:
     (tmp_path / ".lock").write_text(content, encoding="utf-8")
-    with lock.hold(tmp_path, 0):
+    with lock.hold(Lake(tmp_path), 0):
         pass
 
 
 def test_a_run_that_failed_leaves_no_java_process_to_wait_for(tmp_path: Path, java: "subprocess.Popen[bytes]") -> None:
     with pytest.raises(ZeroDivisionError):
         fail(tmp_path, java.pid)
-    with lock.hold(tmp_path, 0):
+    with lock.hold(Lake(tmp_path), 0):
         assert java.poll() is None

@@ -10,9 +10,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lake import delta, parquet
+from evidence.schemas import NAME
+from lake import parquet
+from lake.lake import Lake
 from lake.parquet import FIRST_MS, LAST_MS, ParquetSink, conform, guarded_time, write_rows
-from lake.tables import NAME, TABLES, TIME
+from lake.tables import TABLES, TIME
 from state_model.columnar.schemas import TEXT
 
 TABLE = TABLES["silver.name"]
@@ -37,11 +39,11 @@ def test_text_is_written_the_same_whether_it_comes_encoded_or_not(tmp_path: Path
     plain = names("b", "a", "b")
     index = plain.schema.get_field_index("topic")
     encoded = plain.set_column(index, "topic", plain.column("topic").dictionary_encode())
-    with ParquetSink(tmp_path, TABLE, constants={}) as sink:
+    with ParquetSink(Lake(tmp_path), TABLE, constants={}) as sink:
         sink.write(plain, **CONSTANTS)
         sink.write(encoded, **CONSTANTS)
     (file,) = sink.files
-    found = pq.read_table(delta.table_path(tmp_path, TABLE.name) / file.path)
+    found = pq.read_table(Lake(tmp_path).table_storage(TABLE.name).path / file.path)
     assert found.schema.field("topic").type == pa.string()
     assert found.slice(0, 3).equals(found.slice(3))
     assert (file.stats["minValues"]["topic"], file.stats["maxValues"]["topic"]) == ("a", "b")
@@ -77,12 +79,12 @@ def test_every_time_of_a_gold_table_stands_beside_its_milliseconds() -> None:
 
 
 def test_rows_go_into_files_of_about_the_size_asked_for(tmp_path: Path) -> None:
-    with ParquetSink(tmp_path, TABLE, constants=CONSTANTS, file_bytes=1) as sink:
+    with ParquetSink(Lake(tmp_path), TABLE, constants=CONSTANTS, file_bytes=1) as sink:
         sink.write_all([names("b"), names(), names("a", "c")])
     assert [file.record_count for file in sink.files] == [1, 2]
     assert sink.record_count == 3
     for file in sink.files:
-        path = delta.table_path(tmp_path, TABLE.name) / file.path
+        path = Lake(tmp_path).table_storage(TABLE.name).path / file.path
         assert path.stat().st_size == file.size_bytes
         assert path.stat().st_mode & 0o777 == 0o600
         assert pq.read_table(path).schema.names == TABLE.schema.names
@@ -94,15 +96,15 @@ def test_a_partition_value_is_in_the_path_and_not_in_the_file(tmp_path: Path) ->
     row |= {field.name: 0 for field in table.schema if pa.types.is_integer(field.type)}
     row |= {field.name: "x" for field in table.schema if pa.types.is_string(field.type)}
     rows = pa.Table.from_pylist([row], schema=pa.schema([f.with_nullable(True) for f in table.schema]))
-    with ParquetSink(tmp_path, table, constants={}, partition_values={"is_open": "true"}) as sink:
+    with ParquetSink(Lake(tmp_path), table, constants={}, partition_values={"is_open": "true"}) as sink:
         sink.write(rows)
     (file,) = sink.files
     assert file.path.startswith("is_open=true/")
-    assert "is_open" not in pq.read_schema(delta.table_path(tmp_path, table.name) / file.path).names
+    assert "is_open" not in pq.read_schema(Lake(tmp_path).table_storage(table.name).path / file.path).names
 
 
 def broken_writer(lake: Path) -> None:
-    with ParquetSink(lake, TABLE, constants=CONSTANTS) as sink:
+    with ParquetSink(Lake(lake), TABLE, constants=CONSTANTS) as sink:
         sink.write(names("a"))
         raise ZeroDivisionError
 
@@ -114,20 +116,20 @@ def test_a_writer_that_fails_leaves_no_file(tmp_path: Path) -> None:
 
 
 def test_no_rows_are_no_file(tmp_path: Path) -> None:
-    assert write_rows(tmp_path, TABLE, names(), CONSTANTS) == []
-    with ParquetSink(tmp_path, TABLE, constants=CONSTANTS) as sink:
+    assert write_rows(Lake(tmp_path), TABLE, names(), CONSTANTS) == []
+    with ParquetSink(Lake(tmp_path), TABLE, constants=CONSTANTS) as sink:
         sink.write(names())
     assert sink.files == []
 
 
 def test_written_rows_are_sorted_by_the_clustering_columns(tmp_path: Path) -> None:
-    (file,) = write_rows(tmp_path, TABLE, names("c", "a", "b"), CONSTANTS)
-    found = pq.read_table(delta.table_path(tmp_path, TABLE.name) / file.path)
+    (file,) = write_rows(Lake(tmp_path), TABLE, names("c", "a", "b"), CONSTANTS)
+    found = pq.read_table(Lake(tmp_path).table_storage(TABLE.name).path / file.path)
     assert found.column("topic_id").to_pylist() == ["a", "b", "c"]
 
 
 def statistics_of(tmp_path: Path, rows: pa.Table) -> dict[str, Any]:
-    (file,) = write_rows(tmp_path, TABLE, rows, CONSTANTS)
+    (file,) = write_rows(Lake(tmp_path), TABLE, rows, CONSTANTS)
     return file.stats
 
 

@@ -7,7 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lake import delta, row_groups, scan
+from lake.commit import commit, create
+from lake.lake import Lake
 from lake.parquet import ParquetSink, conform
 from lake.tables import TABLES
 
@@ -31,16 +32,15 @@ def rows_of(rows: list[tuple[str, int, int]]) -> pa.Table:
 
 def write(lake: Path, files: list[tuple[bool, list[list[tuple[str, int, int]]]]]) -> None:
     """Files of the table, each with a row group for every list of rows."""
-    root = delta.table_path(lake, TABLE)
-    delta.create(root, TABLES[TABLE])
+    create(Lake(lake), TABLES[TABLE])
     adds = []
     for final, groups in files:
         values = {"is_final": str(final).lower()}
-        with ParquetSink(lake, TABLES[TABLE], constants={}, partition_values=values) as sink:
+        with ParquetSink(Lake(lake), TABLES[TABLE], constants={}, partition_values=values) as sink:
             for rows in groups:
                 sink.write(rows_of(rows))
         adds += sink.files
-    delta.commit(root, operation="test", txn=("test", 1), adds=adds)
+    commit(Lake(lake), TABLE, stage="test", run=1, adds=adds)
 
 
 def as_set(rows: pa.Table) -> list[tuple[object, ...]]:
@@ -56,7 +56,7 @@ def test_what_statistics_leave_holds_every_row_that_is_asked_for(
 ) -> None:
     lake = tmp_path_factory.mktemp("lake")
     write(lake, files)
-    groups = row_groups.newest(lake, TABLE)
+    groups = Lake(lake).snapshot(TABLE).row_groups
     numbers, lasts = groups.integers("state_partition"), groups.integers("last_offset")
     chosen = (
         (numbers.low <= number) & (numbers.high >= number) & (lasts.high >= least) & groups.may_hold("group_id", "g")
@@ -65,13 +65,13 @@ def test_what_statistics_leave_holds_every_row_that_is_asked_for(
     wanted = (
         (pc.field("state_partition") == number) & (pc.field("last_offset") >= least) & (pc.field("group_id") == "g")
     )
-    expected = scan.dataset_at(lake, TABLE).to_table(columns=COLUMNS, filter=wanted)
+    expected = Lake(lake).snapshot(TABLE).dataset().to_table(columns=COLUMNS, filter=wanted)
     assert as_set(pa.concat_tables(read).filter(wanted)) == as_set(expected)
 
 
 def test_row_groups_that_statistics_exclude_are_not_chosen(tmp_path: Path) -> None:
     write(tmp_path, [(True, [[("a", 1, 10), ("b", 1, 20)], [("c", 2, 30)]]), (False, [[("d", 2, 40)]])])
-    groups = row_groups.newest(tmp_path, TABLE)
+    groups = Lake(tmp_path).snapshot(TABLE).row_groups
     read = {
         text: [rows.num_rows for rows in groups.read(groups.may_hold("group_id", text), COLUMNS)] for text in "abcde"
     }
@@ -81,14 +81,14 @@ def test_row_groups_that_statistics_exclude_are_not_chosen(tmp_path: Path) -> No
 
 def test_a_column_of_nulls_has_no_values_between_its_bounds(tmp_path: Path) -> None:
     write(tmp_path, [(True, [[("a", 1, 10)]])])
-    bounds = row_groups.newest(tmp_path, TABLE).integers("earlier_life")
+    bounds = Lake(tmp_path).snapshot(TABLE).row_groups.integers("earlier_life")
     assert (bounds.low > bounds.high).all()
     assert bounds.nulls.all()
 
 
 def test_text_is_read_as_dictionaries_where_that_is_asked_for(tmp_path: Path) -> None:
     write(tmp_path, [(True, [[("a", 1, 10)], [("b", 2, 20)]])])
-    groups = row_groups.newest(tmp_path, TABLE)
+    groups = Lake(tmp_path).snapshot(TABLE).row_groups
     (rows,) = groups.read(np.ones(groups.count, np.bool_), ["group_id", "is_final"], ["group_id"])
     assert pa.types.is_dictionary(rows.schema.field("group_id").type)
     assert rows.to_pylist() == [{"group_id": "a", "is_final": True}, {"group_id": "b", "is_final": True}]

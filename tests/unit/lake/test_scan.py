@@ -8,8 +8,11 @@ import pyarrow.compute as pc
 import pytest
 
 from jobs import books
-from lake import delta, scan
+from lake import lake as lake_module
+from lake import scan
+from lake.commit import create_tables
 from lake.errors import LakeError, LakeVersionError
+from lake.lake import Lake
 from lake.tables import SCHEMA_VERSION, TABLES
 from tests.in_process import make_lake, story_lake
 from tests.state_logs import START_MS, snapshot, update, write_log_directory
@@ -26,9 +29,9 @@ def lake(tmp_path: Path) -> Path:
 
 def test_what_is_not_published_is_not_seen(lake: Path) -> None:
     before = scan.open_lake(lake).scan("silver.share_record")
-    adds, removes = books.rewritten_without(lake, "silver.share_record", pc.field("log_offset") > 1)
-    books.commit(lake, "silver.share_record", "decode", 99, adds, removes)
-    assert scan.dataset_at(lake, "silver.share_record").count_rows() == 2
+    adds, removes = books.rewritten_without(Lake(lake), "silver.share_record", pc.field("log_offset") > 1)
+    books.commit(Lake(lake), "silver.share_record", "decode", 99, adds, removes)
+    assert Lake(lake).snapshot("silver.share_record").dataset().count_rows() == 2
     assert scan.open_lake(lake).scan("silver.share_record").equals(before)
     assert before.num_rows == len(STORY)
 
@@ -40,13 +43,11 @@ def test_a_lake_that_is_open_stays_at_its_cut(lake: Path, tmp_path: Path) -> Non
     assert scan.open_lake(lake).scan("silver.share_record").num_rows == len(STORY) + 1
 
 
-def test_a_table_is_opened_once_a_version(lake: Path, tmp_path: Path) -> None:
+def test_a_table_is_opened_once_a_cut(lake: Path, tmp_path: Path) -> None:
     opened = scan.open_lake(lake)
     held = opened.dataset("silver.share_record")
-    assert scan.open_lake(lake).dataset("silver.share_record") is held
     make_lake(lake, write_log_directory(tmp_path / "more", [*STORY, update(batches=[(9, 9, 4, 1)])]))
     assert opened.dataset("silver.share_record") is held
-    assert scan.open_lake(lake).dataset("silver.share_record") is not held
 
 
 def test_columns_and_conditions(lake: Path) -> None:
@@ -81,7 +82,7 @@ def test_each_value_of_each_column_is_found_by_a_condition_on_it(group: str, tmp
 
 def test_a_table_that_the_cut_does_not_know_is_empty(lake: Path) -> None:
     opened = scan.open_lake(lake)
-    bare = scan.Lake(path=lake, versions={}, publication=opened.publication)
+    bare = scan.Cut(lake=Lake(lake), versions={}, publication=opened.publication)
     assert bare.scan("gold.delivery_history").schema == TABLES["gold.delivery_history"].schema
     assert bare.dataset("gold.delivery_history") is None
 
@@ -101,13 +102,13 @@ def test_what_is_no_lake_is_refused_in_one_line(tmp_path: Path) -> None:
 
 
 def test_a_lake_without_a_publication_says_how_to_finish_it(tmp_path: Path) -> None:
-    books.create_tables(tmp_path)
+    create_tables(Lake(tmp_path))
     with pytest.raises(LakeError, match="nothing was published yet; finish with"):
         scan.open_lake(tmp_path)
 
 
 def test_an_older_lake_is_refused_with_the_command_that_helps(lake: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(scan, "SCHEMA_VERSION", SCHEMA_VERSION + 1)
+    monkeypatch.setattr(lake_module, "SCHEMA_VERSION", SCHEMA_VERSION + 1)
     told = f"has schema version {SCHEMA_VERSION}, this sharelens reads {SCHEMA_VERSION + 1}; see what it needs with "
     with pytest.raises(LakeVersionError) as caught:
         scan.open_lake(lake)
@@ -125,30 +126,30 @@ def test_an_older_lake_is_refused_with_the_command_that_helps(lake: Path, monkey
     ids=["newer", "text", "too long", "zero"],
 )
 def test_a_lake_of_a_newer_or_unknown_version_is_refused(lake: Path, written: str, message: str) -> None:
-    first = delta.commit_file(delta.table_path(lake, scan.PUBLICATION), 0)
+    first = Lake(lake).table_storage(scan.PUBLICATION).path / "_delta_log" / f"{0:020d}.json"
     text = first.read_text(encoding="utf-8")
-    ours = f'"{delta.SCHEMA_VERSION_PROPERTY}": "{SCHEMA_VERSION}"'
+    ours, theirs = (f'"{lake_module.SCHEMA_VERSION_PROPERTY}":"{number}"' for number in (SCHEMA_VERSION, written))
     assert text.count(ours) == 1
-    first.write_text(text.replace(ours, f'"{delta.SCHEMA_VERSION_PROPERTY}": "{written}"'), encoding="utf-8")
+    first.write_text(text.replace(ours, theirs), encoding="utf-8")
     with pytest.raises(LakeVersionError, match=message) as caught:
         scan.open_lake(lake)
     assert len(str(caught.value)) < 400
 
 
 def test_all_tables_are_made_at_once(tmp_path: Path) -> None:
-    assert not scan.is_lake(tmp_path)
-    books.create_tables(tmp_path)
-    assert scan.is_lake(tmp_path)
-    assert {delta.latest_version(delta.table_path(tmp_path, name)) for name in TABLES} == {0}
+    assert not Lake(tmp_path).is_lake()
+    create_tables(Lake(tmp_path))
+    assert Lake(tmp_path).is_lake()
+    assert {Lake(tmp_path).version(name) for name in TABLES} == {0}
 
 
 def test_a_table_without_files_has_no_rows_and_is_refused_as_any_other(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    books.create_tables(tmp_path)
+    create_tables(Lake(tmp_path))
     wanted = pa.schema([TABLES["silver.name"].schema.field("topic")])
-    assert scan.rows_at(tmp_path, "silver.name", ["topic"], pc.field("run_id") > 0).equals(wanted.empty_table())
-    assert scan.rows_at(tmp_path, "silver.name").equals(TABLES["silver.name"].schema.empty_table())
-    monkeypatch.setattr(scan, "SCHEMA_VERSION", SCHEMA_VERSION + 1)
+    assert Lake(tmp_path).snapshot("silver.name").rows(["topic"], pc.field("run_id") > 0).equals(wanted.empty_table())
+    assert Lake(tmp_path).snapshot("silver.name").rows().equals(TABLES["silver.name"].schema.empty_table())
+    monkeypatch.setattr(lake_module, "SCHEMA_VERSION", SCHEMA_VERSION + 1)
     with pytest.raises(LakeVersionError):
-        scan.rows_at(tmp_path, "silver.name")
+        Lake(tmp_path).snapshot("silver.name").rows()

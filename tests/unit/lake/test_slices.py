@@ -8,7 +8,9 @@ import pytest
 
 from kafka_log.dead_letters import without_digests
 from kafka_log.schemas import LOG_RECORD
-from lake import delta, parquet
+from lake import parquet
+from lake.commit import commit, create
+from lake.lake import Lake
 from lake.parquet import ParquetSink
 from lake.slices import BRONZE, Slice, read_unit, slices, units
 from lake.tables import TABLES
@@ -30,14 +32,13 @@ def rows(partition: int, offsets: Sequence[int], run: int, cluster_id: str = "c"
 
 def lake_of(tmp_path: Path, *files: Sequence[pa.Table]) -> Path:
     """A lake whose bronze.log_record has these files; each table is a row group."""
-    path = delta.table_path(tmp_path, TABLE.name)
-    delta.create(path, TABLE)
+    create(Lake(tmp_path), TABLE)
     adds = []
     for groups in files:
-        with ParquetSink(tmp_path, TABLE, constants={}) as sink:
+        with ParquetSink(Lake(tmp_path), TABLE, constants={}) as sink:
             sink.write_all(groups)
         adds += sink.files
-    delta.commit(path, operation="ingest", txn=("ingest", 1), adds=adds)
+    commit(Lake(tmp_path), TABLE.name, stage="ingest", run=1, adds=adds)
     return tmp_path
 
 
@@ -56,7 +57,7 @@ def only(found: dict[tuple[str, str, int], list[Slice]], partition: int) -> list
 
 def test_a_row_group_of_one_partition_and_run_is_known_by_its_footer(tmp_path: Path) -> None:
     lake = lake_of(tmp_path, [rows(0, range(5), 1), rows(1, range(3), 1)], [rows(0, range(5, 9), 2)])
-    found = slices(lake, TABLE.name, BRONZE, runs=(0, 9))
+    found = slices(Lake(lake).snapshot(TABLE.name), BRONZE, runs=(0, 9))
     assert bounds(only(found, 0)) == [(0, 4, 5, False), (5, 8, 4, False)]
     assert bounds(only(found, 1)) == [(0, 2, 3, False)]
     assert [piece.newest_ms for piece in only(found, 0)] == [4, 8]
@@ -68,41 +69,41 @@ def test_a_row_group_of_one_partition_and_run_is_known_by_its_footer(tmp_path: P
 )
 def test_only_the_rows_of_the_runs_asked_for(runs: tuple[int, int], expected: list[list[int]], tmp_path: Path) -> None:
     lake = lake_of(tmp_path, [rows(0, [0, 1], 1)], [rows(0, [2, 3], 2)])
-    found = slices(lake, TABLE.name, BRONZE, runs=runs)
+    found = slices(Lake(lake).snapshot(TABLE.name), BRONZE, runs=runs)
     assert [group for pieces in found.values() for group in offsets_of(pieces)] == expected
 
 
 def test_a_row_group_that_a_compaction_mixed_gives_each_partition_its_rows(tmp_path: Path) -> None:
     mixed = pa.concat_tables([rows(0, [4, 0, 2], 1), rows(1, [7], 1), rows(0, [9, 1], 2), rows(0, [3], 1, "other")])
     lake = lake_of(tmp_path, [mixed])
-    found = slices(lake, TABLE.name, BRONZE, runs=(1, 1))
+    found = slices(Lake(lake).snapshot(TABLE.name), BRONZE, runs=(1, 1))
     assert {(key[0], key[2]): bounds(pieces) for key, pieces in found.items()} == {
         ("c", 0): [(0, 4, 3, True)],
         ("c", 1): [(7, 7, 1, True)],
         ("other", 0): [(3, 3, 1, True)],
     }
-    everything = slices(lake, TABLE.name, BRONZE, runs=(0, 9))
+    everything = slices(Lake(lake).snapshot(TABLE.name), BRONZE, runs=(0, 9))
     read = {(key[0], key[2]): offsets_of(pieces) for key, pieces in everything.items()}
     assert read == {("c", 0): [[0, 1, 2, 4, 9]], ("c", 1): [[7]], ("other", 0): [[3]]}
 
 
 def test_slices_that_overlap_are_read_together_and_in_order(tmp_path: Path) -> None:
     lake = lake_of(tmp_path, [rows(0, [0, 2, 4], 1), rows(0, [6, 7], 1)], [rows(0, [1, 3], 2)])
-    (pieces,) = slices(lake, TABLE.name, BRONZE, runs=(0, 9)).values()
+    (pieces,) = slices(Lake(lake).snapshot(TABLE.name), BRONZE, runs=(0, 9)).values()
     assert offsets_of(pieces) == [[0, 1, 2, 3, 4], [6, 7]]
 
 
 def test_only_the_columns_asked_for_are_read(tmp_path: Path) -> None:
     for number, group in enumerate(([rows(0, [0, 1], 1)], [pa.concat_tables([rows(0, [0, 1], 1), rows(1, [5], 1)])])):
         lake = lake_of(tmp_path / str(number), group)
-        pieces = only(slices(lake, TABLE.name, BRONZE, runs=(0, 9)), 0)
+        pieces = only(slices(Lake(lake).snapshot(TABLE.name), BRONZE, runs=(0, 9)), 0)
         assert read_unit(pieces, LOG_RECORD, columns=["offset"]).column_names == ["offset"]
 
 
 def test_partitions_that_are_not_wanted_are_left_out(tmp_path: Path) -> None:
     lake = lake_of(tmp_path, [rows(0, [0], 1), rows(1, [0], 1)])
-    wanted = [key for key in slices(lake, TABLE.name, BRONZE, runs=(0, 9)) if key[2] == 1]
-    assert list(slices(lake, TABLE.name, BRONZE, runs=(0, 9), only=wanted)) == wanted
+    wanted = [key for key in slices(Lake(lake).snapshot(TABLE.name), BRONZE, runs=(0, 9)) if key[2] == 1]
+    assert list(slices(Lake(lake).snapshot(TABLE.name), BRONZE, runs=(0, 9), only=wanted)) == wanted
 
 
 def test_a_partition_of_many_row_groups_streams_one_after_the_other(
@@ -110,6 +111,6 @@ def test_a_partition_of_many_row_groups_streams_one_after_the_other(
 ) -> None:
     monkeypatch.setattr(parquet, "ROW_GROUP_ROWS", 2)
     lake = lake_of(tmp_path, [rows(0, range(7), 1)])
-    (pieces,) = slices(lake, TABLE.name, BRONZE, runs=(0, 9)).values()
+    (pieces,) = slices(Lake(lake).snapshot(TABLE.name), BRONZE, runs=(0, 9)).values()
     assert [len(unit) for unit in units(pieces)] == [1, 1, 1, 1]
     assert offsets_of(pieces) == [[0, 1], [2, 3], [4, 5], [6]]

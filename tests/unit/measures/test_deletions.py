@@ -4,7 +4,7 @@ import json
 
 import pyarrow as pa
 
-from lake.tables import GROUP_RECORD
+from evidence.schemas import GROUP_RECORD
 from measures.deletions import deleted_by
 from measures.groups import STATE_PARTITIONS
 

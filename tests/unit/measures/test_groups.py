@@ -4,7 +4,7 @@ import json
 
 import pyarrow as pa
 
-from lake.tables import GROUP_RECORD
+from evidence.schemas import GROUP_RECORD
 from measures.groups import groups
 
 

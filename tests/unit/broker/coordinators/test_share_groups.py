@@ -6,7 +6,7 @@ from kio.schema.errors import ErrorCode
 from broker.coordinators.share_group import GroupError
 from state_model.group_schemas import GroupKind
 from state_model.rule_sets import KAFKA_4_3, KAFKA_4_4
-from state_model.share_records import ShareSnapshot
+from state_model.share_records import SharePartitionKey, ShareSnapshot
 from state_model.topics import OFFSETS_TOPIC, STATE_TOPIC
 from tests.share_group_harness import ShareGroupHarness
 
@@ -217,12 +217,64 @@ def test_partitions_whose_state_could_not_be_made_are_tried_again(harness):
     assert harness.assigned() == {"alpha": {0, 1, 2}}
 
 
-def test_an_initialization_that_was_lost_is_repeated_after_thirty_seconds(harness):
+def interrupt_initialization(harness, topics="alpha"):
+    """A member joins; the process ends before the state of the partitions is initialized."""
     harness.timers.after_ms = lambda delay_ms, callback: None
-    harness.beat(topics="alpha")
+    harness.beat(topics=topics)
     del harness.timers.after_ms
     assert harness.last(15)["initializingTopics"]
     harness.restart()
+
+
+def test_an_interrupted_initialization_continues_after_a_restart_without_a_heartbeat(harness):
+    interrupt_initialization(harness)
+    harness.timers.advance(0)
+    assert {values[0].start_offset for values in harness.state_values().values()} == {-1}
+    assert len(harness.state_values()) == 3
+    assert harness.last(15)["initializedTopics"][0]["partitions"] == [0, 1, 2]
+    harness.timers.advance(1_000)
+    harness.beat()
+    assert harness.assigned() == {"alpha": {0, 1, 2}}
+
+
+def test_an_interrupted_initialization_keeps_a_start_offset_that_was_written(harness):
+    interrupt_initialization(harness)
+    topic_id = harness.cluster.by_name("alpha").topic_id
+    key = SharePartitionKey(group_id="g", topic_id=topic_id, partition=1)
+    assert harness.state.initialize(key, state_epoch=1, start_offset=7) == 0
+    harness.timers.advance(0)
+    starts = {partition: values[-1].start_offset for (_, partition), values in harness.state_values().items()}
+    assert starts == {0: -1, 1: 7, 2: -1}
+    assert harness.last(15)["initializedTopics"][0]["partitions"] == [0, 1, 2]
+
+
+def test_an_interrupted_change_of_start_offsets_leaves_initialized_partitions_alone(harness):
+    harness.settle(topics="alpha")
+    harness.leave()
+    harness.offsets.alter("g", {"alpha": {0: 5}})
+    harness.refuse(state=True)
+    harness.offsets.alter("g", {"alpha": {0: 9}})
+    harness.refuse()
+    harness.restart()
+    harness.timers.advance(0)
+    assert harness.state_values()["alpha", 0][-1].start_offset == 5
+
+
+def test_an_initialization_that_fails_after_a_restart_is_tried_again_by_a_heartbeat(harness):
+    interrupt_initialization(harness)
+    harness.refuse(state=True)
+    harness.timers.advance(0)
+    assert harness.state_values() == {}
+    harness.refuse()
+    harness.settle()
+    assert harness.assigned() == {"alpha": {0, 1, 2}}
+
+
+def test_an_initialization_that_was_lost_is_repeated_after_thirty_seconds(harness):
+    after_ms = harness.timers.after_ms
+    harness.timers.after_ms = lambda delay_ms, callback: None if delay_ms == 0 else after_ms(delay_ms, callback)
+    harness.beat(topics="alpha")
+    del harness.timers.after_ms
     harness.timers.advance(29_999)
     harness.beat()
     assert harness.state_values() == {}

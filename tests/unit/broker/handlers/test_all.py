@@ -2,19 +2,18 @@
 
 import asyncio
 import inspect
-import io
 
 import pytest
 from kio.index import load_request_schema, load_response_schema
-from kio.serial import entity_writer
 
 from broker.broker import Broker, Options
 from broker.config.settings import Settings
 from broker.handlers.all import MODULES
 from broker.protocol.dispatch import Dispatcher
-from broker.protocol.messages import build
 from broker.protocol.reader import read
 from broker.protocol.registry import registered
+from broker.protocol.steps import STEP_ELEMENTS
+from broker.protocol.writer import write
 from broker.timers import LoopTimers
 
 VERSIONS = [
@@ -33,17 +32,20 @@ class Peer:
         """Nothing will happen."""
 
 
-def ask(tmp_path, *questions):
-    """The answers to (key, version, fields of the request), asked one after the other of one broker."""
+def ask(tmp_path, *requests, beside=None):
+    """The answers of one broker to requests (key, version, fields), one after the other; a task may run beside them."""
 
     async def run():
         timers = LoopTimers(asyncio.get_running_loop())
         settings = Settings({"offsets.topic.num.partitions": "2", "transaction.state.log.num.partitions": "2"})
         broker = Broker(settings, timers, Options(log_dir=tmp_path / "log", listeners=[]))
         await broker.start()
+        task = None if beside is None else asyncio.create_task(beside())
         try:
-            return [await answer(Dispatcher(broker, registered()), *question) for question in questions]
+            return [await answer(Dispatcher(broker, registered()), *request) for request in requests]
         finally:
+            if task is not None:
+                task.cancel()
             await broker.stop()
 
     return asyncio.run(run())
@@ -52,13 +54,11 @@ def ask(tmp_path, *questions):
 async def answer(dispatcher, key, version, fields):
     schema = load_request_schema(key, version)
     header = schema.__header_schema__
-    out = io.BytesIO()
     names = {"request_api_key": key, "request_api_version": version, "correlation_id": 5, "client_id": "c"}
-    entity_writer(header)(out, header(**names))
-    entity_writer(schema)(out, build(schema, fields))
-    pieces = dispatcher.dispatch(out.getvalue(), Peer(), "/127.0.0.1")
+    frame = write(header, names) + write(schema, fields)
+    pieces = dispatcher.dispatch(frame, Peer(), "/127.0.0.1")
     if inspect.isawaitable(pieces):
-        pieces = await asyncio.wait_for(pieces, 10)
+        pieces = await asyncio.wait_for(pieces, 60)
     if pieces is None:
         return None
     raw = b"".join(bytes(piece) for piece in pieces)
@@ -79,6 +79,31 @@ def test_an_empty_request_in_every_version_has_an_answer(tmp_path, caplog, key):
     assert None not in answers
     assert "failed" not in caplog.text
     assert [body for body in answers if getattr(body, "error_code", 0) == -1] == []
+
+
+def test_large_requests_leave_turns_to_others(tmp_path):
+    """DescribeGroups and ListOffsets of many names, through the whole broker."""
+    count = 20 * STEP_ELEMENTS
+    groups = (15, 6, {"groups": [f"g{index}" for index in range(count)]})
+    partitions = [{"partition_index": index, "timestamp": -1} for index in range(count)]
+    offsets = (2, 7, {"topics": [{"name": "unknown", "partitions": partitions}]})
+    turns = []
+
+    async def count_turns():
+        while True:
+            turns.append(None)
+            await asyncio.sleep(0)
+
+    described, listed = ask(tmp_path, groups, offsets, beside=count_turns)
+    assert {group.error_code for group in described.groups} == {69}
+    assert len(described.groups) == len(listed.topics[0].partitions) == count
+    # Reading takes one step for each STEP_ELEMENTS elements, and so does writing.
+    assert len(turns) >= 2 * 2 * 20
+
+
+def test_a_topic_that_is_named_many_times_is_described_once(tmp_path):
+    (body,) = ask(tmp_path, (3, 1, {"topics": [{"name": ""}] * 10_000 + [{"name": "t"}] * 2}))
+    assert [(topic.name, topic.error_code) for topic in body.topics] == [("", 17), ("t", 0)]
 
 
 def test_what_is_registered_comes_from_these_modules():

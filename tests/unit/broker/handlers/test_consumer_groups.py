@@ -13,10 +13,10 @@ from kio.index import load_request_schema, load_response_schema
 
 from broker.handlers import consumer_groups, group_offsets, transactions
 from broker.protocol.api_keys import ApiKey
-from broker.protocol.messages import build
 from broker.protocol.registry import RequestContext, registered
 from state_model.group_schemas import GroupKind
 from state_model.uuids import uuid_bytes
+from tests.broker_messages import build
 from tests.broker_transactions import USER_TOPIC, Coordinators
 
 MODULES = (consumer_groups, group_offsets, transactions)

@@ -10,10 +10,10 @@ from kio.schema.errors import ErrorCode
 
 from broker.handlers import share
 from broker.protocol.api_keys import ApiKey
-from broker.protocol.messages import build
 from broker.protocol.registry import RequestContext, registered
 from state_model import answers
 from state_model.uuids import uuid_bytes
+from tests.broker_messages import build
 from tests.share_partitions import ACCEPT, LOCK_MS, RELEASE, RENEW, TOPIC_ID, BatchLog, House
 
 TOPIC = uuid.UUID(bytes=uuid_bytes(TOPIC_ID))

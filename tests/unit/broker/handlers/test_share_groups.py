@@ -7,9 +7,11 @@ from kio.schema.errors import ErrorCode
 
 from broker.handlers import groups, share_groups, share_state
 from broker.protocol.api_keys import ApiKey
-from broker.protocol.messages import build
 from broker.protocol.registry import RequestContext, registered
+from state_model.answers import ErrorCode as StateError
+from state_model.rule_sets import KAFKA_4_3, KAFKA_4_4
 from state_model.uuids import uuid_bytes
+from tests.broker_messages import build
 from tests.share_group_harness import ShareGroupHarness
 
 MODULES = (groups, share_groups, share_state)
@@ -19,14 +21,15 @@ LOWEST = -(1 << 31)
 class Server:
     """What handlers see of a broker, and a call of any API in any version, through the real response classes."""
 
-    def __init__(self):
-        self.harness = ShareGroupHarness()
+    def __init__(self, rules=KAFKA_4_3):
+        self.harness = ShareGroupHarness(rules=rules)
         self.topic = self.harness.cluster.create("alpha", 2)
         self.share_version = 1
         self.catalog = self.harness.cluster
         self.share_groups = self.harness.groups
         self.share_offsets = self.harness.offsets
         self.share_coordinator = self.harness.state
+        self.rules = rules
         self.classic_groups = Classic()
 
     def call(self, api_key, version, **fields):
@@ -228,8 +231,8 @@ def test_groups_of_all_kinds_are_deleted_by_their_own_rules(server):
     assert deleted("g") == [ErrorCode.none]
 
 
-def state_request(server, **partition):
-    topic = SimpleNamespace(topic_id=server.topic_uuid, partitions=[SimpleNamespace(partition=0, **partition)])
+def state_request(server, *, partition=0, **fields):
+    topic = SimpleNamespace(topic_id=server.topic_uuid, partitions=[SimpleNamespace(partition=partition, **fields)])
     return {"group_id": "g", "topics": [topic]}
 
 
@@ -276,3 +279,60 @@ def test_state_without_a_group_is_an_empty_answer_and_without_a_topic_id_invalid
     request["topics"][0].topic_id = None
     answer = server.call(ApiKey.READ_SHARE_GROUP_STATE, 0, **request)
     assert result(answer).error_code is ErrorCode.invalid_request
+    assert result(answer).error_message == "The topic id cannot be null."
+
+
+WRITE = {"state_epoch": 0, "leader_epoch": 0, "start_offset": 0, "delivery_complete_count": 0, "state_batches": ()}
+
+
+@pytest.mark.parametrize(
+    ("rules", "api", "version", "fields", "code", "message"),
+    [
+        (KAFKA_4_4, "READ", 0, {"leader_epoch": -1}, 42, "The leader epoch cannot be a negative number."),
+        (KAFKA_4_4, "WRITE", 1, WRITE | {"leader_epoch": -1}, 42, "The leader epoch cannot be a negative number."),
+        (KAFKA_4_4, "WRITE", 1, WRITE | {"state_epoch": -1}, 42, "The state epoch cannot be a negative number."),
+        (
+            KAFKA_4_4,
+            "INITIALIZE",
+            0,
+            {"state_epoch": -1, "start_offset": 0},
+            42,
+            "The state epoch cannot be a negative number.",
+        ),
+        (
+            KAFKA_4_3,
+            "READ",
+            0,
+            {"leader_epoch": -1, "partition": 1},
+            42,
+            "Read operation on uninitialized share partition not allowed.",
+        ),
+        (
+            KAFKA_4_3,
+            "WRITE",
+            1,
+            WRITE | {"partition": 1},
+            42,
+            "Write operation on uninitialized share partition not allowed.",
+        ),
+        (KAFKA_4_3, "DELETE", 0, {"partition": -1}, 42, "The partition id cannot be a negative number."),
+        (KAFKA_4_3, "READ", 0, {"leader_epoch": 3}, 74, "The leader epoch in the request is older than"),
+        (KAFKA_4_3, "WRITE", 1, WRITE | {"state_epoch": 2, "leader_epoch": 5}, 124, "the share-group state epoch did"),
+        (KAFKA_4_3, "DELETE", 0, {"partition": 9}, 3, "This server does not host this topic-partition."),
+    ],
+)
+def test_an_error_of_the_share_coordinator_says_what_kafka_says(rules, api, version, fields, code, message):
+    server = Server(rules)
+    server.call(ApiKey.INITIALIZE_SHARE_GROUP_STATE, 0, **state_request(server, state_epoch=3, start_offset=10))
+    server.call(ApiKey.READ_SHARE_GROUP_STATE, 0, **state_request(server, leader_epoch=5))
+    refused = result(
+        server.call(ApiKey[f"{api}_SHARE_GROUP_STATE"], version, **state_request(server, **fields)),
+    )
+    assert refused.error_code == code
+    assert message in refused.error_message
+
+
+def test_a_share_coordinator_that_does_not_work_says_what_could_not_be_done(server):
+    server.share_coordinator = SimpleNamespace(delete=lambda key: StateError.COORDINATOR_NOT_AVAILABLE)
+    refused = result(server.call(ApiKey.DELETE_SHARE_GROUP_STATE, 0, **state_request(server)))
+    assert refused.error_message == "Unable to delete share group state: The coordinator is not available."

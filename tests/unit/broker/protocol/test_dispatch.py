@@ -1,6 +1,7 @@
 """From frames to answers."""
 
 import asyncio
+import itertools
 import logging
 
 import pytest
@@ -11,6 +12,7 @@ from broker.protocol.api_keys import ApiKey
 from broker.protocol.dispatch import Dispatcher
 from broker.protocol.reader import read
 from broker.protocol.registry import Api
+from broker.protocol.steps import STEP_ELEMENTS, LazyArray
 
 CLIENT = b"\x00\x01c"
 
@@ -111,3 +113,76 @@ def test_a_handler_may_close_the_connection():
 
     with pytest.raises(FrameError, match="acks=0"):
         dispatcher(api_versions=(0, 0, refuse)).dispatch(request(18, 0), None, "")
+
+
+def large_describe(count):
+    """DescribeGroups version 0 of so many empty names."""
+    return request(15, 0, count.to_bytes(4, "big") + bytes(2 * count))
+
+
+def describe(broker, body, context):
+    return {"groups": LazyArray(lambda name: {"group_id": name}, body.groups)}
+
+
+def test_a_large_request_is_handled_over_many_turns():
+    table = dispatcher(describe_groups=(0, 0, describe))
+    count = 40 * STEP_ELEMENTS
+
+    async def scenario():
+        turns = 0
+
+        async def count_turns():
+            nonlocal turns
+            while True:
+                turns += 1
+                await asyncio.sleep(0)
+
+        counting = asyncio.create_task(count_turns())
+        pieces = await table.dispatch(large_describe(count), None, "")
+        counting.cancel()
+        # One step for each STEP_ELEMENTS elements that are read, and one for each that are written.
+        assert turns >= 2 * 40
+        assert len(answer_of(pieces, 15, 0).groups) == count
+
+    asyncio.run(scenario())
+
+
+def test_of_several_large_requests_one_takes_a_step_in_each_turn():
+    computed = []
+
+    def count_elements(broker, body, context):
+        def element(name):
+            computed.append(name)
+            return {"group_id": name}
+
+        return {"groups": LazyArray(element, body.groups)}
+
+    table = dispatcher(describe_groups=(0, 0, count_elements))
+
+    async def scenario():
+        frame = large_describe(4 * STEP_ELEMENTS)
+        tasks = [asyncio.create_task(table.dispatch(frame, None, "")) for _ in range(5)]
+        counts = []
+        while not all(task.done() for task in tasks):
+            counts.append(len(computed))
+            await asyncio.sleep(0)
+        assert max(after - before for before, after in itertools.pairwise(counts)) <= STEP_ELEMENTS
+        assert len(computed) == 5 * 4 * STEP_ELEMENTS
+        for task in tasks:
+            assert len(answer_of(task.result(), 15, 0).groups) == 4 * STEP_ELEMENTS
+
+    asyncio.run(scenario())
+
+
+def test_a_small_request_is_answered_at_once():
+    pieces = dispatcher(describe_groups=(0, 0, describe)).dispatch(large_describe(STEP_ELEMENTS // 2), None, "")
+    assert len(answer_of(pieces, 15, 0).groups) == STEP_ELEMENTS // 2
+
+
+def test_an_answer_that_fails_while_it_is_written_closes_the_connection(caplog):
+    def fail(name):
+        raise ZeroDivisionError("a mistake of ours")
+
+    table = dispatcher(describe_groups=(0, 0, lambda broker, body, context: {"groups": LazyArray(fail, body.groups)}))
+    with caplog.at_level(logging.CRITICAL), pytest.raises(FrameError, match="a mistake of ours"):
+        table.dispatch(large_describe(1), None, "")

@@ -1,6 +1,7 @@
 """Connections and their limits, over real sockets of this machine."""
 
 import asyncio
+import itertools
 
 import pytest
 
@@ -157,28 +158,81 @@ def test_half_frames_together_stay_within_the_limit():
         pairs = [await connect() for _ in range(4)]
         for size, (_, writer) in zip((30_000, 40_000, 20_000), pairs, strict=False):
             writer.write((1 << 20).to_bytes(4, "big") + bytes(size))
-        await until(lambda: sum(one.held_bytes for one in server._connections) == 90_012)
+        await until(lambda: sum(connection.memory_bytes for connection in server._connections) == 90_012)
         pairs[3][1].write((1 << 20).to_bytes(4, "big") + bytes(20_000))
         assert await is_closed(pairs[1][0])
         await until(lambda: server.connections == 3)
-        assert sum(one.held_bytes for one in server._connections) == 70_012
+        assert sum(connection.memory_bytes for connection in server._connections) == 70_012
 
-    served(scenario, held_bytes_max=100_000)
+    served(scenario, memory_bytes_max=100_000)
 
 
 def test_no_more_than_a_little_is_read_ahead_of_a_request_that_waits():
     async def scenario(echo, server, connect):
         reader, writer = await connect()
         writer.write(framed(b"wait", *[bytes(1 << 18)] * 64))
-        await until(lambda: any(one.held_bytes >= READ_AHEAD_BYTES for one in server._connections))
+        await until(lambda: any(connection.memory_bytes >= READ_AHEAD_BYTES for connection in server._connections))
         (connection,) = server._connections
         for _ in range(50):
             await asyncio.sleep(0.001)
-        assert connection.held_bytes < READ_AHEAD_BYTES + (1 << 19)
+        assert connection.memory_bytes < READ_AHEAD_BYTES + (1 << 19)
         echo.gate.set()
         assert await receive(reader) == b"wait"
         for _ in range(64):
             assert len(await receive(reader)) == 1 << 18
+
+    served(scenario)
+
+
+def test_a_client_that_sends_many_requests_at_once_gets_one_answer_in_a_turn():
+    async def scenario(echo, server, connect):
+        turns = []
+
+        async def count_turns():
+            while b"last" not in echo.seen:
+                turns.append(len(echo.seen))
+                await asyncio.sleep(0)
+
+        reader, writer = await connect()
+        writer.write(framed(*[b"x"] * 5000, b"last"))
+        await count_turns()
+        assert max(after - before for before, after in itertools.pairwise(turns)) <= 1
+        for _ in range(5000):
+            assert await receive(reader) == b"x"
+        assert await receive(reader) == b"last"
+
+    served(scenario)
+
+
+def test_a_client_that_sends_many_requests_at_once_does_not_delay_another():
+    async def scenario(echo, server, connect):
+        _, busy_writer = await connect()
+        reader, writer = await connect()
+        busy_writer.write(framed(*[b"x"] * 5000))
+        await until(lambda: echo.seen)
+        writer.write(framed(b"other"))
+        assert await receive(reader) == b"other"
+        assert echo.seen.index(b"other") < 1000
+
+    served(scenario)
+
+
+def test_nothing_is_read_from_a_client_that_does_not_read_its_answers():
+    async def scenario(echo, server, connect):
+        reader, writer = await connect()
+        large = bytes(8 << 20)
+        writer.write(framed(large))
+        await until(lambda: any(connection.is_busy for connection in server._connections))
+        (connection,) = server._connections
+        writer.write(framed(*[bytes(1 << 10)] * 64))
+        for _ in range(50):
+            await asyncio.sleep(0.001)
+        assert not connection._transport.is_reading()
+        assert len(connection._buffer) == 0
+        assert len(await receive(reader)) == len(large)
+        for _ in range(64):
+            assert len(await receive(reader)) == 1 << 10
+        assert connection._transport.is_reading()
 
     served(scenario)
 
@@ -188,7 +242,7 @@ def test_the_next_request_waits_until_the_client_has_read_the_last_answer():
         reader, writer = await connect()
         large = bytes(8 << 20)
         writer.write(framed(large))
-        await until(lambda: any(one.is_busy for one in server._connections))
+        await until(lambda: any(connection.is_busy for connection in server._connections))
         writer.write(framed(b"next"))
         for _ in range(50):
             await asyncio.sleep(0.001)

@@ -8,7 +8,7 @@ import sys
 from dataclasses import replace
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from broker.simulator.settings import PROFILES, Habits, SimulationError, SimulationSettings, profile
@@ -16,6 +16,7 @@ from broker.simulator.simulation import simulate
 from sharelens.cli import main
 from sharelens.cli.simulate import PROFILE_NAMES
 from tests.compat.test_log_dir_answers import answerable, at_offsets, compare_states, first_offsets, lines
+from tests.depths import examples
 from tests.in_process import make_lake
 
 pytestmark = pytest.mark.slow
@@ -112,7 +113,7 @@ SETTINGS = st.builds(
 
 
 @given(asked=SETTINGS, seed=st.integers(0, 1 << 32))
-@settings(max_examples=8, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@examples("simulation")
 def test_of_any_simulation_the_log_says_what_is_true(asked, seed, tmp_path_factory, capsys):
     logs = tmp_path_factory.mktemp("simulated") / "logs"
     simulated = simulate(asked, seed, logs)

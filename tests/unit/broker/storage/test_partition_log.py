@@ -17,8 +17,8 @@ from broker.errors import (
 from broker.ports import Record, TopicPartition
 from broker.storage import record_batch as rb
 from kafka_log import record_batch as columns
-from kafka_log.writer import build_indexes
 from tests.broker_logs import Clock, all_values, open_log, produced, values
+from tools.log_writer.writer import build_indexes
 
 NOW_MS = 1_700_000_000_000
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from broker.errors import CorruptBatchError, InvalidRecordError, InvalidTimestampError
 from broker.ports import Record
 from broker.storage import record_batch as rb
-from kafka_log import writer
+from tools.log_writer import writer
 
 CODECS = range(5)
 optional_bytes = st.none() | st.binary(max_size=200) | st.just(b"x" * 3000)

@@ -6,13 +6,15 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
+from evidence.schemas import NAME
 from jobs import books
 from jobs.decode.merged import merged
-from lake import scan
-from lake.tables import NAME
+from lake.commit import create_tables
+from lake.lake import Lake
+from tests.depths import examples
 
 NAMES = "silver.name"
 SCHEMA = pa.schema([*NAME, pa.field("cluster_id", pa.string())])
@@ -24,14 +26,14 @@ def row(topic: str, at_ms: int | None, source: str = "group_record") -> dict[str
 
 def put(lake: Path, rows: list[dict[str, Any]], run: int, drop: pc.Expression | None = None) -> bool:
     """Merges rows and commits; whether there was anything to change."""
-    books.create_tables(lake)
-    adds, removes = merged(lake, NAMES, pa.Table.from_pylist(rows, schema=SCHEMA), run, drop)
-    books.commit(lake, NAMES, "decode", run, adds, removes)
+    create_tables(Lake(lake))
+    adds, removes = merged(Lake(lake), NAMES, pa.Table.from_pylist(rows, schema=SCHEMA), run, drop)
+    books.commit(Lake(lake), NAMES, "decode", run, adds, removes)
     return bool(adds or removes)
 
 
 def held(lake: Path) -> list[tuple[str, str, int | None, int]]:
-    rows = scan.dataset_at(lake, NAMES).to_table().to_pylist()
+    rows = Lake(lake).snapshot(NAMES).dataset().to_table().to_pylist()
     return sorted(((r["topic"], r["source"], r["valid_from_ms"], r["run_id"]) for r in rows), key=repr)
 
 
@@ -63,7 +65,7 @@ def test_what_is_to_be_left_out_counts_no_more(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-@settings(max_examples=20)
+@examples("table")
 @given(
     rows=st.lists(st.builds(row, st.sampled_from("abc"), st.none() | st.integers(0, 9)), max_size=12),
     cut=st.integers(0, 12),

@@ -9,7 +9,6 @@ import pytest
 
 from jobs.errors import ClusterMismatchError
 from kafka_log.errors import CopyConflictError
-from kafka_log.writer import write_checkpoints, write_meta
 from lake.scan import open_lake
 from state_model.errors import SharelensError
 from tests.batch_files import base_offset, batches_of, broken, copy_changed, state_batches, state_directory
@@ -18,6 +17,7 @@ from tests.in_process import make_lake
 from tests.lakes import assert_same
 from tests.once import made_once
 from tests.state_logs import START_MS, STATE_TOPIC, snapshot, tombstone, update, write_log_directory
+from tools.log_writer.writer import write_checkpoints, write_meta
 
 pytestmark = pytest.mark.slow
 

@@ -11,9 +11,9 @@ from jobs.ingest import plan
 from jobs.ingest.plan import Divergence, Extent
 from kafka_log.layout import LogDirectory, scan_log_directory
 from kafka_log.union import LogPartition, unite
-from kafka_log.writer import write_checkpoints
 from tests.batch_files import state_batches, state_directory
 from tests.state_logs import START_MS, STATE_TOPIC, snapshot, update
+from tools.log_writer.writer import write_checkpoints
 
 STORY = [snapshot(), *(update(batches=[(n, n, 2, 1)], at_ms=START_MS + 10 * n) for n in range(1, 10))]
 STAMP = {"written_at_ms": 0, "sharelens_version": "0", "user": "u", "host": "h"}

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from jobs.options import STAGES
-from lake.scan import dataset_at
+from lake.lake import Lake
 from tests.datasets import dataset
 from tests.in_process import make_lake, recorded_lake
 from tests.lakes import assert_same
@@ -19,7 +19,7 @@ def test_ingest_alone_takes_the_headers_of_topics_that_its_own_records_speak_of(
     logs = dataset("timeouts") / "logs"
     make_lake(tmp_path / "lake", logs, stages=("ingest",))
     taken, expected = (
-        dataset_at(lake, "bronze.topic_batch").to_table(columns=["topic", "partition", "base_offset"])
+        Lake(lake).snapshot("bronze.topic_batch").dataset().to_table(columns=["topic", "partition", "base_offset"])
         for lake in (tmp_path / "lake", recorded_lake("timeouts"))
     )
     order = [(name, "ascending") for name in expected.column_names]

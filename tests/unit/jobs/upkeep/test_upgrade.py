@@ -1,22 +1,25 @@
 """Lakes that older versions wrote become what this version would have written, wherever the upgrade is killed."""
 
-import dataclasses
 import hashlib
+import json
 import random
 import shutil
 from pathlib import Path
 
 import pyarrow as pa
 import pytest
-from deltalake import DeltaTable
+from deltalake import DeltaTable, Schema
 
 from jobs import books, publish
 from jobs.errors import JobError
 from jobs.upkeep.upgrade import Upgraded, UpgradeOptions, upgrade
 from jobs.upkeep.upgrade_plan import Kind, look
-from lake import crash_points, delta, scan
+from lake import crash_points, scan
+from lake.commit import create_tables
 from lake.errors import LakeError, LakeLockedError, LakeVersionError
+from lake.lake import SCHEMA_VERSION_PROPERTY, Lake
 from lake.lock import hold
+from lake.parquet import DataFile
 from lake.tables import SCHEMA_VERSION, TABLES
 from tests.datasets import dataset
 from tests.in_process import ANY_SIZE, make_lake, no_session, recorded_lake, story_lake
@@ -34,7 +37,9 @@ LATER_EVIDENCE = ("first-1",)
 
 
 def brought(lake: Path, *, dry_run: bool = False) -> Upgraded:
-    return upgrade(UpgradeOptions(lake=lake, dry_run=dry_run, in_process_bytes=ANY_SIZE, lock_timeout_s=0), no_session)
+    return upgrade(
+        UpgradeOptions(lake=Lake(lake), dry_run=dry_run, in_process_bytes=ANY_SIZE, lock_timeout_s=0), no_session
+    )
 
 
 @pytest.fixture(scope="module")
@@ -65,14 +70,14 @@ def upgraded(name: str) -> Path:
         with pytest.raises(LakeVersionError, match="sharelens upgrade --lake"):
             make_lake(lake, dataset(SCENARIO) / "logs")
         assert brought(lake).is_needed
-        assert {need.kind for need in look(lake)} == {Kind.NOTHING}
-        assert publish.is_current(lake)
+        assert {need.kind for need in look(Lake(lake))} == {Kind.NOTHING}
+        assert publish.is_current(Lake(lake))
 
     return made_once(f"upgrade/{name}", make) / "lake"
 
 
 def written(lake: Path, name: str) -> int:
-    return scan.schema_version(lake, name)
+    return Lake(lake).snapshot(name, any_schema=True).schema_version
 
 
 def bytes_of(lake: Path) -> dict[str, str]:
@@ -82,15 +87,19 @@ def bytes_of(lake: Path) -> dict[str, str]:
 
 def old_cut(lake: Path) -> dict[str, int]:
     """Rows of every table at the newest cut, as the version that wrote the lake would read them."""
-    versions = publish.published_versions(lake)
-    return {name: DeltaTable(delta.table_path(lake, name), version=at).count() for name, at in versions.items()}
+    versions = publish.published_versions(Lake(lake))
+    return {name: DeltaTable(Lake(lake).table_storage(name).path, version=at).count() for name, at in versions.items()}
 
 
 def reshape(lake: Path, name: str, schema: pa.Schema) -> None:
     """Gives a table other columns, its files as they are."""
-    path = delta.table_path(lake, name)
-    change = delta.altered(path, dataclasses.replace(TABLES[name], schema=schema), {})
-    delta.commit(path, operation="age", txn=("age", delta.latest_version(path) + 1), alteration=change)
+    first = Lake(lake).table_storage(name).path / "_delta_log" / f"{0:020d}.json"
+    actions = [json.loads(line) for line in first.read_text(encoding="utf-8").splitlines()]
+    for action in actions:
+        if "metaData" in action:
+            action["metaData"]["schemaString"] = Schema.from_arrow(schema).to_json()
+            action["metaData"]["configuration"][SCHEMA_VERSION_PROPERTY] = str(SCHEMA_VERSION - 1)
+    first.write_text("\n".join(json.dumps(action) for action in actions), encoding="utf-8")
 
 
 def without(name: str, column: str) -> pa.Schema:
@@ -130,8 +139,8 @@ def test_a_dry_run_says_what_is_needed_and_writes_nothing(name: str, tmp_path: P
 
 def test_columns_that_an_old_row_lacks_are_read_as_null(tmp_path: Path) -> None:
     old, new = old_lake("last-2", tmp_path / "lake"), upgraded("last-2")
-    before, after = (delta.live_files(delta.table_path(lake, "bronze.log_record")) for lake in (old, new))
-    assert [file["path"] for file in after] == [file["path"] for file in before]
+    before, after = (Lake(lake).snapshot("bronze.log_record", any_schema=True).paths for lake in (old, new))
+    assert sorted(after) == sorted(before)
     rows = scan.open_lake(new).scan("bronze.log_record")
     assert (rows.num_rows, rows.column("key_sha256").null_count) == (364, 364)
 
@@ -159,7 +168,7 @@ class Case:
             self.is_seen_whole(lake, point)
         brought(lake)
         assert not differences(content(lake), self.new), f"killed at {points}"
-        assert publish.is_current(lake)
+        assert publish.is_current(Lake(lake))
         assert not brought(lake).is_needed, f"killed at {points}"
         shutil.rmtree(lake)
 
@@ -199,7 +208,7 @@ def test_a_lake_of_this_version_needs_nothing(small: Path) -> None:
 
 
 def test_a_lake_in_which_nothing_ran_gets_no_cut(tmp_path: Path) -> None:
-    books.create_tables(tmp_path)
+    create_tables(Lake(tmp_path))
     age(tmp_path, "2")
     assert brought(tmp_path).run_id is None
     assert {written(tmp_path, name) for name in TABLES} == {SCHEMA_VERSION}
@@ -253,22 +262,22 @@ def test_what_a_closed_gate_keeps_back_is_not_published_by_an_upgrade(small: Pat
     row |= {"expectation_type": "", "success": False, "unexpected_count": 1, "observed": "", "details": "", "run_id": 1}
     rows = pa.Table.from_pylist([row], schema=TABLES["gold.quality_result"].schema)
     files = books_files(small, "gold.quality_result", rows)
-    books.commit(small, "gold.quality_result", "check", 1, files)
+    books.commit(Lake(small), "gold.quality_result", "check", 1, files)
     age(small, "2")
     with pytest.raises(JobError, match=r"behind closed gates: gold\.stall \(key_is_unique\)"):
         brought(small)
     assert written(small, "bronze.ingest_extent") == 2
 
 
-def books_files(lake: Path, name: str, rows: pa.Table) -> list[delta.DataFile]:
+def books_files(lake: Path, name: str, rows: pa.Table) -> list[DataFile]:
     from lake.parquet import write_rows
 
-    return write_rows(lake, TABLES[name], rows, {})
+    return write_rows(Lake(lake), TABLES[name], rows, {})
 
 
 def test_a_lake_that_is_held_and_a_folder_without_one_are_refused(small: Path, tmp_path: Path) -> None:
     age(small, "2")
-    with hold(small, 0), pytest.raises(LakeLockedError):
+    with hold(Lake(small), 0), pytest.raises(LakeLockedError):
         brought(small)
     (tmp_path / "empty").mkdir()
     with pytest.raises(LakeError, match="holds no lake"):

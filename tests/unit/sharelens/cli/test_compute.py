@@ -120,4 +120,4 @@ def test_settings_of_spark_and_flags_reach_the_settings(
     assert main(["decode", "--lake", lake, *words]) == 0
     ((command, settings),) = seen
     assert (command, settings.master, settings.offline, settings.lock_timeout_s) == ("decode", "local[3]", True, 2.5)
-    assert {("spark.x", "1"), ("spark.y", "a=b")} <= set(settings.spark_conf)
+    assert {("spark.x", "1"), ("spark.y", "a=b")} <= set(settings.spark_conf.items())

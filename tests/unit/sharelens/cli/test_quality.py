@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from lake import delta
+from lake.commit import commit
+from lake.lake import Lake
 from lake.parquet import write_rows
 from lake.scan import open_lake
 from lake.tables import TABLES
@@ -28,9 +29,8 @@ def lake(tmp_path: Path) -> Path:
 
 
 def plant_a_record_twice(lake: Path) -> None:
-    path = delta.table_path(lake, SHARE_RECORD)
-    files = write_rows(lake, TABLES[SHARE_RECORD], open_lake(lake).scan(SHARE_RECORD).slice(0, 1), {})
-    delta.commit(path, operation="plant", txn=("plant", 1), adds=files)
+    files = write_rows(Lake(lake), TABLES[SHARE_RECORD], open_lake(lake).scan(SHARE_RECORD).slice(0, 1), {})
+    commit(Lake(lake), SHARE_RECORD, stage="plant", run=1, adds=files)
 
 
 def test_a_closed_gate_is_named_by_every_answer_and_holds_the_publication(

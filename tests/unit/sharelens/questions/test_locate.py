@@ -6,12 +6,12 @@ from pathlib import Path
 import pytest
 
 from kafka_log.codecs import GZIP, ZSTD
-from kafka_log.writer import encode_batch, record_columns, write_meta
 from sharelens.cli import main
 from tests.batch_files import broken, write_batches
 from tests.in_process import make_lake
 from tests.state_logs import ORDERS_ID, START_MS, snapshot, update, write_log_directory
 from tests.user_topics import write_orders
+from tools.log_writer.writer import encode_batch, record_columns, write_meta
 
 CANARY = b"the-canary-of-this-test"
 EVERY_MS = 10

@@ -7,7 +7,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from lake.tables import GROUP_RECORD
+from evidence.schemas import GROUP_RECORD
 from measures.members import assigned
 from measures.whereabouts import what_is_at
 from sharelens.asked import Source

@@ -1,0 +1,81 @@
+"""Long work in steps: generators that pause after a bounded number of array elements.
+
+A message may have ELEMENTS_MAX array elements. To read, handle and write that many in one piece would keep every other
+connection waiting for seconds; a generator that pauses lets the caller serve others in between.
+"""
+
+import asyncio
+from collections.abc import Callable, Generator, Iterator, Sequence
+from typing import Any, TypeVar, overload
+
+STEP_ELEMENTS = 512
+"""Array elements between two pauses: a few milliseconds of work."""
+
+Result = TypeVar("Result")
+Element = TypeVar("Element")
+Steps = Generator[None, None, Result]
+"""Work that pauses at each yield and returns its result at the end."""
+
+
+class StepCounter:
+    """Counts array elements and says when a pause is due."""
+
+    __slots__ = ("_left",)
+
+    def __init__(self) -> None:
+        self._left = STEP_ELEMENTS
+
+    def is_pause_due(self) -> bool:
+        """Count one element; true after every STEP_ELEMENTS of them."""
+        self._left -= 1
+        if self._left > 0:
+            return False
+        self._left = STEP_ELEMENTS
+        return True
+
+
+class LazyArray(Sequence[Element]):
+    """An array of an answer, one element for each item of a request, computed while the response is written.
+
+    For answers that change nothing: other requests run between the elements of a large array.
+    """
+
+    __slots__ = ("_compute", "_items")
+
+    def __init__(self, compute: Callable[[Any], Element], items: Sequence[Any]) -> None:
+        self._compute = compute
+        self._items = items
+
+    def __len__(self) -> int:
+        return len(self._items)
+
+    def __iter__(self) -> Iterator[Element]:
+        return map(self._compute, self._items)
+
+    @overload
+    def __getitem__(self, index: int) -> Element: ...
+    @overload
+    def __getitem__(self, index: slice) -> Sequence[Element]: ...
+    def __getitem__(self, index: int | slice) -> Element | Sequence[Element]:
+        if isinstance(index, slice):
+            return LazyArray(self._compute, self._items[index])
+        return self._compute(self._items[index])
+
+
+def run(steps: Steps[Result]) -> Result:
+    """The result of all steps, without a pause."""
+    while True:
+        try:
+            next(steps)
+        except StopIteration as end:
+            return end.value  # type: ignore[no-any-return]
+
+
+async def run_in_turns(steps: Steps[Result]) -> Result:
+    """The result of all steps, one step in each turn of the event loop."""
+    while True:
+        await asyncio.sleep(0)
+        try:
+            next(steps)
+        except StopIteration as end:
+            return end.value  # type: ignore[no-any-return]

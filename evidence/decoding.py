@@ -1,0 +1,92 @@
+"""Records of the state topic as typed rows with their log time, and what could not be decoded, as problems.
+
+The kernels are those of state_model.columnar.decode (share-group-state-log §2-3); here they meet whole tables.
+"""
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Final
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from evidence.log_time import NO_LOG_TIME, Ints, log_time_after, log_times
+from kafka_log.schemas import PROBLEM
+from state_model.columnar.decode import DECODE_PROBLEM, decode_share_records
+from state_model.columnar.schemas import SHARE_RECORD
+from state_model.topics import STATE_TOPIC
+
+DECODED_FROM: Final = "bronze.log_record"
+"""What stands for the file in the PROBLEM row of a record that could not be decoded."""
+KEPT_BYTES = 4096
+"""Bytes of a key, and of a value, that the PROBLEM row of a record keeps."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class DecodedRecords:
+    """SHARE_RECORD rows, DECODE_PROBLEM rows (both in log order) and the log time of each record that was read."""
+
+    records: pa.Table
+    problems: pa.Table
+    log_times: Ints
+    before_ms: int = NO_LOG_TIME
+
+    @cached_property
+    def log_time_ms(self) -> int:
+        """Log time after the records."""
+        return log_time_after(self.log_times, self.before_ms)
+
+
+def decode_log(records: pa.Table, *, before_ms: int = NO_LOG_TIME) -> DecodedRecords:
+    """Decodes records of one state partition and gives each its log time.
+
+    Args:
+        records: LOG_RECORD rows of one state partition, ascending offsets; may be empty.
+        before_ms: log time after the records that precede them.
+
+    Raises:
+        ValueError: offsets do not ascend; the message names the first offset that repeats or goes back.
+    """
+    offsets = records.column("offset").to_numpy()
+    back = offsets[1:] <= offsets[:-1]
+    if back.any():
+        raise ValueError(f"log offset {offsets[1:][back][0]} does not lie above the one before it")
+    times = log_times(records.column("timestamp_ms").to_numpy(), before_ms)
+    decoded = decode_rows(records, times)
+    return DecodedRecords(records=decoded.records, problems=decoded.problems, log_times=times, before_ms=before_ms)
+
+
+def decode_rows(records: pa.Table, log_time_ms: Ints | None = None) -> DecodedRecords:
+    """Decodes LOG_RECORD rows of the state topic, in their order, whichever partitions they are of.
+
+    `log_time_ms`: the log time of each row; None takes the record's own timestamp, for callers that use no log time.
+    """
+    times = records.column("timestamp_ms").to_numpy() if log_time_ms is None else log_time_ms
+    rows, problems = [SHARE_RECORD.empty_table()], [DECODE_PROBLEM.empty_table()]
+    begin = 0
+    for batch in records.combine_chunks().to_batches():  # several when the bytes need more than one binary array
+        decoded = decode_share_records(batch, log_time_ms=times[begin : begin + batch.num_rows])
+        rows.append(pa.Table.from_batches([decoded.records]))
+        problems.append(pa.Table.from_batches([decoded.problems]))
+        begin += batch.num_rows
+    return DecodedRecords(records=pa.concat_tables(rows), problems=pa.concat_tables(problems), log_times=times)
+
+
+def problem_rows(problems: pa.Table) -> pa.Table:
+    """PROBLEM rows (bronze.quarantine) of DECODE_PROBLEM rows, in their order; `file` is DECODED_FROM."""
+    count = problems.num_rows
+    key, value = (pc.binary_slice(pc.fill_null(problems.column(name), b""), 0, KEPT_BYTES) for name in ("key", "value"))
+    columns = {
+        "source_id": pa.repeat("", count),
+        "topic": pa.repeat(STATE_TOPIC, count),
+        "topic_id": problems.column("log_topic_id"),
+        "partition": problems.column("state_partition"),
+        "file": pa.repeat(DECODED_FROM, count),
+        "position": problems.column("log_offset"),
+        "offset": problems.column("log_offset"),
+        "last_offset": problems.column("log_offset"),
+        "reason": problems.column("reason"),
+        "detail": problems.column("detail"),
+        "bytes": pc.binary_join_element_wise(key, value, b""),
+    }
+    return pa.table(columns).cast(PROBLEM)

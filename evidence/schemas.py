@@ -1,0 +1,42 @@
+"""Arrow schemas of what is derived from records beside share-group state. The Delta tables derive from them."""
+
+import pyarrow as pa
+
+from state_model.columnar.schemas import LOG_POSITION, column
+
+GROUP_RECORD = pa.schema(
+    [
+        *LOG_POSITION[:1],
+        column("partition", pa.int32(), "partition of __consumer_offsets", nullable=False),
+        column("log_offset", pa.int64(), "offset of the record", nullable=False),
+        column("timestamp_ms", pa.int64(), "record timestamp", nullable=False),
+        column("record_type", pa.int16(), "record type of the key", nullable=False),
+        column("record_name", pa.string(), "Kafka's name of the record type", nullable=False),
+        column("group_id", pa.string(), "group", nullable=False),
+        column("member_id", pa.string(), "member, where the key names one"),
+        column("value_version", pa.int16(), "version of the value schema; null for a tombstone"),
+        column("is_tombstone", pa.bool_(), "null value", nullable=False),
+        column("value_json", pa.string(), "the value as Kafka's own formatter prints it (JSON); null for a tombstone"),
+        column("below_log_start", pa.bool_(), "lies below the log start offset", nullable=False),
+        column("uncommitted", pa.bool_(), "lay at or above the high watermark when it was read", nullable=False),
+    ]
+)
+
+NAME = pa.schema(
+    [
+        column("topic_id", pa.string(), "topic id", nullable=False),
+        column("topic", pa.string(), "topic name", nullable=False),
+        column("source", pa.string(), "partition.metadata, group_record or topic_names", nullable=False),
+        column("valid_from_ms", pa.int64(), "earliest log time at which the name was seen; null = unknown"),
+    ]
+)
+
+CLOCK_STEP = pa.schema(
+    [
+        *LOG_POSITION,
+        column(
+            "timestamp_ms", pa.int64(), "timestamp of the first record that lies over a minute back", nullable=False
+        ),
+        column("log_time_ms", pa.int64(), "log time before it: the largest timestamp so far", nullable=False),
+    ]
+)

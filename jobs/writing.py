@@ -1,0 +1,91 @@
+"""Writing to a lake: under its lock, its version checked, its logs whole again after a power cut."""
+
+import os
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+from jobs import books, publish
+from lake import durability, lock
+from lake.lake import Lake
+from lake.scan import UNLISTED
+from lake.tables import TABLES
+from measures.catalog import STAGED
+
+CHECKED = (books.EXTENT, "gold.share_partition_state", publish.PUBLICATION)
+"""Tables whose schema version tells that of the lake."""
+LAYERS = ("bronze", "silver", "gold")
+WRITTEN_BY = {
+    "ingest": ("bronze.log_record", "bronze.quarantine"),
+    "topics": ("bronze.topic_batch", "bronze.quarantine"),
+    "decode": tuple(name for name in TABLES if name.startswith("silver.")),
+    "replay": ("gold.share_partition_history", "gold.delivery_history"),
+    "measure": tuple(str(measure.table) for measure in STAGED.values()),
+}
+"""Tables that a stage commits to in every run before it is marked as done (`jobs.books.MARKER`)."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Writer:
+    """The writer of a lake. `set_aside`: one line for each torn file of a log that was renamed."""
+
+    lock: lock.LakeLock
+    set_aside: tuple[str, ...]
+
+
+@contextmanager
+def writing(lake: Lake, timeout_s: float) -> Iterator[Writer]:
+    """Holds a lake for writing; what it writes is for its owner alone.
+
+    Raises:
+        LakeLockedError: somebody else writes.
+        LakeVersionError: another version wrote the lake.
+        LakeError: a log is damaged where a publication needs it.
+    """
+    os.umask(0o077)
+    lake.path.mkdir(mode=0o700, parents=True, exist_ok=True)
+    with lock.hold(lake, timeout_s) as held:
+        yield Writer(lock=held, set_aside=tuple(_recovered(lake)))
+
+
+def _rests_on_torn(lake: Lake, torn: Iterable[str]) -> str | None:
+    """The first layer with a table that lost a commit of a stage that is marked as done; None for none.
+
+    A power cut leaves no such table, as a mark comes after what it stands for: other damage does.
+    """
+    lost = [
+        table
+        for table in torn
+        if any(
+            table in tables and books.done(lake, stage) > (lake.transaction(table, stage) or 0)
+            for stage, tables in WRITTEN_BY.items()
+        )
+    ]
+    return min((table.partition(".")[0] for table in lost), key=LAYERS.index, default=None)
+
+
+def _recovered(lake: Lake) -> list[str]:
+    """Sets torn commits aside, and notes which commits of earlier runs the disk may not have yet."""
+    lines = durability.set_aside_torn(lake, publish.PUBLICATION, -1)
+    published = publish.published_versions(lake)
+    torn = []
+    for name in TABLES:
+        if name != publish.PUBLICATION:
+            some = durability.set_aside_torn(lake, name, published.get(name, -1))
+            torn += [name] if some else []
+            lines += some
+    layer = _rests_on_torn(lake, torn)
+    if layer is not None:
+        later = LAYERS[LAYERS.index(layer) :]
+        for name in TABLES:
+            if name.partition(".")[0] in later and name not in UNLISTED:
+                lines += durability.set_aside_unpublished(lake, name, published.get(name, -1))
+        lake.forget()
+    for name in CHECKED:
+        if lake.exists(name):
+            lake.snapshot(name)
+    for name in TABLES:
+        since = published.get(name, -1) + 1
+        if name not in UNLISTED and lake.version(name) >= since:
+            lake.unsynced[name] = since
+    return lines

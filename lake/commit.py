@@ -1,0 +1,174 @@
+"""Commits through delta-rs: files that were already written become part of a table in one atomic step.
+
+The caller holds the lake's lock. delta-rs accepts a used transaction again from a fresh handle, rebases a stale handle
+silently, and accepts an unknown removed path or another schema: all of it is checked here.
+"""
+
+import json
+import os
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+
+from lake import crash_points
+from lake.errors import LakeError
+from lake.lake import SCHEMA_VERSION_PROPERTY, Lake
+from lake.parquet import DataFile
+from lake.storage import disk_full, is_disk_full
+from lake.tables import TABLES, Table
+
+CHECKPOINT_EVERY = 20
+CREATE_THREADS = 4
+
+
+def create_tables(lake: Lake) -> None:
+    """Creates every table that is not there yet."""
+    missing = [table for table in TABLES.values() if not lake.exists(table.name)]
+    if not missing:
+        return
+    with ThreadPoolExecutor(CREATE_THREADS) as pool:
+        list(pool.map(lambda table: create(lake, table), missing))
+
+
+def create(lake: Lake, table: Table) -> None:
+    """Creates a table at version 0; nothing happens when it is already there."""
+    from deltalake import DeltaTable
+
+    if lake.exists(table.name):
+        return
+    configuration = {
+        "delta.checkpointInterval": str(CHECKPOINT_EVERY),
+        "delta.dataSkippingNumIndexedCols": "-1",
+        "delta.parquet.compression.codec": "zstd",
+        SCHEMA_VERSION_PROPERTY: str(table.version),
+    }
+    if table.append_only:
+        configuration["delta.appendOnly"] = "true"
+    storage = lake.table_storage(table.name)
+    storage.path.mkdir(mode=0o700, parents=True, exist_ok=True)
+    with _one_line(lake, table.name, 0):
+        handle = DeltaTable.create(
+            storage.root,
+            table.schema,
+            partition_by=list(table.partition_by) or None,
+            name=table.name,
+            description=table.comment,
+            configuration=configuration,
+            storage_options=dict(storage.options) or None,
+            raise_if_key_not_exists=False,
+        )
+    lake.created(table.name, handle)
+
+
+def commit(
+    lake: Lake,
+    name: str,
+    *,
+    stage: str,
+    run: int,
+    adds: Sequence[DataFile] = (),
+    removes: Sequence[str] = (),
+    data_change: bool = True,
+) -> int:
+    """Commits added and removed files of a stage of a run; the new table version.
+
+    A (stage, run) that the table already holds is skipped: the version that is there is returned. Without `data_change`
+    the files hold the same rows as before, and readers of changes may pass over the commit.
+
+    Raises:
+        LakeError: another writer committed, in spite of the lock; a removed file is not live; the schema is not ours.
+    """
+    point = f"commit:{name}:{stage}"
+    crash_points.passing(f"{point}:before")
+    if (lake.transaction(name, stage) or -1) >= run:
+        return lake.version(name)
+    version = write(lake, name, {stage: run}, adds=adds, removes=removes, data_change=data_change)
+    crash_points.passing(f"{point}:after")
+    return version
+
+
+def write(
+    lake: Lake,
+    name: str,
+    transactions: Mapping[str, int],
+    *,
+    adds: Sequence[DataFile] = (),
+    removes: Sequence[str] = (),
+    data_change: bool = True,
+) -> int:
+    """Commits files with the versions of some applications, whatever the table holds of them; the new table version.
+
+    Raises:
+        LakeError: as `commit`.
+    """
+    from deltalake import CommitProperties, PostCommitHookProperties, Transaction
+    from deltalake.transaction import AddAction, RemoveAction
+
+    before = lake.snapshot(name)
+    _check(lake, name, set(removes).difference(before.paths))
+    storage = lake.table_storage(name)
+    storage.sync(sorted({os.path.dirname(file.path) for file in adds}))
+    now_ms = time.time_ns() // 1_000_000
+    actions = [
+        AddAction(
+            path=file.path,
+            size=file.size_bytes,
+            partition_values=file.partition_values,
+            modification_time=now_ms,
+            data_change=data_change,
+            stats=json.dumps(file.stats, ensure_ascii=False),
+        )
+        for file in adds
+    ]
+    handle = lake.handle(name)
+    with _one_line(lake, name, before.version + 1):
+        handle.create_write_transaction(
+            [*actions, *(RemoveAction(path, data_change, now_ms) for path in removes)],
+            mode="append",
+            schema=handle.schema(),
+            commit_properties=CommitProperties(
+                app_transactions=[Transaction(application, run) for application, run in transactions.items()],
+                max_commit_retries=0,
+            ),
+            post_commithook_properties=PostCommitHookProperties(create_checkpoint=True, cleanup_expired_logs=False),
+        )
+    version = lake.version(name)
+    if version != before.version + 1:
+        raise _other_writer(lake, name, before.version + 1)
+    lake.unsynced.setdefault(name, version)
+    return version
+
+
+def _check(lake: Lake, name: str, unknown: set[str]) -> None:
+    """Refuses what delta-rs would accept: a removed file that is not live, and columns that are not ours."""
+    if unknown:
+        raise LakeError(f"{name} in {lake}: {sorted(unknown)[0]} is no live file of the table; run again")
+    if not lake.schema(name).equals(TABLES[name].schema, check_metadata=False):
+        raise LakeError(
+            f"{name} in {lake}: another writer has changed its columns; put the table back as it was, or make a new "
+            "lake from the logs"
+        )
+
+
+def _other_writer(lake: Lake, name: str, version: int) -> LakeError:
+    return LakeError(f"{name} in {lake}: version {version} was committed by another writer; run again")
+
+
+@contextmanager
+def _one_line(lake: Lake, name: str, version: int) -> Iterator[None]:
+    """Writes the log for its owner alone, and says in one line what delta-rs failed at."""
+    from deltalake.exceptions import CommitFailedError, DeltaError
+
+    mask = os.umask(0o077)
+    try:
+        yield
+    except CommitFailedError as error:
+        raise _other_writer(lake, name, version) from error
+    except (DeltaError, OSError) as error:
+        if is_disk_full(error):
+            raise disk_full(lake.table_storage(name).root) from error
+        reason = (str(error).strip().splitlines() or ["no reason"])[0]
+        raise LakeError(f"{name} in {lake}: version {version} can't be committed: {reason}") from error
+    finally:
+        os.umask(mask)

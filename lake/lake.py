@@ -1,0 +1,246 @@
+"""A lake: a URI with storage options, and one delta-rs handle a table, which only the driver opens."""
+
+import os
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+from urllib.parse import unquote
+
+import pyarrow as pa
+
+from lake.errors import LakeError, LakeVersionError
+from lake.snapshot import Snapshot
+from lake.storage import Storage, resolve
+from lake.tables import SCHEMA_VERSION, TABLES
+
+if TYPE_CHECKING:
+    from deltalake import DeltaTable
+
+LOG = "_delta_log"
+SCHEMA_VERSION_PROPERTY = "sharelens.schemaVersion"
+FIRST_TABLE = "bronze.ingest_extent"
+"""The table that makes a folder a lake."""
+VERSION_NUMBER = re.compile("[1-9][0-9]{0,8}")
+LOG_ENTRY = re.compile(r"([0-9]{20})\.(json|checkpoint\..*parquet|checkpoint\.parquet)")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LakeView:
+    """What a task may have of a lake: where it writes files, and the snapshots that the driver gave it to read."""
+
+    storage: Storage
+    snapshots: Mapping[str, Snapshot]
+
+    def table_storage(self, table: str) -> Storage:
+        """The folder of table `layer.name`."""
+        return self.storage.folder(*table.split(".", 1))
+
+    def snapshot(self, table: str) -> Snapshot:
+        """A table as it was when the driver planned the task."""
+        return self.snapshots[table]
+
+
+class Lake:
+    """The tables of a lake. Pickled, it is its address alone: handles stay in the process that opened them.
+
+    A process that was forked from one that used delta-rs must not use it: tasks read through snapshots.
+    """
+
+    def __init__(self, uri: str | os.PathLike[str], storage_options: Mapping[str, str] | None = None) -> None:
+        self.uri = os.fspath(uri)
+        self.storage = resolve(uri, storage_options)
+        self.unsynced: dict[str, int] = {}
+        """By table the first version that the disk may not have yet (`lake.durability`)."""
+        self._handles: dict[str, DeltaTable] = {}
+        self._snapshots: dict[str, Snapshot] = {}
+        self._process = os.getpid()
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Lake, (self.uri, dict(self.storage.options))
+
+    def __str__(self) -> str:
+        return self.uri
+
+    @property
+    def path(self) -> Path:
+        """The folder of a lake on a local disk."""
+        return self.storage.path
+
+    def table_storage(self, table: str) -> Storage:
+        """The folder of table `layer.name`."""
+        return self.storage.folder(*table.split(".", 1))
+
+    def exists(self, table: str) -> bool:
+        """Whether there is such a table: a log with a commit or a checkpoint."""
+        try:
+            names = os.listdir(os.path.join(self.table_storage(table).root, LOG))
+        except (FileNotFoundError, NotADirectoryError):
+            return False
+        return any(LOG_ENTRY.fullmatch(name) for name in names)
+
+    def is_lake(self) -> bool:
+        """Whether the folder holds a lake's tables, published or not."""
+        return self.exists(FIRST_TABLE)
+
+    def handle(self, table: str) -> "DeltaTable":
+        """The table as delta-rs has it, at its newest version.
+
+        Raises:
+            LakeError: there is no such table, or its log can't be read.
+        """
+        with self._readable(table):
+            handle = self._handles.get(table)
+            if handle is None:
+                handle = self._handles[table] = self._open(table)
+            else:
+                handle.update_incremental()
+            return handle
+
+    def created(self, table: str, handle: "DeltaTable") -> None:
+        """Keeps the handle of a table that was just created."""
+        self._handles[table] = handle
+        self.unsynced[table] = 0
+
+    def forget(self) -> None:
+        """Closes all handles: files of the logs were renamed under them."""
+        self._handles.clear()
+        self._snapshots.clear()
+
+    def version(self, table: str) -> int:
+        """The newest version; -1 when there is no table."""
+        return int(self.handle(table).version()) if self.exists(table) else -1
+
+    def transaction(self, table: str, application: str, version: int | None = None) -> int | None:
+        """The newest version committed for an application, as a version (None: the newest) of a table has it.
+
+        None when there is none, or no table.
+        """
+        if not self.exists(table):
+            return None
+        with self._readable(table):
+            committed = self._at(table, version).transaction_version(application)
+        return None if committed is None else int(committed)
+
+    def schema(self, table: str, version: int | None = None) -> pa.Schema:
+        """The columns of a table as its log has them, not as we declare them."""
+        with self._readable(table):
+            return pa.schema(self._at(table, version).schema().to_arrow())
+
+    def snapshot(self, table: str, version: int | None = None, *, any_schema: bool = False) -> Snapshot:
+        """A version (None: the newest) of a table. `any_schema`: whichever schema version it was written with.
+
+        Raises:
+            LakeError: there is no such table or version, or its log can't be read.
+            LakeVersionError: it was written with another schema version.
+        """
+        with self._readable(table):
+            handle = self._at(table, version)
+            known = self._snapshots.get(table)
+            if known is None or known.version != handle.version():
+                known = self._snapshot_of(table, handle)
+                if version is None:
+                    self._snapshots[table] = known
+        if not any_schema:
+            self._check_version(known)
+        return known
+
+    def view(self, tables: Iterable[str] = TABLES) -> LakeView:
+        """The newest snapshots of tables for tasks, which must not use delta-rs."""
+        return LakeView(storage=self.storage, snapshots={table: self.snapshot(table) for table in tables})
+
+    def write_checkpoint(self, table: str, version: int) -> None:
+        """Writes the checkpoint of a version beside its commit."""
+        with self._readable(table):
+            self._at(table, version).create_checkpoint()
+
+    def commit_ms(self, table: str, version: int) -> int:
+        """When a version was committed (epoch ms, by the file of its commit); 0 when that file is gone."""
+        try:
+            return os.stat(self._commit_path(table, version)).st_mtime_ns // 1_000_000
+        except FileNotFoundError:
+            return 0
+
+    def has_commit(self, table: str, version: int) -> bool:
+        """Whether the file of a commit is there."""
+        return os.path.exists(self._commit_path(table, version))
+
+    def _commit_path(self, table: str, version: int) -> str:
+        return os.path.join(self.table_storage(table).root, LOG, f"{version:020d}.json")
+
+    def _at(self, table: str, version: int | None) -> "DeltaTable":
+        if version is None:
+            return self.handle(table)
+        handle = self._handles.get(table)
+        return handle if handle is not None and handle.version() == version else self._open(table, version)
+
+    def _open(self, table: str, version: int | None = None) -> "DeltaTable":
+        if os.getpid() != self._process:
+            raise RuntimeError("delta-rs can't be used in a forked process: read through a snapshot of the driver")
+        from deltalake import DeltaTable
+
+        storage = self.table_storage(table)
+        return DeltaTable(storage.root, version=version, storage_options=dict(storage.options) or None)
+
+    @contextmanager
+    def _readable(self, table: str) -> Iterator[None]:
+        """Says in one line that the log of a table can't be read."""
+        from deltalake.exceptions import DeltaError, TableNotFoundError
+
+        try:
+            yield
+        except TableNotFoundError as error:
+            message = f"{self}: there is no table {table}; write it with `sharelens run --lake {self}`"
+            raise LakeError(message) from error
+        except (DeltaError, OSError, ValueError) as error:
+            reason = (str(error).strip().splitlines() or ["no reason"])[0]
+            raise LakeError(
+                f"{table} in {self}: its {LOG} can't be read ({reason}); run again if a run was cut off, "
+                "else put the folder back from a copy"
+            ) from error
+
+    def _snapshot_of(self, table: str, handle: "DeltaTable") -> Snapshot:
+        actions = pa.table(handle.get_add_actions(flatten=True))
+        plain = [
+            field.name
+            for field in actions.schema
+            if not pa.types.is_timestamp(field.type) and field.name != "modification_time"
+        ]
+        files = actions.select(plain).to_pylist()
+        for file in files:
+            file["path"] = unquote(file["path"])
+        return Snapshot(
+            table=table,
+            version=int(handle.version()),
+            schema_version=self._schema_version(table, handle.metadata().configuration),
+            storage=self.table_storage(table),
+            files=tuple(files),
+        )
+
+    def _schema_version(self, table: str, properties: Mapping[str, str]) -> int:
+        written = properties.get(SCHEMA_VERSION_PROPERTY)
+        if written is None or VERSION_NUMBER.fullmatch(written) is None:
+            shown = "none" if written is None else repr(written[:40])
+            raise LakeVersionError(
+                f"{table} in {self} is no table of sharelens: its schema version is {shown}; "
+                "give the folder that `sharelens run --lake` wrote"
+            )
+        if int(written) > SCHEMA_VERSION:
+            raise LakeVersionError(
+                f"{table} in {self} has schema version {int(written)}, this sharelens reads {SCHEMA_VERSION}; "
+                "use a sharelens as new as the one that wrote it"
+            )
+        return int(written)
+
+    def _check_version(self, snapshot: Snapshot) -> None:
+        if snapshot.schema_version < SCHEMA_VERSION:
+            raise LakeVersionError(
+                f"{snapshot.table} in {self} has schema version {snapshot.schema_version}, this sharelens reads "
+                f"{SCHEMA_VERSION}; see what it needs with `sharelens upgrade --lake {self} --dry-run`"
+            )
+
+
+LakeReader = Lake | LakeView
+"""What snapshots are read from: the lake in the driver, a view of it in a task."""

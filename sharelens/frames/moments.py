@@ -1,0 +1,81 @@
+"""States at a moment, from the two histories: Spark's own functions, no Python."""
+
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+from pyspark.sql import functions as F  # noqa: N812 - the name everybody uses
+
+from lake.tables import time_name
+from sharelens.frames.envelopes import LOG_START
+from sharelens.frames.shapes import STATE_LOG, checked, spark_schema, timed_schema
+from state_model.columnar.keys import KEY
+from state_model.columnar.schemas import DATED_BATCH, DELIVERY_HISTORY, SHARE_PARTITION_HISTORY, SHARE_PARTITION_STATE
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame
+
+PLACE = [*STATE_LOG, *KEY]
+TOMBSTONE = "tombstone"
+_OF_HISTORY = [name for name in SHARE_PARTITION_STATE.names if name in SHARE_PARTITION_HISTORY.names]
+
+
+def states_as_of(
+    share_partition_history: "DataFrame",
+    delivery_history: "DataFrame",
+    as_of_ms: int,
+    *,
+    log_starts: "DataFrame | None" = None,
+) -> "DataFrame":
+    """The state of each share partition that lived at a moment: after all records with a log time up to it.
+
+    Log time never goes back in a state partition, so the answer is the replay of a prefix of the log. It is not
+    Delta's TIMESTAMP AS OF, which says what a lake held then.
+
+    Args:
+        share_partition_history: rows of `frames.share_partition_history` or gold.share_partition_history.
+        delivery_history: rows of `frames.delivery_history` or gold.delivery_history of the same records.
+        as_of_ms: the moment, epoch milliseconds, inclusive.
+        log_starts: as in `frames.share_partition_states`; None: `below_log_start` is false throughout.
+
+    Returns:
+        Rows with the columns of `frames.share_partition_states`, in no order; completeness is that of the last record,
+        so what was lost after it is not marked. Deleted share partitions are absent.
+
+    Raises:
+        UsageError: a column is missing or has another type.
+    """
+    history = checked(share_partition_history, SHARE_PARTITION_HISTORY, "states_as_of", "share_partition_history")
+    ranges = checked(delivery_history, DELIVERY_HISTORY, "states_as_of", "delivery_history")
+    last = F.max_by(F.struct("record_type", *_OF_HISTORY), "log_offset").alias("last")
+    newest = history.where(F.col("log_time_ms") <= as_of_ms).groupBy(*PLACE).agg(last)
+    alive = newest.where(F.col("last.record_type") != TOMBSTONE)
+    ended = F.col("valid_to_ms").isNotNull() & (F.col("valid_to_ms") <= as_of_ms)
+    batches = F.array_sort(F.collect_list(F.struct(*DATED_BATCH.names))).alias("state_batches")
+    lists = ranges.where((F.col("valid_from_ms") <= as_of_ms) & ~ended).groupBy(*PLACE).agg(batches)
+    states = alive.join(lists, PLACE, "left").select("last.*", "state_batches")
+    below = F.lit(False)
+    if log_starts is not None:
+        starts = checked(log_starts, LOG_START, "states_as_of", "log_starts")
+        starts = starts.groupBy(*STATE_LOG).agg(F.max("log_start_offset").alias("log_start_offset"))
+        states = states.join(F.broadcast(starts), STATE_LOG, "left")
+        below = F.coalesce(F.col("snapshot_log_offset") < F.col("log_start_offset"), F.lit(False))
+    states = states.withColumn("below_log_start", below)
+    return _with_times(states, timed_schema(SHARE_PARTITION_STATE))
+
+
+def _with_times(rows: "DataFrame", schema: pa.Schema) -> "DataFrame":
+    """Rows with the columns of `schema`, times made of milliseconds; null outside years 1-9999, as in the tables."""
+    fields = spark_schema(schema).fields
+    columns: dict[str, Column] = {"state_batches": F.coalesce(F.col("state_batches"), F.array())}
+    for name in schema.names:
+        if name.endswith("_ms"):
+            columns[time_name(name)] = guarded_time(name)
+    return rows.select(
+        *(columns.get(field.name, F.col(field.name)).cast(field.dataType).alias(field.name) for field in fields)
+    )
+
+
+def guarded_time(millis: str) -> "Column":
+    """A column of epoch milliseconds as a timestamp; null outside years 1-9999."""
+    inside = F.col(millis).between(-62_135_596_800_000, 253_402_300_799_999)
+    return F.when(inside, F.timestamp_millis(F.col(millis)))

@@ -1,0 +1,64 @@
+"""What the functions of this package share: columns that they check, schemas of what they return, groups in order."""
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+from pyspark.sql.pandas.types import from_arrow_schema
+
+from lake.tables import with_times
+from state_model.errors import UsageError
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+    from pyspark.sql.types import StructType
+
+Batches = Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]
+"""A function in the iterator form of applyInArrow: rows of one group come and go in batches."""
+STATE_LOG = ["log_topic_id", "state_partition"]
+"""Columns that name a partition of the state topic."""
+
+
+def spark_schema(schema: pa.Schema) -> "StructType":
+    """An Arrow schema as Spark's."""
+    return from_arrow_schema(schema)
+
+
+def timed_schema(schema: pa.Schema) -> pa.Schema:
+    """`schema` with a TIMESTAMP column beside each moment in milliseconds, as the gold tables have it."""
+    return pa.schema(with_times(list(schema)))
+
+
+def checked(rows: "DataFrame", schema: pa.Schema, function: str, argument: str) -> "DataFrame":
+    """The columns of `schema` of a DataFrame that was passed to a function.
+
+    Raises:
+        UsageError: columns are missing or have another type; the message names them all.
+    """
+    present = {field.name: field.dataType for field in rows.schema.fields}
+    missing = [name for name in schema.names if name not in present]
+    wrong = [
+        f"{field.name} is {present[field.name].simpleString()}, not {field.dataType.simpleString()}"
+        for field in spark_schema(schema).fields
+        if field.name in present and present[field.name].simpleString() != field.dataType.simpleString()
+    ]
+    if missing or wrong:
+        faults = [f"it lacks {', '.join(missing)}"] if missing else []
+        raise UsageError(f"frames.{function}: {argument} does not fit: {'; '.join([*faults, *wrong])}")
+    return rows.select(*schema.names)
+
+
+def in_groups(
+    rows: "DataFrame", keys: Sequence[str], order: Sequence[str], function: Batches, schema: pa.Schema
+) -> "DataFrame":
+    """What `function` makes of each group of rows with equal `keys`, which come to it in `order`.
+
+    One exchange and one sort; a task holds a batch of a group at a time, and what the function keeps.
+    """
+    ordered = rows.repartition(*keys).sortWithinPartitions(*keys, *order)
+    return ordered.groupBy(*keys).applyInArrow(function, spark_schema(schema))
+
+
+def typed_rows(batch: pa.RecordBatch, schema: pa.Schema) -> pa.Table:
+    """The columns of `schema` in a batch from Spark, in one chunk each."""
+    return pa.Table.from_batches([batch]).select(schema.names).cast(schema).combine_chunks()

@@ -1,0 +1,238 @@
+"""States at the boundaries of chunks: what lets the chunks of one state partition be replayed at the same time.
+
+A log falls into chunks of offsets. `ChunkSummary` reduces a chunk, without any state before it, to little: of each
+share partition the records up to its first snapshot or tombstone (the head), few of those behind it (the thinned
+records) and its ranges at the end. `BoundaryStates` folds the summaries in a row, and says of each chunk the state
+before it. Then every chunk is replayed on its own, with nothing to fill in afterwards.
+
+    chunk 0        | chunk 1          | chunk 2
+    S--u--u--u--u--|--u--S--u--u--u---|--u--u--S--u
+    head:  S       |  u  S            |  u  u  S
+    thin:   few u  |       few u      |          u
+    end:   ranges  |  ranges          |  ranges
+
+A snapshot carries the whole state, so ranges at the end of a chunk rest on the chunk alone; only those that are there
+since its first snapshot may have begun before (share-group-state-log §8-9).
+"""
+
+from collections.abc import Sequence
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from state_model.columnar import replay, schemas
+from state_model.columnar.fold import TOMBSTONE, UPDATE
+from state_model.columnar.kernels import kernel
+from state_model.columnar.keys import KEY, ORDER, Ints, number_keys, only_keys_of, without_keys_of
+from state_model.columnar.values import Loss
+
+Flags = npt.NDArray[np.bool_]
+WEIGHT = "updates_represented"
+"""Column of thinned records: how many updates a record stands for, itself among them."""
+NO_BOUNDARY = np.iinfo(np.int64).max
+
+
+class ChunkSummary:
+    """Reduces the records of one chunk, which come in log order; memory goes by the state of its share partitions."""
+
+    def __init__(self) -> None:
+        self._begun = schemas.SHARE_PARTITION_STATE.empty_table().select(KEY)
+        self._ends = schemas.SHARE_PARTITION_STATE.empty_table()
+
+    def take(self, records: pa.Table) -> tuple[pa.Table, pa.Table]:
+        """The head and the thinned records (with WEIGHT) among the next `records` (schemas.REPLAYED)."""
+        (begun, number), keys = number_keys(self._begun, records)
+        has_begun = np.zeros(keys.num_rows, np.bool_)
+        has_begun[begun] = True
+        offsets = records.column("log_offset").to_numpy()
+        is_boundary = _kinds(records) != UPDATE
+        first = np.full(keys.num_rows, NO_BOUNDARY, np.int64)
+        np.minimum.at(first, number[is_boundary], offsets[is_boundary])
+        first[has_begun] = -1
+        behind = offsets > first[number]
+        after = pa.array(offsets >= first[number])
+        self._ends = replay.replay_records(records.filter(after), seed=self._ends).state
+        new = keys.filter(pa.array(~has_begun & (first < NO_BOUNDARY))).cast(self._begun.schema)
+        self._begun = pa.concat_tables([self._begun, new])
+        return records.filter(pa.array(~behind)), thinned(records.filter(pa.array(behind)))
+
+    @property
+    def ends(self) -> pa.Table:
+        """SHARE_PARTITION_STATE of the live share partitions with a snapshot; of it the ranges hold."""
+        return self._ends
+
+
+class BoundaryStates:
+    """The state between chunks, folded over their summaries in log order. `state`: after the chunks so far."""
+
+    def __init__(self, seed: pa.Table, losses: Sequence[Loss], *, update_limit: int = replay.UPDATE_LIMIT) -> None:
+        self.state = seed
+        self._losses = losses
+        self._update_limit = update_limit
+
+    def before(self, head: pa.Table) -> pa.Table:
+        """The state of the share partitions of a chunk, by its head, at its beginning: call it before `advance`."""
+        return only_keys_of(self.state, head)
+
+    def advance(self, head: pa.Table, thin: pa.Table, ends: pa.Table) -> None:
+        """Goes on over one chunk."""
+        last = max(pc.max(rows.column("log_offset")).as_py() or -1 for rows in (head, thin))
+        losses = [loss for loss in self._losses if loss.first_offset < last]
+        after_head = replay.replay_records(head, seed=self.state, losses=losses, update_limit=self._update_limit).state
+        counts = _update_counts(after_head, thin, self._update_limit)
+        scalars = replay.replay_scalars(
+            thin.select(schemas.REPLAYED.names), seed=after_head, losses=losses, update_limit=self._update_limit
+        )
+        scalars = _with_counts(scalars, *counts)
+        ranges = pa.concat_tables([without_keys_of(after_head, ends), _begun_ranges(ends, after_head)])
+        self.state = _with_ranges(scalars, ranges)
+
+    def settled(self, log_start_offset: int) -> pa.Table:
+        """The state at the end of the log: every loss is known, and where the log starts."""
+        none = schemas.SHARE_RECORD.empty_table()
+        return replay.replay_records(
+            none, seed=self.state, losses=self._losses, log_start_offset=log_start_offset
+        ).state
+
+
+def thinned(records: pa.Table) -> pa.Table:
+    """Of `records` those without which the scalars after them would differ, with WEIGHT, in log order.
+
+    All snapshots and tombstones; of the updates between two of them the first, the last, the last with a leader epoch,
+    the last with a start offset, one with the largest leader epoch and the first uncommitted one. At most one state
+    batch of each is left, which says that there were some.
+    """
+    (number,), _ = number_keys(records)
+    order = np.argsort(number, kind="stable")
+    is_update = (_kinds(records) == UPDATE)[order]
+    key = number[order]
+    span = np.cumsum(~is_update | (np.diff(key, prepend=-1) != 0))
+    leader, start = (_plain(records, name)[order] for name in ("leader_epoch", "start_offset"))
+    uncommitted = records.column("uncommitted").to_numpy().astype(np.bool_)[order]
+    kept = ~is_update
+    kept[_ends_of(span, np.flatnonzero(is_update), first=True)] = True
+    kept[_ends_of(span, np.arange(len(span)), first=False)] = True
+    kept[_ends_of(span, np.flatnonzero(is_update & (leader != -1)), first=False)] = True
+    kept[_ends_of(span, np.flatnonzero(is_update & (start != -1)), first=False)] = True
+    kept[_ends_of(span, np.flatnonzero(is_update & uncommitted), first=True)] = True
+    updates = np.flatnonzero(is_update)
+    by_leader = updates[np.lexsort((leader[updates], span[updates]))]
+    kept[_ends_of(span, by_leader, first=False)] = True
+    chosen = np.flatnonzero(kept)
+    weights = np.diff(np.cumsum(is_update)[chosen], prepend=0)
+    log_order = np.argsort(order[chosen], kind="stable")
+    rows = records.take(pa.array(order[chosen][log_order]))
+    index = rows.schema.get_field_index("state_batches")
+    shortened = pc.list_slice(rows.column(index), 0, 1).cast(rows.schema.field(index).type)
+    rows = rows.set_column(index, rows.schema.field(index), shortened)
+    return rows.append_column(WEIGHT, pa.array(weights[log_order], pa.int64()))
+
+
+def _ends_of(span: Ints, rows: Ints, *, first: bool) -> Ints:
+    """The first or the last of `rows` in each span; `rows` come by span."""
+    spans = span[rows]
+    marks = np.ones(len(rows), np.bool_)
+    if first:
+        marks[1:] = spans[1:] != spans[:-1]
+    else:
+        marks[:-1] = spans[1:] != spans[:-1]
+    return rows[marks]
+
+
+@kernel
+def count_updates(kinds: np.ndarray, keys: np.ndarray, weights: np.ndarray, limit: int, counts: np.ndarray) -> None:
+    """The coordinator's update counters after thinned records (fold.fold_scalars has the rule); changes `counts`."""
+    for row in range(len(kinds)):
+        key = keys[row]
+        if kinds[row] == UPDATE:
+            counts[key] += weights[row]
+        elif kinds[row] == TOMBSTONE or counts[key] >= limit:
+            counts[key] = 0
+
+
+def _update_counts(state: pa.Table, thin: pa.Table, limit: int) -> tuple[pa.Table, Ints]:
+    """Share partitions of `thin`, and their update counters after it."""
+    (of_state, of_thin), keys = number_keys(state, thin)
+    counts = np.zeros(keys.num_rows, np.int64)
+    counts[of_state] = state.column("update_count_from_log").to_numpy()
+    count_updates(_kinds(thin), of_thin, thin.column(WEIGHT).to_numpy(), limit, counts)
+    touched = np.unique(of_thin)
+    return keys.take(pa.array(touched)), counts[touched]
+
+
+def _with_counts(scalars: pa.Table, keys: pa.Table, counts: Ints) -> pa.Table:
+    """`scalars` with other update counters for the share partitions `keys`."""
+    (of_scalars, of_keys), names = number_keys(scalars, keys)
+    index = scalars.schema.get_field_index("update_count_from_log")
+    known = np.zeros(names.num_rows, np.int64)
+    known[of_scalars] = scalars.column(index).to_numpy()
+    known[of_keys] = counts
+    return scalars.set_column(index, scalars.schema.field(index), pa.array(known[of_scalars], pa.int32()))
+
+
+def _begun_ranges(ends: pa.Table, after_head: pa.Table) -> pa.Table:
+    """`ends` with the true beginnings of the ranges that were there after the head already."""
+    begun = replay.open_ranges(after_head)
+    batches = ends.column("state_batches").combine_chunks()
+    owner = pc.list_parent_indices(batches).to_numpy()
+    flat = pc.list_flatten(batches)
+    (of_ends, of_head, of_begun), names = number_keys(ends, after_head, begun)
+    head_at = np.full(names.num_rows, -1, np.int64)
+    head_at[of_head] = after_head.column("log_offset").to_numpy()
+    columns = {name: flat.field(name) for name in schemas.DATED_BATCH.names}
+    begin_at = columns["valid_from_log_offset"].to_numpy()
+    earlier = np.flatnonzero(begin_at == head_at[of_ends[owner]])
+    if len(earlier):
+        found = _matching(
+            of_begun, begun.column("first_offset").to_numpy(),
+            of_ends[owner[earlier]], columns["first_offset"].to_numpy()[earlier],
+        )  # fmt: skip
+        for name in ("valid_from_log_offset", "valid_from_ms"):
+            values = columns[name].to_numpy().copy()
+            values[earlier] = begun.column(name).to_numpy()[found]
+            columns[name] = pa.array(values)
+    flat = pa.StructArray.from_arrays(list(columns.values()), fields=list(schemas.DATED_BATCH))
+    lengths = pc.list_value_length(batches).to_numpy()
+    at = pa.array(np.concatenate([np.zeros(1, np.int64), np.cumsum(lengths)]).astype(np.int32))
+    column = pa.ListArray.from_arrays(at, flat, type=batches.type)
+    index = ends.schema.get_field_index("state_batches")
+    return ends.set_column(index, ends.schema.field(index), column)
+
+
+def _matching(keys: Ints, firsts: Ints, wanted_keys: Ints, wanted_firsts: Ints) -> Ints:
+    """Row of each wanted (key, first offset) among `keys` and `firsts`, whose pairs are distinct."""
+    pairs = np.stack([np.concatenate([keys, wanted_keys]), np.concatenate([firsts, wanted_firsts])])
+    place = np.unique(pairs, axis=1, return_inverse=True)[1].reshape(-1)
+    row_at = np.full(int(place.max()) + 1, -1, np.int64)
+    row_at[place[: len(keys)]] = np.arange(len(keys))
+    rows: Ints = row_at[place[len(keys) :]]
+    if (rows < 0).any():
+        raise ValueError("a range since a chunk's first snapshot is not in the state after that snapshot")
+    return rows
+
+
+def _with_ranges(scalars: pa.Table, ranges: pa.Table) -> pa.Table:
+    """Rows of `scalars` with the state_batches of the same share partitions in `ranges`."""
+    scalars = scalars.sort_by(ORDER)
+    ranges = only_keys_of(ranges, scalars).sort_by(ORDER)
+    if not scalars.select(KEY).equals(ranges.select(KEY)):
+        raise ValueError("summaries of one chunk contradict each other about the live share partitions")
+    index = scalars.schema.get_field_index("state_batches")
+    return scalars.set_column(index, scalars.schema.field(index), ranges.column("state_batches"))
+
+
+def _kinds(records: pa.Table) -> Ints:
+    """The kernel's number of each record's type."""
+    column = records.column("record_type")
+    if pa.types.is_dictionary(column.type):
+        column = column.cast(pa.string())
+    kinds: Ints = pc.index_in(column, value_set=pa.array(replay.RECORD_TYPES)).to_numpy().astype(np.int64)
+    return kinds
+
+
+def _plain(records: pa.Table, name: str) -> Ints:
+    """A column of numbers; null becomes -1, as the kernel has it."""
+    values: Ints = pc.fill_null(records.column(name), -1).to_numpy().astype(np.int64)
+    return values

@@ -1,0 +1,44 @@
+"""How many examples a property test draws: one table, by what an example costs and by the depth of the run.
+
+The variable SHARELENS_HYPOTHESIS names the depth: `quick` (make test-fast), `default` (make test) or `thorough`.
+"""
+
+import os
+
+from hypothesis import HealthCheck, Phase, settings
+
+DEPTH_VARIABLE = "SHARELENS_HYPOTHESIS"
+EXAMPLES = {
+    "function": {"quick": 5, "default": 30, "thorough": 2000},
+    "table": {"quick": 20, "default": 20, "thorough": 500},
+    "simulation": {"quick": 8, "default": 8, "thorough": 100},
+    "lake": {"quick": 3, "default": 3, "thorough": 200},
+    "lake and log": {"quick": 4, "default": 4, "thorough": 100},
+}
+"""Cost of an example -> depth -> number of examples. `lake`: an example runs the pipeline once or more."""
+
+
+def depth() -> str:
+    """The depth of this test run."""
+    return os.environ.get(DEPTH_VARIABLE, "default")
+
+
+def load_profile() -> None:
+    """Makes the depth of this run hypothesis's default, for properties of pure functions."""
+    for name, count in EXAMPLES["function"].items():
+        settings.register_profile(name, deadline=None, max_examples=count, print_blob=True)
+    settings.load_profile(depth())
+
+
+def examples(cost: str, *, shrink: bool = True) -> settings:
+    """Settings of a property test whose examples cost more than a function call: a key of EXAMPLES.
+
+    Without `shrink` a failing example is reported as it was drawn: making it smaller would run for minutes.
+    """
+    phases = [Phase.explicit, Phase.reuse, Phase.generate]
+    return settings(
+        max_examples=EXAMPLES[cost][depth()],
+        deadline=None,
+        suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture],
+        phases=[*phases, Phase.shrink] if shrink else phases,
+    )

@@ -1,0 +1,98 @@
+"""Chunks that are replayed from their boundary states say what one replay says."""
+
+from itertools import pairwise
+
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from state_model.columnar import replay, schemas
+from state_model.columnar.boundaries import WEIGHT, BoundaryStates, ChunkSummary, thinned
+from state_model.columnar.spans import losses_until
+from state_model.columnar.values import Loss
+from tests.replay_logs import HOSTILE_LOGS, LOGS, parsed, table
+
+CUTS = st.lists(st.integers(0, 20), max_size=4).map(sorted)
+LOSSES = st.lists(
+    st.builds(
+        lambda first, size, reason, partition: Loss(
+            first_offset=first,
+            last_offset=first + size,
+            reason=reason,
+            group_id=None if partition is None else "g",
+            topic_id=None if partition is None else "AAAAAAAAAAAAAAAAAAAAAA",
+            partition=partition,
+        ),
+        st.integers(0, 25),
+        st.integers(0, 3),
+        st.sampled_from(["gap", "quarantined"]),
+        st.sampled_from([None, None, 0, 1]),
+    ),
+    max_size=3,
+).map(lambda losses: sorted(losses, key=lambda loss: loss.first_offset))
+ORDER = [("group_id", "ascending"), ("topic_id", "ascending"), ("partition", "ascending"), ("log_offset", "ascending")]
+RANGE_ORDER = [*ORDER[:3], ("first_offset", "ascending"), ("valid_from_log_offset", "ascending")]
+
+
+def pieces(rows, cuts):
+    """The rows between the cuts; none is empty."""
+    bounds = sorted({0, *(min(cut, rows.num_rows) for cut in cuts), rows.num_rows})
+    return [rows.slice(first, end - first) for first, end in pairwise(bounds)]
+
+
+def replayed_by_chunks(rows, cuts, batches, seed, losses, limit):
+    """History, closed ranges and states of chunks replayed apart; `batches` splits the input of a summary."""
+    boundary = BoundaryStates(seed, losses, update_limit=limit)
+    history, closed = [], []
+    for chunk in pieces(rows, cuts):
+        summary = ChunkSummary()
+        taken = [summary.take(batch) for batch in pieces(chunk.select(schemas.REPLAYED.names), batches)]
+        head, thin = (pa.concat_tables(part) for part in zip(*taken, strict=True))
+        own = replay.replay_records(
+            chunk, seed=boundary.before(head), losses=losses_until(losses, chunk, last=False), update_limit=limit
+        )
+        history.append(own.history)
+        closed.append(own.closed)
+        boundary.advance(head, thin, summary.ends)
+    return pa.concat_tables(history), pa.concat_tables(closed), boundary.settled(3)
+
+
+def assert_same(ours, whole):
+    history, closed, state = ours
+    assert history.sort_by(ORDER).equals(whole.history.sort_by(ORDER))
+    assert closed.sort_by(RANGE_ORDER).equals(whole.closed.sort_by(RANGE_ORDER))
+    assert state.equals(whole.state)
+
+
+@given(LOGS | HOSTILE_LOGS, CUTS, CUTS, LOSSES, st.integers(0, 4))
+def test_chunks_from_their_boundary_states_are_one_replay(log, cuts, batches, losses, limit):
+    rows = table(log)
+    none = schemas.SHARE_PARTITION_STATE.empty_table()
+    whole = replay.replay_records(rows, losses=losses, update_limit=limit, log_start_offset=3)
+    assert_same(replayed_by_chunks(rows, cuts, batches, none, losses, limit), whole)
+
+
+@given(LOGS, LOGS, CUTS, st.integers(0, 4))
+def test_chunks_on_top_of_an_earlier_state_are_one_replay(before, log, cuts, limit):
+    seed = replay.replay_records(table(before), update_limit=limit).state
+    rows = table(log, first_offset=len(before))
+    whole = replay.replay_records(rows, seed=seed, update_limit=limit, log_start_offset=3)
+    assert_same(replayed_by_chunks(rows, cuts, [], seed, [], limit), whole)
+
+
+HOT = """
+    0 snapshot start=0 0-4 available 1
+    {updates}
+    0 snapshot start=0 5-9 acknowledged 1
+    {updates}
+"""
+
+
+@pytest.mark.parametrize("count", [1, 7, 300])
+def test_a_hot_share_partition_is_thinned_to_a_few_records_a_snapshot(count):
+    log = HOT.format(updates="\n    ".join(["0 update start=0 5-9 available 1"] * count))
+    rows = table(parsed(log))
+    kept = thinned(rows.select(schemas.REPLAYED.names))
+    assert kept.num_rows <= 2 * 4
+    assert sum(kept.column(WEIGHT).to_pylist()) == 2 * count

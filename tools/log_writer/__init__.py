@@ -1,0 +1,1 @@
+"""Writes logs as a broker leaves them, for tests and benches: record batches, segments, log directories."""
