@@ -30,6 +30,7 @@ from measures.places import Places
 from measures.topics import BATCH_COLUMNS, TopicPartition, runs, topic_partitions
 from state_model.columnar import schemas
 from state_model.columnar.keys import KEY
+from state_model.share_records import DeliveryState
 
 PROGRESS = "gold.progress"
 HEADER_COLUMNS = [*BATCH_COLUMNS, "base_timestamp_ms"]
@@ -37,6 +38,7 @@ PROGRESS_COLUMNS = [
     "start_offset", "first_incomplete_offset", "since_log_offset", "highest_earlier_offset", "earlier_write_ms",
     "read_from_log_offset", "log_offset", "log_time_ms", "completeness", "completeness_reason",
 ]  # fmt: skip
+DONE = pa.array([DeliveryState.ACKNOWLEDGED, DeliveryState.ARCHIVED], pa.int8())
 Made = TypeVar("Made")
 
 
@@ -142,12 +144,28 @@ class LakeInputs:
         return np.where(self.whole, EVERYTHING, result)
 
     @cached_property
+    def reach_of_open(self) -> Ints:
+        """The reach of what is told of open offsets: also that of ranges that ended without another one in their place.
+
+        The start offset passed them, or the share partition was deleted.
+        """
+        result = self.reach.copy()
+        if self.whole.all():
+            return result
+        rows = self.recent_deliveries
+        at, ended = self.places.of(rows), integers(rows, "valid_to_log_offset", EVERYTHING)
+        was_open = pc.invert(pc.is_in(rows.column("delivery_state"), value_set=DONE)).to_numpy(zero_copy_only=False)
+        gone = was_open & (ended > self.measured_to[at])
+        np.minimum.at(result, at[gone], rows.column("first_offset").to_numpy()[gone])
+        return result
+
+    @cached_property
     def passed_before(self) -> Ints:
         """Below this record offset rows were final after the run before; EVERYTHING: none was."""
         return start_offsets(self.places, self.progress)
 
     def rows_from(self, table: str, columns: list[str], offsets: Ints) -> pa.Table:
-        """Rows of a measure by record offset that may reach an offset: all that are not final, and final ones from it on."""
+        """Rows of a measure by record offset that may reach an offset: all open ones, and final ones from it on."""
         is_open = self.lake.rows(table, columns, final=False)
         late = np.where(offsets < self.passed_before, offsets, NOTHING)
         if (late == NOTHING).all():

@@ -5,7 +5,7 @@
    made, its start offset, the first offset that a new header describes. Rows of a measure about record offsets that lie
    wholly below the reach stay; the others are recomputed from the lowest of their offsets on.
 3. Measures about the state log (stalls, life events) are recomputed from a record on: the first one of the interval,
-   or the last one of the life before, that the run before left unfinished (`gold.progress`). Rows of records below stay.
+   or the last one of the life before, that the run before left unfinished (`gold.progress`).
 4. A contribution to latency and attempts is recomputed when it reaches the reach, or may still grow: its block of
    record offsets reaches there and its hour is not over.
 5. What is one row a share partition (lag, progress) is replaced.
@@ -40,11 +40,9 @@ from measures.lives import BLIND
 from measures.places import codes_in
 from measures.settled import BLOCK_BITS, BLOCK_OFFSETS, HOUR_MS, NOT_KNOWN, Settled, settled_of
 from measures.steps import numbered, together
-from state_model.share_records import DeliveryState
 
 MARK = ["completeness", "completeness_reason"]
 GROUP_COLUMNS = [*PLACE, "hour_ms", "outcome", "first_offset", "last_offset"]
-DONE = pa.array([DeliveryState.ACKNOWLEDGED, DeliveryState.ARCHIVED], pa.int8())
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -205,8 +203,9 @@ class Reach:
     def _contributions(self, whole: Flags) -> Contributions:
         """`whole`: places of which all contributions are recomputed."""
         inputs = self.inputs
-        late = inputs.reach < inputs.passed_before
-        since = np.where(late & (inputs.reach > 0), inputs.reach & -BLOCK_OFFSETS, inputs.reach)
+        since = inputs.reach_of_open
+        late = (since < inputs.passed_before) & (since > 0)
+        since = np.where(late, since & -BLOCK_OFFSETS, since)
         since = np.where(whole, EVERYTHING, since)
         if inputs.whole.all():
             none = Groups.of(inputs, TABLES["gold.latency"].schema.empty_table())

@@ -115,7 +115,7 @@ def _reopened(rows: pa.Table, ended_later: Flags) -> pa.Table:
 class _Limits:
     """Which row groups may hold rows of a task's state partitions, by their statistics.
 
-    `least`: one of these is met; none of them: no matter. For each state partition the lowest limit of its places counts.
+    `least`: one of these is met; none of them: no matter. Of a state partition the lowest limit counts.
     """
 
     def __init__(self, task: Task, state_partitions: Ints, least: Sequence[Limit], most: Limit | None) -> None:

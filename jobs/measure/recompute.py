@@ -1,4 +1,4 @@
-"""The rows of one measure that a run replaces for a task's share partitions, by the measure's rule (`jobs.measure.reach`)."""
+"""The rows of one measure that a run writes for a task's share partitions, by its rule (`jobs.measure.reach`)."""
 
 from dataclasses import dataclass
 from typing import Any

@@ -74,5 +74,5 @@ def test_nothing_long_is_one_step(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
 
 def test_nothing_to_measure_is_one_step_too(tmp_path: Path) -> None:
     lake = lake_of(tmp_path, [1])
-    nothing = touched_since(lake, 0).slice(0, 0)
+    nothing = touched_since(Lake(lake), 0).slice(0, 0)
     assert [step.num_rows for step in measure_steps.steps(lake, 1, 0, nothing)] == [0], "it marks the stage as done"
