@@ -1,4 +1,4 @@
-"""The broker put together: one function for each part, in the order in which they need each other."""
+"""Assembles the broker: one function creates each part, in the order of their dependencies."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -42,9 +42,9 @@ UNSET: Mapping[str, str] = {}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Options:
-    """What a start is told beside the configuration; `make_id` gives the ids that are else random.
+    """Options of a start beside the configuration; `make_id` replaces the random ids.
 
-    write_buffer_bytes: of each log, what a crash may lose of acknowledged writes; for who has no clients.
+    write_buffer_bytes: bytes of acknowledged writes of each log that a crash may lose; for a broker without clients.
     """
 
     log_dir: Path
@@ -57,7 +57,7 @@ class Options:
 
 
 class Broker:
-    """Opened when made; serves clients from `start` to `stop`. Handlers get it as their first argument.
+    """An open broker; serves clients from `start` to `stop`. It is the first argument of every handler.
 
     Raises DirectoryError, StorageError or ConfigError when it can't be opened; nothing is locked then.
     """
@@ -68,7 +68,7 @@ class Broker:
         self.node_id = node_id(config)
         self._options = options
         self.metrics = BrokerMetrics()
-        # What can be known to be wrong is said before a directory is made.
+        # Invalid options are refused before a directory is created.
         choose(options.features, {}, options.kafka_version)
         self._claim = claim(options.log_dir)
         try:
@@ -109,7 +109,7 @@ class Broker:
 
     @property
     def cluster_id(self) -> str:
-        """The cluster's id, made with the log directory."""
+        """The cluster's id, created with the log directory."""
         return self.catalog.cluster_id
 
     @property
@@ -123,7 +123,7 @@ class Broker:
         return RULE_SETS[self.features.kafka_version]
 
     def set_features(self, levels: Mapping[str, int]) -> None:
-        """Set levels of supported features, for now and for later starts. Raises StorageError."""
+        """Set levels of supported features, also for later starts. Raises StorageError."""
         changed = {**self.features.levels, **levels}
         self.catalog.set_features(changed)
         self.features = replace(self.features, levels=changed, epoch=self.catalog.features_epoch)
@@ -143,7 +143,7 @@ class Broker:
             self.addresses.append((listener.host, port))
 
     def load(self) -> None:
-        """Read what the coordinators have in their logs, set all timers."""
+        """Load the coordinators from their logs, start all timers."""
         replays = {GroupKind.CLASSIC: self.classic_groups.replay, GroupKind.SHARE: self.share_groups.replay}
         self.group_log.load(replays, self.classic_groups.offsets)
         self.classic_groups.start()
@@ -154,7 +154,7 @@ class Broker:
         self.logs.start()
 
     async def stop(self) -> None:
-        """Leave the clients, then close. Raises StorageError."""
+        """Close the connections, then the logs. Raises StorageError."""
         await self._server.stop()
         self.close()
 
@@ -169,15 +169,18 @@ class Broker:
     # The broker's configuration that can change while it runs.
 
     def dynamic_configs(self, *, is_for_all: bool) -> dict[str, str]:
-        """What was set for all brokers, or for this node alone."""
-        found = {}
+        """The dynamic configurations for all brokers, or for this node alone."""
+        configs = {}
         for name, text in self.catalog.broker_configs.items():
             if name.startswith(FOR_ALL_BROKERS) == is_for_all:
-                found[name.removeprefix(FOR_ALL_BROKERS)] = text
-        return found
+                configs[name.removeprefix(FOR_ALL_BROKERS)] = text
+        return configs
 
     def change_configs(self, *, for_all: Mapping[str, str], for_node: Mapping[str, str]) -> None:
-        """Replace both. Raises ConfigError when they contradict each other, StorageError; nothing has changed then."""
+        """Replace both kinds of dynamic configurations.
+
+        Raises ConfigError when they contradict each other, StorageError; nothing has changed then.
+        """
         self.config.change(_layered(for_all, for_node))
         try:
             self.catalog.set_broker_configs(
@@ -194,23 +197,23 @@ class Broker:
 
 
 def _layered(for_all: Mapping[str, str], for_node: Mapping[str, str]) -> dict[str, tuple[str, Source]]:
-    """A node's own value counts before the one for all."""
+    """Both kinds of dynamic configurations; a value for the node has precedence over a value for all brokers."""
     layered = {name: (text, Source.DYNAMIC_DEFAULT_BROKER) for name, text in for_all.items()}
     return layered | {name: (text, Source.DYNAMIC_BROKER) for name, text in for_node.items()}
 
 
 class _TopicEvents:
-    """Tells the parts of topics that go (catalog.TopicListener)."""
+    """Passes changes of topics on to the coordinators (catalog.TopicListener)."""
 
     def __init__(self, broker: Broker) -> None:
         self._broker = broker
 
     def topic_changed(self, topic: Topic) -> None:
-        """Share groups look whether they are concerned."""
+        """Share groups compare their subscriptions with the topics."""
         self._broker.share_groups.topics_changed()
 
     def topic_deleted(self, topic: Topic) -> None:
-        """Offsets, share partitions and their state go with the topic."""
+        """Delete the offsets, the share partitions and the state of the topic."""
         self._broker.offset_commits.topic_deleted(topic.name)
         self._broker.share_partitions.topic_deleted(topic.topic_id)
         self._broker.share_groups.topics_deleted([topic.topic_id])
@@ -218,39 +221,41 @@ class _TopicEvents:
 
 
 class _DeadLetterTopics:
-    """The rules for topics of dead letters (share.dead_letters.DeadLetterTopics)."""
+    """The rules for dead-letter topics (share.dead_letters.DeadLetterTopics)."""
 
     def __init__(self, broker: Broker) -> None:
         self._broker = broker
 
     @property
     def name_prefix(self) -> str:
-        """What their names begin with."""
+        """The prefix of their names."""
         return self._broker.config.text("errors.deadletterqueue.topic.name.prefix")
 
     @property
     def creates_topics(self) -> bool:
-        """Whether missing ones are made."""
+        """Whether missing topics are created."""
         return self._broker.config.flag("errors.deadletterqueue.auto.create.topics.enable")
 
     def takes_dead_letters(self, topic: Topic) -> bool:
-        """Whether the topic is meant for them."""
+        """Whether errors.deadletterqueue.group.enable is set on the topic."""
         own = parse_all(TOPIC, self._broker.catalog.topic_configs(topic.name))
         return own.get("errors.deadletterqueue.group.enable") is True
 
     def create(self, name: str) -> Topic:
-        """Make one. Raises BrokerError."""
+        """Create a dead-letter topic. Raises BrokerError."""
         configs = {"errors.deadletterqueue.group.enable": "true", "message.timestamp.type": "CreateTime"}
         return self._broker.catalog.create(name, self._broker.config.integer("num.partitions"), configs)
 
 
 def node_id(config: Settings) -> int:
     """node.id, else its older name broker.id, else 1. Raises ConfigError when the two differ."""
-    given, older = config.value("node.id"), config.integer("broker.id")
-    if given is not None and older >= 0 and older != given:
-        raise ConfigError(f"node.id={given} and broker.id={older} name the same thing: give one of them")
-    if isinstance(given, int):
-        return given
+    configured, older = config.value("node.id"), config.integer("broker.id")
+    if configured is not None and older >= 0 and older != configured:
+        raise ConfigError(
+            f"node.id={configured} and broker.id={older} differ, but name the same setting: set only node.id"
+        )
+    if isinstance(configured, int):
+        return configured
     return older if older >= 0 else DEFAULT_NODE_ID
 
 
@@ -268,7 +273,7 @@ def _limits(config: Settings) -> Limits:
 
 
 def _internal_topics(config: Settings) -> dict[str, InternalTopic]:
-    """Kafka's own configuration of its topics, with the numbers of this broker's."""
+    """Configurations of internal topics: Kafka's, with this broker's partition counts and segment sizes."""
     prefixes = {
         "__consumer_offsets": "offsets.topic",
         "__share_group_state": "share.coordinator.state.topic",

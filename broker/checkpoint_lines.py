@@ -1,4 +1,4 @@
-"""A line of `checkpoints.jsonl`: what a share coordinator answers at one moment, as the recorded logs tell it."""
+"""A line of `checkpoints.jsonl`: what a share coordinator answers at one moment, in the format of the recorded logs."""
 
 from collections.abc import Iterable, Mapping
 from typing import Any
@@ -46,12 +46,12 @@ def state_entry(
             "startOffset": read.start_offset,
             "stateBatches": [
                 {
-                    "firstOffset": one.first_offset,
-                    "lastOffset": one.last_offset,
-                    "deliveryState": int(one.delivery_state),
-                    "deliveryCount": one.delivery_count,
+                    "firstOffset": batch.first_offset,
+                    "lastOffset": batch.last_offset,
+                    "deliveryState": int(batch.delivery_state),
+                    "deliveryCount": batch.delivery_count,
                 }
-                for one in read.state_batches
+                for batch in read.state_batches
             ],
         },
         "summary": {

@@ -1,10 +1,10 @@
-"""What the broker raises. The message is one line that says what, where and what to do."""
+"""Errors of the broker. The message is one line: what is wrong, where, what to do."""
 
 from state_model.errors import SharelensError, UsageError
 
 
 class BrokerError(SharelensError):
-    """Raised when the broker can't do what it was asked; the base of all below."""
+    """Raised when the broker can't do what a caller requests; the base of all below."""
 
 
 class ConfigError(BrokerError):
@@ -12,7 +12,7 @@ class ConfigError(BrokerError):
 
 
 class OptionError(ConfigError, UsageError):
-    """Raised when the text of an option can't be meant at all."""
+    """Raised when the text of an option can't be parsed."""
 
 
 class DirectoryError(BrokerError):
@@ -24,15 +24,15 @@ class StorageError(BrokerError):
 
 
 class CorruptBatchError(BrokerError):
-    """Raised when record batches that a client sent don't hold together (CORRUPT_MESSAGE)."""
+    """Raised when record batches of a client are corrupt (CORRUPT_MESSAGE)."""
 
 
 class InvalidRecordError(CorruptBatchError):
-    """Raised when batches are whole, but nothing that a client may send (INVALID_RECORD)."""
+    """Raised when batches are intact, but a client must not send them (INVALID_RECORD)."""
 
 
 class InvalidTimestampError(BrokerError):
-    """Raised when the topic does not take a batch's timestamps (INVALID_TIMESTAMP)."""
+    """Raised when the topic's configuration refuses a batch's timestamps (INVALID_TIMESTAMP)."""
 
 
 class RecordListTooLargeError(BrokerError):
@@ -52,7 +52,7 @@ class OutOfOrderSequenceError(BrokerError):
 
 
 class ProducerFencedError(BrokerError):
-    """Raised when a producer's epoch is older than one seen before (INVALID_PRODUCER_EPOCH)."""
+    """Raised when a producer's epoch is older than the newest epoch (INVALID_PRODUCER_EPOCH)."""
 
 
 class InvalidTransactionStateError(BrokerError):
@@ -64,15 +64,15 @@ class CoordinatorFencedError(BrokerError):
 
 
 class InvalidTopicError(BrokerError):
-    """Raised when a topic can't have the name that is asked for (INVALID_TOPIC_EXCEPTION)."""
+    """Raised when a topic name is invalid (INVALID_TOPIC_EXCEPTION)."""
 
 
 class TopicExistsError(BrokerError):
-    """Raised when a topic of that name is there already (TOPIC_ALREADY_EXISTS)."""
+    """Raised when a topic of that name exists already (TOPIC_ALREADY_EXISTS)."""
 
 
 class UnknownTopicError(BrokerError):
-    """Raised when there is no topic of that name (UNKNOWN_TOPIC_OR_PARTITION)."""
+    """Raised when no topic has that name (UNKNOWN_TOPIC_OR_PARTITION)."""
 
 
 class InvalidPartitionsError(BrokerError):
@@ -80,4 +80,4 @@ class InvalidPartitionsError(BrokerError):
 
 
 class FrameError(BrokerError):
-    """Raised when bytes on a connection are no request; the connection is closed."""
+    """Raised when bytes on a connection can't be decoded as a request; the connection is closed."""

@@ -1,8 +1,8 @@
-"""Faults on purpose: rules that say which requests and which writes go wrong, and how.
+"""Fault injection: rules that choose requests and appends, and the fault of each.
 
 A rule is a text such as `api=ShareAcknowledge,action=drop,probability=0.1,seed=7,after=20,count=5` or
 `append=__share_group_state,action=torn,after=100,count=1`. Each rule draws from a generator of its own, so that equal
-seeds meet the same requests of the rule's API, and the same writes of its topic. docs/reference/workloads.md lists all.
+seeds choose the same requests of the rule's API, and the same appends to its topic (docs/reference/workloads.md).
 """
 
 import asyncio
@@ -30,7 +30,7 @@ _KEYS: Final = frozenset({"api", "append", "action", "probability", "seed", "aft
 
 
 class Action(StrEnum):
-    """What happens. The first five are for requests, the others for appends; `error` is for both."""
+    """The fault. The first five apply to requests, the others to appends; `error` applies to both."""
 
     DROP = "drop"
     """Neither handled nor answered."""
@@ -41,11 +41,11 @@ class Action(StrEnum):
     DELAY = "delay"
     """Handled after a time."""
     ERROR = "error"
-    """Not handled, and answered with an error code; of an append: refused, as a full disk does."""
+    """A request is not handled and answered with an error code; an append is refused, as by a full disk."""
     CRASH_BEFORE = "crash_before"
     """The process ends as by kill -9 before the write."""
     CRASH_AFTER = "crash_after"
-    """The process ends so after the write, before anybody is told."""
+    """The process ends so after the write, before a client gets an answer."""
     TORN = "torn"
     """A first part of the batch is written, then the process ends so."""
 
@@ -58,7 +58,7 @@ _OF_APPENDS: Final = frozenset({Action.ERROR, Action.CRASH_BEFORE, Action.CRASH_
 class FaultRule:
     """One rule. Either `api` (a number, or -1 for any) or `append` (topic, topic-partition or *) is set.
 
-    It lets the first `after` matching ones pass, then strikes each with `probability`, at most `count` times.
+    The first `after` matches pass; then the rule strikes each match with `probability`, at most `count` times.
     """
 
     action: Action
@@ -73,26 +73,28 @@ class FaultRule:
 
 
 def parse_fault(text: str) -> FaultRule:
-    """A rule of its text. Raises OptionError that says what is wrong with it."""
-    given: dict[str, str] = {}
+    """The rule that a text describes. Raises OptionError."""
+    values: dict[str, str] = {}
     for part in text.split(","):
         key, separator, value = part.strip().partition("=")
-        if not separator or key not in _KEYS or key in given:
-            raise OptionError(f"--fault {text!r}: {part!r} is none of {', '.join(sorted(_KEYS))} with a value, once")
-        given[key] = value
-    if ("api" in given) == ("append" in given):
+        if not separator or key not in _KEYS or key in values:
+            raise OptionError(
+                f"--fault {text!r}: {part!r} must be KEY=VALUE, each key once, with a key of {', '.join(sorted(_KEYS))}"
+            )
+        values[key] = value
+    if ("api" in values) == ("append" in values):
         raise OptionError(f"--fault {text!r} needs either api=NAME or append=TOPIC")
-    is_request = "api" in given
+    is_request = "api" in values
     try:
-        rule = _with_action(given.get("action", ""), is_request=is_request)
+        rule = _with_action(values.get("action", ""), is_request=is_request)
         return replace(
             rule,
-            api=_api(given["api"]) if is_request else None,
-            append=given.get("append"),
-            probability=_number(given, "probability", float, 1.0, highest=1.0),
-            seed=_number(given, "seed", int, 0),
-            after=_number(given, "after", int, 0),
-            count=_number(given, "count", int, None),
+            api=_api(values["api"]) if is_request else None,
+            append=values.get("append"),
+            probability=_number(values, "probability", float, 1.0, highest=1.0),
+            seed=_number(values, "seed", int, 0),
+            after=_number(values, "after", int, 0),
+            count=_number(values, "count", int, None),
         )
     except ValueError as error:
         raise OptionError(f"--fault {text!r}: {error}") from error
@@ -134,20 +136,20 @@ def _api(name: str) -> int:
     try:
         return int(by_name[name.replace("_", "").upper()])
     except KeyError:
-        raise ValueError(f"{name!r} is no API that is answered here, such as ShareAcknowledge") from None
+        raise ValueError(f"{name!r} is no API of this broker, such as ShareAcknowledge") from None
 
 
 def _number(
-    given: Mapping[str, str], key: str, kind: Callable[[str], Any], default: Any, highest: float = 2**63
+    values: Mapping[str, str], key: str, kind: Callable[[str], Any], default: Any, highest: float = 2**63
 ) -> Any:
-    if key not in given:
+    if key not in values:
         return default
     try:
-        value = kind(given[key])
+        value = kind(values[key])
     except ValueError:
         value = -1
     if not 0 <= value <= highest:
-        raise ValueError(f"{key}={given[key]} is no number from 0 on" + (" to 1" if highest == 1.0 else ""))
+        raise ValueError(f"{key}={values[key]} is no number from 0 on" + (" to 1" if highest == 1.0 else ""))
     return value
 
 
@@ -157,22 +159,22 @@ class _Striker:
     def __init__(self, rule: FaultRule) -> None:
         self.rule = rule
         self._random = random.Random(rule.seed)
-        self._seen = self._struck = 0
+        self._match_count = self._strike_count = 0
 
     def strikes(self) -> bool:
-        """Whether one that matches goes wrong."""
+        """Whether the rule strikes a request or an append that it matches."""
         rule = self.rule
-        self._seen += 1
-        if self._seen <= rule.after or (rule.count is not None and self._struck >= rule.count):
+        self._match_count += 1
+        if self._match_count <= rule.after or (rule.count is not None and self._strike_count >= rule.count):
             return False
         if rule.probability < 1.0 and self._random.random() >= rule.probability:
             return False
-        self._struck += 1
+        self._strike_count += 1
         return True
 
 
 class FaultInjection:
-    """The rules at work: around handlers (`around`), and around writes (storage.local_log.Faults).
+    """Applies the rules to handlers (`around`) and to appends (storage.local_log.Faults).
 
     Of several rules that match, the first that strikes counts.
     """
@@ -184,12 +186,12 @@ class FaultInjection:
         self._ends_after_write = False
 
     def around(self, apis: Mapping[int, Api]) -> Mapping[int, Api]:
-        """The same APIs, with handlers that go wrong as the rules say."""
+        """The same APIs with handlers that apply the rules."""
         return {key: replace(api, handler=self._around(api.handler)) for key, api in apis.items()}
 
     def _around(self, handler: Handler) -> Handler:
         def handle(broker: Any, request: Any, context: RequestContext) -> Answer | Awaitable[Answer | None] | None:
-            rule = self._struck(self._requests, lambda one: one.api in (-1, context.api_key))
+            rule = self._first_strike(self._requests, lambda candidate: candidate.api in (-1, context.api_key))
             if rule is None:
                 return handler(broker, request, context)
             match rule.action:
@@ -205,9 +207,9 @@ class FaultInjection:
         return handle
 
     def before_append(self, topic_partition: TopicPartition, data: bytes) -> bytes:
-        """As storage.local_log.Faults."""
+        """See storage.local_log.Faults."""
         names = (ANY, topic_partition.topic, str(topic_partition))
-        rule = self._struck(self._appends, lambda one: one.append in names)
+        rule = self._first_strike(self._appends, lambda candidate: candidate.append in names)
         match None if rule is None else rule.action:
             case Action.CRASH_BEFORE:
                 self._end_process()
@@ -223,25 +225,25 @@ class FaultInjection:
         return data
 
     def after_append(self, topic_partition: TopicPartition) -> None:
-        """As storage.local_log.Faults."""
+        """See storage.local_log.Faults."""
         if self._ends_after_write:
             self._end_process()
 
-    def _struck(self, strikers: Sequence[_Striker], matches: Callable[[FaultRule], bool]) -> FaultRule | None:
-        return next((one.rule for one in strikers if matches(one.rule) and one.strikes()), None)
+    def _first_strike(self, strikers: Sequence[_Striker], matches: Callable[[FaultRule], bool]) -> FaultRule | None:
+        return next((striker.rule for striker in strikers if matches(striker.rule) and striker.strikes()), None)
 
 
 async def _later(
     handler: Handler, broker: Any, request: Any, context: RequestContext, rule: FaultRule
 ) -> Answer | None:
-    """Handle it after the rule's time; of what is to be lost, no answer is sent."""
+    """Handle the request after the rule's delay; an answer that is to be lost closes the connection."""
     if rule.delay_ms:
         await asyncio.sleep(rule.delay_ms / 1000)
     outcome = handler(broker, request, context)
     answer = await outcome if inspect.isawaitable(outcome) else outcome
     if rule.action is Action.LOSE:
         if answer is not None:
-            # Elements of arrays are computed, and with them parts of the request handled, while the answer is written.
+            # Lazy arrays handle their part of the request while the answer is written.
             encode_answer(context.api_key, context.api_version, 0, answer)
         raise FrameError("a fault loses its answer")
     return answer

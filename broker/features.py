@@ -1,4 +1,4 @@
-"""The features of the cluster (KIP-584), and which Kafka's rules are followed."""
+"""The features of the cluster (KIP-584) and the Kafka version whose rules the coordinators follow."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -22,7 +22,7 @@ class Levels:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Features:
-    """What is supported and in force. transaction.version is absent, so that clients keep to its level 0."""
+    """Supported features and their levels. transaction.version is absent, so that clients keep to its level 0."""
 
     kafka_version: KafkaVersion
     levels: Mapping[str, int]
@@ -43,18 +43,18 @@ class Features:
         return self.levels[SHARE_VERSION]
 
 
-def choose(asked: Mapping[str, int], kept: Mapping[str, int], kafka_version: KafkaVersion | None) -> Features:
-    """The features of a start: those that are asked for over those that the directory has.
+def choose(requested: Mapping[str, int], stored: Mapping[str, int], kafka_version: KafkaVersion | None) -> Features:
+    """The features of a start: the requested levels, else the levels stored in the log directory.
 
-    Level 2 of share.version came with Kafka 4.4, and means its rules unless others are asked for.
+    Level 2 of share.version came with Kafka 4.4 and selects its rules unless another version is requested.
 
     Raises:
         ConfigError: an unknown feature, or a level that the version of Kafka does not have.
     """
-    for name in asked:
+    for name in requested:
         if name != SHARE_VERSION:
             raise ConfigError(f"feature {name} is not supported: {SHARE_VERSION} is")
-    level = asked.get(SHARE_VERSION, kept.get(SHARE_VERSION, DEFAULT_SHARE_VERSION))
+    level = requested.get(SHARE_VERSION, stored.get(SHARE_VERSION, DEFAULT_SHARE_VERSION))
     version = kafka_version or ("4.4" if level >= DEAD_LETTERS_SHARE_VERSION else "4.3")
     highest = _highest(version)
     if not 0 <= level <= highest:
@@ -66,7 +66,7 @@ def parse(texts: tuple[str, ...]) -> dict[str, int]:
     """Levels of texts `feature=level`.
 
     Raises:
-        OptionError: one is none.
+        OptionError: a text has another form.
     """
     levels = {}
     for text in texts:

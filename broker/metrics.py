@@ -1,6 +1,6 @@
-"""What the broker counts of its own work: the metrics that KIP-932 lists, as plain numbers.
+"""The broker's metrics that KIP-932 lists, as plain numbers.
 
-Counting costs an addition and imports nothing; broker/metrics_endpoint.py tells the numbers to whom asks. None has a
+Counting costs an addition and imports nothing; broker/metrics_endpoint.py serves them. None has a
 label that a client can choose, so their number is fixed.
 """
 
@@ -13,11 +13,11 @@ from broker.share.acknowledgement import AcknowledgementBatch, AcknowledgeType
 
 IDLE_WINDOW_S = 10.0
 IDLE_WINDOWS = 6
-"""The idle ratio is told for about the last minute."""
+"""The idle ratio covers about the last minute."""
 
 
 class Timing:
-    """How often something was done, how long it took in all, and at most. Seconds."""
+    """Count, total duration and longest duration of an operation, in seconds."""
 
     __slots__ = ("clock", "count", "max_s", "sum_s")
 
@@ -28,7 +28,7 @@ class Timing:
         self.max_s = 0.0
 
     def took(self, begun_s: float) -> None:
-        """It was done once more, since `clock()` said `begun_s`."""
+        """Record one operation that began at `begun_s` by `clock()`."""
         seconds = self.clock() - begun_s
         self.count += 1
         self.sum_s += seconds
@@ -41,7 +41,7 @@ class BrokerMetrics:
 
     Attributes:
         share_acknowledgements: requests with acknowledgements, alone or with a fetch.
-        acknowledged_records: records of acknowledgements that were taken, by type.
+        acknowledged_records: records of accepted acknowledgements, by type.
         share_partition_load: from the first fetch of a share partition to its state.
         state_partition_load: of a partition of `__share_group_state` from its log.
         state_write: WriteShareGroupState, its append included.
@@ -66,7 +66,7 @@ class BrokerMetrics:
         self.state_write = Timing()
 
     def acknowledged(self, batches: Sequence[AcknowledgementBatch]) -> None:
-        """Count the records of acknowledgements that have passed `acknowledgement.validate` and were taken."""
+        """Count the records of accepted acknowledgements, which have passed `acknowledgement.validate`."""
         counts = self.acknowledged_records
         for first, last, types in batches:
             if len(types) == 1:
@@ -77,7 +77,7 @@ class BrokerMetrics:
 
 
 class IdleSelector(selectors.DefaultSelector):
-    """The event loop's selector; knows which part of the time the loop had nothing to do."""
+    """The event loop's selector, which measures the loop's idle time."""
 
     def __init__(self) -> None:
         super().__init__()

@@ -1,7 +1,7 @@
 """The metrics for Prometheus: GET /metrics on the loopback address, in the broker's own loop.
 
-Names are those of Kafka's MBeans in Prometheus' spelling; docs/reference/broker-metrics.md has the mapping. A rate is
-told as the counter it comes from. Only a broker that is asked for its metrics loads this module.
+Names are those of Kafka's MBeans in Prometheus' spelling; docs/reference/broker-metrics.md has the mapping. A rate of
+Kafka is the counter that it comes from. Only a broker with --metrics-port loads this module.
 """
 
 from collections.abc import Iterator
@@ -28,7 +28,7 @@ _TYPES = (AcknowledgeType.ACCEPT, AcknowledgeType.RELEASE, AcknowledgeType.REJEC
 
 
 class KafkaCollector(Collector):
-    """Makes samples of the numbers as they are when asked."""
+    """Makes samples of the current numbers at each scrape."""
 
     def __init__(
         self, metrics: BrokerMetrics, groups: ShareGroups, topics: Topics, idle: IdleSelector | None = None
@@ -39,7 +39,7 @@ class KafkaCollector(Collector):
         self._idle = idle
 
     def collect(self) -> Iterator[Metric]:
-        """All families."""
+        """All metric families."""
         yield from self._group_coordinator()
         yield from self._share_groups()
         yield from self._share_coordinator()
@@ -98,7 +98,7 @@ def _timing(name: str, text: str, timing: Timing) -> Iterator[Metric]:
 
 
 class MetricsEndpoint(TextEndpoint):
-    """Serves what a collector finds when asked, on the loopback address."""
+    """Serves the samples of a collector on the loopback address."""
 
     def __init__(self, collector: Collector) -> None:
         self._registry = CollectorRegistry()

@@ -1,4 +1,4 @@
-"""What the parts of the broker ask of each other.
+"""The interfaces between the parts of the broker.
 
 The core (logs, share partitions, coordinators) is synchronous: a single node appends to its own disk, so a write is
 durable or refused when the call returns. Waiting happens at the edge, in the handlers of requests; time and timers
@@ -21,7 +21,7 @@ IsolationLevel = Literal["read_uncommitted", "read_committed"]
 
 @dataclass(frozen=True, slots=True, order=True)
 class TopicPartition:
-    """A partition of a topic, by name: what a partition folder is called."""
+    """A partition of a topic by name, as in the names of partition folders."""
 
     topic: str
     partition: int
@@ -42,7 +42,7 @@ class Record(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BatchSpan:
-    """A record batch as the share partition sees it: its range of offsets and what kind it is."""
+    """What a share partition needs to know of a record batch: its range of offsets and its kind."""
 
     first_offset: int
     last_offset: int
@@ -54,9 +54,9 @@ class BatchSpan:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fetched:
-    """Whole record batches from a log, as they lie in the segment, and the spans of those batches in order.
+    """Whole record batches with the bytes of the segment, and their spans in order.
 
-    The first batch holds the offset asked for, and may begin before it. Empty at the end of the log.
+    The first batch has the requested offset and may begin before it. Empty at the end of the log.
     """
 
     data: bytes
@@ -73,17 +73,17 @@ class AbortedTransaction:
 
 
 class ProducerIdentity(NamedTuple):
-    """Who a coordinator writes for inside a transaction."""
+    """The producer of a transaction in whose name a coordinator writes."""
 
     producer_id: int
     producer_epoch: int
 
 
 class Handle(Protocol):
-    """A timer that was set."""
+    """A timer that runs."""
 
     def cancel(self) -> None:
-        """Keep it from firing; nothing happens when it has fired already."""
+        """Cancel the timer; without effect after it has fired."""
 
 
 class Timers(Protocol):
@@ -97,11 +97,11 @@ class Timers(Protocol):
 
 
 class Log(Protocol):
-    """One partition's log, as all but the storage itself see it (broker/storage/partition_log.py has it)."""
+    """The log of one partition (implemented in broker/storage/partition_log.py)."""
 
     @property
     def topic_partition(self) -> TopicPartition:
-        """Whose log it is."""
+        """The partition."""
 
     @property
     def topic_id(self) -> str:
@@ -155,11 +155,11 @@ class Log(Protocol):
         """
 
     def subscribe(self, listener: Callable[[], None]) -> Callable[[], None]:
-        """Call `listener` after each append; returns what ends that."""
+        """Call `listener` after each append; the returned function unsubscribes it."""
 
 
 class TransactionalLog(Log, Protocol):
-    """A log as the coordinators of groups and transactions write it (broker/storage/partition_log.py is one)."""
+    """A log that coordinators of groups and transactions write (implemented in broker/storage/partition_log.py)."""
 
     def append_records(
         self,
@@ -200,7 +200,7 @@ class Topic:
 
 
 class Topics(Protocol):
-    """The topics that exist (broker/storage/catalog.py keeps them)."""
+    """The topics that exist (implemented in broker/storage/catalog.py)."""
 
     def by_name(self, name: str) -> Topic | None:
         """The topic of a name; None when there is none."""
@@ -209,7 +209,7 @@ class Topics(Protocol):
         """The topic of an id; None when there is none."""
 
     def ensure_internal(self, name: str) -> Topic:
-        """An internal topic, made with its own configuration when it is not there yet."""
+        """An internal topic, created with its own configuration when it does not exist."""
 
 
 class Persister(Protocol):
@@ -236,7 +236,7 @@ class Persister(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ShareGroupSettings:
-    """The configuration in force for one share group: its own where it has one, else the broker's, within bounds.
+    """The effective configuration of a share group: its own value, else the broker's, within bounds.
 
     `auto_offset_reset` is earliest, latest, or a duration in milliseconds (by_duration).
     `dead_letter_topic` is null when dead letters are off, which they are below share.version 2.
@@ -256,7 +256,7 @@ class ShareGroupSettings:
 
 
 GroupSettings = Callable[[str], ShareGroupSettings]
-"""The settings of a group id, as they are now."""
+"""The current settings of a group id."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -271,7 +271,7 @@ class DeadLetters:
 
 
 class DeadLetterSink(Protocol):
-    """Where a share partition hands over what its group gave up on."""
+    """Receives the records that a share group gave up."""
 
     def submit(self, letters: DeadLetters, done: Callable[[], None]) -> None:
         """Write the letters, with the attempts that KIP-1191 allows; then call `done`, whether they arrived or not.

@@ -1,4 +1,4 @@
-"""The broker as a process of its own: from options to a clean end."""
+"""The broker's process: start, signals and clean shutdown."""
 
 import asyncio
 import gc
@@ -11,7 +11,7 @@ from contextlib import asynccontextmanager
 
 from broker.config.settings import Settings
 
-# kio imports hypothesis where it is installed, to register strategies for tests: a broker has no use for it.
+# kio imports hypothesis where it is installed, to register strategies for tests: a broker does not need it.
 sys.modules.setdefault("hypothesis", None)  # type: ignore[arg-type]
 
 import broker.handlers.all  # noqa: E402, F401  (registers them)
@@ -50,7 +50,7 @@ async def _serve(
     await served.start()
     try:
         async with _metrics(served, metrics_port, idle) as metrics_address:
-            # What was loaded so far stays: no need to look at it again and again.
+            # Objects of the load live until the end: the collector need not visit them.
             gc.collect()
             gc.freeze()
             ready(served, metrics_address)
@@ -63,11 +63,11 @@ async def _serve(
 async def _metrics(
     served: Broker, port: int | None, idle: IdleSelector | None
 ) -> AsyncIterator[tuple[str, int] | None]:
-    """Serve the metrics of a broker while the block runs; their address, None when nobody asked for them."""
+    """Serve the metrics of a broker while the block runs; their address, None without --metrics-port."""
     if port is None:
         yield None
         return
-    # Nobody else pays the time and memory of prometheus_client.
+    # Only a broker with metrics loads prometheus_client.
     from broker.metrics_endpoint import HOST, KafkaCollector, MetricsEndpoint
 
     endpoint = MetricsEndpoint(KafkaCollector(served.metrics, served.share_groups, served.catalog, idle))
@@ -79,7 +79,7 @@ async def _metrics(
 
 
 def _allow_many_files() -> None:
-    """Each connection and each open segment is a file: take as many as the system gives."""
+    """Raise the limit of open files to the system's: each connection and each open segment is a file."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     if soft != hard:
         resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))

@@ -1,4 +1,4 @@
-"""One page of text over HTTP, made anew for each GET: what a scraper asks for. A few clients at a time, no more."""
+"""One page of text over HTTP for scrapers, computed for each GET. The number of clients is bounded."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -14,11 +14,11 @@ Page = Callable[[], Awaitable[bytes]]
 
 
 class PageError(BrokerError):
-    """Raised when there is no page to give just now; its words are the answer, with status 503."""
+    """Raised when the page can't be computed now; its message is the body of a response with status 503."""
 
 
 class TextEndpoint:
-    """Answers GET /metrics; everything else is refused, and a client that says too much or too little is left."""
+    """Answers GET /metrics and refuses everything else; a client that is too slow or sends too much is disconnected."""
 
     def __init__(self, page: Page, content_type: str) -> None:
         self._page = page
@@ -32,7 +32,7 @@ class TextEndpoint:
         return int(self._server.sockets[0].getsockname()[1])
 
     def close(self) -> None:
-        """Take no more clients and leave those that are there."""
+        """Stop listening and close all connections."""
         if self._server is not None:
             self._server.close()
         for writer in list(self._clients):

@@ -9,10 +9,10 @@ from broker.ports import Timers
 
 
 class StoppableTimers(Timers, Protocol):
-    """The timers that a broker is run with."""
+    """The timers of a broker, which can be stopped."""
 
     def stop(self) -> None:
-        """Let no timer fire any more: the logs are about to be closed."""
+        """Stop all timers before the logs are closed."""
 
 
 class LoopTimers:
@@ -31,7 +31,7 @@ class LoopTimers:
         return self._loop.call_later(max(0, delay_ms) / 1000, self._fire, callback)
 
     def stop(self) -> None:
-        """Let no timer fire any more: the logs are about to be closed."""
+        """Stop all timers before the logs are closed."""
         self._is_stopped = True
 
     def _fire(self, callback: Callable[[], None]) -> None:

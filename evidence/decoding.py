@@ -5,19 +5,17 @@ The kernels are those of state_model.columnar.decode (share-group-state-log §2-
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Final
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from evidence.log_time import NO_LOG_TIME, Ints, log_time_after, log_times
+from evidence.schemas import DECODED_FROM
 from kafka_log.schemas import PROBLEM
 from state_model.columnar.decode import DECODE_PROBLEM, decode_share_records
 from state_model.columnar.schemas import SHARE_RECORD
 from state_model.topics import STATE_TOPIC
 
-DECODED_FROM: Final = "bronze.log_record"
-"""What stands for the file in the PROBLEM row of a record that could not be decoded."""
 KEPT_BYTES = 4096
 """Bytes of a key, and of a value, that the PROBLEM row of a record keeps."""
 

@@ -14,8 +14,8 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from evidence.decoding import DECODED_FROM, KEPT_BYTES
-from evidence.schemas import GROUP_RECORD, NAME
+from evidence.decoding import KEPT_BYTES
+from evidence.schemas import DECODED_FROM, GROUP_RECORD, NAME
 from kafka_log.schemas import PROBLEM
 from state_model import group_records
 from state_model.errors import DecodeError

@@ -11,11 +11,10 @@ import pyarrow.compute as pc
 import pyarrow.dataset as ds
 
 from evidence.coverage import Extent, coverage
-from evidence.decoding import DECODED_FROM, decode_rows
 from evidence.intervals import Interval, difference, union
+from evidence.schemas import DECODED_FROM
 from kafka_log.layout import PartitionDirectory
 from kafka_log.schemas import LOG_RECORD
-from state_model.columnar.decode import losses_of
 from state_model.columnar.values import Loss
 
 GAP: Final = "gap"
@@ -24,6 +23,8 @@ REMOTE: Final = "remote"
 QUARANTINED: Final = "quarantined"
 TRUNCATED: Final = "truncated"
 VANISHED: Final = "vanished"
+DAMAGE_REASONS = (TRUNCATED, VANISHED)
+"""Reasons of damage that are reasons of losses too; any other damage quarantines a batch."""
 EVERY_RUN = (0, (1 << 63) - 1)
 QUARANTINE_KEY = ["cluster_id", "topic_id", "partition"]
 
@@ -46,7 +47,7 @@ def gap_reason(
     first, end = gap
     overlapping = min((damage for damage in damages if damage[0] < end and damage[1] > first), default=None)
     if overlapping is not None:
-        return overlapping[2] if overlapping[2] in (TRUNCATED, VANISHED) else QUARANTINED
+        return overlapping[2] if overlapping[2] in DAMAGE_REASONS else QUARANTINED
     bases = [copy.segments[0].base_offset for copy in copies if copy.segments]
     below_all = bool(bases) and end <= min(bases)
     if below_all and any(copy.remote_below for copy in copies):
@@ -57,7 +58,7 @@ def gap_reason(
 def losses_of_extents(extents: Iterable[Extent], *, runs: tuple[int, int] = EVERY_RUN) -> list[Loss]:
     """Losses of one log partition by its rows of bronze.ingest_extent, in any order: gaps that no extent covers.
 
-    Ascending and disjoint, neighbours of one reason joined; of several reasons for an offset the earliest run's counts.
+    Ascending and disjoint, neighbours of one reason joined; of several reasons for an offset the latest run's counts.
     Only gaps of `runs` (inclusive); what earlier runs took and no later one fills them too.
     """
     taken = [
@@ -67,7 +68,7 @@ def losses_of_extents(extents: Iterable[Extent], *, runs: tuple[int, int] = EVER
     ]
     left_out = coverage(taken).covered
     by_reason: dict[str, list[Interval]] = {}
-    for row in sorted(taken, key=lambda row: (int(row["run_id"]), str(row["source_id"]))):
+    for row in sorted(taken, key=lambda row: (-int(row["run_id"]), str(row["source_id"]))):
         if row["run_id"] < runs[0]:
             continue
         for gap in sorted(row["gaps"], key=lambda gap: (gap["first_offset"], gap["last_offset"], gap["reason"])):
@@ -93,6 +94,8 @@ def losses_of_undecodable(log_records: ds.Dataset | None, quarantined: pa.Table)
     rows = quarantined.filter(pc.field("file") == DECODED_FROM)
     if rows.num_rows == 0 or log_records is None:
         return {}
+    from evidence.decoding import decode_rows  # loads kernels, which most questions do not need
+
     offsets: dict[LogPartitionKey, list[int]] = {}
     for row in rows.select([*QUARANTINE_KEY, "offset"]).to_pylist():
         offsets.setdefault((row["cluster_id"], row["topic_id"], row["partition"]), []).append(row["offset"])
@@ -108,6 +111,8 @@ def losses_of_undecodable(log_records: ds.Dataset | None, quarantined: pa.Table)
 
 def losses_of_problems(problems: pa.Table) -> list[Loss]:
     """Losses by records that could not be decoded (DECODE_PROBLEM rows), in their order."""
+    from state_model.columnar.decode import losses_of  # loads kernels, which most questions do not need
+
     return [loss for batch in problems.to_batches() for loss in losses_of(batch)]
 
 

@@ -1,6 +1,7 @@
-"""Reading a state partition from its copies: log times, losses and clock steps while its chunks pass by."""
+"""Reading a log partition from its copies in bounded chunks; log times, losses and clock steps of a state partition."""
 
 from collections import Counter
+from collections.abc import Iterator
 
 import numpy as np
 import pyarrow as pa
@@ -11,8 +12,32 @@ from evidence.coverage import ranges_of_offsets
 from evidence.intervals import Interval, difference, union
 from evidence.log_time import NO_LOG_TIME, Ints, log_times
 from evidence.losses import Damage, gap_reason, in_order, losses_of_problems, losses_up_to
+from kafka_log import reader
+from kafka_log.reader import Chunk
 from kafka_log.union import LogPartition
 from state_model.columnar.values import Loss
+
+SPLIT_BYTES = 64 << 20
+CHUNK_BYTES = 16 << 20
+
+
+def first_offset(partition: LogPartition) -> int:
+    """The lowest base offset of a segment in any copy; 0 without a segment."""
+    return min((segment.base_offset for copy in partition.copies for segment in copy.segments), default=0)
+
+
+def read_chunks(
+    partition: LogPartition, from_offset: int, end_offset: int, *, include_uncommitted: bool
+) -> Iterator[Chunk]:
+    """Records and problems with offsets in [from_offset, end_offset), in offset order, in bounded chunks."""
+    for split in reader.splits(partition, from_offset, end_offset, SPLIT_BYTES):
+        yield from reader.read_split(split, include_uncommitted=include_uncommitted, batch_bytes=CHUNK_BYTES)
+
+
+def read_whole(partition: LogPartition, *, include_uncommitted: bool) -> Iterator[Chunk]:
+    """All records and problems that can be read now, in offset order, in bounded chunks."""
+    end_offset = reader.readable_end(partition, include_uncommitted=include_uncommitted)
+    return read_chunks(partition, first_offset(partition), end_offset, include_uncommitted=include_uncommitted)
 
 
 class Reading:

@@ -38,6 +38,14 @@ def log_start(starts: Iterable[tuple[int, bool]]) -> int:
     return max(known) if known else min((offset for offset, _ in known_or_guessed), default=0)
 
 
+def highest_committed_end(committed_ends: Iterable[int | None]) -> int | None:
+    """The committed end (exclusive) of a partition by all its copies: the high watermark only goes up.
+
+    None stands for a copy from a directory without a high watermark file; None when every copy is one.
+    """
+    return max((end for end in committed_ends if end is not None), default=None)
+
+
 def unite(directories: Iterable[LogDirectory]) -> tuple[LogPartition, ...]:
     """The partitions of several log directories, by topic, topic id and partition, in any order of the directories.
 
@@ -74,7 +82,6 @@ def _with_topic_ids(copies: list[PartitionDirectory]) -> list[PartitionDirectory
 
 
 def _unite_copies(copies: list[PartitionDirectory]) -> LogPartition:
-    committed = [copy.committed_end for copy in copies if copy.committed_end is not None]
     return LogPartition(
         topic=copies[0].topic,
         topic_id=copies[0].topic_id,
@@ -84,5 +91,5 @@ def _unite_copies(copies: list[PartitionDirectory]) -> LogPartition:
             (copy.log_start_offset, copy.log_start_known) for copy in copies if copy.segments or copy.log_start_known
         ),
         log_start_known=any(copy.log_start_known for copy in copies),
-        committed_end=max(committed) if committed else None,
+        committed_end=highest_committed_end(copy.committed_end for copy in copies),
     )

@@ -8,7 +8,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from kafka_log.union import log_start
+from kafka_log.union import highest_committed_end, log_start
 from measures.topics import TOPIC_EXTENT, TopicPartition
 
 Scan = Callable[[str, list[str], pc.Expression], pa.Table]
@@ -109,13 +109,12 @@ def extents(told: pa.Table, wanted: Iterable[TopicPartition]) -> pa.Table:
             rows_of.setdefault(place, []).append(row)
     rows = []
     for place in sorted(rows_of):
-        committed: list[int | None] = [row["committed_end"] for row in rows_of[place]]
         starts = [row["log_start_offset"] for row in rows_of[place] if row["log_start_known"]]
         rows.append(
             extent(
                 place,
                 log_start((start, True) for start in starts) if starts else None,
-                max((end for end in committed if end is not None), default=None),
+                highest_committed_end(row["committed_end"] for row in rows_of[place]),
                 max(row["end_offset_exclusive"] + row["held_back"] for row in rows_of[place]),
             )
         )

@@ -1,8 +1,8 @@
 """`spark.read.format("kafka_log")`: the records of log directories as a DataFrame.
 
-Spark finds a data source by itself when a top-level module is named `pyspark_` and the format's name and holds a class
-`DefaultSource`. A read is planned again by every action: stage it when it is needed twice. Filters are not pushed down
-(Spark refuses a source that implements that unless a setting allows it): ranges are options.
+Spark registers a data source when a top-level module named `pyspark_` plus the format's name has a class
+`DefaultSource`. Each action plans the read again: write it to a table when it is needed twice. Filters are not pushed
+down (Spark refuses a source that implements that unless a setting allows it): ranges are options.
 """
 
 import json
@@ -32,7 +32,7 @@ _OPTIONS = frozenset(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
-    """What the options ask for; their names are not case-sensitive."""
+    """The options of a read; their names are not case-sensitive."""
 
     paths: tuple[str, ...]
     topics: frozenset[str] | None
@@ -45,55 +45,55 @@ class Settings:
 
 
 def settings_of(options: dict[str, str]) -> Settings:
-    """Read the options. Raises UsageError naming the option that is missing, unknown or not understood.
+    """The settings of a read. Raises UsageError naming the option that is missing, unknown or malformed.
 
     path, or paths as a JSON list: log directories. topic or topics: names, separated by commas; all when absent.
     includeUncommitted, includeDeleted: true or false. startingOffset (inclusive), endingOffset (exclusive): of every
-    partition. splitBytes: bytes of log a task. rows: `records`, or `problems` for what could not be read.
+    partition. splitBytes: bytes of log a task. rows: `records`, or `problems` for bytes that could not be read.
     """
-    given = {name.lower(): value for name, value in options.items()}
+    values = {name.lower(): value for name, value in options.items()}
     unknown = sorted(name for name in options if name.lower() not in _OPTIONS)
     if unknown:
         raise UsageError(f"kafka_log has no option {', '.join(unknown)}; it has {', '.join(sorted(_OPTIONS))}")
-    rows = given.get("rows", "records").lower()
+    rows = values.get("rows", "records").lower()
     if rows not in _ROWS:
         raise UsageError(f"option rows is {rows!r}: say records or problems")
-    topics = given.get("topics", given.get("topic"))
+    topics = values.get("topics", values.get("topic"))
     return Settings(
-        paths=_paths(given),
+        paths=_paths(values),
         topics=None if topics is None else frozenset(name.strip() for name in topics.split(",")),
-        include_uncommitted=_flag(given, "includeUncommitted"),
-        include_deleted=_flag(given, "includeDeleted"),
-        starting_offset=_number(given, "startingOffset", 0),
-        ending_offset=_number(given, "endingOffset", 0) if "endingoffset" in given else None,
-        split_bytes=max(1, _number(given, "splitBytes", DEFAULT_SPLIT_BYTES)),
+        include_uncommitted=_flag(values, "includeUncommitted"),
+        include_deleted=_flag(values, "includeDeleted"),
+        starting_offset=_number(values, "startingOffset", 0),
+        ending_offset=_number(values, "endingOffset", 0) if "endingoffset" in values else None,
+        split_bytes=max(1, _number(values, "splitBytes", DEFAULT_SPLIT_BYTES)),
         rows=rows,
     )
 
 
-def _paths(given: dict[str, str]) -> tuple[str, ...]:
-    if "paths" in given:
+def _paths(values: dict[str, str]) -> tuple[str, ...]:
+    if "paths" in values:
         try:
-            paths = json.loads(given["paths"])
+            paths = json.loads(values["paths"])
         except json.JSONDecodeError:
             paths = None
         if not isinstance(paths, list) or not paths or not all(isinstance(path, str) for path in paths):
             raise UsageError("option paths is no JSON list of log directories")
         return tuple(paths)
-    if "path" not in given:
+    if "path" not in values:
         raise UsageError('kafka_log needs a log directory: spark.read.format("kafka_log").load(DIR)')
-    return (given["path"],)
+    return (values["path"],)
 
 
-def _flag(given: dict[str, str], name: str) -> bool:
-    value = given.get(name.lower(), "false").lower()
+def _flag(values: dict[str, str], name: str) -> bool:
+    value = values.get(name.lower(), "false").lower()
     if value not in ("true", "false"):
         raise UsageError(f"option {name} is {value!r}: say true or false")
     return value == "true"
 
 
-def _number(given: dict[str, str], name: str, default: int) -> int:
-    value = given.get(name.lower(), str(default)).strip()
+def _number(values: dict[str, str], name: str, default: int) -> int:
+    value = values.get(name.lower(), str(default)).strip()
     if not value.isdecimal():
         raise UsageError(f"option {name} is {value!r}: say a number, 0 or larger")
     return int(value)
@@ -115,7 +115,7 @@ def spark_schema(schema: pa.Schema) -> StructType:
 
 
 class SplitPartition(InputPartition):
-    """One split of one partition of a log, for one task."""
+    """A split of a log partition, for one task."""
 
     def __init__(self, split: reader.Split) -> None:
         super().__init__(split)
@@ -135,7 +135,7 @@ class DefaultSource(DataSource):
         return spark_schema(_ROWS[settings_of(dict(self.options)).rows])
 
     def reader(self, schema: StructType) -> "LogReader":
-        """A reader; the schema is always our own."""
+        """A reader; `schema` is ignored, the source has its own."""
         return LogReader(settings_of(dict(self.options)))
 
 
@@ -152,16 +152,16 @@ class LogReader(DataSourceReader):
             scan_log_directory(path, include_deleted=settings.include_deleted, topics=settings.topics)
             for path in settings.paths
         ]
-        found = []
+        splits = []
         for partition in unite(directories):
             end = reader.readable_end(partition, include_uncommitted=settings.include_uncommitted)
             if settings.ending_offset is not None:
                 end = min(end, settings.ending_offset)
-            found += reader.splits(partition, settings.starting_offset, end, settings.split_bytes)
-        return [SplitPartition(split) for split in found]
+            splits += reader.splits(partition, settings.starting_offset, end, settings.split_bytes)
+        return [SplitPartition(split) for split in splits]
 
     def read(self, partition: InputPartition | None) -> Iterator[pa.RecordBatch]:
-        """The rows of one split; Spark hands over None when there is no split at all."""
+        """The rows of one split; Spark passes None when there is no split."""
         if not isinstance(partition, SplitPartition):
             return
         for chunk in reader.read_split(partition.split, include_uncommitted=self.settings.include_uncommitted):

@@ -1,7 +1,6 @@
 """Records of `__consumer_offsets`: share and streams groups in full, all others classified (consumer-offsets-records).
 
-Values are plain trees with snake_case keys, because the model asks little of them; `to_formatter_json` gives them the
-names and omissions of what Kafka's own tools print.
+Values are plain trees with snake_case keys; `to_formatter_json` converts them to the JSON that Kafka's tools print.
 """
 
 from collections.abc import Mapping
@@ -27,7 +26,7 @@ class GroupRecord:
         key: all fields of the key.
         version: version of the value; None for a tombstone.
         value: the value's fields; None for a tombstone, and when type or version have no schema here.
-        undecoded: the bytes behind the version where `value` is None for want of a schema.
+        undecoded: the bytes behind the version, where no schema is known and `value` is None.
         trailing_bytes: bytes behind the value, which the broker ignores.
     """
 
@@ -51,7 +50,7 @@ class GroupRecord:
 
     @property
     def is_tombstone(self) -> bool:
-        """Whether the record removes what its key names."""
+        """Whether the record deletes its key."""
         return self.version is None
 
 
@@ -67,7 +66,7 @@ def classify(key: bytes | None) -> GroupRecordType | int:
 
 
 def decode_record(key: bytes | None, value: bytes | None) -> AnyGroupRecord:
-    """The record that key and value hold. Bytes behind the key are ignored, as the broker does.
+    """The record of a key and a value. Bytes behind the key are ignored, as the broker does.
 
     Raises:
         InvalidKeyError: no key, or one that is cut short.
@@ -102,7 +101,7 @@ def decode_record(key: bytes | None, value: bytes | None) -> AnyGroupRecord:
 
 
 def encode_record(record: AnyGroupRecord) -> tuple[bytes, bytes | None]:
-    """Key and value in bytes: what Kafka's writer wrote comes back byte for byte; ignored trailing bytes do not."""
+    """Key and value in bytes, equal to those of Kafka's writer; ignored trailing bytes are not kept."""
     if isinstance(record, UnknownTypeRecord):
         return record.key, record.value
     known = RECORD_TYPES[record.record_type]
@@ -144,7 +143,7 @@ def _is_omitted(field: Field, tree: Tree) -> bool:
 def _json(kind: Kind, value: Value) -> Json:
     if isinstance(value, tuple):
         item = kind.item if isinstance(kind, schema.CompactArray) else kind
-        return [_json(item, one) for one in value]
+        return [_json(item, element) for element in value]
     if isinstance(value, Mapping):
         layout = kind.struct if isinstance(kind, NullableStruct) else kind
         assert isinstance(layout, Struct)

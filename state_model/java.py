@@ -6,7 +6,7 @@ INT32_MIN = -(1 << 31)
 def string_hash(text: str) -> int:
     """Java's String.hashCode: h = 31 * h + c over UTF-16 code units, wrapped to a signed 32-bit integer.
 
-    A lone surrogate counts as the code unit it is.
+    A lone surrogate counts as its code unit.
     """
     units = text.encode("utf-16-be", "surrogatepass")
     hashed = 0
@@ -16,7 +16,7 @@ def string_hash(text: str) -> int:
 
 
 def magnitude(hashed: int) -> int:
-    """Kafka's abs: the smallest integer, which has no positive twin, becomes 0."""
+    """Kafka's abs: the smallest integer, which has no positive counterpart, becomes 0."""
     return 0 if hashed == INT32_MIN else abs(hashed)
 
 
@@ -28,7 +28,7 @@ def partition_of_hash(hashed: int, count: int) -> int:
 
 
 def coordinator_key(group_id: str, topic_id: str, partition: int) -> str:
-    """The text that is hashed for a share partition, and looked up by FindCoordinator (key type 2)."""
+    """The text that Kafka hashes for a share partition; also the key of FindCoordinator (key type 2)."""
     return f"{group_id}:{topic_id}:{partition}"
 
 
@@ -38,5 +38,5 @@ def partition_for(group_id: str, topic_id: str, partition: int, count: int) -> i
 
 
 def partition_for_group(group_id: str, count: int) -> int:
-    """Partition of `__consumer_offsets` that holds a group."""
+    """Partition of `__consumer_offsets` for a group."""
     return partition_of_hash(string_hash(group_id), count)

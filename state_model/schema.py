@@ -1,9 +1,9 @@
 """Message schemas as data; the reader and the writer of a message both come from its one table.
 
-A kind knows how one field lies in bytes: `read(buffer, offset) -> (value, next_offset)` and `write(value) -> bytes`.
+A kind reads and writes a field: `read(buffer, offset) -> (value, next_offset)` and `write(value) -> bytes`.
 Values are plain: int, str (uuids as 22 characters), None, tuples for arrays, dicts with snake_case keys for structs.
 Encodings are those of Kafka's generated messages (share-group-state-log §3, consumer-offsets-records §1). Every length
-is checked against the bytes that are left before anything is read or allocated, so a claimed count costs nothing.
+is checked against the remaining bytes before they are read or memory is allocated, so a false count costs no memory.
 """
 
 import itertools
@@ -43,7 +43,7 @@ Tree: TypeAlias = Mapping[str, Value]
 
 
 class Kind(Protocol):
-    """How a field lies in bytes; `min_bytes` is the least that one value takes."""
+    """The encoding of a field; `min_bytes` is the size of the smallest value."""
 
     @property
     def min_bytes(self) -> int: ...
@@ -54,7 +54,7 @@ class Kind(Protocol):
 
 
 def need(buffer: bytes, offset: int, size: int) -> None:
-    """Raises BufferUnderflowError unless `size` bytes are there from `offset` on."""
+    """Raises BufferUnderflowError unless `size` bytes remain from `offset` on."""
     if size > len(buffer) - offset:
         raise BufferUnderflowError(f"{size} bytes needed at byte {offset}, {max(0, len(buffer) - offset)} are left")
 

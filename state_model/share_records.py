@@ -1,7 +1,7 @@
 """Records of `__share_group_state`: keys, snapshots, updates, tombstones (share-group-state-log §2-3).
 
-What this version does not know is a value too: a record type beyond 0 and 1 (the broker skips it with a warning), a
-value version beyond 0 (the broker's load of the partition fails), tagged fields (kept and written back).
+Unknown content is decoded into values too: a record type beyond 0 and 1 (the broker skips it with a warning), a value
+version beyond 0 (the broker fails to load the partition), tagged fields (kept and written back).
 """
 
 import functools
@@ -15,13 +15,13 @@ from state_model.errors import BufferUnderflowError, InvalidKeyError, InvalidLen
 from state_model.schema import Field, Struct, UnknownTag, write_uvarint
 
 NOT_DETERMINED = -1
-"""Start offset of a state whose `share.auto.offset.reset` is still pending; in an update: leave unchanged."""
+"""Start offset of a state whose `share.auto.offset.reset` is pending; in an update it means unchanged."""
 UNKNOWN_COUNT = -1
-"""Delivery complete count that the bytes do not hold (KIP-1226)."""
+"""Delivery complete count of a record without that field (KIP-1226)."""
 VALUE_VERSION = 0
-KEYS_REMEMBERED = 8192
-MAX_REMEMBERED_BYTES = 256
-"""Keys come again and again; only short ones are remembered, so that long group ids can't fill the memory."""
+CACHED_KEYS = 8192
+MAX_CACHED_KEY_BYTES = 256
+"""Keys repeat, so short ones are cached; long group ids are not, so that they can't fill the memory."""
 
 
 class RecordType(IntEnum):
@@ -71,8 +71,8 @@ UPDATE_VALUE = Struct(
     Field(name="state_batches", kind=schema.CompactArray(item=STATE_BATCH)),
     DELIVERY_COMPLETE_COUNT,
 )
-# What a running coordinator writes, in one go: version and integers of a value, integers of a batch and no tags behind
-# them, the one tagged field with its tag and size.
+# Fields that a running coordinator writes, packed in one call: version and integers of a value; integers of a batch and
+# an empty list of tags; the tagged field with its tag and size.
 _SNAPSHOT_HEAD = schema.IntegerRun(SNAPSHOT_VALUE, before="h")
 _UPDATE_HEAD = schema.IntegerRun(UPDATE_VALUE, before="h")
 _BATCH = schema.IntegerRun(STATE_BATCH, after="B")
@@ -135,7 +135,7 @@ class Tombstone:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UnknownVersionValue:
-    """A value in a version that this code does not know; `data` is what follows the version."""
+    """A value in a version that this code does not know; `data` is the bytes behind the version."""
 
     record_type: RecordType
     version: int
@@ -146,7 +146,7 @@ ShareValue = ShareSnapshot | ShareUpdate | Tombstone | UnknownVersionValue
 
 
 class ShareRecord(NamedTuple):
-    """A record of a share partition; `trailing_bytes` counts what lies behind the value, which the broker ignores."""
+    """A record of a share partition; `trailing_bytes` counts the bytes behind the value, which the broker ignores."""
 
     key: SharePartitionKey
     value: ShareValue
@@ -174,7 +174,7 @@ def delivery_state_name(delivery_state: int) -> str:
 
 
 def decode_record(key: bytes | None, value: bytes | None) -> AnyRecord:
-    """The record that key and value hold. Bytes behind the key are ignored, as the broker does.
+    """The record of a key and a value. Bytes behind the key are ignored, as the broker does.
 
     Raises:
         InvalidKeyError: no key, or one that is cut short.
@@ -199,7 +199,7 @@ def decode_record(key: bytes | None, value: bytes | None) -> AnyRecord:
 
 def decode_key(key: bytes) -> SharePartitionKey:
     """The share partition of a key of type 0 or 1; they differ in their first two bytes only."""
-    return _remembered_key(key[2:]) if len(key) <= MAX_REMEMBERED_BYTES else _decode_key(key[2:])
+    return _cached_key(key[2:]) if len(key) <= MAX_CACHED_KEY_BYTES else _decode_key(key[2:])
 
 
 def _decode_key(fields: bytes) -> SharePartitionKey:
@@ -210,7 +210,7 @@ def _decode_key(fields: bytes) -> SharePartitionKey:
     return SharePartitionKey(**tree)
 
 
-_remembered_key = functools.lru_cache(maxsize=KEYS_REMEMBERED)(_decode_key)
+_cached_key = functools.lru_cache(maxsize=CACHED_KEYS)(_decode_key)
 
 
 def _decode_value(record_type: RecordType, value: bytes) -> tuple[ShareValue, int]:
@@ -219,7 +219,7 @@ def _decode_value(record_type: RecordType, value: bytes) -> tuple[ShareValue, in
 
 
 def _decode_plain(record_type: RecordType, value: bytes) -> ShareSnapshot | ShareUpdate | None:
-    """What coordinators write, read in one go: no unknown tags, nothing behind it; None for anything else."""
+    """A value without unknown tags and trailing bytes, as coordinators write it; None for any other value."""
     head = _SNAPSHOT_HEAD if record_type is RecordType.SHARE_SNAPSHOT else _UPDATE_HEAD
     at = head.min_bytes
     if len(value) <= at or not 0 < value[at] < 0x80:
@@ -292,7 +292,7 @@ def _batches(tree: Any) -> dict[str, tuple[StateBatch, ...]]:
 
 
 def encode_record(record: AnyRecord) -> tuple[bytes, bytes | None]:
-    """Key and value in bytes: what Kafka's writer wrote comes back byte for byte; ignored trailing bytes do not."""
+    """Key and value in bytes, equal to those of Kafka's writer; ignored trailing bytes are not kept."""
     if isinstance(record, UnknownTypeRecord):
         return record.key, record.value
     match record.value:
@@ -309,7 +309,7 @@ def encode_record(record: AnyRecord) -> tuple[bytes, bytes | None]:
 
 def encode_key(key: SharePartitionKey, record_type: RecordType) -> bytes:
     """The key of a share partition, under the type of a snapshot or an update."""
-    fields = _remembered_fields if len(key.group_id) <= MAX_REMEMBERED_BYTES else _encode_key
+    fields = _cached_fields if len(key.group_id) <= MAX_CACHED_KEY_BYTES else _encode_key
     return (_UPDATE_TYPE if record_type is _UPDATE else _SNAPSHOT_TYPE) + fields(key)
 
 
@@ -317,11 +317,11 @@ def _encode_key(key: SharePartitionKey) -> bytes:
     return KEY.write(_tree(KEY, key))
 
 
-_remembered_fields = functools.lru_cache(maxsize=KEYS_REMEMBERED)(_encode_key)
+_cached_fields = functools.lru_cache(maxsize=CACHED_KEYS)(_encode_key)
 
 
 def _encode_value(layout: Struct, head: schema.IntegerRun, value: ShareSnapshot | ShareUpdate) -> bytes:
-    """As the table says. What a coordinator writes has no unknown tags, and integers that fit: the short way."""
+    """The bytes of a value; without unknown tags and with integers that fit, as coordinators write it, in one pass."""
     batches = value.state_batches
     if value.unknown_tags:
         return _encode_tree(layout, value)

@@ -1,4 +1,4 @@
-"""Named tuples made in one step, for the records of a log: a class's own `__new__` and `_make` are Python functions."""
+"""Fast construction of named tuples: their `__new__` and `_make` are Python functions, `tuple.__new__` is not."""
 
 from collections.abc import Callable
 from functools import partial
@@ -8,5 +8,5 @@ T = TypeVar("T", bound=NamedTuple)
 
 
 def maker(named_tuple: type[T]) -> Callable[[tuple[Any, ...]], T]:
-    """Takes a tuple of all fields in their order, those with defaults too; their number is not checked."""
+    """A constructor from a tuple of all fields in order, those with defaults too; their number is not checked."""
     return cast(Callable[[tuple[Any, ...]], T], partial(tuple.__new__, named_tuple))

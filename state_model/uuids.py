@@ -22,7 +22,7 @@ def uuid_bytes(text: str) -> bytes:
 
     Raises:
         InvalidUuidError: not 22 characters of the URL-safe alphabet, or its last character holds bits beyond 128
-            (Java's decoder drops them; we refuse, because two texts would name one uuid).
+            (Java's decoder drops them; refused here, because two texts would name the same uuid).
     """
     if _TEXT.fullmatch(text) is None:
         raise InvalidUuidError(f"{text!r} is no uuid: type the 22 characters that Kafka prints, such as {ZERO_UUID}")
@@ -33,5 +33,5 @@ def uuid_bytes(text: str) -> bytes:
 
 
 def is_uuid_text(text: str) -> bool:
-    """Whether `uuid_bytes` would take it."""
+    """Whether `uuid_bytes` accepts the text."""
     return _TEXT.fullmatch(text) is not None and text[-1] in "AQgw"

@@ -1,4 +1,4 @@
-"""A workload from its set-up to the end of its journal."""
+"""Runs a workload from its set-up to the end of its journal."""
 
 import random
 import threading
@@ -28,8 +28,8 @@ IDS_A_LINE: Final = 500
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Asked:
-    """What is to be run where. The topic and the groups are made when they are missing, else used as they are."""
+class WorkloadOptions:
+    """The options of a run. The topic and the groups are created when they are missing, else used as they are."""
 
     bootstrap: str
     profile: Profile
@@ -47,13 +47,13 @@ class Asked:
 
     @property
     def dead_letter_topic(self) -> str:
-        """Where dead letters go."""
+        """The dead-letter topic."""
         return f"dlq.{self.group}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Times:
-    """What the broker's bounds leave of the short times that a workload wants."""
+    """Durations of a workload, as short as the broker's bounds allow."""
 
     lock_duration_ms: int
     heartbeat_interval_ms: int
@@ -61,41 +61,41 @@ class _Times:
 
     @property
     def drain_s(self) -> float:
-        """How long records may take after the last one was produced: a dead member's partitions are stuck so long."""
+        """Timeout after the last produced record; the records of a dead member stay locked for a while."""
         return DRAIN_S + 2 * (self.session_timeout_ms + self.lock_duration_ms) / 1000
 
 
 class Workload:
-    """One run. Raises WorkloadError, UnreachableError, or KafkaException when the cluster gives no way to go on."""
+    """A run. Raises WorkloadError, UnreachableError, or KafkaException when the cluster fails."""
 
-    def __init__(self, asked: Asked, journal: Journal, checkpoints: Checkpoints | None = None) -> None:
-        """`checkpoints` are taken during each round and after it, by state RPCs; without any none are sent."""
-        self._asked, self._journal, self._checkpoints = asked, journal, checkpoints
-        self._profile = asked.profile
-        self._random = random.Random(f"{asked.seed} run")
-        self._admin = Admin(asked.bootstrap)
-        self._progress = Progress(asked.groups, asked.profile.delivery_count_limit)
+    def __init__(self, options: WorkloadOptions, journal: Journal, checkpoints: Checkpoints | None = None) -> None:
+        """`checkpoints` are written during each round and after it; only they send state RPCs."""
+        self._options, self._journal, self._checkpoints = options, journal, checkpoints
+        self._profile = options.profile
+        self._random = random.Random(f"{options.seed} run")
+        self._admin = Admin(options.bootstrap)
+        self._progress = Progress(options.groups, options.profile.delivery_count_limit)
         journal.listen(self._progress.note)
 
     def run(self, is_over: Callable[[], bool] = lambda: False) -> None:
-        """Set up, produce (no longer than until `is_over`), consume until all is settled, read the logs back."""
-        asked, profile = self._asked, self._profile
+        """Set up, produce until `is_over` at most, consume until all records are settled, read the logs."""
+        options, profile = self._options, self._profile
         self._journal.write(
             "begin",
             profile=profile.name,
-            seed=asked.seed,
-            bootstrap=asked.bootstrap,
-            topic=asked.topic,
-            groups=asked.groups,
+            seed=options.seed,
+            bootstrap=options.bootstrap,
+            topic=options.topic,
+            groups=options.groups,
             clock_ms=int(time.time() * 1000),
         )
         times = self._set_up()
-        load = Load(asked.bootstrap, profile, asked.topic, asked.seed, self._journal.write)
+        load = Load(options.bootstrap, profile, options.topic, options.seed, self._journal.write)
         rounds = profile.resets + 1
         for number in range(rounds):
             if number:
                 self._reset(times)
-            part = _part(asked.amount, number, rounds)
+            part = _part(options.amount, number, rounds)
             during = nullcontext() if self._checkpoints is None else self._checkpoints.during(f"round {number + 1}")
             with during:
                 self._round(partial(_produce, load, part, is_over), times)
@@ -103,16 +103,16 @@ class Workload:
         self._journal.write("end")
 
     def _set_up(self) -> _Times:
-        asked, profile, admin = self._asked, self._profile, self._admin
+        options, profile, admin = self._options, self._profile, self._admin
         if profile.sends_dead_letters:
             admin.require_dead_letters()
-            admin.create_topic(asked.dead_letter_topic, 1, {"errors.deadletterqueue.group.enable": "true"})
-        found = admin.create_topic(asked.topic, profile.partitions)
-        if found < profile.partitions:
-            raise WorkloadError(f"topic {asked.topic} has {found} partitions, {profile.partitions} are needed")
+            admin.create_topic(options.dead_letter_topic, 1, {"errors.deadletterqueue.group.enable": "true"})
+        partitions = admin.create_topic(options.topic, profile.partitions)
+        if partitions < profile.partitions:
+            raise WorkloadError(f"topic {options.topic} has {partitions} partitions, {profile.partitions} are needed")
         times = _times(admin.broker_configs())
         configs = self._group_config(times)
-        for group in asked.groups:
+        for group in options.groups:
             self._journal.write(
                 "group_config", group=group, delivery_count_limit=profile.delivery_count_limit, configs=configs
             )
@@ -128,7 +128,7 @@ class Workload:
             "share.session.timeout.ms": str(times.session_timeout_ms),
         }
         if self._profile.sends_dead_letters:
-            configs["errors.deadletterqueue.topic.name"] = self._asked.dead_letter_topic
+            configs["errors.deadletterqueue.topic.name"] = self._options.dead_letter_topic
             configs["errors.deadletterqueue.copy.record.enable"] = "true"
         return configs | dict(self._profile.group_config)
 
@@ -140,24 +140,24 @@ class Workload:
                 produced()
             crew.end_crashes()
             outcome = self._drain(times)
-        self._journal.write("drained", groups=self._asked.groups, outcome=outcome, produced=self._progress.produced())
+        self._journal.write("drained", groups=self._options.groups, outcome=outcome, produced=self._progress.produced())
 
     def _orders(self, times: _Times, role: str, count: int) -> list[Orders]:
         return [
             Orders(
-                bootstrap=self._asked.bootstrap,
+                bootstrap=self._options.bootstrap,
                 group=group,
-                topic=self._asked.topic,
+                topic=self._options.topic,
                 member=f"{role}-{number}",
-                seed=self._asked.seed,
+                seed=self._options.seed,
                 lock_duration_ms=times.lock_duration_ms,
             )
-            for group in self._asked.groups
+            for group in self._options.groups
             for number in range(1, count + 1)
         ]
 
     def _drain(self, times: _Times) -> str:
-        """Wait for the end: all settled; or all delivered and nothing more came for longer than a lock; or time out."""
+        """Wait until all records are settled, all are delivered and none comes for longer than a lock, or timeout."""
         deadline_s = time.monotonic() + times.drain_s
         while time.monotonic() < deadline_s:
             if self._progress.is_settled():
@@ -168,32 +168,32 @@ class Workload:
         return "deadline"
 
     def _reset(self, times: _Times) -> None:
-        """Move each partition's start offset to somewhere in what was produced; the group is empty by now."""
+        """Move each partition's start offset to a random produced offset; the group is empty."""
         starts = {at: self._random.randrange(end) for at, end in sorted(self._progress.end_offsets().items())}
         if starts:
-            self._tell_of_reset(starts, "asked")
-            self._admin.reset(self._asked.group, self._asked.topic, starts, times.drain_s)
-            self._tell_of_reset(starts, "done")
+            self._write_reset(starts, "asked")
+            self._admin.reset(self._options.group, self._options.topic, starts, times.drain_s)
+            self._write_reset(starts, "done")
 
-    def _tell_of_reset(self, starts: Mapping[int, int], outcome: str) -> None:
-        at = {"group": self._asked.group, "topic": self._asked.topic}
+    def _write_reset(self, starts: Mapping[int, int], outcome: str) -> None:
+        place = {"group": self._options.group, "topic": self._options.topic}
         for partition, start in starts.items():
-            self._journal.write("reset", **at, partition=partition, start_offset=start, outcome=outcome)
+            self._journal.write("reset", **place, partition=partition, start_offset=start, outcome=outcome)
 
     def _read_back(self) -> None:
-        """What the logs hold at the end."""
-        dead_letters = [self._asked.dead_letter_topic] if self._profile.sends_dead_letters else []
-        for topic in (self._asked.topic, *dead_letters):
-            for partition, found in self._admin.read(topic).items():
-                for begin in range(0, len(found), IDS_A_LINE):
-                    offsets, ids = zip(*found[begin : begin + IDS_A_LINE], strict=True)
+        """Write the contents of the logs into the journal."""
+        dead_letters = [self._options.dead_letter_topic] if self._profile.sends_dead_letters else []
+        for topic in (self._options.topic, *dead_letters):
+            for partition, reads in self._admin.read(topic).items():
+                for begin in range(0, len(reads), IDS_A_LINE):
+                    offsets, ids = zip(*reads[begin : begin + IDS_A_LINE], strict=True)
                     self._journal.write("log", topic=topic, partition=partition, offsets=offsets, ids=ids)
             self._journal.write("log_read", topic=topic)
 
 
 @contextmanager
 def _in_background(work: Callable[[Callable[[], bool]], None]) -> Iterator[Callable[[], None]]:
-    """Run `work(is_over)` in a thread; what is yielded waits for it, and raises what it raised."""
+    """Run `work(is_over)` in a thread; the yielded function waits for it, and raises its error."""
     is_over = threading.Event()
     problems: list[BaseException] = []
 
@@ -223,7 +223,7 @@ def _produce(load: Load, amount: Amount, is_over: Callable[[], bool], is_given_u
 
 
 def _part(amount: Amount, number: int, rounds: int) -> Amount:
-    """A round's part of the amount."""
+    """The part of a round."""
     records = amount.records
     return Amount(
         records=None if records is None else records * (number + 1) // rounds - records * number // rounds,
@@ -233,8 +233,8 @@ def _part(amount: Amount, number: int, rounds: int) -> Amount:
 
 
 def _times(broker_configs: Mapping[str, str]) -> _Times:
-    def at_least(name: str, wanted_ms: int) -> int:
-        return max(wanted_ms, int(broker_configs.get(f"group.share.min.{name}", wanted_ms)))
+    def at_least(name: str, shortest_ms: int) -> int:
+        return max(shortest_ms, int(broker_configs.get(f"group.share.min.{name}", shortest_ms)))
 
     return _Times(
         lock_duration_ms=at_least("record.lock.duration.ms", LOCK_MS),

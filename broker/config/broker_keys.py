@@ -37,7 +37,7 @@ def _list(name: str, default: tuple[str, ...], doc: str, *choices: str, dynamic:
 
 _NETWORK = (
     _list("listeners", ("PLAINTEXT://:9092",), "Addresses to listen on; an empty host is the loopback address."),
-    _list("advertised.listeners", (), "Addresses that clients are told; the bound ones when empty."),
+    _list("advertised.listeners", (), "Addresses in the answers to clients; the bound ones when empty."),
     _list("listener.security.protocol.map", (), "Security protocol of each listener name; PLAINTEXT alone is served."),
     _list("controller.listener.names", (), "Listener names of controllers; those listeners are not served."),
     _int("socket.request.max.bytes", 100 << 20, "Largest request; a larger frame closes its connection.", 1),
@@ -63,7 +63,7 @@ _LOG = (
     _long("log.retention.bytes", -1, "How much of a partition is kept; -1: all.", dynamic=True),
     _long("log.retention.check.interval.ms", 300_000, "How often retention is checked.", 1),
     _flag("log.cleaner.enable", True, "Whether compacted topics are compacted."),
-    _long("log.cleaner.backoff.ms", 15_000, "How often is looked for a log to compact.", 1),
+    _long("log.cleaner.backoff.ms", 15_000, "Time between two checks for logs to compact.", 1),
     _long(
         "log.cleaner.delete.retention.ms", 86_400_000, "How long tombstones stay in a compacted log.", 0, dynamic=True
     ),
@@ -84,7 +84,7 @@ _LOG = (
         "log.flush.interval.messages", LONG_MAX, "Records after which a partition is synced to disk.", 1, dynamic=True
     ),
     _long("log.flush.interval.ms", None, "Time after which a partition is synced to disk.", dynamic=True),
-    _long("log.flush.scheduler.interval.ms", LONG_MAX, "How often is looked for partitions to sync.", 1),
+    _long("log.flush.scheduler.interval.ms", LONG_MAX, "Time between two checks for partitions to sync.", 1),
     _int("log.flush.offset.checkpoint.interval.ms", 60_000, "How often recovery points are written.", 0),
     _int("log.flush.start.offset.checkpoint.interval.ms", 60_000, "How often log start offsets are written.", 0),
     _long("replica.high.watermark.checkpoint.interval.ms", 5_000, "How often high watermarks are written.", 1),
@@ -116,7 +116,7 @@ _LOG = (
 )
 
 _TOPICS = (
-    _flag("auto.create.topics.enable", True, "Whether asking for a topic's metadata may create it."),
+    _flag("auto.create.topics.enable", True, "Whether a Metadata request may create a missing topic."),
     _flag("delete.topic.enable", True, "Whether topics can be deleted."),
     _int("num.partitions", 1, "Partitions of a topic that is created without a number.", 1),
     _int("min.insync.replicas", 1, "Replicas that must have a write; there is one.", 1, dynamic=True),
@@ -134,10 +134,10 @@ _GROUPS = (
     _int("offsets.topic.segment.bytes", 100 << 20, "Segment size of __consumer_offsets.", 1),
     _int("offsets.topic.compression.codec", 0, _CODEC, 0, 4),
     _int("offsets.retention.minutes", 10_080, "How long offsets of an empty group are kept.", 1),
-    _long("offsets.retention.check.interval.ms", 600_000, "How often expired offsets are looked for.", 1),
+    _long("offsets.retention.check.interval.ms", 600_000, "Time between two checks for expired offsets.", 1),
     _int("transaction.state.log.num.partitions", 50, "Partitions of __transaction_state.", 1),
     _int("transaction.state.log.segment.bytes", 100 << 20, "Segment size of __transaction_state.", 1),
-    _int("transaction.max.timeout.ms", 900_000, "Longest transaction that a producer may ask for.", 1),
+    _int("transaction.max.timeout.ms", 900_000, "Longest transaction timeout that a producer may request.", 1),
     _int("transactional.id.expiration.ms", 604_800_000, "How long an idle transactional id is kept.", 1),
     _int(
         "transaction.abort.timed.out.transaction.cleanup.interval.ms",
@@ -148,7 +148,7 @@ _GROUPS = (
 )
 
 _SHARE_GROUPS = (
-    _int("group.share.delivery.count.limit", 5, "Deliveries after which a record is given up.", 2, 10),
+    _int("group.share.delivery.count.limit", 5, "Deliveries after which a record is archived.", 2, 10),
     _int("group.share.min.delivery.count.limit", 2, "Lowest limit that a group may set.", 2, 5),
     _int("group.share.max.delivery.count.limit", 10, "Highest limit that a group may set.", 5, 25),
     _int("group.share.record.lock.duration.ms", 30_000, "How long an acquired record stays locked.", 1_000, 3_600_000),
@@ -192,10 +192,12 @@ _SHARE_GROUPS = (
         1,
     ),
     _text(
-        "errors.deadletterqueue.topic.name.prefix", "dlq.", "What names of dead-letter topics begin with; empty: any."
+        "errors.deadletterqueue.topic.name.prefix",
+        "dlq.",
+        "Prefix of the names of dead-letter topics; empty: any name.",
     ),
     _flag("errors.deadletterqueue.auto.create.topics.enable", False, "Whether missing dead-letter topics are created."),
 )
 
 BROKER: Mapping[str, Definition] = table((*_NETWORK, *_LOG, *_TOPICS, *_GROUPS, *_SHARE_GROUPS))
-"""All of them by name."""
+"""All definitions by name."""

@@ -1,4 +1,4 @@
-"""What a configuration is: its name, type, default, range and what it does; and how its text is read."""
+"""Definitions of configurations: name, type, default, range and documentation, and how their text is parsed."""
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
@@ -11,7 +11,7 @@ Value = str | int | float | bool | tuple[str, ...] | None
 
 
 class Kind(IntEnum):
-    """The type of a configuration, with the number that DescribeConfigs gives it."""
+    """The type of a configuration, with its number in DescribeConfigs."""
 
     BOOLEAN = 1
     STRING = 2
@@ -31,7 +31,7 @@ INT_MAX = 2**31 - 1
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Definition:
-    """One configuration. Bounds are inclusive; `choices` empty means any; `check` says what is wrong with a text.
+    """One configuration. Bounds are inclusive; `choices` empty means any; `check` returns the fault of a text.
 
     `synonyms` are the broker's configurations that stand in for a topic's or a group's, strongest first, each with the
     factor that turns its unit into this one's.
@@ -52,7 +52,7 @@ class Definition:
         """The value of a text.
 
         Raises:
-            ConfigError: it is none; the message names the key and what it takes.
+            ConfigError: the text has no value; the message names the key and its values.
         """
         text = text.strip()
         if self.kind is Kind.BOOLEAN:
@@ -71,7 +71,7 @@ class Definition:
         return value
 
     def error(self, text: str, problem: str) -> ConfigError:
-        """What to raise for a text that can't be used."""
+        """The error for an invalid text."""
         return ConfigError(f"{self.name}={text!r}: {problem}")
 
     def _boolean(self, text: str) -> bool:
@@ -104,10 +104,10 @@ class Definition:
             return f"{number} of at least {self.low}"
         return number if self.high is None else f"{number} of at most {self.high}"
 
-    def _check_choices(self, given: tuple[str, ...]) -> None:
-        for part in given:
+    def _check_choices(self, parts: tuple[str, ...]) -> None:
+        for part in parts:
             if self.choices and part not in self.choices:
-                raise self.error(",".join(given), f"takes {', '.join(self.choices)}")
+                raise self.error(",".join(parts), f"takes {', '.join(self.choices)}")
 
     def text(self, value: Value) -> str | None:
         """A value as Kafka's tools print it."""

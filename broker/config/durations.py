@@ -15,13 +15,13 @@ def duration_ms(text: str) -> int:
     """The milliseconds of an ISO-8601 duration such as P1DT2H3M4.5S.
 
     Raises:
-        ConfigError: it is none, or not positive.
+        ConfigError: the text is no duration, or it is not positive.
     """
-    found = _DURATION.fullmatch(text)
-    if found is None:
+    match = _DURATION.fullmatch(text)
+    if match is None:
         raise ConfigError(f"{text!r} is no duration: PnDTnHnMn.nS")
-    days, hours, minutes, seconds = (int(found[part] or 0) for part in ("days", "hours", "minutes", "seconds"))
-    fraction_ms = int((found["fraction"] or "").ljust(3, "0")[:3])
+    days, hours, minutes, seconds = (int(match[part] or 0) for part in ("days", "hours", "minutes", "seconds"))
+    fraction_ms = int((match["fraction"] or "").ljust(3, "0")[:3])
     total_ms = (((days * 24 + hours) * 60 + minutes) * 60 + seconds) * 1000 + fraction_ms
     if total_ms <= 0:
         raise ConfigError(f"{text!r} is no positive duration")

@@ -12,7 +12,7 @@ BY_DURATION = "by_duration:"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Bounded:
-    """The broker's configurations that bound one of a group."""
+    """The broker's configurations that bound a group's configuration."""
 
     low: str
     high: str
@@ -47,7 +47,7 @@ _BOUNDED = {
     "session.timeout.ms": (1, "Silence after which a member has left."),
     "heartbeat.interval.ms": (1, "How often members report."),
     "record.lock.duration.ms": (1_000, "How long an acquired record stays locked."),
-    "delivery.count.limit": (2, "Deliveries after which a record is given up."),
+    "delivery.count.limit": (2, "Deliveries after which a record is archived."),
     "partition.max.record.locks": (100, "Records in flight of a share partition."),
     "assignment.interval.ms": (0, "Shortest time between two assignments."),
 }
@@ -65,7 +65,7 @@ GROUP: Mapping[str, Definition] = table(
             default="latest",
             check=_offset_reset,
             is_dynamic=True,
-            doc="Where a share partition without a start offset begins.",
+            doc="Start of a share partition without a start offset.",
         ),
         Definition(
             name="share.isolation.level",
@@ -87,7 +87,7 @@ GROUP: Mapping[str, Definition] = table(
             kind=Kind.STRING,
             default="",
             is_dynamic=True,
-            doc="Where records go that the group gave up; empty: nowhere. Needs share.version 2.",
+            doc="Topic for records that the group gave up; empty: none. Needs share.version 2.",
         ),
         Definition(
             name="errors.deadletterqueue.copy.record.enable",
@@ -98,4 +98,4 @@ GROUP: Mapping[str, Definition] = table(
         ),
     )
 )
-"""All of them by name."""
+"""All definitions by name."""

@@ -16,7 +16,7 @@ LONGEST_REMEMBERED = 256
 
 
 class _Remembered(NamedTuple):
-    """Settings, and what they were made of."""
+    """Settings, and the configuration that they were computed from."""
 
     own: Mapping[str, str]
     revision: int
@@ -40,7 +40,7 @@ def check_group(settings: Settings, own: Mapping[str, str]) -> None:
 
 
 class ShareGroups:
-    """The settings in force of each share group (broker.ports.GroupSettings)."""
+    """The effective settings of each share group (broker.ports.GroupSettings)."""
 
     def __init__(
         self, settings: Settings, group_config: Callable[[str], Mapping[str, str]], share_version: Callable[[], int]
@@ -51,22 +51,28 @@ class ShareGroups:
         self._remembered: dict[str, _Remembered] = {}
 
     def __call__(self, group_id: str) -> ShareGroupSettings:
-        """The settings of a group, as they are now.
+        """The current settings of a group.
 
-        They are worked out once for each configuration: what a group sets is never changed in place.
+        They are computed once for each configuration: a group's configuration is never changed in place.
         """
         own, revision, share_version = self._group_config(group_id), self._settings.revision, self._share_version()
-        held = self._remembered.get(group_id)
-        if held is not None and held.own is own and held.revision == revision and held.share_version == share_version:
-            return held.settings
-        found = self._found(own)
+        remembered = self._remembered.get(group_id)
+        is_current = (
+            remembered is not None
+            and remembered.own is own
+            and remembered.revision == revision
+            and remembered.share_version == share_version
+        )
+        if remembered is not None and is_current:
+            return remembered.settings
+        settings = self._resolve(own)
         if len(group_id) <= LONGEST_REMEMBERED:
             if len(self._remembered) >= GROUPS_REMEMBERED:
                 self._remembered.clear()
-            self._remembered[group_id] = _Remembered(own, revision, share_version, found)
-        return found
+            self._remembered[group_id] = _Remembered(own, revision, share_version, settings)
+        return settings
 
-    def _found(self, own: Mapping[str, str]) -> ShareGroupSettings:
+    def _resolve(self, own: Mapping[str, str]) -> ShareGroupSettings:
         settings = self._settings
         values = parse_all(GROUP, own)
         isolation: IsolationLevel = (

@@ -1,4 +1,4 @@
-"""Keys of a real broker's configuration that this broker has no use for: named once at start and ignored."""
+"""Keys of Kafka's broker configuration without effect here: named once at start and ignored."""
 
 _PREFIXES = (
     "authorizer.",
@@ -64,5 +64,5 @@ _KNOWN = frozenset(_KEYS.split())
 
 
 def is_ignored(key: str) -> bool:
-    """Whether Kafka knows a key that has no meaning here."""
+    """Whether Kafka has the key, which has no effect here."""
     return key in _KNOWN or key.startswith(_PREFIXES)

@@ -1,4 +1,4 @@
-"""Where the broker listens, and what address it tells its clients."""
+"""The addresses where the broker listens, and the addresses that it advertises to clients."""
 
 import ipaddress
 import re
@@ -17,7 +17,7 @@ PORT_MAX = 65_535
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Listener:
-    """An address to listen on (port 0: any) and the one that clients are told, null for the bound one."""
+    """An address to listen on (port 0: any) and the advertised address, null for the bound one."""
 
     name: str
     host: str
@@ -31,23 +31,25 @@ ALL_ADDRESSES = ("0.0.0.0", "::")  # noqa: S104 - listening there is asked for b
 def listeners(settings: Settings, *, listen: str | None, allow_remote: bool) -> list[Listener]:
     """The listeners of a configuration, or the one of `listen` (HOST:PORT) instead.
 
-    With `listen` the advertised listeners count only where it names no address that clients could be told.
+    With `listen` the advertised listeners count only where it names all addresses.
 
     Raises:
-        ConfigError: a listener of another protocol than PLAINTEXT, an address that is none, or one that other machines
+        ConfigError: a listener of another protocol than PLAINTEXT, an invalid address, or one that other machines
             can reach without `allow_remote`.
     """
-    found = [_bare(listen)] if listen is not None else _configured(settings)
-    told = {name: (host, port) for name, host, port in map(_parse, settings.names("advertised.listeners"))}
-    for listener in found:
+    bound = [_bare(listen)] if listen is not None else _configured(settings)
+    advertised = {name: (host, port) for name, host, port in map(_parse, settings.names("advertised.listeners"))}
+    for listener in bound:
         if not allow_remote and not is_loopback(listener.host):
             raise ConfigError(
                 f"listener {listener.name}://{listener.host}:{listener.port} can be reached by other machines; "
-                "add --allow-remote if that is meant"
+                "add --allow-remote to allow that"
             )
     return [
-        _advertise(listener, told.get(listener.name) if listen is None or listener.host in ALL_ADDRESSES else None)
-        for listener in found
+        _advertise(listener, advertised.get(listener.name))
+        if listen is None or listener.host in ALL_ADDRESSES
+        else _advertise(listener, None)
+        for listener in bound
     ]
 
 
@@ -67,10 +69,10 @@ def controller_listeners(settings: Settings) -> list[str]:
     return [url for url in settings.names("listeners") if url.partition("://")[0] in names]
 
 
-def _advertise(listener: Listener, told: tuple[str, int] | None) -> Listener:
-    """Clients of a loopback listener are told the loopback address, whatever the file of another machine says."""
-    if told is not None and (is_loopback(told[0]) or not is_loopback(listener.host)):
-        return Listener(name=listener.name, host=listener.host, port=listener.port, advertised=told)
+def _advertise(listener: Listener, address: tuple[str, int] | None) -> Listener:
+    """The listener with its advertised address; a loopback listener never advertises another host."""
+    if address is not None and (is_loopback(address[0]) or not is_loopback(listener.host)):
+        return Listener(name=listener.name, host=listener.host, port=listener.port, advertised=address)
     if listener.host in ALL_ADDRESSES:
         raise ConfigError(f"listener on {listener.host}: set advertised.listeners to what clients shall connect to")
     return listener
@@ -79,7 +81,7 @@ def _advertise(listener: Listener, told: tuple[str, int] | None) -> Listener:
 def _configured(settings: Settings) -> list[Listener]:
     protocols = _protocols(settings.names("listener.security.protocol.map"))
     for_controllers = set(settings.names("controller.listener.names"))
-    found = []
+    configured = []
     for url in settings.names("listeners"):
         name, host, port = _parse(url)
         if name in for_controllers:
@@ -89,16 +91,16 @@ def _configured(settings: Settings) -> list[Listener]:
             raise ConfigError(
                 f"listener {url} asks for {protocol}; this broker serves PLAINTEXT only and won't downgrade"
             )
-        found.append(Listener(name=name, host=host, port=port))
-    if not found:
+        configured.append(Listener(name=name, host=host, port=port))
+    if not configured:
         raise ConfigError(f"listeners={','.join(settings.names('listeners'))}: none is left to serve")
-    _check_distinct(found)
-    return found
+    _check_distinct(configured)
+    return configured
 
 
-def _check_distinct(found: Sequence[Listener]) -> None:
-    ports = [listener.port for listener in found if listener.port]
-    names = [listener.name for listener in found]
+def _check_distinct(configured: Sequence[Listener]) -> None:
+    ports = [listener.port for listener in configured if listener.port]
+    names = [listener.name for listener in configured]
     if len(set(names)) < len(names) or len(set(ports)) < len(ports):
         raise ConfigError("listeners: each needs a name and a port of its own")
 
@@ -114,22 +116,22 @@ def _protocols(pairs: Iterable[str]) -> Mapping[str, str]:
 
 
 def _parse(url: str) -> tuple[str, str, int]:
-    found = _URL.fullmatch(url)
-    if found is None:
+    match = _URL.fullmatch(url)
+    if match is None:
         raise ConfigError(f"listener {url!r} is no NAME://HOST:PORT")
-    return found["name"], *_address(found)
+    return match["name"], *_address(match)
 
 
 def _bare(text: str) -> Listener:
-    found = _BARE.fullmatch(text)
-    if found is None:
+    match = _BARE.fullmatch(text)
+    if match is None:
         raise OptionError(f"--listen {text!r} is no HOST:PORT")
-    host, port = _address(found)
+    host, port = _address(match)
     return Listener(name=PLAINTEXT, host=host, port=port)
 
 
-def _address(found: re.Match[str]) -> tuple[str, int]:
-    port = int(found["port"])
+def _address(match: re.Match[str]) -> tuple[str, int]:
+    port = int(match["port"])
     if port > PORT_MAX:
-        raise OptionError(f"listener {found.string!r}: port {port} is above {PORT_MAX}")
-    return found["host"].strip("[]") or LOOPBACK, port
+        raise OptionError(f"listener {match.string!r}: port {port} is above {PORT_MAX}")
+    return match["host"].strip("[]") or LOOPBACK, port

@@ -11,7 +11,7 @@ _UNICODE = re.compile(r"[0-9A-Fa-f]{4}")
 
 
 def parse(text: str, name: str = "properties") -> dict[str, str]:
-    """Keys and values; of a key that comes twice the last counts.
+    """Keys and values; the last value of a repeated key counts.
 
     Raises:
         ConfigError: a broken \\u escape; the message names file and line.

@@ -1,4 +1,4 @@
-"""The configuration in force: what was given at start, what was changed since, and the defaults."""
+"""The effective configuration: values of the start, dynamic changes and defaults."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -12,7 +12,7 @@ from broker.errors import ConfigError, OptionError
 
 
 class Source(IntEnum):
-    """Where a value comes from, with the number that DescribeConfigs gives it."""
+    """The source of a value, with its number in DescribeConfigs."""
 
     TOPIC = 1
     DYNAMIC_BROKER = 2
@@ -24,7 +24,7 @@ class Source(IntEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Setting:
-    """One value in force: its text (null when there is none), whose name it was given under, and where."""
+    """An effective value: the name under which it was set, its text (null when there is none) and its source."""
 
     name: str
     text: str | None
@@ -33,7 +33,7 @@ class Setting:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GivenKeys:
-    """What of the given keys has no effect: those that Kafka knows, and those that nobody knows."""
+    """Keys without effect: those that Kafka has, and unknown ones."""
 
     ignored: tuple[str, ...]
     unknown: tuple[str, ...]
@@ -42,16 +42,16 @@ class GivenKeys:
 class Settings:
     """The broker's configuration under Kafka's names.
 
-    `given` is the text of each key that was given at start. Raises ConfigError for a value that can't be used.
+    `static` is the text of each key that was set at start. Raises ConfigError for a value that can't be used.
     `revision` is another number after each change.
     """
 
-    def __init__(self, given: Mapping[str, str] | None = None) -> None:
-        self._given = {key: text for key, text in (given or {}).items() if key in BROKER}
+    def __init__(self, static: Mapping[str, str] | None = None) -> None:
+        self._static = {key: text for key, text in (static or {}).items() if key in BROKER}
         self._dynamic: dict[str, tuple[str, Source]] = {}
         self._values: dict[str, Value] = {}
         self.revision = 0
-        without_effect = [key for key in given or {} if key not in BROKER]
+        without_effect = [key for key in static or {} if key not in BROKER]
         self.given_keys = GivenKeys(
             ignored=tuple(sorted(key for key in without_effect if is_ignored(key))),
             unknown=tuple(sorted(key for key in without_effect if not is_ignored(key))),
@@ -59,7 +59,7 @@ class Settings:
         self._refresh()
 
     def value(self, name: str) -> Value:
-        """The value in force of a key."""
+        """The effective value of a key."""
         return self._values[name]
 
     def integer(self, name: str) -> int:
@@ -86,10 +86,10 @@ class Settings:
         return value
 
     def change(self, dynamic: Mapping[str, tuple[str, Source]]) -> None:
-        """Put these in force instead of all that was changed before.
+        """Replace all dynamic changes.
 
         Raises:
-            ConfigError: one can't be used; everything stays as it was.
+            ConfigError: a value is invalid; nothing has changed then.
         """
         before, self._dynamic = self._dynamic, dict(dynamic)
         try:
@@ -100,46 +100,46 @@ class Settings:
             raise
 
     def setting(self, name: str) -> Setting:
-        """The value in force with its source."""
+        """The effective value with its source."""
         if name in self._dynamic:
             text, source = self._dynamic[name]
             return Setting(name=name, text=text, source=source)
-        if name in self._given:
-            return Setting(name=name, text=self._given[name], source=Source.STATIC_BROKER)
+        if name in self._static:
+            return Setting(name=name, text=self._static[name], source=Source.STATIC_BROKER)
         definition = BROKER[name]
         return Setting(name=name, text=definition.text(definition.default), source=Source.DEFAULT)
 
     def chain(self, name: str) -> list[Setting]:
         """The values of a key, the one in force first, the default last."""
-        found = [self.setting(name)]
-        if found[0].source in (Source.DYNAMIC_BROKER, Source.DYNAMIC_DEFAULT_BROKER) and name in self._given:
-            found.append(Setting(name=name, text=self._given[name], source=Source.STATIC_BROKER))
+        chain = [self.setting(name)]
+        if chain[0].source in (Source.DYNAMIC_BROKER, Source.DYNAMIC_DEFAULT_BROKER) and name in self._static:
+            chain.append(Setting(name=name, text=self._static[name], source=Source.STATIC_BROKER))
         default = BROKER[name].text(BROKER[name].default)
-        if found[-1].source is not Source.DEFAULT and default is not None:
-            found.append(Setting(name=name, text=default, source=Source.DEFAULT))
-        return found
+        if chain[-1].source is not Source.DEFAULT and default is not None:
+            chain.append(Setting(name=name, text=default, source=Source.DEFAULT))
+        return chain
 
     def layers(self, definition: Definition, own: Mapping[str, str], source: Source) -> list[Setting]:
-        """The values of a topic's or a group's key, strongest first; `own` is what it sets itself."""
+        """The values of a topic's or a group's key, strongest first; `own` is its own configuration."""
         name = definition.name
-        found = [Setting(name=name, text=own[name], source=source)] if name in own else []
+        chain = [Setting(name=name, text=own[name], source=source)] if name in own else []
         for synonym, factor in definition.synonyms:
             for setting in self.chain(synonym):
                 if setting.text is not None and setting.source is not Source.DEFAULT:
                     text = setting.text if factor == 1 else _scaled(setting.text, factor)
-                    found.append(Setting(name=synonym, text=text, source=setting.source))
+                    chain.append(Setting(name=synonym, text=text, source=setting.source))
         synonym = definition.synonyms[0][0] if definition.synonyms else name
         default = definition.default if definition.default is not None else BROKER[synonym].default
-        return [*found, Setting(name=synonym, text=definition.text(default), source=Source.DEFAULT)]
+        return [*chain, Setting(name=synonym, text=definition.text(default), source=Source.DEFAULT)]
 
     def topic_config(self, own: Mapping[str, str]) -> dict[str, str]:
-        """All configurations in force of a topic that sets `own`."""
+        """All effective configurations of a topic whose own configuration is `own`."""
         in_force = {name: self.layers(TOPIC[name], own, Source.TOPIC)[0].text for name in TOPIC}
         return {name: text for name, text in in_force.items() if text is not None}
 
     def _refresh(self) -> None:
         values = {name: definition.default for name, definition in BROKER.items()}
-        for name, text in self._given.items():
+        for name, text in self._static.items():
             values[name] = BROKER[name].parse(text)
         for name, (text, _) in self._dynamic.items():
             values[name] = BROKER[name].parse(text)
@@ -149,7 +149,7 @@ class Settings:
 
 
 def _scaled(text: str, factor: int) -> str:
-    """A number in a finer unit; negative ones mean for ever in every unit."""
+    """A number in a finer unit; negative numbers mean without limit in every unit."""
     number = int(text)
     return str(number * factor if number >= 0 else -1)
 
@@ -191,11 +191,11 @@ def parse_all(definitions: Mapping[str, Definition], own: Mapping[str, str]) -> 
     return {name: definitions[name].parse(text) for name, text in own.items()}
 
 
-def given_overrides(pairs: Iterable[str]) -> dict[str, str]:
+def parse_overrides(pairs: Iterable[str]) -> dict[str, str]:
     """Keys and values of texts `key=value`.
 
     Raises:
-        OptionError: one has no `=`.
+        OptionError: a text has no `=`.
     """
     overrides = {}
     for pair in pairs:

@@ -1,10 +1,10 @@
-"""What a start takes its configuration from: a file, then single keys over it."""
+"""The configuration of a start: a file, then single keys that override it."""
 
 from collections.abc import Sequence
 from pathlib import Path
 
 from broker.config import properties
-from broker.config.settings import Settings, given_overrides
+from broker.config.settings import Settings, parse_overrides
 from broker.errors import ConfigError
 
 
@@ -14,23 +14,23 @@ def read_settings(file: Path | None, overrides: Sequence[str]) -> Settings:
     Raises:
         ConfigError: the file can't be read, or a value can't be used.
     """
-    given = {}
+    configured = {}
     if file is not None:
         try:
-            given = properties.parse(file.read_text(encoding="utf-8"), str(file))
+            configured = properties.parse(file.read_text(encoding="utf-8"), str(file))
         except (OSError, UnicodeDecodeError) as error:
             raise ConfigError(f"{file} can't be read: {getattr(error, 'strerror', None) or error}") from error
-    return Settings(given | given_overrides(overrides))
+    return Settings(configured | parse_overrides(overrides))
 
 
-def log_directory(settings: Settings, asked: Path | None) -> Path:
-    """The one log directory: the one asked for, else log.dirs, else log.dir.
+def log_directory(settings: Settings, option: Path | None) -> Path:
+    """The log directory: the option, else log.dirs, else log.dir.
 
     Raises:
-        ConfigError: none, or several.
+        ConfigError: no log directory, or several.
     """
-    if asked is not None:
-        return asked
+    if option is not None:
+        return option
     text = settings.text("log.dirs") or settings.text("log.dir")
     named = [part.strip() for part in text.split(",") if part.strip()]
     if not named:

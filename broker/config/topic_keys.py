@@ -204,4 +204,4 @@ TOPIC: Mapping[str, Definition] = table(
         _topic("unclean.leader.election.enable", Kind.BOOLEAN, False, "Without meaning on a single node."),
     )
 )
-"""All of them by name."""
+"""All definitions by name."""

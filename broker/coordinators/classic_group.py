@@ -1,6 +1,6 @@
-"""One classic consumer group: its members, its state, the protocol they agree on (Kafka's ClassicGroup).
+"""A classic consumer group: its members, its state and their common protocol (Kafka's ClassicGroup).
 
-Only what the group is; who may do what, the timers and the log are in classic_groups.py and rebalances.py.
+Permissions, timers and the log are in classic_groups.py and rebalances.py.
 """
 
 from collections import Counter
@@ -14,11 +14,11 @@ from broker.coordinators.classic_records import StoredGroup, StoredMember
 from broker.ports import Handle
 
 Protocols = tuple[tuple[str, bytes], ...]
-"""What a member can speak, in the order of its preference: name and metadata."""
+"""The protocols of a member in the order of its preference: name and metadata."""
 
 
 class GroupState(Enum):
-    """Where a group stands in its rebalance; the value is what DescribeGroups and ListGroups say."""
+    """The state of a group; the value is its name in DescribeGroups and ListGroups."""
 
     EMPTY = "Empty"
     PREPARING_REBALANCE = "PreparingRebalance"
@@ -66,7 +66,7 @@ SyncDone = Callable[[SyncAnswer], None]
 
 @dataclass(slots=True, kw_only=True)
 class Member:
-    """A member. `join` and `sync` are what waits for an answer; `session` is the timer that ends the membership."""
+    """A member. `join` and `sync` are callbacks of waiting requests; `session` is its timer."""
 
     member_id: str
     group_instance_id: str | None
@@ -82,11 +82,11 @@ class Member:
 
     @property
     def is_waiting(self) -> bool:
-        """Whether an answer is still owed to it: then its silence means nothing."""
+        """Whether a request of the member waits for an answer; its session can't expire meanwhile."""
         return self.join is not None or self.sync is not None
 
     def metadata(self, protocol_name: str | None) -> bytes:
-        """Its metadata for a protocol; empty for one that it does not speak."""
+        """Its metadata for a protocol; empty for a protocol that it does not have."""
         return next((metadata for name, metadata in self.protocols if name == protocol_name), b"")
 
     def answer_join(self, answer: JoinAnswer) -> None:
@@ -110,9 +110,9 @@ class Member:
 
 @dataclass(slots=True, kw_only=True)
 class ClassicGroup:
-    """A group. Members are in the order they came; the leader is one of them while there are any.
+    """A group. Members are in the order of their joins; a group with members has a leader.
 
-    `pending_joins` are ids that were handed out and not used yet, with the timer that forgets them; `pending_syncs`
+    `pending_joins` are member ids that no join has used yet, with the timer that removes them; `pending_syncs`
     are members that joined this generation and have not sent their SyncGroup.
     """
 
@@ -133,13 +133,13 @@ class ClassicGroup:
     sync_timer: Handle | None = None
 
     def enter(self, state: GroupState, now_ms: int) -> None:
-        """Go to another state. The first rebalance of an empty group is an initial one until it is done."""
+        """Change the state. The first rebalance of an empty group is an initial one until it is done."""
         self.is_initial_rebalance = self.state is GroupState.EMPTY and state is GroupState.PREPARING_REBALANCE
         self.state = state
         self.state_since_ms = now_ms
 
     def add(self, member: Member) -> None:
-        """Take a member in; the first one leads."""
+        """Add a member; the first member leads."""
         if self.leader is None:
             self.leader = member.member_id
         self.members[member.member_id] = member
@@ -147,7 +147,7 @@ class ClassicGroup:
             self.static_members[member.group_instance_id] = member.member_id
 
     def remove(self, member_id: str) -> Member:
-        """Take a member out; the next one in order leads if it was the leader."""
+        """Remove a member; the next one in order leads if it was the leader."""
         member = self.members.pop(member_id)
         member.stop_session()
         self.pending_syncs.discard(member_id)
@@ -158,9 +158,9 @@ class ClassicGroup:
         return member
 
     def rename(self, member: Member, member_id: str) -> None:
-        """Give a static member that came back its new id; it keeps its place."""
+        """Replace the member id of a static member that joins again; it keeps its place."""
         old_id, member.member_id = member.member_id, member_id
-        self.members = {(member_id if known == old_id else known): held for known, held in self.members.items()}
+        self.members = {(member_id if known == old_id else known): each for known, each in self.members.items()}
         assert member.group_instance_id is not None
         self.static_members[member.group_instance_id] = member_id
         self.pending_syncs.discard(old_id)
@@ -168,20 +168,20 @@ class ClassicGroup:
             self.leader = member_id
 
     def rebalance_timeout_ms(self) -> int:
-        """How long a rebalance may take: what the slowest member allows itself."""
+        """The rebalance timeout of the group: the longest of its members."""
         return max((member.rebalance_timeout_ms for member in self.members.values()), default=0)
 
     def have_all_joined(self) -> bool:
-        """Whether nobody has to be waited for."""
+        """Whether all members have joined."""
         return not self.pending_joins and all(member.join is not None for member in self.members.values())
 
     def common_protocols(self) -> list[str]:
-        """The protocols that all members speak."""
+        """The protocols that all members have."""
         names = Counter(name for member in self.members.values() for name in {name for name, _ in member.protocols})
         return [name for name, count in names.items() if count == len(self.members)]
 
     def supports(self, protocol_type: str, names: list[str]) -> bool:
-        """Whether somebody with these protocols may join."""
+        """Whether a member with these protocols may join."""
         if not protocol_type or not names:
             return False
         if not self.members:
@@ -189,7 +189,7 @@ class ClassicGroup:
         return protocol_type == self.protocol_type and not set(names).isdisjoint(self.common_protocols())
 
     def choose_protocol(self) -> str:
-        """The protocol with the most votes; each member votes for the first of its own that all speak."""
+        """The protocol with the most votes; each member votes for the first of its own that all members have."""
         common = set(self.common_protocols())
         votes = Counter(
             next(name for name, _ in member.protocols if name in common) for member in self.members.values()
@@ -204,7 +204,7 @@ class ClassicGroup:
         return self.leader is not None and self.members[self.leader].join is not None
 
     def next_generation(self, now_ms: int) -> None:
-        """Begin the next generation with the members there are."""
+        """Begin the next generation with the current members."""
         self.generation += 1
         self.pending_syncs.clear()
         if self.members:
@@ -216,7 +216,7 @@ class ClassicGroup:
             self.enter(GroupState.EMPTY, now_ms)
 
     def joined_members(self) -> tuple[JoinedMember, ...]:
-        """What the leader is told of all members."""
+        """The list of members for the leader."""
         return tuple(
             JoinedMember(
                 member_id=member.member_id,
@@ -227,7 +227,7 @@ class ClassicGroup:
         )
 
     def join_answer(self, member_id: str, *, skip_assignment: bool = False) -> JoinAnswer:
-        """What a member of the current generation is told."""
+        """The answer to a join of a member of the current generation."""
         return JoinAnswer(
             member_id=member_id,
             generation_id=self.generation,
@@ -239,19 +239,19 @@ class ClassicGroup:
         )
 
     def sync_answer(self, member: Member) -> SyncAnswer:
-        """What a member is to read."""
+        """The assignment of a member."""
         return SyncAnswer(
             protocol_type=self.protocol_type, protocol_name=self.protocol_name, assignment=member.assignment
         )
 
     def timers(self) -> Iterator[Handle]:
-        """All timers that are set."""
+        """All running timers of the group."""
         yield from self.pending_joins.values()
         yield from (timer for timer in (self.join_timer, self.sync_timer) if timer is not None)
         yield from (member.session for member in self.members.values() if member.session is not None)
 
     def stored(self, assignments: Mapping[str, bytes] | None = None) -> StoredGroup:
-        """The group as its record keeps it, with these assignments instead of the members' own."""
+        """The group's record with these assignments instead of the members' own."""
         return StoredGroup(
             protocol_type=self.protocol_type,
             generation=self.generation,
@@ -275,7 +275,7 @@ class ClassicGroup:
 
 
 def restored(group_id: str, stored: StoredGroup) -> ClassicGroup:
-    """The group that a record holds: stable with its members, or empty."""
+    """The group of a record: stable with its members, or empty."""
     group = ClassicGroup(
         group_id=group_id,
         state_since_ms=stored.state_since_ms,

@@ -34,7 +34,7 @@ from state_model.group_schemas import GroupKind
 
 MAX_GROUPS = 100_000
 MAX_PENDING_JOINS = 10_000
-"""Ids of groups and requests for member ids are the client's to make: more than these are refused."""
+"""Bounds of groups and pending member ids, which clients create: requests above them are refused."""
 
 _log = logging.getLogger(__name__)
 
@@ -51,8 +51,8 @@ class ClassicGroupSettings:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JoinRequest:
-    """A JoinGroup. `requires_known_member` (version 4 on): a newcomer first gets an id and joins again with it;
-    `can_skip_assignment` (version 9 on): a static leader that came back need not share out the work again.
+    """A JoinGroup. `requires_known_member` (version 4 on): a new member first gets an id and joins again with it;
+    `can_skip_assignment` (version 9 on): a static leader that joins again need not compute the assignment.
     """
 
     group_id: str
@@ -70,7 +70,7 @@ class JoinRequest:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MemberCall:
-    """Who speaks, in SyncGroup, Heartbeat and OffsetCommit; generation -1 and no member id stand for no membership."""
+    """The sender of SyncGroup, Heartbeat and OffsetCommit; generation -1 without a member id means no membership."""
 
     group_id: str
     member_id: str
@@ -97,10 +97,10 @@ class ClassicGroups:
         self._rebalances = Rebalances(log, timers, initial_delay_ms=self._settings.group_initial_rebalance_delay_ms)
         self._static = StaticMembers(self._rebalances, new_id)
 
-    # The life of the coordinator
+    # Load
 
     def replay(self, record: GroupRecord) -> None:
-        """Take a record of `__consumer_offsets` in that no transaction holds back."""
+        """Apply a record of `__consumer_offsets` outside of open transactions."""
         if record.record_type == GROUP_METADATA:
             self._replay_group(record)
         else:
@@ -115,7 +115,7 @@ class ClassicGroups:
             self._groups[record.group_id] = restored(record.group_id, stored)
 
     def start(self) -> None:
-        """After the replay: members of stable groups have one session timeout to be heard of."""
+        """After the replay: members of stable groups get a full session timeout."""
         for group_id in self.offsets.groups():
             self.ensure(group_id)
         for group in self._groups.values():
@@ -260,7 +260,7 @@ class ClassicGroups:
             self._rebalances.complete_sync(group, assignments)
 
     def heartbeat(self, call: MemberCall) -> ErrorCode:
-        """Heartbeat; REBALANCE_IN_PROGRESS asks the member to join again."""
+        """Heartbeat; after REBALANCE_IN_PROGRESS the member must join again."""
         group = self._groups.get(call.group_id)
         error = self._call_error(group, call)
         if error is not ErrorCode.none or group is None:
@@ -298,13 +298,13 @@ class ClassicGroups:
         return error
 
     def touch(self, group: ClassicGroup, member_id: str) -> None:
-        """A member was heard of by other means than a heartbeat."""
+        """Restart the session of a member after a request other than a heartbeat."""
         self._rebalances.touch(group, group.members[member_id])
 
     # Groups as a whole
 
     def get(self, group_id: str) -> ClassicGroup | None:
-        """A group, to look at."""
+        """A group; None when there is none."""
         return self._groups.get(group_id)
 
     def __len__(self) -> int:
@@ -314,7 +314,7 @@ class ClassicGroups:
         return iter(list(self._groups.values()))
 
     def delete(self, group_id: str) -> ErrorCode:
-        """DeleteGroups of one group: its offsets and its record go; a group with members stays."""
+        """DeleteGroups of one group: its offsets and its record are deleted; a group with members is refused."""
         group = self._groups.get(group_id)
         if group is None:
             return ErrorCode.group_id_not_found
@@ -330,7 +330,7 @@ class ClassicGroups:
         return ErrorCode.none
 
     def ensure(self, group_id: str) -> ClassicGroup:
-        """The group of an id that is free or a classic group's; an empty one when there was none."""
+        """The classic group of an id, a new one when the id is free."""
         group = self._groups.get(group_id)
         if group is None:
             group = ClassicGroup(group_id=group_id, state_since_ms=self._timers.now_ms())
@@ -345,7 +345,7 @@ class ClassicGroups:
 
 
 def member_error(group: ClassicGroup, member_id: str, group_instance_id: str | None) -> ErrorCode:
-    """Whether somebody is a member: UNKNOWN_MEMBER_ID, or FENCED_INSTANCE_ID when another has its instance id."""
+    """The error of a request that names no current member: UNKNOWN_MEMBER_ID, or FENCED_INSTANCE_ID."""
     if group_instance_id is not None:
         known = group.static_members.get(group_instance_id)
         if known is not None and known != member_id:

@@ -37,7 +37,7 @@ _MIN_MEMBER_BYTES = 24
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CommittedOffset:
-    """The next offset that a group wants to read; leader epoch -1 and the zero topic id stand for unknown."""
+    """A committed offset, the next to read; leader epoch -1 and the zero topic id mean unknown."""
 
     offset: int
     leader_epoch: int = -1
@@ -48,7 +48,7 @@ class CommittedOffset:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoredMember:
-    """A member as the group's record keeps it: the metadata of the chosen protocol, and the assignment."""
+    """A member in the group's record: the metadata of the chosen protocol, and the assignment."""
 
     member_id: str
     group_instance_id: str | None
@@ -62,7 +62,7 @@ class StoredMember:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoredGroup:
-    """A group as its record keeps it; a group without members has no protocol and no leader."""
+    """A group in its record; a group without members has no protocol and no leader."""
 
     protocol_type: str
     generation: int
@@ -91,7 +91,7 @@ def offset_value(committed: CommittedOffset) -> bytes:
 
 
 def read_offset(record: GroupRecord) -> CommittedOffset | None:
-    """The committed offset of a record; None for another type, a tombstone, and a version never written here.
+    """The committed offset of a record; None for another type, a tombstone, and an unknown version.
 
     Raises a DecodeError for broken bytes.
     """
@@ -140,7 +140,7 @@ def group_value(group: StoredGroup) -> bytes:
 
 
 def read_group(record: GroupRecord) -> StoredGroup | None:
-    """The group of a record; None for another type, a tombstone, and a version never written here.
+    """The group of a record; None for another type, a tombstone, and an unknown version.
 
     Raises a DecodeError for broken bytes.
     """
@@ -185,7 +185,7 @@ def _text(value: str | None) -> bytes:
 
 
 class _Reader:
-    """Reads the fields of a message that is not flexible, one behind the other; every length is checked first."""
+    """Reads the fields of a non-flexible message in order; every length is checked first."""
 
     def __init__(self, buffer: bytes) -> None:
         self._buffer = buffer

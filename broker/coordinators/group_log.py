@@ -1,7 +1,7 @@
-"""`__consumer_offsets`: the log that all kinds of groups share, and which kind a group id belongs to.
+"""`__consumer_offsets`: the log of all kinds of groups, and the kind of each group id.
 
 A group lies in one partition, abs(hash of its id) modulo their number (consumer-offsets-records §1). The records of one
-operation are one batch. At start the whole log is replayed once, each record handed to the kind that owns its type.
+operation are one batch. At start the whole log is replayed once, each record by the handler of its kind.
 Committed offsets of a transaction wait for the marker that ends it.
 """
 
@@ -19,27 +19,27 @@ from state_model.share_records import UnknownTypeRecord
 from state_model.topics import OFFSETS_TOPIC
 
 LOAD_CHUNK_BYTES = 1 << 20
-"""What a load reads at a time, so that its memory has a bound."""
+"""Bytes that a load reads at a time, which bound its memory."""
 
 KeyValue = tuple[bytes, bytes | None]
 Replay = Callable[[GroupRecord], None]
-"""Takes one record of the log into a coordinator's state; a null value is a tombstone."""
+"""Applies a record of the log to a coordinator's state; a null value is a tombstone."""
 
 _log = logging.getLogger(__name__)
 
 
 class TransactionReplay(Protocol):
-    """Takes in what a load finds of transactions."""
+    """Applies the records and markers of transactions during a load."""
 
     def replay_pending(self, record: GroupRecord, *, partition: int, producer_id: int) -> None:
-        """A record that waits for the end of the producer's transaction in this partition."""
+        """Add a record of the producer's open transaction in this partition."""
 
     def end_transaction(self, partition: int, producer_id: int, *, is_commit: bool) -> None:
-        """The marker that ends it."""
+        """Apply the marker that ends it."""
 
 
 class GroupIds:
-    """Which kind of group an id belongs to: one at a time, until the group is gone (consumer-offsets-records §5)."""
+    """The kind of each group id; an id belongs to one kind until the group is deleted (consumer-offsets-records §5)."""
 
     def __init__(self) -> None:
         self._kinds: dict[str, GroupKind] = {}
@@ -49,17 +49,17 @@ class GroupIds:
         return self._kinds.get(group_id)
 
     def claim(self, group_id: str, kind: GroupKind) -> bool:
-        """Whether the id now belongs to `kind`: it was free, or had it already."""
+        """Claim a free id for `kind`; whether the id belongs to `kind` now."""
         return self._kinds.setdefault(group_id, kind) is kind
 
     def release(self, group_id: str, kind: GroupKind) -> None:
-        """Free the id of a group that is gone; nothing happens when another kind has it."""
+        """Release the id of a deleted group; without effect when another kind has it."""
         if self._kinds.get(group_id) is kind:
             del self._kinds[group_id]
 
 
 class GroupLog:
-    """Appends to and replays `__consumer_offsets`; `ids` says whose a group id is."""
+    """Appends to and replays `__consumer_offsets`; `ids` has the kind of each group id."""
 
     def __init__(self, topics: Topics, logs: Logs, *, codec: int = 0) -> None:
         self.ids = GroupIds()
@@ -68,11 +68,11 @@ class GroupLog:
         self._codec = codec
 
     def partition_for(self, group_id: str) -> int:
-        """The partition that holds a group; the topic is made when it is not there yet."""
+        """The partition of a group's records; the topic is created when it is missing."""
         return partition_for_group(group_id, self._topics.ensure_internal(OFFSETS_TOPIC).partitions)
 
     def log_for(self, group_id: str) -> Log:
-        """The log that holds a group."""
+        """The log of a group's records."""
         partition = self.partition_for(group_id)
         log = self._logs.get(OFFSETS_TOPIC, partition)
         assert log is not None, f"{OFFSETS_TOPIC}-{partition} has no log"
@@ -81,7 +81,7 @@ class GroupLog:
     def append(self, group_id: str, records: Sequence[KeyValue]) -> None:
         """The records of one operation, as one atomic batch; no records, no batch.
 
-        Raises broker.errors.StorageError or RecordTooLargeError; nothing is in the log then.
+        Raises broker.errors.StorageError or RecordTooLargeError; nothing was appended then.
         """
         if records:
             entries = [Record(key=key, value=value) for key, value in records]
@@ -90,7 +90,7 @@ class GroupLog:
     def append_transactional(self, group_id: str, records: Sequence[KeyValue], producer: ProducerIdentity) -> None:
         """The records of one operation that count when the producer's transaction commits; no records, no batch.
 
-        Raises broker.errors.StorageError or RecordTooLargeError; nothing is in the log then.
+        Raises broker.errors.StorageError or RecordTooLargeError; nothing was appended then.
         """
         if records:
             entries = [Record(key=key, value=value) for key, value in records]
@@ -98,12 +98,11 @@ class GroupLog:
             log.append_records(entries, codec=self._codec, base_sequence=0, producer=producer)
 
     def load(self, handlers: Mapping[GroupKind, Replay], transactions: TransactionReplay | None = None) -> None:
-        """Replay everything, partition by partition in the order of offsets.
+        """Replay all partitions, each in the order of offsets.
 
-        A record goes to the handler of its type's kind and claims the group id for it. Types without a handler stay
-        in the log, unread. A record that can't be decoded, or speaks for an id that another kind has, is skipped with
-        a warning. Handlers of groups that end release their ids. Records of transactions, and what ends those, go to
-        `transactions`.
+        A record goes to the handler of its type's kind and claims the group id for it. Types without a handler
+        are skipped. A record that can't be decoded, or whose group id belongs to another kind, is skipped with a
+        warning. Handlers release the ids of deleted groups. Records and markers of transactions go to `transactions`.
         """
         topic = self._topics.by_name(OFFSETS_TOPIC)
         for partition in range(0 if topic is None else topic.partitions):
@@ -116,9 +115,8 @@ class GroupLog:
         for span in _runs_of(log):
             if span.is_control:
                 aborted = log.aborted_transactions(span.first_offset, span.last_offset)
-                is_commit = not any(
-                    one.producer_id == span.producer_id and one.last_offset == span.last_offset for one in aborted
-                )
+                ended = (span.producer_id, span.last_offset)
+                is_commit = ended not in {(each.producer_id, each.last_offset) for each in aborted}
                 if transactions is not None:
                     transactions.end_transaction(partition, span.producer_id, is_commit=is_commit)
                 continue
@@ -158,7 +156,7 @@ def _pending_handlers(
 
 
 def _runs_of(log: Log) -> Iterator[BatchSpan]:
-    """The batches of a log in order, those outside of transactions joined as far as they were read at once."""
+    """The batches of a log in order; neighbours outside of transactions that were read together are joined."""
     first = log.log_start_offset
     while first < log.high_watermark:
         spans = log.read(first, max_bytes=LOAD_CHUNK_BYTES).spans

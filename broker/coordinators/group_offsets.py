@@ -1,7 +1,7 @@
-"""The offsets that groups committed, and those that wait for the end of a transaction (Kafka's OffsetMetadataManager).
+"""Committed offsets of groups, and pending ones of open transactions (Kafka's OffsetMetadataManager).
 
-An offset committed within a transaction counts when the marker of its partition of `__consumer_offsets` says commit,
-unless the group committed a newer one meanwhile; until then a fetch that asks for stable offsets is told to wait.
+An offset of a transaction becomes committed with the commit marker in its partition of `__consumer_offsets`, unless
+the group committed a newer one meanwhile; until then a fetch that requires stable offsets gets an error to retry.
 """
 
 from collections.abc import Iterator, Mapping
@@ -24,7 +24,7 @@ Offsets = Mapping[TopicPartition, CommittedOffset]
 
 @dataclass(frozen=True, slots=True)
 class _Kept:
-    """An offset and when it was committed, as a number that grows within a partition of the log."""
+    """An offset with its order of commits within a partition of the log."""
 
     committed: CommittedOffset
     number: int
@@ -49,9 +49,9 @@ class GroupOffsets:
             self._keep(group_id, topic_partition, committed)
 
     def commit_in_transaction(self, group_id: str, offsets: Offsets, producer: ProducerIdentity) -> None:
-        """Commit offsets of a group when the producer's transaction commits.
+        """Append pending offsets, which become committed when the producer's transaction commits.
 
-        Raises broker.errors.StorageError or RecordTooLargeError; none waits then.
+        Raises broker.errors.StorageError or RecordTooLargeError; none is pending then.
         """
         self._log.append_transactional(group_id, _records(group_id, offsets), producer)
         partition = self._log.partition_for(group_id)
@@ -59,34 +59,34 @@ class GroupOffsets:
             self._wait(partition, producer.producer_id, group_id, topic_partition, committed)
 
     def end_transaction(self, partition: int, producer_id: int, *, is_commit: bool) -> None:
-        """The marker of a transaction lies in a partition of the log: what waited there counts, or does not."""
+        """Apply a marker in a partition of the log: pending offsets become committed or are dropped."""
         groups = self._pending.pop((partition, producer_id), {})
         if not is_commit:
             return
-        for group_id, offsets in groups.items():
-            held = self._offsets.setdefault(group_id, {})
-            for topic_partition, kept in offsets.items():
-                known = held.get(topic_partition)
-                if known is None or known.number < kept.number:
-                    held[topic_partition] = kept
+        for group_id, pending in groups.items():
+            committed = self._offsets.setdefault(group_id, {})
+            for topic_partition, offset in pending.items():
+                known = committed.get(topic_partition)
+                if known is None or known.number < offset.number:
+                    committed[topic_partition] = offset
 
     def get(self, group_id: str, topic_partition: TopicPartition) -> CommittedOffset | None:
-        """What a group committed for a partition."""
+        """The committed offset of a group for a partition."""
         kept = self._offsets.get(group_id, {}).get(topic_partition)
         return None if kept is None else kept.committed
 
     def of_group(self, group_id: str) -> dict[TopicPartition, CommittedOffset]:
-        """All that a group committed."""
+        """All committed offsets of a group."""
         return {at: kept.committed for at, kept in self._offsets.get(group_id, {}).items()}
 
     def groups(self) -> set[str]:
-        """The groups that have offsets, or wait for some."""
-        return {group_id for group_id, held in self._offsets.items() if held} | {
+        """The groups with committed or pending offsets."""
+        return {group_id for group_id, offsets in self._offsets.items() if offsets} | {
             group_id for groups in self._pending.values() for group_id in groups
         }
 
     def waiting(self, group_id: str) -> set[TopicPartition]:
-        """The partitions for which the end of a transaction may bring another offset."""
+        """The partitions with pending offsets of a group."""
         partition = self._log.partition_for(group_id) if self._pending else -1
         return {
             at
@@ -96,29 +96,29 @@ class GroupOffsets:
         }
 
     def tombstones(self, group_id: str, topic_partitions: set[TopicPartition] | None = None) -> list[KeyValue]:
-        """The records that remove a group's offsets, those that wait included; None: all of them."""
+        """The tombstones of a group's offsets, pending ones included; None: of all partitions."""
         known = set(self._offsets.get(group_id, {})) | self.waiting(group_id)
         chosen = sorted(known if topic_partitions is None else known & topic_partitions)
         return [(offset_key(group_id, at.topic, at.partition), None) for at in chosen]
 
     def forget(self, group_id: str, topic_partitions: set[TopicPartition] | None = None) -> None:
-        """Forget a group's offsets, whose tombstones are written; None: all of them."""
+        """Remove a group's offsets after their tombstones were appended; None: all of them."""
         for at in list(self._offsets.get(group_id, ())) + list(self.waiting(group_id)):
             if topic_partitions is None or at in topic_partitions:
                 self._drop(group_id, at)
 
     def of_topic(self, topic: str) -> dict[str, set[TopicPartition]]:
-        """Whose offsets of a topic there are, by group."""
-        found: dict[str, set[TopicPartition]] = {}
+        """The partitions of a topic with offsets, by group."""
+        by_group: dict[str, set[TopicPartition]] = {}
         for group_id in self.groups():
             known = set(self._offsets.get(group_id, {})) | self.waiting(group_id)
             of_topic = {at for at in known if at.topic == topic}
             if of_topic:
-                found[group_id] = of_topic
-        return found
+                by_group[group_id] = of_topic
+        return by_group
 
     def replay(self, record: GroupRecord) -> None:
-        """Take a record of the log in."""
+        """Apply a record of the log."""
         if record.is_tombstone and record.record_type == OFFSET_COMMIT:
             self._drop(record.group_id, _place(record))
             return
@@ -127,7 +127,7 @@ class GroupOffsets:
             self._keep(record.group_id, _place(record), committed)
 
     def replay_pending(self, record: GroupRecord, *, partition: int, producer_id: int) -> None:
-        """Take a record of the log in that waits for the end of a transaction."""
+        """Apply a record of an open transaction."""
         committed = read_offset(record)
         if committed is not None:
             self._wait(partition, producer_id, record.group_id, _place(record), committed)
@@ -146,12 +146,12 @@ class GroupOffsets:
         return _Kept(committed, self._count)
 
     def _drop(self, group_id: str, at: TopicPartition) -> None:
-        for held in self._held(group_id):
-            held.pop(at, None)
+        for offsets in self._tables_of(group_id):
+            offsets.pop(at, None)
         if not self._offsets.get(group_id, True):
             del self._offsets[group_id]
 
-    def _held(self, group_id: str) -> Iterator[dict[TopicPartition, _Kept]]:
+    def _tables_of(self, group_id: str) -> Iterator[dict[TopicPartition, _Kept]]:
         if group_id in self._offsets:
             yield self._offsets[group_id]
         for groups in self._pending.values():

@@ -1,4 +1,4 @@
-"""Session timers of group members: a deadline that each heartbeat moves, and few timers to watch it."""
+"""Session timeouts of group members with few timers: a heartbeat only moves a deadline."""
 
 from collections.abc import Callable
 
@@ -15,9 +15,9 @@ class _Session:
 
 
 class MemberTimers:
-    """Calls `expired(group_id, member_id)` for members that were not heard of in time.
+    """Calls `expired(group_id, member_id)` for members whose session timed out.
 
-    A heartbeat only moves the deadline; the timer that is set fires at the old one, and is set again for what is left.
+    A heartbeat only moves the deadline; the timer fires at the old deadline and is restarted for the rest.
     """
 
     def __init__(self, timers: Timers, expired: Callable[[str, str], None]) -> None:
@@ -26,7 +26,7 @@ class MemberTimers:
         self._sessions: dict[tuple[str, str], _Session] = {}
 
     def restart(self, group_id: str, member_id: str, timeout_ms: int) -> None:
-        """The member was heard of now."""
+        """Restart the session of a member."""
         session = self._sessions.get((group_id, member_id))
         deadline_ms = self._timers.now_ms() + timeout_ms
         if session is not None and session.fires_ms <= deadline_ms:
@@ -36,7 +36,7 @@ class MemberTimers:
         self._sessions[group_id, member_id] = _Session(deadline_ms, self._set(group_id, member_id, timeout_ms))
 
     def stop(self, group_id: str, member_id: str) -> None:
-        """The member is gone."""
+        """End the session of a member."""
         session = self._sessions.pop((group_id, member_id), None)
         if session is not None:
             session.handle.cancel()

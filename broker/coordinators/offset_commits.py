@@ -1,7 +1,7 @@
-"""Who may commit which offsets, and how long they are kept (Kafka's OffsetMetadataManager).
+"""Permission to commit offsets, and their retention (Kafka's OffsetMetadataManager).
 
-A group's members commit in their generation; whoever names neither member nor generation commits for a group without
-members, which need not exist before.
+A group's members commit in their generation; a request without member and generation commits for a group without
+members, which need not exist.
 """
 
 import logging
@@ -36,7 +36,7 @@ class OffsetSettings:
 
 
 class OffsetCommits:
-    """Commits of offsets to `groups.offsets`, and their end."""
+    """Commits offsets to `groups.offsets` and expires them."""
 
     def __init__(
         self, log: GroupLog, groups: ClassicGroups, timers: Timers, settings: OffsetSettings | None = None
@@ -48,7 +48,7 @@ class OffsetCommits:
         self._settings = settings or OffsetSettings()
 
     def start(self) -> None:
-        """After the replay: begin to look after offsets that expire, again and again."""
+        """After the replay: start the periodic check for expired offsets."""
         self._timers.after_ms(self._settings.retention_check_interval_ms, self._look_after_expiry)
 
     def commit(self, call: MemberCall, offsets: Offsets, *, version: int = 9) -> Codes:
@@ -131,12 +131,12 @@ class OffsetCommits:
         return ErrorCode.none, codes
 
     def topic_deleted(self, topic: str) -> None:
-        """Forget what groups committed for a topic that is gone."""
+        """Delete the offsets of all groups for a deleted topic."""
         for group_id, topic_partitions in self._offsets.of_topic(topic).items():
             self._forget(group_id, topic_partitions)
 
     def _forget(self, group_id: str, topic_partitions: set[TopicPartition]) -> bool:
-        """Whether it is forgotten; the log may refuse."""
+        """Whether the offsets were deleted; the log may refuse the tombstones."""
         try:
             self._log.append(group_id, self._offsets.tombstones(group_id, topic_partitions))
         except (StorageError, RecordTooLargeError) as error:
@@ -152,7 +152,7 @@ class OffsetCommits:
         self._timers.after_ms(self._settings.retention_check_interval_ms, self._look_after_expiry)
 
     def _expire(self, group: ClassicGroup) -> None:
-        """Remove what an empty group has kept too long since it became empty, and the group when it keeps nothing."""
+        """Delete the expired offsets of an empty group, and the group when it has no offsets left."""
         expired_ms = self._timers.now_ms() - self._settings.retention_ms
         waiting = self._offsets.waiting(group.group_id)
         old = {
@@ -167,7 +167,7 @@ class OffsetCommits:
 
 
 def _is_subscribed(group: ClassicGroup, topic: str) -> bool:
-    """Whether a member reads a topic; one whose metadata can't be read may."""
+    """Whether a member subscribes to a topic; true for metadata that can't be read."""
     for member in group.members.values():
         for _, metadata in member.protocols:
             topics = subscribed_topics(metadata)
@@ -181,7 +181,7 @@ def _is_nobody(call: MemberCall) -> bool:
 
 
 def _committer_error(group: ClassicGroup, call: MemberCall) -> ErrorCode:
-    """Whoever names a generation, a member or an instance must be a member of this generation."""
+    """The error of a request that names a generation, a member or an instance, but no current member."""
     if _is_nobody(call) or (call.generation_id < 0 and group.state is GroupState.EMPTY):
         return ErrorCode.none
     error = member_error(group, call.member_id, call.group_instance_id)

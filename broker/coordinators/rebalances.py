@@ -1,9 +1,9 @@
-"""The rebalance of classic groups: who joined, who is waited for, when a generation is complete.
+"""The rebalance of classic groups: joins, their timeouts, complete generations.
 
 The rules are those of Kafka's GroupMetadataManager for classic groups: a rebalance waits until all known members have
-joined again, at most the rebalance timeout; the first one of an empty group waits a little for others to come. A
-generation then waits for the SyncGroup of its leader. Silence ends a membership after its session timeout, except while
-the coordinator itself owes the member an answer.
+joined again, at most the rebalance timeout; the first one of an empty group waits for
+group.initial.rebalance.delay.ms. A generation then waits for the SyncGroup of its leader. A membership ends after its
+session timeout, except while a request of the member waits for an answer.
 """
 
 import logging
@@ -26,13 +26,13 @@ from broker.errors import RecordTooLargeError, StorageError
 from broker.ports import Timers
 
 NEW_MEMBER_JOIN_TIMEOUT_MS = 300_000
-"""How long a newcomer may wait for its first generation, whatever its session timeout."""
+"""The session timeout of a new member until its first generation is complete."""
 
 _log = logging.getLogger(__name__)
 
 
 class Rebalances:
-    """Moves groups through their rebalances; the timers of a group and its record are set and written here."""
+    """Drives the rebalances of groups: it starts their timers and writes their records."""
 
     def __init__(self, log: GroupLog, timers: Timers, *, initial_delay_ms: int) -> None:
         self._log = log
@@ -48,18 +48,18 @@ class Rebalances:
         self._log.append(group.group_id, [record])
 
     def touch(self, group: ClassicGroup, member: Member) -> None:
-        """Begin the member's session anew."""
+        """Restart the member's session."""
         member.stop_session()
         member.session = self._timers.after_ms(
             member.session_timeout_ms, lambda: self._expire(group, member, is_new=False)
         )
 
     def expect(self, group: ClassicGroup, member_id: str, timeout_ms: int) -> None:
-        """Remember an id that was handed out, for so long."""
+        """Remember a new member id until its session timeout."""
         group.pending_joins[member_id] = self._timers.after_ms(timeout_ms, lambda: self.forget(group, member_id))
 
     def forget(self, group: ClassicGroup, member_id: str) -> None:
-        """Forget an id that was handed out: nobody waits for it any more."""
+        """Remove a pending member id."""
         group.pending_joins.pop(member_id).cancel()
         self._maybe_complete_join(group)
 
@@ -78,28 +78,28 @@ class Rebalances:
         self.join_again(group)
 
     def rejoin(self, group: ClassicGroup, member: Member, protocols: Protocols, done: JoinDone) -> None:
-        """A member joins again, perhaps with other protocols; a JoinGroup of its that still waits is given up."""
+        """A member joins again, perhaps with other protocols; its waiting JoinGroup is ended with an error."""
         member.protocols = protocols
         member.answer_join(JoinAnswer(error_code=ErrorCode.rebalance_in_progress, member_id=member.member_id))
         member.join = done
         self.join_again(group)
 
     def join_again(self, group: ClassicGroup) -> None:
-        """Begin a rebalance, or see whether the one that runs is complete."""
+        """Begin a rebalance, or complete the running one when all have joined."""
         if group.state is GroupState.PREPARING_REBALANCE:
             self._maybe_complete_join(group)
         else:
             self.prepare(group)
 
     def remove(self, group: ClassicGroup, member: Member) -> None:
-        """A member is gone, by its own wish or for its silence; the others share anew."""
+        """Remove a member that left or timed out; the others rebalance."""
         group.remove(member.member_id)
         member.answer_join(JoinAnswer(error_code=ErrorCode.unknown_member_id))
         member.answer_sync(SyncAnswer(error_code=ErrorCode.unknown_member_id))
         self.join_again(group)
 
     def prepare(self, group: ClassicGroup) -> None:
-        """Ask everybody to join again."""
+        """Begin a rebalance that all members must join."""
         if group.state is GroupState.COMPLETING_REBALANCE:
             self._fail_syncs(group, ErrorCode.rebalance_in_progress)
         self._stop(group)
@@ -114,7 +114,7 @@ class Rebalances:
             self._complete_join_later(group)
 
     def _wait_for_newcomers(self, group: ClassicGroup, delay_ms: int, remaining_ms: int) -> None:
-        """Wait once more as long as somebody new came in the meantime, at most the rebalance timeout in all."""
+        """Extend the initial delay while new members join, at most to the rebalance timeout."""
 
         def look() -> None:
             if group.has_newcomer and remaining_ms > 0:
@@ -135,7 +135,7 @@ class Rebalances:
             self._complete_join(group)
 
     def _complete_join(self, group: ClassicGroup) -> None:
-        """The generation is who joined; who did not is out, except members with an instance id."""
+        """Begin the generation with the members that joined; others are removed, except static members."""
         self._stop(group)
         for member in [member for member in group.members.values() if member.join is None]:
             if member.group_instance_id is None:
@@ -154,7 +154,7 @@ class Rebalances:
         self._expect_syncs(group)
 
     def _store_empty(self, group: ClassicGroup) -> None:
-        """A group that became empty is so whether its record could be written or not; the next one corrects it."""
+        """Write the record of a group that became empty; when the log refuses, the next record corrects it."""
         try:
             self.store(group)
         except (StorageError, RecordTooLargeError) as error:
@@ -172,14 +172,14 @@ class Rebalances:
         group.sync_timer = self._timers.after_ms(group.rebalance_timeout_ms(), expire)
 
     def synced(self, group: ClassicGroup, member: Member) -> None:
-        """The member has sent its SyncGroup."""
+        """Note that the member has sent its SyncGroup."""
         group.pending_syncs.discard(member.member_id)
         if not group.pending_syncs and group.sync_timer is not None:
             group.sync_timer.cancel()
             group.sync_timer = None
 
     def complete_sync(self, group: ClassicGroup, assignments: Mapping[str, bytes]) -> None:
-        """The leader has shared out the work: written first, then told; a refused write asks everybody anew."""
+        """Write the leader's assignments, then answer all members; when the log refuses, they rebalance."""
         complete = {member_id: assignments.get(member_id, b"") for member_id in group.members}
         try:
             self.store(group, complete)
@@ -216,7 +216,7 @@ class Rebalances:
 
 
 def stop_all(group: ClassicGroup) -> None:
-    """Cancel all timers of a group that is gone."""
+    """Cancel all timers of a deleted group."""
     timers: list[Callable[[], None]] = [timer.cancel for timer in group.timers()]
     for cancel in timers:
         cancel()

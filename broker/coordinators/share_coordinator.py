@@ -1,8 +1,8 @@
-"""The share coordinator: `__share_group_state` and what it means (share-group-state-log).
+"""The share coordinator on `__share_group_state` (share-group-state-log).
 
-What a request appends and what a record does is state_model's; here each state partition gets its log, its clock and
-its periodic jobs (ShareCoordinatorService, ShareCoordinatorShard). A state partition is loaded from its log the first
-time it is needed.
+The records of a request and their replay are in state_model; this module adds the log of each state partition, the
+clock and the periodic jobs (ShareCoordinatorService, ShareCoordinatorShard). A state partition is loaded from its log
+at its first use.
 """
 
 import functools
@@ -22,8 +22,8 @@ from state_model.java import partition_for
 from state_model.machine import SNAPSHOT_UPDATE_LIMIT, PartitionState, apply
 from state_model.rule_sets import KAFKA_4_3, RuleSet
 from state_model.share_records import (
-    KEYS_REMEMBERED,
-    MAX_REMEMBERED_BYTES,
+    CACHED_KEYS,
+    MAX_CACHED_KEY_BYTES,
     SharePartitionKey,
     ShareRecord,
     UnknownTypeRecord,
@@ -62,7 +62,7 @@ class ShareCoordinatorSettings:
 
 
 class _StatePartition:
-    """One partition of the state topic: its log, and what all of its records come to."""
+    """A partition of the state topic: its log and its replayed state."""
 
     __slots__ = ("last_pruned", "log", "state")
 
@@ -85,7 +85,7 @@ class ShareCoordinator:
         *,
         is_on: Callable[[], bool] = lambda: True,
     ) -> None:
-        """is_on: whether share groups are, by share.version as it is now; without them nothing grows cold (§6)."""
+        """is_on: whether share.version enables share groups now; otherwise the job of cold snapshots rests (§6)."""
         self._is_on = is_on
         self._metrics = metrics or BrokerMetrics()
         self._topics = topics
@@ -93,7 +93,7 @@ class ShareCoordinator:
         self._timers = timers
         self._settings = settings
         self._partitions: dict[int, _StatePartition | None] = {}
-        self._remembered_index = functools.lru_cache(maxsize=KEYS_REMEMBERED)(self._find_index)
+        self._remembered_index = functools.lru_cache(maxsize=CACHED_KEYS)(self._find_index)
 
     def start(self) -> None:
         """Set the timers of the periodic jobs."""
@@ -101,11 +101,11 @@ class ShareCoordinator:
         self._timers.after_ms(self._settings.prune_interval_ms, self._prune_and_again)
 
     def partition_for(self, key: SharePartitionKey) -> int:
-        """The state partition of a share partition; the state topic is made when it is not there yet."""
+        """The state partition of a share partition; the state topic is created when it is missing."""
         return self._index_of(key)
 
     def state_of(self, index: int) -> PartitionState | None:
-        """All that one state partition holds; None when there is no such partition, or its log can't be loaded."""
+        """The state of a state partition; None when it does not exist, or its log can't be loaded."""
         partition = self._loaded(index)
         return None if partition is None else partition.state
 
@@ -125,7 +125,7 @@ class ShareCoordinator:
         return outcome.error_code or self._commit(partition, outcome.records)
 
     def read(self, key: SharePartitionKey, *, leader_epoch: int) -> ReadAnswer:
-        """ReadShareGroupState; a leader epoch beyond all seen ones is recorded before the answer is given."""
+        """ReadShareGroupState; a leader epoch above the maximum is recorded before the answer is sent."""
         partition = self._loaded(self._index_of(key))
         if partition is None:
             return ReadAnswer(error_code=ErrorCode.NOT_COORDINATOR)
@@ -176,12 +176,12 @@ class ShareCoordinator:
         return answers.read_summary(partition.state, key, topic_partition_exists=self._exists(key))
 
     def delete_topics(self, topic_ids: Collection[str]) -> None:
-        """Tombstones for all share partitions of topics that are gone, one batch for each state partition."""
+        """Write tombstones for all share partitions of deleted topics, one batch for each state partition."""
         for partition in self._all_loaded():
             self._commit(partition, coordinator.delete_topics(partition.state, topic_ids))
 
     def snapshot_cold(self) -> None:
-        """The job that repeats old snapshots, so that the log before them can go; one batch for each partition.
+        """The job that repeats old snapshots, so that the log below them can be pruned; one batch for each partition.
 
         It rests while share.version is 0. The rules of 4.3 and 4.4 are the same here.
         """
@@ -196,7 +196,7 @@ class ShareCoordinator:
             self._commit(partition, records)
 
     def prune(self) -> None:
-        """The job that deletes the records that no share partition needs any more."""
+        """The job that prunes records that no share partition needs."""
         for partition in self._all_loaded():
             point = coordinator.prune_point(partition.state, partition.last_pruned)
             if point is None:
@@ -238,7 +238,7 @@ class ShareCoordinator:
         return _NONE
 
     def _index_of(self, key: SharePartitionKey) -> int:
-        is_short = len(key.group_id) <= MAX_REMEMBERED_BYTES
+        is_short = len(key.group_id) <= MAX_CACHED_KEY_BYTES
         return self._remembered_index(key) if is_short else self._find_index(key)
 
     def _find_index(self, key: SharePartitionKey) -> int:
@@ -257,9 +257,9 @@ class ShareCoordinator:
                 yield partition
 
     def _loaded(self, index: int) -> _StatePartition | None:
-        held = self._partitions.get(index)
-        if held is not None or index in self._partitions:
-            return held
+        loaded = self._partitions.get(index)
+        if loaded is not None or index in self._partitions:
+            return loaded
         log = self._logs.get(STATE_TOPIC, index)
         if log is None:
             return None
@@ -270,7 +270,7 @@ class ShareCoordinator:
         return partition
 
     def _load(self, log: Log) -> _StatePartition | None:
-        """None, for as long as the broker runs, for a log that can't be read: nobody coordinates that partition."""
+        """The loaded state partition; None until the next start when its log can't be read."""
         state = PartitionState(rules=self._settings.rules, update_limit=self._settings.snapshot_update_limit)
         try:
             for record in _records_to_replay(log, self._settings.load_buffer_bytes):
@@ -292,7 +292,7 @@ def _decoded(record: Record) -> ShareRecord | UnknownTypeRecord:
 
 
 def _records_to_replay(log: Log, buffer_bytes: int) -> Iterator[Record]:
-    """All records of the batches from the log start offset on, also those of the first batch that lie before it."""
+    """All records of the batches from the log start offset on, and those of its batch below it."""
     at = log.log_start_offset
     while at < log.high_watermark:
         data = log.read(at, max_bytes=buffer_bytes).data

@@ -1,7 +1,7 @@
-"""A share group as its records make it: replay of types 10 to 15 (consumer-offsets-records §3 and §5).
+"""The state of a share group from its records: replay of types 10 to 15 (consumer-offsets-records §3 and §5).
 
-`apply(group, record) -> group` changes nothing it is given. A coordinator decides on records, appends them, and applies
-them as a load would; so what it holds is what a restart would find.
+`apply(group, record) -> group` is pure. A coordinator appends records and applies them as a load does, so its state is
+that of a restart.
 """
 
 from collections.abc import Callable, Mapping
@@ -22,7 +22,7 @@ Assignment = Mapping[str, tuple[int, ...]]
 
 
 class GroupError(BrokerError):
-    """Raised when a group refuses what is asked of it; `code` is what the client is told."""
+    """Raised when a group refuses a request; `code` is the error code for the client."""
 
     def __init__(self, code: ErrorCode, message: str) -> None:
         super().__init__(message)
@@ -43,7 +43,7 @@ StatePartitions = Mapping[str, NamedPartitions]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ShareMember:
-    """A member; its assigned partitions are what it was told last. A new one has epoch 0."""
+    """A member; `assigned` is the assignment of its last answer. A new one has epoch 0."""
 
     member_id: str
     rack_id: str | None = None
@@ -57,11 +57,11 @@ class ShareMember:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ShareGroup:
-    """All that the log says of one share group.
+    """The state of a share group.
 
     Attributes:
-        targets: of each member what the assignor gave it last.
-        initializing: partitions whose state is being made; `initialized` those that have it.
+        targets: of each member the newest target assignment.
+        initializing: partitions whose state is being initialized; `initialized`: those with state.
         deleting: names of the topics whose state is being deleted, by topic id.
         initializing_since_ms: when the lists were replaced last; not recorded, so a load sets it to its own time.
     """
@@ -80,19 +80,19 @@ class ShareGroup:
 
     @property
     def state(self) -> str:
-        """As clients are told: Empty or Stable."""
+        """The name of the state for clients: Empty or Stable."""
         return "Stable" if self.members else "Empty"
 
     @property
     def subscribed_topic_names(self) -> frozenset[str]:
-        """Topics that at least one member wants."""
+        """Topics to which at least one member subscribes."""
         return frozenset(name for member in self.members.values() for name in member.subscribed_topic_names)
 
 
 def apply(group: ShareGroup | None, record: GroupRecord, now_ms: int) -> ShareGroup | None:
-    """The group after one more record of it, of type 10 to 15; None while there is none.
+    """The group after one more record of type 10 to 15; None before its first record and after its end.
 
-    Any value creates the group; only the tombstone of type 11 ends it. Tombstones of what is not there change nothing.
+    Any value creates the group; only the tombstone of type 11 ends it. Tombstones of missing parts change nothing.
     """
     if group is None:
         if record.is_tombstone:
@@ -114,7 +114,7 @@ class Draft:
         self._now_ms = now_ms
 
     def add(self, *records: GroupRecord) -> None:
-        """Records that leave the group in place: no tombstone of type 11."""
+        """Append records; none of them is a tombstone of type 11."""
         for record in records:
             after = apply(self.group, record, self._now_ms)
             assert after is not None
@@ -198,7 +198,7 @@ _APPLY: Mapping[int, Callable[[ShareGroup, GroupRecord, int], ShareGroup]] = {
 
 
 def _without(mapping: Mapping[str, Any], key: str) -> dict[str, Any]:
-    return {held: value for held, value in mapping.items() if held != key}
+    return {name: value for name, value in mapping.items() if name != key}
 
 
 def _assignment(topics: Any) -> Assignment:

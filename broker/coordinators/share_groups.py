@@ -1,7 +1,7 @@
-"""The group coordinator's share groups: held in memory, recorded in `__consumer_offsets` before they change.
+"""The group coordinator's share groups: kept in memory, changed after a record in `__consumer_offsets`.
 
-An operation gives records; they are appended as one batch, then applied as a load would apply them. Making the state of
-share partitions is a second step behind the answer: it runs from a timer, and ends in a record of its own.
+An operation gives records; they are appended as one batch, then applied as a load applies them. A timer initializes the
+state of share partitions after the answer, and records that.
 """
 
 import logging
@@ -35,7 +35,7 @@ class ShareGroupCoordinatorSettings:
     Attributes:
         max_size: group.share.max.size, members in a group.
         initialize_retry_interval_ms: group.share.initialize.retry.interval.ms.
-        rules: where added partitions start, and what is told of a group without members.
+        rules: where added partitions start, and the records of a group without members.
     """
 
     max_size: int = 200
@@ -86,7 +86,7 @@ class ShareGroups:
     # Load
 
     def replay(self, record: GroupRecord) -> None:
-        """Take in one record of a share group (broker.coordinators.group_log.Replay)."""
+        """Apply a record of a share group (broker.coordinators.group_log.Replay)."""
         self._apply(record)
 
     def start(self) -> None:
@@ -102,7 +102,7 @@ class ShareGroups:
                 self._timers.after_ms(0, partial(self._continue_initializing, group.group_id))
         self.topics_changed()
 
-    # What there is
+    # Groups
 
     def get(self, group_id: str) -> ShareGroup | None:
         """A share group; None when there is none of that id."""
@@ -118,7 +118,7 @@ class ShareGroups:
         return group
 
     def get_or_new(self, group_id: str) -> ShareGroup:
-        """A share group, or one that nothing is recorded of yet.
+        """A share group, or a new one without records.
 
         Raises GroupError with GROUP_ID_NOT_FOUND when the id belongs to a group of another kind.
         """
@@ -163,11 +163,11 @@ class ShareGroups:
     # Topics
 
     def topics_changed(self) -> None:
-        """Topics were created, or got partitions: the next heartbeat of each group looks whether it is concerned."""
+        """Topics were created or got partitions: the next heartbeat of each group compares them."""
         self._stale.update(self._groups)
 
     def topics_deleted(self, topic_ids: Collection[str]) -> None:
-        """Topics are gone: all groups forget their state, those of one partition of the log in one batch."""
+        """Topics were deleted: remove their state from all groups, one batch for each partition of the log."""
         self.topics_changed()
         batches: dict[int, list[GroupRecord]] = {}
         for group in self._groups.values():
@@ -187,13 +187,13 @@ class ShareGroups:
 
         Raises GroupError with COORDINATOR_NOT_AVAILABLE when the log refuses; nothing has changed then.
         """
-        held = list(records)
+        batch = list(records)
         try:
-            self._log.append(group_id, [encode_record(record) for record in held])
+            self._log.append(group_id, [encode_record(record) for record in batch])
         except (StorageError, RecordTooLargeError) as error:
             _log.warning("could not record a change of the share group %s: %s", group_id, error)
             raise GroupError(ErrorCode.coordinator_not_available, "The change could not be recorded.") from error
-        for record in held:
+        for record in batch:
             self._apply(record)
 
     def _apply(self, record: GroupRecord) -> None:
@@ -211,7 +211,7 @@ class ShareGroups:
     ) -> dict[tuple[str, int], answers.ErrorCode]:
         """InitializeShareGroupState for partitions (topic id, partition) with their start offsets; the answers.
 
-        When all succeed they become initialized. The caller records what becomes of a failure.
+        When all succeed they become initialized. After a failure the caller records the outcome.
         Raises GroupError when the success can't be recorded.
         """
         errors = {
@@ -230,7 +230,7 @@ class ShareGroups:
     def _initialize(
         self, group_id: str, state_epoch: int, partitions: StatePartitions, starts: dict[tuple[str, int], int]
     ) -> None:
-        """The second step of a heartbeat that found partitions without state."""
+        """The second step of a heartbeat for partitions without state."""
         group = self._groups.get(group_id)
         if group is None:
             return
@@ -281,14 +281,14 @@ class ShareGroups:
         }
 
     def _named(self, places: Iterable[tuple[str, int]]) -> StatePartitions:
-        found: dict[str, set[int]] = {}
+        by_topic: dict[str, set[int]] = {}
         for topic_id, partition in places:
-            found.setdefault(topic_id, set()).add(partition)
+            by_topic.setdefault(topic_id, set()).add(partition)
         named = {}
-        for topic_id, held in found.items():
+        for topic_id, partitions in by_topic.items():
             topic = self._topics.by_id(topic_id)
             name = share_state_partitions.UNKNOWN_NAME if topic is None else topic.name
-            named[topic_id] = NamedPartitions(name=name, partitions=frozenset(held))
+            named[topic_id] = NamedPartitions(name=name, partitions=frozenset(partitions))
         return named
 
     def _restart_session(self, group_id: str, member_id: str) -> None:

@@ -1,6 +1,6 @@
 """Membership of share groups: what a heartbeat, a leave or an expired session appends (rpcs.md §3).
 
-Nothing here waits or remembers: each function takes a group as it is and gives records and an answer
+Pure functions from a group to records and an answer
 (GroupMetadataManager.shareGroupHeartbeat and shareGroupLeave).
 """
 
@@ -26,12 +26,12 @@ from state_model.group_records import GroupRecord
 from state_model.rule_sets import RuleSet
 
 JOINING, LEAVING = 0, -1
-"""Member epochs of a request that joins and of one that leaves."""
+"""Member epochs of requests that join and leave."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Heartbeat:
-    """A ShareGroupHeartbeat that stays or joins. `subscribed_topic_names` is None for "unchanged"."""
+    """A ShareGroupHeartbeat of a member that joins or stays. `subscribed_topic_names` is None for "unchanged"."""
 
     group_id: str
     member_id: str
@@ -44,14 +44,14 @@ class Heartbeat:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Beat:
-    """What a heartbeat comes to.
+    """The result of a heartbeat.
 
     Attributes:
         records: to append, in this order, as one batch.
         member: the member after them.
-        assignment: what to tell the member; None for "as before".
+        assignment: for the answer; None when it has not changed.
         group_epoch: of the group after them.
-        initializing: partitions whose state is to be made next; the records name them.
+        initializing: partitions to initialize next; the records name them.
     """
 
     records: list[GroupRecord]
@@ -62,7 +62,7 @@ class Beat:
 
 
 class Membership:
-    """The rules of membership with what they look at: topics and settings."""
+    """The rules of membership, on topics and settings."""
 
     def __init__(
         self,
@@ -80,7 +80,7 @@ class Membership:
         self._initialize_retry_interval_ms = initialize_retry_interval_ms
 
     def beat(self, group: ShareGroup, request: Heartbeat, *, now_ms: int, is_metadata_stale: bool) -> Beat:
-        """A member joins, or is still there.
+        """The result of a heartbeat of a member that joins or stays.
 
         Args:
             group: as it is; a new one when the request creates it.
@@ -111,9 +111,12 @@ class Membership:
         )
 
     def end_member(self, group: ShareGroup, member_id: str) -> list[GroupRecord]:
-        """The records of a member that leaves or whose session expired; nothing is assigned anew."""
+        """The records of a member that leaves or whose session expired; no partition is reassigned."""
         left = {
-            name for one in group.members.values() if one.member_id != member_id for name in one.subscribed_topic_names
+            name
+            for member in group.members.values()
+            if member.member_id != member_id
+            for name in member.subscribed_topic_names
         }
         epoch = group.epoch + 1
         ended = [
@@ -152,7 +155,8 @@ class Membership:
             topic = self._topics.by_id(topic_id)
             if topic is None or topic.name not in subscribed:
                 continue
-            if named.partitions != {one for target in group.targets.values() for one in target.get(topic_id, ())}:
+            assigned = {number for target in group.targets.values() for number in target.get(topic_id, ())}
+            if named.partitions != assigned:
                 return True
         return False
 
@@ -165,7 +169,7 @@ class Membership:
             draft.add(records.group_epoch(group.group_id, group.epoch + 1, hashed))
 
     def _assign(self, draft: Draft, now_ms: int) -> None:
-        """New targets when the group has changed, not more often than the assignment interval allows (KIP-1263)."""
+        """Compute new targets for a changed group, at most once in an assignment interval (KIP-1263)."""
         group = draft.group
         interval_ms = self._group_settings(group.group_id).assignment_interval_ms
         waits = group.assignment_timestamp_ms and now_ms - group.assignment_timestamp_ms < interval_ms
@@ -189,7 +193,7 @@ class Membership:
             if topic_id in group.initialized
         }
         current = {
-            member_id: [(topic_id, one) for topic_id, held in target.items() for one in held]
+            member_id: [(topic_id, number) for topic_id, numbers in target.items() for number in numbers]
             for member_id, target in group.targets.items()
         }
         return {
@@ -197,7 +201,7 @@ class Membership:
         }
 
     def _reconcile(self, draft: Draft, member_id: str, *, has_new_topics: bool) -> None:
-        """The member takes its target at once: nobody has to give anything back first."""
+        """Assign the target to the member at once: share groups need no revocation."""
         group = draft.group
         member = group.members[member_id]
         is_behind = member.epoch != group.assignment_epoch
@@ -220,10 +224,10 @@ class Membership:
 
 
 def metadata_hash(topics: Topics, names: Collection[str]) -> int:
-    """A signed 64-bit hash of what is known of topics: names, ids, partitions; 0 when none of them exists.
+    """A signed 64-bit hash of topics: names, ids, partitions; 0 when none of them exists.
 
-    A change of it bumps the group epoch. Kafka takes XXH3 over the same; nobody reads the value of another broker, so
-    this is BLAKE2b.
+    A change of it bumps the group epoch. Kafka uses XXH3 over the same; no broker reads another one's value, so this
+    is BLAKE2b.
     """
     known = [topic for topic in map(topics.by_name, sorted(names)) if topic is not None]
     if not known:
@@ -233,12 +237,12 @@ def metadata_hash(topics: Topics, names: Collection[str]) -> int:
 
 
 def unknown_member(group_id: str, member_id: str) -> GroupError:
-    """The error for somebody who is no member of a group."""
+    """The error for an unknown member of a group."""
     return GroupError(ErrorCode.unknown_member_id, f"Member {member_id} is not a member of group {group_id}.")
 
 
 def _update_member(draft: Draft, before: ShareMember, request: Heartbeat) -> bool:
-    """Record what the member says of itself, if it is news; whether its set of topics is."""
+    """Record a changed subscription of the member; whether its set of topics changed."""
     names = request.subscribed_topic_names
     after = replace(
         before,
@@ -254,7 +258,7 @@ def _update_member(draft: Draft, before: ShareMember, request: Heartbeat) -> boo
 
 
 def _by_topic(partitions: Iterable[tuple[str, int]]) -> Assignment:
-    found: dict[str, list[int]] = {}
+    by_topic: dict[str, list[int]] = {}
     for topic_id, partition in sorted(partitions):
-        found.setdefault(topic_id, []).append(partition)
-    return {topic_id: tuple(held) for topic_id, held in found.items()}
+        by_topic.setdefault(topic_id, []).append(partition)
+    return {topic_id: tuple(numbers) for topic_id, numbers in by_topic.items()}

@@ -1,7 +1,7 @@
 """Administration of share groups: describe, alter and delete their offsets, delete the group (rpcs.md §4).
 
-Every change is a record, calls of the share coordinator, and a record again. When the share coordinator refuses, what
-the first record says stays, and the next call of the kind tries again.
+Every change appends a record, calls the share coordinator, and appends a second record. When the share coordinator
+refuses, the first record stays, and the next call of the kind retries.
 """
 
 from collections.abc import Collection, Iterable, Mapping
@@ -22,7 +22,7 @@ UNKNOWN_LAG = -1
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PartitionOffset:
-    """Where a group is in one partition; -1 for a start offset or a lag that is not known."""
+    """Start offset and lag of a group in a partition; -1 for unknown."""
 
     partition: int
     start_offset: int = NOT_DETERMINED
@@ -32,7 +32,7 @@ class PartitionOffset:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TopicOffsets:
-    """Where a group is in one topic; `topic_id` is null for a topic that does not exist."""
+    """Start offsets of a group in a topic; `topic_id` is null for a topic that does not exist."""
 
     name: str
     topic_id: str | None
@@ -41,7 +41,7 @@ class TopicOffsets:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TopicErrors:
-    """What became of a change of one topic, by partition; under None what became of the whole topic."""
+    """Error codes of a change of a topic, by partition; under None that of the whole topic."""
 
     name: str
     topic_id: str | None
@@ -49,7 +49,7 @@ class TopicErrors:
 
 
 class ShareOffsets:
-    """The admin's view of share groups and what an admin can do to them."""
+    """Admin operations on the offsets of share groups."""
 
     def __init__(self, groups: ShareGroups, *, topics: Topics, logs: Logs, persister: Persister) -> None:
         self._groups = groups
@@ -57,61 +57,63 @@ class ShareOffsets:
         self._logs = logs
         self._persister = persister
 
-    def describe(self, group_id: str, asked: Mapping[str, Collection[int]] | None) -> list[TopicOffsets]:
-        """Start offsets and lags of the partitions asked for, by topic name; None asks for all initialized ones.
+    def describe(self, group_id: str, requested: Mapping[str, Collection[int]] | None) -> list[TopicOffsets]:
+        """Start offsets and lags of requested partitions, by topic name; None means all initialized ones.
 
-        What the share coordinator can't say is -1, not an error. Raises GroupError.
+        Unknown values are -1, not an error. Raises GroupError.
         """
         group = self._groups.require(group_id)
-        if asked is None:
+        if requested is None:
             return [
                 self._offsets_of_topic(group_id, named.name, topic_id, named.partitions)
                 for topic_id, named in group.initialized.items()
             ]
-        found = []
-        for name, partitions in asked.items():
+        topics = []
+        for name, partitions in requested.items():
             topic = self._topics.by_name(name)
             topic_id = None if topic is None else topic.topic_id
-            found.append(self._offsets_of_topic(group_id, name, topic_id, partitions))
-        return found
+            topics.append(self._offsets_of_topic(group_id, name, topic_id, partitions))
+        return topics
 
     def alter(self, group_id: str, offsets: Mapping[str, Mapping[int, int]]) -> list[TopicErrors]:
-        """Give partitions of an empty group new start offsets, by topic name and partition; not held to the log.
+        """Set start offsets of an empty group, by topic name and partition; they are not checked against the log.
 
-        A group that does not exist is made. Raises GroupError.
+        A group that does not exist is created. Raises GroupError.
         """
         group = self._groups.get_or_new(group_id)
         _require_empty(group)
         starts: dict[tuple[str, int], int] = {}
         partitions: dict[str, NamedPartitions] = {}
-        for name, wanted in offsets.items():
+        for name, new_offsets in offsets.items():
             topic = self._topics.by_name(name)
-            known = () if topic is None else [one for one in wanted if 0 <= one < topic.partitions]
-            if topic is not None and known:
-                starts |= {(topic.topic_id, one): wanted[one] for one in known}
+            if topic is None:
+                continue
+            known = [partition for partition in new_offsets if 0 <= partition < topic.partitions]
+            if known:
+                starts |= {(topic.topic_id, partition): new_offsets[partition] for partition in known}
                 partitions[topic.topic_id] = NamedPartitions(name=name, partitions=frozenset(known))
         errors: Mapping[tuple[str, int], answers.ErrorCode] = {}
         if partitions:
             self._groups.commit(group_id, [share_state_partitions.begin_initializing(group, partitions)])
             errors = self._groups.initialize_state(group_id, group.epoch, starts)
-        return [self._altered(name, wanted, errors) for name, wanted in offsets.items()]
+        return [self._altered(name, new_offsets, errors) for name, new_offsets in offsets.items()]
 
     def delete_offsets(self, group_id: str, names: Iterable[str]) -> list[TopicErrors]:
-        """Forget where an empty group is in whole topics. Raises GroupError."""
+        """Delete the offsets of an empty group in whole topics. Raises GroupError."""
         group = self._groups.require(group_id)
         _require_empty(group)
-        asked = {name: self._topics.by_name(name) for name in dict.fromkeys(names)}
-        held = {
+        topics = {name: self._topics.by_name(name) for name in dict.fromkeys(names)}
+        names_by_id = {
             topic.topic_id: name
-            for name, topic in asked.items()
+            for name, topic in topics.items()
             if topic is not None and (topic.topic_id in group.initialized or topic.topic_id in group.deleting)
         }
         results = {}
-        if held:
-            places = _state_of(group, held, self._topics)
-            self._groups.commit(group_id, [share_state_partitions.begin_deleting(group, held.keys())])
+        if names_by_id:
+            places = _state_of(group, names_by_id, self._topics)
+            self._groups.commit(group_id, [share_state_partitions.begin_deleting(group, names_by_id.keys())])
             results = self._delete_state(group_id, places)
-            gone = [topic_id for topic_id in held if results.get(topic_id, ErrorCode.none) is ErrorCode.none]
+            gone = [topic_id for topic_id in names_by_id if results.get(topic_id, ErrorCode.none) is ErrorCode.none]
             if gone:
                 record = share_state_partitions.end_deleting(self._groups.require(group_id), gone)
                 self._groups.commit(group_id, [record])
@@ -121,11 +123,11 @@ class ShareOffsets:
                 topic_id=None if topic is None else topic.topic_id,
                 errors={
                     None: results.get(topic.topic_id, ErrorCode.none)
-                    if topic is not None and topic.topic_id in held
+                    if topic is not None and topic.topic_id in names_by_id
                     else ErrorCode.unknown_topic_or_partition
                 },
             )
-            for name, topic in asked.items()
+            for name, topic in topics.items()
         ]
 
     def delete_group(self, group_id: str) -> None:
@@ -145,8 +147,8 @@ class ShareOffsets:
         self, group_id: str, name: str, topic_id: str | None, partitions: Collection[int]
     ) -> TopicOffsets:
         offsets = tuple(
-            PartitionOffset(partition=one) if topic_id is None else self._offset(group_id, topic_id, one)
-            for one in sorted(partitions)
+            PartitionOffset(partition=partition) if topic_id is None else self._offset(group_id, topic_id, partition)
+            for partition in sorted(partitions)
         )
         return TopicOffsets(name=name, topic_id=topic_id, partitions=offsets)
 
@@ -165,13 +167,13 @@ class ShareOffsets:
         )
 
     def _altered(
-        self, name: str, wanted: Iterable[int], errors: Mapping[tuple[str, int], answers.ErrorCode]
+        self, name: str, partitions: Iterable[int], errors: Mapping[tuple[str, int], answers.ErrorCode]
     ) -> TopicErrors:
         topic = self._topics.by_name(name)
         topic_id = None if topic is None else topic.topic_id
         unknown = answers.ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
         codes: dict[int | None, ErrorCode] = {
-            one: ErrorCode(errors.get((topic_id or "", one), unknown).value) for one in wanted
+            partition: ErrorCode(errors.get((topic_id or "", partition), unknown).value) for partition in partitions
         }
         return TopicErrors(name=name, topic_id=topic_id, errors=codes)
 
@@ -191,7 +193,7 @@ def _require_empty(group: ShareGroup) -> None:
 
 
 def _state_of(group: ShareGroup, topic_ids: Collection[str], topics: Topics) -> list[tuple[str, int]]:
-    """The partitions of topics that may have state; of a topic that is being deleted already all partitions."""
+    """The partitions of topics that may have state: all of a topic that is being deleted."""
     places: set[tuple[str, int]] = set()
     for topic_id in topic_ids:
         topic = topics.by_id(topic_id)

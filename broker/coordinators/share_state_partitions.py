@@ -1,7 +1,7 @@
-"""Which share partitions of a group have state: the life cycle that record 15 tells (consumer-offsets-records §6).
+"""Which share partitions of a group have state: their life cycle in record 15 (consumer-offsets-records §6).
 
-A partition is initializing, then initialized, and with its whole topic deleting. Each function gives the record that
-makes the change, from the group as it is.
+A partition is initializing, then initialized, and with its whole topic deleting. Each function returns the record of
+a change of the group.
 """
 
 from collections.abc import Collection, Mapping
@@ -12,13 +12,13 @@ from broker.ports import Topics
 from state_model.group_records import GroupRecord
 
 UNKNOWN_NAME = "<UNKNOWN>"
-"""What stands for the name of a topic that is gone."""
+"""The name of a deleted topic."""
 
 
 def missing(group: ShareGroup, topics: Topics, *, now_ms: int, retry_interval_ms: int) -> StatePartitions:
-    """Partitions of subscribed topics that are neither initialized nor freshly initializing."""
+    """Partitions of subscribed topics that are not initialized, nor initializing since less than the interval."""
     is_fresh = now_ms - group.initializing_since_ms < retry_interval_ms
-    found = {}
+    partitions = {}
     for name in sorted(group.subscribed_topic_names):
         topic = topics.by_name(name)
         if topic is None:
@@ -28,8 +28,8 @@ def missing(group: ShareGroup, topics: Topics, *, now_ms: int, retry_interval_ms
             known |= _partitions(group.initializing, topic.topic_id)
         lacking = frozenset(range(topic.partitions)) - known
         if lacking:
-            found[topic.topic_id] = NamedPartitions(name=name, partitions=lacking)
-    return found
+            partitions[topic.topic_id] = NamedPartitions(name=name, partitions=lacking)
+    return partitions
 
 
 def pending(group: ShareGroup) -> StatePartitions:
@@ -44,7 +44,7 @@ def begin_initializing(group: ShareGroup, partitions: StatePartitions) -> GroupR
 
 
 def end_initializing(group: ShareGroup, partitions: StatePartitions) -> GroupRecord:
-    """Partitions have their state."""
+    """Partitions become initialized."""
     return _changed(
         group,
         initializing=_less(group.initializing, partitions),
@@ -53,7 +53,7 @@ def end_initializing(group: ShareGroup, partitions: StatePartitions) -> GroupRec
 
 
 def give_up_initializing(group: ShareGroup, partitions: StatePartitions) -> GroupRecord | None:
-    """Partitions could not get their state; None when they are no longer initializing."""
+    """Partitions whose initialization failed are removed; None when they are no longer initializing."""
     initializing = _less(group.initializing, partitions)
     return None if initializing == group.initializing else _changed(group, initializing=initializing)
 
@@ -75,13 +75,13 @@ def begin_deleting(group: ShareGroup, topic_ids: Collection[str]) -> GroupRecord
 
 
 def end_deleting(group: ShareGroup, topic_ids: Collection[str]) -> GroupRecord:
-    """The state of whole topics is gone."""
+    """Topics are removed from the deleting ones."""
     left = {topic_id: name for topic_id, name in group.deleting.items() if topic_id not in topic_ids}
     return _changed(group, deleting=left)
 
 
 def forget_topics(group: ShareGroup, topic_ids: Collection[str]) -> GroupRecord | None:
-    """The topics themselves are gone, and with them all that is said of them; None when nothing is."""
+    """Deleted topics are removed from all lists; None when they are in none."""
     if not any(listed.keys() & set(topic_ids) for listed in (group.initializing, group.initialized, group.deleting)):
         return None
     return _changed(
@@ -115,8 +115,8 @@ def _partitions(listed: StatePartitions, topic_id: str) -> frozenset[int]:
 def _with(listed: StatePartitions, more: StatePartitions) -> StatePartitions:
     joined = dict(listed)
     for topic_id, named in more.items():
-        held = _partitions(listed, topic_id)
-        joined[topic_id] = NamedPartitions(name=named.name, partitions=held | named.partitions)
+        partitions = _partitions(listed, topic_id)
+        joined[topic_id] = NamedPartitions(name=named.name, partitions=partitions | named.partitions)
     return joined
 
 

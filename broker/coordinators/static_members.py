@@ -1,6 +1,6 @@
-"""Members with an instance id (KIP-345): one that comes back under a new member id takes its old place.
+"""Members with an instance id (KIP-345): one that joins again under a new member id keeps its place.
 
-Its old id is fenced. A stable group goes on without a rebalance as long as the protocol it agrees on stays the same.
+Its old id is fenced. A stable group needs no rebalance as long as its protocol stays the same.
 """
 
 import logging
@@ -26,7 +26,7 @@ _log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Return:
-    """How a static member comes back."""
+    """The join of a static member with a new member id."""
 
     group_instance_id: str
     client_id: str
@@ -38,14 +38,14 @@ class Return:
 
 
 class StaticMembers:
-    """Gives members that come back their place."""
+    """Handles static members that join again."""
 
     def __init__(self, rebalances: Rebalances, new_id: Callable[[], str]) -> None:
         self._rebalances = rebalances
         self._new_id = new_id
 
     def take_back(self, group: ClassicGroup, back: Return, done: JoinDone) -> None:
-        """The member of the instance id gets a new member id."""
+        """Replace the member id of the instance."""
         old_id = group.static_members[back.group_instance_id]
         member = group.members[old_id]
         before = replace(member)
@@ -85,8 +85,8 @@ def _restore(group: ClassicGroup, member: Member, before: Member) -> None:
 
 
 def _answer(group: ClassicGroup, member: Member, led: str | None, *, can_skip: bool) -> JoinAnswer:
-    """The generation as it is. A leader that can't be told to skip the assignment is told the old leader's id, so
-    that it does not share out work that is shared out.
+    """The answer with the current generation. A leader whose version can't skip the assignment gets the old leader's
+    id, so that it computes no assignment.
     """
     if can_skip:
         return group.join_answer(member.member_id, skip_assignment=member.member_id == group.leader)

@@ -19,7 +19,7 @@ from state_model.schema import CLASSIC_STRING, INT8, INT16, INT32, INT64, STRING
 
 TRANSACTION_TOPIC = "__transaction_state"
 LOAD_CHUNK_OFFSETS = 10_000
-"""Offsets that a load reads at a time, so that its memory has a bound."""
+"""Offsets that a load reads at a time, which bound its memory."""
 NO_PRODUCER = -1
 NO_TIME = -1
 
@@ -46,7 +46,7 @@ _log = logging.getLogger(__name__)
 
 
 class TransactionStatus(IntEnum):
-    """Where a transactional id stands (org.apache.kafka.coordinator.transaction.TransactionState)."""
+    """The state of a transactional id (org.apache.kafka.coordinator.transaction.TransactionState)."""
 
     EMPTY = 0
     ONGOING = 1
@@ -58,10 +58,10 @@ class TransactionStatus(IntEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Transaction:
-    """What is known of a transactional id and its newest transaction.
+    """The state of a transactional id and its newest transaction.
 
-    `last_producer_epoch` is the epoch before the newest bump, to recognise a repeated InitProducerId; it is not kept in
-    the log. `previous_producer_id` is the id before the newest one, once the epochs of that ran out.
+    `last_producer_epoch` is the epoch before the newest bump, to recognise a repeated InitProducerId; it is not
+    written to the log. `previous_producer_id` is the id before the newest one, after its epochs were exhausted.
     """
 
     transactional_id: str
@@ -86,29 +86,29 @@ class TransactionLog:
     def append(self, transaction: Transaction) -> None:
         """Write a transactional id's newest state.
 
-        Raises broker.errors.StorageError or RecordTooLargeError; nothing is in the log then.
+        Raises broker.errors.StorageError or RecordTooLargeError; nothing was appended then.
         """
         record = Record(key=encode_key(transaction.transactional_id), value=encode_value(transaction))
         self._log_for(transaction.transactional_id).append_records([record])
 
     def remove(self, transactional_id: str) -> None:
-        """Write that an id is forgotten. Raises as `append`."""
+        """Write the tombstone of an id. Raises as `append`."""
         self._log_for(transactional_id).append_records([Record(key=encode_key(transactional_id), value=None)])
 
     def coordinator_epoch(self, transactional_id: str) -> int:
-        """The epoch of the log of an id, as markers carry it."""
+        """The leader epoch of an id's log, for its markers."""
         return self._log_for(transactional_id).leader_epoch
 
     def load(self) -> dict[str, Transaction]:
         """The newest state of every id. A record that can't be read is skipped with a warning."""
-        found: dict[str, Transaction] = {}
+        transactions: dict[str, Transaction] = {}
         topic = self._topics.by_name(TRANSACTION_TOPIC)
         for partition in range(0 if topic is None else topic.partitions):
             log = self._logs.get(TRANSACTION_TOPIC, partition)
             if log is not None:
                 for record in _records_of(log):
-                    _replay(log, record, found)
-        return found
+                    _replay(log, record, transactions)
+        return transactions
 
     def _log_for(self, transactional_id: str) -> Log:
         partitions = self._topics.ensure_internal(TRANSACTION_TOPIC).partitions
@@ -183,13 +183,13 @@ def _check_version(buffer: bytes, version: int) -> None:
         raise DecodeError(f"version {_INT16.unpack_from(buffer)[0]} is not written here")
 
 
-def _replay(log: Log, record: Record, found: dict[str, Transaction]) -> None:
+def _replay(log: Log, record: Record, transactions: dict[str, Transaction]) -> None:
     try:
         transactional_id = decode_key(record.key or b"")
         if record.value is None:
-            found.pop(transactional_id, None)
+            transactions.pop(transactional_id, None)
         else:
-            found[transactional_id] = decode_value(transactional_id, record.value)
+            transactions[transactional_id] = decode_value(transactional_id, record.value)
     except DecodeError as error:
         _log.warning("skipped the record of %s at offset %d: %s", log.topic_partition, record.offset, error)
 

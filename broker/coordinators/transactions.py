@@ -1,9 +1,9 @@
-"""The transaction coordinator: which producer may write for a transactional id, and how its transactions end.
+"""The transaction coordinator: producers of transactional ids, and the ends of transactions.
 
 The rules and error codes are those of Kafka's TransactionCoordinator with transaction.version 0: partitions are added
 before they are written to, the producer epoch rises when a producer is initialised or fenced. Every step is in the log
-before it counts. An end is a decision in the log, then a marker into every partition, then a record that it is done. A
-decision once written is carried out, after a restart too; where the disk refuses a marker, again a little later.
+before it takes effect. An end is a prepare record, then a marker in every partition, then a complete record. A prepared
+end is completed, after a restart too; markers that the disk refuses are retried.
 """
 
 import logging
@@ -20,9 +20,9 @@ from state_model.topics import OFFSETS_TOPIC
 
 MAX_PRODUCER_EPOCH = 32_767
 RETRY_MARKERS_MS = 1_000
-"""After how long markers that the disk refused are tried again."""
+"""Delay before refused markers are retried."""
 MAX_TRANSACTIONAL_IDS = 100_000
-"""Ids are the client's to choose; more than these wait until others expire."""
+"""Bound of transactional ids, which clients create: others wait until some expire."""
 _EXHAUSTED_EPOCH = MAX_PRODUCER_EPOCH - 1
 
 _PREPARED = (TransactionStatus.PREPARE_COMMIT, TransactionStatus.PREPARE_ABORT)
@@ -53,13 +53,13 @@ class ProducerAnswer:
 
 
 TransactionEnded = Callable[[int, int, bool], None]
-"""Told of each marker in `__consumer_offsets`: the partition, the producer id, whether it commits."""
+"""Called for each marker in `__consumer_offsets`: the partition, the producer id, whether it commits."""
 
 
 class Transactions:
     """All transactional ids of this broker.
 
-    `new_producer_id` hands out ids that were never used before. `offsets_ended` is the group coordinator's.
+    `new_producer_id` allocates unused ids. `offsets_ended` is the group coordinator's.
     """
 
     def __init__(
@@ -82,7 +82,7 @@ class Transactions:
         self._ids: dict[int, str] = {}
 
     def start(self) -> None:
-        """Read the log, carry out what was decided before the broker ended, and look after time-outs from now on."""
+        """Load the log, complete prepared ends, start the periodic checks."""
         for transaction in self._log.load().values():
             self._keep(transaction)
         for transaction in list(self):
@@ -95,10 +95,10 @@ class Transactions:
         return iter(list(self._transactions.values()))
 
     def get(self, transactional_id: str) -> Transaction | None:
-        """What is known of a transactional id."""
+        """The state of a transactional id."""
         return self._transactions.get(transactional_id)
 
-    # What producers ask for
+    # Requests of producers
 
     def init_producer_id(
         self, transactional_id: str | None, timeout_ms: int, *, producer_id: int = NO_PRODUCER, producer_epoch: int = -1
@@ -120,7 +120,7 @@ class Transactions:
         if known is None:
             if len(self._transactions) >= MAX_TRANSACTIONAL_IDS:
                 return ProducerAnswer(error_code=ErrorCode.coordinator_not_available)
-            # Whoever names an id and epoch all the same had an id that expired, and goes on as a new producer.
+            # A caller with a producer id and epoch had a transactional id that expired: it continues as a new producer.
             producer_epoch = -1
             known = Transaction(
                 transactional_id=transactional_id,
@@ -159,9 +159,9 @@ class Transactions:
         return ProducerAnswer(producer_id=bumped.producer_id, producer_epoch=bumped.producer_epoch)
 
     def _bumped(self, known: Transaction, expected_epoch: int) -> Transaction | None:
-        """With the next epoch, or the next producer id when epochs ran out; None when the caller was fenced."""
+        """The state with the next epoch, or a new producer id after the last epoch; None when the caller is fenced."""
         if expected_epoch not in (-1, known.producer_epoch):
-            # Perhaps a repetition of a call whose answer was lost: then the epoch is bumped already.
+            # The retry of a call whose answer was lost: the epoch is already bumped.
             return known if expected_epoch == known.last_producer_epoch else None
         if known.producer_epoch >= _EXHAUSTED_EPOCH:
             known = replace(
@@ -175,7 +175,7 @@ class Transactions:
     def add_partitions(
         self, transactional_id: str, producer_id: int, producer_epoch: int, partitions: Iterable[TopicPartition]
     ) -> ErrorCode:
-        """AddPartitionsToTxn of existing partitions: a transaction begins, or goes on."""
+        """AddPartitionsToTxn of existing partitions: begins a transaction, or adds to the open one."""
         known = self._transactions.get(transactional_id)
         error = _producer_error(known, transactional_id, producer_id, producer_epoch)
         if error is not ErrorCode.none or known is None:
@@ -184,22 +184,22 @@ class Transactions:
             return ErrorCode.concurrent_transactions
         now_ms = self._timers.now_ms()
         is_ongoing = known.status is TransactionStatus.ONGOING
-        held = known.partitions if is_ongoing else frozenset()
-        wanted = held.union(partitions)
-        if is_ongoing and wanted == held:
+        before = known.partitions if is_ongoing else frozenset()
+        after = before.union(partitions)
+        if is_ongoing and after == before:
             return ErrorCode.none
         return self._store(
             replace(
                 known,
                 status=TransactionStatus.ONGOING,
-                partitions=wanted,
+                partitions=after,
                 updated_ms=now_ms,
                 started_ms=known.started_ms if is_ongoing else now_ms,
             )
         )
 
     def end(self, transactional_id: str, producer_id: int, producer_epoch: int, *, is_commit: bool) -> ErrorCode:
-        """EndTxn: the decision is written, and carried out before the call returns unless the disk refuses."""
+        """EndTxn: the end is prepared, and completed before the call returns unless the disk refuses."""
         known = self._transactions.get(transactional_id)
         error = _producer_error(known, transactional_id, producer_id, producer_epoch)
         if error is not ErrorCode.none or known is None:
@@ -213,9 +213,9 @@ class Transactions:
         return ErrorCode.concurrent_transactions if known.status is doing else ErrorCode.invalid_txn_state
 
     def verify(self, producer_id: int, producer_epoch: int, partitions: Iterable[TopicPartition]) -> ErrorCode:
-        """Whether a producer may write to partitions inside of its transaction: it is open and has been told of them.
+        """Whether a producer may write to partitions: its transaction is open and has them.
 
-        Without this a batch that comes after its transaction's end would open another one that nobody ends
+        Without this check a late batch would open a transaction that has no end
         (KIP-890, transaction.partition.verification.enable).
         """
         known = self._transactions.get(self._ids.get(producer_id, ""))
@@ -227,10 +227,10 @@ class Transactions:
             return ErrorCode.invalid_txn_state
         return ErrorCode.none
 
-    # How transactions end
+    # Ends of transactions
 
     def _abort_fenced(self, known: Transaction) -> ErrorCode:
-        """Abort a transaction whose producer is not to write any more: its epoch is passed by."""
+        """Abort a transaction and fence its producer by a bumped epoch."""
         epoch = min(known.producer_epoch + 1, MAX_PRODUCER_EPOCH)
         return self._decide(replace(known, producer_epoch=epoch, last_producer_epoch=-1), is_commit=False)
 
@@ -243,7 +243,7 @@ class Transactions:
         return error
 
     def _complete(self, decided: Transaction) -> None:
-        """Write the markers that are missing, then that all are written; what is refused is tried again later."""
+        """Write the missing markers, then the complete record; refused writes are retried later."""
         is_commit = decided.status is TransactionStatus.PREPARE_COMMIT
         missing = frozenset(at for at in sorted(decided.partitions) if not self._mark(decided, at, is_commit=is_commit))
         rest = replace(decided, partitions=missing)
@@ -255,7 +255,7 @@ class Transactions:
         self._timers.after_ms(RETRY_MARKERS_MS, lambda: self._complete(rest))
 
     def _mark(self, transaction: Transaction, at: TopicPartition, *, is_commit: bool) -> bool:
-        """Whether a partition has its marker now, or is gone."""
+        """Whether a partition has its marker, or was deleted."""
         log = self._logs.get(at.topic, at.partition)
         if log is None:
             return True
@@ -269,7 +269,7 @@ class Transactions:
             _log.warning("the marker of %s in %s was refused: %s", transaction.transactional_id, at, error)
             return False
         except BrokerError as error:
-            # Somebody wrote here with a newer epoch of this producer: no marker of the older one counts any more.
+            # A newer epoch of this producer has written here: a marker of the older one has no effect.
             _log.warning("the marker of %s in %s is too late: %s", transaction.transactional_id, at, error)
             return True
         if at.topic == OFFSETS_TOPIC:
@@ -286,7 +286,7 @@ class Transactions:
         self._timers.after_ms(self._settings.abort_timed_out_interval_ms, self._look_after_timeouts)
 
     def _look_after_expiry(self) -> None:
-        """Forget the ids that nobody has used for long."""
+        """Remove expired ids."""
         oldest_ms = self._timers.now_ms() - self._settings.id_expiration_ms
         for transaction in self:
             is_busy = transaction.status is TransactionStatus.ONGOING or transaction.status in _PREPARED
@@ -331,7 +331,7 @@ def _producer_error(
 
 
 def _is_own(known: Transaction, producer_id: int, producer_epoch: int) -> bool:
-    """Whether the producer that asks for its next epoch still is the one that the transactional id belongs to."""
+    """Whether the caller of InitProducerId is the current producer of the transactional id."""
     if producer_id in (NO_PRODUCER, known.producer_id):
         return True
     return producer_id == known.previous_producer_id and producer_epoch >= _EXHAUSTED_EPOCH

@@ -1,1 +1,1 @@
-"""What answers the requests of clients: one module for each family of APIs."""
+"""Handlers of requests: one module for each family of APIs."""

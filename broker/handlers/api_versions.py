@@ -1,4 +1,4 @@
-"""ApiVersions: what this broker answers, no more."""
+"""ApiVersions: the registered APIs."""
 
 from typing import TYPE_CHECKING, Any
 

@@ -22,7 +22,6 @@ from broker.protocol.steps import LazyArray
 if TYPE_CHECKING:
     from broker.broker import Broker
 
-DOCUMENTATION_VERSION = 3
 ALL_BROKERS = ""
 
 
@@ -36,7 +35,7 @@ class Resource(IntEnum):
 
 
 class Operation(IntEnum):
-    """What IncrementalAlterConfigs does to a configuration (AlterConfigOp.OpType)."""
+    """Operations of IncrementalAlterConfigs (AlterConfigOp.OpType)."""
 
     SET = 0
     DELETE = 1
@@ -49,13 +48,13 @@ Layers = Iterator[tuple[Definition, list[Setting]]]
 
 @handles(ApiKey.DESCRIBE_CONFIGS, (1, 4))
 def describe_configs(broker: "Broker", request: Any, context: RequestContext) -> Answer:
-    """The configurations in force of topics, of this broker and of groups, with where they come from."""
+    """The effective configurations of topics, of this broker and of groups, with their sources."""
     return {"results": LazyArray(partial(_describe, broker, request), request.resources)}
 
 
 def _describe(broker: "Broker", request: Any, resource: Any) -> dict[str, Any]:
     answer = {"resource_type": resource.resource_type, "resource_name": resource.resource_name}
-    wanted = None if resource.configuration_keys is None else set(resource.configuration_keys)
+    names = None if resource.configuration_keys is None else set(resource.configuration_keys)
     try:
         layers = list(_layers(broker, resource.resource_type, resource.resource_name))
     except BrokerError as error:
@@ -64,7 +63,7 @@ def _describe(broker: "Broker", request: Any, resource: Any) -> dict[str, Any]:
     configs = [
         _described(definition, settings, request.include_synonyms, has_documentation)
         for definition, settings in layers
-        if wanted is None or definition.name in wanted
+        if names is None or definition.name in names
     ]
     return answer | {"error_code": ErrorCode.none, "error_message": "", "configs": configs}
 
@@ -73,7 +72,10 @@ def _described(
     definition: Definition, settings: list[Setting], has_synonyms: bool, has_documentation: bool
 ) -> dict[str, Any]:
     is_secret = definition.kind is Kind.PASSWORD
-    synonyms = [{"name": one.name, "value": None if is_secret else one.text, "source": one.source} for one in settings]
+    synonyms = [
+        {"name": setting.name, "value": None if is_secret else setting.text, "source": setting.source}
+        for setting in settings
+    ]
     return {
         "name": definition.name,
         "value": None if is_secret else settings[0].text,
@@ -92,16 +94,16 @@ def _layers(broker: "Broker", resource_type: int, name: str) -> Layers:
         case Resource.TOPIC:
             _check_topic(broker, name)
             own = broker.catalog.topic_configs(name)
-            return ((one, broker.config.layers(one, own, Source.TOPIC)) for one in TOPIC.values())
+            return ((definition, broker.config.layers(definition, own, Source.TOPIC)) for definition in TOPIC.values())
         case Resource.BROKER:
             _check_broker(broker, name)
-            chains = ((one, broker.config.chain(one.name)) for one in BROKER.values())
+            chains = ((definition, broker.config.chain(definition.name)) for definition in BROKER.values())
             return chains if name != ALL_BROKERS else _only_for_all_brokers(chains)
         case Resource.GROUP:
             _check_group_id(name)
             own = broker.catalog.group_configs.get(name, {})
             definitions = group_definitions(broker).values()
-            return ((one, broker.config.layers(one, own, Source.GROUP)) for one in definitions)
+            return ((definition, broker.config.layers(definition, own, Source.GROUP)) for definition in definitions)
         case Resource.CLIENT_METRICS:
             return iter(())
         case _:
@@ -117,9 +119,9 @@ def _only_for_all_brokers(chains: Layers) -> Layers:
 
 
 def group_definitions(broker: "Broker") -> Mapping[str, Definition]:
-    """The configurations that groups have under the rules that are followed; dead letters came with Kafka 4.4."""
+    """The configurations of groups in the chosen Kafka version; dead letters came with 4.4."""
     if broker.features.kafka_version == "4.3":
-        return {name: one for name, one in GROUP.items() if not name.startswith("errors.deadletterqueue.")}
+        return {name: GROUP[name] for name in GROUP if not name.startswith("errors.deadletterqueue.")}
     return GROUP
 
 
@@ -130,7 +132,9 @@ def _check_topic(broker: "Broker", name: str) -> None:
 
 def _check_broker(broker: "Broker", name: str) -> None:
     if name not in (ALL_BROKERS, str(broker.node_id)):
-        raise RefusedError(ErrorCode.invalid_request, f"broker {name!r} is not here: {broker.node_id} or none is")
+        raise RefusedError(
+            ErrorCode.invalid_request, f"broker {name!r} is unknown: name {broker.node_id}, or no broker for all"
+        )
 
 
 def _check_group_id(name: str) -> None:
@@ -140,7 +144,7 @@ def _check_group_id(name: str) -> None:
 
 @handles(ApiKey.INCREMENTAL_ALTER_CONFIGS, (0, 1))
 def incremental_alter_configs(broker: "Broker", request: Any, context: RequestContext) -> Answer:
-    """Each resource by itself, all of its changes or none."""
+    """Alter resources independently; of each all changes or none."""
     return {"responses": LazyArray(partial(_alter, broker, is_dry_run=request.validate_only), request.resources)}
 
 
@@ -223,7 +227,7 @@ def _changed(
 
 
 def _list_changed(definition: Definition, in_force: str, change: Any) -> str:
-    """A list with values appended or taken away."""
+    """A list with values appended or removed."""
     if definition.kind is not Kind.LIST or change.config_operation not in (Operation.APPEND, Operation.SUBTRACT):
         raise RefusedError(ErrorCode.invalid_config, f"operation {change.config_operation} on {definition.name}")
     values = [value for value in in_force.split(",") if value]
@@ -237,7 +241,7 @@ def _list_changed(definition: Definition, in_force: str, change: Any) -> str:
 
 @handles(ApiKey.LIST_CONFIG_RESOURCES, (0, 1))
 def list_config_resources(broker: "Broker", request: Any, context: RequestContext) -> Answer:
-    """What has a configuration; version 0 knows client metrics alone, of which there are none."""
+    """Resources with a configuration; version 0 lists client metrics only, of which there are none."""
     if context.api_version == 0:
         return {}
     names: dict[int, list[str]] = {
@@ -246,11 +250,11 @@ def list_config_resources(broker: "Broker", request: Any, context: RequestContex
         Resource.CLIENT_METRICS: [],
         Resource.GROUP: list(broker.catalog.group_configs),
     }
-    asked = tuple(request.resource_types) or tuple(names)
-    if any(kind not in names for kind in asked):
+    kinds = tuple(request.resource_types) or tuple(names)
+    if any(kind not in names for kind in kinds):
         return {"error_code": ErrorCode.unsupported_version}
     return {
         "config_resources": [
-            {"resource_name": name, "resource_type": int(kind)} for kind in asked for name in names[kind]
+            {"resource_name": name, "resource_type": int(kind)} for kind in kinds for name in names[kind]
         ]
     }

@@ -69,8 +69,8 @@ def join_group(broker: "Broker", request: Any, context: RequestContext) -> Answe
 
 @handles(ApiKey.SYNC_GROUP, (0, 5))
 def sync_group(broker: "Broker", request: Any, context: RequestContext) -> Answer | Awaitable[Answer]:
-    """Answered when the leader has shared out the work."""
-    assignments = {one.member_id: bytes(one.assignment) for one in request.assignments}
+    """Answered when the leader has sent the assignments."""
+    assignments = {member.member_id: bytes(member.assignment) for member in request.assignments}
 
     def answered(answer: SyncAnswer) -> Answer:
         return {
@@ -119,7 +119,7 @@ def leave_group(broker: "Broker", request: Any, context: RequestContext) -> Answ
 
 @handles(ApiKey.DESCRIBE_GROUPS, (0, 6))
 def describe_groups(broker: "Broker", request: Any, context: RequestContext) -> Answer:
-    """A group that is not there is dead, and from version 6 on an error."""
+    """A missing group is Dead, and from version 6 on an error."""
     return {"groups": LazyArray(lambda group_id: _described(broker, group_id, context.api_version), request.groups)}
 
 
@@ -155,7 +155,7 @@ def _described(broker: "Broker", group_id: str, version: int) -> Mapping[str, An
 
 
 def member_call(request: Any, generation_id: int) -> MemberCall:
-    """Who speaks, in the requests that name a group, a member and a generation."""
+    """The sender of a request that names a group, a member and a generation."""
     return MemberCall(
         group_id=request.group_id,
         member_id=getattr(request, "member_id", ""),
@@ -167,7 +167,7 @@ def member_call(request: Any, generation_id: int) -> MemberCall:
 def _waited(
     call: Callable[[Callable[[Waited], None]], None], answered: Callable[[Waited], Answer]
 ) -> Answer | Awaitable[Answer]:
-    """What `call` hands to its callback, at once or later; an answer to a connection that has gone is dropped."""
+    """The answer that `call` passes to its callback, at once or later; dropped when the connection is closed."""
     outcome: asyncio.Future[Waited] = asyncio.get_running_loop().create_future()
 
     def done(answer: Waited) -> None:

@@ -1,4 +1,4 @@
-"""From what the core raises to Kafka's error codes."""
+"""Kafka's error codes of the broker's errors."""
 
 from kio.schema.errors import ErrorCode
 
@@ -54,7 +54,7 @@ class RefusedError(BrokerError):
 
 
 def code_of(error: BrokerError) -> ErrorCode:
-    """The code that Kafka answers for it."""
+    """Kafka's code of an error."""
     if isinstance(error, RefusedError):
         return error.code
     return next(_CODES[kind] for kind in type(error).__mro__ if kind in _CODES)

@@ -25,7 +25,7 @@ UNKNOWN = -1
 
 @handles(ApiKey.FETCH, (4, 18))
 def fetch(broker: "Broker", request: Any, context: RequestContext) -> Answer | Awaitable[Answer]:
-    """Record batches from the offsets asked for; waits for `min_bytes` of them, no longer than `max_wait`."""
+    """Record batches from the requested offsets; waits for `min_bytes` of them, no longer than `max_wait`."""
     if getattr(request, "session_id", NO_SESSION) != NO_SESSION:
         return {"error_code": ErrorCode.fetch_session_id_not_found}
     wait_ms = milliseconds(request.max_wait)
@@ -42,7 +42,7 @@ def fetch(broker: "Broker", request: Any, context: RequestContext) -> Answer | A
 
 @dataclass(slots=True)
 class _Read:
-    """What one attempt found. An answer is ready with enough bytes, or with an error."""
+    """The result of one read. An answer is ready with enough bytes, or with an error."""
 
     bytes_left: int
     min_bytes: int
@@ -69,44 +69,44 @@ def _read_all(broker: "Broker", request: Any) -> _Read:
     for topic in request.topics:
         name = getattr(topic, "topic", None)
         topic_id = topic_id_text(getattr(topic, "topic_id", None))
-        partitions = [_read_partition(broker, read, name, topic_id, asked) for asked in topic.partitions]
+        partitions = [_read_partition(broker, read, name, topic_id, partition) for partition in topic.partitions]
         read.responses.append({"topic": name, "topic_id": topic_id, "partitions": partitions})
     return read
 
 
 def _read_partition(
-    broker: "Broker", read: _Read, name: str | None, topic_id: str | None, asked: Any
+    broker: "Broker", read: _Read, name: str | None, topic_id: str | None, requested: Any
 ) -> dict[str, Any]:
-    leader_epoch = getattr(asked, "current_leader_epoch", NO_LEADER_EPOCH)
-    log, error = find_log(broker, name, topic_id, asked.partition, leader_epoch)
+    leader_epoch = getattr(requested, "current_leader_epoch", NO_LEADER_EPOCH)
+    log, error = find_log(broker, name, topic_id, requested.partition, leader_epoch)
     if log is None:
-        return _error(broker, read, asked.partition, error)
+        return _error(broker, read, requested.partition, error)
     end_offset = log.last_stable_offset if read.is_committed else log.high_watermark
-    limit_bytes = min(read.bytes_left, asked.partition_max_bytes)
+    limit_bytes = min(read.bytes_left, requested.partition_max_bytes)
     try:
-        fetched = log.read(asked.fetch_offset, max_bytes=max(limit_bytes, 0), end_offset=end_offset)
+        fetched = log.read(requested.fetch_offset, max_bytes=max(limit_bytes, 0), end_offset=end_offset)
     except BrokerError as refused:
-        return _error(broker, read, asked.partition, code_of(refused))
-    data, last_offset = _within(fetched, limit_bytes, must_have_one=read.size_bytes == 0)
+        return _error(broker, read, requested.partition, code_of(refused))
+    data, last_offset = _within(fetched, limit_bytes, must_have_batch=read.size_bytes == 0)
     read.logs.append(log)
     read.size_bytes += len(data)
     read.bytes_left -= len(data)
     return {
-        "partition_index": asked.partition,
+        "partition_index": requested.partition,
         "error_code": ErrorCode.none,
         "high_watermark": log.high_watermark,
         "last_stable_offset": log.last_stable_offset,
         "log_start_offset": log.log_start_offset,
-        "aborted_transactions": _aborted(log, asked.fetch_offset, last_offset) if read.is_committed else None,
+        "aborted_transactions": _aborted(log, requested.fetch_offset, last_offset) if read.is_committed else None,
         "records": data,
     }
 
 
-def _within(fetched: Fetched, limit_bytes: int, *, must_have_one: bool) -> tuple[bytes, int]:
+def _within(fetched: Fetched, limit_bytes: int, *, must_have_batch: bool) -> tuple[bytes, int]:
     """Whole batches within a limit and their last offset; the first of an answer however large it is."""
     size_bytes, last_offset = 0, UNKNOWN
     for span in fetched.spans:
-        if size_bytes + span.size_bytes > limit_bytes and not (must_have_one and size_bytes == 0):
+        if size_bytes + span.size_bytes > limit_bytes and not (must_have_batch and size_bytes == 0):
             break
         size_bytes += span.size_bytes
         last_offset = span.last_offset

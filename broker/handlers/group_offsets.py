@@ -27,7 +27,7 @@ _NO_OFFSET = CommittedOffset(offset=-1)
 
 @handles(ApiKey.OFFSET_COMMIT, (2, 10))
 def offset_commit(broker: "Broker", request: Any, context: RequestContext) -> Answer:
-    """Topics by name, from version 10 on by id; what does not exist is refused, the rest is committed together."""
+    """Topics by name, from version 10 on by id; missing partitions are refused, the others are committed together."""
     call = member_call(request, request.generation_id_or_member_epoch)
     has_ids = context.api_version >= _TOPIC_ID_VERSION
     offsets = _existing(broker, request.topics, has_ids=has_ids)
@@ -54,7 +54,7 @@ def txn_offset_commit(broker: "Broker", request: Any, context: RequestContext) -
 
 @handles(ApiKey.OFFSET_DELETE, (0, 0))
 def offset_delete(broker: "Broker", request: Any, context: RequestContext) -> Answer:
-    """Forget what a group committed for partitions of topics to which no member subscribes."""
+    """Delete committed offsets of partitions of topics to which no member subscribes."""
     requested = [
         TopicPartition(topic.name, partition.partition_index)
         for topic in request.topics
@@ -84,7 +84,7 @@ def offset_delete(broker: "Broker", request: Any, context: RequestContext) -> An
 def _existing(
     broker: "Broker", topics: Iterable[Any], *, has_ids: bool, is_transactional: bool = False
 ) -> dict[TopicPartition, CommittedOffset]:
-    """The offsets of partitions that there are. Transactional commits keep no topic id."""
+    """The offsets of existing partitions. Transactional commits keep no topic id."""
     now_ms = broker.timers.now_ms()
     offsets = {}
     for requested in topics:
@@ -127,7 +127,7 @@ def _commit_answers(
 
 @handles(ApiKey.OFFSET_FETCH, (1, 10))
 def offset_fetch(broker: "Broker", request: Any, context: RequestContext) -> Answer:
-    """What groups committed; a partition without an offset has -1. From version 8 on of several groups."""
+    """Committed offsets of groups; a partition without one has -1. From version 8 on of several groups."""
     is_stable = getattr(request, "require_stable", False)
     if context.api_version >= _BATCHED_VERSION:
         has_ids = context.api_version >= _TOPIC_ID_VERSION

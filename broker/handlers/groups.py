@@ -18,7 +18,7 @@ SHARE_PROTOCOL_TYPE = "share"
 
 
 class GroupServer(Protocol):
-    """What these handlers need of the broker."""
+    """What these handlers need from the broker."""
 
     @property
     def share_groups(self) -> ShareGroups:
@@ -26,7 +26,7 @@ class GroupServer(Protocol):
 
     @property
     def share_offsets(self) -> ShareOffsets:
-        """What admins do to them."""
+        """Admin operations on them."""
 
     @property
     def classic_groups(self) -> ClassicGroups:
@@ -35,7 +35,7 @@ class GroupServer(Protocol):
 
 @handles(ApiKey.LIST_GROUPS, (0, 5))
 def list_groups(broker: GroupServer, request: Any, context: RequestContext) -> Answer:
-    """All groups, or those of certain states (from version 4 on) and kinds (5), whatever their capitals."""
+    """All groups, or those of certain states (from version 4 on) and kinds (5), ignoring case."""
     states = _lowered(getattr(request, "states_filter", ()))
     kinds = _lowered(getattr(request, "types_filter", ()))
     return {
@@ -49,7 +49,7 @@ def list_groups(broker: GroupServer, request: Any, context: RequestContext) -> A
 
 @handles(ApiKey.DELETE_GROUPS, (0, 2))
 def delete_groups(broker: GroupServer, request: Any, context: RequestContext) -> Answer:
-    """Delete groups that nobody is in."""
+    """Delete groups without members."""
     return {
         "results": LazyArray(
             lambda group_id: {"group_id": group_id, "error_code": _delete(broker, group_id)},

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 NULL_TOPICS_VERSION = 1
 ELR_LIMIT = 2_000
 BROKER_ENDPOINTS = 1
-# Bits of AclOperation: without an authorizer everybody may do everything.
+# Bits of AclOperation: without an authorizer every client may do everything.
 _TOPIC_OPERATIONS = sum(1 << bit for bit in (3, 4, 5, 6, 7, 8, 10, 11))
 _CLUSTER_OPERATIONS = sum(1 << bit for bit in (5, 7, 8, 9, 10, 11, 12))
 NO_OPERATIONS = -(2**31)
@@ -110,7 +110,7 @@ def _partition(broker: "Broker", topic: Topic, partition: int) -> dict[str, Any]
 
 @handles(ApiKey.DESCRIBE_CLUSTER, (0, 2))
 def describe_cluster(broker: "Broker", request: Any, context: RequestContext) -> Answer:
-    """This node, which is broker and controller; endpoints of controllers are asked of controllers."""
+    """This node, which is broker and controller; only controllers know endpoints of controllers."""
     endpoint_type = getattr(request, "endpoint_type", BROKER_ENDPOINTS)
     if endpoint_type != BROKER_ENDPOINTS:
         return {

@@ -92,7 +92,7 @@ def _epoch_at(log: PartitionLog, offset: int) -> int:
 
 @handles(ApiKey.OFFSET_FOR_LEADER_EPOCH, (2, 4))
 def offset_for_leader_epoch(broker: "Broker", request: Any, context: RequestContext) -> Answer:
-    """Where a leader epoch ended, for clients that check whether their log was cut."""
+    """The end offsets of leader epochs, for clients that detect truncation."""
 
     def topic_epochs(topic: Any) -> Answer:
         return {

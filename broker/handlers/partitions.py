@@ -1,4 +1,4 @@
-"""Finding the log that a request means, and waiting for appends to it."""
+"""The log of a requested partition, and waiting for appends."""
 
 import asyncio
 from collections.abc import Callable, Iterable
@@ -41,7 +41,7 @@ async def after_appends(
 ) -> _Result:
     """Call `attempt` after appends to any of the logs until it has a result, and a last time, with True, at the end.
 
-    The last time it must have one.
+    The last call must return a result.
     """
     news = asyncio.Event()
     is_over = False

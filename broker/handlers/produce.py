@@ -23,7 +23,7 @@ NO_OFFSET = -1
 def produce(broker: "Broker", request: Any, context: RequestContext) -> Answer | None:
     """Append one batch to each partition. A single node has written when it answers, whatever the acks.
 
-    Without acks there is no response; an error then closes the connection, as Kafka does to tell the client.
+    Without acks there is no response; an error then closes the connection, as in Kafka.
     """
     responses = []
     failed = None
@@ -31,7 +31,7 @@ def produce(broker: "Broker", request: Any, context: RequestContext) -> Answer |
         name = getattr(topic, "name", None)
         topic_id = topic_id_text(getattr(topic, "topic_id", None))
         partitions = [_append(broker, request, name, topic_id, partition) for partition in topic.partition_data]
-        failed = failed or next((one for one in partitions if one["error_code"] != ErrorCode.none), None)
+        failed = failed or next((answer for answer in partitions if answer["error_code"] != ErrorCode.none), None)
         responses.append({"name": name, "topic_id": topic_id, "partition_responses": partitions})
     if request.acks == 0:
         if failed is not None:
@@ -66,7 +66,7 @@ def _append(broker: "Broker", request: Any, name: str | None, topic_id: str | No
 
 
 def _verify(broker: "Broker", log: PartitionLog, records: bytes) -> None:
-    """A transactional batch goes only where its transaction was told to (KIP-890). Raises RefusedError."""
+    """Check that the open transaction of a batch has the partition (KIP-890). Raises RefusedError."""
     header = read_header(records)
     if header is None or not header.is_transactional:
         return

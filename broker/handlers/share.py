@@ -1,6 +1,6 @@
 """ShareFetch and ShareAcknowledge (share-partition §5, §9, §10; rpcs §1; KIP-932).
 
-Acknowledgements in a fetch are taken before records are acquired. A fetch without news waits, up to its MaxWaitMs,
+Acknowledgements in a fetch are applied before records are acquired. A fetch without results waits, up to its MaxWaitMs,
 for an append, a release or the end of a lock; as Kafka's does even where it carried acknowledgements.
 """
 
@@ -26,7 +26,7 @@ _MOVED = frozenset((ShareErrorCode.NOT_LEADER_OR_FOLLOWER,))
 
 
 class ShareServer(Protocol):
-    """What these handlers need of the broker. `share_version` is the finalized feature, 0 when share groups are off."""
+    """What these handlers need from the broker. `share_version` is 0 when share groups are off."""
 
     @property
     def share_partitions(self) -> SharePartitions:
@@ -46,7 +46,7 @@ class ShareServer(Protocol):
 
     @property
     def advertised(self) -> tuple[str, int]:
-        """Host and port that clients are told."""
+        """Advertised host and port."""
 
 
 Errors = dict[TopicIdPartition, ShareErrorCode]
@@ -54,7 +54,7 @@ Errors = dict[TopicIdPartition, ShareErrorCode]
 
 @dataclass(slots=True)
 class _Exchange:
-    """One request under way: who asks, and what has become of its acknowledgements."""
+    """A request in progress: its session and the results of its acknowledgements."""
 
     server: ShareServer
     group_id: str
@@ -65,7 +65,7 @@ class _Exchange:
 
 @handles(ApiKey.SHARE_FETCH, (1, 2))
 def share_fetch(server: ShareServer, request: Any, context: RequestContext) -> Answer | Awaitable[Answer]:
-    """Take acknowledgements, then acquire records for a member's share session."""
+    """Apply acknowledgements, then acquire records for a member's share session."""
     refusal = _refusal(server, request) or _refused_renewal(request)
     if refusal is not None:
         return refusal
@@ -89,15 +89,15 @@ def share_fetch(server: ShareServer, request: Any, context: RequestContext) -> A
         mode=AcquireMode(getattr(request, "share_acquire_mode", AcquireMode.BATCH_OPTIMIZED)),
     )
     max_wait_ms = milliseconds(request.max_wait)
-    found = server.share_partitions.fetch(exchange.session, terms, is_last_try=max_wait_ms <= 0)
-    if max_wait_ms <= 0 or _has_news(found):
-        return _fetch_answer(exchange, found)
+    fetched = server.share_partitions.fetch(exchange.session, terms, is_last_try=max_wait_ms <= 0)
+    if max_wait_ms <= 0 or _has_news(fetched):
+        return _fetch_answer(exchange, fetched)
     return _fetch_later(exchange, terms, max_wait_ms)
 
 
 @handles(ApiKey.SHARE_ACKNOWLEDGE, (1, 2))
 def share_acknowledge(server: ShareServer, request: Any, context: RequestContext) -> Answer:
-    """Take a member's acknowledgements; the final epoch also ends its session and gives back what it holds."""
+    """Apply a member's acknowledgements; the final epoch also closes its session and releases its records."""
     refusal = _refusal(server, request)
     if refusal is not None:
         return refusal
@@ -121,7 +121,7 @@ def share_acknowledge(server: ShareServer, request: Any, context: RequestContext
 
 
 def _refusal(server: ShareServer, request: Any) -> Answer | None:
-    """What makes a request invalid before any session is looked at."""
+    """The error of a request that is invalid for any session."""
     if server.share_version < 1:
         return _failure(ShareErrorCode.UNSUPPORTED_VERSION, "share groups are off: share.version is 0")
     if not request.group_id:
@@ -143,7 +143,7 @@ def _refused_renewal(request: Any) -> Answer | None:
 
 
 def _open(server: ShareServer, request: Any, context: RequestContext) -> _Exchange | None:
-    """The session of a fetch with its partitions brought up to date; None when there are too many sessions.
+    """The session of a fetch with updated partitions; None when there are too many sessions.
 
     Raises:
         ShareSessionError: the request fits no session.
@@ -172,7 +172,7 @@ def _open(server: ShareServer, request: Any, context: RequestContext) -> _Exchan
 
 
 def _acknowledge(exchange: _Exchange, request: Any, version: int) -> None:
-    """Take the acknowledgements of all partitions; each partition's stand or fall together."""
+    """Apply the acknowledgements of all partitions; of each partition all or none."""
     shares = exchange.server.share_partitions
     last_type = _LAST_TYPE[version]
     has_any = False
@@ -206,12 +206,12 @@ def _batches(batches: Sequence[Any]) -> list[AcknowledgementBatch]:
     ]
 
 
-def _has_news(found: Mapping[TopicIdPartition, PartitionFetch]) -> bool:
-    return any(one.is_news for one in found.values())
+def _has_news(fetched: Mapping[TopicIdPartition, PartitionFetch]) -> bool:
+    return any(partition.is_news for partition in fetched.values())
 
 
 async def _fetch_later(exchange: _Exchange, terms: FetchTerms, max_wait_ms: int) -> Answer:
-    """Try again whenever something changed, for the last time when the wait is over; a session that ended gets none."""
+    """Retry after each change, for the last time when the wait is over; a closed session gets no records."""
     shares, timers, session = exchange.server.share_partitions, exchange.server.timers, exchange.session
     end_ms = timers.now_ms() + max_wait_ms
     while True:
@@ -221,16 +221,16 @@ async def _fetch_later(exchange: _Exchange, terms: FetchTerms, max_wait_ms: int)
             try:
                 if session.is_closed:
                     return _fetch_answer(exchange, {})
-                found = shares.fetch(session, terms, is_last_try=left_ms <= 0)
-                if left_ms <= 0 or _has_news(found):
-                    return _fetch_answer(exchange, found)
+                fetched = shares.fetch(session, terms, is_last_try=left_ms <= 0)
+                if left_ms <= 0 or _has_news(fetched):
+                    return _fetch_answer(exchange, fetched)
                 await alarm.rings
             finally:
                 end_watch()
 
 
 async def _limit_reached(server: ShareServer, max_wait_ms: int) -> Answer:
-    """Too many sessions: told late, so that a client that tries again and again costs little."""
+    """Too many sessions: answered late, so that clients that retry cost little."""
     with _Alarm(server.timers, max_wait_ms) as alarm:
         await alarm.rings
     return _failure(ShareErrorCode.SHARE_SESSION_LIMIT_REACHED, "there are too many share sessions")
@@ -244,7 +244,7 @@ class _Alarm:
         self._timer = timers.after_ms(max(0, delay_ms), self.ring)
 
     def ring(self) -> None:
-        """Wake who waits."""
+        """Complete the future."""
         if not self.rings.done():
             self.rings.set_result(None)
 
@@ -260,25 +260,25 @@ def _failure(code: ShareErrorCode, message: str) -> Answer:
     return {"error_code": code, "error_message": message}
 
 
-def _fetch_answer(exchange: _Exchange, found: Mapping[TopicIdPartition, PartitionFetch]) -> Answer:
-    """All partitions in the first answer of a session; later only those with records, an error or acknowledgements."""
-    told = {place: one for place, one in found.items() if exchange.is_first or one.is_news}
+def _fetch_answer(exchange: _Exchange, fetched: Mapping[TopicIdPartition, PartitionFetch]) -> Answer:
+    """The first answer of a session has all partitions; later ones those with records, an error or acknowledgements."""
+    answered = {place: result for place, result in fetched.items() if exchange.is_first or result.is_news}
     for place in exchange.acknowledged:
-        told.setdefault(place, NO_NEWS)
+        answered.setdefault(place, NO_NEWS)
 
     def partition(place: TopicIdPartition) -> dict[str, Any]:
-        acquired, error = told[place].acquired, told[place].error
+        acquired, error = answered[place].acquired, answered[place].error
         acknowledge_error = exchange.acknowledged.get(place, ShareErrorCode.NONE)
         answer: dict[str, Any] = {
             "partition_index": place[1],
             "error_code": error,
             "acknowledge_error_code": int(acknowledge_error),
             "records": acquired.data,
-            "acquired_records": [one._asdict() for one in acquired.ranges],
+            "acquired_records": [each._asdict() for each in acquired.ranges],
         }
         return answer | _leader(exchange, place, error, acknowledge_error)
 
-    return _answer(exchange, told, partition, [one.error for one in told.values()])
+    return _answer(exchange, answered, partition, [result.error for result in answered.values()])
 
 
 def _acknowledge_answer(exchange: _Exchange) -> Answer:
@@ -292,7 +292,7 @@ def _acknowledge_answer(exchange: _Exchange) -> Answer:
 
 
 def _leader(exchange: _Exchange, place: TopicIdPartition, *errors: ShareErrorCode) -> dict[str, Any]:
-    """Where a client that asked an old leader finds the new one: here, with the epoch of now."""
+    """The current leader for a client with an old leader epoch: this node."""
     if not _MOVED.intersection(errors):
         return {}
     epoch = exchange.server.share_partitions.leader_epoch(place)

@@ -1,4 +1,4 @@
-"""Share groups: heartbeat, describe, and what admins do to their offsets (rpcs §1, §3, §4; KIP-932)."""
+"""Share groups: heartbeat, describe, and admin operations on their offsets (rpcs §1, §3, §4; KIP-932)."""
 
 from collections.abc import Callable, Mapping
 from typing import Any, Protocol
@@ -17,11 +17,11 @@ from broker.protocol.steps import LazyArray
 MEMBER_ID_MAX_LENGTH = 36
 ASSIGNOR_NAME = "simple"
 ALL_GROUP_OPERATIONS = sum(1 << operation for operation in (3, 6, 8, 11, 12))
-"""Read, delete, describe, describe and alter configurations: what a group knows, and nobody is refused here."""
+"""Read, delete, describe, describe and alter configurations: all operations on groups; there is no authorization."""
 
 
 class ShareGroupServer(Protocol):
-    """What these handlers need of the broker."""
+    """What these handlers need from the broker."""
 
     @property
     def share_groups(self) -> ShareGroups:
@@ -76,7 +76,7 @@ def heartbeat(broker: ShareGroupServer, request: Any, context: RequestContext) -
 
 @handles(ApiKey.SHARE_GROUP_DESCRIBE, (1, 1))
 def describe(broker: ShareGroupServer, request: Any, context: RequestContext) -> Answer:
-    """Groups with their members; one that is not there, or of another kind, has an error of its own."""
+    """Groups with their members; a missing group, or one of another kind, has an error of its own."""
     operations = {"authorized_operations": ALL_GROUP_OPERATIONS} if request.include_authorized_operations else {}
     return {"groups": LazyArray(lambda group_id: _described(broker, group_id) | operations, request.group_ids)}
 
@@ -89,9 +89,9 @@ def describe_offsets(broker: ShareGroupServer, request: Any, context: RequestCon
 
 @handles(ApiKey.ALTER_SHARE_GROUP_OFFSETS, (0, 0))
 def alter_offsets(broker: ShareGroupServer, request: Any, context: RequestContext) -> Answer:
-    """New start offsets for an empty group, which is made if need be."""
+    """Set start offsets of an empty group, which is created when it is missing."""
     offsets = {
-        topic.topic_name: {one.partition_index: one.start_offset for one in topic.partitions}
+        topic.topic_name: {partition.partition_index: partition.start_offset for partition in topic.partitions}
         for topic in request.topics
     }
 
@@ -104,7 +104,7 @@ def alter_offsets(broker: ShareGroupServer, request: Any, context: RequestContex
 
 @handles(ApiKey.DELETE_SHARE_GROUP_OFFSETS, (0, 0))
 def delete_offsets(broker: ShareGroupServer, request: Any, context: RequestContext) -> Answer:
-    """Forget whole topics of an empty group."""
+    """Delete the offsets of an empty group in whole topics."""
 
     def delete() -> Answer:
         _require_group_id(request.group_id)
@@ -120,7 +120,7 @@ def delete_offsets(broker: ShareGroupServer, request: Any, context: RequestConte
 
 
 def _fault_of(request: Any) -> str | None:
-    """What is wrong with a heartbeat in itself."""
+    """The error of a heartbeat that is invalid for any group."""
     faults = {
         "MemberId can't be empty.": not request.member_id,
         f"MemberId can't be longer than {MEMBER_ID_MAX_LENGTH} characters.": len(request.member_id)
@@ -134,11 +134,11 @@ def _fault_of(request: Any) -> str | None:
     return next((text for text, is_so in faults.items() if is_so), None)
 
 
-def _attempt(broker: ShareGroupServer, deed: Callable[[], Answer]) -> Answer:
+def _attempt(broker: ShareGroupServer, operation: Callable[[], Answer]) -> Answer:
     if not broker.share_version:
         return _UNSUPPORTED
     try:
-        return deed()
+        return operation()
     except GroupError as error:
         return _error(error.code, str(error))
 
@@ -174,12 +174,13 @@ def _described(broker: ShareGroupServer, group_id: str) -> dict[str, Any]:
     return {"group_id": group_id, **_attempt(broker, of_group)}
 
 
-def _offsets_of_group(broker: ShareGroupServer, asked: Any) -> Mapping[str, Any]:
+def _offsets_of_group(broker: ShareGroupServer, requested: Any) -> Mapping[str, Any]:
     def of_group() -> Answer:
-        wanted = None if asked.topics is None else {topic.topic_name: topic.partitions for topic in asked.topics}
-        return {"topics": [_offsets(topic) for topic in broker.share_offsets.describe(asked.group_id, wanted)]}
+        topics = requested.topics
+        partitions = None if topics is None else {topic.topic_name: topic.partitions for topic in topics}
+        return {"topics": [_offsets(topic) for topic in broker.share_offsets.describe(requested.group_id, partitions)]}
 
-    return {"group_id": asked.group_id, **_attempt(broker, of_group)}
+    return {"group_id": requested.group_id, **_attempt(broker, of_group)}
 
 
 def _member(topics: Topics, member: ShareMember) -> Mapping[str, Any]:
@@ -208,12 +209,12 @@ def _named(topic: TopicOffsets | TopicErrors) -> dict[str, Any]:
 def _offsets(topic: TopicOffsets) -> Mapping[str, Any]:
     partitions = [
         {
-            "partition_index": one.partition,
-            "start_offset": one.start_offset,
-            "leader_epoch": one.leader_epoch,
-            "lag": one.lag,
+            "partition_index": offset.partition,
+            "start_offset": offset.start_offset,
+            "leader_epoch": offset.leader_epoch,
+            "lag": offset.lag,
         }
-        for one in topic.partitions
+        for offset in topic.partitions
     ]
     return _named(topic) | {"partitions": partitions}
 

@@ -48,7 +48,7 @@ _CAUSES: Final = {
 
 
 class ShareStateServer(Protocol):
-    """What these handlers need of the broker."""
+    """What these handlers need from the broker."""
 
     @property
     def share_coordinator(self) -> Persister:

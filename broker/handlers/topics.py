@@ -26,7 +26,7 @@ REPLICATION_FACTOR = 1
 
 @handles(ApiKey.CREATE_TOPICS, (2, 7))
 def create_topics(broker: "Broker", request: Any, context: RequestContext) -> Answer:
-    """Each topic by itself: created, or refused with a reason."""
+    """Create topics independently; each has its error."""
     counts = Counter(topic.name for topic in request.topics)
 
     def create(topic: Any) -> Answer:
@@ -118,7 +118,7 @@ def _configs(requested: Any) -> dict[str, str]:
 
 @handles(ApiKey.DELETE_TOPICS, (1, 6))
 def delete_topics(broker: "Broker", request: Any, context: RequestContext) -> Answer:
-    """By name, from version 6 on by id too."""
+    """Delete topics by name, from version 6 on by id too."""
     names = [(name, None) for name in getattr(request, "topic_names", ())]
     topics = [(topic.name, topic_id_text(topic.topic_id)) for topic in getattr(request, "topics", ())]
     return {"responses": LazyArray(lambda topic: _delete(broker, *topic), [*names, *topics])}
@@ -133,7 +133,9 @@ def _delete(broker: "Broker", name: str | None, topic_id: str | None) -> dict[st
         if not broker.config.flag("delete.topic.enable"):
             raise RefusedError(ErrorCode.topic_deletion_disabled, "delete.topic.enable=false")
         if topic.is_internal:
-            raise RefusedError(ErrorCode.invalid_request, f"{topic.name} is internal and stays while the broker runs")
+            raise RefusedError(
+                ErrorCode.invalid_request, f"{topic.name} is internal and can't be deleted while the broker runs"
+            )
         broker.catalog.delete(topic.name)
     except BrokerError as error:
         return {"name": name, "topic_id": topic_id, **_refused(error)}
@@ -142,7 +144,7 @@ def _delete(broker: "Broker", name: str | None, topic_id: str | None) -> dict[st
 
 @handles(ApiKey.CREATE_PARTITIONS, (0, 3))
 def create_partitions(broker: "Broker", request: Any, context: RequestContext) -> Answer:
-    """More partitions for topics; their numbers never shrink."""
+    """Add partitions to topics; their number never shrinks."""
     return {"results": LazyArray(partial(_add_partitions, broker, is_dry_run=request.validate_only), request.topics)}
 
 

@@ -1,6 +1,6 @@
-"""What tools ask about transactions: DescribeProducers, DescribeTransactions, ListTransactions.
+"""Transactions for tools: DescribeProducers, DescribeTransactions, ListTransactions.
 
-ListTransactions ends at version 1: later ones bring a pattern, which a client could make arbitrarily costly.
+ListTransactions ends at version 1: later ones have a pattern, whose cost has no bound.
 """
 
 from collections.abc import Iterator, Mapping
@@ -20,7 +20,7 @@ from broker.storage.producer_state import ProducerEntry
 if TYPE_CHECKING:
     from broker.broker import Broker
 
-NOTHING_OPEN: Final = -1
+NO_OPEN_TRANSACTION: Final = -1
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _STATE_NAMES: Final = {
     TransactionStatus.EMPTY: "Empty",
@@ -35,7 +35,7 @@ _KAFKA_STATES: Final = frozenset(_STATE_NAMES.values()) | {"Dead", "PrepareEpoch
 
 @handles(ApiKey.DESCRIBE_PRODUCERS, (0, 0))
 def describe_producers(broker: "Broker", request: Any, context: RequestContext) -> Answer:
-    """The producers that partitions remember, with the first offset of an open transaction."""
+    """The producers of partitions, with the first offset of an open transaction."""
     return {
         "topics": [
             {
@@ -60,33 +60,33 @@ def _producer(producer_id: int, entry: ProducerEntry) -> Mapping[str, Any]:
         "last_sequence": entry.last_sequence,
         "last_timestamp": entry.last_timestamp_ms,
         "coordinator_epoch": entry.coordinator_epoch,
-        "current_txn_start_offset": NOTHING_OPEN if entry.open_from is None else entry.open_from,
+        "current_txn_start_offset": NO_OPEN_TRANSACTION if entry.open_from is None else entry.open_from,
     }
 
 
 @handles(ApiKey.DESCRIBE_TRANSACTIONS, (0, 0))
 def describe_transactions(broker: "Broker", request: Any, context: RequestContext) -> Answer:
-    """Transactional ids as they stand, each with its own error code."""
+    """The states of transactional ids, each with its own error code."""
     return {"transaction_states": LazyArray(partial(_described, broker), request.transactional_ids)}
 
 
 def _described(broker: "Broker", transactional_id: str) -> Mapping[str, Any]:
     if not transactional_id:
         return _refused(transactional_id, ErrorCode.invalid_request)
-    found = broker.transactions.get(transactional_id)
-    if found is None:
+    transaction = broker.transactions.get(transactional_id)
+    if transaction is None:
         return _refused(transactional_id, ErrorCode.transactional_id_not_found)
     topics: dict[str, list[int]] = {}
-    for at in sorted(found.partitions):
+    for at in sorted(transaction.partitions):
         topics.setdefault(at.topic, []).append(at.partition)
     return {
         "error_code": ErrorCode.none,
         "transactional_id": transactional_id,
-        "transaction_state": _STATE_NAMES[found.status],
-        "transaction_timeout": found.timeout_ms,
-        "transaction_start_time": _EPOCH + timedelta(milliseconds=found.started_ms),
-        "producer_id": found.producer_id,
-        "producer_epoch": found.producer_epoch,
+        "transaction_state": _STATE_NAMES[transaction.status],
+        "transaction_timeout": transaction.timeout_ms,
+        "transaction_start_time": _EPOCH + timedelta(milliseconds=transaction.started_ms),
+        "producer_id": transaction.producer_id,
+        "producer_epoch": transaction.producer_epoch,
         "topics": [{"topic": topic, "partitions": partitions} for topic, partitions in topics.items()],
     }
 
@@ -104,11 +104,11 @@ def list_transactions(broker: "Broker", request: Any, context: RequestContext) -
         "unknown_state_filters": sorted(states - _KAFKA_STATES),
         "transaction_states": [
             {
-                "transactional_id": found.transactional_id,
-                "producer_id": found.producer_id,
-                "transaction_state": _STATE_NAMES[found.status],
+                "transactional_id": transaction.transactional_id,
+                "producer_id": transaction.producer_id,
+                "transaction_state": _STATE_NAMES[transaction.status],
             }
-            for found in _chosen(broker, request, states)
+            for transaction in _chosen(broker, request, states)
         ],
     }
 
@@ -117,8 +117,8 @@ def _chosen(broker: "Broker", request: Any, states: set[str]) -> Iterator[Transa
     producers = set(request.producer_id_filters)
     open_ms = getattr(request, "duration_filter", -1)
     now_ms = broker.timers.now_ms()
-    for found in broker.transactions:
-        is_open_long = open_ms < 0 or 0 <= found.started_ms < now_ms - open_ms
-        in_state = not states or _STATE_NAMES[found.status] in states
-        if in_state and is_open_long and (not producers or found.producer_id in producers):
-            yield found
+    for transaction in broker.transactions:
+        is_open_long = open_ms < 0 or 0 <= transaction.started_ms < now_ms - open_ms
+        in_state = not states or _STATE_NAMES[transaction.status] in states
+        if in_state and is_open_long and (not producers or transaction.producer_id in producers):
+            yield transaction

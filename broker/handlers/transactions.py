@@ -1,4 +1,4 @@
-"""Transactions: InitProducerId, AddPartitionsToTxn, AddOffsetsToTxn, EndTxn, and what tools ask about them.
+"""Transactions: InitProducerId, AddPartitionsToTxn, AddOffsetsToTxn, EndTxn.
 
 AddPartitionsToTxn ends at version 3, EndTxn at 4: later ones belong to transaction.version 2, which is not finalized.
 """
@@ -38,7 +38,7 @@ def init_producer_id(broker: "Broker", request: Any, context: RequestContext) ->
 
 @handles(ApiKey.ADD_PARTITIONS_TO_TXN, (0, 3))
 def add_partitions_to_txn(broker: "Broker", request: Any, context: RequestContext) -> Answer:
-    """All partitions are added, or none: beside one that does not exist the others are not attempted."""
+    """All partitions are added, or none: beside a missing one the others are not attempted."""
     topics = [(topic.name, list(topic.partitions)) for topic in request.v3_and_below_topics]
     missing = {
         (name, partition)
@@ -95,7 +95,7 @@ def end_txn(broker: "Broker", request: Any, context: RequestContext) -> Answer:
 
 
 def _fenced(error: ErrorCode, context: RequestContext, version: int) -> ErrorCode:
-    """PRODUCER_FENCED under the name that it had before a version."""
+    """The error code of a version: older ones have INVALID_PRODUCER_EPOCH for PRODUCER_FENCED."""
     if error is ErrorCode.producer_fenced and context.api_version < version:
         return ErrorCode.invalid_producer_epoch
     return error

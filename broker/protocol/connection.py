@@ -13,11 +13,11 @@ from broker.protocol.registry import ClientConnection
 _log = logging.getLogger(__name__)
 
 READ_AHEAD_BYTES = 1 << 20
-"""How much of what a client sends ahead is taken while its request waits; reading on is how we notice that it left."""
+"""Bytes that are read ahead while a request waits; reading is how a disconnect of the client is noticed."""
 
 
 class Host(Protocol):
-    """What a connection needs of its server."""
+    """What a connection needs from its server."""
 
     frame_bytes_max: int
 
@@ -27,17 +27,17 @@ class Host(Protocol):
         """Answer a frame (dispatch.Dispatcher)."""
 
     def opened(self, connection: "Connection") -> bool:
-        """Whether there is room for one more connection."""
+        """Add a connection; whether the limits allow it."""
 
     def closed(self, connection: "Connection") -> None:
-        """It has gone."""
+        """Remove a connection."""
 
     def memory_changed(self, connection: "Connection", change_bytes: int) -> None:
         """The buffers of the connection take so much more (or less) memory."""
 
 
 class Connection(asyncio.Protocol):
-    """Requests are handled one at a time, and the next not before the answer of the last has left for the client."""
+    """Handles one request at a time; the next one after the answer to the last was sent."""
 
     __slots__ = (
         "_buffer",
@@ -72,18 +72,18 @@ class Connection(asyncio.Protocol):
 
     @property
     def is_busy(self) -> bool:
-        """Whether a request is being answered, or its answer has not left yet."""
+        """Whether a request is being handled, or its answer waits for the client."""
         return self._is_busy or not self._is_writable
 
     def on_close(self, callback: Callable[[], None]) -> None:
-        """Call `callback` once, when the connection has gone; at once when it has gone already."""
+        """Call `callback` once when the connection is closed; at once when it is closed already."""
         if self._on_close is None:
             callback()
         else:
             self._on_close.append(callback)
 
     def close(self) -> None:
-        """Send what is on its way, then close."""
+        """Send the buffered answers, then close."""
         if self._transport is not None:
             self._transport.close()
 
@@ -93,15 +93,15 @@ class Connection(asyncio.Protocol):
             self._transport.abort()
 
     def cancel(self) -> None:
-        """Give up the request that waits, and close."""
+        """Cancel the waiting request, and close."""
         if self._task is not None:
             self._task.cancel()
         self.close()
 
-    # What asyncio calls.
+    # Callbacks of asyncio.
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """Kafka's clients begin to talk; nothing is sent before a request came."""
+        """Remember the client's address; the client sends first."""
         self._transport = cast(asyncio.Transport, transport)
         peer = transport.get_extra_info("peername")
         self.client_host = f"/{peer[0]}" if peer else "/unknown"
@@ -110,7 +110,7 @@ class Connection(asyncio.Protocol):
             self.abort()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Whoever waits for this client is told."""
+        """Cancel the request and call the `on_close` callbacks."""
         self._transport = None
         self._account(0)
         if self._task is not None:
@@ -120,21 +120,21 @@ class Connection(asyncio.Protocol):
             try:
                 callback()
             except Exception:
-                _log.exception("a listener to the end of connection %d failed", self.id)
+                _log.exception("a callback at the end of connection %d failed", self.id)
         self._server.closed(self)
 
     def data_received(self, data: bytes) -> None:
-        """More bytes of a frame, or of several."""
+        """Buffer the bytes and handle the first complete frame."""
         self.last_active_s = asyncio.get_running_loop().time()
         self._buffer += data
         self._handle_next()
 
     def pause_writing(self) -> None:
-        """The client reads slower than it asks."""
+        """The client does not read its answers."""
         self._is_writable = False
 
     def resume_writing(self) -> None:
-        """The answer has left; go on."""
+        """The client has read its answers: handle the next frame."""
         self._is_writable = True
         self._handle_next()
 
@@ -170,7 +170,9 @@ class Connection(asyncio.Protocol):
             return None
         (size_bytes,) = FRAME_SIZE.unpack_from(buffer)
         if not 0 <= size_bytes <= self._server.frame_bytes_max:
-            raise FrameError(f"a frame of {size_bytes} bytes, at most {self._server.frame_bytes_max} are taken")
+            raise FrameError(
+                f"a frame of {size_bytes} bytes is above socket.request.max.bytes={self._server.frame_bytes_max}"
+            )
         end = FRAME_SIZE.size + size_bytes
         if len(buffer) < end:
             return None

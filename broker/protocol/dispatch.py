@@ -42,7 +42,7 @@ class Dispatcher:
         A request with many array elements is handled in steps, one in each turn of the loop.
 
         Raises:
-            FrameError: the connection is to be closed; the bytes are no request that is answered here.
+            FrameError: the bytes are no request of a registered API; the connection must be closed.
         """
         steps = self._respond(frame, connection, client_host)
         try:
@@ -86,7 +86,7 @@ class Dispatcher:
         return api is not None and api.has(version)
 
     def _refuse_version(self, error: UnsupportedVersionError) -> Pieces:
-        """Kafka answers too new an ApiVersions in the layout of version 0, so that the client can ask again."""
+        """ApiVersions of an unknown version gets an answer of version 0, as in Kafka, so that the client can retry."""
         api = self._apis.get(ApiKey.API_VERSIONS)
         if error.api_key != ApiKey.API_VERSIONS or api is None:
             raise FrameError(str(error)) from error

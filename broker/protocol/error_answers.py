@@ -21,11 +21,11 @@ _PLAIN_NAMES: Final = {
     "groups_names": "group_id",
     "partitions": "partition_index",
 }
-"""What an element of a request's plain array is called in the response."""
+"""The response's field for an element of a request's plain array."""
 
 
 def error_answer(api_key: int, version: int, request: Any, code: ErrorCode) -> Answer:
-    """The code at the top of the response, else with each topic, partition, group or whatever was asked for.
+    """The code at the top of the response, else with each topic, partition, group or other part of the request.
 
     Raises:
         FrameError: the response has no room for an error code.
@@ -37,22 +37,22 @@ def error_answer(api_key: int, version: int, request: Any, code: ErrorCode) -> A
     return answer
 
 
-def _refused(schema: Any, asked_schema: Any, asked: Any, code: ErrorCode) -> dict[str, Any] | None:
-    """What refuses one struct of the request; None when neither it nor its parts have an error code."""
+def _refused(schema: Any, request_schema: Any, request: Any, code: ErrorCode) -> dict[str, Any] | None:
+    """The refusal of one struct of the request; None when neither it nor its parts have an error code."""
     answered = {field.name: field for field in fields_of(schema)}
     same = {
-        field.name: getattr(asked, field.name)
-        for field in fields_of(asked_schema)
+        field.name: getattr(request, field.name)
+        for field in fields_of(request_schema)
         if field.name in _IDENTIFYING and field.name in answered
     }
     own = next((name for name in _CODES if name in answered), None)
     if own is not None:
         return same | {own: code}
     parts = next((field for field in answered.values() if field.is_array and _has_code(field.nested)), None)
-    lists = next((field for field in fields_of(asked_schema) if field.is_array), None)
+    lists = next((field for field in fields_of(request_schema) if field.is_array), None)
     if parts is None or lists is None:
         return None
-    return same | {parts.name: [_part(parts, lists, item, code) for item in getattr(asked, lists.name) or ()]}
+    return same | {parts.name: [_part(parts, lists, item, code) for item in getattr(request, lists.name) or ()]}
 
 
 def _part(parts: Field, lists: Field, item: Any, code: ErrorCode) -> dict[str, Any] | None:

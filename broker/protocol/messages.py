@@ -1,4 +1,4 @@
-"""Requests out of frames, answers into frames, with kio's message classes."""
+"""Decodes requests from frames and encodes answers into frames, with kio's message classes."""
 
 import struct
 from collections.abc import Callable, Iterable
@@ -23,7 +23,7 @@ _HEAD = struct.Struct(">hhi")
 
 
 class UnsupportedVersionError(BrokerError):
-    """Raised when a request names an API or a version that is not answered here."""
+    """Raised when no handler answers a request's API in its version."""
 
     def __init__(self, api_key: int, api_version: int, correlation_id: int) -> None:
         super().__init__(f"API {api_key} version {api_version} is not answered here")
@@ -46,7 +46,7 @@ class Request:
 def decode_in_steps(frame: bytes, is_supported: Callable[[int, int], bool]) -> Steps[Request]:
     """The request of a frame (without its size); reading pauses after every STEP_ELEMENTS array elements.
 
-    Bytes behind the request are ignored, as Kafka does: librdkafka's request for all topics has three too many.
+    Bytes behind the request are ignored, as Kafka does: librdkafka's request for all topics has three extra bytes.
 
     Raises:
         UnsupportedVersionError: `is_supported` refuses its API key and version.

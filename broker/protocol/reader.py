@@ -1,7 +1,7 @@
-"""kio's message classes out of bytes that a peer sent.
+"""Reads kio's message classes from bytes of a peer.
 
 kio's own reader reserves memory for as many elements as an array claims to have, which ends the process when that
-fails, and refuses tagged fields that it doesn't know. This one holds every length against the bytes that are left,
+fails, and refuses unknown tagged fields. This one checks every length against the bytes that are left,
 counts the elements of all arrays of a message, and skips unknown tags as Kafka does.
 """
 

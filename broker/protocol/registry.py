@@ -1,4 +1,4 @@
-"""Who answers which API, in which versions. ApiVersions tells clients exactly this table."""
+"""The handlers of APIs and their versions. ApiVersions answers exactly this table."""
 
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
@@ -9,19 +9,19 @@ Answer = Mapping[str, Any]
 
 
 class ClientConnection(Protocol):
-    """A client's connection, as handlers see it."""
+    """The interface of a client's connection for handlers."""
 
     @property
     def id(self) -> int:
         """Unique while the broker runs."""
 
     def on_close(self, callback: Callable[[], None]) -> None:
-        """Call `callback` once, when the connection has gone; at once when it has gone already."""
+        """Call `callback` once when the connection is closed; at once when it is closed already."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RequestContext:
-    """What belongs to a request beside its body. `client_id` is empty when the client told none."""
+    """A request's header and connection. `client_id` is empty when the client sent none."""
 
     api_key: int
     api_version: int
@@ -47,7 +47,7 @@ class Api:
     handler: Handler
 
     def has(self, version: int) -> bool:
-        """Whether a version is answered."""
+        """Whether the handler answers a version."""
         return self.first_version <= version <= self.last_version
 
 
@@ -55,7 +55,7 @@ _apis: dict[int, Api] = {}
 
 
 def handles(api_key: int, versions: tuple[int, int]) -> Callable[[Handler], Handler]:
-    """Register the decorated function as what answers an API in the inclusive range of versions."""
+    """Register the decorated function as the handler of an API in the inclusive range of versions."""
 
     def register(handler: Handler) -> Handler:
         first, last = versions
@@ -68,5 +68,5 @@ def handles(api_key: int, versions: tuple[int, int]) -> Callable[[Handler], Hand
 
 
 def registered() -> Mapping[int, Api]:
-    """All that is registered, by API key."""
+    """All registered APIs by key."""
     return _apis

@@ -1,4 +1,4 @@
-"""kio's message classes as a table of fields: what bounds and answers are derived from."""
+"""kio's message classes as tables of fields, from which readers and writers are derived."""
 
 import dataclasses
 from collections.abc import Iterator

@@ -50,7 +50,7 @@ class Server:
 
     @property
     def connections(self) -> int:
-        """How many clients are connected."""
+        """The number of connections."""
         return len(self._connections)
 
     async def listen(self, host: str, port: int) -> int:
@@ -70,7 +70,7 @@ class Server:
         return int(server.sockets[0].getsockname()[1])
 
     async def stop(self) -> None:
-        """Take no more connections, give up waiting requests, send what is on its way, close."""
+        """Stop listening, cancel waiting requests, send buffered answers, close all connections."""
         for server in self._servers:
             server.close()
         if self._idle_check is not None:
@@ -86,7 +86,7 @@ class Server:
                     connection.abort()
         self._servers.clear()
 
-    # What connections ask (connection.Host).
+    # The interface for connections (connection.Host).
 
     def dispatch(
         self, frame: bytes, connection: ClientConnection, client_host: str
@@ -95,7 +95,7 @@ class Server:
         return self._dispatcher.dispatch(frame, connection, client_host)
 
     def opened(self, connection: Connection) -> bool:
-        """Whether there is room for one more connection; it counts from now on."""
+        """Add a connection; whether the limits allow it."""
         limits = self._limits
         has_room = len(self._connections) < limits.connections_max
         if has_room and limits.connections_per_host_max < limits.connections_max:
@@ -107,7 +107,7 @@ class Server:
         return has_room
 
     def closed(self, connection: Connection) -> None:
-        """It has gone."""
+        """Remove a connection."""
         self._connections.discard(connection)
         if not self._connections:
             self._all_closed.set()
@@ -129,7 +129,7 @@ class Server:
         return Connection(self, self._last_id)
 
     def _close_idle(self) -> None:
-        """Close who has been silent for too long; one timer for all connections."""
+        """Close connections without a request for connections.max.idle.ms; one timer checks all."""
         loop = asyncio.get_running_loop()
         idle_s = self._limits.idle_ms / 1000
         now_s = loop.time()

@@ -1,4 +1,4 @@
-"""What a client's acknowledgements change (§5): validation against the window, and the changes to write."""
+"""Acknowledgements of clients (§5): validation against the window, and the changes to write."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
@@ -12,7 +12,7 @@ from state_model.share_records import DeliveryState
 
 
 class AcknowledgeType(IntEnum):
-    """What a client says of a record. GAP: there is no record at that offset."""
+    """The type of an acknowledgement. GAP: the offset has no record."""
 
     GAP = 0
     ACCEPT = 1
@@ -42,10 +42,10 @@ class AcknowledgementBatch(NamedTuple):
 
 @dataclass(slots=True)
 class Plan:
-    """What the acknowledgements of one request ask of one share partition.
+    """The changes of one request's acknowledgements to a share partition.
 
-    After an error there are no changes. Rejected offsets are kept apart from those that were delivered too often,
-    because a dead letter tells its cause.
+    After an error there are no changes. Rejected offsets are separate from those above the delivery count limit,
+    because a dead letter has its cause.
     """
 
     changes: Changes
@@ -59,7 +59,7 @@ def validate(batches: Sequence[AcknowledgementBatch], *, last_type: int, may_ren
 
     Args:
         batches: of one partition, in the order of the request.
-        last_type: the largest type that the request's version knows.
+        last_type: the largest type of the request's version.
         may_renew: whether the request announced renewals and the group allows them.
     """
     previous_last = -1
@@ -79,7 +79,7 @@ def validate(batches: Sequence[AcknowledgementBatch], *, last_type: int, may_ren
 
 
 def plan(window: Window, member_id: str, batches: Sequence[AcknowledgementBatch], ending: Ending) -> Plan:
-    """Start all changes that validated acknowledgements ask for, or none of them."""
+    """Start all changes of validated acknowledgements, or none of them."""
     made = Plan(Changes(window))
     last = len(batches) - 1
     for index, batch in enumerate(batches):
@@ -97,7 +97,7 @@ def plan(window: Window, member_id: str, batches: Sequence[AcknowledgementBatch]
 
 
 def _find(window: Window, batch: AcknowledgementBatch, *, is_last: bool) -> ShareErrorCode:
-    """Whether the range is one that was acquired; natural holes inside it don't matter."""
+    """Whether the range was acquired; natural holes inside it are allowed."""
     lower = window.floor(batch.first_offset)
     if lower < 0 and batch.first_offset < window.start_offset:
         lower = window.floor(window.start_offset)

@@ -1,4 +1,4 @@
-"""Acquiring records for a member (§4): new ones from the log, and those in the window that are available again."""
+"""Acquiring records for a member (§4): new ones from the log, and available ones in the window."""
 
 from bisect import bisect_left
 from collections.abc import Sequence
@@ -12,14 +12,14 @@ from state_model.share_records import DeliveryState
 
 
 class AcquireMode(IntEnum):
-    """How strictly MaxRecords is taken (ShareAcquireMode)."""
+    """Whether MaxRecords is a soft or a strict limit (ShareAcquireMode)."""
 
     BATCH_OPTIMIZED = 0
     RECORD_LIMIT = 1
 
 
 class AcquiredRange(NamedTuple):
-    """Offsets that a member now holds, last inclusive, and how often they have been delivered with this time."""
+    """Offsets acquired by a member, last inclusive, with their delivery count including this delivery."""
 
     first_offset: int
     last_offset: int
@@ -28,7 +28,7 @@ class AcquiredRange(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Terms:
-    """What one acquisition is bound to."""
+    """The limits of one acquisition."""
 
     member_id: str
     deadline_ms: int
@@ -40,33 +40,33 @@ class Terms:
 
     @property
     def suspicion_count(self) -> int:
-        """Deliveries from which on a record is suspected to break its consumers, and delivered in small portions."""
+        """Delivery count from which records are delivered in small portions, as they may break their consumers."""
         return max(2, -(-self.delivery_count_limit // 2))
 
     @property
     def last_chance_count(self) -> int | None:
-        """Deliveries after which a record gets its last one alone; None where the limit leaves no room for that."""
+        """Delivery count after which a record is delivered alone; None where the limit is too low for that."""
         return self.delivery_count_limit - 1 if self.delivery_count_limit > 2 else None
 
 
 def acquire(window: Window, spans: Sequence[BatchSpan], fetch_offset: int, terms: Terms) -> list[AcquiredRange]:
-    """Acquire from what a read at `fetch_offset` found: at least one span, in order of offsets.
+    """Acquire from the spans of a read at `fetch_offset`: at least one span, in order of offsets.
 
     MaxRecords and the limit of locks are soft but in record-limit mode: whole log batches and whole cached batches
-    are taken.
+    are acquired.
     """
     last = spans[-1].last_offset
-    wanted = min(terms.max_records, terms.max_record_locks - window.size)
-    if wanted <= 0:
+    record_count = min(terms.max_records, terms.max_record_locks - window.size)
+    if record_count <= 0:
         last = min(last, window.end_offset)
-        wanted = min(terms.max_records, window.end_offset - fetch_offset + 1)
-        if wanted <= 0:
+        record_count = min(terms.max_records, window.end_offset - fetch_offset + 1)
+        if record_count <= 0:
             return []
     first_in_log = spans[0].first_offset
     if fetch_offset < first_in_log:
         window.archive_available(fetch_offset, first_in_log - 1)
         window.close_holes(fetch_offset, first_in_log - 1)
-    taking = _Taking(window, spans, terms, wanted)
+    taking = _Taking(window, spans, terms, record_count)
     taking.take(max(first_in_log, window.start_offset), last)
     return taking.ranges
 
@@ -77,22 +77,22 @@ def archive_aborted(
     aborted: Sequence[AbortedTransaction],
     ranges: Sequence[AcquiredRange],
 ) -> list[AcquiredRange]:
-    """End acquired records of aborted transactions in memory, without a write; returns what stays acquired."""
+    """Archive acquired records of aborted transactions in memory, without a write; the ranges that stay acquired."""
     left = list(ranges)
     for span in spans:
         if not span.is_transactional or span.is_control or not _is_aborted(span, aborted):
             continue
         kept: list[AcquiredRange] = []
-        for held in left:
-            first, last = max(held.first_offset, span.first_offset), min(held.last_offset, span.last_offset)
+        for batch in left:
+            first, last = max(batch.first_offset, span.first_offset), min(batch.last_offset, span.last_offset)
             if first > last:
-                kept.append(held)
+                kept.append(batch)
                 continue
             _archive(window, first, last)
-            if held.first_offset < first:
-                kept.append(held._replace(last_offset=first - 1))
-            if held.last_offset > last:
-                kept.append(held._replace(first_offset=last + 1))
+            if batch.first_offset < first:
+                kept.append(batch._replace(last_offset=first - 1))
+            if batch.last_offset > last:
+                kept.append(batch._replace(first_offset=last + 1))
         left = kept
     return left
 
@@ -107,21 +107,22 @@ def _archive(window: Window, first: int, last: int) -> None:
 
 def _is_aborted(span: BatchSpan, aborted: Sequence[AbortedTransaction]) -> bool:
     return any(
-        one.producer_id == span.producer_id and one.first_offset <= span.first_offset <= one.last_offset
-        for one in aborted
+        transaction.producer_id == span.producer_id
+        and transaction.first_offset <= span.first_offset <= transaction.last_offset
+        for transaction in aborted
     )
 
 
 class _Taking:
-    """One acquisition under way: what was taken, how many records may still be."""
+    """One acquisition in progress: the acquired ranges and the remaining number of records."""
 
     __slots__ = ("_is_over", "_left", "_spans", "_terms", "_window", "ranges")
 
-    def __init__(self, window: Window, spans: Sequence[BatchSpan], terms: Terms, wanted: int) -> None:
+    def __init__(self, window: Window, spans: Sequence[BatchSpan], terms: Terms, record_count: int) -> None:
         self._window = window
         self._spans = spans
         self._terms = terms
-        self._left = wanted
+        self._left = record_count
         self._is_over = False
         self.ranges: list[AcquiredRange] = []
 
@@ -130,7 +131,7 @@ class _Taking:
         return self._is_over or self._left <= 0
 
     def take(self, first: int, last: int) -> None:
-        """Go through the window in order: holes and cached batches, then what is new."""
+        """Go through the window in order: holes and cached batches, then new batches."""
         position = first
         for batch in self._window.overlapping(first, last):
             self._take_holes(position, batch.first - 1)
@@ -206,7 +207,7 @@ class _Taking:
             self._is_over = True
 
     def _take_runs(self, batch: CachedBatch, first: int, last: int, limit: int) -> None:
-        """Acquire available offsets one run after the other; neighbours of equal count are told as one range."""
+        """Acquire available runs in order; neighbours of equal delivery count become one range."""
         begun = len(self.ranges)
         for run in batch.cover(first, last):
             if limit <= 0:

@@ -1,4 +1,4 @@
-"""Error codes that share partitions and share sessions answer (share-partition §2 and §10)."""
+"""Error codes of share partitions and share sessions (share-partition §2 and §10)."""
 
 from enum import IntEnum
 
@@ -6,7 +6,7 @@ from state_model.answers import ErrorCode
 
 
 class ShareErrorCode(IntEnum):
-    """Kafka's error codes (org.apache.kafka.common.protocol.Errors), as far as ShareFetch and ShareAcknowledge go."""
+    """Kafka's error codes (org.apache.kafka.common.protocol.Errors), of ShareFetch and ShareAcknowledge."""
 
     UNKNOWN_SERVER_ERROR = -1
     NONE = 0
@@ -47,5 +47,5 @@ FENCING = frozenset(
 
 
 def of_persister(code: ErrorCode) -> ShareErrorCode:
-    """What clients are told when the share coordinator answers `code`."""
+    """The error code for clients when the share coordinator answers `code`."""
     return _DONE if code is _FINE else _OF_PERSISTER.get(code, ShareErrorCode.UNKNOWN_SERVER_ERROR)

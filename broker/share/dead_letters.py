@@ -1,8 +1,8 @@
-"""Dead letters: records that a share group gave up on, written to the topic that its configuration names (KIP-1191).
+"""Dead letters: records that a share group gave up, written to its dead-letter topic (KIP-1191).
 
-A letter is one record for each offset, whether the source still holds a record there or not. It goes to the partition
-that the source partition's number falls on. What can't be written after five attempts is logged and counted: the share
-partition archives its records all the same (share-partition §11).
+A letter is one record for each offset, even if the source record was deleted. Its partition is the source partition
+modulo the number of partitions. A failure after five attempts is logged and counted: the share partition archives its
+records in any case (share-partition §11).
 """
 
 import logging
@@ -19,7 +19,7 @@ ATTEMPTS = 5
 FIRST_DELAY_MS = 1_000
 LONGEST_DELAY_MS = 30_000
 PORTION_RECORDS = 100
-"""Offsets that are copied and appended together; it bounds what one step holds in memory and how long it takes."""
+"""Offsets that are copied and appended together; bounds the memory and the duration of one step."""
 PORTION_BYTES = 1 << 19
 """Keys and values that are appended as one batch, well below the usual max.message.bytes."""
 REJECTED = "Offset rejected by client."
@@ -29,11 +29,11 @@ _log = logging.getLogger(__name__)
 
 
 class DeadLetterRefusedError(BrokerError):
-    """Raised when the dead-letter topic of a group may not be used; trying again would not help."""
+    """Raised when the dead-letter topic of a group may not be used; a retry would fail too."""
 
 
 class DeadLetterTopics(Protocol):
-    """The rules for topics of dead letters, and the making of them."""
+    """The rules for dead-letter topics, and their creation."""
 
     @property
     def name_prefix(self) -> str:
@@ -47,7 +47,7 @@ class DeadLetterTopics(Protocol):
         """The topic's errors.deadletterqueue.group.enable."""
 
     def create(self, name: str) -> Topic:
-        """Make a topic that takes dead letters, with the default number of partitions and CreateTime.
+        """Create a dead-letter topic, with the default number of partitions and CreateTime.
 
         Raises a SharelensError when that is impossible.
         """
@@ -55,7 +55,7 @@ class DeadLetterTopics(Protocol):
 
 @dataclass(slots=True)
 class _Parcel:
-    """Letters on their way: what is still to be written, which attempt it is."""
+    """Letters in progress: the range that remains, and the attempt."""
 
     letters: DeadLetters
     done: Callable[[], None]
@@ -66,7 +66,7 @@ class _Parcel:
 class DeadLetterWriter:
     """Writes dead letters into this broker's own logs (broker.ports.DeadLetterSink).
 
-    Letters are taken one after the other, in portions; those that wait for another attempt don't hold up the rest.
+    Letters are written in order, in portions; those that wait for another attempt don't delay the others.
 
     Attributes:
         written: records written so far. failed: letters given up.
@@ -86,7 +86,7 @@ class DeadLetterWriter:
         self._is_set = False
 
     def submit(self, letters: DeadLetters, done: Callable[[], None]) -> None:
-        """Write letters soon, then call `done`, whether they arrived or not."""
+        """Schedule letters; `done` is called after their last attempt."""
         self._take(_Parcel(letters, done, letters.first_offset))
 
     def _take(self, parcel: _Parcel) -> None:
@@ -96,7 +96,7 @@ class DeadLetterWriter:
             self._timers.after_ms(0, self._step)
 
     def _step(self) -> None:
-        """One portion of the first parcel; the loop gets a turn between portions."""
+        """Write one portion of the first letters; other work runs between portions."""
         self._is_set = False
         parcel = self._waiting.popleft()
         try:
@@ -131,7 +131,7 @@ class DeadLetterWriter:
             self.written += len(portion)
 
     def _topic(self, name: str | None) -> Topic:
-        """The topic that a group names, made where that is allowed.
+        """The dead-letter topic of a group, created where that is allowed.
 
         Raises:
             DeadLetterRefusedError: it may not be used.
@@ -164,7 +164,7 @@ class DeadLetterWriter:
         name = key.topic_id if source_topic is None else source_topic.name
 
         def record(offset: int) -> Record:
-            told = {
+            texts = {
                 "topic": name,
                 "partition": str(key.partition),
                 "offset": str(offset),
@@ -176,13 +176,13 @@ class DeadLetterWriter:
             return Record(
                 key=None if source is None else source.key,
                 value=None if source is None else source.value,
-                headers=tuple((f"__dlq.errors.{what}", text.encode()) for what, text in told.items()),
+                headers=tuple((f"__dlq.errors.{what}", text.encode()) for what, text in texts.items()),
             )
 
         return [record(offset) for offset in range(first, last + 1)]
 
     def _sources(self, letters: DeadLetters, first: int, last: int) -> dict[int, Record]:
-        """The source records that can still be read."""
+        """The source records that were not deleted."""
         log = self._logs.by_id(letters.key.topic_id, letters.key.partition)
         if log is None or last < log.log_start_offset:
             return {}
@@ -221,7 +221,7 @@ def _within_bytes(records: list[Record]) -> list[Record]:
 
 
 def _append(log: Log, records: list[Record]) -> None:
-    """Append, as several batches where the topic's limit is below ours; a record beyond it goes without its content."""
+    """Append, as several batches where the topic's limit is lower; a larger record is written without content."""
     try:
         log.append_records(records)
     except RecordTooLargeError:

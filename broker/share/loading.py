@@ -1,4 +1,4 @@
-"""What a share partition begins with: the start offset, and the window that the share coordinator held (§2, §3)."""
+"""The initial state of a share partition: the start offset, and the window from the share coordinator (§2, §3)."""
 
 from broker.ports import Log, ShareGroupSettings
 from broker.share.window import CachedBatch, Run, Window
@@ -23,12 +23,12 @@ def resolve_start(start_offset: int, settings: ShareGroupSettings, log: Log, now
         case "earliest":
             return log.log_start_offset
         case duration_ms:
-            found = log.offset_for_timestamp(now_ms - duration_ms)
-            return log.high_watermark if found is None else found[1]
+            position = log.offset_for_timestamp(now_ms - duration_ms)
+            return log.high_watermark if position is None else position[1]
 
 
 def load(start_offset: int, batches: Batches) -> Window | None:
-    """The window of a state; None when the batches are none that a share coordinator could hold."""
+    """The window of a state; None when the batches are invalid."""
     window = Window(start_offset)
     expected = start_offset
     for batch in sorted(batches, key=lambda batch: batch.first_offset):

@@ -1,6 +1,6 @@
-"""The share partitions of this broker: made on the first fetch, kept while their group has sessions (§2, §9).
+"""The share partitions of this broker: created on the first fetch, kept while their group has sessions (§2, §9).
 
-Everything here is synchronous. A fetch that finds nothing says so; the request's handler then waits to be woken.
+Everything here is synchronous. After a fetch without results the request's handler waits for a change.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -13,7 +13,7 @@ from broker.share.acknowledgement import AcknowledgementBatch
 from broker.share.acquisition import AcquireMode
 from broker.share.codes import ShareErrorCode
 from broker.share.sessions import ShareSession, ShareSessions, TopicIdPartition
-from broker.share.share_partition import NOTHING, Acquired, SharePartition, Status
+from broker.share.share_partition import NO_ACQUISITION, Acquired, SharePartition, Status
 from state_model.share_records import SharePartitionKey
 
 _NONE = ShareErrorCode.NONE
@@ -23,7 +23,7 @@ MAX_SESSIONS = 2_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FetchTerms:
-    """What a ShareFetch asks for, over all of its partitions together."""
+    """The limits of a ShareFetch, over all of its partitions together."""
 
     max_records: int
     batch_size: int
@@ -34,14 +34,14 @@ class FetchTerms:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PartitionFetch:
-    """What one partition gave: records, an error, or neither."""
+    """The result of one partition: records, an error, or neither."""
 
-    acquired: Acquired = NOTHING
+    acquired: Acquired = NO_ACQUISITION
     error: ShareErrorCode = ShareErrorCode.NONE
 
     @property
     def is_news(self) -> bool:
-        """Whether a client has to hear of it."""
+        """Whether the answer must have the partition."""
         return bool(self.acquired.ranges) or self.error is not ShareErrorCode.NONE
 
 
@@ -54,11 +54,11 @@ def share_partition_key(group_id: str, place: TopicIdPartition) -> SharePartitio
 
 
 class SharePartitions:
-    """Finds, makes, serves and drops share partitions; holds the share sessions.
+    """Creates, serves and drops share partitions; keeps the share sessions.
 
     Args:
-        persister: the share coordinator. settings: the configuration of each group, as it is when asked.
-        dead_letters: where given-up records go; None when there is no such thing.
+        persister: the share coordinator. settings: the current configuration of each group.
+        dead_letters: receives records that groups gave up; None: dropped.
         metrics: counts what happens.
     """
 
@@ -100,32 +100,32 @@ class SharePartitions:
     ) -> dict[TopicIdPartition, PartitionFetch]:
         """Try once to acquire records for a session, in the order of all its partitions.
 
-        Without any news the request may wait and try again; before the last try it also waits for `min_bytes`.
+        Without results the request may wait and retry; before the last try it also waits for `min_bytes`.
         """
-        found: dict[TopicIdPartition, PartitionFetch] = {}
+        fetched: dict[TopicIdPartition, PartitionFetch] = {}
         ready: list[tuple[TopicIdPartition, SharePartition]] = []
         for place in session.rotated():
             partition = self._find_or_make(share_partition_key(session.group_id, place))
             if isinstance(partition, ShareErrorCode):
-                found[place] = PartitionFetch(error=partition)
+                fetched[place] = PartitionFetch(error=partition)
             else:
-                found[place] = NO_NEWS
+                fetched[place] = NO_NEWS
                 if partition.can_acquire():
                     ready.append((place, partition))
         if not ready or terms.max_records <= 0:
-            return found
+            return fetched
         max_bytes = max(1, terms.max_bytes // len(ready))
-        has_errors = any(one.is_news for one in found.values())
+        has_errors = any(partition_fetch.is_news for partition_fetch in fetched.values())
         may_wait = terms.min_bytes > 1 and not is_last_try and not has_errors
         if may_wait and not self._has_bytes((partition for _, partition in ready), terms.min_bytes, max_bytes):
-            return found
-        self._acquire(session.member_id, ready, terms, max_bytes, found)
-        return found
+            return fetched
+        self._acquire(session.member_id, ready, terms, max_bytes, fetched)
+        return fetched
 
     def acknowledge(
         self, key: SharePartitionKey, member_id: str, batches: Sequence[AcknowledgementBatch]
     ) -> ShareErrorCode:
-        """Take a member's acknowledgements, which have passed `acknowledgement.validate`."""
+        """Apply a member's acknowledgements, which have passed `acknowledgement.validate`."""
         partition = self._partitions.get(key)
         if partition is None:
             return ShareErrorCode.UNKNOWN_TOPIC_OR_PARTITION
@@ -154,7 +154,7 @@ class SharePartitions:
         """A new session that lives as long as a connection; None when there are too many.
 
         Args:
-            on_close: takes what is to be called when the connection has gone.
+            on_close: registers a callback for the end of the connection.
         """
         session = self.sessions.open(group_id, member_id, connection_id)
         if session is not None and (connection_id, group_id) not in self._bound:
@@ -163,7 +163,7 @@ class SharePartitions:
         return session
 
     def close_session(self, session: ShareSession) -> dict[TopicIdPartition, ShareErrorCode]:
-        """End a session and give back all that its member holds, in every partition of the group.
+        """Close a session and release all records of its member, in every partition of the group.
 
         Returns the errors of writing that, by partition.
         """
@@ -176,9 +176,9 @@ class SharePartitions:
         return errors
 
     def connection_closed(self, connection_id: int, group_id: str) -> None:
-        """A client's connection that served a group has gone: its sessions end with it.
+        """The connection of a client was closed: its sessions end.
 
-        The share partitions of a group without sessions are dropped. The next fetch begins with what is persisted,
+        The share partitions of a group without sessions are dropped. The next fetch loads the persisted state,
         which makes it safe to alter the offsets of an empty group.
         """
         self._bound.discard((connection_id, group_id))
@@ -192,16 +192,16 @@ class SharePartitions:
         self.evict([key for key in self._partitions if key.topic_id == topic_id])
 
     def evict(self, keys: Iterable[SharePartitionKey]) -> None:
-        """Take share partitions out of use; the next fetch makes new ones."""
+        """Drop share partitions; the next fetch creates new ones."""
         for key in list(keys):
             partition = self._partitions.get(key)
             if partition is not None:
                 partition.fence()
 
     def watch(self, session: ShareSession, wake: Callable[[], None]) -> Callable[[], None]:
-        """Call `wake` whenever a fetch of the session may find more than before, or the session has ended.
+        """Call `wake` after each change that a fetch of the session may see, and at its end.
 
-        Returns what ends that.
+        The returned function ends that.
         """
         keys = [share_partition_key(session.group_id, place) for place in session.partitions]
         for key in keys:
@@ -280,7 +280,7 @@ class SharePartitions:
             try:
                 size_bytes += len(partition.read(max_bytes).data)
             except (StorageError, CorruptBatchError):
-                return True  # the acquisition tells the error
+                return True  # the acquisition returns the error
             if size_bytes >= min_bytes:
                 return True
         return False
@@ -291,7 +291,7 @@ class SharePartitions:
         ready: list[tuple[TopicIdPartition, SharePartition]],
         terms: FetchTerms,
         max_bytes: int,
-        found: dict[TopicIdPartition, PartitionFetch],
+        fetched: dict[TopicIdPartition, PartitionFetch],
     ) -> None:
         left = terms.max_records
         for place, partition in ready:
@@ -302,11 +302,11 @@ class SharePartitions:
                     member_id, max_records=left, batch_size=terms.batch_size, max_bytes=max_bytes, mode=terms.mode
                 )
             except StorageError:
-                found[place] = PartitionFetch(error=ShareErrorCode.KAFKA_STORAGE_ERROR)
+                fetched[place] = PartitionFetch(error=ShareErrorCode.KAFKA_STORAGE_ERROR)
                 continue
             except CorruptBatchError:
-                found[place] = PartitionFetch(error=ShareErrorCode.CORRUPT_MESSAGE)
+                fetched[place] = PartitionFetch(error=ShareErrorCode.CORRUPT_MESSAGE)
                 continue
             if acquired.ranges:
-                found[place] = PartitionFetch(acquired=acquired)
-                left -= sum(one.last_offset - one.first_offset + 1 for one in acquired.ranges)
+                fetched[place] = PartitionFetch(acquired=acquired)
+                left -= sum(each.last_offset - each.first_offset + 1 for each in acquired.ranges)

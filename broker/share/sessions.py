@@ -1,7 +1,7 @@
 """Share sessions (§9; kafka.server.share.SharePartitionManager, ShareSessionCache).
 
-A session belongs to a member of a group and remembers which partitions it fetches, so that requests name changes only.
-It has no time-out: it lives until it is closed, replaced, or the connection that opened it has gone.
+A session of a member remembers the partitions that it fetches, so that requests have changes only. It has no timeout:
+it lives until it or its connection is closed, or a new session replaces it.
 """
 
 from collections.abc import Callable, Iterable
@@ -13,7 +13,7 @@ from broker.share.codes import ShareErrorCode
 FINAL_EPOCH = -1
 INITIAL_EPOCH = 0
 MAX_PARTITIONS = 10_000
-"""Partitions of one session; no client has so many, and what a session remembers has to end somewhere."""
+"""Bound of the partitions of one session, which clients add."""
 _MAX_EPOCH = (1 << 31) - 1
 
 TopicIdPartition: TypeAlias = tuple[str, int]
@@ -32,7 +32,7 @@ class ShareSession:
     """A member's session.
 
     Attributes:
-        epoch: the one that the next request must carry. waiting: what to call when the session has ended.
+        epoch: the epoch of the next request. waiting: callbacks at the end of the session.
     """
 
     __slots__ = ("connection_id", "epoch", "group_id", "is_closed", "member_id", "partitions", "waiting")
@@ -47,7 +47,7 @@ class ShareSession:
         self.waiting: dict[Callable[[], None], None] = {}
 
     def update(self, added: Iterable[TopicIdPartition], forgotten: Iterable[TopicIdPartition]) -> None:
-        """Take the changes of a request: added partitions keep the place they have, if they have one.
+        """Apply the changes of a request; partitions that are added again keep their place.
 
         Raises:
             ShareSessionError: INVALID_REQUEST, too many partitions.
@@ -63,7 +63,7 @@ class ShareSession:
             )
 
     def rotated(self) -> list[TopicIdPartition]:
-        """All partitions, another one first with each request, so that none is always served last."""
+        """All partitions, rotated with each request, so that none is always served last."""
         order = list(self.partitions)
         if not order:
             return order
@@ -93,7 +93,7 @@ class ShareSessions:
         return session
 
     def get(self, group_id: str, member_id: str) -> ShareSession:
-        """The session that a closing request is about.
+        """The session of a request that closes it.
 
         Raises:
             ShareSessionError: SHARE_SESSION_NOT_FOUND.
@@ -106,7 +106,7 @@ class ShareSessions:
         return session
 
     def go_on(self, group_id: str, member_id: str, epoch: int) -> ShareSession:
-        """The session of a request inside of it; its epoch is now the next one (1 after the largest).
+        """The session of a request; advances its epoch (1 after the largest).
 
         Raises:
             ShareSessionError: SHARE_SESSION_NOT_FOUND, INVALID_SHARE_SESSION_EPOCH.
@@ -121,7 +121,7 @@ class ShareSessions:
         return session
 
     def close(self, session: ShareSession | None) -> None:
-        """End a session; one that has ended already, or None, is let be."""
+        """End a session; without effect on an ended one and on None."""
         if session is None or session.is_closed:
             return
         session.is_closed = True
@@ -133,7 +133,7 @@ class ShareSessions:
             wake()
 
     def of_connection(self, connection_id: int) -> list[ShareSession]:
-        """The sessions that a connection opened and that still live."""
+        """The open sessions of a connection."""
         return [session for session in self._sessions.values() if session.connection_id == connection_id]
 
     def has_group(self, group_id: str) -> bool:

@@ -1,7 +1,7 @@
-"""One share partition at its leader: the in-flight window, its locks, what is written to the share coordinator, when.
+"""One share partition at its leader: the in-flight window, its locks, writes to the share coordinator.
 
 Rules: share-partition §1-§8 and §11 (kafka.server.share.SharePartition). Everything is synchronous: a write is durable
-or refused when it returns, so no change is ever seen half done.
+or refused when it returns, so no partial change is visible.
 """
 
 from collections.abc import Callable, Sequence
@@ -26,7 +26,7 @@ _write_request = maker(WriteRequest)
 
 
 class Status(Enum):
-    """Where a share partition is in its life (SharePartitionState); the last two never end."""
+    """The status of a share partition (SharePartitionState); the last two are final."""
 
     EMPTY = "empty"
     ACTIVE = "active"
@@ -39,7 +39,7 @@ _ACTIVE = Status.ACTIVE
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Acquired:
-    """What a member got: whole log batches as they lie in the segment, and the offsets in them that it now holds.
+    """The result of an acquisition: whole log batches with the bytes of the segment, and the acquired offsets in them.
 
     The batches may hold other offsets too; clients drop those.
     """
@@ -48,21 +48,21 @@ class Acquired:
     ranges: tuple[AcquiredRange, ...] = ()
 
 
-NOTHING = Acquired()
+NO_ACQUISITION = Acquired()
 NO_RECORDS = Fetched(data=b"", spans=())
 MAX_READS = 16
-"""Reads of one acquisition, when what they find is out of range or aborted."""
+"""Bound of the reads of one acquisition, whose batches may be out of range or aborted."""
 
 
 class SharePartition:
     """The state machine of one share partition.
 
     Args:
-        leader_epoch: of the log's leader when this share partition was made; it fences older ones.
-        settings: the group's configuration as it is now; asked at each use.
-        dead_letters: where given-up records go while the group names a topic for them; None: nowhere.
-        on_change: called after records became available or the start offset moved without a client's doing.
-        on_fenced: called once, when this one must no longer be used.
+        leader_epoch: of the log's leader at the creation of this share partition; it fences older ones.
+        settings: returns the group's current configuration.
+        dead_letters: receives records that the group gave up while it has a dead-letter topic; None: dropped.
+        on_change: called after records became available or the start offset moved without a request.
+        on_fenced: called once, when this share partition must no longer be used.
     """
 
     def __init__(
@@ -96,10 +96,10 @@ class SharePartition:
         self._finished_letters: list[DeadLetters] = []
 
     def initialize(self) -> ShareErrorCode:
-        """Load the state from the share coordinator; after an error this instance is of no use.
+        """Load the state from the share coordinator; after an error this instance must not be used.
 
-        A start offset that was never determined follows share.auto.offset.reset and is not written before the first
-        write. Dead letters that were under way when the last leader ended are sent again.
+        An undetermined start offset follows share.auto.offset.reset and is not persisted before the first write. Dead
+        letters that the last leader did not complete are sent again.
         """
         answer = self._persister.read(self.key, leader_epoch=self.leader_epoch)
         error = codes.of_persister(answer.error_code)
@@ -119,7 +119,7 @@ class SharePartition:
         return error
 
     def can_acquire(self) -> bool:
-        """Whether a fetch could find anything: an offset to deliver again, or room for new ones."""
+        """Whether a fetch may acquire records: the window has available offsets, or room for new ones."""
         if self.status is not _ACTIVE:
             return False
         window = self.window
@@ -154,19 +154,19 @@ class SharePartition:
         """Acquire records for a member, if there are any; `max_records` and `max_bytes` are soft limits."""
         for _ in range(MAX_READS):
             if max_records <= 0 or not self.can_acquire():
-                return NOTHING
+                return NO_ACQUISITION
             offset = self.window.next_offset()
             fetched = self.read(max_bytes)
             acquired = self._acquire(fetched, member_id, max_records, batch_size, mode)
             if acquired.ranges or self.window.next_offset() == offset:
                 return acquired
-        return NOTHING
+        return NO_ACQUISITION
 
     def _acquire(
         self, fetched: Fetched, member_id: str, max_records: int, batch_size: int, mode: AcquireMode
     ) -> Acquired:
         if not fetched.spans:
-            return NOTHING
+            return NO_ACQUISITION
         settings, window = self._settings(), self.window
         terms = Terms(
             member_id=member_id,
@@ -181,7 +181,7 @@ class SharePartition:
         if ranges and settings.isolation_level == "read_committed":
             ranges = self._without_aborted(fetched, ranges)
         if not ranges:
-            return NOTHING
+            return NO_ACQUISITION
         self._arm(terms.deadline_ms)
         data = _around(fetched, ranges[0].first_offset, ranges[-1].last_offset)
         return Acquired(data=data, ranges=tuple(ranges))
@@ -193,7 +193,7 @@ class SharePartition:
         return acquisition.archive_aborted(self.window, fetched.spans, aborted, ranges)
 
     def acknowledge(self, member_id: str, batches: Sequence[AcknowledgementBatch]) -> ShareErrorCode:
-        """Take all of a request's acknowledgements, or none; NONE means that they are durable.
+        """Apply all of a request's acknowledgements, or none; NONE means that they are durable.
 
         The batches have passed `acknowledgement.validate`.
         """
@@ -214,7 +214,7 @@ class SharePartition:
         return error
 
     def release_member(self, member_id: str) -> ShareErrorCode:
-        """Give back all that a member holds: its session was closed, or its connection has gone."""
+        """Release all records of a member whose session or connection was closed."""
         settings, changes = self._settings(), Changes(self.window)
         ending = self._ending(settings)
         for batch in self.window:
@@ -226,7 +226,7 @@ class SharePartition:
         return error
 
     def fence(self) -> None:
-        """Take it out of use. Locks go on to their ends: what is then written is refused where another leads."""
+        """Stop the use of this instance. Its locks still time out; another leader fences the writes."""
         if self.status is not Status.FENCED:
             self.status = Status.FENCED
             self._on_fenced(self)
@@ -243,7 +243,7 @@ class SharePartition:
     def _write(
         self, changes: Changes, settings: ShareGroupSettings, rejected: set[int] | frozenset[int] = frozenset()
     ) -> ShareErrorCode:
-        """Write changes as one request; commit them and what follows from them, or roll them back."""
+        """Write changes as one request; commit them and their effects, or roll them back."""
         if not changes.runs:
             return _NONE
         error = self._persist(changes)
@@ -279,7 +279,7 @@ class SharePartition:
             self.fence()
 
     def _arm(self, deadline_ms: int) -> None:
-        """One timer for all locks, set to the earliest end that is known."""
+        """Keep one timer for all locks, at the earliest known timeout."""
         if self._timer is not None:
             if self._timer_deadline_ms <= deadline_ms:
                 return
@@ -293,7 +293,7 @@ class SharePartition:
             self._arm(min(deadlines))
 
     def _end_late_locks(self) -> None:
-        """Ends locks whose time is over although their timer, which waits behind a request, has not fired yet."""
+        """End timed-out locks although their timer, which waits behind a request, has not fired yet."""
         if self._timer is not None and self._timer_deadline_ms < self._timers.now_ms():
             self._timer.cancel()
             self._on_timer()
@@ -318,7 +318,7 @@ class SharePartition:
             self._on_change(self)
 
     def _expire(self, batch: CachedBatch, first: int, last: int) -> None:
-        """The end of locks: one write for a batch, one for each offset where the state is kept by offset.
+        """End timed-out locks: one write for a batch, or for each offset where the state is by offset.
 
         State moves on whether the write succeeds or not (§6). The start offset follows when all of a moment's locks
         have ended: Kafka's timers fire together, before the first of the writes has been answered.
@@ -331,7 +331,7 @@ class SharePartition:
         batch.coalesce()
 
     def _write_regardless(self, changes: Changes) -> list[DeadLetters]:
-        """Write and commit, whatever the answer; returns what goes to the dead letters."""
+        """Write and commit, whatever the answer; returns the dead letters."""
         self._fence_after(self._persist(changes))
         letters = self._letters(changes, frozenset())
         changes.commit()
@@ -361,7 +361,7 @@ class SharePartition:
                 self._dead_letters.submit(letter, lambda letter=letter: self._finish_soon(letter))  # type: ignore[misc]
 
     def _resume_dead_letters(self, settings: ShareGroupSettings) -> None:
-        """What the last leader left half done; its cause is guessed from the count (§11.4)."""
+        """Dead letters that the last leader did not complete; the count implies their cause (§11.4)."""
         self._submit(
             [
                 self._letter(run, is_rejected=run.count < settings.delivery_count_limit)
@@ -372,13 +372,13 @@ class SharePartition:
         )
 
     def _finish_soon(self, letter: DeadLetters) -> None:
-        """Collect the letters that are done at one moment."""
+        """Collect the letters that end at one moment."""
         self._finished_letters.append(letter)
         if len(self._finished_letters) == 1:
             self._timers.after_ms(0, self._finish_letters)
 
     def _finish_letters(self) -> None:
-        """Archive what went to the dead letters, whether it arrived or not and whether the write succeeds or not."""
+        """Archive dead-lettered records, whether their letters and this write succeed or not."""
         letters, self._finished_letters = self._finished_letters, []
         for letter in letters:
             first, last = letter.first_offset, letter.last_offset

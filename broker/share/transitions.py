@@ -1,7 +1,7 @@
-"""Changes of state that are written before they count (§5: persist before commit; §6; §8).
+"""Changes of state that are persisted before they are committed (§5, §6, §8).
 
-A change is started: the run remembers its target, which blocks the start offset and every other change, and the
-delivery complete count counts it. Then it is written, and committed or rolled back.
+A started change sets the target of a run, which blocks the start offset and every other change; the delivery complete
+count includes it. Then it is written, and committed or rolled back.
 """
 
 from dataclasses import dataclass
@@ -18,7 +18,7 @@ _state_batch = maker(StateBatch)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ending:
-    """What is in force for records that nobody takes any more: the delivery count limit, and dead letters or not."""
+    """The rules for records that are given up: the delivery count limit, and whether the group has dead letters."""
 
     delivery_count_limit: int
     has_dead_letters: bool
@@ -29,7 +29,7 @@ class Ending:
         return DeliveryState.ARCHIVING if self.has_dead_letters else DeliveryState.ARCHIVED
 
     def released(self, run: Run, start_offset: int) -> DeliveryState:
-        """The state of a run whose lock is given back or has ended; it lies wholly on one side of the start offset."""
+        """The state of a run after its lock was released or timed out; it lies on one side of the start offset."""
         if run.last < start_offset:
             return DeliveryState.ARCHIVED
         return DeliveryState.AVAILABLE if run.count < self.delivery_count_limit else self.given_up
@@ -59,7 +59,7 @@ class Changes:
             self._touched.append((batch, first, last))
 
     def state_batches(self) -> Batches:
-        """What WriteShareGroupState carries of them."""
+        """Their state batches for WriteShareGroupState."""
         return tuple(
             [
                 _state_batch((run.first, run.last, run.state if run.target is None else run.target, run.count, ()))
@@ -68,7 +68,7 @@ class Changes:
         )
 
     def commit(self) -> None:
-        """They count; locks on them are gone."""
+        """Commit the changes; their locks end."""
         for run in self.runs:
             assert run.target is not None
             if run.target is _AVAILABLE:
@@ -76,9 +76,9 @@ class Changes:
             run.settle(run.target)
 
     def roll_back(self, now_ms: int, ending: Ending) -> bool:
-        """They never happened: records are acquired as before.
+        """Undo the changes: records are acquired as before.
 
-        Where the lock ended while the write was under way, the record is released in memory alone. Returns whether
+        Where the lock timed out during the write, the record is released in memory alone. Returns whether
         that happened.
         """
         ended = False
@@ -88,7 +88,7 @@ class Changes:
                 continue
             ended = True
             target = ending.released(run, self._window.start_offset)
-            # Nothing would hand it on to the dead letters without a written state.
+            # Only a persisted state passes the record on to the dead letters.
             run.settle(DeliveryState.ARCHIVED if target is DeliveryState.ARCHIVING else target)
             if is_final(run.state):
                 self._window.delivery_complete_count += self._window.counted(run)
@@ -97,7 +97,7 @@ class Changes:
         return ended
 
     def abandon(self) -> None:
-        """They were never written: a later part of the same request was refused."""
+        """Undo changes that were not written, because a later part of the request was refused."""
         for run in self.runs:
             self._undo(run)
 
@@ -107,13 +107,13 @@ class Changes:
         run.target = None
 
     def tidy(self) -> None:
-        """Join what is alike again in the batches that were touched; the runs here are of no use afterwards."""
+        """Join equal neighbours in the changed batches; the runs of these changes are invalid afterwards."""
         for batch, first, last in self._touched:
             batch.coalesce_around(first, last)
 
 
 def start_release(window: Window, batch: CachedBatch, run: Run, ending: Ending, changes: Changes) -> None:
-    """Start to give back an acquired run; one across the start offset is cut there."""
+    """Start to release an acquired run; a run across the start offset is cut there."""
     pieces = [run]
     if run.first < window.start_offset <= run.last:
         last = run.last

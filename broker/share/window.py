@@ -4,13 +4,13 @@
      |--- cached batch ---|    |- cached batch -|--- next fetch offset
      [ run ][ run ][ run  ]hole[      run       ]
 
-A cached batch is what was acquired at once, or what the share coordinator held. Its state is that of the whole batch
-until a part of it is touched; from then on it is kept by offset: what is written and timed is each offset (§4-§8).
-Either way the state lies in runs: neighbouring offsets of equal state, owner and deadline. Work is in the number of
-runs, never in that of offsets.
+A cached batch is a range of one acquisition, or a state batch of the share coordinator. Its state is that of the whole
+batch until a part of it changes; from then on it is by offset: each offset has its writes and timeouts (§4-§8). Both
+forms store runs: neighbouring offsets of equal state, owner and deadline. The cost depends on the number of runs, not
+of offsets.
 
-The delivery complete count is the number of offsets in a terminal state from the start offset on (KIP-1226); offsets
-whose terminal state is still being written count already.
+The delivery complete count is the number of offsets in a terminal state from the start offset on (KIP-1226); it
+includes offsets whose terminal state is being written.
 """
 
 from bisect import bisect_right
@@ -19,14 +19,14 @@ from operator import attrgetter
 
 from state_model.share_records import DeliveryState
 
-# Looked up once, and compared one by one: members of an enumeration are hashed in Python.
+# Looked up once, and compared in turn: hashing members of an enumeration is slow.
 _AVAILABLE, _ACKNOWLEDGED, _ARCHIVED = DeliveryState.AVAILABLE, DeliveryState.ACKNOWLEDGED, DeliveryState.ARCHIVED
 _HELD = (DeliveryState.ACQUIRED, DeliveryState.ARCHIVING)
 _first_of = attrgetter("first")
 
 
 def is_final(state: DeliveryState | None) -> bool:
-    """Whether a record in this state is delivered to nobody any more."""
+    """Whether a record in this state is never delivered again."""
     return state is _ACKNOWLEDGED or state is _ARCHIVED
 
 
@@ -34,8 +34,8 @@ class Run:
     """Neighbouring offsets, both ends inclusive, of one state.
 
     Attributes:
-        member_id: whose lock it is, empty unless acquired. deadline_ms: when the lock ends.
-        target: the state that is being written, None when nothing is; no one else may change it meanwhile.
+        member_id: owner of the lock, empty unless acquired. deadline_ms: the timeout of the lock.
+        target: the state that is being written, else None; it blocks other changes.
     """
 
     __slots__ = ("count", "deadline_ms", "first", "last", "member_id", "state", "target")
@@ -58,26 +58,26 @@ class Run:
 
     @property
     def is_terminal(self) -> bool:
-        """Whether nothing will change it any more."""
+        """Whether its state is final."""
         state = self.state
         return (state is _ACKNOWLEDGED or state is _ARCHIVED) and self.target is None
 
     def cut_before(self, offset: int) -> "Run":
-        """Keep what lies below `offset`; returns the rest."""
+        """Cut the run at `offset`; returns the part from there on."""
         rest = Run(offset, self.last, self.state, self.count, self.member_id, self.deadline_ms)
         rest.target = self.target
         self.last = offset - 1
         return rest
 
     def settle(self, state: DeliveryState) -> None:
-        """Take a state in which nobody owns it."""
+        """Set a state without an owner."""
         self.state = state
         self.target = None
         self.member_id = ""
         self.deadline_ms = 0
 
     def is_like(self, other: "Run") -> bool:
-        """Whether both are in the same state in every respect."""
+        """Whether both have equal state, owner, deadline and target."""
         return (
             self.state is other.state
             and self.count == other.count
@@ -88,7 +88,7 @@ class Run:
 
 
 class CachedBatch:
-    """Offsets from `first` to `last`, both inclusive, without a gap between its runs; `by_offset` as told above."""
+    """Offsets from `first` to `last`, both inclusive, without a gap between its runs; `by_offset`: see above."""
 
     __slots__ = ("by_offset", "first", "last", "runs")
 
@@ -99,7 +99,7 @@ class CachedBatch:
         self.by_offset = by_offset
 
     def cover(self, first: int, last: int) -> list[Run]:
-        """The runs that make up the part of this batch between two offsets, cut at them; partial use is remembered."""
+        """The runs of the part of this batch between two offsets, cut at them; a partial range sets `by_offset`."""
         if first <= self.first and last >= self.last:
             return list(self.runs)
         holder = self.holder(first, last)
@@ -111,13 +111,13 @@ class CachedBatch:
         return self.touching(first, last)
 
     def holder(self, first: int, last: int) -> int:
-        """Index of the run that holds a whole range; -1 where none does."""
+        """Index of the run that has a whole range; -1 for none."""
         runs = self.runs
         index = bisect_right(runs, first, key=_first_of) - 1
         return index if index >= 0 and last <= runs[index].last else -1
 
     def cut_out(self, index: int, first: int, last: int) -> Run:
-        """The range as a run of its own, cut out of the run that holds it; partial use of the batch is remembered."""
+        """The range as a run of its own, cut out of its run; a partial range sets `by_offset`."""
         if first > self.first or last < self.last:
             self.by_offset = True
         run = self.runs[index]
@@ -130,7 +130,7 @@ class CachedBatch:
         return run
 
     def touching(self, first: int, last: int) -> list[Run]:
-        """The runs that hold any offset of a range, as they are."""
+        """The runs that overlap a range, uncut."""
         runs = self.runs
         begin = max(0, bisect_right(runs, first, key=_first_of) - 1)
         if last <= runs[begin].last:
@@ -143,18 +143,18 @@ class CachedBatch:
 
     def singles(self, first: int, last: int) -> list[Run]:
         """The part of this batch between two offsets, each of them a run of its own."""
-        wanted = self.cover(first, last)
-        if not wanted:
+        covered = self.cover(first, last)
+        if not covered:
             return []
-        at = self.runs.index(wanted[0])
+        at = self.runs.index(covered[0])
         pieces: list[Run] = []
-        for run in wanted:
+        for run in covered:
             while run.first < run.last:
                 rest = run.cut_before(run.first + 1)
                 pieces.append(run)
                 run = rest
             pieces.append(run)
-        self.runs[at : at + len(wanted)] = pieces
+        self.runs[at : at + len(covered)] = pieces
         return pieces
 
     def _cut(self, offset: int) -> None:
@@ -169,7 +169,7 @@ class CachedBatch:
         self._join(0, len(self.runs))
 
     def coalesce_around(self, first: int, last: int) -> None:
-        """The same where only offsets of a range have changed: the work is in their runs, not in all of them."""
+        """Join neighbouring runs of equal state near a range; the cost depends on its runs only."""
         runs = self.runs
         begin = self._index(first)
         end = begin if begin >= 0 and last <= runs[begin].last else self._index(last)
@@ -178,12 +178,12 @@ class CachedBatch:
     def _join(self, begin: int, end: int) -> None:
         touched = self.runs[begin:end]
         joined: list[Run] = []
-        held: Run | None = None
+        last_run: Run | None = None
         for run in touched:
-            if held is not None and held.is_like(run):
-                held.last = run.last
+            if last_run is not None and last_run.is_like(run):
+                last_run.last = run.last
             else:
-                held = run
+                last_run = run
                 joined.append(run)
         if len(joined) < len(touched):
             self.runs[begin:end] = joined
@@ -193,9 +193,8 @@ class Window:
     """Cached batches in ascending order without overlap, and the scalars around them.
 
     Attributes:
-        holes: ranges between the batches that the share coordinator held, not known yet to be without records (§3);
-            the start offset doesn't pass them. may_have_available: whether the next fetch has to look for offsets
-            inside the window.
+        holes: gaps between the state batches of the share coordinator, which may have records (§3); the start offset
+            doesn't pass them. may_have_available: whether the next fetch has to search the window.
     """
 
     __slots__ = (
@@ -227,16 +226,16 @@ class Window:
 
     @property
     def size(self) -> int:
-        """Offsets between start and end, terminal ones and holes among them: what the limit of locks is about."""
+        """Number of offsets between start and end, with terminal ones and holes; bounded by the limit of locks."""
         return 0 if self.is_beyond_cache else self.end_offset - self.start_offset + 1
 
     @property
     def new_offset(self) -> int:
-        """The first offset that was never in the window."""
+        """The first offset after the window."""
         return self.end_offset if self.is_beyond_cache else self.end_offset + 1
 
     def next_offset(self) -> int:
-        """Where the next fetch begins: the first hole or available offset, else `new_offset`."""
+        """The offset of the next fetch: the first hole or available offset, else `new_offset`."""
         if not self.may_have_available:
             return self.new_offset
         if not self.is_beyond_cache:
@@ -251,7 +250,7 @@ class Window:
         return self.new_offset
 
     def load(self, batch: CachedBatch) -> None:
-        """Take the next batch that the share coordinator held; what lies before it, if anything, is a hole."""
+        """Append the next state batch of the share coordinator; a gap before it is a hole."""
         expected = self._batches[-1].last + 1 if self._batches else self.start_offset
         if batch.first > expected:
             self.holes.append((expected, batch.first - 1))
@@ -264,9 +263,9 @@ class Window:
                 self.delivery_complete_count += self.counted(run)
 
     def add(self, batch: CachedBatch) -> None:
-        """Take a batch that overlaps none; the end offset follows.
+        """Add a batch that overlaps none; moves the end offset.
 
-        Where it becomes the first batch, the start offset is its first one: below it the log has nothing.
+        If it becomes the first batch, the start offset moves to its first offset, the first record of the log.
         """
         index = bisect_right(self._firsts, batch.first)
         self._batches.insert(index, batch)
@@ -284,7 +283,7 @@ class Window:
         return bisect_right(self._firsts, offset) - 1
 
     def overlapping(self, first: int, last: int) -> list[CachedBatch]:
-        """The batches that hold any offset of a range."""
+        """The batches that overlap a range."""
         batches, firsts = self._batches, self._firsts
         index = max(0, bisect_right(firsts, first) - 1)
         if index < len(batches):
@@ -295,11 +294,11 @@ class Window:
         return batches[index : bisect_right(firsts, last)]
 
     def batch_at(self, index: int) -> CachedBatch:
-        """The batch of an index, as `floor` tells it."""
+        """The batch at an index that `floor` returned."""
         return self._batches[index]
 
     def close_holes(self, first: int, last: int) -> None:
-        """A range that need not be looked at any more: acquired, or without records."""
+        """Remove a range from the holes: it was acquired, or has no records."""
         left: list[tuple[int, int]] = []
         for hole_first, hole_last in self.holes:
             if hole_first < first:
@@ -309,7 +308,7 @@ class Window:
         self.holes = left
 
     def archive_available(self, first: int, last: int) -> None:
-        """Available offsets of a range whose records are no longer there end here, in memory alone (§4.3, §4)."""
+        """Archive available offsets of a range whose records were deleted, in memory alone (§4.3, §4)."""
         for batch in self.overlapping(first, last):
             if not any(run.is_available for run in batch.runs):
                 continue
@@ -320,12 +319,12 @@ class Window:
             batch.coalesce()
 
     def counted(self, run: Run) -> int:
-        """How many of a run's offsets the delivery complete count is about."""
+        """The number of a run's offsets that the delivery complete count includes."""
         first = run.first if run.first > self.start_offset else self.start_offset
         return run.last - first + 1 if run.last >= first else 0
 
     def raise_start(self, offset: int) -> bool:
-        """The log now begins at `offset`: what is available below it ends, what is acquired stays so (§4).
+        """Follow a log start at `offset`: available offsets below are archived, acquired ones stay (§4).
 
         Returns whether the start offset moved.
         """
@@ -345,7 +344,7 @@ class Window:
         return True
 
     def advance(self) -> None:
-        """Move the start offset over the terminal offsets at its head, as far as a hole or an open offset (§7)."""
+        """Move the start offset over terminal offsets up to a hole or an open offset (§7)."""
         passed = 0
         stop: int | None = None
         batches = self._batches
@@ -364,7 +363,7 @@ class Window:
         self._drop_passed()
 
     def _terminal_prefix(self, batch: CachedBatch) -> tuple[int | None, int]:
-        """The offset in or before a batch at which the start offset has to stop, and the terminal ones before it."""
+        """The offset in or before a batch that stops the start offset, and the number of terminal offsets before it."""
         hole = self.holes[0][0] if self.holes else None
         passed = 0
         for run in batch.runs:
@@ -378,7 +377,7 @@ class Window:
         return None, passed
 
     def _drop_passed(self) -> None:
-        """Forget batches below the start offset, except where a lock or a dead letter is still open."""
+        """Remove batches below the start offset, except those with a lock or a dead letter in progress."""
         if self._batches and self._batches[0].last >= self.start_offset:
             return
         count = self.floor(self.start_offset)

@@ -1,1 +1,1 @@
-"""Logs and their truth from a seed: the broker's own parts in virtual time, without sockets."""
+"""Simulated logs and the true states from a seed: the broker's own parts in virtual time, without sockets."""

@@ -1,4 +1,4 @@
-"""The admin: from time to time offsets are reset or deleted, a group or a topic goes, partitions come."""
+"""The admin: at intervals it resets or deletes offsets, deletes a group, a topic or records, or adds a partition."""
 
 from collections.abc import Callable
 from typing import Final
@@ -9,12 +9,12 @@ from broker.simulator.world import World
 
 AWAY_MS: Final = 2_000
 MAX_ATTEMPTS: Final = 20
-"""Looks whether a group is empty: a member that died is in it until its session has ended."""
+"""Checks for an empty group: a dead member stays in its group until its session timeout."""
 MORE_PARTITIONS: Final = 2
 
 
 class Admin:
-    """Works alone, one work after the other."""
+    """Performs one operation after the other."""
 
     def __init__(self, world: World, crowds: list[Crowd]) -> None:
         self._world = world
@@ -24,7 +24,7 @@ class Admin:
         self.works = 0
 
     def start(self) -> None:
-        """Work from now on, if there is an interval."""
+        """Start the operations, if an interval is set."""
         if self._world.settings.admin_interval_ms:
             self._world.timers.after_ms(self._world.settings.admin_interval_ms, self._work)
 

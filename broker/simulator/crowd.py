@@ -1,4 +1,4 @@
-"""The members of one group: as many as wanted; who is gone is replaced after a while."""
+"""The members of one group: a fixed number; a member that left or died is replaced after a while."""
 
 from typing import Final
 
@@ -21,13 +21,13 @@ class Crowd:
         self._made = 0
 
     def gather(self) -> None:
-        """All members join, one after the other."""
+        """Let all members join, one after the other."""
         self._is_away = False
         for _ in range(len(self._members), self._world.settings.members):
             self._world.timers.after_ms(self._chance.randrange(REPLACED_MS), self._add)
 
     def disperse(self) -> None:
-        """All members leave, until the group gathers again."""
+        """Let all members leave, until the group joins again."""
         self._is_away = True
         for member in list(self._members.values()):
             member.leave()

@@ -1,7 +1,7 @@
-"""The members' journal: what was delivered to whom, and what was answered to their acknowledgements.
+"""The members' journal: deliveries, and answers to acknowledgements.
 
-One JSON object a line, in the order of events. `d`: a delivery; `a`: an acknowledgement, with the error code that it
-got, and for each of its batches the first offset, the last and the types.
+One JSON object a line, in the order of events. `d`: a delivery; `a`: an acknowledgement, with its error
+code, and for each of its batches the first offset, the last and the types.
 """
 
 import json
@@ -17,7 +17,7 @@ DELIVERIES_FILE: Final = "deliveries.jsonl"
 
 
 class Journal:
-    """Written as it comes; nothing is kept in memory. `close` ends it."""
+    """A file that is written event by event; `close` ends it."""
 
     def __init__(self, path: Path, *, is_kept: bool) -> None:
         self._file: TextIOWrapper | None = path.open("w", encoding="utf-8") if is_kept else None
@@ -25,36 +25,36 @@ class Journal:
         self.delivered = 0
 
     def deliveries(self, at_ms: int, member: str, place: tuple[str, int], ranges: Iterable[AcquiredRange]) -> None:
-        """Ranges of one partition went to a member."""
-        told = []
+        """Write a delivery of ranges of one partition to a member."""
+        texts = []
         for first, last, count in ranges:
             self.delivered += last - first + 1
-            told.append(f"[{first},{last},{count}]")
+            texts.append(f"[{first},{last},{count}]")
         if self._file is not None:
             self._file.write(
                 f'{{"d":{at_ms},"member":{self._quoted(member)},"topic":"{place[0]}","partition":{place[1]},'
-                f'"ranges":[{",".join(told)}]}}\n'
+                f'"ranges":[{",".join(texts)}]}}\n'
             )
 
     def acknowledged(
         self, at_ms: int, member: str, place: tuple[str, int], batches: Sequence[AcknowledgementBatch], error: int
     ) -> None:
-        """A member's acknowledgements of one partition were taken, or refused with an error code."""
+        """Write a member's acknowledgements of one partition and their error code."""
         if self._file is None:
             return
-        told = ",".join([f"[{first},{last},[{_types(types)}]]" for first, last, types in batches])
+        text = ",".join([f"[{first},{last},[{_types(types)}]]" for first, last, types in batches])
         self._file.write(
             f'{{"a":{at_ms},"member":{self._quoted(member)},"topic":"{place[0]}","partition":{place[1]},'
-            f'"error":{error},"batches":[{told}]}}\n'
+            f'"error":{error},"batches":[{text}]}}\n'
         )
 
     def event(self, at_ms: int, what: str, **about: object) -> None:
-        """Anything else: members that come and go, works of the admin."""
+        """Write another event: members that join and leave, operations of the admin."""
         if self._file is not None:
             self._file.write(json.dumps({"e": at_ms, "what": what, **about}) + "\n")
 
     def close(self) -> None:
-        """Write what is left."""
+        """Flush and close the file."""
         if self._file is not None:
             self._file.close()
 

@@ -1,4 +1,4 @@
-"""A share consumer as the broker sees it: heartbeats, fetches, acknowledgements, and how it ends."""
+"""A simulated share consumer: heartbeats, fetches, acknowledgements, and its end."""
 
 import random
 from collections.abc import Callable, Iterable
@@ -29,7 +29,7 @@ Requests = list[list[AcknowledgementBatch]]
 
 
 class Member:
-    """Lives from `join` until it dies or leaves; `on_gone` is called then."""
+    """A member from `join` until it dies or leaves; then `on_gone` is called."""
 
     def __init__(
         self, world: World, group_id: str, member_id: str, topics: tuple[str, ...], on_gone: Callable[["Member"], None]
@@ -44,7 +44,7 @@ class Member:
         self._assigned: dict[TopicIdPartition, None] = {}
         self._session: ShareSession | None = None
         self._connection = 0
-        self._held: dict[TopicIdPartition, list[AcquiredRange]] = {}
+        self._acquired: dict[TopicIdPartition, list[AcquiredRange]] = {}
         self._renewed: dict[TopicIdPartition, list[AcquiredRange]] = {}
         self._timers: dict[str, Handle] = {}
         self._terms = FetchTerms(
@@ -54,14 +54,14 @@ class Member:
         )
 
     def join(self) -> None:
-        """Begin with a heartbeat."""
+        """Send the first heartbeat."""
         self._beat()
         self._set("poll", self._chance.randrange(self._world.settings.poll_interval_ms), self._poll)
 
     def leave(self) -> None:
-        """End in order: what is held is given back, the group told."""
+        """Leave: release all records and leave the group."""
         shares = self._world.broker.share_partitions
-        # The broker's session: ours may be one of a broker that was stopped since.
+        # The broker's session: ours may belong to the broker before a restart.
         with suppress(ShareSessionError):
             shares.close_session(shares.sessions.get(self._group_id, self.member_id))
         try:
@@ -72,7 +72,7 @@ class Member:
         self._disconnect()
 
     def _die(self) -> None:
-        """End without a word; the connection goes now, or after a while."""
+        """Die without leaving; the connection is closed now, or after a while."""
         self._end("died")
         delay_ms = 0 if self._chance.random() < 0.5 else HANGS_MS
         self._world.timers.after_ms(delay_ms, self._disconnect)
@@ -107,7 +107,9 @@ class Member:
         beat = answer.beat
         self._epoch = beat.member.epoch
         if beat.assignment is not None:
-            self._assign((topic_id, one) for topic_id, held in beat.assignment.items() for one in held)
+            self._assign(
+                (topic_id, partition) for topic_id, partitions in beat.assignment.items() for partition in partitions
+            )
         self._set("beat", answer.heartbeat_interval_ms, self._beat)
 
     def _heartbeat(self) -> Heartbeat:
@@ -146,7 +148,7 @@ class Member:
         self._set("poll", pause_ms // 2 + chance.randrange(pause_ms + 1), self._poll)
 
     def _go_on(self) -> ShareSession | None:
-        """The session of the next request, opened where there is none; held records are acknowledged with it."""
+        """The session of the next request, opened when there is none; acknowledges the acquired records."""
         shares = self._world.broker.share_partitions
         if not self._assigned:
             return None
@@ -156,7 +158,7 @@ class Member:
             except ShareSessionError:
                 self._session = None
         if self._session is None:
-            self._held.clear()
+            self._acquired.clear()
             self._renewed.clear()
             self._connection = self._world.new_connection()
             self._session = shares.open_session(self._group_id, self.member_id, self._connection, lambda _: None)
@@ -169,22 +171,22 @@ class Member:
     def _fetch(self, session: ShareSession) -> bool:
         world = self._world
         has_news = False
-        for place, found in world.broker.share_partitions.fetch(session, self._terms).items():
-            ranges = found.acquired.ranges
+        for place, partition_fetch in world.broker.share_partitions.fetch(session, self._terms).items():
+            ranges = partition_fetch.acquired.ranges
             if ranges:
                 has_news = True
-                self._held[place] = list(ranges)
+                self._acquired[place] = list(ranges)
                 world.journal.deliveries(world.clock.now_ms, self.member_id, place, ranges)
         return has_news
 
     # Acknowledgements
 
     def _acknowledge_all(self) -> None:
-        held, self._held = self._held, {}
+        acquired, self._acquired = self._acquired, {}
         renewed, self._renewed = self._renewed, {}
         for place, ranges in renewed.items():
             self._acknowledge(place, [self._whole(ranges, ACCEPT)])
-        for place, ranges in held.items():
+        for place, ranges in acquired.items():
             self._acknowledge(place, self._decide(place, ranges))
 
     def _acknowledge(self, place: TopicIdPartition, requests: Requests) -> None:
@@ -202,19 +204,19 @@ class Member:
         if fate < habits.singly:
             return [
                 [acknowledgement_batch((offset, offset, (self._type(),)))]
-                for one in ranges
-                for offset in range(one.first_offset, one.last_offset + 1)
+                for acquired in ranges
+                for offset in range(acquired.first_offset, acquired.last_offset + 1)
             ]
         fate -= habits.singly
         if fate < habits.mixed:
             return [
                 [
                     AcknowledgementBatch(
-                        first_offset=one.first_offset,
-                        last_offset=one.last_offset,
-                        types=[self._type() for _ in range(one.first_offset, one.last_offset + 1)],
+                        first_offset=acquired.first_offset,
+                        last_offset=acquired.last_offset,
+                        types=[self._type() for _ in range(acquired.first_offset, acquired.last_offset + 1)],
                     )
-                    for one in ranges
+                    for acquired in ranges
                 ]
             ]
         fate -= habits.mixed
@@ -235,6 +237,6 @@ class Member:
     @staticmethod
     def _whole(ranges: list[AcquiredRange], kind: int) -> list[AcknowledgementBatch]:
         return [
-            AcknowledgementBatch(first_offset=one.first_offset, last_offset=one.last_offset, types=(kind,))
-            for one in ranges
+            AcknowledgementBatch(first_offset=acquired.first_offset, last_offset=acquired.last_offset, types=(kind,))
+            for acquired in ranges
         ]

@@ -10,7 +10,7 @@ TEMPLATES: Final = 64
 
 
 class Producers:
-    """Each interval every partition of every user topic gets a batch, or is left out."""
+    """In each interval every partition of every user topic gets a batch, or is skipped."""
 
     def __init__(self, world: World) -> None:
         self._world = world
@@ -19,7 +19,7 @@ class Producers:
         self.produced = 0
 
     def start(self) -> None:
-        """Produce from now on."""
+        """Start to produce."""
         self._produce()
 
     def _produce(self) -> None:

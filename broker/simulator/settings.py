@@ -1,4 +1,4 @@
-"""What a simulation is made of: sizes, limits, and how often things happen."""
+"""Settings of a simulation: sizes, limits, probabilities and intervals."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -12,20 +12,20 @@ MAX_PARTITION_LOGS: Final = 4_096
 
 
 class SimulationError(BrokerError):
-    """Raised when a simulation is asked for that can't be."""
+    """Raised when the settings of a simulation are invalid."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Habits:
-    """How likely members do things: probabilities from 0 to 1.
+    """The behaviour of members, as probabilities from 0 to 1.
 
-    Of what was fetched at once from one partition, at most one of these happens; else all of it is accepted.
+    At most one applies to the records of one partition in one fetch; else all of them are accepted.
 
     Attributes:
         singly: each record is acknowledged alone. mixed: one request with a type for each record.
-        forgets: nothing is said, the lock ends. renews: the lock is renewed, the end comes with the next poll.
+        forgets: nothing is acknowledged, the lock times out. renews: the lock is renewed until the next poll.
         releases, rejects: of single records, the share that is released or rejected instead of accepted.
-        dies, leaves: at a poll, the member is gone without a word, or leaves in order.
+        dies, leaves: at a poll, the member dies, or leaves.
     """
 
     singly: float = 0.25
@@ -40,16 +40,16 @@ class Habits:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SimulationSettings:
-    """The whole of a simulation but its seed.
+    """The settings of a simulation without its seed.
 
     Attributes:
-        records: state records after which it ends; a few more may come.
+        records: state records after which it ends; a few more may be written.
         members: of each group. batch_records: the largest batch of a producer.
         lock_duration_ms, delivery_count_limit: of all groups.
         has_dead_letters: share.version 2 and a topic for dead letters for each second group; needs Kafka 4.4.
-        admin_interval_ms: between two works of the admin (offsets reset or deleted, groups and topics deleted,
-            partitions added); 0: there is no admin. restarts: of the broker, evenly spread.
-        checkpoints: moments at which the truth is written, the end among them.
+        admin_interval_ms: between two operations of the admin (offsets reset or deleted, groups and topics deleted,
+            partitions added); 0: no admin. restarts: of the broker, evenly spread.
+        checkpoints: number of checkpoints, the end included.
         keeps_deliveries: whether the members' journal is written.
     """
 
@@ -103,7 +103,7 @@ PROFILES: Final[Mapping[str, Mapping[str, Any]]] = MappingProxyType(
         "many-groups": {"groups": 60, "members": 1, "partitions": 4},
     }
 )
-"""What differs from the defaults, by the name of a profile."""
+"""Differences from the defaults, by the name of a profile."""
 
 
 def profile(name: str, **more: Any) -> SimulationSettings:

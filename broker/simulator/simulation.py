@@ -1,4 +1,4 @@
-"""A simulation from its beginning to its end: equal settings and seeds give equal files, byte for byte."""
+"""Runs a simulation: equal settings and seeds give equal files, byte for byte."""
 
 import gc
 from collections.abc import Callable, Iterator
@@ -16,16 +16,16 @@ from broker.simulator.truth import CHECKPOINTS_FILE, Truth
 from broker.simulator.world import DEAD_LETTERS_PREFIX, World
 
 GARBAGE_LOOKED_FOR_EVERY: Final = 50_000
-"""Objects made beyond those that went away."""
+"""Threshold of the garbage collector: allocations minus deallocations."""
 LOOK_EVERY: Final = 16
-"""Timers between two looks at the number of records."""
+"""Timers between two checks of the number of records."""
 IDLE_LIMIT_MS: Final = 3_600_000
-"""Virtual time without a state record after which a simulation is taken for stuck."""
+"""Virtual time without a state record after which a simulation counts as stuck."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Counts:
-    """What happened. `virtual_ms`: the time that passed in the simulation."""
+    """The result. `virtual_ms`: the simulated duration."""
 
     state_records: int
     produced: int
@@ -37,7 +37,7 @@ class Counts:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Simulated:
-    """A log directory was written, with its truth in two files beside the partitions."""
+    """The result of a simulation."""
 
     checkpoints: Path
     deliveries: Path | None
@@ -47,9 +47,9 @@ class Simulated:
 def simulate(
     settings: SimulationSettings, seed: int, directory: Path, *, progress: Callable[[int], None] = lambda _: None
 ) -> Simulated:
-    """Write a log directory and its truth into a new or empty directory.
+    """Write a simulated log directory with its checkpoints and journal into a new or empty directory.
 
-    `progress` is told the number of state records now and then. Raises SimulationError, DirectoryError, StorageError.
+    `progress` is called with the number of state records. Raises SimulationError, DirectoryError, StorageError.
     """
     settings.check()
     if directory.exists() and any(directory.iterdir()):
@@ -69,7 +69,7 @@ def simulate(
 
 @contextmanager
 def _garbage_left() -> Iterator[None]:
-    """Look for cycles of garbage more seldom: there are few, and the looking is a twentieth of a simulation."""
+    """Run the garbage collector less often: there are few cycles, and it takes a twentieth of a simulation."""
     before = gc.get_threshold()
     gc.set_threshold(GARBAGE_LOOKED_FOR_EVERY, *before[1:])
     try:
@@ -102,7 +102,7 @@ def _run(world: World, truth: Truth, progress: Callable[[int], None]) -> Counts:
 
 
 def _subscribed(names: list[str], number: int) -> list[str]:
-    """Most groups read all topics, each third one alone."""
+    """Most groups subscribe to all topics, every third one to a single topic."""
     return [names[number % len(names)]] if number % 3 == 2 else names
 
 
@@ -114,7 +114,7 @@ def _group_configs(settings: SimulationSettings, number: int) -> dict[str, str]:
 
 
 class _Stages:
-    """From one checkpoint or restart to the next."""
+    """Runs the simulation from one checkpoint or restart to the next."""
 
     def __init__(self, world: World, truth: Truth, progress: Callable[[int], None]) -> None:
         self._world = world
@@ -125,10 +125,11 @@ class _Stages:
         self._seen_ms = world.clock.now_ms
 
     def run(self) -> None:
-        """All of them."""
+        """Run all stages."""
         settings = self._world.settings
-        stops = [(settings.records * one // settings.checkpoints, "checkpoint") for one in _up_to(settings.checkpoints)]
-        stops += [(settings.records * one // (settings.restarts + 1), "restart") for one in _up_to(settings.restarts)]
+        records, checkpoints, restarts = settings.records, settings.checkpoints, settings.restarts
+        stops = [(records * number // checkpoints, "checkpoint") for number in _up_to(checkpoints)]
+        stops += [(records * number // (restarts + 1), "restart") for number in _up_to(restarts)]
         for records, what in sorted(stops):
             self._run_to(records)
             if what == "restart":

@@ -1,4 +1,4 @@
-"""Virtual time: it stands still while something runs, and leaps to the next timer when nothing does."""
+"""Virtual time: it advances from timer to timer."""
 
 import heapq
 from collections.abc import Callable
@@ -12,12 +12,12 @@ class _Timer:
         self.owner = owner
 
     def cancel(self) -> None:
-        """Keep it from firing."""
+        """Cancel the timer."""
         self.callback = None
 
 
 class Clock:
-    """The time, and the timers of all who live in it. Those of one moment fire in the order in which they were set."""
+    """The time and all timers. Timers of the same time fire in the order in which they were started."""
 
     def __init__(self, now_ms: int) -> None:
         self.now_ms = now_ms
@@ -25,12 +25,12 @@ class Clock:
         self._count = 0
 
     def set(self, due_ms: int, timer: _Timer) -> None:
-        """Let a timer fire, not before now."""
+        """Start a timer, not before the current time."""
         self._count += 1
         heapq.heappush(self._queue, (max(due_ms, self.now_ms), self._count, timer))
 
     def run_while(self, goes_on: Callable[[], bool]) -> None:
-        """Fire timers as long as there are any and `goes_on` says so before each one."""
+        """Fire timers while there are any and `goes_on` returns true."""
         queue = self._queue
         while queue and goes_on():
             due_ms, _, timer = heapq.heappop(queue)
@@ -40,7 +40,7 @@ class Clock:
 
 
 class VirtualTimers:
-    """Timers on a clock (broker.timers.StoppableTimers); those that are stopped leave the clock to the others."""
+    """Timers on a clock (broker.timers.StoppableTimers); stopped ones don't fire."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
@@ -57,5 +57,5 @@ class VirtualTimers:
         return timer
 
     def stop(self) -> None:
-        """Let none of these timers fire any more."""
+        """Stop all of these timers."""
         self.is_stopped = True

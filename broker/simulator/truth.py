@@ -1,4 +1,4 @@
-"""The truth of a simulation: what the share coordinator answers for all share partitions, at chosen moments.
+"""Checkpoints of a simulation: the share coordinator's answers for all share partitions.
 
 One JSON object a line, a line a checkpoint, fields as those of the recorded logs: the end and start offsets of the
 state partitions, the ends of `__consumer_offsets`, and for each live share partition the answers to Read and
@@ -28,7 +28,7 @@ class Truth:
         path.write_text("", encoding="utf-8")
 
     def take(self, world: World, name: str) -> None:
-        """Write how things stand; nothing changes by it."""
+        """Write a checkpoint; changes no state."""
         line = json.dumps(checkpoint(world, self.checkpoints, name), ensure_ascii=False, separators=(",", ":"))
         with self.path.open("a", encoding="utf-8") as file:
             file.write(line + "\n")
@@ -38,10 +38,10 @@ class Truth:
 def checkpoint(world: World, number: int, name: str) -> dict[str, Any]:
     """One checkpoint as a JSON document."""
     logs, count = world.broker.logs, world.settings.state_partitions
-    held = [(index, logs.get(STATE_TOPIC, index)) for index in range(count)]
+    state_logs = [(index, logs.get(STATE_TOPIC, index)) for index in range(count)]
     others = [(index, logs.get(OFFSETS_TOPIC, index)) for index in range(count)]
     states = []
-    for index, log in held:
+    for index, log in state_logs:
         state = None if log is None else world.broker.share_coordinator.state_of(index)
         if state is not None:
             states += [_entry(world, state, key) for key in sorted(state.share_partitions)]
@@ -49,8 +49,8 @@ def checkpoint(world: World, number: int, name: str) -> dict[str, Any]:
         number,
         name,
         world.clock.now_ms,
-        ends={index: log.high_watermark for index, log in held if log is not None},
-        starts={index: log.log_start_offset for index, log in held if log is not None},
+        ends={index: log.high_watermark for index, log in state_logs if log is not None},
+        starts={index: log.log_start_offset for index, log in state_logs if log is not None},
         consumerOffsetsEnd={str(index): log.high_watermark for index, log in others if log is not None},
         states=states,
     )

@@ -1,4 +1,4 @@
-"""What all who take part in a simulation share: the broker of now, the clock, the journal, and chance by name."""
+"""The shared objects of a simulation: the current broker, the clock, the journal, and random numbers by name."""
 
 import random
 from pathlib import Path
@@ -14,12 +14,12 @@ from state_model.uuids import uuid_text
 
 DEAD_LETTERS_PREFIX: Final = "dlq."
 WRITE_BUFFER_BYTES: Final = 64 << 10
-"""Nobody relies on a write before the end: many of them make one."""
+"""No client relies on durable writes before the end: writes are buffered."""
 _LONG_AGO_MS: Final = str(365 * 86_400_000)
 
 
 class World:
-    """See the module. `broker` is another one after a restart: nobody keeps parts of it."""
+    """See the module. A restart replaces `broker`: keep no references to its parts."""
 
     def __init__(self, settings: SimulationSettings, seed: int, directory: Path) -> None:
         self.settings = settings
@@ -30,11 +30,11 @@ class World:
         self._ids = self.chance("ids")
         self._connections = 0
         self.broker = self._open()
-        # After the broker: it takes an empty directory only.
+        # After the broker, which requires an empty directory.
         self.journal = Journal(directory / DELIVERIES_FILE, is_kept=settings.keeps_deliveries)
 
     def chance(self, who: str) -> random.Random:
-        """The random numbers of one who takes part; they don't depend on what others do."""
+        """The random numbers of a participant, independent of other participants."""
         return random.Random(f"{self._seed}/{who}")  # noqa: S311 - it shall repeat itself
 
     def new_id(self) -> str:
@@ -42,23 +42,23 @@ class World:
         return uuid_text(bytes([self._ids.randrange(0xF0)]) + self._ids.randbytes(15))
 
     def new_connection(self) -> int:
-        """The number of one more connection."""
+        """A new connection id."""
         self._connections += 1
         return self._connections
 
     def state_records(self) -> int:
         """State records written so far."""
         logs = self.broker.logs
-        found = (logs.get(STATE_TOPIC, index) for index in range(self.settings.state_partitions))
-        return sum(log.high_watermark for log in found if log is not None)
+        state_logs = (logs.get(STATE_TOPIC, index) for index in range(self.settings.state_partitions))
+        return sum(log.high_watermark for log in state_logs if log is not None)
 
     def restart(self) -> None:
-        """Stop the broker in order and start it again: leader epochs rise, connections are gone."""
+        """Stop the broker cleanly and start it again: leader epochs rise, connections end."""
         self.broker.close()
         self.broker = self._open()
 
     def close(self) -> None:
-        """Stop the broker in order, end the journal. Raises StorageError."""
+        """Stop the broker cleanly, close the journal. Raises StorageError."""
         try:
             self.broker.close()
         finally:

@@ -35,7 +35,7 @@ _INT64_MAX: Final = (1 << 63) - 1
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InternalTopic:
-    """How an internal topic is made when it is first needed."""
+    """Partitions and configuration of an internal topic at its creation."""
 
     partitions: int = 50
     configs: Mapping[str, str] = field(default_factory=dict)
@@ -55,13 +55,13 @@ INTERNAL_TOPICS: Final[Mapping[str, InternalTopic]] = {
 
 
 class TopicListener(Protocol):
-    """Who has to know when topics come, change and go. Raising StorageError refuses what is not a deletion."""
+    """Is called when topics are created, changed and deleted. A StorageError refuses the change, except a deletion."""
 
     def topic_changed(self, topic: Topic) -> None:
         """A topic was created, got partitions or another configuration."""
 
     def topic_deleted(self, topic: Topic) -> None:
-        """A topic is gone."""
+        """A topic was deleted."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -79,7 +79,7 @@ class _State:
 
 
 class Catalog:
-    """See the module. `topics` and the configurations are as of the last change."""
+    """See the module. `topics` and the configurations have the newest change."""
 
     def __init__(
         self,
@@ -89,10 +89,10 @@ class Catalog:
         internal_topics: Mapping[str, InternalTopic] = INTERNAL_TOPICS,
         make_id: Callable[[], str] | None = None,
     ) -> None:
-        """Read the file of a log directory, or begin one: with a cluster id of its own unless one is given.
+        """Read the file of a log directory, or create it with a random cluster id or `cluster_id`.
 
-        make_id: gives the ids of topics and cluster, instead of random ones.
-        Raises DirectoryError for a file that is not ours to read, StorageError.
+        make_id: makes the ids of topics and cluster, instead of random ones.
+        Raises DirectoryError for a file of another writer, StorageError.
         """
         self._path = directory / CATALOG_FILE
         self._internal_topics = internal_topics
@@ -108,17 +108,17 @@ class Catalog:
 
     @property
     def cluster_id(self) -> str:
-        """22 characters, made once."""
+        """The cluster's id, 22 characters."""
         return self._state.cluster_id
 
     @property
     def features(self) -> Mapping[str, int]:
-        """The finalized features that were set."""
+        """The finalized features."""
         return self._state.features
 
     @property
     def features_epoch(self) -> int:
-        """How often the features were changed since they were first set; never goes back."""
+        """The number of changes of the features since they were first set."""
         return self._state.features_epoch
 
     @property
@@ -128,16 +128,16 @@ class Catalog:
 
     @property
     def topics(self) -> Mapping[str, Topic]:
-        """By name, in the order of their creation."""
+        """Topics by name, in the order of their creation."""
         return self._state.topics
 
     @property
     def group_configs(self) -> Mapping[str, Mapping[str, str]]:
-        """Group id → what was set for it."""
+        """Configurations by group id."""
         return self._state.group_configs
 
     def topic_configs(self, name: str) -> Mapping[str, str]:
-        """What was set for a topic; empty when there is none."""
+        """The configuration of a topic; empty when there is none."""
         return self._state.topic_configs.get(name, {})
 
     def by_name(self, name: str) -> Topic | None:
@@ -149,7 +149,7 @@ class Catalog:
         return self._by_id.get(topic_id)
 
     def ensure_internal(self, name: str) -> Topic:
-        """An internal topic, made when it is not there yet. Raises StorageError, UnknownTopicError."""
+        """An internal topic, created when it is missing. Raises StorageError, UnknownTopicError."""
         topic = self._state.topics.get(name)
         if topic is not None:
             return topic
@@ -233,7 +233,7 @@ class Catalog:
         self._save(replace(state, features=dict(features), features_epoch=state.features_epoch + is_change))
 
     def allocate_producer_id(self) -> int:
-        """An id that was never given out, also after a crash: ids are taken in blocks. Raises StorageError."""
+        """A new producer id, unique also after a crash: ids are reserved in blocks. Raises StorageError."""
         if self._producer_id == self._producer_ids_end:
             begin = self._state.next_producer_id
             self._save(replace(self._state, next_producer_id=begin + PRODUCER_ID_BLOCK))
@@ -242,7 +242,7 @@ class Catalog:
         return self._producer_id - 1
 
     def subscribe(self, listener: TopicListener) -> Callable[[], None]:
-        """Tell `listener` of topics from now on, in the order of subscription; returns what ends that."""
+        """Call `listener` for changes of topics; the returned function unsubscribes it."""
         self._listeners = (*self._listeners, listener)
 
         def unsubscribe() -> None:
@@ -257,7 +257,7 @@ class Catalog:
         return topic
 
     def _change_topic(self, topic: Topic, configs: Mapping[str, str]) -> None:
-        """Save, then tell; whoever refuses has the change undone."""
+        """Save, then call the listeners; a StorageError of one of them undoes the change."""
         before = self._state
         topics = {**before.topics, topic.name: topic}
         self._save(replace(before, topics=topics, topic_configs={**before.topic_configs, topic.name: dict(configs)}))

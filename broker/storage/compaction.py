@@ -1,15 +1,15 @@
 """Compaction: of the closed segments of a log only the last record of each key stays, at its offset.
 
 Rules: org.apache.kafka.storage.internals.log.LogCleaner and Cleaner. Records of aborted transactions go. A record
-without a value stays delete.retention.ms from the first cleaning that met it: its batch then gets a delete horizon
+without a value stays delete.retention.ms from its first cleaning: its batch then gets a delete horizon
 (KIP-534), as does the marker of a transaction of which no record is left. Records without a key stay.
 
-One pass goes over all segments in order, so what is older is gone before what made it obsolete may go. A crash at any
+One pass goes over all segments in order, so a record is removed before the record that made it obsolete. A crash at any
 moment leaves each record in place or obsolete, never lost: the new file is complete and on the disk before its name
 ends in `.swap`, and a start carries on from there.
 
-The work comes in steps of one batch: whoever drives them answers requests in between. Closed segments don't change
-meanwhile; where one goes away, the steps are ended, and what they have written so far goes with them.
+The work has steps of one batch, so that requests are handled in between. Closed segments don't change meanwhile; when
+one is deleted, the steps end, and their output is removed.
 """
 
 import os
@@ -29,12 +29,12 @@ from broker.storage.record_batch import BatchHeader
 from broker.storage.segment import Segment, batch_facts
 
 KEYS_MAX: Final = 500_000
-"""Keys of one pass; records whose key is not among them stay."""
+"""Bound of the keys of one pass; records of other keys stay."""
 CLEANED, SWAP = ".cleaned", ".swap"
 Steps = Generator[int, None, bool]
-"""Each yields the bytes that it went through; True at the end, unless they were closed before."""
+"""Steps that yield their size in bytes and return True at the end."""
 _SYNC_BYTES: Final = 8 << 20
-"""Written between two syncs, so that none of them takes long."""
+"""Bytes between two syncs, which bound the duration of a sync."""
 _DIGEST_BYTES: Final = 16
 _INT32_MAX: Final = (1 << 31) - 1
 _SWAPPED: Final = re.compile(r"(\d{20})\.log\.swap")
@@ -43,9 +43,9 @@ _INDEXES: Final = (".index", ".timeindex", ".txnindex")
 
 
 class Pass:
-    """One pass over segments: first all are noted, then each is cleaned, in the same order.
+    """One pass over segments: first all keys are collected, then each segment is cleaned, in the same order.
 
-    `is_full`: there is no room for more keys, noting is over.
+    `is_full`: there is no room for more keys.
     """
 
     def __init__(self, aborted: Iterable[AbortedEntry], *, now_ms: int, retention_ms: int) -> None:
@@ -60,7 +60,7 @@ class Pass:
             self._aborted.setdefault(entry.producer_id, []).append((entry.first_offset, entry.last_offset))
 
     def note(self, segment: Segment) -> Iterator[int]:
-        """Learn the last offsets of its keys."""
+        """Collect the last offsets of its keys."""
         latest = self._latest
         for header, data in _batches(segment):
             if not header.is_control and not self._is_aborted(header):
@@ -73,7 +73,7 @@ class Pass:
             yield header.size_bytes
 
     def clean(self, segment: Segment) -> Iterator[tuple[int, bytes | None]]:
-        """The size of each batch, and what stays of it; `has_changed` says whether that differs anywhere."""
+        """The size of each batch, and its remaining records; `has_changed` is true after a difference."""
         for header, data in _batches(segment):
             left = self._marker(header, data) if header.is_control else self._left(header, data)
             if left is not data:
@@ -122,7 +122,7 @@ class Pass:
 
 
 def groups(segments: Sequence[Segment], segment_bytes: int, ends: Sequence[int]) -> Iterator[list[Segment]]:
-    """Neighbours that fit into one segment. `ends`: the base offset that follows each."""
+    """Neighbouring segments that fit into one. `ends`: the base offset that follows each."""
     group: list[Segment] = []
     size = 0
     for segment, end in zip(segments, ends, strict=True):
@@ -139,7 +139,7 @@ def groups(segments: Sequence[Segment], segment_bytes: int, ends: Sequence[int])
 def rewrite(
     group: Sequence[Segment], cleaning: Pass, files: OpenFiles, interval_bytes: int
 ) -> Generator[int, None, Segment | None]:
-    """One segment in the place of a group, with what the pass leaves of it; None when nothing would change.
+    """One segment in the place of a group, with its remaining records; None when nothing would change.
 
     In steps; the last of them exchanges the files, all but the index, which the new segment has in memory. Raises
     OSError, CorruptBatchError; the group is then as it was, or the next start finishes the work.
@@ -166,10 +166,10 @@ def rewrite(
 
 
 def finish_swaps(directory: Path, files: OpenFiles, interval_bytes: int, now_ms: int) -> None:
-    """What a crash left of a cleaning: files that are not complete go, complete ones take their place.
+    """Finish or undo an interrupted cleaning: incomplete files are deleted, complete ones replace their sources.
 
-    Of a complete one's sources those are still there that the crash spared. One that begins behind its last batch
-    has nothing in it and stays as it is: its records are obsolete, not wrong. Raises OSError, StorageError.
+    Some sources of a complete file may exist. A source that begins behind its last batch has no record in it and
+    stays: its records are obsolete, not wrong. Raises OSError, StorageError.
     """
     names = [path.name for path in directory.iterdir()]
     for name in filter(_LEFT_BEHIND.fullmatch, names):
@@ -198,7 +198,7 @@ def _put_in_place(swap: Path, path: Path, files: OpenFiles) -> None:
 
 
 def _write(path: Path, group: Sequence[Segment], cleaning: Pass, made: Segment, interval_bytes: int) -> Iterator[int]:
-    """Write what stays of a group, make it durable, and note it in the segment that it will be."""
+    """Write the remaining records of a group, make them durable, and index them in the new segment."""
     descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
     unsynced = 0
     try:

@@ -51,7 +51,7 @@ def replace_file(path: Path, content: str | bytes, *, durable: bool = False) -> 
 
 
 def write_at(descriptor: int, data: bytes | memoryview, position: int) -> None:
-    """Write all of it, however many calls the system takes. Raises OSError."""
+    """Write all bytes, in as many calls as needed. Raises OSError."""
     view = memoryview(data)
     while view:
         written = os.pwrite(descriptor, view, position)
@@ -59,7 +59,7 @@ def write_at(descriptor: int, data: bytes | memoryview, position: int) -> None:
 
 
 class _Waiting:
-    """What is still to be written of one file, from a position on."""
+    """Buffered bytes of one file, from a position on."""
 
     __slots__ = ("pieces", "position", "size_bytes")
 
@@ -72,11 +72,11 @@ class _Waiting:
 class OpenFiles:
     """File descriptors for reading and writing by path; the one unused for longest is closed beyond the limit.
 
-    A descriptor is good until the next call, and whoever gets one finds in the file all that was appended.
+    A descriptor is valid until the next call; the file then has all appended bytes.
     """
 
     def __init__(self, limit: int = MAX_OPEN_FILES, *, buffer_bytes: int = 0) -> None:
-        """buffer_bytes: of each file, what `append` may keep back; 0: each append is in the file when it returns."""
+        """buffer_bytes: bytes of each file that `append` may buffer; 0: each append is in the file when it returns."""
         self._limit = limit
         self._buffer_bytes = buffer_bytes
         self._open: OrderedDict[str, int] = OrderedDict()

@@ -36,12 +36,12 @@ class SegmentIndex:
 
     @property
     def entries(self) -> int:
-        """Of the offset index."""
+        """Size of the offset index."""
         return len(self._offsets)
 
     @property
     def time_entries(self) -> int:
-        """Of the time index."""
+        """Size of the time index."""
         return len(self._times)
 
     def add(self, last_offset: int, position: int) -> None:
@@ -56,19 +56,19 @@ class SegmentIndex:
             self._time_offsets.append(offset - self._base_offset)
 
     def position_of(self, offset: int) -> int:
-        """Where a walk that looks for an offset may begin."""
-        found = bisect_right(self._offsets, offset - self._base_offset)
-        return self._positions[found - 1] if found else 0
+        """The position from which to search for an offset."""
+        count = bisect_right(self._offsets, offset - self._base_offset)
+        return self._positions[count - 1] if count else 0
 
     def position_below(self, position: int) -> int:
         """The last indexed start of a batch at or below a position."""
-        found = bisect_right(self._positions, position)
-        return self._positions[found - 1] if found else 0
+        count = bisect_right(self._positions, position)
+        return self._positions[count - 1] if count else 0
 
     def offset_of_time(self, timestamp_ms: int) -> int:
-        """Where a walk that looks for a time may begin."""
-        found = bisect_right(self._times, timestamp_ms)
-        return self._base_offset + (self._time_offsets[found - 1] if found else 0)
+        """The offset from which to search for a time."""
+        count = bisect_right(self._times, timestamp_ms)
+        return self._base_offset + (self._time_offsets[count - 1] if count else 0)
 
     def save(self, path: Path) -> None:
         """Write `.index` and `.timeindex` beside the segment at `path`. Raises StorageError."""

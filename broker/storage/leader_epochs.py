@@ -1,7 +1,7 @@
 """The leader epochs of a partition and their first offsets (leader-epoch-checkpoint, LeaderEpochFileCache).
 
 Each start of a single-node broker raises the epoch by 2 and notes the end of the log as the new epoch's first offset;
-an epoch in which nothing was appended is forgotten (measured on Kafka 4.1 to 4.4).
+an epoch without a batch is removed (measured on Kafka 4.1 to 4.4).
 """
 
 from pathlib import Path
@@ -40,7 +40,7 @@ class LeaderEpochs:
         return self._entries[-1][0] if self._entries else -1
 
     def entries(self) -> tuple[tuple[int, int], ...]:
-        """All of them."""
+        """All entries."""
         return tuple(self._entries)
 
     def begin(self, epoch: int, end_offset: int) -> None:
@@ -50,27 +50,27 @@ class LeaderEpochs:
         self._save()
 
     def note(self, epoch: int, first_offset: int) -> None:
-        """A batch of an epoch was found in the log while the checkpoint is rebuilt; written by the next `begin`."""
+        """Add the epoch of a batch while the checkpoint is rebuilt; written by the next `begin`."""
         if epoch > self.latest:
             self._entries.append((epoch, first_offset))
 
     def cut_start(self, start_offset: int) -> None:
-        """The epoch that holds the new start of the log begins there; earlier ones are forgotten."""
-        held = [entry for entry in self._entries if entry[1] <= start_offset]
-        if held and (len(held) > 1 or held[0][1] < start_offset):
-            later = self._entries[len(held) :]
-            self._entries = [(held[-1][0], start_offset), *later]
+        """Move the first offset of the epoch at the new log start there; remove earlier epochs."""
+        started = [entry for entry in self._entries if entry[1] <= start_offset]
+        if started and (len(started) > 1 or started[0][1] < start_offset):
+            later = self._entries[len(started) :]
+            self._entries = [(started[-1][0], start_offset), *later]
             self._save()
 
     def end_offset_for(self, epoch: int, end_offset: int) -> tuple[int, int]:
         """(epoch, end offset) of the largest epoch at or below one, as OffsetForLeaderEpoch answers; (-1, -1): none."""
-        found = (-1, -1)
+        end = (-1, -1)
         for place, (candidate, _) in enumerate(self._entries):
             if candidate > epoch:
                 break
             following = self._entries[place + 1 : place + 2]
-            found = (candidate, following[0][1] if following else end_offset)
-        return found
+            end = (candidate, following[0][1] if following else end_offset)
+        return end
 
     def _save(self) -> None:
         replace_file(self._path, format_leader_epochs(self._entries))

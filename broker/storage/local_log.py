@@ -1,7 +1,7 @@
 """The segments of one partition as one sequence of batches: append, roll, read by offset or time, drop, flush.
 
-Rules: org.apache.kafka.storage.internals.log.LocalLog and LogSegments. Offsets in here are not checked against the
-log start offset; that, producers and epochs are the partition log's.
+Rules: org.apache.kafka.storage.internals.log.LocalLog and LogSegments. Offsets are not checked against the log
+start offset; the partition log does that, and has producers and epochs.
 """
 
 from bisect import bisect_right
@@ -20,7 +20,7 @@ from broker.storage.log_config import LogConfig
 from broker.storage.record_batch import BatchHeader, Buffer
 from broker.storage.segment import BatchFacts, Segment
 
-NOTHING: Final = Fetched(data=b"", spans=())
+NO_BATCHES: Final = Fetched(data=b"", spans=())
 _READ_BYTES: Final = 1 << 20
 _MAX_HINTS: Final = 32
 _BASE_OFFSET: Final = attrgetter("base_offset")
@@ -78,7 +78,7 @@ class LocalLog:
         return self._unflushed_records > 0
 
     def append(self, pieces: tuple[Buffer, ...], batch: BatchFacts, config: LogConfig, now_ms: int) -> None:
-        """Write a batch at the end and let it count. Raises StorageError."""
+        """Append a batch. Raises StorageError."""
         if self._is_closed:
             raise StorageError(f"{self._topic_partition} is closed")
         unflushed = self._unflushed_records + batch.last_offset + 1 - self.end_offset
@@ -110,13 +110,13 @@ class LocalLog:
             raise OSError("the write was torn")
 
     def _undo(self) -> None:
-        """Cut off what a failed write left behind. Raises OSError."""
+        """Truncate the bytes of a failed write. Raises OSError."""
         if self._must_undo:
             self._active.undo_write()
             self._must_undo = False
 
     def _undo_later(self) -> None:
-        """Now if the disk lets us, else before the next write: bytes behind the end don't count."""
+        """Truncate now if the disk allows it, else before the next write: bytes behind the end are not read."""
         self._must_undo = True
         try:
             self._undo()
@@ -135,11 +135,11 @@ class LocalLog:
     def read(self, offset: int, *, max_bytes: int, end_offset: int) -> Fetched:
         """Whole batches of one segment from the one that holds `offset` on, as broker.ports.Log.read says."""
         if offset >= end_offset:
-            return NOTHING
+            return NO_BATCHES
         with storage_errors(f"{self._topic_partition} can't be read at offset {offset}"):
             place = self._place(offset, max_bytes, end_offset)
             if place is None:
-                return NOTHING
+                return NO_BATCHES
             segment, position, stop = place
             data = segment.read(position, stop - position)
         spans = rb.spans(data)
@@ -179,7 +179,7 @@ class LocalLog:
         return max(0, bisect_right(self.segments, offset, key=_BASE_OFFSET) - 1)
 
     def _unload_others(self, used: Segment) -> None:
-        """Of the closed segments one at a time keeps its index in memory."""
+        """Keep the index of one closed segment in memory."""
         if used is not self._active:
             for segment in self.segments[:-1]:
                 if segment is not used:
@@ -255,7 +255,7 @@ class LocalLog:
     ) -> compaction.Steps:
         """Keep only the last record of each key in the closed segments that end at or below an offset.
 
-        In steps, between which all else may happen to the log; they end early where one of the segments goes away, or
+        In steps, between which all else may happen to the log; they end early when one of the segments is deleted, or
         another compaction begins. Raises StorageError.
         """
         self._end_compaction()
@@ -315,7 +315,7 @@ class LocalLog:
         self.flush_below(self._active.base_offset)
 
     def close(self) -> None:
-        """Flush and write the indexes, as a stop in order leaves them. Raises StorageError."""
+        """Flush and write the indexes, as at a clean shutdown. Raises StorageError."""
         self.flush_below(self.end_offset)
         with storage_errors(f"{self._topic_partition} can't be closed"):
             self._undo()
@@ -324,7 +324,7 @@ class LocalLog:
         self.abandon()
 
     def abandon(self) -> None:
-        """Let go of the files; nothing is appended any more."""
+        """Close the files; the log takes no more appends."""
         self._end_compaction()
         self._is_closed = True
         for segment in self.segments:

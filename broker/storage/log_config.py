@@ -1,4 +1,4 @@
-"""What a topic's configuration says to its logs (Kafka's names with dots as underscores)."""
+"""The configuration of logs (Kafka's names with dots as underscores)."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -34,9 +34,9 @@ class LogConfig:
 
 
 def log_config(values: Mapping[str, str]) -> LogConfig:
-    """The settings for a log from a topic's configuration in force: Kafka's keys, values that were checked before.
+    """The settings for a log from a topic's effective configuration, whose values were checked before.
 
-    Keys that are missing have Kafka's defaults; keys that a log has no use for are skipped.
+    Keys that are missing have Kafka's defaults; keys without effect on logs are skipped.
     """
     numbers = {
         field: int(values[key])

@@ -1,4 +1,4 @@
-"""The logs of one log directory: opened at start, made and deleted with their topics, checkpointed, closed.
+"""The logs of one log directory: opened at start, created and deleted with their topics, checkpointed, closed.
 
 Implements broker.ports.Logs and the catalogue's TopicListener. Rules: Kafka's LogManager.
 Without `.kafka_cleanshutdown` the start follows a crash, and every log is checked from its recovery point on.
@@ -41,7 +41,7 @@ _CLEAN_SHUTDOWN: Final = '{"version":0,"brokerEpoch":-1}'
 _FOLDER: Final = re.compile(r"(?P<topic>.+)-(?P<partition>\d{1,10})")
 _MAX_FOLDER_CHARACTERS: Final = 255
 COMPACTION_SLICE_BYTES: Final = 64 << 10
-"""Gone through before requests have their turn: some milliseconds."""
+"""Bytes of compaction between two turns of the loop: some milliseconds."""
 _LONGEST_TIMER_MS: Final = 1 << 40
 _LOG = logging.getLogger(__name__)
 
@@ -61,7 +61,7 @@ class LogManagerSettings:
 
 
 class LogManager:
-    """See the module. `start` sets the timers; `close` is what a stop in order needs."""
+    """See the module. `start` starts the timers; `close` makes the shutdown clean."""
 
     def __init__(
         self,
@@ -76,8 +76,8 @@ class LogManager:
     ) -> None:
         """Open the logs of all topics of the catalogue in a claimed directory. Raises StorageError.
 
-        config_of: the settings in force for a topic's name.
-        write_buffer_bytes: of each log, what may wait to be written although its append has returned.
+        config_of: the effective settings of a topic.
+        write_buffer_bytes: bytes of each log that may be buffered after their append has returned.
         """
         self._directory, self._timers, self._config_of, self._faults = directory, timers, config_of, faults
         self._settings = settings or LogManagerSettings()
@@ -113,18 +113,18 @@ class LogManager:
         yield from self._logs.values()
 
     def start(self) -> None:
-        """Set the timers of checkpoints, flushes, retention and idle producers."""
+        """Start the timers of checkpoints, flushes, retention and idle producers."""
         settings = self._settings
         self._every(settings.high_watermark_checkpoint_ms, "high watermarks", self.checkpoint_high_watermarks)
         self._every(settings.offset_checkpoint_ms, "offsets", self.checkpoint_offsets)
         self._every(settings.flush_scheduler_ms, "flushes", self.flush_due)
         self._every(settings.retention_check_ms, "retention", self.apply_retention)
         if settings.has_cleaner:
-            self._every(settings.cleaner_backoff_ms, "compaction", self.compact_one)
+            self._every(settings.cleaner_backoff_ms, "compaction", self.compact_next)
         self._every(settings.producer_id_check_ms, "producers", self.expire_producers)
 
     def close(self) -> None:
-        """Close every log, write the checkpoints and the mark of a stop in order. Raises the first StorageError."""
+        """Close every log, write the checkpoints and the mark of a clean shutdown. Raises the first StorageError."""
         self._unsubscribe()
         for handle in self._timer_handles.values():
             handle.cancel()
@@ -155,13 +155,13 @@ class LogManager:
         self._each(PartitionLog.flush_if_due)
 
     def apply_retention(self) -> None:
-        """Drop the segments that retention gives up."""
+        """Delete segments by retention."""
         self._each(PartitionLog.apply_retention)
 
-    def compact_one(self) -> None:
-        """Begin to compact the next log that has enough to compact, unless one still is under way.
+    def compact_next(self) -> None:
+        """Begin to compact the next log with enough dirty bytes, unless a compaction is in progress.
 
-        They take turns, and each is compacted in slices: requests are answered in between.
+        Logs take turns; each is compacted in slices, between which requests are handled.
         """
         if self._is_compacting:
             return
@@ -192,12 +192,12 @@ class LogManager:
         self._is_compacting = False
 
     def expire_producers(self) -> None:
-        """Forget producers that were idle for producer.id.expiration.ms."""
+        """Remove producers that were idle for producer.id.expiration.ms."""
         for log in self._logs.values():
             log.expire_producers(self._settings.producer_id_expiration_ms)
 
     def _each(self, action: Callable[[PartitionLog], object]) -> None:
-        """An error of the disk in one log is logged and does not keep the others from their turn."""
+        """Call a function for all logs; a disk error of one log is logged, and the others continue."""
         for log in list(self._logs.values()):
             try:
                 action(log)
@@ -205,7 +205,7 @@ class LogManager:
                 _LOG.warning("%s", error)
 
     def topic_changed(self, topic: Topic) -> None:
-        """Make the logs that are missing, give all of them the configuration in force. Raises StorageError."""
+        """Create the missing logs, update the configuration of all. Raises StorageError."""
         config = self._config_of(topic.name)
         made: list[PartitionLog] = []
         try:
@@ -222,7 +222,7 @@ class LogManager:
             raise
 
     def topic_deleted(self, topic: Topic) -> None:
-        """Set the folders aside as Kafka does, and remove them after file.delete.delay.ms. Raises StorageError."""
+        """Rename the folders as Kafka does, and remove them after file.delete.delay.ms. Raises StorageError."""
         for partition in range(topic.partitions):
             log = self._logs.get((topic.name, partition))
             if log is not None:
@@ -232,7 +232,7 @@ class LogManager:
                 self._timers.after_ms(log.config.file_delete_delay_ms, partial(_remove_tree, aside))
 
     def _was_closed(self) -> bool:
-        """Whether the last stop was in order; from now on the next one is a crash, unless `close` says otherwise."""
+        """Whether the last shutdown was clean; removes its mark, which `close` writes again."""
         mark = self._directory / CLEAN_SHUTDOWN_FILE
         with storage_errors(f"{mark} can't be removed"):
             was_closed = mark.exists()
@@ -269,7 +269,7 @@ class LogManager:
         log.abandon()
 
     def _set_aside_folders(self, topics: Mapping[str, Topic]) -> None:
-        """Remove what was deleted before the last stop; rename partitions that the catalogue does not know."""
+        """Remove folders of deleted partitions; rename partitions that the catalogue does not have."""
         for folder in list(self._directory.iterdir()):
             if not folder.is_dir():
                 continue
@@ -285,7 +285,7 @@ class LogManager:
         return folder.rename(folder.with_name(folder.name[: _MAX_FOLDER_CHARACTERS - len(ending)] + ending))
 
     def _read_checkpoint(self, name: str) -> PartitionOffsets:
-        """A checkpoint that is missing or broken says nothing: the logs are then read from their beginning."""
+        """A checkpoint; empty when it is missing or broken, so that logs are read from their beginning."""
         path = self._directory / name
         try:
             with storage_errors(f"{path} can't be read"):
@@ -310,7 +310,7 @@ class LogManager:
             self._written[name] = text
 
     def _every(self, interval_ms: int, what: str, action: Callable[[], None]) -> None:
-        """Do it again and again; an error of the disk is logged, the next time may go better."""
+        """Call a function periodically; a disk error is logged."""
         if interval_ms > _LONGEST_TIMER_MS:
             return
 
@@ -337,5 +337,5 @@ def _belongs(folder: Path, topic: Topic | None, partition: int) -> bool:
 
 
 def _remove_tree(folder: Path) -> None:
-    """Remove a folder that was set aside; what resists is tried again at the next start."""
+    """Remove a renamed folder; a failure is retried at the next start."""
     shutil.rmtree(folder, ignore_errors=True)

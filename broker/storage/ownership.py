@@ -1,6 +1,6 @@
-"""Whose log directory it is: this broker writes only where it wrote before, or where there is nothing.
+"""Ownership of a log directory: this broker writes only into its own or an empty directory.
 
-A directory that a Kafka broker left behind is evidence and is never opened for writing; there is no option against
+A directory of a Kafka broker is evidence and is never opened for writing; no option overrides
 that. Kafka's own `.lock` is honoured both ways: java.nio's FileLock is a POSIX record lock on Linux, as is ours.
 """
 
@@ -34,15 +34,15 @@ class Claim:
     _descriptor: int
 
     def release(self) -> None:
-        """Let another broker have it."""
+        """Release the lock."""
         os.close(self._descriptor)
 
 
 def claim(directory: Path) -> Claim:
-    """Create the directory or take the one of an earlier start, lock and mark it.
+    """Create or reopen the directory, lock and mark it.
 
-    Raises DirectoryError, before anything was opened for writing: it holds what this broker did not write, another
-    broker holds the lock, or it can't be used.
+    Raises DirectoryError, before anything was opened for writing: it has files of another writer, another
+    broker has the lock, or it can't be used.
     """
     with _directory_errors(directory):
         if not directory.exists():
@@ -123,12 +123,13 @@ def ensure_meta(directory: Path, *, cluster_id: str, node_id: int, make_id: Call
     with _directory_errors(directory):
         text = path.read_text(encoding="utf-8") if path.exists() else ""
     if text:
-        found = parse_properties(text)
+        properties = parse_properties(text)
         expected = {"version": "1", "cluster.id": cluster_id, "node.id": str(node_id)}
         for name, value in expected.items():
-            if found.get(name) != value:
-                raise DirectoryError(f"{path} has {name}={found.get(name)}, this broker is {value}: set {name} to that")
-        return found.get("directory.id", "")
+            if properties.get(name) != value:
+                actual = properties.get(name)
+                raise DirectoryError(f"{path} has {name}={actual}, this broker is {value}: set {name} to that")
+        return properties.get("directory.id", "")
     directory_id = (make_id or new_id)()
     lines = [f"cluster.id={cluster_id}", f"directory.id={directory_id}", f"node.id={node_id}", "version=1", ""]
     replace_file(path, "\n".join(lines), durable=True)

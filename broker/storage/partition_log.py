@@ -35,7 +35,7 @@ _facts = maker(BatchFacts)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Appended:
-    """Where a client's batch lies. `log_append_time_ms` is -1 where the producer's timestamps stand."""
+    """The result of a client's append. `log_append_time_ms` is -1 with the producer's timestamps."""
 
     base_offset: int
     last_offset: int
@@ -63,7 +63,7 @@ class PartitionLog:
     ) -> None:
         """Open or create it, and begin a new leader epoch. Raises StorageError.
 
-        is_clean: it was closed. Else the batches from `recovery_point` on are checked and a torn tail is cut off.
+        is_clean: it was closed cleanly. Else batches from `recovery_point` on are checked, a torn tail is truncated.
         """
         opened = open_log(
             directory,
@@ -98,7 +98,7 @@ class PartitionLog:
 
     @property
     def topic_partition(self) -> TopicPartition:
-        """Whose log it is."""
+        """The partition."""
         return self._topic_partition
 
     @property
@@ -113,17 +113,17 @@ class PartitionLog:
 
     @property
     def leader_epoch(self) -> int:
-        """What appended batches carry."""
+        """The leader epoch of appended batches."""
         return self._leader_epoch
 
     @property
     def epochs(self) -> LeaderEpochs:
-        """All leader epochs and where they began."""
+        """All leader epochs with their first offsets."""
         return self._epochs
 
     @property
     def producers(self) -> ProducerStates:
-        """Idempotent and transactional producers, to look at."""
+        """Idempotent and transactional producers."""
         return self._producers
 
     @property
@@ -144,7 +144,7 @@ class PartitionLog:
 
     @property
     def recovery_point(self) -> int:
-        """All below is known to be on the disk itself."""
+        """The recovery point: batches below it are synced to the disk."""
         return self._local.recovery_point
 
     @property
@@ -154,7 +154,7 @@ class PartitionLog:
 
     @property
     def size_bytes(self) -> int:
-        """Of all segments."""
+        """Size of all segments."""
         return self._local.size_bytes
 
     def append_records(
@@ -297,7 +297,7 @@ class PartitionLog:
         return self._start
 
     def apply_retention(self) -> int:
-        """Drop the oldest segments as retention.ms and retention.bytes say; how many. Raises StorageError."""
+        """Delete the oldest segments by retention.ms and retention.bytes; their number. Raises StorageError."""
         now_ms, config = self._timers.now_ms(), self.config
         if not config.deletes:
             return 0
@@ -317,10 +317,10 @@ class PartitionLog:
         return doomed
 
     def compact(self) -> Iterator[int] | None:
-        """The steps of compacting the closed segments; None while not enough of them is new since the last time.
+        """The steps of a compaction of the closed segments; None while too few bytes are dirty.
 
-        Only below the last stable offset, and what is older than min.compaction.lag.ms. Each step goes through so many
-        bytes; between them all else may happen to the log. It and the steps raise StorageError.
+        Only below the last stable offset, and older than min.compaction.lag.ms. Other operations on the log may run
+        between the steps. It and the steps raise StorageError.
         """
         now_ms, config = self._timers.now_ms(), self.config
         closed = self._local.closed_below(self.last_stable_offset) if config.compacts else []
@@ -341,11 +341,11 @@ class PartitionLog:
             self._compacted_to = end
 
     def expire_producers(self, idle_ms: int) -> int:
-        """Forget producers that were idle for longer; how many."""
+        """Remove producers that were idle for longer; their number."""
         return self._producers.expire(self._timers.now_ms() - idle_ms)
 
     def subscribe(self, listener: Callable[[], None]) -> Callable[[], None]:
-        """Call `listener` after each append; returns what ends that."""
+        """Call `listener` after each append; the returned function unsubscribes it."""
         self._listeners = [*self._listeners, listener]
 
         def unsubscribe() -> None:
@@ -359,7 +359,7 @@ class PartitionLog:
         self._flushed_ms = self._timers.now_ms()
 
     def flush_closed(self) -> None:
-        """Make the closed segments durable, so that less is to be read after a crash. Raises StorageError."""
+        """Make the closed segments durable, which shortens the recovery after a crash. Raises StorageError."""
         self._local.flush_closed()
 
     def flush_if_due(self) -> None:
@@ -368,13 +368,13 @@ class PartitionLog:
             self.flush()
 
     def close(self) -> None:
-        """Flush, write indexes and producers: what a stop in order leaves. Raises StorageError."""
+        """Flush, write indexes and producers: a clean shutdown. Raises StorageError."""
         self._local.close()
         if self._local.end_offset:
             self._save_producers(self._local.end_offset)
 
     def abandon(self) -> None:
-        """Let go of the files; nothing is appended any more."""
+        """Close the files; the log takes no more appends."""
         self._local.abandon()
 
     def _append(
@@ -407,9 +407,9 @@ class PartitionLog:
             )
 
     def _save_producers(self, offset: int) -> None:
-        """Write the producers as they are before the batch at `offset`; each segment keeps the one it began with.
+        """Write a producer snapshot before the batch at `offset`; each segment keeps the snapshot of its start.
 
-        So the producers of records that are deleted are still known after a crash.
+        It restores the producers of deleted records after a crash.
         """
         with storage_errors(f"{self._topic_partition}: old snapshots can't be removed"):
             drop_snapshots(self.directory, {segment.base_offset for segment in self._local.segments})

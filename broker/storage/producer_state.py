@@ -1,4 +1,4 @@
-"""What a partition knows of idempotent and transactional producers, rebuilt from its batches.
+"""The idempotent and transactional producers of a partition, rebuilt from its batches.
 
 Rules: org.apache.kafka.storage.internals.log.ProducerStateManager, ProducerAppendInfo, ProducerStateEntry. The file
 of a snapshot is Kafka's: version 1, CRC-32C of what follows, entries of 46 bytes with the last batch of each producer.
@@ -23,7 +23,7 @@ from broker.storage.files import replace_file
 from broker.storage.record_batch import BatchHeader, Marker
 
 KEPT_BATCHES: Final = 5
-# Producer ids are the client's to choose; without transactions open the longest idle ones give way.
+# Clients choose producer ids: above the bound the longest idle ones without open transactions are removed.
 MAX_PRODUCERS: Final = 100_000
 
 _INT32_MAX: Final = (1 << 31) - 1
@@ -34,7 +34,7 @@ _CRC_END: Final = 6
 
 
 class SequencedBatch(NamedTuple):
-    """A batch that a producer appended, remembered to answer its repetition."""
+    """A producer's appended batch, kept to recognise its retry."""
 
     last_sequence: int
     last_offset: int
@@ -66,7 +66,7 @@ class ProducerEntry:
 
 
 class EndedTransaction(NamedTuple):
-    """A transaction that a marker ended."""
+    """A completed transaction."""
 
     producer_id: int
     first_offset: int
@@ -96,12 +96,8 @@ class ProducerStates:
         """The first offset of the oldest open transaction."""
         return next(iter(self._open.values())) if self._open else None
 
-    def open_transactions(self) -> dict[int, int]:
-        """Producer id → first offset of its open transaction."""
-        return dict(self._open)
-
     def check_batch(self, header: BatchHeader) -> SequencedBatch | None:
-        """Whether a client's batch may be appended; the batch it repeats when it is a repetition.
+        """Whether a client's batch may be appended; the appended batch when it is a retry.
 
         Raises ProducerFencedError, OutOfOrderSequenceError, InvalidTransactionStateError.
         """
@@ -134,7 +130,7 @@ class ProducerStates:
             )
 
     def apply_batch(self, header: BatchHeader, base_offset: int) -> None:
-        """A batch of a producer lies in the log from `base_offset` on."""
+        """Apply a producer's batch at `base_offset`."""
         entry = self._touch(header.producer_id, header.producer_epoch, header.max_timestamp_ms)
         last_offset = base_offset + header.last_offset_delta
         if header.base_sequence >= 0:
@@ -145,7 +141,7 @@ class ProducerStates:
             entry.open_from = self._open[header.producer_id] = base_offset
 
     def apply_marker(self, header: BatchHeader, base_offset: int, marker: Marker) -> EndedTransaction | None:
-        """A marker lies in the log; the transaction it ended, if the producer had one open."""
+        """Apply a marker; the transaction that it ended, if the producer had one open."""
         entry = self._touch(header.producer_id, header.producer_epoch, header.max_timestamp_ms)
         entry.coordinator_epoch = marker.coordinator_epoch
         first = entry.open_from
@@ -156,7 +152,7 @@ class ProducerStates:
         return EndedTransaction(header.producer_id, first, base_offset, marker.is_commit)
 
     def expire(self, before_ms: int) -> int:
-        """Forget producers idle since before a time, unless a transaction is open; how many."""
+        """Remove producers idle since before a time, unless a transaction is open; their number."""
         gone = [
             producer_id
             for producer_id, entry in self._entries.items()
@@ -167,7 +163,7 @@ class ProducerStates:
         return len(gone)
 
     def _touch(self, producer_id: int, epoch: int, timestamp_ms: int) -> ProducerEntry:
-        """The producer's entry, moved behind all others; a new epoch forgets the batches of the one before."""
+        """The producer's entry, moved behind all others; a new epoch removes the batches of the older one."""
         entry = self._entries.pop(producer_id, None)
         if entry is None:
             entry = ProducerEntry(epoch)
@@ -209,7 +205,7 @@ class ProducerStates:
 
     @classmethod
     def load(cls, path: Path) -> "ProducerStates | None":
-        """The producers of a snapshot; None when it is not whole."""
+        """The producers of a snapshot; None when it is damaged."""
         raw = path.read_bytes()
         if len(raw) < _SNAPSHOT_HEAD.size:
             return None

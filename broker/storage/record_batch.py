@@ -70,17 +70,17 @@ class BatchHeader(NamedTuple):
 
     @property
     def size_bytes(self) -> int:
-        """Of the whole batch."""
+        """Size of the whole batch."""
         return self.length + _LENGTH_FROM
 
     @property
     def last_offset(self) -> int:
-        """Of its last record."""
+        """Offset of its last record."""
         return self.base_offset + self.last_offset_delta
 
     @property
     def codec(self) -> int:
-        """kafka_log.codecs number; 5 to 7 mean nothing."""
+        """Codec number of kafka_log.codecs; 5 to 7 are invalid."""
         return self.attributes & CODEC_MASK
 
     @property
@@ -100,7 +100,7 @@ class BatchHeader(NamedTuple):
 
 
 def read_header(data: Buffer, position: int = 0, *, origin: int = 0) -> BatchHeader | None:
-    """The header at a position; None where it is cut short or can't be one. The checksum is not looked at.
+    """The header at a position; None where it is cut short or can't be one. The checksum is not verified.
 
     origin: where `data` starts in its file, for the header's own position.
     """
@@ -122,7 +122,7 @@ def checksum_holds(data: Buffer, header: BatchHeader, start: int) -> bool:
 def split(data: Buffer) -> list[BatchHeader]:
     """The headers of complete batches that fill `data`, in order; each has a right length and checksum.
 
-    Raises InvalidRecordError for the formats before 2 and for nothing at all, CorruptBatchError otherwise.
+    Raises InvalidRecordError for formats before 2 and for no batch, CorruptBatchError otherwise.
     """
     headers: list[BatchHeader] = []
     position = 0
@@ -144,7 +144,7 @@ def split(data: Buffer) -> list[BatchHeader]:
 def validate_client(data: Buffer, *, limit_bytes: int = DEFAULT_LIMIT_BYTES) -> BatchHeader:
     """The header of the one batch that a producer sends for a partition, after Kafka's checks of it.
 
-    The records are counted by their lengths, which must fill the (decompressed) body; their insides are not read.
+    The records are counted by their lengths, which must fill the (decompressed) body; their fields are not read.
     Raises CorruptBatchError, InvalidRecordError, InvalidTimestampError.
     """
     headers = split(data)
@@ -227,14 +227,14 @@ def build(
 
 
 def delete_horizon(header: BatchHeader) -> int | None:
-    """From when on a compaction may drop the records without a value, or the marker; None before one met them."""
+    """Time from which on a compaction may drop tombstones or the marker; None before their first cleaning."""
     return header.base_timestamp_ms if header.attributes & DELETE_HORIZON else None
 
 
 def rebuild(header: BatchHeader, records: Sequence[Record], *, delete_horizon_ms: int | None = None) -> bytes:
     """The batch with some of its records (at least one), which keep their offsets; its own range stays, too.
 
-    A delete horizon takes the place of the base timestamp, which records are told from.
+    A delete horizon replaces the base timestamp, to which record timestamps are relative.
     """
     is_stamped = header.attributes & LOG_APPEND_TIME
     latest = header.max_timestamp_ms if is_stamped else max(record.timestamp_ms for record in records)
@@ -286,14 +286,14 @@ def build_control(
 
 
 class Marker(NamedTuple):
-    """What a control batch says."""
+    """The type of a control batch."""
 
     is_commit: bool
     coordinator_epoch: int
 
 
 def parse_control(data: Buffer, header: BatchHeader) -> Marker | None:
-    """The transaction marker of a control batch; None for the kinds that end no transaction."""
+    """The transaction marker of a control batch; None for other control types."""
     record = parse(data, header)[0]
     key, value = record.key or b"", record.value or b""
     if len(key) < _CONTROL_KEY.size or len(value) < _CONTROL_VALUE.size:
@@ -306,14 +306,14 @@ def parse_control(data: Buffer, header: BatchHeader) -> Marker | None:
 
 def spans(data: bytes) -> tuple[BatchSpan, ...]:
     """The spans of the whole batches at the start of `data`, which were checked when they were appended."""
-    found: list[BatchSpan] = []
+    spans_of_batches: list[BatchSpan] = []
     position, end = 0, len(data)
     while end - position >= HEADER_BYTES:
         base_offset, length, attributes, delta, producer_id = _SPAN.unpack_from(data, position)
         position += length + _LENGTH_FROM
         if length < HEADER_BYTES - _LENGTH_FROM or position > end:
             break
-        found.append(
+        spans_of_batches.append(
             BatchSpan(
                 first_offset=base_offset,
                 last_offset=base_offset + delta,
@@ -323,13 +323,13 @@ def spans(data: bytes) -> tuple[BatchSpan, ...]:
                 producer_id=producer_id,
             )
         )
-    return tuple(found)
+    return tuple(spans_of_batches)
 
 
 def parse(data: Buffer, header: BatchHeader | None = None, *, limit_bytes: int = DEFAULT_LIMIT_BYTES) -> list[Record]:
     """The records of one batch in order, with the offsets and timestamps that its header gives them.
 
-    `header`: of a batch that is known to be whole; None: `data` starts with the batch, which is checked first.
+    `header`: of a batch that was checked before; None: `data` starts with the batch, which is checked first.
     Raises CorruptBatchError, also for a body that grows beyond `limit_bytes`.
     """
     if header is None:
@@ -493,5 +493,5 @@ def _body(data: Buffer, header: BatchHeader, limit_bytes: int) -> bytes:
 
 @cache
 def _scratch(limit_bytes: int) -> mmap.mmap:
-    """Room to decompress into: address space that costs memory only where it was written to."""
+    """A buffer for decompression: address space that uses memory only where it is written."""
     return mmap.mmap(-1, limit_bytes, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)

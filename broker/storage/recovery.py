@@ -1,7 +1,7 @@
-"""Opening a partition's folder: its segments, where the log ends, what its producers did.
+"""Opens a partition's folder: its segments, the end of the log, its producers.
 
-After a stop in order the indexes are believed. After any other every segment from the recovery point on is read: the
-log ends before the first batch that is not whole, and later segments go (UnifiedLog, LogLoader in Kafka).
+After a clean shutdown the indexes are used as they are. After a crash every segment from the recovery point on is read:
+the log ends before the first torn batch, and later segments are deleted (UnifiedLog, LogLoader in Kafka).
 """
 
 import logging
@@ -25,7 +25,7 @@ _LOG = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OpenedLog:
-    """What lies in a partition's folder. `cut_bytes`: how much of a torn tail was removed."""
+    """The content of a partition's folder. `cut_bytes`: size of the removed torn tail."""
 
     segments: list[Segment]
     end_offset: int
@@ -60,12 +60,12 @@ def snapshots(directory: Path) -> list[int]:
 
 
 def snapshot_path(directory: Path, offset: int) -> Path:
-    """The producers as of the batches below `offset`."""
+    """The producers after the batches below `offset`."""
     return directory / f"{offset:020d}.snapshot"
 
 
 def drop_snapshots(directory: Path, kept: set[int]) -> None:
-    """Remove all others. Raises OSError."""
+    """Remove all other snapshots. Raises OSError."""
     for offset in snapshots(directory):
         if offset not in kept:
             snapshot_path(directory, offset).unlink()
@@ -74,7 +74,7 @@ def drop_snapshots(directory: Path, kept: set[int]) -> None:
 def _recover(
     segments: list[Segment], is_clean: bool, recovery_point: int, interval_bytes: int
 ) -> tuple[list[Segment], int]:
-    """The segments that were read through, and the bytes that were cut off; `segments` shrinks after a cut."""
+    """The segments that were read, and the number of truncated bytes; `segments` shrinks after a truncation."""
     recovered: list[Segment] = []
     cut_bytes = 0
     for number, segment in enumerate(segments):
@@ -96,7 +96,7 @@ def _recover(
 
 
 def _is_torn(segment: Segment) -> bool:
-    """Whether bytes that are no batch follow the last batch."""
+    """Whether other bytes follow the last batch."""
     position = segment.index.position_below(segment.size_bytes)
     for header in segment.walk(position):
         position = header.position + header.size_bytes
@@ -114,9 +114,9 @@ def _end_of(segment: Segment) -> int:
 def _replay_producers(
     directory: Path, segments: list[Segment], recovered: list[Segment], end_offset: int
 ) -> ProducerStates:
-    """The producers from the newest snapshot that holds and the batches after it.
+    """The producers from the newest valid snapshot and the batches after it.
 
-    The aborted transactions of segments that were read through are written anew.
+    Rewrites the aborted transactions of segments that were read.
     """
     begin = min((segment.base_offset for segment in recovered), default=end_offset)
     producers, start = ProducerStates(), segments[0].base_offset
@@ -144,7 +144,7 @@ def _replay_producers(
 
 
 def _ended(segment: Segment, producers: ProducerStates, start: int) -> Iterator[tuple[EndedTransaction, int]]:
-    """Apply the batches of a segment from `start` on; the transactions they end, with the last stable offset then."""
+    """Apply the batches of a segment from `start` on; their ended transactions with the last stable offset."""
     for header in segment.walk(segment.index.position_of(start)):
         if header.base_offset < start or header.producer_id < 0:
             continue
@@ -155,7 +155,7 @@ def _ended(segment: Segment, producers: ProducerStates, start: int) -> Iterator[
 
 
 def replay_batch(segment: Segment, producers: ProducerStates, header: BatchHeader) -> EndedTransaction | None:
-    """Apply one batch that lies in a segment; the transaction that it ends."""
+    """Apply a batch; the transaction that it ends."""
     if not header.is_control:
         producers.apply_batch(header, header.base_offset)
         return None
@@ -165,7 +165,7 @@ def replay_batch(segment: Segment, producers: ProducerStates, header: BatchHeade
 
 
 def _epochs_of(directory: Path, segments: list[Segment]) -> LeaderEpochs:
-    """The leader epochs that the batches themselves carry."""
+    """The leader epochs in the batches."""
     epochs = LeaderEpochs(directory)
     for segment in segments:
         for header in segment.walk():

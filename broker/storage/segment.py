@@ -19,7 +19,7 @@ _INT32_MAX: Final = (1 << 31) - 1
 
 
 class BatchFacts(NamedTuple):
-    """What the segment notes of a batch that is appended."""
+    """The index fields of an appended batch."""
 
     size_bytes: int
     last_offset: int
@@ -27,7 +27,7 @@ class BatchFacts(NamedTuple):
 
 
 def batch_facts(header: BatchHeader) -> BatchFacts:
-    """Of a batch in its place in the log."""
+    """The index fields of a batch with its final offsets."""
     return BatchFacts(
         size_bytes=header.size_bytes, last_offset=header.last_offset, max_timestamp_ms=header.max_timestamp_ms
     )
@@ -59,7 +59,7 @@ class Segment:
         self.size_bytes = 0
         self.largest_timestamp_ms = -1
         self.largest_timestamp_offset = base_offset
-        # As a recovery found it; without one there may be some.
+        # Known after a recovery, else unknown.
         self.has_producers = True
         self._files = files
         self._first_timestamp_ms: int | None = None
@@ -77,7 +77,7 @@ class Segment:
 
     @classmethod
     def open(cls, directory: Path, base_offset: int, files: OpenFiles, *, created_ms: int) -> "Segment":
-        """A segment that was closed in order: its index is read when it is needed. Raises OSError."""
+        """A cleanly closed segment: its index is loaded at its first use. Raises OSError."""
         segment = cls(directory, base_offset, files, created_ms=created_ms)
         segment.size_bytes = segment.path.stat().st_size
         segment._index = None
@@ -88,12 +88,12 @@ class Segment:
 
     @property
     def descriptor(self) -> int:
-        """Of the log file, good until another file is opened."""
+        """The descriptor of the log file, valid until another file is opened."""
         return self._files.get(self.log_path)
 
     @property
     def index(self) -> SegmentIndex:
-        """Loaded from its files, or built from the batches when they can't be right."""
+        """The index, loaded from its files, or built from the batches when those are invalid."""
         if self._index is None:
             self._index = SegmentIndex.load(self.path, self.base_offset, self.size_bytes)
             if self._index is None:
@@ -128,15 +128,15 @@ class Segment:
         )
 
     def write(self, pieces: tuple[Buffer, ...], size_bytes: int) -> None:
-        """Write a batch behind the last one; what is in the file counts only after `note`. Raises OSError."""
+        """Write a batch behind the last one; it becomes readable with `note`. Raises OSError."""
         self._files.append(self.log_path, pieces, size_bytes, self.size_bytes)
 
     def undo_write(self) -> None:
-        """Cut off what `write` left. Raises OSError."""
+        """Truncate the bytes of `write`. Raises OSError."""
         os.ftruncate(self._files.get(self.log_path), self.size_bytes)
 
     def note(self, batch: BatchFacts, interval_bytes: int) -> None:
-        """The batch was written at the end of the segment."""
+        """Index the batch that was written at the end."""
         if batch.max_timestamp_ms > self.largest_timestamp_ms:
             self.largest_timestamp_ms = batch.max_timestamp_ms
             self.largest_timestamp_offset = batch.last_offset
@@ -157,7 +157,7 @@ class Segment:
         self.index.save(self.path)
 
     def unload_index(self) -> None:
-        """Give its memory back; only for a segment whose index was saved."""
+        """Free the memory of the index, which was saved."""
         self._index = None
 
     def sync(self) -> None:
@@ -175,7 +175,7 @@ class Segment:
         return os.pread(self.descriptor, min(length, self.size_bytes - position), position)
 
     def walk(self, position: int = 0) -> Iterator[BatchHeader]:
-        """The headers of the batches from the start of one on (`position`: in the file); ends at what is none."""
+        """The headers of the batches from the start of one on (`position`: in the file); ends at other bytes."""
         chunk, start, end = b"", position, self.size_bytes
         while position < end:
             if position - start + HEADER_BYTES > len(chunk):
@@ -213,7 +213,7 @@ class Segment:
         return None
 
     def stop_position(self, first: BatchHeader, max_bytes: int, end_offset: int) -> int:
-        """Where whole batches end that begin below `end_offset` and fit; the first always does."""
+        """The end position of whole batches below `end_offset` within the limit, at least of the first."""
         limit = first.position + max_bytes
         first_end = first.position + first.size_bytes
         # All batches before an indexed one below the limit fit, and those before the entry of an offset begin below it.
@@ -225,9 +225,9 @@ class Segment:
         return stop
 
     def recover(self, interval_bytes: int) -> int:
-        """Cut off everything from the first batch on that is not whole or not in order, rebuild the indexes.
+        """Truncate the file at the first batch that is torn or out of order, rebuild the indexes.
 
-        Returns the bytes that were cut off. Raises OSError, StorageError.
+        Returns the number of truncated bytes. Raises OSError, StorageError.
         """
         before = self.size_bytes
         sound = (header for header, data, start in self.walk_whole() if checksum_holds(data, header, start))
@@ -237,7 +237,7 @@ class Segment:
         return before - self.size_bytes
 
     def _rebuild(self, headers: Iterable[BatchHeader], interval_bytes: int) -> int:
-        """Build the indexes from batches; where the last one ends that follows on those before without a gap."""
+        """Build the indexes from batches; the end of the last valid batch in order."""
         end, next_offset = self.size_bytes, self.base_offset
         self._index = SegmentIndex(self.base_offset)
         self._since_bytes, self._first_timestamp_ms = 0, None

@@ -9,10 +9,10 @@ import pyarrow.compute as pc
 
 from evidence.clock_steps import clock_steps
 from evidence.coverage import newest_log_time
-from evidence.decoding import DECODED_FROM, decode_log, problem_rows
+from evidence.decoding import decode_log, problem_rows
 from evidence.group_decoding import decode_groups
 from evidence.log_time import NO_LOG_TIME
-from evidence.schemas import CLOCK_STEP, NAME
+from evidence.schemas import CLOCK_STEP, DECODED_FROM, NAME
 from jobs import books, retained
 from jobs.decode.merged import LEAST, merged
 from jobs.decode.topic_starts import STARTS, named_starts

@@ -15,7 +15,7 @@ from jobs.errors import ClusterMismatchError, IntervalHoleError
 from kafka_log import reader
 from kafka_log.errors import LogDirectoryError
 from kafka_log.layout import LogDirectory, PartitionDirectory, scan_log_directory
-from kafka_log.union import LogPartition, log_start, unite
+from kafka_log.union import LogPartition, highest_committed_end, log_start, unite
 from state_model.topics import RECORD_TOPICS, STATE_TOPIC, UNKNOWN_CLUSTER
 
 LOG_RECORD, TOPIC_BATCH = "bronze.log_record", "bronze.topic_batch"
@@ -239,8 +239,7 @@ def _committed_end(partition: LogPartition, rows: Sequence[dict[str, Any]]) -> i
     """The high watermark: the maximum over the copies at hand and those that were read before."""
     if partition.committed_end is None:
         return None
-    before = [int(row["committed_end"]) for row in rows if row["committed_end"] is not None]
-    return max([partition.committed_end, *before])
+    return highest_committed_end([partition.committed_end, *(row["committed_end"] for row in rows)])
 
 
 def _offered(partition: LogPartition, copy: PartitionDirectory, include_uncommitted: bool, floor: int) -> Interval:

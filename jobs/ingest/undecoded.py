@@ -8,7 +8,8 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
-from evidence.decoding import DECODED_FROM, decode_rows
+from evidence.decoding import decode_rows
+from evidence.schemas import DECODED_FROM
 from jobs import books
 from jobs.decode.stage import changed
 from jobs.decode.topic_starts import lowest_of, named_starts

@@ -4,8 +4,8 @@ from typing import Any
 
 import pyarrow.compute as pc
 
-from evidence.decoding import DECODED_FROM
 from evidence.losses import QUARANTINE_KEY, in_order, losses_of_extents, losses_of_undecodable
+from evidence.schemas import DECODED_FROM
 from jobs import books
 from jobs.quarantine import QUARANTINE
 from lake.lake import Lake

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from jobs.settings import Settings, load_settings
-from jobs.spark.java import Java, find_java, launcher_home
+from jobs.spark.java import Java, find_java
 from jobs.spark.kept_files import keep_folder
 from state_model.errors import SharelensError
 
@@ -28,10 +28,16 @@ EXIT_TIMEOUT_S: Final = 120
 
 def archive_path(java: Java, jars: Sequence[Path]) -> Path:
     """Where the archive for this Java, this Spark and these jars is kept, whether it is there or not."""
-    digest = hashlib.sha256(str(launcher_home(java)).encode())
+    digest = hashlib.sha256(_identity(java))
     for jar in jars:
         digest.update(f"{jar} {jar.stat().st_size} {jar.stat().st_mtime_ns}\n".encode())
     return keep_folder() / f"classes-{java.version}-{digest.hexdigest()[:16]}.jsa"
+
+
+def _identity(java: Java) -> bytes:
+    """Where the Java is, and its build."""
+    release = java.home / "release"
+    return str(java.home).encode() + (release.read_bytes() if release.is_file() else b"")
 
 
 def archive_options(java: Java, jars: Sequence[Path]) -> tuple[str, ...]:
@@ -63,7 +69,7 @@ def _base_options(java: Java) -> tuple[str, ...]:
     """A slim runtime comes without the archive of its own classes that ours builds on: make that first."""
     if (java.home / "lib" / "server" / "classes.jsa").is_file():
         return ()
-    base = keep_folder() / f"base-{launcher_home(java).name}.jsa"
+    base = keep_folder() / f"base-{java.version}-{hashlib.sha256(_identity(java)).hexdigest()[:16]}.jsa"
     if not base.is_file():
         command = [str(java.program), "-Xshare:dump", f"-XX:SharedArchiveFile={base}"]
         subprocess.run(command, check=False, capture_output=True, timeout=EXIT_TIMEOUT_S)

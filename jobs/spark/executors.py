@@ -1,15 +1,13 @@
 """Running the tasks of a stage: on Spark's executors, or in this process when there is little to do.
 
-A task is a module-level function and a picklable value; it reads and writes files itself, through Arrow, and returns
-what the driver has to commit. On Spark one row a task goes in and one pickled result a task comes out. DataFrame API
-only (`mapInArrow`).
+A task is a module-level function and a picklable spec; it reads and writes files itself, through Arrow, and returns
+what the driver has to commit. On Spark the specs are a column of a DataFrame: a worker gets the rows of its partition
+and no others, and returns one row with a pickled result for each. DataFrame API only (`mapInArrow`).
 """
 
 import os
 import pickle
 import re
-import sys
-import zipimport
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -19,7 +17,11 @@ import pyarrow as pa
 
 from jobs.errors import JobError
 from jobs.progress import Progress
+from kafka_log.schemas import LOG_RECORD
 from lake import crash_points
+from state_model.columnar import replay
+from state_model.columnar.decode import decode_share_records
+from state_model.columnar.schemas import SHARE_RECORD
 from state_model.errors import SharelensError
 
 if TYPE_CHECKING:
@@ -29,9 +31,12 @@ Spec = TypeVar("Spec")
 Result = TypeVar("Result")
 
 SMALLEST_TASK_BYTES, LARGEST_TASK_BYTES, TASKS_AIMED_AT = 2 << 20, 64 << 20, 8
-WAVES = 2
-"""Spark tasks a core: starting one costs more than a small spec does."""
+ROUND_BYTES = 32 << 20
+"""Specs of one Spark action: Spark keeps a local relation of up to 48 MB in rows, and sends at most 128 MB a task."""
+LARGEST_SPEC_BYTES = 96 << 20
+"""One spec, which travels in one message of Spark (spark.rpc.message.maxSize is 128 MB)."""
 SPARK, LOCAL = "spark", "local"
+WORK = pa.schema([("task", pa.int64()), ("spec", pa.binary())])
 RESULT = pa.schema([("task", pa.int64()), ("result", pa.binary())])
 
 
@@ -50,7 +55,7 @@ class Engine:
         """What computed the latest tasks: SPARK or LOCAL; None since `forget`."""
 
     def forget(self) -> None:
-        """Begins anew to note what computes a stage."""
+        """Clears `used`, before the next stage."""
         self.used = None
 
     def spark(self) -> "SparkSession":
@@ -114,41 +119,69 @@ def _run_here(name: str, function: Callable[[Spec], Result], specs: Sequence[Spe
 def _run_on_spark(
     spark: "SparkSession", name: str, function: Callable[[Spec], Result], specs: Sequence[Spec], progress: Progress
 ) -> list[Result]:
-    payload = [pickle.dumps(spec) for spec in specs]
-    armed = crash_points.armed()
-
-    def work(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        os.umask(0o077)
-        for batch in batches:
-            for task in batch.column(0).to_pylist():
-                with crash_points.arm(armed):
-                    result = _outcome(function, pickle.loads(payload[task]))
-                yield pa.RecordBatch.from_pydict({"task": [task], "result": [pickle.dumps(result)]}, schema=RESULT)
-        forget_archives()
-
-    partitions = min(len(specs), WAVES * spark.sparkContext.defaultParallelism)
-    with progress.stage(name, partitions, spark):
-        tasks = spark.range(0, len(specs), 1, partitions).mapInArrow(work, "task bigint, result binary")
-        try:
-            rows = tasks.collect()
-        except Exception as error:  # Spark's classes, with the traces of two languages in them: one line for the reader
-            raise _failed(name, last_words(str(error))) from error
-    results: dict[int, Any] = {row.task: pickle.loads(row.result) for row in rows}
+    work = _work_of(function, crash_points.armed())
+    results: dict[int, Any] = {}
+    for rows in work_rounds(name, specs):
+        partitions = min(rows.num_rows, spark.sparkContext.defaultParallelism)
+        with progress.stage(name, partitions, spark):
+            tasks = spark.createDataFrame(_interleaved(rows, partitions)).mapInArrow(work, "task bigint, result binary")
+            try:
+                answers = tasks.collect()
+            except Exception as error:  # Spark's classes, with the traces of two languages in them: one line
+                raise _failed(name, last_words(str(error))) from error
+        results |= {row.task: pickle.loads(row.result) for row in answers}
     for result in results.values():
         if isinstance(result, SharelensError):
             raise result
     return [results[task] for task in range(len(specs))]
 
 
-def forget_archives() -> None:
-    """Takes finders of modules in zip files out of the interpreter's cache; the next import makes them anew.
+def _work_of(
+    function: Callable[[Spec], Result], armed: Any
+) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
+    """What a worker does with the rows of its partition; `armed`: the driver's crash points."""
 
-    Before each task Spark's worker tells every finder to look again, and that of a zip file then reads the list of all
-    its files: Spark's own archives on the path cost a task more than many a spec. A new finder takes the list as read.
+    def work(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        os.umask(0o077)
+        for batch in batches:
+            for task, spec in zip(batch.column("task").to_pylist(), batch.column("spec"), strict=True):
+                with crash_points.arm(armed):
+                    result = _outcome(function, pickle.loads(spec.as_buffer()))
+                yield pa.RecordBatch.from_pydict({"task": [task], "result": [pickle.dumps(result)]}, schema=RESULT)
+
+    return work
+
+
+def work_rounds(name: str, specs: Sequence[Spec]) -> Iterator[pa.Table]:
+    """WORK rows of the specs in order, in tables of at most ROUND_BYTES; a larger spec is a table of its own.
+
+    Raises:
+        JobError: a spec exceeds LARGEST_SPEC_BYTES.
     """
-    for place, finder in list(sys.path_importer_cache.items()):
-        if isinstance(finder, zipimport.zipimporter):
-            del sys.path_importer_cache[place]
+    tasks: list[int] = []
+    payload: list[bytes] = []
+    size = 0
+    for task, spec in enumerate(specs):
+        pickled = pickle.dumps(spec)
+        if len(pickled) > LARGEST_SPEC_BYTES:
+            limit = f"a task gets at most {LARGEST_SPEC_BYTES >> 20} MB"
+            raise JobError(
+                f"{name}: the spec of task {task} has {len(pickled) >> 20} MB, {limit}; raise in_process_bytes"
+            )
+
+        if payload and size + len(pickled) > ROUND_BYTES:
+            yield pa.table([tasks, payload], schema=WORK)
+            tasks, payload, size = [], [], 0
+        tasks.append(task)
+        payload.append(pickled)
+        size += len(pickled)
+    if payload:
+        yield pa.table([tasks, payload], schema=WORK)
+
+
+def _interleaved(rows: pa.Table, partitions: int) -> pa.Table:
+    """The rows in an order whose equal slices, which are Spark's partitions, hold neighbours in different ones."""
+    return rows.take(np.concatenate([np.arange(first, rows.num_rows, partitions) for first in range(partitions)]))
 
 
 def _failed(name: str, words: str) -> JobError:
@@ -177,14 +210,9 @@ def warm_up(spark: "SparkSession") -> None:
 
 
 def load_kernels(_: int = 0) -> None:
-    """Calls kernels for nothing: their modules alone don't read what was compiled."""
-    from kafka_log.schemas import LOG_RECORD
-    from state_model.columnar import replay
-    from state_model.columnar.decode import decode_share_records
-    from state_model.columnar.schemas import SHARE_RECORD
-
-    nothing = pa.RecordBatch.from_pylist([], schema=LOG_RECORD)
-    decode_share_records(nothing, log_time_ms=np.zeros(0, np.int64))
+    """Calls kernels with no rows: importing their modules alone does not load what was compiled."""
+    no_records = pa.RecordBatch.from_pylist([], schema=LOG_RECORD)
+    decode_share_records(no_records, log_time_ms=np.zeros(0, np.int64))
     replay.replay_records(SHARE_RECORD.empty_table())
 
 

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Final
 
 from jobs.settings import Settings, load_settings
-from jobs.spark.java import BUNDLED, find_java, launcher_home
+from jobs.spark.java import BUNDLED, find_java, home_for_spark
 from jobs.spark.kept_files import keep_folder, write_whole
 from jobs.spark.trust import trust_options
 from state_model.errors import SharelensError
@@ -112,7 +112,7 @@ def resolve(package: str, scratch: Path, excluded: Sequence[str] = ()) -> str:
         options += trust_options(scratch)
     environment = {
         **os.environ,
-        "JAVA_HOME": str(launcher_home(java)),
+        "JAVA_HOME": str(home_for_spark(java)),
         "PYSPARK_PYTHON": sys.executable,
         "PYSPARK_DRIVER_PYTHON": sys.executable,
         "SPARK_SUBMIT_OPTS": " ".join(filter(None, options)),

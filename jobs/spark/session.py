@@ -12,7 +12,7 @@ import state_model
 from jobs.settings import Settings, conf_file
 from jobs.spark.class_archive import archive_options
 from jobs.spark.jars import delta_jars
-from jobs.spark.java import find_java, launcher_home
+from jobs.spark.java import find_java, home_for_spark, spark_home
 from jobs.spark.kept_files import keep_folder
 from state_model.errors import SharelensError
 
@@ -147,6 +147,13 @@ def _import_roots() -> list[str]:
     return [] if root in installed else [root]
 
 
+def _empty_folder() -> Path:
+    """For SPARK_CONF_DIR: it is part of the class path, and a class archive bears no folder that is not there."""
+    folder = keep_folder() / "no-conf"
+    folder.mkdir(mode=0o700, exist_ok=True)
+    return folder
+
+
 def _satisfies(key: str, found: str, wanted: str) -> bool:
     match key:
         case "spark.sql.session.timeZone":
@@ -162,7 +169,9 @@ def _launch_environment(settings: Settings, *, submitted: bool) -> Iterator[None
     """What the JVM is started with, for as long as it takes to start it."""
     added: dict[str, str] = {}
     if not submitted:
-        added["JAVA_HOME"] = str(launcher_home(find_java()))
+        added["JAVA_HOME"] = str(home_for_spark(find_java()))
+        if not (spark_home() / "conf").is_dir():
+            added["SPARK_CONF_DIR"] = os.environ.get("SPARK_CONF_DIR") or str(_empty_folder())
         # The launcher is a JVM of its own that lives for a moment: the least compiler and collector will do.
         added["SPARK_LAUNCHER_OPTS"] = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
         if is_local(settings.master):

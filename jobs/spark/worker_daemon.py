@@ -1,19 +1,36 @@
-"""The process that Spark's Python workers are forks of where we start a local session: it has imported the stages.
+"""The process that Spark's Python workers are forks of, in a local session that we start: it has imported the stages.
 
-Spark's own has not: each worker, one a core and one more after each task that failed, imports them again, and looks
-through all of it for garbage after each task.
+Without it each worker, one a core and one more after each failed task, imports the stages itself and collects their
+garbage after each task. It also starts without Spark's own archives on its path, where pyspark is installed: before
+each task a worker reads the list of files of every archive on the path again. docs/adr/0009 has the figures.
 """
 
 import gc
+import importlib.machinery
+import os
+import sys
 
-from pyspark import daemon
 
-import jobs.run  # noqa: F401  # all stages
-from jobs.spark.executors import load_kernels
+def path_without_archives(path: str) -> str:
+    """PYTHONPATH without zip and jar files; unchanged when pyspark comes from one of them."""
+    folders = [place for place in path.split(os.pathsep) if not place.endswith((".zip", ".jar"))]
+    installed = [place for place in sys.path if not place.endswith((".zip", ".jar"))]
+    if importlib.machinery.PathFinder.find_spec("pyspark", installed) is None:
+        return path
+    return os.pathsep.join(folders)
 
 
 def main() -> None:
-    """Serves forks until Spark ends it, as its own daemon does."""
+    """Serves forks until Spark ends it, as Spark's own daemon does."""
+    path = os.environ.get("PYTHONPATH", "")
+    if path_without_archives(path) != path:
+        environment = {**os.environ, "PYTHONPATH": path_without_archives(path)}
+        os.execve(sys.executable, [sys.executable, *sys.orig_argv[1:]], environment)  # noqa: S606 - the same program
+    from pyspark import daemon
+
+    import jobs.run  # noqa: F401  # all stages
+    from jobs.spark.executors import load_kernels
+
     load_kernels()
     gc.collect()
     gc.freeze()

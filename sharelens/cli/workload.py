@@ -1,4 +1,4 @@
-"""Workloads through real clients, and the check of what they saw."""
+"""Workloads of real clients, and the check of their journals."""
 
 from contextlib import ExitStack, closing
 from pathlib import Path
@@ -12,7 +12,7 @@ from state_model.errors import UsageError
 
 if TYPE_CHECKING:
     from workloads.check import Checked
-    from workloads.run import Asked
+    from workloads.run import WorkloadOptions
 
 FINDINGS = 3
 PROFILE_NAMES = (
@@ -30,39 +30,41 @@ DEFAULT_RATE = 200.0
 
 
 @click.command(
-    short_help="Drives a broker with real clients and journals what they saw.",
+    short_help="Drives a broker with real clients and writes a journal of their events.",
     epilog=examples(
         "sharelens workload --bootstrap-server 127.0.0.1:9092 --profile poison --duration 20 --journal poison.jsonl",
         "sharelens workload --check poison.jsonl",
     ),
 )
 @click.option("--bootstrap-server", metavar="HOST:PORT", help="The broker to drive.")
-@click.option("--profile", type=click.Choice(PROFILE_NAMES), help="What happens.")
-@click.option("--records", type=click.IntRange(min=1), metavar="N", help="Produce so many records.")
+@click.option("--profile", type=click.Choice(PROFILE_NAMES), help="Records, members and faults.")
+@click.option("--records", type=click.IntRange(min=1), metavar="N", help="Number of records to produce.")
 @click.option(
     "--duration",
     "duration_s",
     type=click.FloatRange(min=0.1),
     metavar="SECONDS",
-    help="Produce for so long  [default: 10 unless --records is given]",
+    help="Time to produce  [default: 10 without --records]",
 )
 @click.option(
     "--rate",
     type=click.FloatRange(min=0.1),
     metavar="N",
-    help="Records a second  [default: 200 with a duration, else as fast as it goes]",
+    help="Records a second  [default: 200 with a duration, else without limit]",
 )
-@click.option("--seed", type=int, default=0, show_default=True, help="Decides which records are poisonous and so on.")
-@click.option("--topic", metavar="TOPIC", help="Made when it is missing  [default: workload-PROFILE]")
-@click.option("--group", metavar="GROUP", help="Or the beginning of the groups' names  [default: workload-PROFILE]")
+@click.option(
+    "--seed", type=int, default=0, show_default=True, help="Seed of the random choices, such as poisonous records."
+)
+@click.option("--topic", metavar="TOPIC", help="Created when it is missing  [default: workload-PROFILE]")
+@click.option("--group", metavar="GROUP", help="Name or name prefix of the groups  [default: workload-PROFILE]")
 @click.option("--journal", metavar="FILE", type=click.Path(path_type=Path), help="A new file: JSON, a line an event.")
 @click.option(
     "--checkpoints",
     metavar="FILE",
     type=click.Path(path_type=Path),
-    help="A new file: what the coordinator answers for the groups' state, several times. Sends the state RPCs.",
+    help="A new file: answers of the share coordinator for the groups' state. Sends the state RPCs.",
 )
-@click.option("--check", "checked", metavar="FILE", type=click.Path(path_type=Path), help="Only judge this journal.")
+@click.option("--check", "checked", metavar="FILE", type=click.Path(path_type=Path), help="Only check this journal.")
 @output_options
 def workload(
     bootstrap_server: str | None,
@@ -78,13 +80,13 @@ def workload(
     checked: Path | None,
     shown: Shown,
 ) -> None:
-    """Drives a broker through real clients; the journal is judged at the end. Exit code 3 when it has findings.
+    """Drives a broker with real clients and checks their journal at the end. Exit code 3 when it has findings.
 
     Findings: a record that is delivered again after its end was confirmed, a delivery count above every limit, an
-    acknowledged record that is missing. An outcome that no client learned is ambiguous and no finding.
+    acknowledged record that is missing. An outcome unknown to the client is ambiguous and no finding.
     """
     if checked is not None:
-        if any(given is not None for given in (bootstrap_server, profile, journal, checkpoints)):
+        if any(option is not None for option in (bootstrap_server, profile, journal, checkpoints)):
             raise UsageError("--check judges a journal that is there; it goes without the options of a run")
         _judge(checked, shown)
         return
@@ -94,27 +96,27 @@ def workload(
         duration_s = DEFAULT_DURATION_S
     if rate is None and duration_s is not None:
         rate = DEFAULT_RATE
-    asked = _asked(bootstrap_server, profile, (records, duration_s, rate), seed, topic, group)
-    _run(asked, journal, checkpoints)
+    options = _options(bootstrap_server, profile, (records, duration_s, rate), seed, topic, group)
+    _run(options, journal, checkpoints)
     _judge(journal, shown)
 
 
-def _asked(
+def _options(
     bootstrap_server: str,
     profile: str,
     amount: tuple[int | None, float | None, float | None],
     seed: int,
     topic: str | None,
     group: str | None,
-) -> "Asked":
+) -> "WorkloadOptions":
     try:
         from workloads.load import Amount
         from workloads.profiles import PROFILES
-        from workloads.run import Asked
+        from workloads.run import WorkloadOptions
     except ModuleNotFoundError as missing:
         raise UsageError(f"workloads need {missing.name}: pip install 'sharelens[broker,workload]'") from missing
     records, duration_s, rate = amount
-    return Asked(
+    return WorkloadOptions(
         bootstrap=bootstrap_server,
         profile=PROFILES[profile],
         amount=Amount(records=records, duration_s=duration_s, rate=rate),
@@ -124,7 +126,7 @@ def _asked(
     )
 
 
-def _run(asked: "Asked", path: Path, checkpoints_path: Path | None) -> None:
+def _run(options: "WorkloadOptions", path: Path, checkpoints_path: Path | None) -> None:
     from confluent_kafka import KafkaException
 
     from workloads.admin import WorkloadError
@@ -137,12 +139,12 @@ def _run(asked: "Asked", path: Path, checkpoints_path: Path | None) -> None:
         checkpoints = None
         if checkpoints_path is not None:
             checkpoints = files.enter_context(
-                closing(Checkpoints(checkpoints_path, asked.bootstrap, asked.topic, asked.groups))
+                closing(Checkpoints(checkpoints_path, options.bootstrap, options.topic, options.groups))
             )
         try:
-            Workload(asked, journal, checkpoints).run()
+            Workload(options, journal, checkpoints).run()
         except KafkaException as error:
-            raise WorkloadError(f"{asked.bootstrap}: {error.args[0].str()}") from error
+            raise WorkloadError(f"{options.bootstrap}: {error.args[0].str()}") from error
         if checkpoints is not None:
             say(f"sharelens: {checkpoints.taken} checkpoints in {checkpoints_path}")
 

@@ -13,6 +13,7 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from evidence.as_of import LogPrefix
 from measures.groups import groups as group_rows
 from sharelens.evidence_folder import findings, notes
 from sharelens.evidence_folder.events import trace_events
@@ -36,7 +37,7 @@ from sharelens.evidence_folder.writers import TableFiles, sorted_rows, write_fil
 from sharelens.filters import Wanted, parse_wanted
 from sharelens.output import Answer
 from sharelens.questions.completeness import times
-from sharelens.questions.evidence import Cut, Evidence, Keys, StatePartitionCover, kept
+from sharelens.questions.evidence import Evidence, Keys, StatePartitionCover, kept
 from sharelens.questions.letter_evidence import Letters
 from sharelens.questions.measure_inputs import Part
 from sharelens.questions.measured import in_parts
@@ -76,10 +77,10 @@ class Content:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Asked:
-    """The question with what it means in this evidence.
+class ResolvedQuestion:
+    """A question, and the share partitions that it is about in this evidence.
 
-    `keys` puts the conditions that were typed, `places` the user partitions that the group has share state of.
+    `keys`: the conditions as typed; `places`: the user partitions that the group has share state of.
     """
 
     question: Question
@@ -89,14 +90,14 @@ class Asked:
     cover: Sequence[StatePartitionCover]
 
 
-def look_up(evidence: Evidence, question: Question) -> Asked:
+def look_up(evidence: Evidence, question: Question) -> ResolvedQuestion:
     """Looks the names up, which reads every state partition, so that the cover is that of all.
 
     Raises:
         UsageError: nobody of the group's or topics' name is there.
         SharelensError: the window ends before the evidence begins.
     """
-    there = evidence.share_partitions()
+    share_partitions = evidence.share_partitions()
     cover = tuple(evidence.cover())
     wanted = parse_wanted([question.group_id], question.topics, [])
     keys = resolve(evidence, wanted)
@@ -108,28 +109,28 @@ def look_up(evidence: Evidence, question: Question) -> Asked:
             f"the window up to {time_text(question.to_ms)} lies before the evidence in {evidence.place}, which {begins}"
         )
     places: dict[str, frozenset[int] | None] = {}
-    for row in kept(there, keys.expression()).to_pylist():
+    for row in kept(share_partitions, keys.expression()).to_pylist():
         places[row["topic_id"]] = (places.get(row["topic_id"]) or frozenset()) | {row["partition"]}
-    return Asked(question=question, wanted=wanted, keys=keys, places=Keys(topics=places), cover=cover)
+    return ResolvedQuestion(question=question, wanted=wanted, keys=keys, places=Keys(topics=places), cover=cover)
 
 
-def write_content(evidence: Evidence, asked: Asked, folder: Path) -> Content:
+def write_content(evidence: Evidence, resolved: ResolvedQuestion, folder: Path) -> Content:
     """Writes every content file into an empty folder.
 
     Raises:
         SharelensError: there is more than --max-bytes allows.
     """
-    question = asked.question
+    question = resolved.question
     content = Content()
     tables = folder / TABLES_FOLDER
     tables.mkdir(mode=0o700)
-    windows = _write_records(open_raw(evidence), asked, tables, content)
-    _write_histories(evidence, asked, tables, content)
-    for name, answer in findings.findings(evidence, question, asked.wanted):
+    windows = _write_records(open_raw(evidence), resolved, tables, content)
+    _write_histories(evidence, resolved, tables, content)
+    for name, answer in findings.findings(evidence, question, resolved.wanted):
         content.answers[name] = answer
         _write(tables, name, [sorted_rows(answer.table)], answer.table.schema, content)
         content.notes += notes.of_warnings(answer.warnings, evidence.place)
-    content.notes[:0] = notes.of_window(asked.cover, windows, content.tables, question)
+    content.notes[:0] = notes.of_window(resolved.cover, windows, content.tables, question)
     content.notes = list(dict.fromkeys(content.notes))
     rows = [{"code": note.code, "incomplete": note.incomplete, "detail": note.detail} for note in content.notes]
     _write(tables, "note", [pa.Table.from_pylist(rows, schema=NOTE)], NOTE, content)
@@ -158,16 +159,16 @@ def _write(folder: Path, name: str, parts: Iterable[pa.Table], schema: pa.Schema
     content.note_table(name, files)
 
 
-def _write_records(raw: RawLog, asked: Asked, folder: Path, content: Content) -> dict[int, LogWindow]:
+def _write_records(raw: RawLog, resolved: ResolvedQuestion, folder: Path, content: Content) -> dict[int, LogWindow]:
     """Raw records, what could not be read, and what is held of each state partition."""
-    question = asked.question
+    question = resolved.question
     windows = {number: LogWindow() for number in raw.state_partitions()}
     counts: dict[int, int] = {}
     span = (question.from_ms, question.to_ms)
 
     def state_log() -> Iterator[pa.Table]:
         for number, window in sorted(windows.items()):
-            for rows in state_records(raw, number, question.group_id, asked.keys, span, window):
+            for rows in state_records(raw, number, question.group_id, resolved.keys, span, window):
                 counts[number] = counts.get(number, 0) + rows.num_rows
                 yield rows
 
@@ -175,12 +176,12 @@ def _write_records(raw: RawLog, asked: Asked, folder: Path, content: Content) ->
     problems = [raw.problems()]
     group_log = group_log_records(raw, question.group_id, question.from_ms, question.to_ms, problems)
     _write(folder, "group_record", group_log, GROUP_LOG_RECORD, content)
-    problems += [found for window in windows.values() for found in window.problems]
+    problems += [rows for window in windows.values() for rows in window.problems]
     broken = sorted_rows(quarantined(problems, windows, STATE_TOPIC))
     _write(folder, "quarantine", [broken], broken.schema, content)
-    extents = pa.Table.from_pylist([_extent(part, windows, counts) for part in asked.cover], schema=EXTENT)
+    extents = pa.Table.from_pylist([_extent(part, windows, counts) for part in resolved.cover], schema=EXTENT)
     _write(folder, "extent", [extents], EXTENT, content)
-    gaps = sorted_rows(pa.Table.from_pylist(list(_gaps(asked, windows)), schema=GAP))
+    gaps = sorted_rows(pa.Table.from_pylist(list(_gaps(resolved, windows)), schema=GAP))
     _write(folder, "gap", [gaps], GAP, content)
     content.tables |= {"extent": extents, "gap": gaps, "quarantine": broken}
     return windows
@@ -203,12 +204,12 @@ def _extent(
     }
 
 
-def _gaps(asked: Asked, windows: Mapping[int, LogWindow]) -> Iterator[dict[str, object]]:
+def _gaps(resolved: ResolvedQuestion, windows: Mapping[int, LogWindow]) -> Iterator[dict[str, object]]:
     """Losses up to the end of the window; those of other groups' share partitions alone are left out."""
-    for part in asked.cover:
+    for part in resolved.cover:
         window = windows[part.state_partition]
         for loss in part.losses:
-            if loss.group_id not in (None, asked.question.group_id) or loss.first_offset >= window.after:
+            if loss.group_id not in (None, resolved.question.group_id) or loss.first_offset >= window.after:
                 continue
             yield {
                 "log_topic_id": part.log_topic_id,
@@ -223,31 +224,33 @@ def _gaps(asked: Asked, windows: Mapping[int, LogWindow]) -> Iterator[dict[str, 
             }
 
 
-def _write_histories(evidence: Evidence, asked: Asked, folder: Path, content: Content) -> None:
+def _write_histories(evidence: Evidence, resolved: ResolvedQuestion, folder: Path, content: Content) -> None:
     """States before and after, scalars and delivery states in the window, the group by its own log, names."""
-    question, keys = asked.question, asked.keys
+    question, keys = resolved.question, resolved.keys
     for name, moment in (("state_before", question.from_ms), ("state_after", question.to_ms)):
-        states, misplaced = state_table(evidence, keys, Cut(as_of_ms=moment - 1))
+        states, misplaced = state_table(evidence, keys, LogPrefix(as_of_ms=moment - 1))
         states = states.select([column for column in FIELDS if column != MOVES_WITH_PRUNING])
         content.tables[name] = states
         content.notes += notes.of_warnings(misplaced, evidence.place)
         _write(folder, name, [states], states.schema, content)
     places = evidence.places(keys)
     ids = sorted(places.column("topic_id").unique().to_pylist())
-    _write_changes(in_parts(evidence, keys, Cut(as_of_ms=question.to_ms - 1), places), question, folder, content)
+    _write_changes(in_parts(evidence, keys, LogPrefix(as_of_ms=question.to_ms - 1), places), question, folder, content)
     group = _group(evidence, question)
     content.tables["group"] = group
     _write(folder, "group", [group], group.schema, content)
     names = evidence.names(ids)
-    topics = pa.Table.from_pylist([{"topic_id": one, "topic": names.get(one)} for one in ids], schema=TOPIC)
+    topics = pa.Table.from_pylist(
+        [{"topic_id": topic_id, "topic": names.get(topic_id)} for topic_id in ids], schema=TOPIC
+    )
     content.tables["topic"] = topics
-    _write(folder, "dead_letter", [_dead_letters(evidence, asked, names)], DEAD_LETTER, content)
+    _write(folder, "dead_letter", [_dead_letters(evidence, resolved, names)], DEAD_LETTER, content)
     _write(folder, "topic", [topics], TOPIC, content)
 
 
 def _write_changes(parts: Iterator[Part], question: Question, folder: Path, content: Content) -> None:
     """Scalars and delivery states in the window, and the events between these; one going through the histories."""
-    held = SHARE_PARTITION_HISTORY.empty_table()
+    unwritten = SHARE_PARTITION_HISTORY.empty_table()
     schemas = {
         "share_partition_history": SHARE_PARTITION_HISTORY,
         "delivery_history": DELIVERY_HISTORY,
@@ -257,14 +260,14 @@ def _write_changes(parts: Iterator[Part], question: Question, folder: Path, cont
         files = {name: stack.enter_context(TableFiles(folder, name, schema)) for name, schema in schemas.items()}
         for part in parts:
             history = part.history.filter(_between(part.history, "log_time_ms", question))
-            done, held = _without_last(pa.concat_tables([held, history]))
+            done, unwritten = _without_last(pa.concat_tables([unwritten, history]))
             files["share_partition_history"].write_all(done.sort_by(LOG_ORDER))
             stood = pc.fill_null(pc.greater_equal(part.deliveries.column("valid_to_ms"), question.from_ms), True)
             deliveries = part.deliveries.filter(stood)
             files["delivery_history"].write_all(deliveries)
             for events in trace_events(deliveries, question.from_ms, question.to_ms):
                 files["trace_event"].write_all(events)
-        files["share_partition_history"].write_all(held.sort_by(LOG_ORDER))
+        files["share_partition_history"].write_all(unwritten.sort_by(LOG_ORDER))
     for name, written in files.items():
         content.note_table(name, written)
 
@@ -276,14 +279,16 @@ def _without_last(history: pa.Table) -> tuple[pa.Table, pa.Table]:
     return history.filter(pc.invert(is_last)), history.filter(is_last)
 
 
-def _dead_letters(evidence: Evidence, asked: Asked, names: Mapping[str, str]) -> pa.Table:
+def _dead_letters(evidence: Evidence, resolved: ResolvedQuestion, names: Mapping[str, str]) -> pa.Table:
     """DEAD_LETTER rows of the group, stamped in the window; of the topics asked for, by their names or ids."""
-    topics = asked.places.topics if asked.keys.topics is not None else None
-    told = None if topics is None else frozenset(topics) | {names.get(one, one) for one in topics}
-    letters = evidence.dead_letters(Letters(groups=frozenset({asked.question.group_id}), topics=told))
-    letters = letters.filter(_between(letters, "timestamp_ms", asked.question))
-    there = asked.question.letter_topics()
-    taken = [there.takes(topic) for topic in letters.column("dlq_topic").to_pylist()]
+    topics = resolved.places.topics if resolved.keys.topics is not None else None
+    ids_and_names = None
+    if topics is not None:
+        ids_and_names = frozenset(topics) | {names.get(topic_id, topic_id) for topic_id in topics}
+    letters = evidence.dead_letters(Letters(groups=frozenset({resolved.question.group_id}), topics=ids_and_names))
+    letters = letters.filter(_between(letters, "timestamp_ms", resolved.question))
+    letter_topics = resolved.question.letter_topics()
+    taken = [letter_topics.takes(topic) for topic in letters.column("dlq_topic").to_pylist()]
     return letters.filter(pa.array(taken, pa.bool_()))
 
 

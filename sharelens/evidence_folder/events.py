@@ -56,16 +56,16 @@ def _moments(deliveries: pa.Table, side: str, from_ms: int, to_ms: int) -> Itera
     at = deliveries.column(f"{side}_ms")
     inside = pc.fill_null(pc.and_(pc.greater_equal(at, from_ms), pc.less(at, to_ms)), False)
     order = [*PLACE, f"{side}_log_offset", "life_log_offset", "first_offset"]
-    found = deliveries.filter(inside).sort_by([(name, "ascending") for name in order])
-    for batch in found.to_batches(max_chunksize=AT_ONCE):
+    in_window = deliveries.filter(inside).sort_by([(name, "ascending") for name in order])
+    for batch in in_window.to_batches(max_chunksize=AT_ONCE):
         for row in batch.to_pylist():
             yield tuple(row[name] for name in order[:-1]), row | {"begins": side == "valid_from"}
 
 
 def _merged(
-    one: Iterator[tuple[Moment, dict[str, Any]]], other: Iterator[tuple[Moment, dict[str, Any]]]
+    left: Iterator[tuple[Moment, dict[str, Any]]], right: Iterator[tuple[Moment, dict[str, Any]]]
 ) -> Iterator[tuple[Moment, dict[str, Any]]]:
-    return heapq.merge(one, other, key=lambda pair: pair[0])
+    return heapq.merge(left, right, key=lambda pair: pair[0])
 
 
 def _events(moment: Moment, rows: Sequence[Mapping[str, Any]]) -> Iterator[dict[str, Any]]:

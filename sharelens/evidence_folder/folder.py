@@ -45,9 +45,9 @@ def make_evidence(
     with tempfile.TemporaryDirectory(prefix=".sharelens-evidence-", dir=out.parent) as scratch:
         folder = Path(scratch) / "evidence"
         folder.mkdir(mode=0o700)
-        asked = look_up(evidence, question)
-        sources = sources_of(evidence, asked.places, question.letter_topics(), hash_topics=hash_topics)
-        content = write_content(evidence, asked, folder)
+        resolved = look_up(evidence, question)
+        sources = sources_of(evidence, resolved.places, question.letter_topics(), hash_topics=hash_topics)
+        content = write_content(evidence, resolved, folder)
         if require_complete and content.incomplete:
             because = "; ".join(note.detail for note in content.incomplete)
             raise EvidenceFolderError(f"not complete, nothing was written (--require-complete): {because}")

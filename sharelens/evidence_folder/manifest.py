@@ -51,8 +51,8 @@ class Manifest:
     @property
     def sources(self) -> Mapping[str, Any]:
         """Where the content comes from."""
-        found = self.document.get("sources")
-        return found if isinstance(found, dict) else {}
+        sources = self.document.get("sources")
+        return sources if isinstance(sources, dict) else {}
 
 
 def described(
@@ -86,20 +86,20 @@ def described(
         "versions": versions(),
         "rule_set": {"replay": "the same for all versions", "writers_known": sorted(RULE_SETS)},
         "sources": dict(sources),
-        "content": [{"path": one.path, "size_bytes": one.size_bytes, "sha256": one.sha256} for one in files],
+        "content": [{"path": file.path, "size_bytes": file.size_bytes, "sha256": file.sha256} for file in files],
     }
     return (json.dumps(document, indent=1, allow_nan=False) + "\n").encode("ascii")
 
 
 def versions() -> dict[str, str | None]:
     """What computed it: sharelens, Python, the libraries, the system."""
-    found: dict[str, str | None] = {"sharelens": sharelens.__version__, "python": platform.python_version()}
+    versions: dict[str, str | None] = {"sharelens": sharelens.__version__, "python": platform.python_version()}
     for name in LIBRARIES:
         try:
-            found[name] = metadata.version(name)
+            versions[name] = metadata.version(name)
         except metadata.PackageNotFoundError:
-            found[name] = None
-    return found | {"platform": platform.platform()}
+            versions[name] = None
+    return versions | {"platform": platform.platform()}
 
 
 def _user() -> str:
@@ -113,8 +113,8 @@ def files_below(folder: Path) -> Iterator[tuple[str, bool]]:
     """Every path below a folder, sorted, relative, and whether it is a plain file; links are not followed."""
 
     def walk(place: Path, prefix: str, depth: int) -> Iterator[tuple[str, bool]]:
-        with os.scandir(place) as found:
-            entries = sorted(found, key=lambda entry: entry.name)
+        with os.scandir(place) as listing:
+            entries = sorted(listing, key=lambda entry: entry.name)
         for entry in entries:
             path = f"{prefix}{entry.name}"
             if entry.is_dir(follow_symlinks=False) and depth < MOST_DEPTH:
@@ -169,21 +169,21 @@ def read_manifest(folder: Path) -> tuple[Manifest, str]:
         ManifestError: none is there, it is no manifest of this format, or it names files that no evidence has.
     """
     try:
-        seen = hashed(folder, NAME)
+        manifest = hashed(folder, NAME)
     except (FileNotFoundError, NotADirectoryError):
         raise ManifestError(
             f"{folder} holds no {NAME}; give the folder that `sharelens evidence --out` wrote"
         ) from None
-    if seen.size_bytes > LARGEST:
+    if manifest.size_bytes > LARGEST:
         raise ManifestError(f"{folder / NAME} is larger than {LARGEST >> 20} MiB; it was not written so")
     try:
         content = (folder / NAME).read_bytes()
         document = json.loads(content)
     except (ValueError, RecursionError) as error:
         raise ManifestError(f"{folder / NAME} is no JSON: {error}") from error
-    if hashlib.sha256(content).hexdigest() != seen.sha256:
+    if hashlib.sha256(content).hexdigest() != manifest.sha256:
         raise ManifestError(f"{folder / NAME} changed while it was read; try again")
-    return parsed(document, str(folder / NAME)), seen.sha256
+    return parsed(document, str(folder / NAME)), manifest.sha256
 
 
 def parsed(document: object, place: str) -> Manifest:
@@ -201,8 +201,8 @@ def parsed(document: object, place: str) -> Manifest:
         } if kind == FORMAT:
             if version != FORMAT_VERSION:
                 raise ManifestError(f"{place} has format version {version}, this sharelens reads {FORMAT_VERSION}")
-            files = tuple(_content_file(one, place) for one in content)
-            if len({one.path for one in files}) != len(files):
+            files = tuple(_content_file(entry, place) for entry in content)
+            if len({entry.path for entry in files}) != len(files):
                 raise ManifestError(f"{place} names a file twice; it was not written so")
             assert isinstance(document, dict)
             return Manifest(document=document, question=from_json(question), files=files)

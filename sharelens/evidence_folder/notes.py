@@ -29,9 +29,9 @@ class Note:
 def of_warnings(warnings: Iterable[str], place: str) -> list[Note]:
     """The warnings of answers; where the evidence lies is no part of it, and where it ends has a note of its own."""
     return [
-        Note(code=WARNING, incomplete=False, detail=said.replace(place, "the evidence"))
-        for said in warnings
-        if not said.startswith(ENDS)
+        Note(code=WARNING, incomplete=False, detail=warning.replace(place, "the evidence"))
+        for warning in warnings
+        if not warning.startswith(ENDS)
     ]
 
 

@@ -78,14 +78,14 @@ def ask(
         )
     if not case_id.strip() or len(case_id) > LONGEST_CASE or not case_id.isprintable():
         raise UsageError(f"evidence: --case: give an id of 1 to {LONGEST_CASE} printable characters")
-    told = {name: settings.of(group_id, name) for name in SETTINGS}
+    chosen = {name: settings.of(group_id, name) for name in SETTINGS}
     return Question(
         case_id=case_id,
         group_id=group_id,
         from_ms=from_ms,
         to_ms=to_ms,
         topics=tuple(sorted(topics)),
-        settings=told,
+        settings=chosen,
         dlq_topics=tuple(sorted(dlq_topics)),
         dlq_prefix=dlq_prefix,
     )
@@ -108,14 +108,14 @@ def from_json(document: object) -> Question:
             "to_ms": int(to_ms),
             "settings": dict(settings),
         } if all(isinstance(topic, str) for topic in (*topics, *dlq_topics)) and from_ms < to_ms:
-            told = {str(name): _setting(value) for name, value in settings.items()}
+            chosen = {str(name): _setting(value) for name, value in settings.items()}
             return Question(
                 case_id=case_id,
                 group_id=group_id,
                 from_ms=from_ms,
                 to_ms=to_ms,
                 topics=tuple(topics),
-                settings=told,
+                settings=chosen,
                 dlq_topics=tuple(dlq_topics),
                 dlq_prefix=dlq_prefix,
             )
@@ -125,7 +125,7 @@ def from_json(document: object) -> Question:
 
 def _setting(value: object) -> Setting:
     match value:
-        case {"value": str() | None as said, "origin": str() | None as origin}:
-            return Setting(value=said, origin=origin)
+        case {"value": str() | None as text, "origin": str() | None as origin}:
+            return Setting(value=text, origin=origin)
         case _:
             raise ManifestError("a setting in the manifest's question has no value and origin; it was not written so")

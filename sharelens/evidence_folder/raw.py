@@ -4,7 +4,7 @@ Both ways give the same rows: LOG_RECORD rows of the newest incarnation of `__sh
 `__consumer_offsets`, and what could not be read.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import PurePosixPath
 from typing import Any, Protocol
@@ -14,16 +14,17 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from evidence.conditions import all_of
-from evidence.decoding import DECODED_FROM, decode_rows, problem_rows
+from evidence.decoding import decode_rows, problem_rows
 from evidence.log_time import NO_LOG_TIME, Ints, log_time_after, log_times
-from kafka_log import reader
+from evidence.reading import read_whole
+from evidence.schemas import DECODED_FROM
+from kafka_log.reader import Chunk
 from kafka_log.schemas import LOG_RECORD, PROBLEM
-from kafka_log.union import LogPartition, unite
+from kafka_log.union import unite
 from lake.slices import BRONZE, EVERY_RUN, Slice, read_unit, slices, units
 from sharelens.questions.evidence import Evidence
 from sharelens.questions.lake_evidence import LakeEvidence
 from sharelens.questions.log_evidence import LogEvidence
-from sharelens.questions.state_log import CHUNK_BYTES, SPLIT_BYTES
 from state_model.topics import OFFSETS_TOPIC, STATE_TOPIC
 
 PROBLEM_COLUMNS = ("topic", "topic_id", "partition", "file", "position", "offset", "last_offset", "reason", "detail")
@@ -83,31 +84,28 @@ class RawDirectories:
 
     def state(self, number: int, from_ms: int, to_ms: int) -> Iterator[Piece]:
         """Reads the partition through."""
-        log = self._logs[number]
-        yield from self._pieces(log.partition, log.first_offset, log.end_offset, CHUNK_BYTES)
+        return _timed(self._logs[number].read_raw())
 
     def group_log(self) -> Iterator[Piece]:
         """Reads every partition through."""
         uncommitted = self._evidence.source.include_uncommitted
         for partition in unite(self._evidence.directories):
             if partition.topic == OFFSETS_TOPIC:
-                begin = min((one.base_offset for copy in partition.copies for one in copy.segments), default=0)
-                end = reader.readable_end(partition, include_uncommitted=uncommitted)
-                yield from self._pieces(partition, begin, end, CHUNK_BYTES)
+                yield from _timed(read_whole(partition, include_uncommitted=uncommitted))
 
     def problems(self) -> pa.Table:
         """None: each comes with its piece."""
         return PROBLEM.empty_table()
 
-    def _pieces(self, partition: LogPartition, begin: int, end: int, size: int) -> Iterator[Piece]:
-        running = NO_LOG_TIME
-        uncommitted = self._evidence.source.include_uncommitted
-        for part in reader.splits(partition, begin, end, SPLIT_BYTES):
-            for chunk in reader.read_split(part, include_uncommitted=uncommitted, batch_bytes=size):
-                records = pa.Table.from_batches([chunk.records], schema=LOG_RECORD)
-                times = _times(records, running)
-                running = log_time_after(times, running)
-                yield Piece(records=records, times=times, problems=pa.Table.from_batches([chunk.problems]))
+
+def _timed(chunks: Iterable[Chunk]) -> Iterator[Piece]:
+    """The chunks of one partition with their log times."""
+    log_time_ms = NO_LOG_TIME
+    for chunk in chunks:
+        records = pa.Table.from_batches([chunk.records], schema=LOG_RECORD)
+        times = _times(records, log_time_ms)
+        log_time_ms = log_time_after(times, log_time_ms)
+        yield Piece(records=records, times=times, problems=pa.Table.from_batches([chunk.problems]))
 
 
 class RawLake:
@@ -167,8 +165,8 @@ class RawLake:
         snapshot = self._lake.snapshot(DECODED_FROM)
         if snapshot is None:
             return
-        found = slices(snapshot, BRONZE, runs=EVERY_RUN, only=[key])
-        yield from units(found.get(key, []))
+        pieces = slices(snapshot, BRONZE, runs=EVERY_RUN, only=[key])
+        yield from units(pieces.get(key, []))
 
 
 def _times(records: pa.Table, before_ms: int) -> Ints:

@@ -58,11 +58,11 @@ def readme(
         begin=time_text(question.from_ms),
         end=time_text(question.to_ms),
     )
-    there = [table for table in TABLES if table.name in record_counts]
-    overview = "".join(f"| `{one.name}` | {record_counts[one.name]} | {one.one_row} |\n" for one in there)
+    written = [table for table in TABLES if table.name in record_counts]
+    overview = "".join(f"| `{table.name}` | {record_counts[table.name]} | {table.one_row} |\n" for table in written)
     events = "".join(f"| `{event}` | {what} |\n" for event, what in MEANING.items())
     return f"{head}{overview}\n## Events in `trace_event`\n\n| event | remark |\n|---|---|\n{events}" + "".join(
-        _section(table, columns[table.name]) for table in there
+        _section(table, columns[table.name]) for table in written
     )
 
 

@@ -103,13 +103,13 @@ def _head(title: str, question: Question, cluster_id: str | None) -> str:
 def _completeness(notes: Sequence[Note]) -> str:
     because = [note for note in notes if note.incomplete]
     others = [note for note in notes if not note.incomplete]
-    told = (
+    summary = (
         '<p class="mark">This evidence is incomplete:</p>' + _list(note.detail for note in because)
         if because
         else "<p>Complete: no gap, nothing unreadable, and the evidence reaches beyond the window on both sides.</p>"
     )
     more = '<p class="dim">Also to know:</p>' + _list(note.detail for note in others) if others else ""
-    return f"<h2>Completeness</h2>\n{told}{more}"
+    return f"<h2>Completeness</h2>\n{summary}{more}"
 
 
 def _list(lines: Iterable[str]) -> str:
@@ -117,8 +117,8 @@ def _list(lines: Iterable[str]) -> str:
 
 
 def _section(heading: str, lines: Iterable[str], body: str) -> str:
-    told = "".join(f'<p class="dim">{html.escape(visible(line))}</p>' for line in lines)
-    return f"<h2>{html.escape(heading)}</h2>\n{told}{body}"
+    intro = "".join(f'<p class="dim">{html.escape(visible(line))}</p>' for line in lines)
+    return f"<h2>{html.escape(heading)}</h2>\n{intro}{body}"
 
 
 def _finding(name: str, heading: str, answer: Answer) -> str:
@@ -153,10 +153,10 @@ def _align(column: Column) -> str:
 
 def _files(record_counts: Mapping[str, int]) -> str:
     lines = "".join(
-        f"<tr><td>tables/{one.name}</td><td class='right'>{record_counts[one.name]}</td>"
-        f"<td class='wrap'>{html.escape(one.one_row.replace('`', ''))}</td></tr>"
-        for one in TABLES
-        if one.name in record_counts
+        f"<tr><td>tables/{table.name}</td><td class='right'>{record_counts[table.name]}</td>"
+        f"<td class='wrap'>{html.escape(table.one_row.replace('`', ''))}</td></tr>"
+        for table in TABLES
+        if table.name in record_counts
     )
     head = "<tr><th scope='col'>TABLE</th><th scope='col' class='right'>ROWS</th><th scope='col'>ONE ROW IS</th></tr>"
     caption = "<caption>each as .csv, .json and .parquet; README.md explains the columns</caption>"

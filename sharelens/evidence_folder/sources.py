@@ -34,7 +34,7 @@ EXTENT_COLUMNS = (
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class FileSeen:
+class FileDigest:
     """The first `size_bytes` bytes of a file and their SHA-256; `sha256` is null when it was gone or not hashed."""
 
     size_bytes: int
@@ -63,23 +63,28 @@ def _of_directories(
     files = []
     for number, directory in enumerate(directories):
         for path, hashed in _paths(directory, keys, letter_topics, hash_topics=hash_topics):
-            seen = look_at(filesystem.join(directory.uri, path), hashed=hashed)
-            if seen is not None:
+            digest = look_at(filesystem.join(directory.uri, path), hashed=hashed)
+            if digest is not None:
                 files.append(
                     {
                         "directory": number,
                         "path": path,
-                        "size_bytes": seen.size_bytes,
-                        "modified_ms": seen.modified_ms,
+                        "size_bytes": digest.size_bytes,
+                        "modified_ms": digest.modified_ms,
                         "node_id": directory.node_id,
-                        "sha256": seen.sha256,
+                        "sha256": digest.sha256,
                     }
                 )
     return {
         "kind": LOG_DIRECTORIES,
         "directories": [
-            {"uri": one.uri, "source_id": one.source_id, "node_id": one.node_id, "cluster_id": one.cluster_id}
-            for one in directories
+            {
+                "uri": directory.uri,
+                "source_id": directory.source_id,
+                "node_id": directory.node_id,
+                "cluster_id": directory.cluster_id,
+            }
+            for directory in directories
         ],
         "files": files,
         "include_uncommitted": evidence.source.include_uncommitted,
@@ -91,8 +96,8 @@ def _of_directories(
 
 def _text_file(path: str | None) -> dict[str, Any] | None:
     """The file behind --topic-names."""
-    seen = None if path is None else look_at(path)
-    return None if seen is None else {"path": path, "size_bytes": seen.size_bytes, "sha256": seen.sha256}
+    digest = None if path is None else look_at(path)
+    return None if digest is None else {"path": path, "size_bytes": digest.size_bytes, "sha256": digest.sha256}
 
 
 def _state_partitions(evidence: Evidence) -> list[dict[str, Any]]:
@@ -125,14 +130,14 @@ def _wanted(partition: PartitionDirectory, keys: Keys) -> bool:
     return numbers is None or partition.partition in numbers
 
 
-def look_at(uri: str, *, hashed: bool = True, size_bytes: int | None = None) -> FileSeen | None:
+def look_at(uri: str, *, hashed: bool = True, size_bytes: int | None = None) -> FileDigest | None:
     """Hashes the file as far as it goes now, or its first `size_bytes`; None when there is none."""
     files = filesystem.filesystem_of(uri)
     try:
         with files.open(uri) as file:
             size = file.size() if size_bytes is None else min(size_bytes, file.size())
             digest = _digest(file, size) if hashed else None
-        return FileSeen(size_bytes=size, modified_ms=modified_ms(uri), sha256=digest)
+        return FileDigest(size_bytes=size, modified_ms=modified_ms(uri), sha256=digest)
     except FileNotFoundError:
         return None
 

@@ -73,26 +73,26 @@ def _manifest_findings(folder: Path, digest: str, noted: str | None) -> Iterator
         yield _row("changed", manifest.SIDECAR, str(error))
         return
     with (folder / manifest.SIDECAR).open("rb") as file:
-        said = file.read(4096)
-    if said != f"{digest}  {manifest.NAME}\n".encode("ascii"):
+        recorded = file.read(4096)
+    if recorded != f"{digest}  {manifest.NAME}\n".encode("ascii"):
         yield _row("manifest_differs", manifest.NAME, f"SHA-256 is {digest}, {manifest.SIDECAR} says otherwise")
 
 
 def _file_findings(folder: Path, read: Manifest) -> Iterator[Row]:
-    for said in sorted(read.files, key=lambda one: one.path):
+    for recorded in sorted(read.files, key=lambda file: file.path):
         try:
-            found = manifest.hashed(folder, said.path)
+            actual = manifest.hashed(folder, recorded.path)
         except (FileNotFoundError, NotADirectoryError):
-            yield _row("missing", said.path, "not there")
+            yield _row("missing", recorded.path, "not there")
             continue
         except ManifestError as error:
-            yield _row("changed", said.path, str(error))
+            yield _row("changed", recorded.path, str(error))
             continue
-        if found.size_bytes != said.size_bytes:
-            yield _row("changed", said.path, f"{found.size_bytes} bytes, the manifest says {said.size_bytes}")
-        elif found.sha256 != said.sha256:
-            yield _row("changed", said.path, f"SHA-256 is {found.sha256}, the manifest says {said.sha256}")
-    named = {one.path for one in read.files} | {manifest.NAME, manifest.SIDECAR}
+        if actual.size_bytes != recorded.size_bytes:
+            yield _row("changed", recorded.path, f"{actual.size_bytes} bytes, the manifest says {recorded.size_bytes}")
+        elif actual.sha256 != recorded.sha256:
+            yield _row("changed", recorded.path, f"SHA-256 is {actual.sha256}, the manifest says {recorded.sha256}")
+    named = {file.path for file in read.files} | {manifest.NAME, manifest.SIDECAR}
     for path, is_file in manifest.files_below(folder):
         if path not in named:
             yield _row("extra", visible(path), "the manifest does not name it" + ("" if is_file else "; no plain file"))
@@ -117,8 +117,8 @@ def _file_sources(evidence: LogEvidence, sources: Mapping[str, Any]) -> Iterator
         if not isinstance(path, str) or not isinstance(size, int) or ".." in path.split("/") or path.startswith("/"):
             raise ManifestError("the manifest names a source file by a path that no evidence has: refused")
         home = recorded.get(entry.get("directory", -1), {}).get("uri")
-        homes = [one.uri for one in evidence.directories if one.uri == home] or [
-            one.uri for one in evidence.directories if one.node_id == entry.get("node_id")
+        homes = [directory.uri for directory in evidence.directories if directory.uri == home] or [
+            directory.uri for directory in evidence.directories if directory.node_id == entry.get("node_id")
         ]
         shown = visible(path) if len(recorded) == 1 else f"{visible(path)} (node {entry.get('node_id')})"
         if not isinstance(digest, str):
@@ -128,11 +128,11 @@ def _file_sources(evidence: LogEvidence, sources: Mapping[str, Any]) -> Iterator
 
 
 def _compared(shown: str, places: Sequence[str], size: int, digest: str) -> Iterator[Row]:
-    seen = [found for place in places if (found := look_at(place, size_bytes=size)) is not None]
-    if any(found.sha256 == digest and found.size_bytes == size for found in seen):
+    files = [file for place in places if (file := look_at(place, size_bytes=size)) is not None]
+    if any(file.sha256 == digest and file.size_bytes == size for file in files):
         if not any(_length(place) == size for place in places):
             yield _row("source_grown", shown, f"the first {size} bytes are as recorded")
-    elif seen:
+    elif files:
         code = "source_changed" if shown.startswith(f"{STATE_TOPIC}-") and ".log" in shown else "source_rewritten"
         yield _row(code, shown, f"its first {size} bytes are not those that were hashed")
     else:
@@ -140,14 +140,14 @@ def _compared(shown: str, places: Sequence[str], size: int, digest: str) -> Iter
 
 
 def _length(uri: str) -> int | None:
-    seen = look_at(uri, hashed=False)
-    return None if seen is None else seen.size_bytes
+    digest = look_at(uri, hashed=False)
+    return None if digest is None else digest.size_bytes
 
 
 def _book_sources(evidence: LakeEvidence, read: Manifest) -> Iterator[Row]:
     """Rows of the lake's books: each that was recorded is still there, with the same SHA-256."""
-    there = evidence.share_partitions()
-    places: dict[str, frozenset[int] | None] = dict.fromkeys(there.column("topic_id").unique().to_pylist())
+    share_partitions = evidence.share_partitions()
+    places: dict[str, frozenset[int] | None] = dict.fromkeys(share_partitions.column("topic_id").unique().to_pylist())
     now = {
         _book_key(row): row["sha256"]
         for row in extents_of(evidence, Keys(topics=places), read.question.letter_topics())
@@ -166,7 +166,7 @@ def _book_key(row: Mapping[str, Any]) -> tuple[Any, ...]:
 
 
 def _dicts(value: object) -> list[dict[str, Any]]:
-    if not isinstance(value, list) or not all(isinstance(one, dict) for one in value):
+    if not isinstance(value, list) or not all(isinstance(entry, dict) for entry in value):
         raise ManifestError("the manifest's sources are not what evidence has; it was not written so")
     return value
 
@@ -174,34 +174,36 @@ def _dicts(value: object) -> list[dict[str, Any]]:
 def recompute(evidence: Evidence, read: Manifest, folder: Path) -> Iterator[Row]:
     """Makes the content again from the sources, in a scratch folder, and compares it with the manifest."""
     with tempfile.TemporaryDirectory(prefix="sharelens-verify-") as scratch:
-        again = Path(scratch) / "evidence"
-        again.mkdir(mode=0o700)
-        write_content(evidence, look_up(evidence, read.question), again)
-        made = {path: manifest.hashed(again, path) for path, _ in manifest.files_below(again)}
-        said = {one.path: one for one in read.files}
-        for path in sorted(said.keys() | made.keys()):
-            if path not in made or path not in said:
-                where = "from the sources" if path not in made else "in the manifest"
+        folder_again = Path(scratch) / "evidence"
+        folder_again.mkdir(mode=0o700)
+        write_content(evidence, look_up(evidence, read.question), folder_again)
+        written = {path: manifest.hashed(folder_again, path) for path, _ in manifest.files_below(folder_again)}
+        recorded = {file.path: file for file in read.files}
+        for path in sorted(recorded.keys() | written.keys()):
+            if path not in written or path not in recorded:
+                where = "from the sources" if path not in written else "in the manifest"
                 yield _row("content_differs", path, f"no such file {where}")
-            elif made[path] != said[path]:
-                yield _differs(said[path], folder / path, again / path)
+            elif written[path] != recorded[path]:
+                yield _differs(recorded[path], folder / path, folder_again / path)
 
 
-def _differs(said: ContentFile, before: Path, after: Path) -> Row:
+def _differs(recorded: ContentFile, before: Path, after: Path) -> Row:
     """How a file that comes out differently differs: by its first line, or for Parquet whether by its rows at all."""
-    if said.path.endswith(".parquet"):
+    if recorded.path.endswith(".parquet"):
         if _same_rows(before, after):
-            return _row("same_rows", said.path, "the bytes differ, the rows do not; see the versions in the manifest")
-        return _row("content_differs", said.path, "other rows")
-    return _row("content_differs", said.path, _first_difference(before, after))
+            return _row(
+                "same_rows", recorded.path, "the bytes differ, the rows do not; see the versions in the manifest"
+            )
+        return _row("content_differs", recorded.path, "other rows")
+    return _row("content_differs", recorded.path, _first_difference(before, after))
 
 
 def _same_rows(before: Path, after: Path) -> bool:
     try:
-        with pq.ParquetFile(before) as one, pq.ParquetFile(after) as other:
-            if one.schema_arrow != other.schema_arrow or one.metadata.num_rows != other.metadata.num_rows:
+        with pq.ParquetFile(before) as left, pq.ParquetFile(after) as right:
+            if left.schema_arrow != right.schema_arrow or left.metadata.num_rows != right.metadata.num_rows:
                 return False
-            pairs = zip(one.iter_batches(1 << 14), other.iter_batches(1 << 14), strict=True)
+            pairs = zip(left.iter_batches(1 << 14), right.iter_batches(1 << 14), strict=True)
             return all(left.equals(right) for left, right in pairs)
     except (OSError, pa.ArrowInvalid, ValueError):
         return False
@@ -210,11 +212,11 @@ def _same_rows(before: Path, after: Path) -> bool:
 def _first_difference(before: Path, after: Path) -> str:
     if not before.is_file() or before.is_symlink():
         return "the file itself is not there to compare"
-    with before.open("rb") as one, after.open("rb") as other:
+    with before.open("rb") as old, after.open("rb") as new:
         number = 0
         while True:
             number += 1
-            left, right = one.readline(1 << 20), other.readline(1 << 20)
+            left, right = old.readline(1 << 20), new.readline(1 << 20)
             if left != right:
                 return f"line {number} differs"
             if not left:
@@ -223,12 +225,15 @@ def _first_difference(before: Path, after: Path) -> str:
 
 def answer(rows: Sequence[Row], read: Manifest, *, recomputed: bool) -> Answer:
     """The answer to `sharelens verify`."""
-    found = sum(row["kind"] == FINDING for row in rows)
-    told = f"{len(read.files)} files of case {visible(read.question.case_id)}: "
-    told += "as the manifest says" if not found else f"{found} findings"
+    finding_count = sum(row["kind"] == FINDING for row in rows)
+    summary = f"{len(read.files)} files of case {visible(read.question.case_id)}: "
+    summary += "as the manifest says" if not finding_count else f"{finding_count} findings"
     if recomputed:
         differing = sum(row["code"] == "content_differs" for row in rows)
-        told += "; the sources give the same content" if not differing else f"; {differing} come out differently"
+        summary += "; the sources give the same content" if not differing else f"; {differing} come out differently"
     return Answer(
-        table=pa.Table.from_pylist(list(rows), schema=SCHEMA), columns=COLUMNS, summary=told, none="nothing to report"
+        table=pa.Table.from_pylist(list(rows), schema=SCHEMA),
+        columns=COLUMNS,
+        summary=summary,
+        none="nothing to report",
     )

@@ -130,11 +130,11 @@ def group_log_records(
             continue
         decoded = decode_groups(records)
         problems.append(decoded.problems)
-        told = decoded.records.filter(pc.field("group_id") == group_id)
+        records_of_group = decoded.records.filter(pc.field("group_id") == group_id)
         bodies = records.take(
-            pc.index_in(told.column("log_offset"), value_set=records.column("offset").combine_chunks())
+            pc.index_in(records_of_group.column("log_offset"), value_set=records.column("offset").combine_chunks())
         )
-        columns = {name: told.column(name) for name in told.column_names}
+        columns = {name: records_of_group.column(name) for name in records_of_group.column_names}
         columns |= {name: bodies.column(name) for name in ("key", "value", "base_offset", "timestamp_type")}
         yield pa.table({name: columns[name] for name in GROUP_LOG_RECORD.names})
 

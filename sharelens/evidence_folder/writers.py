@@ -78,11 +78,11 @@ class TableFiles:
         rows = conformed(rows, self.schema)
         self._write_text(rows)
         self._pending.append(rows)
-        held = pa.concat_tables(self._pending)
-        while held.num_rows >= GROUP_ROWS:
-            self._group(held.slice(0, GROUP_ROWS))
-            held = held.slice(GROUP_ROWS)
-        self._pending = [held]
+        pending = pa.concat_tables(self._pending)
+        while pending.num_rows >= GROUP_ROWS:
+            self._group(pending.slice(0, GROUP_ROWS))
+            pending = pending.slice(GROUP_ROWS)
+        self._pending = [pending]
 
     def write_all(self, rows: pa.Table) -> None:
         """Appends any number of rows, a bounded number at a time."""
@@ -96,9 +96,9 @@ class TableFiles:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         if kind is None:
-            held = pa.concat_tables([self.schema.empty_table(), *self._pending])
-            if held.num_rows:
-                self._group(held)
+            pending = pa.concat_tables([self.schema.empty_table(), *self._pending])
+            if pending.num_rows:
+                self._group(pending)
             self._text("json", "\n]\n" if self.record_count else "[]\n")
         self._parquet.close()
         for file in self._files.values():
@@ -151,8 +151,8 @@ def _told(column: pa.Array, *, is_plain: bool) -> tuple[pa.Array, pa.Array]:
         coded = column.dictionary_encode(null_encoding="encode")
         column, of_row = coded.dictionary, coded.indices
     values = column.to_pylist() if is_plain else [plain(value) for value in column.to_pylist()]
-    told = (pa.array([write(value) for value in values], pa.string()) for write in (csv_cell, json_text))
-    cells, texts = (one if of_row is None else one.take(of_row) for one in told)
+    forms = (pa.array([write(value) for value in values], pa.string()) for write in (csv_cell, json_text))
+    cells, texts = (form if of_row is None else form.take(of_row) for form in forms)
     return cells, texts
 
 

@@ -4,6 +4,7 @@ A group of Spark has rows of one schema. An ENVELOPE row says in `kind` which of
 in the order in which whoever reads the group needs them.
 """
 
+import itertools
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -15,7 +16,7 @@ from pyspark.sql import functions as F  # noqa: N812 - the name everybody uses
 
 from sharelens.frames.shapes import STATE_LOG, checked, spark_schema
 from state_model.columnar import schemas
-from state_model.columnar.keys import KEY
+from state_model.columnar.keys import SHARE_PARTITION_KEY
 from state_model.columnar.schemas import column
 from state_model.columnar.values import Loss
 
@@ -140,10 +141,8 @@ def chunks_of(batches: Iterator[pa.RecordBatch]) -> Iterator[tuple[int, pa.Table
     current = BEFORE_ALL
     for batch in batches:
         chunks = batch.column("chunk").to_numpy()
-        bounds = [0, *(np.flatnonzero(np.diff(chunks)) + 1).tolist(), len(chunks)]
-        for first, end in zip(bounds[:-1], bounds[1:], strict=True):
-            if first == end:
-                continue
+        bounds = [0, *(np.flatnonzero(np.diff(chunks)) + 1).tolist(), len(chunks)] if len(chunks) else []
+        for first, end in itertools.pairwise(bounds):
             if pending and chunks[first] != current:
                 yield current, pa.Table.from_batches(pending)
                 pending = []
@@ -164,8 +163,8 @@ def enveloped(rows: "DataFrame", columns: "dict[str, Column]") -> "DataFrame":
 
 def bucket_of(*places: str) -> "Column":
     """The bucket of a share partition, whose key is in the first of these structs that is there; "": in columns."""
-    keys = (F.coalesce(*(F.col(f"{place}.{name}" if place else name) for place in places)) for name in KEY)
-    return F.pmod(F.xxhash64(*keys), F.lit(BUCKETS)).cast("int")
+    columns = ([f"{place}.{name}" if place else name for place in places] for name in SHARE_PARTITION_KEY)
+    return F.pmod(F.xxhash64(*(F.coalesce(*names) for names in columns)), F.lit(BUCKETS)).cast("int")
 
 
 def contexts(losses: "DataFrame | None", log_starts: "DataFrame | None", function: str) -> "Iterator[DataFrame]":

@@ -8,19 +8,18 @@ import pyarrow as pa
 from pyspark.sql import Window
 from pyspark.sql import functions as F  # noqa: N812 - the name everybody uses
 
+from evidence.decoding import decode_rows
+from evidence.losses import DAMAGE_REASONS, GAP, PRUNED, QUARANTINED, losses_of_problems
 from kafka_log.schemas import LOG_RECORD, PROBLEM
 from sharelens.frames.envelopes import LOSS
 from sharelens.frames.logs import state_log_rows
 from sharelens.frames.shapes import checked, in_groups, spark_schema, typed_rows
-from state_model.columnar.decode import decode_share_records, losses_of
 from state_model.topics import STATE_TOPIC
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 _LOG = ["topic_id", "partition"]
-_PROBLEM_REASONS = ("truncated", "vanished")
-"""Reasons of problems that are reasons of losses too; any other problem quarantines a batch."""
 _PROBLEM_RANGE = pa.schema([PROBLEM.field(name) for name in ("topic", *_LOG, "offset", "last_offset", "reason")])
 
 
@@ -88,17 +87,15 @@ def _in_chunk(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
             {"first_offset": int(before[at]) + 1, "last_offset": int(offsets[at]) - 1, "reason": ""}
             for at in np.flatnonzero(offsets - before > 1)
         ]
-        for records in rows.to_batches():
-            problems = decode_share_records(records, log_time_ms=records.column("timestamp_ms").to_numpy()).problems
-            lost += [{name: getattr(loss, name) for name in loss.__slots__} for loss in losses_of(problems)]
+        undecodable = losses_of_problems(decode_rows(rows).problems)
+        lost += [{name: getattr(loss, name) for name in loss.__slots__} for loss in undecodable]
         yield pa.RecordBatch.from_pylist([place | row for row in lost], schema=LOSS)
 
 
 def _with_reasons(missing: "DataFrame", starts: "DataFrame", problems: "DataFrame | None") -> "DataFrame":
-    """LOSS rows of missing ranges (with `below`, the last record below the log start); `problems` add those at the end."""
-    by_place = F.when((F.col("first_offset") == 0) | (F.col("last_offset") <= F.col("below")), "pruned").otherwise(
-        "gap"
-    )
+    """LOSS rows of missing ranges, which come with the last record below the log start, and of those at the end."""
+    is_pruned = (F.col("first_offset") == 0) | (F.col("last_offset") <= F.col("below"))
+    by_place = F.when(is_pruned, PRUNED).otherwise(GAP)
     reason = by_place
     if problems is not None:
         ranges = checked(problems, _PROBLEM_RANGE, "losses", "problems")
@@ -115,7 +112,7 @@ def _with_reasons(missing: "DataFrame", starts: "DataFrame", problems: "DataFram
             lambda one: (one["offset"] <= F.col("last_offset")) & (one["last_offset"] >= F.col("first_offset")),
         )
         first = F.get(touching, 0)["reason"]
-        told = F.when(first.isin(*_PROBLEM_REASONS), first).otherwise("quarantined")
+        told = F.when(first.isin(*DAMAGE_REASONS), first).otherwise(QUARANTINED)
         reason = F.when(first.isNotNull(), told).otherwise(by_place)
     columns = {"log_topic_id": F.col("topic_id"), "state_partition": F.col("partition"), "reason": reason}
     own = {name: F.col(name) for name in ("first_offset", "last_offset")} | columns

@@ -8,13 +8,13 @@ from pyspark.sql import functions as F  # noqa: N812 - the name everybody uses
 from lake.tables import time_name
 from sharelens.frames.envelopes import LOG_START
 from sharelens.frames.shapes import STATE_LOG, checked, spark_schema, timed_schema
-from state_model.columnar.keys import KEY
+from state_model.columnar.keys import SHARE_PARTITION_KEY
 from state_model.columnar.schemas import DATED_BATCH, DELIVERY_HISTORY, SHARE_PARTITION_HISTORY, SHARE_PARTITION_STATE
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
-PLACE = [*STATE_LOG, *KEY]
+PLACE = [*STATE_LOG, *SHARE_PARTITION_KEY]
 TOMBSTONE = "tombstone"
 _OF_HISTORY = [name for name in SHARE_PARTITION_STATE.names if name in SHARE_PARTITION_HISTORY.names]
 

@@ -8,7 +8,7 @@ the states at their beginnings (`state_model.columnar.boundaries`).
     records    by chunk, behind those states    each chunk is replayed                     (_by_chunk)
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -64,7 +64,7 @@ def share_partition_states(
     states = folded.where(F.col("chunk") == AT_END).select("state.*")
     timed = timed_schema(SHARE_PARTITION_STATE)
 
-    def with_times(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    def with_times(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
             yield from conform(pa.Table.from_batches([batch]), timed).to_batches()
 
@@ -190,10 +190,9 @@ def _states_between(batches: Iterator[pa.RecordBatch], update_limit: int) -> Ite
             seed = unpacked(of_kind(rows, envelopes.STATE), "state", SHARE_PARTITION_STATE)
             states = BoundaryStates(seed, context.losses, update_limit=update_limit)
             continue
-        head, thin = (
-            unpacked(of_kind(rows, kind), "record", PLAIN_REPLAYED) for kind in (envelopes.HEAD, envelopes.THIN)
-        )
-        thin = thin.append_column(WEIGHT, of_kind(rows, envelopes.THIN).column("weight"))
+        head = unpacked(of_kind(rows, envelopes.HEAD), "record", PLAIN_REPLAYED)
+        few = of_kind(rows, envelopes.THIN)
+        thin = unpacked(few, "record", PLAIN_REPLAYED).append_column(WEIGHT, few.column("weight"))
         ends = unpacked(of_kind(rows, envelopes.END), "state", SHARE_PARTITION_STATE)
         before = states.before(head)
         yield from context.row(rows, chunk)

@@ -5,9 +5,10 @@ from collections.abc import Mapping, Sequence
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from evidence.as_of import LogPrefix
 from sharelens.asked import CutAsked
 from sharelens.output import name_cell
-from sharelens.questions.evidence import Cut, Evidence, StatePartitionCover
+from sharelens.questions.evidence import Evidence, StatePartitionCover
 from sharelens.times import time_text
 from state_model.errors import SharelensError, UsageError
 
@@ -18,12 +19,12 @@ NO_RECORD = -1
 """--at-offset P:-1: none of the partition's records count, so it does not matter what is held of it."""
 
 
-def cut_of(asked: CutAsked) -> Cut:
+def cut_of(asked: CutAsked) -> LogPrefix:
     """The cut that was asked for."""
-    return Cut(as_of_ms=asked.as_of_ms, at_offsets=asked.at_offsets or {})
+    return LogPrefix(as_of_ms=asked.as_of_ms, at_offsets=asked.at_offsets or {})
 
 
-def check_cut(evidence: Evidence, cut: Cut) -> list[str]:
+def check_cut(evidence: Evidence, cut: LogPrefix) -> list[str]:
     """What has to be said about the cut, once the answer was found (a log's extent is known when it was read).
 
     Raises:
@@ -61,15 +62,15 @@ def _check_time(evidence: Evidence, moment_ms: int) -> list[str]:
 
 
 def _check_offsets(evidence: Evidence, at_offsets: Mapping[int, int]) -> list[str]:
-    held = {part.state_partition: part for part in evidence.cover()}
+    covers = {part.state_partition: part for part in evidence.cover()}
     warnings = []
     for number, last in sorted(at_offsets.items()):
         if last == NO_RECORD:
             continue
-        part = held.get(number)
+        part = covers.get(number)
         if part is None:
-            there = ", ".join(map(str, held)) or "none"
-            raise UsageError(f"--at-offset: no state partition {number} in {evidence.place}; there: {there}")
+            covered = ", ".join(map(str, covers)) or "none"
+            raise UsageError(f"--at-offset: no state partition {number} in {evidence.place}; there: {covered}")
         if last < part.first_offset:
             raise SharelensError(
                 f"log offset {last} of state partition {number} lies before the evidence in {evidence.place}, "
@@ -110,8 +111,8 @@ def dropped_text(cover: Sequence[StatePartitionCover]) -> str:
     for part in cover:
         for group, moment_ms in part.dropped_ms.items():
             latest[group] = max(moment_ms, latest.get(group, moment_ms))
-    told = ", ".join(f"{group} before {time_text(moment_ms)}" for group, moment_ms in sorted(latest.items()))
-    return f"; dropped by retention: {told}" if told else ""
+    dropped = ", ".join(f"{group} before {time_text(moment_ms)}" for group, moment_ms in sorted(latest.items()))
+    return f"; dropped by retention: {dropped}" if dropped else ""
 
 
 def misplaced_warnings(rows: pa.Table, names: Mapping[str, str]) -> list[str]:
@@ -122,15 +123,15 @@ def misplaced_warnings(rows: pa.Table, names: Mapping[str, str]) -> list[str]:
     )
     if not places:
         return []
-    told = [
+    shown = [
         f"{name_cell(group)} {name_cell(topic)}:{number} in state partition {place}"
         for group, topic, number, place in places
     ]
-    more = f" and {len(told) - LISTED} more" if len(told) > LISTED else ""
+    more = f" and {len(shown) - LISTED} more" if len(shown) > LISTED else ""
     warning = (
         "no number of state partitions explains where every share partition lies (was it changed, or were copies of "
         f"two logs mixed?); the state is taken from where the newest records hash to; misplaced: "
-        f"{', '.join(told[:LISTED])}{more}"
+        f"{', '.join(shown[:LISTED])}{more}"
     )
     return [warning]
 

@@ -12,6 +12,7 @@ import pyarrow.compute as pc
 from evidence.as_of import LogPrefix
 from evidence.clock_steps import ClockStep
 from evidence.conditions import all_of, filter_rows
+from lake.bounded_scan import Choice
 from measures.places import places_of
 from measures.topics import TopicPartition
 from sharelens.questions.letter_evidence import Letters
@@ -112,19 +113,21 @@ def counted_places(parts: Iterable[pa.Table]) -> pa.Table:
     """PLACED rows from tables with COUNTED, one row a record, taken one at a time."""
     counted = PLACED.empty_table()
     for part in parts:
-        one = part.append_column("records", pa.repeat(pa.scalar(1, pa.int64()), part.num_rows))
-        both = pa.concat_tables([counted, one.select(PLACED.names).cast(PLACED)])
+        rows = part.append_column("records", pa.repeat(pa.scalar(1, pa.int64()), part.num_rows))
+        both = pa.concat_tables([counted, rows.select(PLACED.names).cast(PLACED)])
         largest = [(name, "max") for name in ("log_time_ms", "start_offset")]
-        found = both.group_by(PLACE).aggregate([("records", "sum"), *largest])
-        counted = found.rename_columns([name.removesuffix("_sum").removesuffix("_max") for name in found.column_names])
+        largest_of = both.group_by(PLACE).aggregate([("records", "sum"), *largest])
+        counted = largest_of.rename_columns(
+            [name.removesuffix("_sum").removesuffix("_max") for name in largest_of.column_names]
+        )
         counted = counted.select(PLACED.names).cast(PLACED)
     return counted
 
 
 def of_places(rows: pa.Table, places: pa.Table) -> pa.Table:
     """The rows (with PLACE) of these places, in their order."""
-    (mine, wanted), _ = places_of(rows, places)
-    return rows.filter(pa.array(np.isin(mine, wanted)))
+    (of_rows, chosen), _ = places_of(rows, places)
+    return rows.filter(pa.array(np.isin(of_rows, chosen)))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -208,8 +211,11 @@ class Evidence(Protocol):
         They are what the histories give without settings of groups. None: no run took the measure.
         """
 
-    def records(self, keys: Keys, span: Span) -> pa.Table:
-        """SHARE_RECORD rows in (state_partition, log_offset) order."""
+    def records(self, keys: Keys, span: Span) -> Iterator[pa.Table]:
+        """SHARE_RECORD rows in (state_partition, log_offset) order, read as they are taken; none when there are none.
+
+        A lake gives bounded tables, log directories one.
+        """
 
     def states(self, keys: Keys, cut: Cut) -> pa.Table:
         """PLACED_STATE rows of the live share partitions after the records of the cut, in any order.
@@ -219,6 +225,12 @@ class Evidence(Protocol):
 
     def history(self, keys: Keys) -> pa.Table:
         """SHARE_PARTITION_HISTORY rows in (state_partition, log_offset) order."""
+
+    def history_in_parts(self, keys: Keys, columns: Sequence[str], choice: Choice | None = None) -> Iterator[pa.Table]:
+        """These columns, LOG_ORDER's among them, of the rows of `history` in their order, read as they are taken.
+
+        A lake gives bounded tables and reads only row groups that `choice` takes; log directories give one table.
+        """
 
     def delivery(self, keys: Keys, offset: int) -> pa.Table:
         """DELIVERY_HISTORY rows whose range covers the record offset, in any order."""

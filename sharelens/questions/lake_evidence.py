@@ -11,15 +11,14 @@ import pyarrow.compute as pc
 from evidence.as_of import LogPrefix, delivery_history_as_of, mark_below_log_start, mark_losses, states_as_of
 from evidence.clock_steps import LATE_RECORD, ClockStep, steps_around
 from evidence.conditions import all_of, with_value
-from evidence.decoding import DECODED_FROM
 from evidence.incarnations import newest_incarnation
 from evidence.losses import in_order, losses_of_extents, losses_of_undecodable, losses_up_to
-from evidence.schemas import GROUP_RECORD
+from evidence.schemas import DECODED_FROM, GROUP_RECORD
 from kafka_log.dead_letters import DLQ_RECORD
 from kafka_log.schemas import TOPIC_BATCH
 from kafka_log.union import log_start
-from lake import letters, user_topics
-from lake.errors import LakeError
+from lake import bounded_scan, letters, user_topics
+from lake.bounded_scan import Choice
 from lake.gates import closed, closed_text
 from lake.scan import Cut as PublishedCut
 from lake.scan import open_lake
@@ -44,6 +43,8 @@ from state_model.columnar.values import Loss
 from state_model.errors import UsageError
 from state_model.topics import STATE_TOPIC
 
+PROGRESS = "gold.progress"
+
 
 class LakeEvidence:
     """One cluster of a lake at its published cut."""
@@ -51,6 +52,7 @@ class LakeEvidence:
     def __init__(self, lake: PublishedCut, cluster_id: str | None) -> None:
         self.lake = lake
         self.cluster = choose_cluster(lake, cluster_id)
+        self._counted: tuple[Keys, pa.Table] | None = None
 
     @property
     def place(self) -> str:
@@ -80,10 +82,32 @@ class LakeEvidence:
         keys = self._scan("gold.share_partition_history", SHARE_PARTITION_KEY)
         return keys.group_by(SHARE_PARTITION_KEY).aggregate([])
 
+    def _where(self, keys: Keys, *conditions: pc.Expression | None) -> pc.Expression | None:
+        """The condition for rows of share partitions, with the state partitions that have any: files go by these."""
+        return all_of(keys.expression(), self._state_partitions_of(keys), *conditions)
+
+    def _state_partitions_of(self, keys: Keys) -> pc.Expression | None:
+        """The condition on state_partition by gold.progress, which has a row of each place; None where it does not say.
+
+        Row groups of the histories hold one state partition and many share partitions.
+        """
+        if keys == Keys() or PROGRESS not in self.lake.versions:
+            return None
+        names = ["state_partition"]
+        found = [self._scan(table, names, keys.expression()) for table in (PROGRESS, "gold.share_partition_state")]
+        numbers = pc.unique(pa.concat_tables(found).column("state_partition")).sort()
+        if len(numbers) == 0:
+            return None
+        column = pc.field("state_partition")
+        within: pc.Expression = (column >= numbers[0]) & (column <= numbers[-1])
+        return within if len(numbers) == 1 else within & column.isin(numbers)
+
     def places(self, keys: Keys) -> pa.Table:
-        """Counted in gold.share_partition_history, row group by row group."""
-        where = all_of(keys.expression(), pc.field("log_topic_id") == self._log_topic_id)
-        return counted_places(self._stream("gold.share_partition_history", COUNTED, where))
+        """Counted in gold.share_partition_history, and kept for the next question about the same share partitions."""
+        if self._counted is None or self._counted[0] != keys:
+            where = self._where(keys, pc.field("log_topic_id") == self._log_topic_id)
+            self._counted = keys, counted_places(self._stream("gold.share_partition_history", COUNTED, where))
+        return self._counted[1]
 
     def histories(self, places: pa.Table, prefix: LogPrefix) -> tuple[pa.Table, pa.Table]:
         """Rows of the two histories, row groups of other places left out by their statistics."""
@@ -111,9 +135,20 @@ class LakeEvidence:
             return
         mine = all_of(pc.field("cluster_id") == self.cluster, where)
         kinds = pa.schema([TABLES[table].schema.field(name) for name in columns])
-        scanner = dataset.scanner(columns=columns, filter=mine, batch_readahead=1, fragment_readahead=1)
-        for batch in scanner.to_batches():
-            yield pa.Table.from_batches([batch]).cast(kinds)
+        for rows in bounded_scan.tables(dataset, columns, mine):
+            yield rows.cast(kinds)
+
+    def _in_log_order(
+        self, table: str, schema: pa.Schema, where: pc.Expression | None, choice: Choice | None = None
+    ) -> Iterator[pa.Table]:
+        """Rows of the newest incarnation of the state topic by (state_partition, log_offset), in bounded tables."""
+        dataset = self.lake.dataset(table)
+        if dataset is None:
+            return
+        of_log = (pc.field("cluster_id") == self.cluster) & (pc.field("log_topic_id") == self._log_topic_id)
+        order = [name for name, _ in LOG_ORDER]
+        for rows in bounded_scan.tables_in_order(dataset, order, schema.names, all_of(of_log, where), choice):
+            yield rows.cast(schema)
 
     def records_of(self, places: pa.Table) -> pa.Table:
         """Rows of silver.share_record."""
@@ -135,11 +170,10 @@ class LakeEvidence:
             where = all_of(where, pc.field("log_topic_id") == self._log_topic_id)
         return self._scan(table, schema.names, where).cast(schema)
 
-    def records(self, keys: Keys, span: Span) -> pa.Table:
+    def records(self, keys: Keys, span: Span) -> Iterator[pa.Table]:
         """Rows of silver.share_record."""
-        condition = all_of(keys.expression(), span.expression())
-        found = self._scan("silver.share_record", schemas.SHARE_RECORD.names, condition)
-        return self._newest(found).sort_by(LOG_ORDER).cast(schemas.SHARE_RECORD)
+        where = self._where(keys, span.expression())
+        return self._in_log_order("silver.share_record", schemas.SHARE_RECORD, where)
 
     def states(self, keys: Keys, prefix: LogPrefix) -> pa.Table:
         """gold.share_partition_state, or of a prefix what the two histories held after it."""
@@ -151,11 +185,10 @@ class LakeEvidence:
             found = found.cast(schemas.SHARE_PARTITION_STATE)
         else:
             history = self._scan(
-                "gold.share_partition_history", self._names_of("history"), all_of(keys.expression(), prefix.condition())
+                "gold.share_partition_history", self._names_of("history"), self._where(keys, prefix.condition())
             )
-            ranges = self._scan(
-                "gold.delivery_history", self._names_of("delivery"), all_of(keys.expression(), prefix.is_open())
-            )
+            still_open = self._where(keys, prefix.is_open())
+            ranges = self._scan("gold.delivery_history", self._names_of("delivery"), still_open)
             found = states_as_of(self._newest(history), self._newest(ranges))
             found = mark_losses(found, self._losses_in(prefix))
         return mark_below_log_start(found, {part.state_partition: part.log_start_offset for part in self.cover()})
@@ -185,19 +218,24 @@ class LakeEvidence:
 
     def history(self, keys: Keys) -> pa.Table:
         """Rows of gold.share_partition_history."""
-        found = self._scan("gold.share_partition_history", self._names_of("history"), keys.expression())
+        found = self._scan("gold.share_partition_history", self._names_of("history"), self._where(keys))
         return self._newest(found).sort_by(LOG_ORDER).cast(schemas.SHARE_PARTITION_HISTORY)
+
+    def history_in_parts(self, keys: Keys, columns: Sequence[str], choice: Choice | None = None) -> Iterator[pa.Table]:
+        """Rows of gold.share_partition_history."""
+        schema = pa.schema([schemas.SHARE_PARTITION_HISTORY.field(name) for name in columns])
+        return self._in_log_order("gold.share_partition_history", schema, self._where(keys), choice)
 
     def delivery(self, keys: Keys, offset: int) -> pa.Table:
         """Rows of gold.delivery_history around one record offset."""
         around = (pc.field("first_offset") <= offset) & (pc.field("last_offset") >= offset)
-        found = self._scan("gold.delivery_history", self._names_of("delivery"), all_of(keys.expression(), around))
+        found = self._scan("gold.delivery_history", self._names_of("delivery"), self._where(keys, around))
         return self._newest(found).cast(schemas.DELIVERY_HISTORY)
 
     def deliveries(self, keys: Keys, prefix: LogPrefix) -> pa.Table:
         """Rows of gold.delivery_history."""
         begun = prefix.began()
-        found = self._scan("gold.delivery_history", self._names_of("delivery"), all_of(keys.expression(), begun))
+        found = self._scan("gold.delivery_history", self._names_of("delivery"), self._where(keys, begun))
         return delivery_history_as_of(self._newest(found), prefix)
 
     def topic_batches(self, begins: Mapping[TopicPartition, int]) -> Iterator[pa.Table]:
@@ -294,7 +332,9 @@ class LakeEvidence:
         return steps_around(self._newest(self._scan("gold.share_partition_history", columns, condition)), moment_ms)
 
     def _scan(self, table: str, columns: list[str] | None, condition: pc.Expression | None = None) -> pa.Table:
-        return self.lake.scan(table, columns, all_of(pc.field("cluster_id") == self.cluster, condition))
+        schema = TABLES[table].schema
+        kinds = schema if columns is None else pa.schema([schema.field(name) for name in columns])
+        return pa.concat_tables([kinds.empty_table(), *self._stream(table, kinds.names, condition)])
 
     @staticmethod
     def _names_of(kind: str) -> list[str]:
@@ -325,7 +365,6 @@ def choose_cluster(lake: PublishedCut, asked: str | None) -> str:
 
     Raises:
         UsageError: several clusters and none asked for, or one that is not there.
-        LakeError: the cut holds no state at all.
     """
     there = clusters(lake)
     if asked is not None:
@@ -336,10 +375,6 @@ def choose_cluster(lake: PublishedCut, asked: str | None) -> str:
         return asked
     if len(there) > 1:
         raise UsageError(f"lake {lake.lake} holds several clusters, give --cluster-id with one of: {', '.join(there)}")
-    if not there:
-        raise LakeError(
-            f"lake {lake.lake} holds no share-group state yet; give `sharelens run` a log directory that has some"
-        )
     return there[0]
 
 
@@ -349,8 +384,8 @@ def evidence_rows(lake: PublishedCut) -> list[dict[str, Any]]:
 
 
 def clusters(lake: PublishedCut) -> list[str]:
-    """The clusters of the published cut."""
-    return sorted({row["cluster_id"] for row in evidence_rows(lake)})
+    """The clusters of the published cut; where it holds no state, the one that was published."""
+    return sorted({row["cluster_id"] for row in evidence_rows(lake)}) or [str(lake.publication["cluster_id"])]
 
 
 def open_lake_evidence(path: str, cluster_id: str | None) -> LakeEvidence:

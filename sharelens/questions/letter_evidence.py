@@ -25,17 +25,17 @@ class Letters:
 
     def expression(self) -> pc.Expression | None:
         """The condition on group_id, topic, partition and offset; None when there is none."""
-        found: pc.Expression | None = None
-        for name, wanted, kind in (
+        condition: pc.Expression | None = None
+        for name, values, kind in (
             ("group_id", self.groups, pa.string()),
             ("topic", self.topics, pa.string()),
             ("partition", self.partitions, pa.int32()),
             ("offset", None if self.offset is None else {self.offset}, pa.int64()),
         ):
-            if wanted is not None:
-                part = pc.field(name).isin(pa.array(sorted(wanted), kind))
-                found = part if found is None else found & part
-        return found
+            if values is not None:
+                part = pc.field(name).isin(pa.array(sorted(values), kind))
+                condition = part if condition is None else condition & part
+        return condition
 
 
 def in_order(tables: Iterable[pa.Table]) -> pa.Table:

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from evidence.reading import first_offset, read_chunks
 from kafka_log import reader
 from kafka_log.layout import LogDirectory, scan_log_directory
 from kafka_log.union import LogPartition, unite
@@ -27,7 +28,6 @@ from state_model.errors import UsageError
 from state_model.topics import INTERNAL_TOPICS, UNKNOWN_CLUSTER
 
 MOST = 1_000_000
-SPLIT_BYTES = 64 << 20
 RECORD, BATCH_HEADER = "record", "batch_header"
 SCHEMA = pa.schema(
     [
@@ -67,8 +67,8 @@ class Sought:
 
     def wants(self, oldest: pa.Array, newest: pa.Array) -> pa.Array:
         """Which of some spans of time touch the wanted one."""
-        found = pc.greater_equal(newest, self.from_ms if self.from_ms is not None else -(1 << 63))
-        return found if self.to_ms is None else pc.and_(found, pc.less(oldest, self.to_ms))
+        reaches = pc.greater_equal(newest, self.from_ms if self.from_ms is not None else -(1 << 63))
+        return reaches if self.to_ms is None else pc.and_(reaches, pc.less(oldest, self.to_ms))
 
 
 def locate(source: Source, wanted: Wanted, sought: Sought, most: int | None = None) -> Answer:
@@ -90,7 +90,7 @@ def locate(source: Source, wanted: Wanted, sought: Sought, most: int | None = No
 
 
 @dataclass(slots=True)
-class _Found:
+class _MatchList:
     """Rows so far, at most `most`, and what was not readable."""
 
     most: int
@@ -107,7 +107,7 @@ class _Found:
             self.rows += self.tables[-1].num_rows
 
     def answer(
-        self, told: str, cluster_id: str | None, lost: dict[tuple[str, int], str], missing: Sequence[str] = ()
+        self, summary: str, cluster_id: str | None, lost: dict[tuple[str, int], str], missing: Sequence[str] = ()
     ) -> Answer:
         """The answer; rows of a partition of which something was not readable are incomplete."""
         table = pa.concat_tables([SCHEMA.empty_table().select(_READ), *self.tables]).combine_chunks()
@@ -121,7 +121,7 @@ class _Found:
         return Answer(
             table=table.cast(SCHEMA),
             columns=TEXT_COLUMNS,
-            summary=told,
+            summary=summary,
             warnings=(*missing, *([more] if self.full else [])),
             none="no such record",
         )
@@ -133,35 +133,37 @@ _READ = [name for name in SCHEMA.names if name not in ("cluster_id", "completene
 def _in_logs(source: Source, wanted: Wanted, sought: Sought, most: int) -> Answer:
     directories = [scan_log_directory(uri, include_deleted=source.include_deleted) for uri in source.log_dirs]
     chosen = _chosen(directories, wanted)
-    found = _Found(most=most, tables=[])
+    matches = _MatchList(most=most, tables=[])
     unreadable: Counter[str] = Counter()
     lost: dict[tuple[str, int], str] = {}
     for records, problems in _searched(chosen, sought, uncommitted=source.include_uncommitted):
         for problem in problems.select(["topic_id", "partition", "reason"]).to_pylist():
             unreadable[problem["reason"]] += 1
             lost.setdefault((problem["topic_id"], problem["partition"]), problem["reason"])
-        found.take(_matches(records, sought))
-        if found.full:
+        matches.take(_matches(records, sought))
+        if matches.full:
             break
-    told = ", ".join(f"{reason} {count}" for reason, count in sorted(unreadable.items())) or "none"
-    cluster = source.cluster_id or next((one.cluster_id for one in directories if one.cluster_id), UNKNOWN_CLUSTER)
+    summary = ", ".join(f"{reason} {count}" for reason, count in sorted(unreadable.items())) or "none"
+    cluster = source.cluster_id or next(
+        (directory.cluster_id for directory in directories if directory.cluster_id), UNKNOWN_CLUSTER
+    )
     names = ", ".join(sorted({name_cell(partition.topic) for partition in chosen}))
-    return found.answer(
-        f"looked through {len(chosen)} partitions of {names}; not readable: {told}\n{NEVER_SHOWN}", cluster, lost
+    return matches.answer(
+        f"looked through {len(chosen)} partitions of {names}; not readable: {summary}\n{NEVER_SHOWN}", cluster, lost
     )
 
 
 def _chosen(directories: Sequence[LogDirectory], wanted: Wanted) -> list[LogPartition]:
     """The partitions of the topics that were asked for, by topic, id and number."""
-    there = unite(directories)
+    partitions = unite(directories)
     chosen: list[LogPartition] = []
     for choice in wanted.topics:
         if choice.text in INTERNAL_TOPICS:
             raise UsageError(f"locate: {choice.text} holds no user records; see `sharelens records`")
-        of_topic = [part for part in there if choice.text in (part.topic, part.topic_id)]
-        mine = [part for part in of_topic if _is_wanted(part.partition, choice, wanted.partitions)]
-        if not mine:
-            names = sorted({part.topic for part in there if part.topic not in INTERNAL_TOPICS})
+        of_topic = [part for part in partitions if choice.text in (part.topic, part.topic_id)]
+        matching = [part for part in of_topic if _is_wanted(part.partition, choice, wanted.partitions)]
+        if not matching:
+            names = sorted({part.topic for part in partitions if part.topic not in INTERNAL_TOPICS})
             what = f"topic {name_cell(choice.text)}" if not of_topic else f"such partition of {name_cell(choice.text)}"
             have = f"partitions there: {listed(str(part.partition) for part in of_topic)}"
             where = ", ".join(directory.uri for directory in directories)
@@ -169,7 +171,7 @@ def _chosen(directories: Sequence[LogDirectory], wanted: Wanted) -> list[LogPart
                 have if of_topic else f"topics there: {listed(names)}" if names else f"no user topic is: {HOW_TOPICS}"
             )
             raise UsageError(f"no {what} in {where}; {have}")
-        chosen += mine
+        chosen += matching
     return sorted(chosen, key=lambda part: (part.topic_id, part.partition))
 
 
@@ -182,20 +184,19 @@ def _searched(
 ) -> Iterator[tuple[pa.RecordBatch, pa.RecordBatch]]:
     """Records (LOG_RECORD) that may match and problems, in bounded chunks, by partition and in offset order."""
     for partition in partitions:
-        begin = min((segment.base_offset for copy in partition.copies for segment in copy.segments), default=0)
+        begin = first_offset(partition)
         end = reader.readable_end(partition, include_uncommitted=uncommitted)
         for first, last in _ranges(partition, begin, end, sought) if sought.timed else [(begin, end)]:
-            for part in reader.splits(partition, first, last, SPLIT_BYTES):
-                for chunk in reader.read_split(part, include_uncommitted=uncommitted):
-                    yield chunk.records, chunk.problems
+            for chunk in read_chunks(partition, first, last, include_uncommitted=uncommitted):
+                yield chunk.records, chunk.problems
 
 
 def _ranges(partition: LogPartition, begin: int, end: int, sought: Sought) -> Iterator[tuple[int, int]]:
     """Ranges of offsets (half-open) of the batches whose headers touch the wanted time."""
     pending: tuple[int, int] | None = None
     for headers in reader.scan_batches(partition, begin, end):
-        wanted = headers.filter(sought.wants(headers.column("base_timestamp_ms"), headers.column("max_timestamp_ms")))
-        columns = (wanted.column(name).to_pylist() for name in ("base_offset", "last_offset"))
+        matching = headers.filter(sought.wants(headers.column("base_timestamp_ms"), headers.column("max_timestamp_ms")))
+        columns = (matching.column(name).to_pylist() for name in ("base_offset", "last_offset"))
         for first, last in zip(*columns, strict=True):
             if pending is not None and first <= pending[1]:
                 pending = (pending[0], last + 1)
@@ -210,12 +211,12 @@ def _ranges(partition: LogPartition, begin: int, end: int, sought: Sought) -> It
 def _matches(records: pa.RecordBatch, sought: Sought) -> pa.Table:
     """The places of matching records; nothing of the records themselves."""
     stamps = records.column("timestamp_ms")
-    found = pc.and_(pc.invert(records.column("is_control")), sought.wants(stamps, stamps))
+    matching = pc.and_(pc.invert(records.column("is_control")), sought.wants(stamps, stamps))
     if sought.key is not None:
         same = pc.equal(records.column("key"), pa.scalar(sought.key, pa.binary()))
-        found = pc.and_(found, pc.fill_null(same, False))
+        matching = pc.and_(matching, pc.fill_null(same, False))
     rows = pa.Table.from_batches([records.select([name for name in records.schema.names if name in _KEPT])])
-    rows = rows.filter(found)
+    rows = rows.filter(matching)
     marks = pc.not_equal(pc.bit_wise_and(rows.column("attributes"), pa.scalar(TRANSACTIONAL, pa.int16())), 0)
     columns = {name: rows.column(name) for name in rows.column_names}
     columns |= {"last_offset": columns["offset"], "timestamp_max_ms": columns["timestamp_ms"], "transactional": marks}
@@ -231,11 +232,12 @@ _KEPT = (
 
 def _in_lake(evidence: Evidence, wanted: Wanted, sought: Sought, most: int) -> Answer:
     keys = resolve(evidence, wanted)
-    there = kept(evidence.share_partitions(), keys.expression()).select(["topic_id", "partition"])
+    share_partitions = kept(evidence.share_partitions(), keys.expression()).select(["topic_id", "partition"])
     places = [
-        (row["topic_id"], row["partition"]) for row in there.group_by(there.column_names).aggregate([]).to_pylist()
+        (row["topic_id"], row["partition"])
+        for row in share_partitions.group_by(share_partitions.column_names).aggregate([]).to_pylist()
     ]
-    found = _Found(most=most, tables=[])
+    matches = _MatchList(most=most, tables=[])
     for batches in evidence.topic_batches(dict.fromkeys(places, 0)):
         data = batches.filter(pc.is_null(batches.column("control_type")))
         data = data.filter(sought.wants(data.column("base_timestamp_ms"), data.column("max_timestamp_ms")))
@@ -243,15 +245,15 @@ def _in_lake(evidence: Evidence, wanted: Wanted, sought: Sought, most: int) -> A
         columns |= {"offset": data.column("base_offset"), "timestamp_ms": data.column("base_timestamp_ms")}
         columns["timestamp_max_ms"] = data.column("max_timestamp_ms")
         columns["found_in"] = constant(BATCH_HEADER, data.num_rows, pa.string())
-        found.take(pa.table({name: columns[name] for name in _READ}))
-        if found.full:
+        matches.take(pa.table({name: columns[name] for name in _READ}))
+        if matches.full:
             break
-    told = (
+    summary = (
         f"looked through the batch headers of {len(places)} partitions, from the smallest start offset that share "
         "state names; a lake holds no user records: --log-dir finds single ones"
     )
     missing = unseen(evidence, places, HOW_TOPICS)
-    return found.answer(told, evidence.cluster_id, {}, missing)
+    return matches.answer(summary, evidence.cluster_id, {}, missing)
 
 
 def _offsets_cell(row: Row) -> str:

@@ -18,6 +18,7 @@ from evidence.schemas import GROUP_RECORD
 from kafka_log.layout import LogDirectory, scan_log_directory
 from kafka_log.union import LogPartition, unite
 from lake import letters
+from lake.bounded_scan import Choice
 from measures.topics import TopicPartition
 from sharelens.asked import Source, dead_letter_topics
 from sharelens.output import name_cell
@@ -150,14 +151,16 @@ class LogEvidence:
     def measured(self, table: str, schema: pa.Schema, keys: Keys) -> None:
         """A log holds none."""
 
-    def records(self, keys: Keys, span: Span) -> pa.Table:
-        """Decoded records."""
+    def records(self, keys: Keys, span: Span) -> Iterator[pa.Table]:
+        """Decoded records, as one table."""
         condition = all_of(keys.expression(), span.expression())
         logs = [
             log for log in self._chosen(keys) if span.state_partitions is None or log.number in span.state_partitions
         ]
         tables = self._each(lambda log: self._kept_records(log, keys, lambda rows: filter_rows(rows, condition)), logs)
-        return pa.concat_tables([schemas.SHARE_RECORD.empty_table(), *tables]).sort_by(LOG_ORDER)
+        records = pa.concat_tables([schemas.SHARE_RECORD.empty_table(), *tables]).sort_by(LOG_ORDER)
+        if records.num_rows:
+            yield records
 
     def _kept_records(self, log: StateLog, keys: Keys, wanted: Callable[[pa.Table], pa.Table]) -> pa.Table:
         tables = [schemas.SHARE_RECORD.empty_table()]
@@ -193,6 +196,10 @@ class LogEvidence:
         """The scalars after each record."""
         tables = [replayed.history for replayed in self._replayed(keys)]
         return pa.concat_tables([schemas.SHARE_PARTITION_HISTORY.empty_table(), *tables]).sort_by(LOG_ORDER)
+
+    def history_in_parts(self, keys: Keys, columns: Sequence[str], choice: Choice | None = None) -> Iterator[pa.Table]:
+        """The scalars after each record, as one table."""
+        yield self.history(keys).select(list(columns))
 
     def delivery(self, keys: Keys, offset: int) -> pa.Table:
         """Closed and open ranges around the record offset."""

@@ -28,7 +28,7 @@ from sharelens.questions.naming import ensure_known, resolve
 from sharelens.questions.shape import constant, topic_column
 
 MARKS = ["completeness", "completeness_reason"]
-PART_ROWS = 1 << 16
+PART_ROWS = 1 << 18
 """Records of the history in a part, about; a share partition with more is a part of its own."""
 PART_ORDER = [(name, "ascending") for name in ("state_partition", *asked_of.KEY)]
 PLACE_ORDER = [(name, "ascending") for name in asked_of.PLACE]

@@ -48,24 +48,24 @@ def unknown_ends(lag: pa.Table) -> list[str]:
     return [line]
 
 
-def without_group_records(untold: str) -> str:
+def without_group_records(unknown: str) -> str:
     """One line, about what the group coordinator's log alone would tell."""
     return (
-        f"{untold}, no record of the group is in {OFFSETS_TOPIC}: copy the brokers' {OFFSETS_TOPIC}-N folders too, "
+        f"{unknown}, no record of the group is in {OFFSETS_TOPIC}: copy the brokers' {OFFSETS_TOPIC}-N folders too, "
         "where they hold more"
     )
 
 
-def unseen_partitions(evidence: Evidence, wanted: Collection[TopicPartition]) -> int:
+def unseen_partitions(evidence: Evidence, user_partitions: Collection[TopicPartition]) -> int:
     """How many of the user partitions the evidence has nothing of."""
-    rows = evidence.topic_extents(wanted).select(["topic_id", "partition"]).to_pylist()
-    return len(set(wanted) - {(row["topic_id"], row["partition"]) for row in rows})
+    rows = evidence.topic_extents(user_partitions).select(["topic_id", "partition"]).to_pylist()
+    return len(set(user_partitions) - {(row["topic_id"], row["partition"]) for row in rows})
 
 
-def unseen(evidence: Evidence, wanted: Collection[TopicPartition], so: str) -> list[str]:
+def unseen(evidence: Evidence, user_partitions: Collection[TopicPartition], consequence: str) -> list[str]:
     """At most one line: how many of the user partitions the evidence has nothing of, and what follows from it."""
-    count = unseen_partitions(evidence, wanted)
-    return [f"{count} user partitions are not in the evidence: {so}"] if count else []
+    count = unseen_partitions(evidence, user_partitions)
+    return [f"{count} user partitions are not in the evidence: {consequence}"] if count else []
 
 
 def lacking(topics: Collection[str]) -> list[str]:

@@ -30,23 +30,23 @@ def resolve(evidence: Evidence, wanted: Wanted) -> Keys:
     return Keys(groups=wanted.groups or None, topics=topics, partitions=wanted.partitions or None)
 
 
-def _both(one: frozenset[int] | None, other: frozenset[int] | None) -> frozenset[int] | None:
-    return None if one is None or other is None else one | other
+def _both(left: frozenset[int] | None, right: frozenset[int] | None) -> frozenset[int] | None:
+    return None if left is None or right is None else left | right
 
 
 def _ids(evidence: Evidence, text: str) -> list[str]:
     if TOPIC_ID.fullmatch(text) and text in evidence.names([]):
         return [text]
-    found = list(evidence.topic_ids(text))
-    return [text] if not found and TOPIC_ID.fullmatch(text) else found
+    ids = list(evidence.topic_ids(text))
+    return [text] if not ids and TOPIC_ID.fullmatch(text) else ids
 
 
 def _unknown_topic(evidence: Evidence, text: str) -> list[str]:
     topic_ids = evidence.share_partitions().column("topic_id").unique().to_pylist()
-    there = topic_labels(evidence, topic_ids)
+    known = topic_labels(evidence, topic_ids)
     nameless = set(topic_ids) - evidence.names(topic_ids).keys()
     hint = f"; names of those shown by id: {HOW_NAMES}" if nameless else ""
-    raise UsageError(f"no topic {name_cell(text)} in {evidence.place}; topics with share state: {listed(there)}{hint}")
+    raise UsageError(f"no topic {name_cell(text)} in {evidence.place}; topics with share state: {listed(known)}{hint}")
 
 
 def topic_labels(evidence: Evidence, topic_ids: Iterable[str]) -> list[str]:
@@ -58,11 +58,11 @@ def topic_labels(evidence: Evidence, topic_ids: Iterable[str]) -> list[str]:
 
 def listed(names: Iterable[str]) -> str:
     """At most ten names, and how many more there are."""
-    every = list(names)
-    if not every:
+    in_order = list(names)
+    if not in_order:
         return "none"
-    more = f" and {len(every) - LISTED} more" if len(every) > LISTED else ""
-    return ", ".join(map(name_cell, every[:LISTED])) + more
+    more = f" and {len(in_order) - LISTED} more" if len(in_order) > LISTED else ""
+    return ", ".join(map(name_cell, in_order[:LISTED])) + more
 
 
 def ensure_known(evidence: Evidence, wanted: Wanted, keys: Keys) -> None:
@@ -73,28 +73,28 @@ def ensure_known(evidence: Evidence, wanted: Wanted, keys: Keys) -> None:
     """
     if wanted.everything:
         return
-    there = evidence.share_partitions()
-    groups = set(there.column("group_id").to_pylist())
+    share_partitions = evidence.share_partitions()
+    groups = set(share_partitions.column("group_id").to_pylist())
     for group in sorted(wanted.groups - groups):
         raise UsageError(
             f"no share group {name_cell(group)} in {evidence.place}; groups there: {listed(sorted(groups))}"
         )
-    _ensure_topics(evidence, there, keys)
-    if kept(there, keys.expression()).num_rows == 0:
-        near = kept(there, Keys(groups=keys.groups).expression())
+    _ensure_topics(evidence, share_partitions, keys)
+    if kept(share_partitions, keys.expression()).num_rows == 0:
+        near = kept(share_partitions, Keys(groups=keys.groups).expression())
         raise UsageError(
             f"no such share partition in {evidence.place}; share partitions there: {listed(labels(evidence, near))}"
         )
 
 
-def _ensure_topics(evidence: Evidence, there: pa.Table, keys: Keys) -> None:
+def _ensure_topics(evidence: Evidence, share_partitions: pa.Table, keys: Keys) -> None:
     if keys.topics is None:
         return
-    known = set(there.column("topic_id").to_pylist())
+    known = set(share_partitions.column("topic_id").to_pylist())
     if not known & set(keys.topics):
-        asked = listed(topic_labels(evidence, keys.topics))
+        named = listed(topic_labels(evidence, keys.topics))
         raise UsageError(
-            f"no share state for topic {asked} in {evidence.place}; "
+            f"no share state for topic {named} in {evidence.place}; "
             f"topics with share state: {listed(topic_labels(evidence, known))}"
         )
 

@@ -10,8 +10,9 @@ from evidence.clock_steps import LATE_RECORD
 from evidence.decoding import decode_rows
 from evidence.log_time import Ints
 from evidence.placement import fitting_counts, possible_counts
-from evidence.reading import Reading
+from evidence.reading import Reading, first_offset, read_chunks
 from kafka_log import reader
+from kafka_log.reader import Chunk
 from kafka_log.union import LogPartition
 from sharelens.questions.evidence import Keys, StatePartitionCover
 from state_model.columnar import schemas
@@ -19,8 +20,6 @@ from state_model.columnar.decode import key_mask
 from state_model.columnar.keys import SHARE_PARTITION_KEY
 from state_model.java import partition_for
 
-SPLIT_BYTES = 64 << 20
-CHUNK_BYTES = 16 << 20
 FOLD_BYTES = 64 << 20
 PROBED_BYTES = 1 << 20
 PROBED_OFFSETS = 1000
@@ -35,8 +34,7 @@ class StateLog:
         self.include_uncommitted = include_uncommitted
         self.number = partition.partition
         self.log_start_offset = partition.log_start_offset
-        bases = [segment.base_offset for copy in partition.copies for segment in copy.segments]
-        self.first_offset = min(bases, default=0)
+        self.first_offset = first_offset(partition)
         self.size_bytes = size_bytes(partition)
         log_end, committed_end = reader.log_end(partition), partition.committed_end
         written_end = log_end.end_offset
@@ -54,16 +52,20 @@ class StateLog:
         """
         reading = Reading(self.partition, self.end_offset, prefix)
         pending = [schemas.SHARE_RECORD.empty_table()]
-        for part in reader.splits(self.partition, self.first_offset, self.end_offset, SPLIT_BYTES):
-            for chunk in reader.read_split(part, include_uncommitted=self.include_uncommitted, batch_bytes=CHUNK_BYTES):
-                times = reading.take(chunk.records, chunk.problems)
-                pending.append(self._decoded(chunk.records, times, keys, reading))
-                if sum(table.nbytes for table in pending) > FOLD_BYTES:
-                    yield pa.concat_tables(pending)
-                    pending = pending[:1]
+        for chunk in self.read_raw():
+            times = reading.take(chunk.records, chunk.problems)
+            pending.append(self._decoded(chunk.records, times, keys, reading))
+            if sum(table.nbytes for table in pending) > FOLD_BYTES:
+                yield pa.concat_tables(pending)
+                pending = pending[:1]
         yield pa.concat_tables(pending)
         reading.close()
         self.reading = reading
+
+    def read_raw(self) -> Iterator[Chunk]:
+        """The records as they lie in the log, and what could not be read, in offset order, in bounded chunks."""
+        uncommitted = self.include_uncommitted
+        return read_chunks(self.partition, self.first_offset, self.end_offset, include_uncommitted=uncommitted)
 
     def _decoded(self, records: pa.RecordBatch, times: Ints, keys: Keys, reading: Reading) -> pa.Table:
         if (only := keys.only) is not None:
@@ -131,6 +133,6 @@ def partitions_of_key(logs: Sequence[StateLog], key: tuple[str, str, int]) -> fr
     """
     counts = possible_counts(max((log.number for log in logs), default=0))
     for log in logs:
-        for seen in log.probe():
-            counts = fitting_counts(counts, seen, log.number)
+        for key in log.probe():
+            counts = fitting_counts(counts, key, log.number)
     return frozenset(partition_for(*key, count) for count in counts.tolist()) or None

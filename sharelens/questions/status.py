@@ -181,8 +181,8 @@ def lake_status(lake: Cut, cluster_id: str | None) -> Report:
     Raises:
         UsageError: the cluster that was asked for is not there.
     """
-    asked = [LakeEvidence(lake, cluster_id)] if cluster_id is not None else []
-    views = asked or [LakeEvidence(lake, one) for one in clusters(lake)]
+    named = [LakeEvidence(lake, cluster_id)] if cluster_id is not None else []
+    views = named or [LakeEvidence(lake, cluster) for cluster in clusters(lake)]
     covers = {view.cluster_id: view.cover() for view in views}
     parts = [partitions_part(view, covers[view.cluster_id]) for view in views]
     together = pa.concat_tables([STATE_PARTITION.empty_table(), *(part.table for part in parts)])
@@ -215,8 +215,8 @@ def _of(cluster_id: str | None) -> pc.Expression | None:
 def _sources_part(lake: Cut, cluster_id: str | None) -> Answer:
     names = ["cluster_id", "source_id", "node_id", "topic_id", "partition"]
     extents = lake.scan("bronze.ingest_extent", names, _of(cluster_id))
-    found = extents.group_by(extents.column_names).aggregate([]).group_by(["source_id", "node_id", "cluster_id"])
-    counted = found.aggregate([("partition", "count")]).rename_columns({"partition_count": "partitions"})
+    partitions = extents.group_by(extents.column_names).aggregate([]).group_by(["source_id", "node_id", "cluster_id"])
+    counted = partitions.aggregate([("partition", "count")]).rename_columns({"partition_count": "partitions"})
     columns = (
         name_column("SOURCE", "source_id"),
         name_column("NODE", "node_id"),
@@ -246,19 +246,19 @@ def _quarantine_part(rows: list[dict[str, Any]]) -> Answer:
 
 def _runs_part(lake: Cut, cluster_id: str | None) -> Answer:
     """The newest published runs, newest first; their offsets are those of the cluster, or of all."""
-    found = publications(lake).to_pylist()
+    published = publications(lake).to_pylist()
     rows = [
         {
             "run_id": row["run_id"],
             "published_at_ms": row["published_at_ms"],
             "sharelens_version": row["sharelens_version"],
             "state_log_offsets": sum(
-                one["end_log_offset_exclusive"] - one["first_log_offset"]
-                for one in row["evidence"]
-                if cluster_id in (None, one["cluster_id"])
+                part["end_log_offset_exclusive"] - part["first_log_offset"]
+                for part in row["evidence"]
+                if cluster_id in (None, part["cluster_id"])
             ),
         }
-        for row in sorted(found, key=lambda row: row["run_id"], reverse=True)[:RUNS_SHOWN]
+        for row in sorted(published, key=lambda row: row["run_id"], reverse=True)[:RUNS_SHOWN]
     ]
     columns = (
         number_column("RUN", "run_id"),

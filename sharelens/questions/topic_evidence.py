@@ -5,6 +5,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from evidence.reading import read_whole
 from kafka_log import reader
 from kafka_log.dead_letters import letters_of, typed_letters
 from kafka_log.schemas import TOPIC_BATCH
@@ -12,20 +13,18 @@ from kafka_log.union import LogPartition
 from lake.user_topics import ROWS_AT_ONCE, extent
 from measures.topics import TOPIC_EXTENT
 
-SPLIT_BYTES = 64 << 20
-
 
 def batches(partition: LogPartition, begin: int, include_uncommitted: bool) -> Iterator[pa.Table]:
     """TOPIC_BATCH rows of a partition that reach `begin` or lie above, up to where it can be read."""
     end = reader.readable_end(partition, include_uncommitted=include_uncommitted)
     pending: list[pa.RecordBatch] = []
-    held = 0
-    for found in reader.scan_batches(partition, begin, end):
-        pending.append(found)
-        held += found.num_rows
-        if held >= ROWS_AT_ONCE:
+    count = 0
+    for headers in reader.scan_batches(partition, begin, end):
+        pending.append(headers)
+        count += headers.num_rows
+        if count >= ROWS_AT_ONCE:
             yield pa.Table.from_batches(pending)
-            pending, held = [], 0
+            pending, count = [], 0
     if pending:
         yield pa.Table.from_batches(pending, schema=TOPIC_BATCH)
 
@@ -46,12 +45,9 @@ def extents(partitions: Sequence[LogPartition]) -> pa.Table:
 
 def read_letters(partition: LogPartition, include_uncommitted: bool) -> Iterator[pa.Table]:
     """DLQ_RECORD rows of a partition in offset order, in bounded tables; damaged batches are left out."""
-    begin = min((segment.base_offset for copy in partition.copies for segment in copy.segments), default=0)
-    end = reader.readable_end(partition, include_uncommitted=include_uncommitted)
-    for part in reader.splits(partition, begin, end, SPLIT_BYTES):
-        for chunk in reader.read_split(part, include_uncommitted=include_uncommitted):
-            letters = letters_of(chunk.records, keep_values=False)
-            yield typed_letters(pa.Table.from_batches([letters]))
+    for chunk in read_whole(partition, include_uncommitted=include_uncommitted):
+        letters = letters_of(chunk.records, keep_values=False)
+        yield typed_letters(pa.Table.from_batches([letters]))
 
 
 def partition_row(partition: LogPartition, include_uncommitted: bool, letters: int) -> dict[str, Any]:

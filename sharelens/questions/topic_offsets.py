@@ -16,10 +16,10 @@ def what_offset_holds(evidence: Evidence, topic_id: str, partition: int, offset:
     extents = evidence.topic_extents([place]).to_pylist()
     if not extents:
         return None
-    found = what_is_at(offset, evidence.topic_batches({place: offset}))
+    content = what_is_at(offset, evidence.topic_batches({place: offset}))
     start, end = extents[0]["log_start_offset"], extents[0]["end_offset"]
-    if found in (None, ABSENT) and start is not None and offset < start:
+    if content in (None, ABSENT) and start is not None and offset < start:
         return PRUNED
-    if found is None and end is not None and offset >= end:
+    if content is None and end is not None and offset >= end:
         return BEYOND_END
-    return ABSENT if found is None and end is not None else found
+    return ABSENT if content is None and end is not None else content

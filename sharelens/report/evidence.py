@@ -1,11 +1,12 @@
 """Evidence for traces: what one pass kept of the share partitions that are traced, up to the cut of a report."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import cast
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from lake.bounded_scan import Choice
 from sharelens.questions.evidence import Evidence, Keys, StatePartitionCover, kept
 from state_model.columnar.keys import LOG_ORDER
 
@@ -29,8 +30,12 @@ class HeldEvidence:
         return getattr(self._evidence, name)
 
     def history(self, keys: Keys) -> pa.Table:
-        """Of the share partitions held."""
+        """Of the share partitions in memory."""
         return kept(self._history, keys.expression())
+
+    def history_in_parts(self, keys: Keys, columns: Sequence[str], choice: Choice | None = None) -> Iterator[pa.Table]:
+        """Of the share partitions in memory, as one table."""
+        yield self.history(keys).select(list(columns))
 
     def delivery(self, keys: Keys, offset: int) -> pa.Table:
         """As they stood at the cut."""

@@ -25,7 +25,14 @@ import pyarrow.compute as pc
 from state_model.columnar import replay, schemas
 from state_model.columnar.fold import TOMBSTONE, UPDATE
 from state_model.columnar.kernels import kernel
-from state_model.columnar.keys import KEY, ORDER, Ints, number_keys, only_keys_of, without_keys_of
+from state_model.columnar.keys import (
+    SHARE_PARTITION_KEY,
+    SHARE_PARTITION_ORDER,
+    Ints,
+    number_keys,
+    only_keys_of,
+    without_keys_of,
+)
 from state_model.columnar.values import Loss
 
 Flags = npt.NDArray[np.bool_]
@@ -38,7 +45,7 @@ class ChunkSummary:
     """Reduces the records of one chunk, which come in log order; memory goes by the state of its share partitions."""
 
     def __init__(self) -> None:
-        self._begun = schemas.SHARE_PARTITION_STATE.empty_table().select(KEY)
+        self._begun = schemas.SHARE_PARTITION_STATE.empty_table().select(SHARE_PARTITION_KEY)
         self._ends = schemas.SHARE_PARTITION_STATE.empty_table()
 
     def take(self, records: pa.Table) -> tuple[pa.Table, pa.Table]:
@@ -215,9 +222,9 @@ def _matching(keys: Ints, firsts: Ints, wanted_keys: Ints, wanted_firsts: Ints) 
 
 def _with_ranges(scalars: pa.Table, ranges: pa.Table) -> pa.Table:
     """Rows of `scalars` with the state_batches of the same share partitions in `ranges`."""
-    scalars = scalars.sort_by(ORDER)
-    ranges = only_keys_of(ranges, scalars).sort_by(ORDER)
-    if not scalars.select(KEY).equals(ranges.select(KEY)):
+    scalars = scalars.sort_by(SHARE_PARTITION_ORDER)
+    ranges = only_keys_of(ranges, scalars).sort_by(SHARE_PARTITION_ORDER)
+    if not scalars.select(SHARE_PARTITION_KEY).equals(ranges.select(SHARE_PARTITION_KEY)):
         raise ValueError("summaries of one chunk contradict each other about the live share partitions")
     index = scalars.schema.get_field_index("state_batches")
     return scalars.set_column(index, scalars.schema.field(index), ranges.column("state_batches"))

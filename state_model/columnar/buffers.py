@@ -1,4 +1,4 @@
-"""Between Arrow arrays and the numpy views that kernels read and fill; nothing is copied that need not be."""
+"""Converts between Arrow arrays and the numpy views that kernels read and fill, without copies where possible."""
 
 from dataclasses import dataclass
 
@@ -37,8 +37,8 @@ def binary_view(array: pa.Array) -> BinaryView:
 
 def booleans(array: pa.Array) -> Bools:
     """A boolean array without nulls as numpy."""
-    found: Bools = array.to_numpy(zero_copy_only=False)
-    return found
+    values: Bools = array.to_numpy(zero_copy_only=False)
+    return values
 
 
 def bitmap(there: Bools | None) -> pa.Buffer | None:

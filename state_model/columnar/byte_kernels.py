@@ -111,11 +111,11 @@ def is_utf8(data: np.ndarray, start: int, end: int) -> bool:
 def write_uuid_text(data: np.ndarray, at: int, text: np.ndarray, to: int) -> None:
     """The 22 characters of the 16 bytes at `at`."""
     for _ in range(5):
-        one, two, three = data[at], data[at + 1], data[at + 2]
-        text[to] = ALPHABET[one >> 2]
-        text[to + 1] = ALPHABET[(one & 3) << 4 | two >> 4]
-        text[to + 2] = ALPHABET[(two & 15) << 2 | three >> 6]
-        text[to + 3] = ALPHABET[three & 63]
+        first, second, third = data[at], data[at + 1], data[at + 2]
+        text[to] = ALPHABET[first >> 2]
+        text[to + 1] = ALPHABET[(first & 3) << 4 | second >> 4]
+        text[to + 2] = ALPHABET[(second & 15) << 2 | third >> 6]
+        text[to + 3] = ALPHABET[third & 63]
         at += 3
         to += 4
     text[to] = ALPHABET[data[at] >> 2]

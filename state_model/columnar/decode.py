@@ -1,7 +1,7 @@
-"""Bytes of __share_group_state as typed columns (share-group-state-log §2-3), a record batch at a time.
+"""Decodes the bytes of __share_group_state into typed columns (share-group-state-log §2-3), batch by batch.
 
-What comes out is proportional to the bytes that went in: a count or length in the bytes only ever counts once the bytes
-behind it are there. A record that cannot be decoded becomes a problem row and never an exception.
+The output is proportional to the input bytes: a count or length is used only after a check that its bytes are there. A
+record that cannot be decoded becomes a problem row, never an exception.
 """
 
 from dataclasses import dataclass
@@ -32,7 +32,7 @@ REASONS = (
 )
 """Reason code by outcome of the kernel; the first stands for a decoded record."""
 NOT_A_LOSS = frozenset({"control_record", "unknown_record_type"})
-"""Reasons that take nothing from any share partition: the broker skips these records as well."""
+"""Reasons by which no share partition loses a change: the broker skips these records too."""
 DETAILS = {
     "control_record": "a transaction marker, which is no share-group record",
     "bad_key": "the key is missing or cut short",
@@ -71,7 +71,7 @@ class Decoded:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Filled:
-    """What the kernel filled: `outcome` one code an input row, the rest one entry a decoded record or state batch."""
+    """Output of the kernel: `outcome` has a code for each input row, the others an entry for each record or batch."""
 
     outcome: npt.NDArray[np.int8]
     ints: npt.NDArray[np.int32]
@@ -83,7 +83,7 @@ class _Filled:
 
 
 def decode_share_records(log_record: pa.RecordBatch, *, log_time_ms: npt.NDArray[np.int64]) -> Decoded:
-    """Decode the records of one state topic.
+    """The decoded records of one state topic, and the problems of the others.
 
     Args:
         log_record: rows of kafka_log's LOG_RECORD (at least topic_id, partition, offset, timestamp_ms, key, value,
@@ -107,7 +107,7 @@ def decode_share_records(log_record: pa.RecordBatch, *, log_time_ms: npt.NDArray
 
 
 def losses_of(problems: pa.RecordBatch) -> list[Loss]:
-    """What was lost by records that could not be decoded (DECODE_PROBLEM), in their order."""
+    """The losses of records that could not be decoded (DECODE_PROBLEM), in their order."""
     rows = problems.select(["log_offset", "is_loss", *(field.name for field in SHARE_PARTITION)]).to_pylist()
     return [
         Loss(
@@ -130,22 +130,21 @@ def key_mask(
     topic_id: str | None = None,
     partition: int | None = None,
 ) -> pa.BooleanArray:
-    """Rows of one share partition (or of all that agree with what is given), found in the key bytes before decoding.
+    """Mask of the rows of share partitions that match the arguments (None matches all), from the key bytes alone.
 
-    Keys that cannot be read at all stay in: nobody can say that they belong to another share partition. Records of a
-    type that the broker skips do not.
+    Unreadable keys match: they may belong to the share partition. Records of a type that the broker skips don't.
     """
     view = buffers.binary_view(log_record.column("key"))
     group = (group_id or "").encode("utf-8", "surrogatepass")
     topic = uuid_bytes(topic_id) if topic_id is not None else bytes(16)
-    wanted = group + topic + (partition or 0).to_bytes(4, "big", signed=True)
-    given = np.array([group_id is not None, topic_id is not None, partition is not None])
-    chosen = kernels.select_keys(view.data, view.at, view.there, np.frombuffer(wanted, np.uint8), given)
-    return pa.array(chosen)
+    key = group + topic + (partition or 0).to_bytes(4, "big", signed=True)
+    compared = np.array([group_id is not None, topic_id is not None, partition is not None])
+    selected = kernels.select_keys(view.data, view.at, view.there, np.frombuffer(key, np.uint8), compared)
+    return pa.array(selected)
 
 
 def _fill(keys: buffers.BinaryView, values: buffers.BinaryView, control: buffers.Bools) -> _Filled:
-    """Run the kernel over arrays as large as the bytes can need, and cut them to what was filled."""
+    """The output of the kernel, cut to its length; arrays are allocated for the most that the bytes can need."""
     rows = len(control)
     room = int(values.at[-1] - values.at[0]) // kernels.STATE_BATCH_BYTES
     outcome = np.empty(rows, np.int8)
@@ -264,18 +263,18 @@ def _problems(
     outcome: npt.NDArray[np.int8],
     rows: Rows,
 ) -> pa.RecordBatch:
-    found = outcome[rows]
+    outcomes = outcome[rows]
     source = log_record.select(["topic_id", "partition", "offset", "key", "value"]).take(pa.array(rows))
-    which = pa.array(found)
+    codes = pa.array(outcomes)
     columns = {
         "log_topic_id": source.column("topic_id"),
         "state_partition": source.column("partition"),
         "log_offset": source.column("offset"),
         "log_time_ms": pa.array(times[rows]),
-        "reason": pa.array(REASONS).take(which),
-        "is_loss": pa.array([reason not in NOT_A_LOSS for reason in REASONS]).take(which),
-        "detail": pa.array([DETAILS.get(reason, "") for reason in REASONS]).take(which),
-        **_keys(keys, rows, found > kernels.UNKNOWN_RECORD_TYPE),
+        "reason": pa.array(REASONS).take(codes),
+        "is_loss": pa.array([reason not in NOT_A_LOSS for reason in REASONS]).take(codes),
+        "detail": pa.array([DETAILS.get(reason, "") for reason in REASONS]).take(codes),
+        **_keys(keys, rows, outcomes > kernels.UNKNOWN_RECORD_TYPE),
         "key": source.column("key"),
         "value": source.column("value"),
     }

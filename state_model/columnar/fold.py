@@ -19,7 +19,7 @@ from state_model.columnar.ranges import (
     first_reaching,
     grown,
     merged,
-    met,
+    rows_touching,
 )
 
 SNAPSHOT, UPDATE, TOMBSTONE = 0, 1, 2
@@ -52,54 +52,54 @@ GONE, NEW, KEPT, REPLACED = 0, 1, 2, 3
 ) = range(20)
 SCALAR_COUNT = 20
 
-# Columns of the closed ranges (int64 matrix: one row a column, one column a range, as Arrow wants them).
+# Columns of the closed ranges (int64 matrix: a row for each column, a column for each range: the layout of Arrow).
 (C_KEY, C_FIRST, C_LAST, C_PRIORITY, C_FROM_AT, C_FROM_TIME, C_TO_AT, C_TO_TIME, C_REASON, C_LIFE) = range(10)
 
 
 @kernel
-def widened(columns: np.ndarray, need: int) -> np.ndarray:
+def with_column_room(columns: np.ndarray, need: int) -> np.ndarray:
     """`columns` with room for at least `need` entries each; contents kept."""
     if need <= columns.shape[1]:
         return columns
-    bigger = np.empty((columns.shape[0], max(need, columns.shape[1] * 2)), columns.dtype)
-    bigger[:, : columns.shape[1]] = columns
-    return bigger
+    wider = np.empty((columns.shape[0], max(need, columns.shape[1] * 2)), columns.dtype)
+    wider[:, : columns.shape[1]] = columns
+    return wider
 
 
 @leaf
-def end_reason(held: np.ndarray, i: int, now: np.ndarray, count: int, start: int, ending: int) -> int:
-    """Why the range held[i] is not in the canonical list `now`; `ending` is RESET, DELETED or 0."""
+def end_reason(old: np.ndarray, i: int, new: np.ndarray, count: int, start: int, ending: int) -> int:
+    """The reason why the range old[i] is not in the canonical list `new`; `ending` is RESET, DELETED or 0."""
     if ending != 0:
         return ending
-    first = held[i, FIRST]
+    first = old[i, FIRST]
     if start != NONE:
-        if held[i, LAST] < start:
+        if old[i, LAST] < start:
             return START_OFFSET_PASSED
         first = max(first, start)
-    n = first_reaching(now, 0, count, first)
-    covered = n < count and now[n, FIRST] <= first and now[n, LAST] >= held[i, LAST]
-    return SPLIT_OR_JOINED if covered and now[n, PRIORITY] == held[i, PRIORITY] else CHANGED
+    n = first_reaching(new, 0, count, first)
+    covered = n < count and new[n, FIRST] <= first and new[n, LAST] >= old[i, LAST]
+    return SPLIT_OR_JOINED if covered and new[n, PRIORITY] == old[i, PRIORITY] else CHANGED
 
 
 @leaf
-def fate_of(held: np.ndarray, i: int, had: int, now: np.ndarray, j: int, count: int) -> int:
-    """Which comes first of a held and a new range: GONE (held alone), NEW (new alone), KEPT (identical), REPLACED."""
-    if j >= count or (i < had and held[i, FIRST] < now[j, FIRST]):
+def fate_of(old: np.ndarray, i: int, old_end: int, new: np.ndarray, j: int, count: int) -> int:
+    """The first of an old and a new range: GONE (only the old one), NEW (only the new one), KEPT (equal), REPLACED."""
+    if j >= count or (i < old_end and old[i, FIRST] < new[j, FIRST]):
         return GONE
-    if i >= had or now[j, FIRST] < held[i, FIRST]:
+    if i >= old_end or new[j, FIRST] < old[i, FIRST]:
         return NEW
-    same = held[i, LAST] == now[j, LAST] and held[i, PRIORITY] == now[j, PRIORITY]
+    same = old[i, LAST] == new[j, LAST] and old[i, PRIORITY] == new[j, PRIORITY]
     return KEPT if same else REPLACED
 
 
 @leaf
 def close_range(
-    closed: np.ndarray, n: int, key: int, held: np.ndarray, i: int, life: int, end: np.ndarray, reason: int
+    closed: np.ndarray, n: int, key: int, ranges: np.ndarray, i: int, life: int, end: np.ndarray, reason: int
 ) -> None:
-    """Fills entry n of `closed` with the range held[i], which ends. `end`: log offset and time of the record."""
+    """Fills entry n of `closed` with ranges[i], which ends. `end`: log offset and time of the record."""
     closed[C_KEY, n] = key
     for column in range(FIRST, FROM_TIME + 1):
-        closed[C_FIRST + column, n] = held[i, column]
+        closed[C_FIRST + column, n] = ranges[i, column]
     closed[C_TO_AT, n] = end[0]
     closed[C_TO_TIME, n] = end[1]
     closed[C_REASON, n] = reason
@@ -113,16 +113,16 @@ def exchange(
     pool: np.ndarray,
     low: int,
     high: int,
-    now: np.ndarray,
+    new: np.ndarray,
     count: int,
     end: np.ndarray,
     closed: np.ndarray,
     closed_count: int,
 ) -> int:
-    """Dates the canonical list `now`, which takes the place of pool[low:high]; what is gone goes to `closed`.
+    """Dates the canonical list `new`, which replaces pool[low:high]; ranges that end go to `closed`.
 
-    A range that is identical before and after keeps its beginning, unless a life ends; every other one of `now`
-    begins at this record. `end`: log offset and time of the record, RESET or DELETED or 0. The new number of closed
+    A range that is equal before and after keeps its beginning, unless a life ends; each other range of `new` begins
+    at this record. `end`: log offset and time of the record, RESET or DELETED or 0. The new number of closed
     ranges.
     """
     start = state[START]
@@ -130,15 +130,15 @@ def exchange(
     i = low
     j = 0
     while i < high or j < count:
-        fate = fate_of(pool, i, high, now, j, count)
+        fate = fate_of(pool, i, high, new, j, count)
         if fate == KEPT and end[2] == 0:
-            now[j, FROM_AT] = pool[i, FROM_AT]  # by element: a slice costs more than what it copies
-            now[j, FROM_TIME] = pool[i, FROM_TIME]
+            new[j, FROM_AT] = pool[i, FROM_AT]  # by element: a slice costs more than what it copies
+            new[j, FROM_TIME] = pool[i, FROM_TIME]
         elif fate != GONE:
-            now[j, FROM_AT] = end[0]
-            now[j, FROM_TIME] = end[1]
+            new[j, FROM_AT] = end[0]
+            new[j, FROM_TIME] = end[1]
         if fate in (GONE, REPLACED) or (fate == KEPT and end[2] != 0):
-            reason = end_reason(pool, i, now, count, start, end[2])
+            reason = end_reason(pool, i, new, count, start, end[2])
             close_range(closed, closed_count, key, pool, i, life, end, reason)
             closed_count += 1
         i += fate != NEW
@@ -161,28 +161,28 @@ def move(rows: np.ndarray, source: int, target: int, count: int) -> None:
 
 @leaf
 def splice(
-    state: np.ndarray, pool: np.ndarray, used: int, drop: int, low: int, high: int, now: np.ndarray, count: int
+    state: np.ndarray, pool: np.ndarray, used: int, drop: int, low: int, high: int, new: np.ndarray, count: int
 ) -> int:
-    """Puts `now` in the place of a key's ranges [low, high) and drops its first `drop`; the pool's length.
+    """Replaces a key's ranges [low, high) by `new` and drops its first `drop` ranges; the pool's length.
 
-    The pool has room for twice as many ranges as are left, which move to its end where they no longer fit.
+    Ranges that no longer fit move to the end of the pool, with room for twice as many.
     """
     begin = state[RANGE_AT]
-    had = state[RANGE_COUNT]
-    kept = low - drop
-    total = kept + count + had - high
-    place = begin
+    old_count = state[RANGE_COUNT]
+    left = low - drop
+    total = left + count + old_count - high
+    target = begin
     if total > state[RANGE_ROOM]:
         room = max(4, 2 * total)
-        place = used
+        target = used
         used += room
-        state[RANGE_AT] = place
+        state[RANGE_AT] = target
         state[RANGE_ROOM] = room
-    move(pool, begin + drop, place, kept)
-    move(pool, begin + high, place + kept + count, had - high)
+    move(pool, begin + drop, target, left)
+    move(pool, begin + high, target + left + count, old_count - high)
     for i in range(count):
         for column in range(FIRST, FROM_TIME + 1):
-            pool[place + kept + i, column] = now[i, column]
+            pool[target + left + i, column] = new[i, column]
     state[RANGE_COUNT] = total
     return used
 
@@ -193,23 +193,24 @@ def combine(
     key: int,
     pool: np.ndarray,
     used: int,
-    fresh: np.ndarray,
+    update: np.ndarray,
     count: int,
-    now: np.ndarray,
+    scratch: np.ndarray,
     end: np.ndarray,
     closed: np.ndarray,
     closed_count: int,
 ) -> tuple[int, int]:
-    """Merges an update's canonical list `fresh` into a key's ranges, touching only those that it can change.
+    """Merges an update's canonical list `update` into a key's ranges; only those that it can change are touched.
 
-    These are what the start offset passes or cuts, and what the update meets or borders on:
+    These are the ranges that the start offset passes or cuts, and those that overlap or touch the update:
 
-        held   |--1--|--0--|   |-1-|--0--|-1-|
+        old    |--1--|--0--|   |-1-|--0--|-1-|
         start             ^
-        fresh                        |-2-|
+        update                       |-2-|
                passed  cut         [ window  ]
 
-    The pool's length and the number of closed ranges. `now` is scratch, `end` as in `exchange`, room as in `splice`.
+    The pool's length and the number of closed ranges. `scratch` is overwritten, `end` as in `exchange`, room as in
+    `splice`.
     """
     begin = state[RANGE_AT]
     stop = begin + state[RANGE_COUNT]
@@ -221,7 +222,7 @@ def combine(
     low = drop
     high = drop
     if count > 0:
-        low, high = met(pool, drop, stop, fresh[0, FIRST], fresh[count - 1, LAST])
+        low, high = rows_touching(pool, drop, stop, update[0, FIRST], update[count - 1, LAST])
     if drop < stop and start != NONE and pool[drop, FIRST] < start and (low > drop or high == drop):
         close_range(closed, closed_count, key, pool, drop, state[LIFE], end, SPLIT_OR_JOINED)
         closed_count += 1
@@ -230,41 +231,47 @@ def combine(
         pool[drop, FROM_TIME] = end[1]
         low = max(low, drop + 1)
         high = max(high, drop + 1)
-    count = merged(pool, low, high, fresh, count, start, now)
-    closed_count = exchange(state, key, pool, low, high, now, count, end, closed, closed_count)
-    used = splice(state, pool, used, drop - begin, low - begin, high - begin, now, count)
+    count = merged(pool, low, high, update, count, start, scratch)
+    closed_count = exchange(state, key, pool, low, high, scratch, count, end, closed, closed_count)
+    used = splice(state, pool, used, drop - begin, low - begin, high - begin, scratch, count)
     return used, closed_count
 
 
 @leaf
 def begins_new_life(
-    state: np.ndarray, snapshot_epoch: int, state_epoch: int, leader_epoch: int, start: int, dcc: int, bare: bool
+    state: np.ndarray,
+    snapshot_epoch: int,
+    state_epoch: int,
+    leader_epoch: int,
+    start: int,
+    dcc: int,
+    no_batches: bool,
 ) -> bool:
-    """Whether a snapshot over a live state re-creates or resets it (audit preparation rule P3, by scalars alone)."""
+    """Whether a snapshot over a live state re-creates or resets it (audit-invariants P3, by scalars alone)."""
     if snapshot_epoch == 0:
         return True
-    if state[SNAPSHOT_AT] == NONE:  # a provisional state: nothing certain to compare with
+    if state[SNAPSHOT_AT] == NONE:  # a provisional state has no certain value to compare with
         return False
     if state_epoch != state[STATE_EPOCH] or leader_epoch < state[LEADER_EPOCH]:
         return True
     if start == NONE and state[START] >= 0:
         return True
-    init_shape = bare and leader_epoch == 0 and dcc == (NONE if start == NONE else 0)
+    init_shape = no_batches and leader_epoch == 0 and dcc == (NONE if start == NONE else 0)
     return init_shape and start < state[START]
 
 
 @leaf
 def replace_values(state: np.ndarray, row: np.ndarray) -> None:
-    """Sets what a record's value says of the scalars. `row`: see `fold`."""
+    """Sets the scalars from a record's value. `row`: see `fold`."""
     for column in range(SNAPSHOT_EPOCH, WRITE + 1):
         state[column] = row[column - SNAPSHOT_EPOCH]
 
 
 @leaf
-def fold_scalars(state: np.ndarray, kind: int, row: np.ndarray, at: int, bare: bool, limit: int) -> int:
+def fold_scalars(state: np.ndarray, kind: int, row: np.ndarray, at: int, no_batches: bool, limit: int) -> int:
     """Applies a record's scalars to one key's state; 0, RESET or DELETED when a life ends. `row`: see `fold`."""
     if kind == TOMBSTONE:
-        if state[PRESENT] == 0:  # it deletes what is not there: nothing of an earlier life is said again
+        if state[PRESENT] == 0:  # a tombstone without a state: the marks of an earlier life are cleared
             state[LIFE] = NONE
             state[COMPLETENESS] = COMPLETE
             state[REASON] = 0
@@ -274,7 +281,7 @@ def fold_scalars(state: np.ndarray, kind: int, row: np.ndarray, at: int, bare: b
     ending = 0
     if kind == SNAPSHOT:
         live = state[PRESENT] == 1
-        if live and begins_new_life(state, row[0], row[1], row[2], row[3], row[4], bare):
+        if live and begins_new_life(state, row[0], row[1], row[2], row[3], row[4], no_batches):
             ending = RESET
         state[LEADER_MAX] = max(state[LEADER_MAX], row[2]) if live else row[2]
         state[STATE_MAX] = max(state[STATE_MAX], row[1]) if live and state[SNAPSHOT_AT] != NONE else row[1]
@@ -313,7 +320,7 @@ def fold_scalars(state: np.ndarray, kind: int, row: np.ndarray, at: int, bare: b
 
 @kernel
 def reaches(losses: np.ndarray) -> np.ndarray:
-    """For each loss the last offset that it, or one before it, takes from all share partitions; NONE if none does."""
+    """For each loss, the last offset that it or an earlier loss takes from all share partitions; NONE without one."""
     reach = np.empty(losses.shape[0], np.int64)
     furthest = np.int64(NONE)
     for n in range(losses.shape[0]):
@@ -325,7 +332,7 @@ def reaches(losses: np.ndarray) -> np.ndarray:
 
 @leaf
 def mark(state: np.ndarray, reason: int) -> None:
-    """Marks a state as incomplete, unless it is known to be less than complete already."""
+    """Marks a complete or uncommitted state as incomplete."""
     if state[PRESENT] == 1 and (state[COMPLETENESS] == COMPLETE or state[COMPLETENESS] == UNCOMMITTED):
         state[COMPLETENESS] = INCOMPLETE
         state[REASON] = reason
@@ -333,7 +340,7 @@ def mark(state: np.ndarray, reason: int) -> None:
 
 @leaf
 def mark_uncommitted(state: np.ndarray) -> None:
-    """Marks a state that rests on a record above the high watermark, unless it is less than complete already."""
+    """Marks a complete state as uncommitted: it depends on a record at or above the high watermark."""
     if state[COMPLETENESS] == COMPLETE:
         state[COMPLETENESS] = UNCOMMITTED
         state[REASON] = 2
@@ -341,7 +348,7 @@ def mark_uncommitted(state: np.ndarray) -> None:
 
 @leaf
 def mark_incomplete(state: np.ndarray, losses: np.ndarray, reach: np.ndarray, seen: int) -> None:
-    """Marks a state that rests on a snapshot older than one of the first `seen` losses, with the first one's reason."""
+    """Marks a state whose snapshot is older than one of the first `seen` losses, with the reason of the first."""
     if seen == 0 or reach[seen - 1] <= state[SNAPSHOT_AT]:
         return
     mark(state, losses[np.searchsorted(reach[:seen], state[SNAPSHOT_AT], side="right"), 2])
@@ -349,9 +356,9 @@ def mark_incomplete(state: np.ndarray, losses: np.ndarray, reach: np.ndarray, se
 
 @leaf
 def note_losses(losses: np.ndarray, reach: np.ndarray, seen: int, before: int, scalars: np.ndarray) -> int:
-    """Takes in the losses that begin below `before`; how many have been taken in.
+    """Applies the losses that begin below `before`; how many are applied by now.
 
-    One of a single share partition marks it at once, after what was lost of all before it.
+    A loss of a single share partition marks it at once, after the earlier losses of all share partitions.
     """
     while seen < losses.shape[0] and losses[seen, 0] < before:
         key = losses[seen, 3]
@@ -364,8 +371,8 @@ def note_losses(losses: np.ndarray, reach: np.ndarray, seen: int, before: int, s
 
 
 @leaf
-def conclude(state: np.ndarray, end: np.ndarray, after: np.ndarray, n: int) -> None:
-    """Notes the record as the last one applied, and keeps the state after it as row n. `end`: see `exchange`."""
+def keep_state_after(state: np.ndarray, end: np.ndarray, after: np.ndarray, n: int) -> None:
+    """Records the last record applied, and copies the state after it to row n. `end`: see `exchange`."""
     if end[2] == RESET:
         state[LIFE] = end[0]
     state[LAST_AT] = end[0]
@@ -382,7 +389,7 @@ def fold(
     times: np.ndarray,
     values: np.ndarray,
     uncommitted: np.ndarray,
-    bare: np.ndarray,
+    no_batches: np.ndarray,
     batch_at: np.ndarray,
     batches: np.ndarray,
     losses: np.ndarray,
@@ -394,16 +401,16 @@ def fold(
     """Folds n records (ascending `ats`) of one state partition into `scalars` and `pool` (both changed in place).
 
     `values`: n rows of snapshot epoch, state epoch, leader epoch, start offset, delivery complete count, create and
-    write timestamp. `bare`: no state batches logged. `batch_at`: n + 1 positions into `batches`, whose rows are used
-    up. `losses`: rows of (first, last, reason, key), ascending by first; key -1 touches all keys. Returns the scalar
-    state after each record, the closed ranges with their number, and the pool with its length.
+    write timestamp. `no_batches`: no state batches logged. `batch_at`: n + 1 positions into `batches`, whose rows are
+    overwritten. `losses`: rows of (first, last, reason, key), ascending by first; key -1 touches all keys. Returns the
+    scalar state after each record, the closed ranges with their number, and the pool with its length.
     """
     n = kinds.shape[0]
     after = np.empty((n, SCALAR_COUNT), np.int64)
     closed = np.empty((10, 16 + n + 2 * batches.shape[0]), np.int64)
     closed_count = 0
-    fresh = np.empty((32, 5), np.int64)
-    now = np.empty((64, 5), np.int64)
+    update = np.empty((32, 5), np.int64)
+    new = np.empty((64, 5), np.int64)
     end = np.empty(3, np.int64)
     seen = 0
     reach = reaches(losses)
@@ -412,35 +419,35 @@ def fold(
         at = ats[n_record]
         kind = kinds[n_record]
         seen = note_losses(losses, reach, seen, at, scalars)
-        state = scalars[key]  # one view a record: each takes and gives back a count of references
+        state = scalars[key]  # one view a record: each view costs a reference count
         mark_incomplete(state, losses, reach, seen)
         size = batch_at[n_record + 1] - batch_at[n_record]
-        had = state[RANGE_COUNT]
-        most = 2 * (had + 2 * size) + 4
-        if 2 * size + 2 > fresh.shape[0]:
-            fresh = grown(fresh, 2 * size + 2)
-        if most > now.shape[0]:
-            now = grown(now, most)
-        if used + 2 * most > pool.shape[0]:
-            pool = grown(pool, used + 2 * most)
-        if closed_count + had > closed.shape[1]:
-            closed = widened(closed, closed_count + had)
-        given = batches[batch_at[n_record] : batch_at[n_record + 1]]
+        old_count = state[RANGE_COUNT]
+        room = 2 * (old_count + 2 * size) + 4
+        if 2 * size + 2 > update.shape[0]:
+            update = grown(update, 2 * size + 2)
+        if room > new.shape[0]:
+            new = grown(new, room)
+        if used + 2 * room > pool.shape[0]:
+            pool = grown(pool, used + 2 * room)
+        if closed_count + old_count > closed.shape[1]:
+            closed = with_column_room(closed, closed_count + old_count)
+        record_batches = batches[batch_at[n_record] : batch_at[n_record + 1]]
         combines = kind == UPDATE and state[PRESENT] == 1
         end[0] = at
         end[1] = times[n_record]
-        end[2] = fold_scalars(state, kind, values[n_record], at, bare[n_record], limit)
+        end[2] = fold_scalars(state, kind, values[n_record], at, no_batches[n_record], limit)
         if end[2] != DELETED and uncommitted[n_record]:
             mark_uncommitted(state)
         if combines:
-            count = canonical(given, size, fresh)
-            used, closed_count = combine(state, key, pool, used, fresh, count, now, end, closed, closed_count)
+            count = canonical(record_batches, size, update)
+            used, closed_count = combine(state, key, pool, used, update, count, new, end, closed, closed_count)
         else:
-            count = 0 if kind == TOMBSTONE else canonical(given, size, now)
+            count = 0 if kind == TOMBSTONE else canonical(record_batches, size, new)
             begin = state[RANGE_AT]
-            closed_count = exchange(state, key, pool, begin, begin + had, now, count, end, closed, closed_count)
-            used = splice(state, pool, used, 0, 0, had, now, count)
-        conclude(state, end, after, n_record)
+            closed_count = exchange(state, key, pool, begin, begin + old_count, new, count, end, closed, closed_count)
+            used = splice(state, pool, used, 0, 0, old_count, new, count)
+        keep_state_after(state, end, after, n_record)
     seen = note_losses(losses, reach, seen, MAX_OFFSET, scalars)
     for key in range(scalars.shape[0]):
         mark_incomplete(scalars[key], losses, reach, seen)

@@ -24,18 +24,18 @@ _CODED = pa.schema([("group_id", TEXT), ("topic_id", TEXT), ("partition", pa.int
 
 
 def number_keys(*tables: pa.Table) -> tuple[list[Ints], pa.Table]:
-    """For each table the number of each row's share partition, in one numbering; and the share partitions by number.
+    """The numbers of the rows' share partitions, for each table, and the share partitions by number.
 
-    Text may be dictionary-encoded.
+    All tables share one numbering. Text may be dictionary-encoded.
     """
-    both = pa.concat_tables([table.select(KEY).cast(_CODED) for table in tables]).unify_dictionaries()
-    groups, topics = (both.column(name).combine_chunks() for name in KEY[:2])
+    rows = pa.concat_tables([table.select(KEY).cast(_CODED) for table in tables]).unify_dictionaries()
+    groups, topics = (rows.column(name).combine_chunks() for name in KEY[:2])
     pairs = groups.indices.to_numpy().astype(np.int64) * max(1, len(topics.dictionary)) + topics.indices.to_numpy()
     pair = _numbered(pairs)
-    partitions = both.column("partition").to_numpy().astype(np.int64)
+    partitions = rows.column("partition").to_numpy().astype(np.int64)
     places = (pair.indices.to_numpy().astype(np.int64) << 32) | (partitions & 0xFFFFFFFF)
-    found = _numbered(places)
-    known = found.dictionary.to_numpy()
+    place_numbers = _numbered(places)
+    known = place_numbers.dictionary.to_numpy()
     both_codes = pair.dictionary.to_numpy()[known >> 32]
     keys = pa.table(
         {
@@ -45,7 +45,7 @@ def number_keys(*tables: pa.Table) -> tuple[list[Ints], pa.Table]:
         }
     )
     ends = np.cumsum([table.num_rows for table in tables])[:-1]
-    return np.split(found.indices.to_numpy().astype(np.int64), ends), keys
+    return np.split(place_numbers.indices.to_numpy().astype(np.int64), ends), keys
 
 
 def _numbered(values: Ints) -> pa.DictionaryArray:
@@ -63,11 +63,11 @@ def place_of_keys(keys: pa.Table) -> Ints:
 
 def only_keys_of(state: pa.Table, records: pa.Table) -> pa.Table:
     """The rows of `state` whose share partition occurs in `records`, in their order."""
-    (held, touched), _ = number_keys(state, records)
-    return state.filter(pa.array(np.isin(held, touched)))
+    (key_of_row, keys_of_records), _ = number_keys(state, records)
+    return state.filter(pa.array(np.isin(key_of_row, keys_of_records)))
 
 
 def without_keys_of(state: pa.Table, records: pa.Table) -> pa.Table:
     """The rows of `state` whose share partition does not occur in `records`, in their order."""
-    (held, touched), _ = number_keys(state, records)
-    return state.filter(pa.array(~np.isin(held, touched)))
+    (key_of_row, keys_of_records), _ = number_keys(state, records)
+    return state.filter(pa.array(~np.isin(key_of_row, keys_of_records)))

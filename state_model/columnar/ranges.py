@@ -1,8 +1,8 @@
-"""Ranges of offsets with a priority, as kernels: canonical lists, their pointwise maximum, looking things up in them.
+"""Kernels over ranges of offsets with a priority: canonical lists, their pointwise maximum, searches.
 
 A range is (first, last, priority); the priority packs delivery count and state so that integer order is the order of
 Kafka's PersisterStateBatchCombiner (share-group-state-log §9). Ranges are compared as step functions over their
-boundaries, never enumerated, so the work is bounded by the bytes of the log whatever offsets it claims. A canonical
+boundaries, never enumerated, so the bytes of the log bound the work, for any offsets that it claims. A canonical
 list is ascending and disjoint, neighbours of equal priority joined.
 """
 
@@ -52,7 +52,7 @@ def push(out: np.ndarray, count: int, first: int, last: int, rank: int) -> int:
 
 @kernel
 def paint(batches: np.ndarray, count: int, out: np.ndarray) -> int:
-    """Canonical list of overlapping, unordered batches: highest priority first paints what is still bare."""
+    """Canonical list of overlapping, unordered batches: from the highest priority down, each fills the free offsets."""
     starts = np.empty(2 * count, np.int64)
     bounds = 0
     for i in range(count):
@@ -70,7 +70,7 @@ def paint(batches: np.ndarray, count: int, out: np.ndarray) -> int:
         batch = order[n]
         cell = np.searchsorted(starts, batches[batch, FIRST])
         while True:
-            while onward[cell] != cell:  # skip painted cells, shortening the way
+            while onward[cell] != cell:  # skip cells that are filled, and shorten the path
                 onward[cell] = onward[onward[cell]]
                 cell = onward[cell]
             if cell >= cells or starts[cell] > batches[batch, LAST]:
@@ -87,7 +87,7 @@ def paint(batches: np.ndarray, count: int, out: np.ndarray) -> int:
 
 @leaf
 def without_empty(batches: np.ndarray, count: int) -> tuple[int, bool]:
-    """Moves the batches that cover something to the front; how many, and whether they are ascending and disjoint."""
+    """Moves the batches that cover an offset to the front; their number, and whether they ascend and are disjoint."""
     kept = 0
     ordered = True
     for i in range(count):
@@ -113,7 +113,7 @@ def joined(batches: np.ndarray, count: int, out: np.ndarray) -> int:
 
 @kernel
 def canonical(batches: np.ndarray, count: int, out: np.ndarray) -> int:
-    """Coalesced, ascending, disjoint form of `batches`; batches whose first lies above their last cover nothing."""
+    """Coalesced, ascending, disjoint form of `batches`; a batch with first offset > last offset covers no offset."""
     kept, ordered = without_empty(batches, count)
     return joined(batches, kept, out) if ordered else paint(batches, kept, out)
 
@@ -128,13 +128,13 @@ def reaching(ranges: np.ndarray, i: int, count: int, at: int) -> int:
 
 @leaf
 def begin_of(ranges: np.ndarray, i: int, count: int) -> int:
-    """Where range `i` begins; the last offset there is when the list is used up."""
+    """First offset of range `i`; the largest offset at the end of the list."""
     return int(ranges[i, FIRST]) if i < count else MAX_OFFSET
 
 
 @leaf
 def piece_end(ranges: np.ndarray, i: int, count: int, first: int) -> int:
-    """The last offset up to which nothing changes in the list from `first` on."""
+    """The last offset from `first` on up to which the priority in the list is constant."""
     if i >= count:
         return MAX_OFFSET
     return int(ranges[i, LAST]) if ranges[i, FIRST] <= first else int(ranges[i, FIRST]) - 1
@@ -142,13 +142,13 @@ def piece_end(ranges: np.ndarray, i: int, count: int, first: int) -> int:
 
 @leaf
 def rank_at(ranges: np.ndarray, i: int, count: int, first: int) -> int:
-    """The priority of the list at `first`; the lowest number where nothing covers it."""
+    """The priority of the list at `first`; the lowest number where no range covers it."""
     return int(ranges[i, PRIORITY]) if i < count and ranges[i, FIRST] <= first else MIN_OFFSET
 
 
 @leaf
 def merged(old: np.ndarray, i: int, old_end: int, new: np.ndarray, new_count: int, start: int, out: np.ndarray) -> int:
-    """Pointwise maximum of two canonical lists, old[i:old_end] and `new`, without what lies below `start` (-1: all).
+    """Pointwise maximum of two canonical lists, old[i:old_end] and `new`, cut below `start` (-1: not cut).
 
     Walks from one change of either list to the next:
 
@@ -186,11 +186,11 @@ def first_reaching(ranges: np.ndarray, low: int, high: int, at: int) -> int:
 
 
 @leaf
-def met(held: np.ndarray, low: int, high: int, first: int, last: int) -> tuple[int, int]:
-    """Which of the rows [low, high) of a canonical list meet or border on [first, last]."""
-    low = first_reaching(held, low, high, first - 1 if first > MIN_OFFSET else first)
+def rows_touching(ranges: np.ndarray, low: int, high: int, first: int, last: int) -> tuple[int, int]:
+    """The rows, from the first to the last (exclusive), of [low, high) that overlap or touch [first, last]."""
+    low = first_reaching(ranges, low, high, first - 1 if first > MIN_OFFSET else first)
     beyond = last + 1 if last < MAX_OFFSET else last
-    end = first_reaching(held, low, high, beyond)
-    if end < high and held[end, FIRST] <= beyond:
+    end = first_reaching(ranges, low, high, beyond)
+    if end < high and ranges[end, FIRST] <= beyond:
         end += 1
     return low, end

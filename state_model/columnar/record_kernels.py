@@ -1,7 +1,7 @@
 """Kernels that read the records of __share_group_state in their bytes (share-group-state-log §2-3).
 
 A buffer is a contiguous uint8 array; a position is an index into it. Every read is preceded by a check against the end
-of the key or value it belongs to, so no length, count or tag size is believed before it is known to fit.
+of the key or value it belongs to, so no length, count or tag size is used before it is known to fit.
 """
 
 import numpy as np
@@ -19,7 +19,7 @@ from state_model.columnar.kernels import kernel
 
 SNAPSHOT, UPDATE, TOMBSTONE = 0, 1, 2
 
-# Why a record could not be decoded; the names are in decode.py.
+# Outcomes of decoding a record; their reason codes are in decode.py.
 (
     DECODED,
     CONTROL_RECORD,
@@ -33,7 +33,7 @@ SNAPSHOT, UPDATE, TOMBSTONE = 0, 1, 2
     INVALID_LENGTH,
 ) = range(10)
 
-# Rows of the integer matrices that decoding fills: one row a column of the table.
+# Rows of the integer matrices that decoding fills: a row for each column of the table.
 KIND, SNAPSHOT_EPOCH, STATE_EPOCH, LEADER_EPOCH, DCC, TRAILING, RECORD_BYTES, BATCH_END, TAG_COUNT = range(9)
 START, CREATE, WRITE = range(3)
 
@@ -49,7 +49,7 @@ BAD_LENGTH = -3  # with TOO_SHORT and MALFORMED: in the order of the last three 
 
 @kernel
 def key_outcome(data: np.ndarray, start: int, end: int) -> int:
-    """DECODED for a whole key of a known record type, else why not. As by the broker, bytes behind it are ignored."""
+    """DECODED for a complete key of a known record type, else the outcome. Bytes behind the key are ignored."""
     if end - start < 2:
         return BAD_KEY
     record_type = int16_at(data, start)
@@ -182,7 +182,7 @@ def decode_rows(
     """Decode every row; (decoded rows, their state batches, their unknown tagged fields).
 
     `outcome` gets one code an input row. The decoded rows fill the columns of `ints`, `longs` and the batch arrays from
-    the front, in input order; a row that fails leaves nothing behind.
+    the front, in input order; a row that fails uses no entry.
     """
     row, batch, unknown = 0, 0, 0
     for source in range(outcome.shape[0]):
@@ -301,32 +301,32 @@ def read_tags(
 
 @kernel
 def select_keys(
-    keys: np.ndarray, key_at: np.ndarray, key_there: np.ndarray, wanted: np.ndarray, given: np.ndarray
+    keys: np.ndarray, key_at: np.ndarray, key_there: np.ndarray, key: np.ndarray, compared: np.ndarray
 ) -> np.ndarray:
-    """Rows whose key names what is wanted, or cannot be read.
+    """Mask of the rows whose key equals `key` in the compared fields, or cannot be read.
 
-    `wanted` is group id, 16 bytes of topic id and 4 of partition, in a row; `given` says which of them count.
+    `key` is group id, 16 bytes of topic id and 4 of partition; `compared` says which of the three are compared.
     """
-    chosen = np.zeros(key_at.shape[0] - 1, dtype=np.bool_)
-    group_size = wanted.shape[0] - 20
-    for row in range(chosen.shape[0]):
+    selected = np.zeros(key_at.shape[0] - 1, dtype=np.bool_)
+    group_size = key.shape[0] - 20
+    for row in range(selected.shape[0]):
         at, end = int(key_at[row]), int(key_at[row + 1])
         outcome = key_outcome(keys, at, end) if key_there[row] else BAD_KEY
         if outcome != DECODED:
-            chosen[row] = outcome != UNKNOWN_RECORD_TYPE
+            selected[row] = outcome != UNKNOWN_RECORD_TYPE
             continue
         size = int16_at(keys, at + 2)
-        same = not given[2] or same_bytes(keys, at + 20 + size, wanted, group_size + 16, 4)
-        same = same and (not given[1] or same_bytes(keys, at + 4 + size, wanted, group_size, 16))
-        same = same and (not given[0] or size == group_size)
-        chosen[row] = same and (not given[0] or same_bytes(keys, at + 4, wanted, 0, group_size))
-    return chosen
+        same = not compared[2] or same_bytes(keys, at + 20 + size, key, group_size + 16, 4)
+        same = same and (not compared[1] or same_bytes(keys, at + 4 + size, key, group_size, 16))
+        same = same and (not compared[0] or size == group_size)
+        selected[row] = same and (not compared[0] or same_bytes(keys, at + 4, key, 0, group_size))
+    return selected
 
 
 @kernel
-def same_bytes(one: np.ndarray, at: int, other: np.ndarray, other_at: int, size: int) -> bool:
-    """Whether `size` bytes are the same; both ranges are known to be there."""
+def same_bytes(left: np.ndarray, left_at: int, right: np.ndarray, right_at: int, size: int) -> bool:
+    """Whether `size` bytes are equal; the caller has checked both ranges."""
     same = True
     for step in range(size):
-        same = same and one[at + step] == other[other_at + step]
+        same = same and left[left_at + step] == right[right_at + step]
     return same

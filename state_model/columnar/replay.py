@@ -1,7 +1,7 @@
-"""Replay over Arrow: decoded records of one state partition become states, scalar history and delivery history.
+"""Replays decoded records of one state partition (Arrow): states, scalar history, delivery history.
 
-Seeded with an earlier state, started from snapshots (`replay_chunks`) or folded one record after the other, the answer
-is the same: the merge is order-free per offset (share-group-state-log §8-9) and every snapshot carries a whole state.
+The result is the same from an earlier state, in chunks that start at snapshots (`spans.replay_chunks`) or record by
+record: the merge of an offset does not depend on order (share-group-state-log §8-9), and a snapshot has all state.
 """
 
 from collections.abc import Sequence
@@ -44,12 +44,12 @@ VALUE_COLUMNS = (
     "write_timestamp_ms",
 )
 UNKNOWN_BEGIN = -2
-"""valid_from of a range that a chunk found in its seed: its beginning lies in an earlier chunk."""
+"""valid_from of a range in the seed of a chunk: its beginning lies in an earlier chunk."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Replayed:
-    """What a replay yields: SHARE_PARTITION_HISTORY, closed DELIVERY_HISTORY rows and SHARE_PARTITION_STATE."""
+    """The result of a replay: SHARE_PARTITION_HISTORY, closed DELIVERY_HISTORY rows and SHARE_PARTITION_STATE."""
 
     history: pa.Table
     closed: pa.Table
@@ -77,15 +77,15 @@ def replay_records(
 ) -> Replayed:
     """Folds `records` (SHARE_RECORD rows of one state partition, ascending log_offset) onto `seed`.
 
-    `seed` holds SHARE_PARTITION_STATE rows of the same state partition; null starts from nothing. `losses` are the
-    ranges that the evidence lacks. The returned state holds every live share partition, seeded ones included, sorted
-    by (group_id, topic_id, partition). History comes in log order and closed ranges in the order of their end; with
+    `seed` has SHARE_PARTITION_STATE rows of the same state partition; None is the empty state. `losses` are the offset
+    ranges that the evidence lacks. The returned state has all live share partitions, those of the seed too, sorted by
+    (group_id, topic_id, partition). History comes in log order and closed ranges in the order of their end; with
     `by_key` both come by (group_id, topic_id, partition), then by log offset, or by first offset and beginning, and
-    their text is dictionary-encoded: the form in which a writer wants them. Of `records` the columns of
+    their text is dictionary-encoded, ready for a Parquet writer. Of `records` the columns of
     schemas.REPLAYED are needed; their text may be dictionary-encoded.
     """
     seed = schemas.SHARE_PARTITION_STATE.empty_table() if seed is None else seed
-    memory, key_of_record = _remember(records, seed)
+    memory, key_of_record = _memory_of(records, seed)
     after, closed = _fold(memory, records, key_of_record, losses, update_limit)
     position = _log_position(records, seed)
     if by_key and records.num_rows:
@@ -104,13 +104,13 @@ def replay_records(
 
 
 def _order(*columns: Ints) -> Ints | None:
-    """The stable order by integer columns, the last one first; None when they are in it already."""
-    telling = [column for column in columns if len(column) and (column != column[0]).any()]
-    if not telling or (len(telling) == 1 and (telling[0][1:] >= telling[0][:-1]).all()):
+    """The stable order by integer columns, the last column first; None when the rows are in order."""
+    varying = [column for column in columns if len(column) and (column != column[0]).any()]
+    if not varying or (len(varying) == 1 and (varying[0][1:] >= varying[0][:-1]).all()):
         return None
-    if len(telling) == 1:
-        return np.argsort(telling[0], kind="stable")
-    return np.lexsort(telling)
+    if len(varying) == 1:
+        return np.argsort(varying[0], kind="stable")
+    return np.lexsort(varying)
 
 
 def replay_scalars(
@@ -122,10 +122,10 @@ def replay_scalars(
 ) -> pa.Table:
     """The state after `records` without its ranges (SHARE_PARTITION_STATE, state_batches empty).
 
-    Of `state_batches` only the lengths are looked at, so a reader may leave out all but one field of them.
+    Only the lengths of `state_batches` are read, so a reader may leave out all but one of their fields.
     """
     seed = schemas.SHARE_PARTITION_STATE.empty_table() if seed is None else without_ranges(seed)
-    memory, key_of_record = _remember(records, seed)
+    memory, key_of_record = _memory_of(records, seed)
     _fold(memory, records, key_of_record, losses, update_limit, with_ranges=False)
     return _state(memory, _log_position(records, seed), 0)
 
@@ -158,8 +158,8 @@ def open_ranges(state: pa.Table) -> pa.Table:
     return pa.table(columns, schema=schemas.DELIVERY_HISTORY)
 
 
-def _remember(records: pa.Table, seed: pa.Table) -> tuple[_Memory, Ints]:
-    """Numbers the share partitions of seed and records; the seed's state, and the number of each record's key."""
+def _memory_of(records: pa.Table, seed: pa.Table) -> tuple[_Memory, Ints]:
+    """The memory with the seed's state, and the number of each record's share partition in it."""
     (seeded, recorded), keys = number_keys(seed, records)
     scalars = np.zeros((keys.num_rows, fold.SCALAR_COUNT), np.int64)
     pool = np.zeros((16, 5), np.int64)
@@ -210,7 +210,7 @@ def _fold(
     batches = records.column("state_batches").combine_chunks()
     lengths = pc.fill_null(pc.list_value_length(batches), 0).to_numpy().astype(np.int64)
     flat = pc.list_flatten(batches) if with_ranges else pa.array([], schemas.STATE_BATCH)
-    held = lengths if with_ranges else np.zeros_like(lengths)
+    counts = lengths if with_ranges else np.zeros_like(lengths)
     values = np.empty((records.num_rows, len(VALUE_COLUMNS)), np.int64)
     for index, name in enumerate(VALUE_COLUMNS):
         values[:, index] = _ints(records, name)
@@ -222,7 +222,7 @@ def _fold(
         values,
         records.column("uncommitted").to_numpy().astype(np.bool_),
         lengths == 0,
-        np.concatenate([np.zeros(1, np.int64), np.cumsum(held)]),
+        np.concatenate([np.zeros(1, np.int64), np.cumsum(counts)]),
         _ranges(flat),
         _loss_rows(memory.keys, losses),
         update_limit,
@@ -244,7 +244,7 @@ def _ranges(flat: pa.StructArray) -> Ints:
 
 
 def _loss_rows(keys: pa.Table, losses: Sequence[Loss]) -> Ints:
-    """Losses as rows of (first, last, reason code, key or -1), ascending; unseen share partitions are left out."""
+    """Losses as rows of (first, last, reason code, key or -1), ascending; unknown share partitions are left out."""
     rows = []
     number: dict[tuple[object, ...], int] = {}
     if any(loss.group_id is not None for loss in losses):
@@ -253,10 +253,10 @@ def _loss_rows(keys: pa.Table, losses: Sequence[Loss]) -> Ints:
     for loss in losses:
         key = NONE
         if loss.group_id is not None:
-            found = number.get((loss.group_id, loss.topic_id, loss.partition))
-            if found is None:
+            key_number = number.get((loss.group_id, loss.topic_id, loss.partition))
+            if key_number is None:
                 continue
-            key = found
+            key = key_number
         reason = REASON_NAMES.index(loss.reason) if loss.reason in REASON_NAMES else REASON_NAMES.index("quarantined")
         rows.append((loss.first_offset, loss.last_offset, reason, key))
     return np.array(sorted(rows), np.int64).reshape(-1, 4)
@@ -264,29 +264,29 @@ def _loss_rows(keys: pa.Table, losses: Sequence[Loss]) -> Ints:
 
 def _history(records: pa.Table, after: Ints, *, encoded: bool) -> pa.Table:
     """SHARE_PARTITION_HISTORY: the scalars after each record; null after a tombstone."""
-    gone = after[:, fold.PRESENT] == 0
+    deleted = after[:, fold.PRESENT] == 0
     columns = {
         name: records.column(name)
         for name in ("log_topic_id", "state_partition", "log_offset", "timestamp_ms", "log_time_ms", "record_type")
     }
     columns |= {name: records.column(name) for name in KEY}
-    columns |= _scalar_columns(after, gone)
+    columns |= _scalar_columns(after, deleted)
     columns["state_batch_count"] = pa.array(after[:, fold.RANGE_COUNT])
     columns |= _completeness_columns(after)
     return _table(columns, schemas.SHARE_PARTITION_HISTORY, encoded=encoded)
 
 
-def _scalar_columns(rows: Ints, gone: npt.NDArray[np.bool_]) -> dict[str, pa.Array]:
-    """SCALARS and FROM_LOG columns of scalar rows; null where the share partition is gone."""
+def _scalar_columns(rows: Ints, deleted: npt.NDArray[np.bool_]) -> dict[str, pa.Array]:
+    """SCALARS and FROM_LOG columns of scalar rows; null where the share partition is deleted."""
     columns = {
-        name: pa.array(rows[:, fold.SNAPSHOT_EPOCH + index], mask=gone) for index, name in enumerate(VALUE_COLUMNS)
+        name: pa.array(rows[:, fold.SNAPSHOT_EPOCH + index], mask=deleted) for index, name in enumerate(VALUE_COLUMNS)
     }
-    columns["leader_epoch_max_from_log"] = pa.array(rows[:, fold.LEADER_MAX], mask=gone)
+    columns["leader_epoch_max_from_log"] = pa.array(rows[:, fold.LEADER_MAX], mask=deleted)
     provisional = rows[:, fold.SNAPSHOT_AT] == NONE
     state_max = rows[:, fold.STATE_MAX]
-    columns["state_epoch_max_from_log"] = pa.array(state_max, mask=gone | (provisional & (state_max == NONE)))
-    columns["update_count_from_log"] = pa.array(rows[:, fold.UPDATES], mask=gone)
-    columns["snapshot_log_offset"] = pa.array(rows[:, fold.SNAPSHOT_AT], mask=gone | provisional)
+    columns["state_epoch_max_from_log"] = pa.array(state_max, mask=deleted | (provisional & (state_max == NONE)))
+    columns["update_count_from_log"] = pa.array(rows[:, fold.UPDATES], mask=deleted)
+    columns["snapshot_log_offset"] = pa.array(rows[:, fold.SNAPSHOT_AT], mask=deleted | provisional)
     columns["life_log_offset"] = pa.array(rows[:, fold.LIFE], mask=rows[:, fold.LIFE] == NONE)
     return columns
 
@@ -351,7 +351,7 @@ def _state(memory: _Memory, position: tuple[str, int], log_start_offset: int) ->
 
 
 def _dated_batches(memory: _Memory, rows: Ints) -> pa.Array:
-    """The ranges of the given scalar rows as a list column."""
+    """The ranges of scalar rows as a list column."""
     counts = rows[:, fold.RANGE_COUNT]
     ends = np.cumsum(counts)
     total = int(ends[-1]) if len(ends) else 0
@@ -386,7 +386,7 @@ def _count_of(rank: Ints) -> npt.NDArray[np.int16]:
 
 
 def _log_position(records: pa.Table, seed: pa.Table) -> tuple[str, int]:
-    """The state topic's id and the state partition that the rows belong to; ("", -1) when there are no rows at all."""
+    """The state topic's id and the state partition of the rows; ("", -1) without rows."""
     for table in (records, seed):
         if table.num_rows:
             return table.column("log_topic_id")[0].as_py(), table.column("state_partition")[0].as_py()
@@ -403,10 +403,10 @@ def _codes(column: pa.ChunkedArray, names: Sequence[str | None]) -> Ints:
     known = pa.array(names, pa.string())
     if not pa.types.is_dictionary(column.type):
         return np.ascontiguousarray(pc.index_in(column, value_set=known).to_numpy().astype(np.int64))
-    whole = column.unify_dictionaries().combine_chunks()
-    places: Ints = pc.index_in(whole.dictionary, value_set=known).to_numpy().astype(np.int64)
-    found: Ints = places[whole.indices.to_numpy()]
-    return found
+    unified = column.unify_dictionaries().combine_chunks()
+    places: Ints = pc.index_in(unified.dictionary, value_set=known).to_numpy().astype(np.int64)
+    codes: Ints = places[unified.indices.to_numpy()]
+    return codes
 
 
 def _table(columns: dict[str, Any], schema: pa.Schema, *, encoded: bool = False) -> pa.Table:

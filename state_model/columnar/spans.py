@@ -1,13 +1,13 @@
-"""Span-parallel replay: chunks of one state partition fold independently and are stitched afterwards.
+"""Span-parallel replay: folds chunks of one state partition independently of each other and stitches the results.
 
-A snapshot carries the whole state of its share partition, so a chunk needs, of what lies before it, only the records
-from each share partition's latest snapshot on. What crosses chunks is small: the scalars, found by a thin pass
-(`replay.replay_scalars`), and the beginnings of ranges that a chunk finds already there, filled in by `stitch`.
+A snapshot has the whole state of its share partition, so a chunk needs only the earlier records from each share
+partition's last snapshot on. Two small results cross chunks: the scalars, from a pass without ranges
+(`replay.replay_scalars`), and the beginnings of ranges in a chunk's seed, which `stitch` fills in.
 
     chunk 0        | chunk 1          | chunk 2
     S--u--u--u--u--|--u--S--u--u--u---|--u--u--S--u
                    |     ^            |
-                   |     chunk 2 is seeded from here; its scalars come from the thin pass
+                   |     chunk 2 is seeded from here; its scalars come from the pass without ranges
 """
 
 from collections.abc import Sequence
@@ -29,9 +29,9 @@ def chunk_seed(earlier: pa.Table, seed: pa.Table | None, scalars: pa.Table) -> p
     the run; `scalars`: the state at the chunk's beginning without ranges (`replay.replay_scalars`). Only share
     partitions named in `scalars` are returned.
     """
-    (wanted, logged), names = number_keys(scalars, earlier)
+    (seeded, logged), names = number_keys(scalars, earlier)
     threshold = np.full(names.num_rows, np.iinfo(np.int64).max)
-    threshold[wanted] = pc.fill_null(scalars.column("snapshot_log_offset"), -1).to_numpy()
+    threshold[seeded] = pc.fill_null(scalars.column("snapshot_log_offset"), -1).to_numpy()
     records = earlier.filter(pa.array(earlier.column("log_offset").to_numpy() >= threshold[logged]))
     base = None if seed is None else only_keys_of(seed, scalars)
     ranges = replay.replay_records(records, seed=base).state
@@ -46,7 +46,7 @@ def span_begin(scalars: pa.Table, run_begin: int) -> int:
 
 
 def stitch(seed: pa.Table | None, chunks: Sequence[Replayed]) -> tuple[list[pa.Table], pa.Table]:
-    """Fills in the beginnings that the chunks did not know; the closed rows of each chunk and the last state."""
+    """The closed rows of each chunk and the last state, with the beginnings that the chunks did not know."""
     state = schemas.SHARE_PARTITION_STATE.empty_table() if seed is None else seed
     closed = []
     for chunk in chunks:
@@ -64,7 +64,7 @@ def replay_chunks(
     update_limit: int = replay.UPDATE_LIMIT,
     log_start_offset: int = 0,
 ) -> Replayed:
-    """What `replay.replay_records` answers for the chunks in a row, each chunk folded on its own."""
+    """The result of `replay.replay_records` for all chunks in order, each chunk folded independently."""
     replayed = []
     scalars = replay.without_ranges(seed) if seed is not None else schemas.SHARE_PARTITION_STATE.empty_table()
     for number, chunk in enumerate(chunks):
@@ -81,18 +81,18 @@ def replay_chunks(
         )
         scalars = replay.replay_scalars(chunk, seed=scalars, losses=own, update_limit=update_limit)
     closed, state = stitch(seed, replayed)
-    settled = replay.replay_records(
+    final = replay.replay_records(
         schemas.SHARE_RECORD.empty_table(), seed=state, losses=losses, log_start_offset=log_start_offset
     )
     return Replayed(
         history=pa.concat_tables([chunk.history for chunk in replayed]),
         closed=pa.concat_tables(closed),
-        state=settled.state,
+        state=final.state,
     )
 
 
 def losses_until(losses: Sequence[Loss], chunk: pa.Table, *, last: bool) -> list[Loss]:
-    """The losses that a chunk has to know: those that begin before its end."""
+    """The losses that begin before the end of a chunk."""
     if last:
         return list(losses)
     if chunk.num_rows == 0:
@@ -132,30 +132,30 @@ def _with_ranges(scalars: pa.Table, ranges: pa.Table) -> pa.Table:
 
 
 def _known_begin(rows: pa.Table, begun: pa.Table) -> pa.Table:
-    """`rows` (with KEY, first_offset, valid_from_*) in their order, unknown beginnings taken from `begun`.
+    """`rows` (with KEY, first_offset, valid_from_*) in their order, unknown beginnings filled in from `begun`.
 
-    The ranges in `begun` are disjoint inside a share partition, so (share partition, first offset) names one.
+    The ranges of a share partition in `begun` are disjoint, so (share partition, first offset) identifies a range.
     """
     unknown = np.flatnonzero(rows.column("valid_from_log_offset").to_numpy() == replay.UNKNOWN_BEGIN)
     if not len(unknown):
         return rows
-    (wanted, known), _ = number_keys(rows.take(pa.array(unknown)), begun)
+    (searched, known), _ = number_keys(rows.take(pa.array(unknown)), begun)
     first = np.concatenate([begun.column("first_offset").to_numpy(), rows.column("first_offset").to_numpy()[unknown]])
-    place = np.unique(np.stack([np.concatenate([known, wanted]), first]), axis=1, return_inverse=True)[1].reshape(-1)
+    place = np.unique(np.stack([np.concatenate([known, searched]), first]), axis=1, return_inverse=True)[1].reshape(-1)
     row_at = np.full(int(place.max()) + 1, -1)
     row_at[place[: len(known)]] = np.arange(len(known))
-    found = row_at[place[len(known) :]]
-    if (found < 0).any():
-        raise ValueError("a range that a chunk found in its seed is not in the state before it")
+    begun_row = row_at[place[len(known) :]]
+    if (begun_row < 0).any():
+        raise ValueError("a range in the seed of a chunk is not in the state before it")
     for name in ("valid_from_log_offset", "valid_from_ms"):
         values = rows.column(name).to_numpy().copy()
-        values[unknown] = begun.column(name).to_numpy()[found]
+        values[unknown] = begun.column(name).to_numpy()[begun_row]
         rows = rows.set_column(rows.schema.get_field_index(name), rows.schema.field(name), pa.array(values))
     return rows
 
 
 def _succeed(state: pa.Table, chunk: Replayed, begun: pa.Table) -> pa.Table:
-    """The state after a chunk: its own rows, and those of `state` whose share partitions it did not touch."""
+    """The state after a chunk: its rows, and those of `state` whose share partitions have no record in it."""
     own = only_keys_of(chunk.state, chunk.history)
     batches = own.column("state_batches").combine_chunks()
     flat = pc.list_flatten(batches)

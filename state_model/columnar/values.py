@@ -1,4 +1,4 @@
-"""Words of replay that need no kernel: what is missing from a log, names of delivery states."""
+"""Values of replay that need no kernel: losses of a log, names of delivery states."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -17,7 +17,7 @@ NAME_OF_BYTE = (*STATE_NAMES, *(f"UNKNOWN({i if i < 128 else i - 256})" for i in
 class Loss:
     """A range of state-log offsets that the evidence lacks (both ends inclusive).
 
-    With a share partition named, only that one is touched; otherwise every share partition of the state partition.
+    It touches the share partition that it names, or without a name all share partitions of the state partition.
     """
 
     first_offset: int
@@ -29,7 +29,7 @@ class Loss:
 
 
 def encoded_names(codes: npt.NDArray[np.integer[Any]], names: Sequence[str | None]) -> pa.DictionaryArray:
-    """`names[code]` for each code, dictionary-encoded; the dictionary holds what occurs, in the order of `names`."""
+    """`names[code]` for each code, dictionary-encoded, with a dictionary of the names that occur, in their order."""
     used = np.zeros(len(names), np.bool_)
     used[codes] = True
     known = used & np.array([name is not None for name in names])

@@ -13,7 +13,7 @@ from pathlib import Path
 import pyspark
 import pytest
 
-from jobs.spark.java import find_java, launcher_home
+from jobs.spark.java import find_java, home_for_spark
 from tests.datasets import dataset
 from tests.in_process import recorded_lake
 from tests.lakes import assert_same
@@ -30,7 +30,7 @@ def started(log: Path, *words: str) -> Iterator[None]:
     home = Path(pyspark.__file__).parent
     environment = {
         **os.environ,
-        "JAVA_HOME": str(launcher_home(find_java())),
+        "JAVA_HOME": str(home_for_spark(find_java())),
         "SPARK_HOME": str(home),
         "SPARK_LOCAL_IP": LOOPBACK,
         "SPARK_DAEMON_MEMORY": "256m",

@@ -101,7 +101,7 @@ class Scene:
                 in_tasks.add(point[0].split(":")[1])
         self.run(lake)
         assert not differences(content(lake), self.new), f"killed at {points}"
-        assert current_versions(lake) == published_versions(lake)
+        assert current_versions(Lake(lake)) == published_versions(Lake(lake))
         shutil.rmtree(lake)
         return in_tasks
 

@@ -44,17 +44,17 @@ def encode_share_records(records: pa.RecordBatch) -> pa.RecordBatch:
 
 def _kinds(records: pa.RecordBatch) -> npt.NDArray[np.int8]:
     names = records.column("record_type")
-    found: npt.NDArray[np.int8] = (
+    kinds: npt.NDArray[np.int8] = (
         pc.fill_null(pc.index_in(names, pa.array(RECORD_TYPES)), -1).to_numpy(zero_copy_only=False).astype(np.int8)
     )
-    if (found < 0).any():
-        row = int(np.flatnonzero(found < 0)[0])
+    if (kinds < 0).any():
+        row = int(np.flatnonzero(kinds < 0)[0])
         raise EncodeError(f"row {row}: {names[row].as_py()!r} is not snapshot, update or tombstone")
     if "value_version" in records.schema.names:
         versions = buffers.booleans(pc.fill_null(pc.not_equal(records.column("value_version"), 0), fill_value=False))
         if versions.any():
             raise EncodeError(f"row {int(np.flatnonzero(versions)[0])}: only value version 0 can be written")
-    return found
+    return kinds
 
 
 def _matrix(
@@ -142,5 +142,5 @@ def _numbers(structs: pa.StructArray, name: str) -> npt.NDArray[np.signedinteger
     array = structs.field(name)
     if structs.null_count or array.null_count:
         raise EncodeError(f"a state batch or its {name} is null")
-    found: npt.NDArray[np.signedinteger] = array.to_numpy()
-    return found
+    values: npt.NDArray[np.signedinteger] = array.to_numpy()
+    return values

@@ -7,7 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evidence.decoding import DECODED_FROM, KEPT_BYTES, decode_log, decode_rows, problem_rows
+from evidence.decoding import KEPT_BYTES, decode_log, decode_rows, problem_rows
+from evidence.schemas import DECODED_FROM
 from kafka_log.schemas import LOG_RECORD, PROBLEM
 from state_model.columnar.decode import DECODE_PROBLEM
 from state_model.columnar.schemas import SHARE_RECORD

@@ -20,6 +20,7 @@ from lake.errors import LakeError, LakeLockedError
 from lake.lake import Lake
 from lake.lock import hold
 from lake.scan import open_lake
+from sharelens.cli import main
 from tests.batch_files import broken, state_batches, state_directory
 from tests.in_process import make_lake, no_session, recorded_lake
 from tests.lakes import assert_same
@@ -80,10 +81,10 @@ def files(lake: Path, name: str) -> set[str]:
 
 
 def test_a_second_run_finds_nothing_starts_no_session_and_writes_nothing(logs: Path, mine: Path) -> None:
-    before = current_versions(mine)
+    before = current_versions(Lake(mine))
     summary = run(RunOptions(lake=Lake(mine), log_dirs=(str(logs),)), no_session)
     assert (summary.run_id, summary.counts) == (None, {})
-    assert current_versions(mine) == published_versions(mine) == before
+    assert current_versions(Lake(mine)) == published_versions(Lake(mine)) == before
 
 
 def test_nothing_new_fails_only_when_rows_are_required(logs: Path, mine: Path) -> None:
@@ -139,6 +140,19 @@ def test_what_is_not_committed_is_held_back_and_taken_once_it_is(committed: int,
     assert_same(lake, whole)
 
 
+@pytest.mark.parametrize("question", ["state", "records", "lag"])
+def test_an_empty_cut_answers_as_the_log_directory_does(
+    question: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    logs = write_log_directory(tmp_path / "held", STORY, cluster_id="a-cluster", committed=0)
+    make_lake(tmp_path / "lake", logs)
+    answers = []
+    for source in (["--lake", str(tmp_path / "lake")], ["--log-dir", str(logs)]):
+        assert main([question, *source, "--output", "json"]) == 0
+        answers.append(json.loads(capsys.readouterr().out))
+    assert answers == [[], []]
+
+
 def test_what_was_taken_while_uncommitted_is_replaced_once_it_is_committed(tmp_path: Path, whole: Path) -> None:
     logs = write_log_directory(tmp_path / "dead", STORY, cluster_id="a-cluster", committed=3)
     lake = tmp_path / "lake"
@@ -178,10 +192,10 @@ def test_a_stage_of_a_lake_that_is_not_there_is_refused_and_makes_none(stage: st
 
 
 def test_two_runs_at_once_take_turns(tmp_path: Path, logs: Path, mine: Path) -> None:
-    versions = current_versions(mine)
+    versions = current_versions(Lake(mine))
     with hold(Lake(mine), 0), pytest.raises(LakeLockedError, match=f"held by process {os.getpid()}"):
         make_lake(mine, logs, lock_timeout_s=0.1)
-    assert current_versions(mine) == versions
+    assert current_versions(Lake(mine)) == versions
     runs = [threading.Thread(target=make_lake, args=(tmp_path / "lake", logs)) for _ in range(3)]
     for one in runs:
         one.start()

@@ -120,7 +120,10 @@ def test_a_torn_commit_above_the_publication_is_set_aside_and_made_again(
     unpublished(lake, tmp_path, "ingest", "decode")
     path, version = torn(lake, table, text)
     summary = make_lake(lake, write_log_directory(tmp_path / "again", MORE))
-    assert summary.as_dict()["set_aside"] == [f"{table}: {path.name} was torn by a power cut: set aside"]
+    first, *others = summary.as_dict()["set_aside"]
+    assert first == f"{table}: {path.name} was torn by a power cut: set aside"
+    # A power cut leaves no mark without what it stands for; other damage does, and then all that rests on it goes too.
+    assert bool(others) == (table == "bronze.log_record")
     assert path.with_name(path.name + ".torn").read_text(encoding="utf-8") == text
     assert Lake(lake).version(table) >= version - 1
     assert not differences(content(lake), expected)

@@ -231,12 +231,12 @@ def test_while_a_log_is_compacted_there_are_turns_for_all_else(directory, one_st
     directory.catalog.create("other", 1)
     log = fill(directory, "keyed")
     size = log.size_bytes
-    directory.manager.compact_one()
+    directory.manager.compact_next()
     assert log.size_bytes == size, "it has only begun"
     assert log.append_records([Record(key=b"k", value=b"new")]) == 60
     assert len(offsets(log)) == 61
     directory.manager.get("other", 0).append_records(values("a"))
-    directory.manager.compact_one()
+    directory.manager.compact_next()
     directory.clock.pass_ms(0)
     assert len(offsets(log)) < 10
     assert offsets(log)[-1] == 60
@@ -247,14 +247,14 @@ def test_while_a_log_is_compacted_there_are_turns_for_all_else(directory, one_st
 def test_a_compaction_under_way_ends_with_its_log(directory, one_step_a_slice, end):
     directory.catalog.create("keyed", 1, configs=COMPACTED)
     fill(directory, "keyed")
-    directory.manager.compact_one()
+    directory.manager.compact_next()
     if end == "delete":
         directory.catalog.delete("keyed")
         directory.clock.pass_ms(0)
         assert directory.manager.get("keyed", 0) is None
         directory.catalog.create("keyed", 1, configs=COMPACTED)
         log = fill(directory, "keyed")
-        directory.manager.compact_one()
+        directory.manager.compact_next()
         directory.clock.pass_ms(0)
         assert len(offsets(log)) < 10
     else:
@@ -275,9 +275,9 @@ def test_a_log_that_can_not_be_compacted_keeps_no_other_from_its_turn(directory,
         real(descriptor, data, position)
 
     monkeypatch.setattr(compaction, "write_at", full)
-    directory.manager.compact_one()
+    directory.manager.compact_next()
     assert "first-0 can't be compacted: No space left on device" in caplog.text
-    directory.manager.compact_one()
+    directory.manager.compact_next()
     assert offsets(directory.manager.get("first", 0))[-1] == 59
     assert len(offsets(directory.manager.get("second", 0))) < 10
     assert "second-0" not in caplog.text

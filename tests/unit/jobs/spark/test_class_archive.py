@@ -11,7 +11,6 @@ from jobs.spark.java import Java
 @pytest.fixture
 def kept(tmp_path, monkeypatch):
     monkeypatch.setattr(class_archive, "keep_folder", lambda: tmp_path)
-    monkeypatch.setattr(class_archive, "launcher_home", lambda java: tmp_path / f"java-{java.version}")
     return tmp_path
 
 
@@ -40,8 +39,12 @@ def test_archive_is_used_quietly(kept, jar):
 def test_other_java_or_changed_jars_need_another_archive(kept, jar):
     first = class_archive.archive_path(java(kept), [jar])
     assert class_archive.archive_path(java(kept, 17), [jar]) != first
+    assert class_archive.archive_path(java(kept / "other"), [jar]) != first
+    (kept / "release").write_text('JAVA_VERSION="21.0.9"')
+    second = class_archive.archive_path(java(kept), [jar])
+    assert second != first
     os.utime(jar, ns=(1, 1))
-    assert class_archive.archive_path(java(kept), [jar]) != first
+    assert class_archive.archive_path(java(kept), [jar]) != second
 
 
 def test_runtime_with_its_own_archive_needs_no_base(kept):

@@ -1,10 +1,6 @@
 """Tasks are put together by size, run here or on Spark, and a failed one is told in one line."""
 
-import importlib
-import sys
-import zipfile
-import zipimport
-from pathlib import Path
+import pickle
 
 import pytest
 
@@ -107,16 +103,14 @@ def test_a_failed_task_is_told_by_the_line_that_names_the_error(trace: str, word
     assert executors.last_words(trace) == words
 
 
-def test_modules_in_zip_files_are_found_after_their_finders_were_forgotten(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    archive = str(tmp_path / "archive.zip")
-    with zipfile.ZipFile(archive, "w") as file:
-        for name in ("archived_first", "archived_second"):
-            file.writestr(f"{name}.py", f"NAME = {name!r}")
-    monkeypatch.syspath_prepend(archive)
-    assert importlib.import_module("archived_first").NAME == "archived_first"
-    assert isinstance(sys.path_importer_cache[archive], zipimport.zipimporter)
-    executors.forget_archives()
-    assert not [one for one in sys.path_importer_cache.values() if isinstance(one, zipimport.zipimporter)]
-    assert importlib.import_module("archived_second").NAME == "archived_second"
+def test_specs_travel_in_rounds_of_bounded_size_in_their_order(monkeypatch: pytest.MonkeyPatch) -> None:
+    specs = [b"x" * 400, b"y" * 400, b"z" * 2000, b"w"]
+    monkeypatch.setattr(executors, "ROUND_BYTES", 1000)
+    rounds = list(executors.work_rounds("stage", specs))
+    assert [table.column("task").to_pylist() for table in rounds] == [[0, 1], [2], [3]]
+    assert [pickle.loads(spec) for table in rounds for spec in table.column("spec").to_pylist()] == specs
+    monkeypatch.setattr(executors, "LARGEST_SPEC_BYTES", 1000)
+    with pytest.raises(
+        JobError, match="^stage: the spec of task 2 has 0 MB, a task gets at most 0 MB; raise in_process_bytes"
+    ):
+        list(executors.work_rounds("stage", specs))

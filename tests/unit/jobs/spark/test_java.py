@@ -1,4 +1,4 @@
-"""Which Java is taken, and what the launcher around it does."""
+"""Which Java is taken, and when a launcher stands before it."""
 
 import subprocess
 
@@ -53,26 +53,24 @@ def test_no_usable_java_names_every_place(tmp_path, monkeypatch):
         assert part in str(caught.value)
 
 
-def test_launcher_drops_the_vector_module_and_keeps_every_other_argument(tmp_path, monkeypatch):
+def test_a_java_without_the_vector_module_is_launched_without_that_argument(tmp_path, monkeypatch):
     monkeypatch.setattr(java, "keep_folder", lambda: tmp_path / "keep")
     real = java.Java(home=fake_java(tmp_path / "with blank's", 21), version=21, origin="test")
-    home = java.launcher_home(real)
+    (real.home / "release").write_text('JAVA_VERSION="21.0.1"\nMODULES="java.base java.xml"\n')
+    home = java.home_for_spark(real)
     arguments = ["-Da=b c", "--add-modules=jdk.incubator.vector", "it's", "", "-cp", "x:*"]
     done = subprocess.run([home / "bin" / "java", *arguments], capture_output=True, text=True, check=True)
     assert done.stdout.splitlines() == ["-Da=b c", "it's", "", "-cp", "x:*"]
-    assert java.launcher_home(real) == home
+    assert java.home_for_spark(real) == home
 
 
-def test_launcher_takes_out_of_the_class_path_what_no_archive_bears(tmp_path, monkeypatch):
+@pytest.mark.parametrize("modules", ['MODULES="java.base jdk.incubator.vector"\n', ""])
+def test_a_java_with_the_vector_module_is_used_as_it_is(tmp_path, monkeypatch, modules):
     monkeypatch.setattr(java, "keep_folder", lambda: tmp_path / "keep")
-    monkeypatch.setenv("SPARK_HOME", "/opt/spark here")
     real = java.Java(home=fake_java(tmp_path / "java", 21), version=21, origin="test")
-    spark = "/opt/spark here"
-    path = f"/a.jar:{spark}/conf:{spark}/conf:{spark}/jars/slf4j-api-2.0.jar:{spark}/jars/*:/etc/hadoop"
-    done = subprocess.run(
-        [java.launcher_home(real) / "bin" / "java", "-cp", path], capture_output=True, text=True, check=True
-    )
-    assert done.stdout.splitlines() == ["-cp", f"/a.jar:{spark}/jars/*:/etc/hadoop"]
+    (real.home / "release").write_text(f'JAVA_VERSION="21.0.1"\n{modules}')
+    assert java.home_for_spark(real) == real.home
+    assert not (tmp_path / "keep").exists()
 
 
 def test_file_is_put_in_place_whole_and_with_its_mode(tmp_path):

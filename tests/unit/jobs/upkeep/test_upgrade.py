@@ -10,8 +10,9 @@ import pyarrow as pa
 import pytest
 from deltalake import DeltaTable, Schema
 
-from jobs import books, publish
+from jobs import books, publish, retained
 from jobs.errors import JobError
+from jobs.upkeep.maintain import MaintainOptions, maintain
 from jobs.upkeep.upgrade import Upgraded, UpgradeOptions, upgrade
 from jobs.upkeep.upgrade_plan import Kind, look
 from lake import crash_points, scan
@@ -27,11 +28,10 @@ from tests.kills import Point, in_turn, kill, points_of
 from tests.lakes import assert_same, content, differences
 from tests.old_lakes import NAMES, SCENARIO, age, old_lake
 from tests.once import made_once
-from tests.state_logs import snapshot, update, write_log_directory
+from tests.state_logs import START_MS, snapshot, update, write_log_directory
 
 pytestmark = pytest.mark.slow
 
-LAST = "commit:gold.publication:upgrade:after"
 LATER_EVIDENCE = ("first-1",)
 """Lakes of versions that took less of a log: the next run over it brings the rest."""
 
@@ -131,10 +131,43 @@ def test_a_dry_run_says_what_is_needed_and_writes_nothing(name: str, tmp_path: P
     needs = {need.table: need for need in brought(lake, dry_run=True).needs}
     assert bytes_of(lake) == before
     assert set(needs) == set(TABLES)
-    assert (needs["silver.share_record"].kind, needs["silver.dlq_record"].kind) == (Kind.VERSION, Kind.CREATED)
-    assert needs["bronze.log_record"].kind is Kind.COLUMNS
+    before_3 = name != "last-3"
+    assert needs["silver.share_record"].kind is Kind.VERSION
+    assert needs["silver.dlq_record"].kind is (Kind.CREATED if before_3 else Kind.VERSION)
+    assert needs["bronze.log_record"].kind is (Kind.COLUMNS if before_3 else Kind.VERSION)
     assert needs["bronze.log_record"].rows == 364
     assert needs["bronze.ingest_extent"].kind is (Kind.REWRITTEN if name == "first-1" else Kind.VERSION)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_an_upgrade_needs_no_log_and_keeps_every_byte_of_bronze(name: str, tmp_path: Path) -> None:
+    lake = old_lake(name, tmp_path / "lake")
+    opened = Lake(lake)
+    sources = opened.snapshot("bronze.ingest_extent", any_schema=True).rows(["source_uri"]).column("source_uri")
+    assert not [uri for uri in sources.to_pylist() if Path(uri).exists()]
+    before = opened.snapshot("bronze.log_record", any_schema=True)
+    held = {path: (before.storage.path / path).stat().st_ino for path in before.paths}
+    brought(lake)
+    after = Lake(lake).snapshot("bronze.log_record")
+    assert {path: (after.storage.path / path).stat().st_ino for path in after.paths} == held
+    assert after.record_count == 364
+    assert not [entry.name for entry in lake.iterdir() if entry.name not in (".lock", "bronze", "silver", "gold")]
+
+
+def test_what_retention_has_cut_stays_as_it_is(tmp_path: Path) -> None:
+    lake = tmp_path / "lake"
+    hour = 3_600_000
+    story = [snapshot(), *(update(batches=[(n, n, 2, 1)], at_ms=START_MS + n * hour) for n in range(1, 9))]
+    story.append(snapshot(at_ms=START_MS + 9 * hour, epoch=2))
+    make_lake(lake, write_log_directory(tmp_path / "logs", story))
+    maintain(MaintainOptions(lake=Lake(lake), dry_run=False, retain=dict.fromkeys(retained.GROUPS, 3 * hour)))
+    before = content(lake)
+    age(lake, "3")
+    shutil.rmtree(tmp_path / "logs")
+    assert brought(lake).is_needed
+    assert not differences(content(lake), before)
+    make_lake(lake, rebuild="decode")
+    assert not differences(content(lake), before)
 
 
 def test_columns_that_an_old_row_lacks_are_read_as_null(tmp_path: Path) -> None:
@@ -173,9 +206,10 @@ class Case:
         shutil.rmtree(lake)
 
     def is_seen_whole(self, lake: Path, point: Point) -> None:
-        """What readers find after a kill: the new cut once it is published, before that the old one, refused."""
-        if point[0] == LAST:
-            assert not differences(content(lake), self.new), f"killed at {point}"
+        """What readers find after a kill: the old cut, refused; while folders are exchanged no cut at all."""
+        if point[0].startswith("exchange:"):
+            with pytest.raises(LakeError, match="an upgrade was cut off; finish it with `sharelens upgrade"):
+                scan.open_lake(lake)
             return
         assert written(lake, scan.PUBLICATION) < SCHEMA_VERSION, f"killed at {point}"
         assert old_cut(lake) == self.cut, f"killed at {point}: the old cut is not what it was"
@@ -192,7 +226,7 @@ def test_an_upgrade_killed_at_any_point_goes_on(name: str, tmp_path: Path) -> No
         case.kill_and_finish([point])
 
 
-@pytest.mark.parametrize("name", ["first-1", "last-2"])
+@pytest.mark.parametrize("name", ["first-1", "last-3"])
 def test_an_upgrade_killed_again_and_again_goes_on(name: str, tmp_path: Path) -> None:
     case = Case(name, tmp_path)
     first, *others, last = in_turn(case.points, len(case.points))[0]

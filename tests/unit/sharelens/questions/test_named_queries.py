@@ -2,12 +2,12 @@
 
 import pytest
 
-from lake.scan import Lake, open_lake
+from lake.scan import Cut, open_lake
 from sharelens.cli import main
 from sharelens.questions.named_queries import listed, named_query, names, parse
-from sharelens.questions.sql import sql
 from state_model.errors import UsageError
 from tests.in_process import make_lake
+from tests.sql_answers import answer_of
 from tests.state_logs import START_MS, snapshot, update, write_log_directory
 from tests.user_topics import write_orders
 
@@ -16,7 +16,7 @@ ACKNOWLEDGED, ARCHIVED = 2, 4
 
 
 @pytest.fixture(scope="module")
-def lake(tmp_path_factory: pytest.TempPathFactory) -> Lake:
+def lake(tmp_path_factory: pytest.TempPathFactory) -> Cut:
     folder = tmp_path_factory.mktemp("named")
     story = [
         snapshot(start=0),
@@ -31,13 +31,13 @@ def lake(tmp_path_factory: pytest.TempPathFactory) -> Lake:
     return open_lake(folder / "lake")
 
 
-def rows(lake: Lake, name: str, *given: str) -> list[dict[str, object]]:
+def rows(lake: Cut, name: str, *given: str) -> list[dict[str, object]]:
     query = named_query(name)
-    return sql(lake, query.duckdb_sql, query.values(given)).table.to_pylist()
+    return answer_of(lake, query.duckdb_sql, query.values(given)).to_pylist()
 
 
 @pytest.mark.parametrize("name", names())
-def test_a_query_answers_and_says_what_it_is(lake: Lake, name: str):
+def test_a_query_answers_and_says_what_it_is(lake: Cut, name: str):
     assert isinstance(rows(lake, name), list)
     query = named_query(name)
     assert query.title.endswith(".")
@@ -57,7 +57,7 @@ ANSWERS = {
 
 
 @pytest.mark.parametrize("name", ANSWERS)
-def test_the_first_row_of_a_small_case(lake: Lake, name: str):
+def test_the_first_row_of_a_small_case(lake: Cut, name: str):
     found, expected = rows(lake, name), ANSWERS[name]
     if expected is None:
         assert found == []  # the reset took it
@@ -65,13 +65,13 @@ def test_the_first_row_of_a_small_case(lake: Lake, name: str):
         assert {field: found[0][field] for field in expected} == expected
 
 
-def test_deliveries_count_each_offset_once_a_life_with_its_last_state(lake: Lake):
+def test_deliveries_count_each_offset_once_a_life_with_its_last_state(lake: Cut):
     told = [(row["delivery_state_name"], row["delivery_count"], row["records"])
             for row in rows(lake, "deliveries_histogram", "group=g")]  # fmt: skip
     assert told == [("ACKNOWLEDGED", 1, 3), ("ARCHIVED", 5, 2)]
 
 
-def test_a_value_is_bound_and_never_becomes_sql(lake: Lake):
+def test_a_value_is_bound_and_never_becomes_sql(lake: Cut):
     assert [row["group_id"] for row in rows(lake, "lag_now", f"group={HOSTILE}")] == [HOSTILE]
     assert rows(lake, "lag_now", "group=' OR 1=1 --") == []
     assert rows(lake, "lag_now", "group=") == []
@@ -137,8 +137,10 @@ def test_what_can_not_be_meant_is_one_line(case: str, capsys: pytest.CaptureFixt
     assert told in err
 
 
-def test_the_command_lists_and_runs_them(lake: Lake, capsys: pytest.CaptureFixture[str]):
+def test_the_command_lists_and_runs_them(lake: Cut, capsys: pytest.CaptureFixture[str]):
     assert main(["sql", "--list"]) == 0
     assert "poison_by_topic" in capsys.readouterr().out
-    assert main(["sql", "--lake", str(lake.path), "--query", "lag_now", "--param", "group=g", "--output", "csv"]) == 0
+    assert (
+        main(["sql", "--lake", str(lake.lake.path), "--query", "lag_now", "--param", "group=g", "--output", "csv"]) == 0
+    )
     assert capsys.readouterr().out.count("\n") == 2

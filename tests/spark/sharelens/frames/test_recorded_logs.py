@@ -1,0 +1,100 @@
+"""Recorded logs give the rows of the tables that the pipeline makes of them."""
+
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
+
+import pyarrow.compute as pc
+import pytest
+from pyspark.sql import functions as F  # noqa: N812 - the name everybody uses
+
+from lake.scan import open_lake
+from sharelens import frames
+from tests.datasets import KINDS, scenarios
+from tests.in_process import recorded_lake
+from tests.spark.sharelens.frames.recorded import assert_same, rows_of, table_of
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+LARGE = ("big-small", "big")
+OTHERS = tuple(name for name in scenarios() if name not in (*KINDS, *LARGE))
+SHARE_PARTITION = ("log_topic_id", "state_partition", "group_id", "topic_id", "partition")
+LETTER_LOGS = ("dlq", "edge44")
+Logs = tuple[Sequence[str], "DataFrame", "DataFrame"]
+
+
+@pytest.fixture(scope="module", params=["kinds", pytest.param("others", marks=pytest.mark.soak)])
+def logs(request: pytest.FixtureRequest, spark: "SparkSession") -> Iterator[Logs]:
+    """Names of logs, their LOG_RECORD rows and their decoded records."""
+    names = KINDS if request.param == "kinds" else OTHERS
+    rows = rows_of(spark, names).transform(frames.log_records).cache()
+    records = rows.transform(frames.share_records).cache()
+    yield names, rows, records
+    records.unpersist()
+    rows.unpersist()
+
+
+@pytest.fixture(scope="module")
+def losses(spark: "SparkSession", logs: Logs) -> Iterator["DataFrame"]:
+    names, rows, _ = logs
+    lost = frames.losses(rows, problems=rows_of(spark, names, rows="problems")).cache()
+    yield lost
+    lost.unpersist()
+
+
+def test_share_records(spark: "SparkSession", logs: Logs) -> None:
+    names, _, records = logs
+    assert_same(spark, records, table_of(names, "silver.share_record"), *SHARE_PARTITION, "log_offset")
+
+
+def test_states(spark: "SparkSession", logs: Logs, losses: "DataFrame") -> None:
+    names, _, records = logs
+    states = frames.share_partition_states(records, losses=losses)
+    assert_same(spark, states, table_of(names, "gold.share_partition_state"), *SHARE_PARTITION)
+
+
+def test_history(spark: "SparkSession", logs: Logs, losses: "DataFrame") -> None:
+    names, _, records = logs
+    history = frames.share_partition_history(records, losses=losses)
+    assert_same(spark, history, table_of(names, "gold.share_partition_history"), *SHARE_PARTITION, "log_offset")
+
+
+def test_delivery_history(spark: "SparkSession", logs: Logs, losses: "DataFrame") -> None:
+    names, _, records = logs
+    deliveries = frames.delivery_history(records, losses=losses)
+    order = (*SHARE_PARTITION, "first_offset", "valid_from_log_offset")
+    assert_same(spark, deliveries, table_of(names, "gold.delivery_history"), *order)
+
+
+def test_group_records(spark: "SparkSession", logs: Logs) -> None:
+    names, rows, _ = logs
+    expected = table_of(names, "silver.group_record")
+    assert_same(spark, rows.transform(frames.group_records), expected, "log_topic_id", "partition", "log_offset")
+
+
+def test_dead_letters(spark: "SparkSession") -> None:
+    names = [name for name in LETTER_LOGS if name in scenarios()]
+    letters = rows_of(spark, names).transform(frames.dead_letters)
+    expected = table_of(names, "silver.dlq_record", "dlq_topic_id")
+    assert_same(spark, letters, expected, "dlq_topic_id", "dlq_partition", "dlq_offset")
+
+
+def test_states_go_on_from_earlier_ones(spark: "SparkSession", logs: Logs, losses: "DataFrame") -> None:
+    names, _, records = logs
+    middle = records.groupBy("log_topic_id", "state_partition").agg(F.percentile_approx("log_offset", 0.5).alias("cut"))
+    cut = records.join(F.broadcast(middle), ["log_topic_id", "state_partition"])
+    earlier = cut.where(F.col("log_offset") <= F.col("cut")).drop("cut")
+    later = cut.where(F.col("log_offset") > F.col("cut")).drop("cut")
+    seeds = earlier.transform(frames.share_partition_states)
+    states = frames.share_partition_states(later, seeds=seeds, losses=losses, log_starts=log_starts(spark, names))
+    assert_same(spark, states, table_of(names, "gold.share_partition_state"), *SHARE_PARTITION)
+
+
+def log_starts(spark: "SparkSession", names: Sequence[str]) -> "DataFrame":
+    """The log start offsets of state partitions that the lakes know."""
+    rows = []
+    for name in names:
+        extents = open_lake(recorded_lake(name)).scan("bronze.ingest_extent")
+        for row in extents.filter(pc.equal(extents.column("topic"), "__share_group_state")).to_pylist():
+            rows.append((f"{name}:{row['topic_id']}", row["partition"], row["log_start_offset"] or 0))
+    return spark.createDataFrame(rows, "log_topic_id string, state_partition int, log_start_offset long")
