@@ -58,7 +58,7 @@ def in_use(lake: Lake) -> pa.Table:
         seen[row["table_name"]] = seen.get(row["table_name"], 0) + 1
         if seen[row["table_name"]] <= REMEMBERED + 1:
             checks.add(row["check_id_max"])
-    return pa.table({"check_id": pa.array(sorted(found), pa.int64())})
+    return pa.table({"check_id": pa.array(sorted(checks), pa.int64())})
 
 
 def cluster_of(lake: Lake) -> str:
