@@ -80,7 +80,7 @@ PLAINLY_NAMED = ("state_model", "kafka_log", "pyspark_kafka_log", "tools/log_wri
 """Where the rule of names holds; every package that follows it belongs here."""
 TEXT_SUFFIXES = {".py", ".md", ".toml", ".yaml", ".yml", ".txt", ".properties", ".sql", ".cfg", ""}
 # Tests of a property that several modules of the package keep together.
-TESTS_OF_A_WHOLE_PACKAGE = {"tests/unit/kafka_log/test_damage.py"}
+TESTS_OF_A_WHOLE_PACKAGE = {"tests/unit/kafka_log/test_damage.py", "tests/unit/sharelens/cli/test_terminal.py"}
 CHANGELOG_HEADING = re.compile(r"^## \[(Unreleased|\d+\.\d+\.\d+)\]( - \d{4}-\d{2}-\d{2})?$")
 CHANGELOG_SECTIONS = {"Added", "Changed", "Deprecated", "Removed", "Fixed", "Security"}
 
