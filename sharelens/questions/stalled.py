@@ -16,6 +16,7 @@ from sharelens.questions.completeness import times
 from sharelens.questions.evidence import Cut, Evidence, Span
 from sharelens.questions.measured import Part, Scope, answer, of_parts, scope
 from sharelens.questions.missing import unseen
+from sharelens.questions.published_stalls import published_stalls
 from sharelens.questions.state import completeness_cell, topic_cell
 from state_model.columnar.values import STATE_NAMES
 
@@ -48,7 +49,9 @@ def stalled(
     """The answer to `sharelens stalled`; `span` bounds the log times that an interval reaches into."""
     read = scope(evidence, wanted, asked)
     now = _now(evidence, read.cut)
-    table = of_parts(read, lambda part: stalls_of(part, read, settings, now, min_duration_ms))
+    table = None if idle else published_stalls(read, settings, now, min_duration_ms)
+    if table is None:
+        table = of_parts(read, lambda part: stalls_of(part, read, settings, now, min_duration_ms))
     table = table.sort_by(measure.WORST_FIRST)
     table = _chosen(table, span, still_only=still_only, idle=idle)
     kinds = [kind for kind in measure.KINDS if kind in table.column("kind").unique().to_pylist()]

@@ -28,7 +28,7 @@ def test_all_gates_are_open_over_every_scenario(names: Sequence[str], records: i
     columns = ["table_name", "expectation", "observed", "details"]
     assert checked.results.filter(pc.field("success") == pc.scalar(False)).select(columns).to_pylist() == []
     assert checked.closed == ()
-    assert set(gates(tmp_path / "lake")) == set(TABLES)
+    assert set(gates(Lake(tmp_path / "lake"))) == set(TABLES)
     judged = checked.results.filter(pc.field("success").is_valid())
     assert judged.num_rows > 400
     rows = dict(zip(judged.column("table_name").to_pylist(), judged.column("slice_rows").to_pylist(), strict=True))

@@ -84,7 +84,7 @@ def test_a_second_run_finds_nothing_starts_no_session_and_writes_nothing(logs: P
     before = current_versions(Lake(mine))
     summary = run(RunOptions(lake=Lake(mine), log_dirs=(str(logs),)), no_session)
     assert (summary.run_id, summary.counts) == (None, {})
-    assert current_versions(Lake(mine)) == published_versions(mine) == before
+    assert current_versions(Lake(mine)) == published_versions(Lake(mine)) == before
 
 
 def test_nothing_new_fails_only_when_rows_are_required(logs: Path, mine: Path) -> None:

@@ -14,7 +14,7 @@ from evidence.intervals import Interval, difference, intersection, union
 from jobs.options import RunOptions
 from jobs.run import run
 from lake.lake import Lake
-from lake.scan import open_lake
+from lake.scan import Cut, open_lake
 from state_model.errors import SharelensError
 from tests.batch_files import state_batches, state_directory, write_batches
 from tests.in_process import make_lake, no_session
@@ -138,7 +138,7 @@ def damaged_lake(folder: Path, changes: Sequence[Change], rounds: int) -> None:
     run(RunOptions(lake=Lake(folder / "lake"), log_dirs=tuple(map(str, directories))), no_session)
 
 
-def damage_is_accounted_for(lake: Lake, change: Change, numbers: Sequence[int]) -> None:
+def damage_is_accounted_for(lake: Cut, change: Change, numbers: Sequence[int]) -> None:
     """In the state partitions with these numbers, one a round."""
     tables = {name: lake.scan(name) for name in LOOKED_AT}
     held = lost = 0

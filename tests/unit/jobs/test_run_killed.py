@@ -16,6 +16,7 @@ from jobs.measure import steps as measure_steps
 from jobs.publish import current_versions, published_versions
 from lake import crash_points
 from lake.errors import LakeError
+from lake.lake import Lake
 from lake.scan import open_lake
 from tests.batch_files import broken, copy_changed, state_batches, state_directory
 from tests.datasets import dataset
@@ -137,7 +138,7 @@ class Case:
         assert self.new is not None
         assert not differences(seen(lake) or {}, self.new), f"killed at {why}"
         assert {name: len(rows) for name, rows in books(lake).items()} == self.books, f"killed at {why}"
-        assert current_versions(lake) == published_versions(lake)
+        assert current_versions(Lake(lake)) == published_versions(Lake(lake))
 
 
 def seen(lake: Path) -> dict[str, object] | None:

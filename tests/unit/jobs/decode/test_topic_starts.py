@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 from jobs.decode.topic_starts import lowest_offsets
+from lake.lake import Lake
 from tests.batch_files import state_batches, state_directory
 from tests.in_process import make_lake
 from tests.state_logs import ORDERS_ID, START_MS, snapshot, tombstone, update
@@ -19,7 +20,7 @@ def starts(tmp_path: Path, *logs: list[dict[str, object]]) -> dict[tuple[str, in
     """What a lake of one run after the other knows; each list is a longer state log."""
     for number, records in enumerate(logs):
         make_lake(tmp_path / "lake", state_directory(tmp_path / f"logs-{number}", state_batches(records)))
-    return lowest_offsets(tmp_path / "lake", "unknown")
+    return lowest_offsets(Lake(tmp_path / "lake"), "unknown")
 
 
 def test_the_smallest_start_offset_of_all_groups_and_lives_counts(tmp_path: Path) -> None:
@@ -54,11 +55,11 @@ def test_what_a_winning_copy_sets_aside_no_longer_counts(order: tuple[int, int],
     copies = [state_directory(tmp_path / name, batches) for name, batches in (("a", loser), ("b", winner))]
     for place in order:
         make_lake(tmp_path / "lake", copies[place])
-    assert lowest_offsets(tmp_path / "lake", "unknown") == {ORDERS: 4}
+    assert lowest_offsets(Lake(tmp_path / "lake"), "unknown") == {ORDERS: 4}
 
 
 def test_another_cluster_has_its_own(tmp_path: Path) -> None:
     logs = state_directory(tmp_path / "logs", state_batches([snapshot("g", start=3)]))
     make_lake(tmp_path / "lake", logs, cluster_id="a")
-    assert lowest_offsets(tmp_path / "lake", "b") == {}
-    assert lowest_offsets(tmp_path / "lake", "a") == {ORDERS: 3}
+    assert lowest_offsets(Lake(tmp_path / "lake"), "b") == {}
+    assert lowest_offsets(Lake(tmp_path / "lake"), "a") == {ORDERS: 3}

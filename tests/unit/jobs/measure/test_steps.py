@@ -8,6 +8,7 @@ import pytest
 from jobs.measure import steps as measure_steps
 from jobs.measure.inputs import NOTHING
 from jobs.measure.stage import touched_since
+from lake.lake import Lake
 from tests.in_process import make_lake
 from tests.state_logs import START_MS, snapshot, update, write_log_directory
 
@@ -31,7 +32,7 @@ def lake_of(folder: Path, minutes: list[int]) -> Path:
 
 def steps_of(lake: Path, rows: int, monkeypatch: pytest.MonkeyPatch) -> list[pa.Table]:
     monkeypatch.setattr(measure_steps, "STEP_ROWS", rows)
-    return list(measure_steps.steps(lake, 1, 0, touched_since(lake, 0)))
+    return list(measure_steps.steps(Lake(lake), 1, 0, touched_since(Lake(lake), 0)))
 
 
 def ends_of(steps: list[pa.Table], group: str) -> list[int]:
@@ -72,5 +73,7 @@ def test_nothing_long_is_one_step(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
 
 def test_nothing_to_measure_is_one_step_too(tmp_path: Path) -> None:
     lake = lake_of(tmp_path, [1])
-    nothing = touched_since(lake, 0).slice(0, 0)
-    assert [step.num_rows for step in measure_steps.steps(lake, 1, 0, nothing)] == [0], "it marks the stage as done"
+    nothing = touched_since(Lake(lake), 0).slice(0, 0)
+    assert [step.num_rows for step in measure_steps.steps(Lake(lake), 1, 0, nothing)] == [0], (
+        "it marks the stage as done"
+    )

@@ -105,7 +105,7 @@ def test_a_lake_as_it_is_made_has_open_gates_and_its_results_are_kept(lake: Path
     rows = gates.gates(Lake(lake))
     assert set(rows) == set(TABLES)
     assert {gate.check_id for gate in rows.values()} == {1}
-    assert published_versions(lake) == kept.versions
+    assert published_versions(Lake(lake)) == kept.versions
     assert looked_at(lake, tables=FEW).check_id == 2
     assert {name for name, gate in gates.gates(Lake(lake)).items() if gate.check_id == 2} == set(FEW)
 
@@ -184,15 +184,15 @@ def test_a_row_that_comes_twice_from_nowhere_is_a_repeated_key_and_a_lost_refere
 def test_a_closed_gate_keeps_the_publication_until_a_check_finds_it_mended(made: Path, lake: Path) -> None:
     a_record_twice(lake)
     looked_at(lake, tables=FEW)
-    before = published_versions(lake)
+    before = published_versions(Lake(lake))
     summary = make_lake(lake, made / "second", skip_checks=("freshness",))
     assert (summary.withheld, [gate.table for gate in summary.gates]) == (True, [FEW[0]])
-    assert published_versions(lake) == before
+    assert published_versions(Lake(lake)) == before
     make_lake(lake, rebuild="decode")
-    assert published_versions(lake) == before, "a closed gate stays closed until it is checked again"
+    assert published_versions(Lake(lake)) == before, "a closed gate stays closed until it is checked again"
     mended = make_lake(lake, stages=("check", "publish"), skip_checks=("freshness",), require_check=True)
     assert (mended.withheld, mended.gates, mended.run_id) == (False, (), None)
-    assert is_current(lake)
+    assert is_current(Lake(lake))
 
 
 def test_what_was_not_checked_is_not_published_where_a_check_is_required(made: Path, lake: Path) -> None:

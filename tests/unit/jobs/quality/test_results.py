@@ -32,7 +32,7 @@ def lake(tmp_path: Path) -> Path:
     for number in range(1, 31):
         tables = ["silver.name", "gold.lag"] if number == 1 else ["gold.lag"]
         rows = [_row(table, number, newest, end_ms - (30 - number) * DAY) for table in tables]
-        results.commit(Lake(path), number, results.table_of(Lake(rows)))
+        results.commit(Lake(path), number, results.table_of(rows))
     return path
 
 

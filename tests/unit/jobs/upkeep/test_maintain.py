@@ -137,7 +137,7 @@ def test_the_rows_stay_and_the_files_become_few(lake: Path) -> None:
     assert {name: open_lake(lake).scan(name).num_rows for name in rows} == rows
     assert all(len(live(lake, name)) <= 1 for name in TABLES if not TABLES[name].partition_by and name in old)
     assert done.as_dict()["files_after"] < done.as_dict()["files_before"] / 2
-    assert current_versions(lake) == published_versions(lake)
+    assert current_versions(Lake(lake)) == published_versions(Lake(lake))
 
 
 def test_a_second_upkeep_finds_nothing_to_do_and_publishes_nothing(tmp_path: Path) -> None:
@@ -153,9 +153,9 @@ def test_a_second_upkeep_finds_nothing_to_do_and_publishes_nothing(tmp_path: Pat
 
 
 def test_a_dry_run_says_what_would_be_done_and_does_nothing(lake: Path) -> None:
-    files, versions = data_files(lake), current_versions(lake)
+    files, versions = data_files(lake), current_versions(Lake(lake))
     told = kept(lake, dry_run=True, retain=AGES).as_dict()
-    assert (data_files(lake), current_versions(lake)) == (files, versions)
+    assert (data_files(lake), current_versions(Lake(lake))) == (files, versions)
     done = kept(lake, retain=AGES).as_dict()
     assert told["dropped_rows"] == done["dropped_rows"] > 0
     assert told["files_before"] == done["files_before"]
@@ -310,10 +310,10 @@ def test_runs_go_on_after_the_log_was_cut(lake: Path, tmp_path: Path) -> None:
 def test_what_is_not_published_is_not_touched(lake: Path, tmp_path: Path) -> None:
     more = [*story(), update("late", start=2, at_ms=START_MS + 20 * HOUR)]
     make_lake(lake, write_log_directory(tmp_path / "more", more), stages=("ingest",))
-    versions = current_versions(lake)
+    versions = current_versions(Lake(lake))
     with pytest.raises(JobError, match="not published; finish with `sharelens run"):
         kept(lake)
-    assert current_versions(lake) == versions
+    assert current_versions(Lake(lake)) == versions
 
 
 def test_a_folder_without_a_lake_is_refused(tmp_path: Path) -> None:
@@ -348,7 +348,7 @@ def test_a_second_scheduler_waits_and_then_says_who_holds_the_lake(lake: Path) -
 
 
 def test_a_full_disk_breaks_nothing(lake: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    old, versions = content(lake), published_versions(lake)
+    old, versions = content(lake), published_versions(Lake(lake))
     written = 0
 
     def full(self: pq.ParquetWriter, *args: Any, **options: Any) -> None:
@@ -362,11 +362,11 @@ def test_a_full_disk_breaks_nothing(lake: Path, monkeypatch: pytest.MonkeyPatch)
     monkeypatch.setattr(pq.ParquetWriter, "write_table", full)
     with pytest.raises(OSError, match="No space left"):
         kept(lake, retain=AGES)
-    assert published_versions(lake) == versions
+    assert published_versions(Lake(lake)) == versions
     assert not differences(old, content(lake))
     monkeypatch.undo()
     kept(lake, retain=AGES)
-    assert current_versions(lake) == published_versions(lake)
+    assert current_versions(Lake(lake)) == published_versions(Lake(lake))
 
 
 class UpkeepCase:
@@ -422,7 +422,7 @@ def runs_finish_killed_upkeep(lake: Path, folder: Path, kills: int | None) -> No
         victim = Path(shutil.copytree(lake, folder / "victim"))
         kill(point, lambda lake=victim: kept(lake, retain=AGES))
         make_lake(victim, logs)
-        assert current_versions(victim) == published_versions(victim)
+        assert current_versions(Lake(victim)) == published_versions(Lake(victim))
         assert not differences(expected, content(victim, expected))
         make_lake(victim, rebuild="replay")
         assert not differences(expected, content(victim, expected))
