@@ -66,9 +66,11 @@ def clock_steps(records: pa.Table, log_time_ms: Ints) -> pa.Table:
 
 def late_records(records: pa.RecordBatch, log_time_ms: Ints) -> pa.Table:
     """LATE_RECORD rows of the LOG_RECORD rows that are stamped over a minute before their log time, in their order."""
-    late = pa.array(is_late(records.column("timestamp_ms").to_numpy(), log_time_ms))
-    chosen = records.select(["partition", "offset", "timestamp_ms"]).filter(late)
-    return pa.table([*chosen.columns, pa.array(log_time_ms).filter(late)], schema=LATE_RECORD)
+    late = is_late(records.column("timestamp_ms").to_numpy(), log_time_ms)
+    if not late.any():
+        return LATE_RECORD.empty_table()
+    chosen = records.select(["partition", "offset", "timestamp_ms"]).filter(pa.array(late))
+    return pa.table([*chosen.columns, pa.array(log_time_ms[late])], schema=LATE_RECORD)
 
 
 def steps_around(records: pa.Table, moment_ms: int) -> list[ClockStep]:

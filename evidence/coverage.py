@@ -20,9 +20,9 @@ Extent = Mapping[str, Any]
 class Coverage:
     """What the extents cover of one log partition.
 
-    `covered`: offsets that need no second reading, disjoint and ascending; `requested`: by source id the offsets that
-    it was asked for; `log_time_ms`: log time so far (None: no record); `end`: first offset above every request;
-    `lost_ends`: by source id the gap at its end.
+    `covered`: the covered ranges (offsets that need no second reading), disjoint and ascending; `requested`: by source
+    id the offsets that it was asked for; `log_time_ms`: log time so far (None: no record); `end`: first offset above
+    every request; `lost_ends`: by source id the gap at its end.
     """
 
     covered: list[Interval]

@@ -15,6 +15,7 @@ from evidence.intervals import Interval, difference, union
 from evidence.schemas import DECODED_FROM
 from kafka_log.layout import PartitionDirectory
 from kafka_log.schemas import LOG_RECORD
+from state_model.columnar.keys import LOG_PARTITION_KEY
 from state_model.columnar.values import Loss
 
 GAP: Final = "gap"
@@ -23,8 +24,10 @@ REMOTE: Final = "remote"
 QUARANTINED: Final = "quarantined"
 TRUNCATED: Final = "truncated"
 VANISHED: Final = "vanished"
+DAMAGE_REASONS = (TRUNCATED, VANISHED)
+"""Reasons of damage that are reasons of losses too; any other damage quarantines a batch."""
 EVERY_RUN = (0, (1 << 63) - 1)
-QUARANTINE_KEY = ["cluster_id", "topic_id", "partition"]
+QUARANTINE_KEY = ["cluster_id", *LOG_PARTITION_KEY]
 
 Damage = tuple[int, int, str]
 """Offsets [first, end) that could not be read, and the reason code of the problem."""
@@ -45,7 +48,7 @@ def gap_reason(
     first, end = gap
     overlapping = min((damage for damage in damages if damage[0] < end and damage[1] > first), default=None)
     if overlapping is not None:
-        return overlapping[2] if overlapping[2] in (TRUNCATED, VANISHED) else QUARANTINED
+        return overlapping[2] if overlapping[2] in DAMAGE_REASONS else QUARANTINED
     bases = [copy.segments[0].base_offset for copy in copies if copy.segments]
     below_all = bool(bases) and end <= min(bases)
     if below_all and any(copy.remote_below for copy in copies):

@@ -58,6 +58,29 @@ class Answer:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Stream:
+    """An answer whose rows come in bounded batches, so that no more rows are computed than are written.
+
+    `batches` are of `schema`. `warnings` is called once the last row is written; the rest is as in `Answer`.
+    """
+
+    schema: "pa.Schema"
+    batches: Iterator["pa.RecordBatch"]
+    columns: tuple[Column, ...] = ()
+    summary: str | None = None
+    warnings: Callable[[], Sequence[str]] = tuple
+    none: str = "nothing found"
+
+    def read_all(self) -> Answer:
+        """The answer with all rows in memory."""
+        import pyarrow as pa
+
+        table = pa.Table.from_batches(list(self.batches), schema=self.schema)
+        warnings = tuple(self.warnings())
+        return Answer(table=table, columns=self.columns, summary=self.summary, warnings=warnings, none=self.none)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Report:
     """Several answers in one document: an object in JSON and YAML, titled parts in text. CSV has the first alone."""
 
@@ -153,14 +176,23 @@ def heading(field: str) -> str:
 
 def rows_of(table: "pa.Table", most: int | None = None) -> Iterator[dict[str, object]]:
     """Rows as dictionaries, a bounded number of them in memory."""
-    for batch in table.slice(0, most).to_batches(max_chunksize=ROWS_AT_ONCE):
-        yield from batch.to_pylist()
+    return _rows_in(table.slice(0, most).to_batches(max_chunksize=ROWS_AT_ONCE))
 
 
 def plain_rows(table: "pa.Table", most: int | None = None) -> Iterator[dict[str, object]]:
-    """Rows with values that JSON has; rows of such types alone are passed on as they are, which is most of the time."""
-    rows = rows_of(table, most)
-    if all(_is_plain(field.type) for field in table.schema):
+    """Rows with values that JSON has."""
+    return _made_plain(rows_of(table, most), table.schema)
+
+
+def _rows_in(batches: "Iterable[pa.RecordBatch]") -> Iterator[dict[str, object]]:
+    for batch in batches:
+        for first in range(0, batch.num_rows, ROWS_AT_ONCE):
+            yield from batch.slice(first, ROWS_AT_ONCE).to_pylist()
+
+
+def _made_plain(rows: Iterator[dict[str, object]], schema: "pa.Schema") -> Iterator[dict[str, object]]:
+    """Rows with values that JSON has; rows that have no others, which is most of the time, as they are."""
+    if all(_is_plain(field.type) for field in schema):
         return rows
     return ({str(name): plain(value) for name, value in row.items()} for row in rows)
 
@@ -201,13 +233,15 @@ def plain(value: object) -> object:
             return str(value)
 
 
-def show(answer: Answer | Report, shown: Shown) -> None:
-    """Writes an answer to stdout in the form asked for; warnings, and lines that no form but text has, to stderr."""
+def show(answer: Answer | Stream | Report, shown: Shown) -> None:
+    """Writes an answer to stdout in the form of `shown`; warnings, and lines that only text has, to stderr."""
     if isinstance(answer, Report):
         _show_report(answer, shown)
+    elif isinstance(answer, Stream):
+        _show_stream(answer, shown)
     else:
         _show_rows(answer, shown)
-    for warning in answer.warnings:
+    for warning in answer.warnings() if isinstance(answer, Stream) else answer.warnings:
         say(f"warning: {warning}")
     for line in (answer.summary or "").splitlines():
         if shown.form is Form.TEXT:
@@ -217,24 +251,46 @@ def show(answer: Answer | Report, shown: Shown) -> None:
 
 
 def _show_rows(answer: Answer, shown: Shown) -> None:
+    rows = rows_of(answer.table, shown.most)
+    columns = answer.columns or generic_columns(answer.table.column_names)
+    _write_rows(rows, answer.table.schema, columns, answer.none, shown.form)
+    _say_more(_left_off(answer.table.num_rows, shown.most), shown.form)
+
+
+def _show_stream(answer: Stream, shown: Shown) -> None:
+    """Writes the rows of a stream; one row more than is written is asked of it, to know whether there are more."""
+    rows = _rows_in(answer.batches)
+    columns = answer.columns or generic_columns(answer.schema.names)
+    _write_rows(itertools.islice(rows, shown.most), answer.schema, columns, answer.none, shown.form)
+    more = shown.most is not None and next(rows, None) is not None
+    _say_more(f"... more rows; a --limit above {shown.most} shows them" if more else "", shown.form)
+
+
+def _say_more(line: str, form: Form) -> None:
+    if line and form is Form.TEXT:
+        tell(line)
+    elif line:
+        say(line)
+
+
+def _write_rows(
+    rows: Iterator[dict[str, object]], schema: "pa.Schema", columns: Sequence[Column], none: str, form: Form
+) -> None:
     out = sys.stdout
-    if shown.form is Form.TEXT:
-        _write_text(answer, shown.most, out)
+    if form is Form.TEXT:
+        _write_text(rows, columns, none, out)
         return
-    rows = plain_rows(answer.table, shown.most)
-    match shown.form:
+    rows = _made_plain(rows, schema)
+    match form:
         case Form.JSON:
             _write_json(rows, out)
         case Form.JSONL:
             for row in rows:
                 out.write(json_text(row) + "\n")
         case Form.CSV:
-            _write_csv(rows, answer.table.column_names, out)
+            _write_csv(rows, schema.names, out)
         case Form.YAML:
             _write_yaml(rows, out)
-    more = _left_off(answer.table.num_rows, shown.most)
-    if more:
-        say(more)
 
 
 def _show_report(report: Report, shown: Shown) -> None:
@@ -243,7 +299,7 @@ def _show_report(report: Report, shown: Shown) -> None:
         case Form.TEXT:
             for title, part in report.parts.items():
                 out.write(title.upper().replace("_", " ") + "\n")
-                _write_text(part, shown.most, out)
+                _show_rows(part, shown)
                 out.write("\n")
         case Form.CSV:
             _show_rows(next(iter(report.parts.values())), shown)
@@ -293,13 +349,16 @@ def _write_yaml(rows: Iterator[dict[str, object]], out: TextIO) -> None:
 
 
 def _write_csv(rows: Iterable[Row], names: Sequence[str], out: TextIO) -> None:
-    """Exact in a file or a pipe; on a terminal nothing that it could act on."""
-    watched = out.isatty()
+    """CSV with every value unchanged in a file or a pipe; on a terminal all that it would act on is escaped."""
+    escape: Callable[[object], object] = _escaped_text if out.isatty() else lambda cell: cell
     writer = csv.writer(out, lineterminator="\n")
-    writer.writerow(names)
+    writer.writerow([escape(name) for name in names])
     for row in rows:
-        cells = [_csv_cell(value) for value in row.values()]
-        writer.writerow([visible(cell) if watched and isinstance(cell, str) else cell for cell in cells])
+        writer.writerow([escape(_csv_cell(value)) for value in row.values()])
+
+
+def _escaped_text(cell: object) -> object:
+    return visible(cell) if isinstance(cell, str) else cell
 
 
 def _csv_cell(value: object) -> object:
@@ -308,21 +367,22 @@ def _csv_cell(value: object) -> object:
     return json.dumps(value) if isinstance(value, list | dict) else value
 
 
-def _write_text(answer: Answer, most: int | None, out: TextIO) -> None:
+def _write_text(rows: Iterator[dict[str, object]], columns: Sequence[Column], none: str, out: TextIO) -> None:
     """Aligned columns; widths are those of the first thousand rows, so that any number of rows can be written."""
-    columns = answer.columns or tuple(_generic_column(name) for name in answer.table.column_names)
-    lines = ([column.cell(row) for column in columns] for row in rows_of(answer.table, most))
+    lines = ([column.cell(row) for column in columns] for row in rows)
     sample = list(itertools.islice(lines, WIDTH_SAMPLE))
     if not sample:
-        out.write(f"{answer.none}\n")
+        out.write(f"{none}\n")
         return
     titles = [column.heading for column in columns]
     widths = [max(map(text_width, cells)) for cells in zip(titles, *sample, strict=True)]
     for line in itertools.chain([titles], sample, lines):
         out.write(_aligned(line, widths, columns) + "\n")
-    more = _left_off(answer.table.num_rows, most)
-    if more:
-        out.write(more + "\n")
+
+
+def generic_columns(names: Iterable[str]) -> tuple[Column, ...]:
+    """A text column for each field, its values as JSON has them."""
+    return tuple(_generic_column(name) for name in names)
 
 
 def _generic_column(name: str) -> Column:

@@ -13,12 +13,12 @@ HEADER_BYTES = 12
 
 def batches_of(segment: Path) -> list[bytes]:
     """The record batches of a whole segment file."""
-    data, found, at = segment.read_bytes(), [], 0
+    data, batches, at = segment.read_bytes(), [], 0
     while at < len(data):
         size = HEADER_BYTES + int.from_bytes(data[at + 8 : at + 12], "big")
-        found.append(data[at : at + size])
+        batches.append(data[at : at + size])
         at += size
-    return found
+    return batches
 
 
 def base_offset(batch: bytes) -> int:

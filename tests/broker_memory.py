@@ -162,7 +162,7 @@ class MemoryCluster:
 
     def by_id(self, topic_id, partition=None):
         """Both `Topics.by_id(topic_id)` and `Logs.by_id(topic_id, partition)`."""
-        topic = next((one for one in self._topics.values() if one.topic_id == topic_id), None)
+        topic = next((each for each in self._topics.values() if each.topic_id == topic_id), None)
         if partition is None or topic is None:
             return topic
         return self._logs.get((topic.name, partition))

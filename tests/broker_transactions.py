@@ -159,8 +159,8 @@ class Coordinators:
         data = log.read(0, max_bytes=1 << 30).data
         for header in rb.split(data) if data else ():
             is_aborted = any(
-                one.producer_id == header.producer_id and one.first_offset <= header.base_offset <= one.last_offset
-                for one in aborted
+                each.producer_id == header.producer_id and each.first_offset <= header.base_offset <= each.last_offset
+                for each in aborted
             )
             if header.base_offset < end and not header.is_control and not is_aborted:
                 seen += [record.value.decode() for record in rb.parse(data, header)]

@@ -95,32 +95,32 @@ class ShareGroupHarness:
             [group_records.decode_record(record.key, record.value) for record in batch]
             for batch in self.log.log_for(group).batches
         ]
-        mine = [[one for one in batch if one.group_id == group] for batch in decoded]
-        return [[group_records.to_formatter_json(one) for one in batch] for batch in mine if batch]
+        mine = [[each for each in batch if each.group_id == group] for batch in decoded]
+        return [[group_records.to_formatter_json(each) for each in batch] for batch in mine if batch]
 
     def types(self, group="g"):
         """`10 11 14X`: the types of each batch, X behind a tombstone."""
         return [
-            " ".join(f"{one['key']['type']}{'' if one['value'] else 'X'}" for one in batch)
+            " ".join(f"{each['key']['type']}{'' if each['value'] else 'X'}" for each in batch)
             for batch in self.batches(group)
         ]
 
     def last(self, record_type, group="g"):
         """The data of the last record of a type."""
-        found = [one for batch in self.batches(group) for one in batch if one["key"]["type"] == record_type]
-        return found[-1]["value"] and found[-1]["value"]["data"]
+        actual = [each for batch in self.batches(group) for each in batch if each["key"]["type"] == record_type]
+        return actual[-1]["value"] and actual[-1]["value"]["data"]
 
     def state_values(self, group="g"):
         """The values of the group's state records, by (topic name or id, partition)."""
-        found = {}
+        actual = {}
         for batch in self.cluster.batches(STATE_TOPIC):
             for record in batch:
                 decoded = share_records.decode_record(record.key, record.value)
                 if decoded.key.group_id == group:
                     topic = self.cluster.by_id(decoded.key.topic_id)
                     name = decoded.key.topic_id if topic is None else topic.name
-                    found.setdefault((name, decoded.key.partition), []).append(decoded.value)
-        return found
+                    actual.setdefault((name, decoded.key.partition), []).append(decoded.value)
+        return actual
 
     def refuse(self, *, groups=False, state=False):
         """Whether appends to the two logs fail from now on."""

@@ -158,7 +158,7 @@ class MemoryPersister:
     def read_summary(self, key):
         return SummaryAnswer()
 
-    def held(self, key=KEY):
+    def share_partition(self, key=KEY):
         return self.state.share_partitions.get(key)
 
 

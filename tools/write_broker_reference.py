@@ -32,16 +32,16 @@ without security does not have.
 CONFIGURATION_HEAD = """# The light broker: configuration
 
 Written by `python -m tools.write_broker_reference` from `broker/config`. Names, defaults and bounds are those of Kafka
-4.3. What becomes of other keys, and which of these are kept and shown but change nothing here, is said in
+4.3. For other keys, and for keys without an effect, see
 [the reference of the broker](broker.md).
 """
 BROKER_TITLE = """## Broker
 
-Given in a `server.properties`, with `--set`, or, where dynamic, with `kafka-configs --entity-type brokers`.
+Set in a `server.properties`, with `--set`, or, where dynamic, with `kafka-configs --entity-type brokers`.
 """
 GROUP_TITLE = """## Share groups
 
-Set with `kafka-configs --entity-type groups`. What a group does not set, the broker's value decides.
+Set with `kafka-configs --entity-type groups`. The broker's value is the default.
 """
 TOPIC_TITLE = """## Topics
 

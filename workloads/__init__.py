@@ -1,1 +1,1 @@
-"""Workloads: real clients under load, with a journal of what every one of them saw."""
+"""Workloads: real clients under load, with a journal of their events."""

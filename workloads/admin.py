@@ -1,4 +1,4 @@
-"""What a workload's admin does: topics, groups' configurations, start offsets; and what it reads at the end."""
+"""Admin operations of a workload: topics, group configurations, start offsets, and reading the logs at the end."""
 
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -28,22 +28,22 @@ _NO_ANSWER: Final = frozenset({KafkaError._TRANSPORT, KafkaError._TIMED_OUT, Kaf
 _Answer = TypeVar("_Answer")
 
 Read = tuple[int, int | None]
-"""Offset and record id; None for records of somebody else."""
+"""Offset and record id; None for records of other producers."""
 
 
 class WorkloadError(BrokerError):
-    """Raised when a workload can't be set up or finished; the message says what the broker refused."""
+    """Raised when a workload can't be set up or finished; the message names the refused operation."""
 
 
 class Admin:
-    """Asks one cluster. What it is asked raises UnreachableError where nobody answers in time."""
+    """The admin client of a cluster. Its methods raise UnreachableError when the cluster does not answer in time."""
 
     def __init__(self, bootstrap: str) -> None:
         self._bootstrap = bootstrap
         self._client = AdminClient({"bootstrap.servers": bootstrap, "log_level": 0})
 
     def _patiently(self, ask_once: Callable[[], _Answer]) -> _Answer:
-        """Ask again while there is no answer: the broker may be starting. Raises KafkaException, UnreachableError."""
+        """Retry without an answer: the broker may be starting. Raises KafkaException, UnreachableError."""
         deadline_s = time.monotonic() + TIMEOUT_S
         while True:
             try:
@@ -57,7 +57,7 @@ class Admin:
             time.sleep(RETRY_S)
 
     def create_topic(self, name: str, partitions: int, configs: Mapping[str, str] | None = None) -> int:
-        """Make a topic unless it is there; how many partitions it has. Raises WorkloadError."""
+        """Create a topic unless it exists; its number of partitions. Raises WorkloadError."""
         new_topic = NewTopic(name, partitions, 1, config=dict(configs or {}))
         try:
             self._patiently(lambda: self._client.create_topics([new_topic])[name].result(TIMEOUT_S))
@@ -67,7 +67,7 @@ class Admin:
         return self.partitions(name)
 
     def partitions(self, topic: str) -> int:
-        """How many partitions a topic has. Raises WorkloadError when there is no such topic yet."""
+        """The number of partitions of a topic. Raises WorkloadError when it does not exist."""
         deadline_s = time.monotonic() + TIMEOUT_S
         while time.monotonic() < deadline_s:
             metadata = self._patiently(lambda: self._client.list_topics(topic, TIMEOUT_S)).topics[topic]
@@ -97,7 +97,7 @@ class Admin:
         return {name: entry.value for name, entry in described.items() if entry.value is not None}
 
     def require_dead_letters(self) -> None:
-        """Raises WorkloadError when the cluster's share.version knows none, UnreachableError."""
+        """Check that share.version supports dead letters. Raises WorkloadError, UnreachableError."""
         client = {"client_software_name": "sharelens", "client_software_version": "1"}
         answer = ask(self._bootstrap, ApiKey.API_VERSIONS, 4, client)
         levels = {feature.name: feature.max_version_level for feature in answer.finalized_features}
@@ -123,7 +123,7 @@ class Admin:
         return next((code.name for code in (answer.error_code, *parts) if code is not ErrorCode.none), None)
 
     def read(self, topic: str) -> Mapping[int, Sequence[Read]]:
-        """All committed records of each partition of a topic as they are now. Raises WorkloadError."""
+        """All committed records of each partition of a topic. Raises WorkloadError."""
         partitions = range(self.partitions(topic))
         reads: dict[int, list[Read]] = {partition: [] for partition in partitions}
         unread = set(partitions)
@@ -151,7 +151,7 @@ class Admin:
 
 
 def _collect(message: Message, reads: Mapping[int, list[Read]], unread: set[int]) -> None:
-    """A record, or the end of a partition; other errors come and go while the consumer tries again."""
+    """Collect a record, or the end of a partition; the consumer retries after other errors."""
     error, partition = message.error(), message.partition() or 0
     if error is None:
         value = read_value(message.value())

@@ -1,5 +1,5 @@
-"""What a journal must not show. The rules are about what the broker promised, so an outcome that clients did not learn
-(a failed or unanswered acknowledgement, a produce without an answer) never makes a finding.
+"""Checks a journal. The rules are guarantees of the broker, so an outcome unknown to the client
+(a failed or unanswered acknowledgement, a produce without an answer) is never a finding.
 
 - Within one initialisation of a share partition (from one reset of its start offset to the next), no record is
   delivered again after an acknowledgement that ended it was confirmed.
@@ -23,7 +23,7 @@ _Partition = tuple[str, str, int]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Finding:
-    """`line` of the journal, from 1; null for what only the whole journal shows."""
+    """A violated rule. `line` of the journal, from 1; null for rules on the whole journal."""
 
     code: str
     where: str
@@ -33,7 +33,7 @@ class Finding:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Checked:
-    """`counts` of what was seen: deliveries, acks_confirmed, acks_ambiguous, …"""
+    """The result of a check. `counts` of the journal: deliveries, acks_confirmed, acks_ambiguous, …"""
 
     findings: tuple[Finding, ...]
     counts: Mapping[str, int]
@@ -41,7 +41,7 @@ class Checked:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Ended:
-    """An acknowledgement that ended a record: when the client knew, and which delivery it was for."""
+    """A confirmed accept or reject of a record: the time of its confirmation, and its delivery count."""
 
     at_ms: int
     delivery_count: int
@@ -59,7 +59,7 @@ class _Produced:
 
 @dataclass(slots=True)
 class _SharePartition:
-    """One group's view of a partition since its last reset; `start_offset` None: a reset that may have happened."""
+    """The state of a partition for a group since its last reset; `start_offset` None: unknown after a reset."""
 
     start_offset: int | None = 0
     ended: dict[int, _Ended] = field(default_factory=dict)
@@ -67,7 +67,7 @@ class _SharePartition:
 
 
 def check(entries: Iterable[tuple[int, Entry]]) -> Checked:
-    """Judge a journal, read in order."""
+    """Check the entries of a journal, in order."""
     judge = _Judge()
     for line, entry in entries:
         judge.take(line, entry)
@@ -91,7 +91,7 @@ class _Judge:
         self._deliveries: list[tuple[int, str, _Place, int | None]] = []
 
     def take(self, line: int, entry: Entry) -> None:
-        """One entry."""
+        """Check one entry."""
         match entry["event"]:
             case "delivery":
                 self._delivery(line, entry)
@@ -108,7 +108,7 @@ class _Judge:
                 self._administered(entry)
 
     def finish(self) -> None:
-        """What only the whole journal shows."""
+        """Check the rules on the whole journal."""
         self._check_deliveries()
         if self._topic in self._topics_read:
             self._check_groups(self._check_log())
@@ -182,7 +182,7 @@ class _Judge:
             ended[offset] = _Ended(at_ms=entry["at_ms"], delivery_count=count, line=line)
 
     def _check_deliveries(self) -> None:
-        """Each delivery is of what was produced there, and of no aborted transaction."""
+        """Check that each delivery is of the produced record, and of no aborted transaction."""
         for line, group, place, record_id in self._deliveries:
             produced = self._produced.get(place)
             if produced is None:
@@ -194,7 +194,7 @@ class _Judge:
                 self._find("aborted_delivered", group, place, why, line)
 
     def _check_log(self) -> list[_Place]:
-        """Each committed record is in the log, no aborted one is; the places of the committed ones."""
+        """Check that each committed record is in the log, and no aborted one; the places of committed records."""
         committed = []
         for place, produced in self._produced.items():
             is_there = self._log.get(place, -1) == produced.record_id
@@ -227,8 +227,8 @@ class _Judge:
 
 
 def _may_be_older(delivery: Entry, ended: _Ended) -> bool:
-    """Whether a delivery that a client was shown late may have been acquired before the record's end.
+    """Whether a delivery may have been acquired before the record's end was confirmed.
 
-    A client's library may hold a fetched record from one poll to the next: `since_ms` is when it began to ask.
+    A client's library may buffer a fetched record between two polls: `since_ms` is its earliest fetch.
     """
     return bool(delivery["since_ms"] <= ended.at_ms and delivery["delivery_count"] <= ended.delivery_count)

@@ -1,8 +1,8 @@
-"""Checkpoints of a run: what the share coordinator answers for the groups' share partitions, and up to which record.
+"""Checkpoints of a run: the share coordinator's answers for the groups' share partitions, with the state log's offsets.
 
-An answer counts when the end of its state partition was the same before and after it was asked for: then it is the
-state after exactly the records below that end, whatever went on in other state partitions. Asking appends no record:
-a Read does so only for a leader epoch beyond all that were seen (share-group-state-log §5), and we never send one.
+An answer is valid when the end of its state partition was the same before and after the request: then it is the state
+after exactly the records below that end, independent of other state partitions. The requests append no record: a Read
+appends only for a leader epoch above the maximum (share-group-state-log §5), which we never send.
 """
 
 import json
@@ -26,9 +26,9 @@ from workloads.wire import UnreachableError, ask
 
 INTERVAL_S: Final = 0.5
 BUSY_S: Final = 0.5
-"""How long one checkpoint is tried under load."""
+"""Timeout of one checkpoint under load."""
 QUIET_S: Final = 10.0
-"""How long one is tried when no member is there any more: locks that end still write."""
+"""Timeout of the checkpoint after all members left: locks that time out still write."""
 RETRY_S: Final = 0.05
 TIMEOUT_S: Final = 5.0
 EPOCHS_MAX: Final = 1_000
@@ -36,37 +36,37 @@ LATEST, EARLIEST = -1, -2
 _NOT_INITIALIZED: Final = ErrorCode.INVALID_REQUEST
 
 Offsets = Mapping[int, int]
-"""By state partition."""
+"""Offsets by state partition."""
 _Answers = Mapping[SharePartitionKey, tuple[ReadAnswer, SummaryAnswer]]
 
 
 class Checkpoints:
-    """Writes them to a new file, a line each. `taken` is their number. Not taken by two threads at a time."""
+    """Writes checkpoints to a new file, a line each. `taken` is their number. Not safe for concurrent calls."""
 
     def __init__(self, path: Path, bootstrap: str, topic: str, groups: Sequence[str]) -> None:
-        """Makes the file. Raises JournalError when there is one already."""
+        """Create the file. Raises JournalError when it exists."""
         self._file = new_file(path)
         self._coordinator = _Coordinator(bootstrap)
         self._topic, self._groups = topic, tuple(groups)
         self.taken = 0
 
     def take(self, name: str, patience_s: float) -> None:
-        """One checkpoint of those state partitions that stand still for long enough; none when there is none."""
+        """Write a checkpoint of the state partitions whose end does not change meanwhile; none when all change."""
         deadline_s = time.monotonic() + patience_s
         ends: dict[int, int] = {}
         answers: dict[SharePartitionKey, tuple[ReadAnswer, SummaryAnswer]] = {}
         while True:
             is_whole = False
             with suppress(UnreachableError):
-                is_whole = self._take_more(ends, answers)
+                is_whole = self._add_unchanged(ends, answers)
             if is_whole or time.monotonic() > deadline_s:
                 break
             time.sleep(RETRY_S)
         if ends:
             self._write(name, ends, answers)
 
-    def _take_more(self, ends: dict[int, int], answers: dict[SharePartitionKey, tuple[Any, Any]]) -> bool:
-        """Add the state partitions that stood still; whether none is missing. Raises UnreachableError."""
+    def _add_unchanged(self, ends: dict[int, int], answers: dict[SharePartitionKey, tuple[Any, Any]]) -> bool:
+        """Add answers of unchanged state partitions; whether the checkpoint is complete. Raises UnreachableError."""
         indexes = self._coordinator.share_partitions(self._topic, self._groups)
         missing = {key: index for key, index in indexes.items() if index not in ends}
         before = self._coordinator.offsets(set(missing.values()), LATEST)
@@ -98,7 +98,7 @@ class Checkpoints:
 
     @contextmanager
     def during(self, what: str) -> Iterator[None]:
-        """Take one after the other in a thread; at the end one more, when all is quiet unless something failed."""
+        """Write checkpoints in a thread; after the block one more, unless it failed."""
         is_over = threading.Event()
 
         def run() -> None:
@@ -115,18 +115,18 @@ class Checkpoints:
         self.take(f"after {what}", QUIET_S)
 
     def close(self) -> None:
-        """Nothing is written any more."""
+        """Close the file."""
         self._file.close()
 
 
 class _Coordinator:
-    """A share coordinator as it is asked. Every method raises UnreachableError."""
+    """A client of the share coordinator. Every method raises UnreachableError."""
 
     def __init__(self, bootstrap: str) -> None:
         self._bootstrap = bootstrap
 
     def share_partitions(self, topic: str, groups: Sequence[str]) -> Mapping[SharePartitionKey, int]:
-        """All that the groups may have of a topic, with their state partitions; none before there is a state topic."""
+        """The share partitions of the groups on a topic, with their state partitions; none without a state topic."""
         body = {"topics": [{"name": name} for name in (topic, STATE_TOPIC)], "allow_auto_topic_creation": False}
         read, state = self._ask(ApiKey.METADATA, 12, body).topics
         topic_id = topic_id_text(read.topic_id)
@@ -149,7 +149,7 @@ class _Coordinator:
         return {each.partition_index: each.offset for each in topic.partitions if not int(each.error_code)}
 
     def answers(self, keys: Mapping[SharePartitionKey, int]) -> _Answers:
-        """The answers to Read and ReadSummary; without those that have an error but "never initialised"."""
+        """The answers to Read and ReadSummary; without those with an error other than "uninitialized"."""
         answers: dict[SharePartitionKey, tuple[ReadAnswer, SummaryAnswer]] = {}
         for group in dict.fromkeys(key.group_id for key in keys):
             its = [key for key in keys if key.group_id == group]
@@ -172,7 +172,7 @@ class _Coordinator:
         }
 
     def _reads(self, summaries: Mapping[SharePartitionKey, SummaryAnswer]) -> Mapping[SharePartitionKey, ReadAnswer]:
-        """4.3 answers a Read without a leader epoch; elsewhere the lowest epoch that is not fenced is the one held."""
+        """4.3 answers a Read with leader epoch -1; in other versions the lowest unfenced epoch is the current one."""
         answers: dict[SharePartitionKey, ReadAnswer] = {}
         epochs = dict.fromkeys(summaries, NO_EPOCH)
         for _ in range(EPOCHS_MAX):
@@ -191,7 +191,7 @@ class _Coordinator:
         return answers
 
     def _each(self, api_key: ApiKey, version: int, epochs: Mapping[SharePartitionKey, int]) -> dict[Any, Any]:
-        """The parts of an answer for share partitions of one group and topic."""
+        """The partitions of an answer for share partitions of one group and topic."""
         if not epochs:
             return {}
         first = next(iter(epochs))

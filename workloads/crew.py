@@ -1,4 +1,4 @@
-"""The members of a workload: threads that leave in order, and processes that are killed again and again."""
+"""The members of a workload: threads that leave cleanly, and processes that are killed repeatedly."""
 
 import json
 import random
@@ -13,14 +13,14 @@ from workloads.journal import Journal
 from workloads.member import Member, Orders
 
 LIFE_S: Final = (0.3, 1.5)
-"""How long a member lives after its first delivery before it is killed."""
+"""Time from a member's first delivery to its kill."""
 LONELY_S: Final = 5.0
-"""How long one waits for a first delivery."""
+"""Timeout of a first delivery."""
 LOOK_S: Final = 0.05
 
 
 class Crew:
-    """Use as a context: all have left, or are dead, at its end."""
+    """A context: at its end all members have left or are dead."""
 
     def __init__(self, journal: Journal, steady: Sequence[Orders], crashing: Sequence[Orders]) -> None:
         self._journal = journal
@@ -30,20 +30,20 @@ class Crew:
         self._loops: list[threading.Thread] = []
 
     def __enter__(self) -> "Crew":
-        """All of them begin."""
+        """Start all members."""
         self._threads = [_thread(self._work, orders) for orders in self._steady]
         self._loops = [_thread(self._crash_loop, orders) for orders in self._crashing]
         return self
 
     def __exit__(self, *error: object) -> None:
-        """All of them end."""
+        """Stop all members."""
         self.end_crashes()
         self._is_over.set()
         for thread in self._threads:
             thread.join()
 
     def end_crashes(self) -> None:
-        """Kill those that crash for the last time."""
+        """Kill the crashing members for the last time."""
         self._ends_crashes.set()
         for thread in self._loops:
             thread.join()
@@ -59,7 +59,7 @@ class Crew:
             self._live(replace(orders, member=f"{orders.member}-{life}"), dice.uniform(*LIFE_S))
 
     def _live(self, orders: Orders, life_s: float) -> None:
-        """One life of a member: from its start to its kill."""
+        """Run a member from its start to its kill."""
         with subprocess.Popen(member.command(orders), stdout=subprocess.PIPE, text=True) as process:
             has_work = threading.Event()
             reader = threading.Thread(target=self._copy, args=(process, has_work), daemon=True)
@@ -71,7 +71,7 @@ class Crew:
         self._journal.write("killed", group=orders.group, member=orders.member)
 
     def _wait(self, has_work: threading.Event) -> bool:
-        """Whether work came in time, and before the end of all crashes."""
+        """Whether a delivery came before the timeout and the end of all crashes."""
         for _ in range(int(LONELY_S / LOOK_S)):
             if has_work.wait(LOOK_S):
                 return True
@@ -80,7 +80,7 @@ class Crew:
         return False
 
     def _copy(self, process: "subprocess.Popen[str]", has_work: threading.Event) -> None:
-        """The entries of a member's process into the journal; its last one may be cut."""
+        """Copy the entries of a member's process into the journal; its last line may be cut."""
         assert process.stdout is not None
         for line in process.stdout:
             if line.endswith("\n"):

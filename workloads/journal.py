@@ -1,4 +1,4 @@
-"""What clients saw, one JSON object a line, flushed line by line: a run that is killed leaves its evidence behind.
+"""The journal of clients' events, one JSON object a line, flushed line by line, so that a killed run leaves evidence.
 
 docs/reference/workloads.md lists the events and their fields.
 """
@@ -22,12 +22,12 @@ class JournalError(BrokerError):
 
 
 def now_ms() -> int:
-    """The machine's monotonic clock: the same in all processes, so that what they saw can be put in order."""
+    """The machine's monotonic clock, which is the same in all processes, so that their events can be ordered."""
     return time.monotonic_ns() // 1_000_000
 
 
 def new_file(path: Path) -> TextIO:
-    """Opens a file for what is seen. Raises JournalError when there is one already: evidence is never written over."""
+    """Open a new file. Raises JournalError when it exists: evidence is never overwritten."""
     try:
         return path.open("x", encoding="utf-8")
     except FileExistsError as error:
@@ -37,10 +37,10 @@ def new_file(path: Path) -> TextIO:
 
 
 class Journal:
-    """Appends entries in the order of the calls, from any thread, and shows each to the listeners."""
+    """Appends entries in the order of the calls, from any thread, and passes each to the listeners."""
 
     def __init__(self, path: Path) -> None:
-        """Makes the file. Raises JournalError when there is one already."""
+        """Create the file. Raises JournalError when it exists."""
         self._file = new_file(path)
         self._lock = threading.Lock()
         self._listeners: list[Callable[[Entry], None]] = []
@@ -50,7 +50,7 @@ class Journal:
         self._listeners.append(listener)
 
     def write(self, event: str, **fields: object) -> None:
-        """One entry with the current time, or with that of the process that saw it."""
+        """Append an entry with the current time, or with the time of the process that sent it."""
         with self._lock:
             entry = {"event": event, "at_ms": now_ms()} | fields
             self._file.write(json.dumps(entry, separators=(",", ":")) + "\n")
@@ -59,15 +59,15 @@ class Journal:
                 listener(entry)
 
     def close(self) -> None:
-        """Nothing is written any more."""
+        """Close the file."""
         self._file.close()
 
 
 def read_journal(path: Path) -> Iterator[tuple[int, Entry]]:
-    """Number (from 1) and entry of each line. The last line may be cut, as a killed run leaves it.
+    """Number (from 1) and entry of each line. The last line of a killed run may be cut.
 
     Raises:
-        JournalError: no such file, or a line that is no entry.
+        JournalError: the file is missing, or a line is no entry.
     """
     try:
         with path.open("rb") as file:

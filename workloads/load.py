@@ -1,4 +1,4 @@
-"""The producer of a workload: what it sends, when, and how each send ended."""
+"""The producer of a workload: records, their rate, and their outcomes."""
 
 import random
 import time
@@ -23,14 +23,14 @@ _UNKNOWN: Final = frozenset({KafkaError._MSG_TIMED_OUT, KafkaError._TIMED_OUT, K
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Amount:
-    """Until `records` are sent or `duration_s` is over, whatever comes first; at most `rate` records a second."""
+    """The size of a load: `records` or `duration_s`, whichever ends first; at most `rate` records a second."""
 
     records: int | None = None
     duration_s: float | None = None
     rate: float | None = None
 
     def due(self, sent: int, passed_s: float) -> int | None:
-        """How many records may be sent now; None when it is over."""
+        """The number of records that may be sent now; None at the end."""
         left = BURST if self.records is None else self.records - sent
         if left <= 0 or (self.duration_s is not None and passed_s >= self.duration_s):
             return None
@@ -39,7 +39,7 @@ class Amount:
 
 
 class Load:
-    """Produces in the thread that calls `run`; ids go on from one run to the next."""
+    """Produces in the thread that calls `run`; ids continue from one run to the next."""
 
     def __init__(self, bootstrap: str, profile: Profile, topic: str, seed: int, write: Write) -> None:
         self._profile, self._topic, self._write = profile, topic, write
@@ -63,7 +63,7 @@ class Load:
             self._producer.init_transactions(FLUSH_S)
 
     def run(self, amount: Amount, is_over: Callable[[], bool]) -> None:
-        """Produce the amount and wait until each record is answered or given up. Raises KafkaException."""
+        """Produce the amount and wait until each record was answered or timed out. Raises KafkaException."""
         send = self._transaction if self._profile.is_transactional else self._send
         begun_s, sent = time.monotonic(), 0
         while not is_over():
@@ -103,7 +103,7 @@ class Load:
         return answered
 
     def _transaction(self, count: int) -> int:
-        """One transaction of at most `count` records; how many."""
+        """Produce a transaction of at most `count` records; their number."""
         number, self._transactions = self._transactions, self._transactions + 1
         wants_abort = number % ABORTS_EVERY == ABORTS_EVERY - 1
         records = min(count, self._random.randint(1, TRANSACTION_RECORDS))
@@ -122,7 +122,7 @@ class Load:
         return records
 
     def _give_up(self, error: KafkaException, number: int) -> None:
-        """Abort what can't be committed. Raises KafkaException when the producer is of no more use."""
+        """Abort the transaction. Raises KafkaException when the producer must not be used any more."""
         reason: KafkaError = error.args[0]
         if not reason.txn_requires_abort():
             self._write("transaction", transaction=number, outcome="unanswered", error=reason.name())

@@ -1,6 +1,6 @@
-"""A member of a share group that acknowledges by itself and writes down what it sees.
+"""A member of a share group that acknowledges on its own and writes its events to the journal.
 
-Run as a module it is a process of its own: it takes its orders as JSON and prints its entries, until it is killed.
+As a module it runs in a process of its own: it reads its orders as JSON and prints its entries until it is killed.
 """
 
 import json
@@ -35,7 +35,7 @@ _Answered = Mapping[AcknowledgeType, Sequence[tuple[int, int]]]
 
 
 class Write(Protocol):
-    """Where entries go (journal.Journal.write)."""
+    """Writes an entry (journal.Journal.write)."""
 
     def __call__(self, event: str, **fields: object) -> None:
         """One entry."""
@@ -43,7 +43,7 @@ class Write(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Orders:
-    """Who the member is and what it does. `lock_duration_ms` is the group's."""
+    """The settings of a member. `lock_duration_ms` is the group's."""
 
     bootstrap: str
     group: str
@@ -64,7 +64,7 @@ class Member:
         self._polled_ms = now_ms()
 
     def run(self, is_over: Callable[[], bool]) -> None:
-        """Join, work until `is_over`, leave."""
+        """Join, consume until `is_over`, leave."""
         consumer = ShareConsumer(
             {
                 "bootstrap.servers": self._orders.bootstrap,
@@ -103,7 +103,7 @@ class Member:
             self._send(consumer)
 
     def _send(self, consumer: ShareConsumer) -> None:
-        """With a request of its own, waited for or not, or with the next fetch."""
+        """Send acknowledgements in a request of their own, synchronously or not, or with the next fetch."""
         way = self._random.random()
         try:
             if way < 0.4:
@@ -123,7 +123,7 @@ class Member:
             self._problem(error)
 
     def _answered(self, offsets: Mapping[TopicPartition, set[int]], error: KafkaException | None) -> None:
-        """The broker's answer to acknowledgements: a line for each partition and type of acknowledgement."""
+        """Write the answers to acknowledgements: an entry for each partition and type."""
         outcome = {"outcome": "confirmed"} if error is None else {"outcome": "failed", "error": reason(error)}
         for at, of_partition in offsets.items():
             answered: defaultdict[AcknowledgeType, list[tuple[int, int]]] = defaultdict(list)
@@ -185,7 +185,7 @@ class Member:
 
 
 def decide(kind: Kind, delivery_count: int) -> AcknowledgeType:
-    """How a record is acknowledged at a delivery."""
+    """The acknowledgement of a record at a delivery."""
     match kind:
         case Kind.REJECTED:
             return AcknowledgeType.REJECT
@@ -222,12 +222,12 @@ def _deliveries(message: Message) -> int:
 
 
 def command(orders: Orders) -> list[str]:
-    """What starts a member as a process of its own."""
+    """The command of a member's process."""
     return [sys.executable, "-m", "workloads.member", json.dumps(asdict(orders))]
 
 
 def main(arguments: Sequence[str]) -> None:
-    """A member by its orders, for as long as the process that ordered it lives."""
+    """Run a member by its orders while its parent process lives."""
     (orders,) = arguments
     parent = os.getppid()
 
@@ -236,7 +236,7 @@ def main(arguments: Sequence[str]) -> None:
             sys.stdout.write(json.dumps({"event": event, "at_ms": now_ms()} | fields) + "\n")
             sys.stdout.flush()
         except BrokenPipeError:
-            # Nobody is left to hear it: end as by the kill that would have come.
+            # The parent is gone: end as by a kill.
             os._exit(1)
 
     Member(Orders(**json.loads(orders)), write).run(lambda: os.getppid() != parent)

@@ -1,4 +1,4 @@
-"""The profiles: what is produced, who consumes it and what goes wrong on purpose. All as data."""
+"""The profiles as data: records, members and faults of a workload."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -8,23 +8,23 @@ from typing import Final
 
 
 class Kind(StrEnum):
-    """What members do with a record; it is written into the record's value."""
+    """How members acknowledge a record; its value carries the kind."""
 
     ORDINARY = "ordinary"
     """Accepted."""
     FLAKY = "flaky"
     """Released at its first delivery, then accepted."""
     POISON = "poison"
-    """Released whenever it comes, until the delivery count limit."""
+    """Released at every delivery, until the delivery count limit."""
     REJECTED = "rejected"
     """Rejected."""
     SLOW = "slow"
-    """At its first delivery the whole batch is held until its locks are over, and acknowledged then: too late."""
+    """At its first delivery the whole batch is acknowledged after its locks have timed out."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Profile:
-    """`shares` are of the records that are not ordinary. `group_config`: beside limit, locks and heartbeats."""
+    """`shares`: fractions of the kinds other than ordinary. `group_config`: beside limit, locks and heartbeats."""
 
     name: str
     doc: str

@@ -1,4 +1,4 @@
-"""What is still to be done, as the journal's entries tell it: records that a group has not settled yet."""
+"""The progress of a run from the journal's entries: the records that each group has settled."""
 
 import threading
 from collections.abc import Iterable
@@ -33,7 +33,7 @@ class Progress:
         self._lock = threading.Lock()
 
     def note(self, entry: Entry) -> None:
-        """Take an entry in."""
+        """Apply an entry."""
         with self._lock:
             match entry["event"]:
                 case "produce" if entry["outcome"] == "acknowledged":
@@ -71,12 +71,12 @@ class Progress:
             places.difference_update([at for at in places if at[0] == partition])
 
     def produced(self) -> int:
-        """How many records are to be delivered to each group that was not reset."""
+        """The number of records due to each group without resets."""
         with self._lock:
             return len(self._produced)
 
     def end_offsets(self) -> dict[int, int]:
-        """For each partition with records the offset behind the last one."""
+        """The end offset of each partition with records."""
         with self._lock:
             ends: dict[int, int] = {}
             for partition, offset in self._produced:
@@ -84,12 +84,12 @@ class Progress:
             return ends
 
     def is_settled(self) -> bool:
-        """Whether all groups are done with all records."""
+        """Whether all groups have settled all due records."""
         with self._lock:
             return all(self._due(group) <= group.settled for group in self._groups.values())
 
     def is_quiet(self, since_ms: int) -> bool:
-        """Whether every group saw every record, and none since a time."""
+        """Whether every group got every due record, and no delivery since a time."""
         with self._lock:
             return all(
                 group.last_delivery_ms < since_ms and self._due(group) <= group.delivered

@@ -1,4 +1,4 @@
-"""A workload from its set-up to the end of its journal."""
+"""Runs a workload from its set-up to the end of its journal."""
 
 import random
 import threading
@@ -29,7 +29,7 @@ IDS_A_LINE: Final = 500
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WorkloadOptions:
-    """What is to be run where. The topic and the groups are made when they are missing, else used as they are."""
+    """The options of a run. The topic and the groups are created when they are missing, else used as they are."""
 
     bootstrap: str
     profile: Profile
@@ -47,13 +47,13 @@ class WorkloadOptions:
 
     @property
     def dead_letter_topic(self) -> str:
-        """Where dead letters go."""
+        """The dead-letter topic."""
         return f"dlq.{self.group}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Times:
-    """What the broker's bounds leave of the short times that a workload wants."""
+    """Durations of a workload, as short as the broker's bounds allow."""
 
     lock_duration_ms: int
     heartbeat_interval_ms: int
@@ -61,15 +61,15 @@ class _Times:
 
     @property
     def drain_s(self) -> float:
-        """How long records may take after the last one was produced: a dead member's partitions are stuck so long."""
+        """Timeout after the last produced record; the records of a dead member stay locked for a while."""
         return DRAIN_S + 2 * (self.session_timeout_ms + self.lock_duration_ms) / 1000
 
 
 class Workload:
-    """One run. Raises WorkloadError, UnreachableError, or KafkaException when the cluster gives no way to go on."""
+    """A run. Raises WorkloadError, UnreachableError, or KafkaException when the cluster fails."""
 
     def __init__(self, options: WorkloadOptions, journal: Journal, checkpoints: Checkpoints | None = None) -> None:
-        """`checkpoints` are taken during each round and after it, by state RPCs; without any none are sent."""
+        """`checkpoints` are written during each round and after it; only they send state RPCs."""
         self._options, self._journal, self._checkpoints = options, journal, checkpoints
         self._profile = options.profile
         self._random = random.Random(f"{options.seed} run")
@@ -78,7 +78,7 @@ class Workload:
         journal.listen(self._progress.note)
 
     def run(self, is_over: Callable[[], bool] = lambda: False) -> None:
-        """Set up, produce (no longer than until `is_over`), consume until all is settled, read the logs back."""
+        """Set up, produce until `is_over` at most, consume until all records are settled, read the logs."""
         options, profile = self._options, self._profile
         self._journal.write(
             "begin",
@@ -157,7 +157,7 @@ class Workload:
         ]
 
     def _drain(self, times: _Times) -> str:
-        """Wait for the end: all settled; or all delivered and nothing more came for longer than a lock; or time out."""
+        """Wait until all records are settled, all are delivered and none comes for longer than a lock, or timeout."""
         deadline_s = time.monotonic() + times.drain_s
         while time.monotonic() < deadline_s:
             if self._progress.is_settled():
@@ -168,20 +168,20 @@ class Workload:
         return "deadline"
 
     def _reset(self, times: _Times) -> None:
-        """Move each partition's start offset to somewhere in what was produced; the group is empty by now."""
+        """Move each partition's start offset to a random produced offset; the group is empty."""
         starts = {at: self._random.randrange(end) for at, end in sorted(self._progress.end_offsets().items())}
         if starts:
-            self._tell_of_reset(starts, "asked")
+            self._write_reset(starts, "asked")
             self._admin.reset(self._options.group, self._options.topic, starts, times.drain_s)
-            self._tell_of_reset(starts, "done")
+            self._write_reset(starts, "done")
 
-    def _tell_of_reset(self, starts: Mapping[int, int], outcome: str) -> None:
-        at = {"group": self._options.group, "topic": self._options.topic}
+    def _write_reset(self, starts: Mapping[int, int], outcome: str) -> None:
+        place = {"group": self._options.group, "topic": self._options.topic}
         for partition, start in starts.items():
-            self._journal.write("reset", **at, partition=partition, start_offset=start, outcome=outcome)
+            self._journal.write("reset", **place, partition=partition, start_offset=start, outcome=outcome)
 
     def _read_back(self) -> None:
-        """What the logs hold at the end."""
+        """Write the contents of the logs into the journal."""
         dead_letters = [self._options.dead_letter_topic] if self._profile.sends_dead_letters else []
         for topic in (self._options.topic, *dead_letters):
             for partition, reads in self._admin.read(topic).items():
@@ -193,7 +193,7 @@ class Workload:
 
 @contextmanager
 def _in_background(work: Callable[[Callable[[], bool]], None]) -> Iterator[Callable[[], None]]:
-    """Run `work(is_over)` in a thread; what is yielded waits for it, and raises what it raised."""
+    """Run `work(is_over)` in a thread; the yielded function waits for it, and raises its error."""
     is_over = threading.Event()
     problems: list[BaseException] = []
 
@@ -223,7 +223,7 @@ def _produce(load: Load, amount: Amount, is_over: Callable[[], bool], is_given_u
 
 
 def _part(amount: Amount, number: int, rounds: int) -> Amount:
-    """A round's part of the amount."""
+    """The part of a round."""
     records = amount.records
     return Amount(
         records=None if records is None else records * (number + 1) // rounds - records * number // rounds,
@@ -233,8 +233,8 @@ def _part(amount: Amount, number: int, rounds: int) -> Amount:
 
 
 def _times(broker_configs: Mapping[str, str]) -> _Times:
-    def at_least(name: str, wanted_ms: int) -> int:
-        return max(wanted_ms, int(broker_configs.get(f"group.share.min.{name}", wanted_ms)))
+    def at_least(name: str, shortest_ms: int) -> int:
+        return max(shortest_ms, int(broker_configs.get(f"group.share.min.{name}", shortest_ms)))
 
     return _Times(
         lock_duration_ms=at_least("record.lock.duration.ms", LOCK_MS),

@@ -20,7 +20,7 @@ def write_value(value: Value) -> bytes:
 
 
 def read_value(raw: bytes | str | None) -> Value | None:
-    """What `write_value` wrote; None for records of somebody else."""
+    """The value that `write_value` wrote; None for records of other producers."""
     try:
         fields = json.loads(raw or b"")
         return Value(id=int(fields["id"]), kind=Kind(fields["kind"]))

@@ -1,4 +1,4 @@
-"""Requests that the client library has no call for, over a connection of their own."""
+"""Requests without a call in the client library, over a connection of their own."""
 
 import socket
 from collections.abc import Mapping
@@ -16,14 +16,14 @@ _CLIENT_ID: Final = "sharelens-workload"
 
 
 class UnreachableError(BrokerError):
-    """Raised when a broker can't be reached, or does not answer."""
+    """Raised when a broker can't be reached or does not answer."""
 
 
 def ask(bootstrap: str, api_key: int, version: int, body: Mapping[str, Any], *, timeout_s: float = 10) -> Any:
     """kio's response object to one request, whose fields are named as kio's request class has them.
 
     Raises:
-        UnreachableError: no connection, no answer in time, or one that is none.
+        UnreachableError: no connection, no answer in time, or an invalid answer.
     """
     host, _, port = bootstrap.split(",")[0].rpartition(":")
     request = encode_request(api_key, version, body)
@@ -32,7 +32,7 @@ def ask(bootstrap: str, api_key: int, version: int, body: Mapping[str, Any], *, 
             connection.sendall(FRAME_SIZE.pack(len(request)) + request)
             (size_bytes,) = FRAME_SIZE.unpack(_receive(connection, FRAME_SIZE.size))
             if not 0 <= size_bytes <= RESPONSE_BYTES_MAX:
-                raise UnreachableError(f"{bootstrap} answers with a frame of {size_bytes} bytes")
+                raise UnreachableError(f"{bootstrap} sent a frame of {size_bytes} bytes")
             frame = _receive(connection, size_bytes)
     except (OSError, ValueError) as error:
         raise UnreachableError(f"{bootstrap} does not answer: {error}") from error
@@ -41,7 +41,7 @@ def ask(bootstrap: str, api_key: int, version: int, body: Mapping[str, Any], *, 
         _, at = read(schema.__header_schema__, frame)
         answer, _ = read(schema, frame, at)
     except FrameError as error:
-        raise UnreachableError(f"{bootstrap} answers with other bytes than API {api_key} has: {error}") from error
+        raise UnreachableError(f"{bootstrap} sent an invalid answer to API {api_key}: {error}") from error
     return answer
 
 

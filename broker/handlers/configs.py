@@ -22,7 +22,6 @@ from broker.protocol.steps import LazyArray
 if TYPE_CHECKING:
     from broker.broker import Broker
 
-DOCUMENTATION_VERSION = 3
 ALL_BROKERS = ""
 
 

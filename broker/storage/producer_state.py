@@ -96,10 +96,6 @@ class ProducerStates:
         """The first offset of the oldest open transaction."""
         return next(iter(self._open.values())) if self._open else None
 
-    def open_transactions(self) -> dict[int, int]:
-        """Producer id → first offset of its open transaction."""
-        return dict(self._open)
-
     def check_batch(self, header: BatchHeader) -> SequencedBatch | None:
         """Whether a client's batch may be appended; the appended batch when it is a retry.
 

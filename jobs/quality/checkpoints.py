@@ -1,4 +1,4 @@
-"""Great Expectations: a context in memory, a suite and a checkpoint for each table and view, nothing sent home.
+"""Great Expectations: a context in memory, a suite for each table and view, analytics off.
 
 Views of a table: the slice's rows, in pieces, and the facts, its shape among them (`jobs.quality.facts`). Frames are
 Arrow's columns under pandas, so that numbers stay what they are and nulls stay nulls. The level of a rule is the
@@ -8,8 +8,9 @@ severity of its expectation.
 import logging
 import os
 import warnings
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -23,12 +24,13 @@ SHOWN = 5
 NO_ROWS = "no rows"
 LONGEST = 500
 """Characters of a text in a result."""
+RESULT_FORMAT = {"result_format": "BASIC", "partial_unexpected_count": SHOWN}
 SITE = "sharelens"
 
 
 @dataclass(slots=True, kw_only=True)
 class Verdict:
-    """What became of a rule; `success` None: not judged. `unexpected`: values that did not meet it."""
+    """The result of a rule; `success` None: not judged. `unexpected`: how many values did not meet it."""
 
     rule: Rule
     success: bool | None
@@ -38,7 +40,7 @@ class Verdict:
 
 
 class Judge:
-    """Runs checkpoints. `data_docs`: the folder that `publish_docs` fills."""
+    """Validates frames. `data_docs`: the folder that `publish_docs` fills."""
 
     def __init__(self, data_docs: Path | None = None) -> None:
         self._gx = library()
@@ -51,30 +53,32 @@ class Judge:
             self._context.add_data_docs_site(SITE, _site(data_docs))
 
     def judge(self, view: str, rules: Sequence[Rule], frames: Iterable[pa.Table]) -> list[Verdict]:
-        """Judges rules of one table and view over all frames; where there is no frame, nothing breaks a rule.
+        """Verdicts on rules of one table and view over all frames; without a frame nothing breaks a rule.
 
-        No checkpoint is made for nothing: the library takes a tenth of a second and more for each, rows or not.
+        No suite is made where there is no frame: each costs a tenth of a second and more, rows or not.
         """
-        checkpoint = None
+        validate = None
         verdicts = {rule.name: Verdict(rule=rule, success=True, observed=NO_ROWS) for rule in rules}
         for frame in frames if rules else ():
-            checkpoint = checkpoint or self._checkpoint(view, rules)
-            found = _run(checkpoint, frame)
-            for one in next(iter(found.run_results.values())).results:
-                _take(verdicts[one.expectation_config.meta["rule"]], one)
+            validate = validate or self._validation(view, rules)
+            parameters = {"dataframe": _pandas(frame)}
+            for result in _quietly(partial(validate, parameters)):
+                _add(verdicts[result.expectation_config.meta["rule"]], result)
         return list(verdicts.values())
 
-    def _checkpoint(self, view: str, rules: Sequence[Rule]) -> Any:
-        from jobs.quality import own
-
+    def _validation(self, view: str, rules: Sequence[Rule]) -> Callable[[dict[str, Any]], Any]:
+        """Results of the rules over a frame; for data docs through a checkpoint, whose results go into the stores."""
         name = suite_name(rules[0].table, view)
-        suite = self._gx.ExpectationSuite(name=name, expectations=[_expectation(rule) for rule in rules])
-        kind: type[own.Definition] = own.Passing
-        if self._data_docs is not None:  # docs are made of what is in the stores
-            kind, suite = own.Definition, self._context.suites.add(suite)
-        definition = kind(name=name, data=self._batch, suite=suite)
-        form = {"result_format": "BASIC", "partial_unexpected_count": SHOWN}
-        return own.Checkpoint(name=name, validation_definitions=[definition], result_format=form)
+        suite = self._gx.ExpectationSuite(name=name, expectations=[_expectation(self._gx, rule) for rule in rules])
+        if self._data_docs is None:
+            return lambda frame: self._batch.get_batch(frame).validate(suite, result_format=RESULT_FORMAT).results
+        suite = self._context.suites.add(suite)
+        definition = self._gx.ValidationDefinition(name=name, data=self._batch, suite=suite)
+        definition = self._context.validation_definitions.add(definition)
+        checkpoint = self._context.checkpoints.add(
+            self._gx.Checkpoint(name=name, validation_definitions=[definition], result_format=RESULT_FORMAT)
+        )
+        return lambda frame: next(iter(checkpoint.run(batch_parameters=frame).run_results.values())).results
 
     def publish_docs(self) -> None:
         """Writes the data docs of everything that was judged."""
@@ -103,10 +107,6 @@ def library() -> Any:
     return great_expectations
 
 
-def _run(checkpoint: Any, frame: pa.Table) -> Any:
-    return _quietly(lambda: checkpoint.run(batch_parameters={"dataframe": _pandas(frame)}))
-
-
 def _quietly(call: Any) -> Any:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
@@ -115,7 +115,7 @@ def _quietly(call: Any) -> Any:
 
 def _site(folder: Path) -> dict[str, Any]:
     page, links, index = (
-        {"module_name": "jobs.quality.pages", "class_name": one} for one in ("Page", "Links", "Index")
+        {"module_name": "jobs.quality.pages", "class_name": name} for name in ("Page", "Links", "Index")
     )
     return {
         "class_name": "SiteBuilder",
@@ -126,13 +126,11 @@ def _site(folder: Path) -> dict[str, Any]:
     }
 
 
-def _expectation(rule: Rule) -> Any:
-    from jobs.quality import own
-
+def _expectation(gx: Any, rule: Rule) -> Any:
     notes = [f"{rule.name}: {rule.meaning}"]
     severity = "critical" if rule.level == BLOCKING else "warning"
-    made = own.expectation(rule.expectation)
-    return made(**rule.arguments, meta={"rule": rule.name, "kind": rule.kind}, notes=notes, severity=severity)
+    expectation = getattr(gx.expectations, rule.expectation)
+    return expectation(**rule.arguments, meta={"rule": rule.name, "kind": rule.kind}, notes=notes, severity=severity)
 
 
 def _pandas(frame: pa.Table) -> Any:
@@ -141,32 +139,30 @@ def _pandas(frame: pa.Table) -> Any:
     return pd.DataFrame({name: pd.arrays.ArrowExtensionArray(frame.column(name)) for name in frame.column_names})
 
 
-def _take(verdict: Verdict, result: Any) -> None:
-    """Adds what one piece showed."""
-    found = result.result
-    raised = _raised(result.exception_info)
-    unexpected = int(found.get("unexpected_count") or 0)
-    verdict.unexpected += unexpected
+def _add(verdict: Verdict, result: Any) -> None:
+    """Adds the result of one frame to a verdict: counts add up, the first failure is described."""
+    figures = result.result
+    verdict.unexpected += int(figures.get("unexpected_count") or 0)
     if not result.success:
         if verdict.success:
-            verdict.observed, verdict.details = _observed(found), raised[:LONGEST]
+            verdict.observed, verdict.details = _observed(figures), _raised(result.exception_info)[:LONGEST]
         verdict.success = False
     elif verdict.success:
-        verdict.observed = _observed(found)
+        verdict.observed = _observed(figures)
 
 
 def _raised(info: Any) -> str:
     """The message of an exception inside an expectation; empty when there was none."""
     entries = [info] if "raised_exception" in info else list(info.values())
-    told = [str(entry["exception_message"]) for entry in entries if entry.get("raised_exception")]
-    return "; ".join(" ".join(message.split()) for message in told)
+    messages = [str(entry["exception_message"]) for entry in entries if entry.get("raised_exception")]
+    return "; ".join(" ".join(message.split()) for message in messages)
 
 
-def _observed(found: Any) -> str:
-    if "unexpected_count" in found:
-        values = found.get("partial_unexpected_list") or []
+def _observed(figures: Any) -> str:
+    if "unexpected_count" in figures:
+        values = figures.get("partial_unexpected_list") or []
         shown = f", such as {', '.join(map(str, values))}" if values else ""
-        judged = found["element_count"] - found.get("missing_count", 0)
-        return f"{found['unexpected_count']} of {judged} unexpected{shown}"[:LONGEST]
-    value = found.get("observed_value")
+        judged = figures["element_count"] - figures.get("missing_count", 0)
+        return f"{figures['unexpected_count']} of {judged} unexpected{shown}"[:LONGEST]
+    value = figures.get("observed_value")
     return ("nothing" if value is None else str(value))[:LONGEST]

@@ -34,7 +34,9 @@ def broker_group() -> None:
     ),
 )
 @click.option(
-    "--listen", metavar="HOST:PORT", help="Where to listen; port 0 picks one  [default: listeners, else 127.0.0.1:9092]"
+    "--listen",
+    metavar="HOST:PORT",
+    help="Address to listen on; port 0: any free port  [default: listeners, else 127.0.0.1:9092]",
 )
 @click.option(
     "--log-dir",
@@ -52,20 +54,20 @@ def broker_group() -> None:
 @click.option(
     "--kafka-version",
     type=click.Choice(["4.3", "4.4"]),
-    help="Whose rules to follow  [default: what share.version asks for]",
+    help="Version whose rules the coordinators follow  [default: that of share.version]",
 )
 @click.option(
     "--fault",
     "faults",
     metavar="RULE",
     multiple=True,
-    help="Something that goes wrong on purpose, such as api=ShareAcknowledge,action=drop,probability=0.1. Repeatable.",
+    help="A rule of fault injection, such as api=ShareAcknowledge,action=drop,probability=0.1. Repeatable.",
 )
 @click.option("--allow-remote", is_flag=True, help="Listen on addresses that other machines can reach.")
 @click.option(
     "--metrics-port",
     type=click.IntRange(0, 65535),
-    help="Serve metrics for Prometheus at http://127.0.0.1:PORT/metrics; 0 picks one  [default: not served]",
+    help="Serve metrics for Prometheus at http://127.0.0.1:PORT/metrics; 0: any free port  [default: not served]",
 )
 def start(
     listen: str | None,
@@ -101,7 +103,7 @@ def start(
 
 
 def _tell_of_keys(settings: "Settings") -> None:
-    """Names once what was given and has no effect."""
+    """Logs keys without effect."""
     from broker.config.listeners import controller_listeners
 
     ignored = [*controller_listeners(settings), *settings.given_keys.ignored]

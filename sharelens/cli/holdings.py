@@ -1,13 +1,17 @@
 """What there is: status, tables, sql."""
 
-from typing import TextIO
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, TextIO
 
 import click
 
 from sharelens.asked import Source
-from sharelens.cli.options import evidence_options, examples, output_options
-from sharelens.output import Answer, Shown, show
+from sharelens.cli.options import Size, evidence_options, examples, output_options
+from sharelens.output import Shown, show
 from state_model.errors import UsageError
+
+if TYPE_CHECKING:
+    from lake.scan import Cut
 
 
 @click.command(
@@ -72,6 +76,22 @@ def tables(name: str | None, lake: str | None, shown: Shown) -> None:
 @click.option(
     "--engine", type=click.Choice(["duckdb", "spark"]), default="duckdb", show_default=True, help="Whose SQL it is."
 )
+@click.option(
+    "--memory",
+    type=Size(),
+    default="1G",
+    show_default=True,
+    envvar="SHARELENS_SQL_MEMORY",
+    help="Memory that DuckDB may use.",
+)
+@click.option(
+    "--spill",
+    type=Size(),
+    default="10G",
+    show_default=True,
+    envvar="SHARELENS_SQL_SPILL",
+    help="Disk that DuckDB may use beyond that, in a private temporary folder.",
+)
 @output_options
 def sql(
     query: str | None,
@@ -81,6 +101,8 @@ def sql(
     params: tuple[str, ...],
     list_them: bool,
     engine: str,
+    memory: int,
+    spill: int,
     shown: Shown,
 ) -> None:
     """One SELECT over the tables at the published cut, as bronze.x, silver.x, gold.x; no file or network access.
@@ -101,28 +123,30 @@ def sql(
         raise UsageError("sql: --param goes with --query NAME")
     if lake is None:
         raise UsageError("sql: give --lake DIR, the lake that `sharelens run` wrote")
-    text = file.read() if file is not None else query or ""
-    show(_answered(text, lake, named, params, engine), shown)
-
-
-def _answered(text: str, lake: str, named: str | None, params: tuple[str, ...], engine: str) -> Answer:
-    """The rows of the query, or of the named one, by the engine."""
     from lake.scan import open_lake
     from sharelens.questions.named_queries import named_query
 
+    text = file.read() if file is not None else query or ""
     chosen = None if named is None else named_query(named)
     values = {} if chosen is None else chosen.values(params)
     opened = open_lake(lake)
     if engine == "spark":
-        from jobs.settings import load_settings
-        from jobs.spark.session import spark_session
-        from sharelens.questions.spark_sql import spark_sql
-
-        session = spark_session("sql", load_settings())
-        return spark_sql(session, opened, text if chosen is None else chosen.spark_sql, values)
+        _show_by_spark(opened, text if chosen is None else chosen.spark_sql, values, shown)
+        return
     from sharelens.questions import sql
 
-    return sql.sql(opened, text if chosen is None else chosen.duckdb_sql, values)
+    limits = sql.Limits(memory_bytes=memory, spill_bytes=spill)
+    text = text if chosen is None else chosen.duckdb_sql
+    with sql.sql(opened, text, values, most=shown.most, limits=limits) as answer:
+        show(answer, shown)
+
+
+def _show_by_spark(opened: "Cut", text: str, values: Mapping[str, str | int | None], shown: Shown) -> None:
+    from jobs.settings import load_settings
+    from jobs.spark.session import spark_session
+    from sharelens.questions.spark_sql import spark_sql
+
+    show(spark_sql(spark_session("sql", load_settings()), opened, text, values, most=shown.most), shown)
 
 
 COMMANDS = (status, tables, sql)

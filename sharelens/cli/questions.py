@@ -113,8 +113,7 @@ def records(
         state_partitions=frozenset(state_partition) or None,
     )
     with opening.open_evidence(source) as evidence:
-        answered = records.records(evidence, wanted, span, verbose=verbose)
-    show(_with_what_it_lacks(answered), shown)
+        show(records.records(evidence, wanted, span, verbose=verbose), shown)
 
 
 @click.command(

@@ -26,7 +26,7 @@ PROFILE_NAMES = (
 
 
 @click.command(
-    short_help="Writes a broker's log directory from a seed, with the truth beside it.",
+    short_help="Writes a simulated log directory from a seed, with checkpoints of its true state.",
     epilog=examples(
         "sharelens simulate --log-dir ./simulated --records 100000 --seed 7",
         "sharelens simulate --log-dir ./letters --profile dead-letters",
@@ -37,21 +37,25 @@ PROFILE_NAMES = (
     required=True,
     metavar="DIR",
     type=click.Path(path_type=Path),
-    help="The log directory to make: new or empty.",
+    help="The log directory to write: new or empty.",
 )
 @click.option(
-    "--records", type=click.IntRange(min=1), default=10_000, show_default=True, help="State records; a few more come."
+    "--records", type=click.IntRange(min=1), default=10_000, show_default=True, help="State records to write at least."
 )
 @click.option("--seed", type=int, default=0, show_default=True, help="Equal seeds give equal files, byte for byte.")
-@click.option("--profile", type=click.Choice(PROFILE_NAMES), default="steady", show_default=True, help="What happens.")
 @click.option(
-    "--kafka-version", type=click.Choice(["4.3", "4.4"]), help="Whose rules to follow  [default: the profile's]"
+    "--profile", type=click.Choice(PROFILE_NAMES), default="steady", show_default=True, help="Members and faults."
+)
+@click.option(
+    "--kafka-version",
+    type=click.Choice(["4.3", "4.4"]),
+    help="Version whose rules the coordinators follow  [default: the profile's]",
 )
 def simulate(log_dir: Path, records: int, seed: int, profile: str, kafka_version: str | None) -> None:
-    """Lets the broker's own parts work in virtual time, without sockets, and writes what they write.
+    """Runs the broker's own parts in virtual time, without sockets, and writes their log directory.
 
-    Beside the partitions lie checkpoints.jsonl (what the share coordinator answered at ten moments) and
-    deliveries.jsonl (what was delivered to whom, and acknowledged). A summary in JSON is the one line on stdout.
+    The directory also has checkpoints.jsonl (the share coordinator's answers at ten moments) and
+    deliveries.jsonl (deliveries and acknowledgements). A summary in JSON is the only line on stdout.
     """
     try:
         from broker.simulator import settings
@@ -71,7 +75,7 @@ def simulate(log_dir: Path, records: int, seed: int, profile: str, kafka_version
 
 @contextmanager
 def _bar(records: int) -> Iterator[Callable[[int], None]]:
-    """A bar on stderr where that is a terminal."""
+    """A progress bar on stderr if that is a terminal."""
     if not sys.stderr.isatty():
         yield lambda _: None
         return

@@ -1,4 +1,4 @@
-"""Workloads through real clients, and the check of what they saw."""
+"""Workloads of real clients, and the check of their journals."""
 
 from contextlib import ExitStack, closing
 from pathlib import Path
@@ -30,39 +30,41 @@ DEFAULT_RATE = 200.0
 
 
 @click.command(
-    short_help="Drives a broker with real clients and journals what they saw.",
+    short_help="Drives a broker with real clients and writes a journal of their events.",
     epilog=examples(
         "sharelens workload --bootstrap-server 127.0.0.1:9092 --profile poison --duration 20 --journal poison.jsonl",
         "sharelens workload --check poison.jsonl",
     ),
 )
 @click.option("--bootstrap-server", metavar="HOST:PORT", help="The broker to drive.")
-@click.option("--profile", type=click.Choice(PROFILE_NAMES), help="What happens.")
-@click.option("--records", type=click.IntRange(min=1), metavar="N", help="Produce so many records.")
+@click.option("--profile", type=click.Choice(PROFILE_NAMES), help="Records, members and faults.")
+@click.option("--records", type=click.IntRange(min=1), metavar="N", help="Number of records to produce.")
 @click.option(
     "--duration",
     "duration_s",
     type=click.FloatRange(min=0.1),
     metavar="SECONDS",
-    help="Produce for so long  [default: 10 unless --records is given]",
+    help="Time to produce  [default: 10 without --records]",
 )
 @click.option(
     "--rate",
     type=click.FloatRange(min=0.1),
     metavar="N",
-    help="Records a second  [default: 200 with a duration, else as fast as it goes]",
+    help="Records a second  [default: 200 with a duration, else without limit]",
 )
-@click.option("--seed", type=int, default=0, show_default=True, help="Decides which records are poisonous and so on.")
-@click.option("--topic", metavar="TOPIC", help="Made when it is missing  [default: workload-PROFILE]")
-@click.option("--group", metavar="GROUP", help="Or the beginning of the groups' names  [default: workload-PROFILE]")
+@click.option(
+    "--seed", type=int, default=0, show_default=True, help="Seed of the random choices, such as poisonous records."
+)
+@click.option("--topic", metavar="TOPIC", help="Created when it is missing  [default: workload-PROFILE]")
+@click.option("--group", metavar="GROUP", help="Name or name prefix of the groups  [default: workload-PROFILE]")
 @click.option("--journal", metavar="FILE", type=click.Path(path_type=Path), help="A new file: JSON, a line an event.")
 @click.option(
     "--checkpoints",
     metavar="FILE",
     type=click.Path(path_type=Path),
-    help="A new file: what the coordinator answers for the groups' state, several times. Sends the state RPCs.",
+    help="A new file: answers of the share coordinator for the groups' state. Sends the state RPCs.",
 )
-@click.option("--check", "checked", metavar="FILE", type=click.Path(path_type=Path), help="Only judge this journal.")
+@click.option("--check", "checked", metavar="FILE", type=click.Path(path_type=Path), help="Only check this journal.")
 @output_options
 def workload(
     bootstrap_server: str | None,
@@ -78,10 +80,10 @@ def workload(
     checked: Path | None,
     shown: Shown,
 ) -> None:
-    """Drives a broker through real clients; the journal is judged at the end. Exit code 3 when it has findings.
+    """Drives a broker with real clients and checks their journal at the end. Exit code 3 when it has findings.
 
     Findings: a record that is delivered again after its end was confirmed, a delivery count above every limit, an
-    acknowledged record that is missing. An outcome that no client learned is ambiguous and no finding.
+    acknowledged record that is missing. An outcome unknown to the client is ambiguous and no finding.
     """
     if checked is not None:
         if any(option is not None for option in (bootstrap_server, profile, journal, checkpoints)):

@@ -13,6 +13,7 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from evidence.as_of import LogPrefix
 from measures.groups import groups as group_rows
 from sharelens.evidence_folder import findings, notes
 from sharelens.evidence_folder.events import trace_events
@@ -36,9 +37,10 @@ from sharelens.evidence_folder.writers import TableFiles, sorted_rows, write_fil
 from sharelens.filters import Wanted, parse_wanted
 from sharelens.output import Answer
 from sharelens.questions.completeness import times
-from sharelens.questions.evidence import Cut, Evidence, Keys, StatePartitionCover, kept
+from sharelens.questions.evidence import Evidence, Keys, StatePartitionCover, kept
 from sharelens.questions.letter_evidence import Letters
-from sharelens.questions.measured import Part, in_parts
+from sharelens.questions.measure_inputs import Part
+from sharelens.questions.measured import in_parts
 from sharelens.questions.naming import ensure_known, resolve
 from sharelens.questions.state import FIELDS, state_table
 from sharelens.times import time_text
@@ -226,14 +228,14 @@ def _write_histories(evidence: Evidence, resolved: ResolvedQuestion, folder: Pat
     """States before and after, scalars and delivery states in the window, the group by its own log, names."""
     question, keys = resolved.question, resolved.keys
     for name, moment in (("state_before", question.from_ms), ("state_after", question.to_ms)):
-        states, misplaced = state_table(evidence, keys, Cut(as_of_ms=moment - 1))
+        states, misplaced = state_table(evidence, keys, LogPrefix(as_of_ms=moment - 1))
         states = states.select([column for column in FIELDS if column != MOVES_WITH_PRUNING])
         content.tables[name] = states
         content.notes += notes.of_warnings(misplaced, evidence.place)
         _write(folder, name, [states], states.schema, content)
     places = evidence.places(keys)
     ids = sorted(places.column("topic_id").unique().to_pylist())
-    _write_changes(in_parts(evidence, keys, Cut(as_of_ms=question.to_ms - 1), places), question, folder, content)
+    _write_changes(in_parts(evidence, keys, LogPrefix(as_of_ms=question.to_ms - 1), places), question, folder, content)
     group = _group(evidence, question)
     content.tables["group"] = group
     _write(folder, "group", [group], group.schema, content)

@@ -3,19 +3,20 @@
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING
 
-import numpy as np
 import pyarrow as pa
 from pyspark.sql import Window
 from pyspark.sql import functions as F  # noqa: N812 - the name everybody uses
 
+from evidence.decoding import decode_log
 from evidence.group_decoding import decode_groups
+from evidence.log_time import NO_LOG_TIME
 from evidence.schemas import GROUP_RECORD
 from kafka_log import dead_letters as letters
 from kafka_log.dead_letters import DEFAULT_PREFIX, DLQ_RECORD, INTERNAL
 from kafka_log.schemas import LOG_RECORD
 from sharelens.frames.envelopes import CHUNK_BITS
 from sharelens.frames.shapes import checked, in_groups, spark_schema, typed_rows
-from state_model.columnar.decode import decode_share_records
+from state_model.columnar.keys import LOG_PARTITION_KEY
 from state_model.columnar.schemas import LOG_POSITION, SHARE_RECORD, column
 from state_model.topics import OFFSETS_TOPIC, STATE_TOPIC
 from state_model.uuids import ZERO_UUID
@@ -38,7 +39,6 @@ KAFKA_SOURCE = pa.schema(
     ]
 )
 """Columns of Spark's own Kafka source; `headers` is there only with the option includeHeaders."""
-_LOG_PARTITION = ["topic_id", "partition"]
 _LOG_APPEND_TIME_BIT = 8
 _UNKNOWN = -1
 
@@ -111,33 +111,30 @@ def share_records(log_records: "DataFrame", *, log_times: "DataFrame | None" = N
         can't be decoded are left out; `frames.losses` has them.
 
     Raises:
-        UsageError: a column is missing or has another type.
+        UsageError: a column is missing or has another type. A task fails where an offset comes twice.
 
     Rules: share-group-state-log §2-3 (bytes); log time is the running maximum of timestamps in a state partition.
     """
     own = state_log_rows(checked(log_records, LOG_RECORD, "share_records", "log_records"))
-    key = [*_LOG_PARTITION, "chunk"]
+    key = [*LOG_PARTITION_KEY, "chunk"]
     newest = own.groupBy(*key).agg(F.max("timestamp_ms").alias("newest_ms"))
-    earlier = Window.partitionBy(*_LOG_PARTITION).orderBy("chunk").rowsBetween(Window.unboundedPreceding, -1)
-    begins = newest.select(*key, F.max("newest_ms").over(earlier).alias("before_ms"))
+    earlier = Window.partitionBy(*LOG_PARTITION_KEY).orderBy("chunk").rowsBetween(Window.unboundedPreceding, -1)
+    begins = newest.select(*key, F.coalesce(F.max("newest_ms").over(earlier), F.lit(NO_LOG_TIME)).alias("before_ms"))
     if log_times is not None:
         known = checked(log_times, LOG_TIME, "share_records", "log_times")
         known = known.groupBy("log_topic_id", "state_partition").agg(F.max("log_time_ms").alias("known_ms"))
         known = known.withColumnsRenamed({"log_topic_id": "topic_id", "state_partition": "partition"})
         both = F.greatest("before_ms", "known_ms").alias("before_ms")
-        begins = begins.join(F.broadcast(known), _LOG_PARTITION, "left").select(*key, both)
+        begins = begins.join(F.broadcast(known), LOG_PARTITION_KEY, "left").select(*key, both)
     timed = own.join(F.broadcast(begins), key).select(*LOG_RECORD.names, "chunk", "before_ms")
 
     def decode(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        before = None
+        before_ms = NO_LOG_TIME
         for batch in batches:
-            if before is None:
-                before = batch.column("before_ms")[0].as_py()
-            own_times = batch.column("timestamp_ms").to_numpy().astype(np.int64)
-            times = np.maximum.accumulate(own_times if before is None else np.maximum(own_times, before))
-            before = int(times[-1])
-            records = typed_rows(batch, LOG_RECORD).to_batches()[0]
-            yield decode_share_records(records, log_time_ms=times).records
+            before_ms = max(before_ms, batch.column("before_ms")[0].as_py())
+            decoded = decode_log(typed_rows(batch, LOG_RECORD), before_ms=before_ms)
+            before_ms = decoded.log_time_ms
+            yield from decoded.records.to_batches()
 
     return in_groups(timed, key, ["offset"], decode, SHARE_RECORD)
 

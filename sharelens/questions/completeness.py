@@ -5,9 +5,10 @@ from collections.abc import Mapping, Sequence
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from evidence.as_of import LogPrefix
 from sharelens.asked import CutAsked
 from sharelens.output import name_cell
-from sharelens.questions.evidence import Cut, Evidence, StatePartitionCover
+from sharelens.questions.evidence import Evidence, StatePartitionCover
 from sharelens.times import time_text
 from state_model.errors import SharelensError, UsageError
 
@@ -18,12 +19,12 @@ NO_RECORD = -1
 """--at-offset P:-1: none of the partition's records count, so it does not matter what is held of it."""
 
 
-def cut_of(asked: CutAsked) -> Cut:
+def cut_of(asked: CutAsked) -> LogPrefix:
     """The cut that was asked for."""
-    return Cut(as_of_ms=asked.as_of_ms, at_offsets=asked.at_offsets or {})
+    return LogPrefix(as_of_ms=asked.as_of_ms, at_offsets=asked.at_offsets or {})
 
 
-def check_cut(evidence: Evidence, cut: Cut) -> list[str]:
+def check_cut(evidence: Evidence, cut: LogPrefix) -> list[str]:
     """What has to be said about the cut, once the answer was found (a log's extent is known when it was read).
 
     Raises:

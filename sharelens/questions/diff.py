@@ -7,11 +7,12 @@ from typing import Any
 
 import pyarrow as pa
 
+from evidence.as_of import LogPrefix
 from sharelens.filters import Wanted
 from sharelens.output import Answer, Column, Row, known, name_column, number_column
 from sharelens.questions import vocabulary
 from sharelens.questions.completeness import check_cut, evidence_line, incomplete_rows
-from sharelens.questions.evidence import Cut, Evidence
+from sharelens.questions.evidence import Evidence
 from sharelens.questions.naming import ensure_known, resolve
 from sharelens.questions.shape import range_text
 from sharelens.questions.state import completeness_cell, state_table, topic_cell
@@ -69,7 +70,7 @@ def diff(evidence: Evidence, wanted: Wanted, from_ms: int, to_ms: int, *, verbos
     if to_ms < from_ms:
         raise UsageError("diff: --to lies before --from; exchange them")
     keys = resolve(evidence, wanted)
-    cuts = (Cut(as_of_ms=from_ms), Cut(as_of_ms=to_ms))
+    cuts = (LogPrefix(as_of_ms=from_ms), LogPrefix(as_of_ms=to_ms))
     tables, misplaced = zip(*(state_table(evidence, keys, cut, ("life_log_offset",)) for cut in cuts), strict=True)
     before, after = map(_by_key, tables)
     warnings = [warning for cut in cuts for warning in check_cut(evidence, cut)]

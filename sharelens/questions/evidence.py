@@ -12,6 +12,7 @@ import pyarrow.compute as pc
 from evidence.as_of import LogPrefix
 from evidence.clock_steps import ClockStep
 from evidence.conditions import all_of, filter_rows
+from lake.bounded_scan import Choice
 from measures.places import places_of
 from measures.topics import TopicPartition
 from sharelens.questions.letter_evidence import Letters
@@ -210,8 +211,11 @@ class Evidence(Protocol):
         They are what the histories give without settings of groups. None: no run took the measure.
         """
 
-    def records(self, keys: Keys, span: Span) -> pa.Table:
-        """SHARE_RECORD rows in (state_partition, log_offset) order."""
+    def records(self, keys: Keys, span: Span) -> Iterator[pa.Table]:
+        """SHARE_RECORD rows in (state_partition, log_offset) order, read as they are taken; none when there are none.
+
+        A lake gives bounded tables, log directories one.
+        """
 
     def states(self, keys: Keys, cut: Cut) -> pa.Table:
         """PLACED_STATE rows of the live share partitions after the records of the cut, in any order.
@@ -221,6 +225,12 @@ class Evidence(Protocol):
 
     def history(self, keys: Keys) -> pa.Table:
         """SHARE_PARTITION_HISTORY rows in (state_partition, log_offset) order."""
+
+    def history_in_parts(self, keys: Keys, columns: Sequence[str], choice: Choice | None = None) -> Iterator[pa.Table]:
+        """These columns, LOG_ORDER's among them, of the rows of `history` in their order, read as they are taken.
+
+        A lake gives bounded tables and reads only row groups that `choice` takes; log directories give one table.
+        """
 
     def delivery(self, keys: Keys, offset: int) -> pa.Table:
         """DELIVERY_HISTORY rows whose range covers the record offset, in any order."""

@@ -1,14 +1,18 @@
 """Decoded records of the state log, as Kafka's own formatter would print them, with our names."""
 
+from collections.abc import Iterator
+from itertools import chain
+
 import pyarrow as pa
 
 from sharelens.filters import Wanted
-from sharelens.output import Answer, Column, Row, name_cell, name_column, number_column, time_column
+from sharelens.output import Column, Row, Stream, name_cell, name_column, number_column, time_column
 from sharelens.questions.completeness import evidence_line
 from sharelens.questions.evidence import Evidence, Span
 from sharelens.questions.missing import nameless
 from sharelens.questions.naming import ensure_known, resolve
 from sharelens.questions.shape import all_ranges_cell, named_batches, ranges_cell
+from state_model.columnar.schemas import SHARE_RECORD
 
 FIELDS = (
     "state_partition",
@@ -29,34 +33,46 @@ FIELDS = (
 )
 
 
-def records(evidence: Evidence, wanted: Wanted, span: Span, *, verbose: bool = False) -> Answer:
-    """The answer to `sharelens records`: (state_partition, log_offset) order."""
+def records(evidence: Evidence, wanted: Wanted, span: Span, *, verbose: bool = False) -> Stream:
+    """The answer to `sharelens records`: (state_partition, log_offset) order; rows are read as they are written."""
     keys = resolve(evidence, wanted)
-    found = evidence.records(keys, span)
-    if found.num_rows == 0:
+    parts = evidence.records(keys, span)
+    first = next(parts, None)
+    if first is None:
         ensure_known(evidence, wanted, keys)
-    columns = {name: found.column(name) for name in FIELDS if name in found.column_names}
-    columns["type"] = found.column("record_type")
-    columns["state_batches"] = named_batches(found.column("state_batches"))
-    table = pa.table({name: columns[name] for name in FIELDS})
-    topic_ids = set(table.column("topic_id").unique().drop_null().to_pylist())
-    return Answer(
-        table=table,
+    topic_ids: set[str] = set()
+
+    def batches() -> Iterator[pa.RecordBatch]:
+        for part in chain([] if first is None else [first], parts):
+            topic_ids.update(part.column("topic_id").unique().drop_null().to_pylist())
+            yield from _answer_rows(part).to_batches()
+
+    return Stream(
+        schema=_answer_rows(SHARE_RECORD.empty_table()).schema,
+        batches=batches(),
         columns=_text_columns(evidence, verbose=verbose),
         summary=evidence_line(evidence.cover()),
-        warnings=tuple(nameless(len(topic_ids - evidence.names(topic_ids).keys()))),
+        warnings=lambda: nameless(len(topic_ids - evidence.names(topic_ids).keys())),
         none="no record",
     )
 
 
+def _answer_rows(rows: pa.Table) -> pa.Table:
+    """SHARE_RECORD rows with the columns of the answer."""
+    columns = {name: rows.column(name) for name in FIELDS if name in rows.column_names}
+    columns["type"] = rows.column("record_type")
+    columns["state_batches"] = named_batches(rows.column("state_batches"))
+    return pa.table({name: columns[name] for name in FIELDS})
+
+
 def _text_columns(evidence: Evidence, *, verbose: bool) -> tuple[Column, ...]:
-    def named(row: Row) -> str:
+    def topic_cell(row: Row) -> str:
         topic_id = str(row["topic_id"])
         return name_cell(evidence.names([topic_id]).get(topic_id, topic_id))
 
     return (
         name_column("GROUP", "group_id"),
-        Column(heading="TOPIC", cell=named),
+        Column(heading="TOPIC", cell=topic_cell),
         number_column("PARTITION", "partition"),
         number_column("LEADER-EPOCH", "leader_epoch"),
         number_column("START-OFFSET", "start_offset"),

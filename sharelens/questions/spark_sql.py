@@ -5,11 +5,9 @@ import re
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-import pyarrow as pa
-
 from lake.scan import Cut
 from lake.tables import TABLES
-from sharelens.output import Answer
+from sharelens.output import Stream
 from state_model.errors import SharelensError, UsageError
 
 if TYPE_CHECKING:
@@ -24,12 +22,17 @@ NAMED = re.compile(rf"({QUOTED})|\b(bronze|silver|gold)\s*\.\s*(\w+)\b", re.IGNO
 
 
 def spark_sql(
-    spark: "SparkSession", lake: Cut, query: str, parameters: Mapping[str, str | int | None] | None = None
-) -> Answer:
+    spark: "SparkSession",
+    lake: Cut,
+    query: str,
+    parameters: Mapping[str, str | int | None] | None = None,
+    *,
+    most: int | None = None,
+) -> Stream:
     """The result of one query; the tables it names become temporary views at the published versions.
 
-    `parameters` become the one row of the view `sharelens_parameter`: bound as data, because Delta's parser knows no
-    parameter markers.
+    `most`: rows that will be read at most, for Spark to stop behind one more. `parameters` become the one row of the
+    view `sharelens_parameter`: bound as data, because Delta's parser knows no parameter markers.
 
     Raises:
         UsageError: not one query (a statement that is no subquery is refused by Spark's own parser).
@@ -38,7 +41,7 @@ def spark_sql(
     from pyspark.errors import AnalysisException, ParseException, PySparkException
 
     text = with_view_names(query)
-    logging.getLogger("SQLQueryContextLogger").setLevel(logging.CRITICAL)  # it prints what we say in one line
+    logging.getLogger("SQLQueryContextLogger").setLevel(logging.CRITICAL)  # its log line repeats our error message
     for name in sorted(named_tables(query)):
         reader = spark.read.format("delta")
         if name in lake.versions:
@@ -50,8 +53,9 @@ def spark_sql(
     spark.conf.set(FILES_AS_TABLES, "false")
     try:
         wrapped = f"SELECT * FROM (\n{text}\n)"  # noqa: S608  # the user's own query, as a subquery only
-        found = spark.sql(wrapped).toArrow()
-        return Answer(table=pa.Table.from_batches(found.to_batches(), schema=found.schema), none="no rows")
+        rows = spark.sql(wrapped)
+        table = (rows if most is None else rows.limit(most + 1)).toArrow()
+        return Stream(schema=table.schema, batches=iter(table.to_batches()), none="no rows")
     except (ParseException, AnalysisException) as error:
         raise UsageError(f"sql: {_first_line(error)}") from error
     except PySparkException as error:

@@ -1,13 +1,19 @@
 """Ad hoc SQL by DuckDB: one SELECT over the tables of the published cut, without access to files or the network."""
 
 import re
-from collections.abc import Mapping
+import tempfile
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
 
 import duckdb
+import pyarrow as pa
+import pyarrow.dataset as ds
 
+from lake.bounded_scan import BoundedDataset
 from lake.scan import Cut
 from lake.tables import TABLES
-from sharelens.output import Answer
+from sharelens.output import Stream
 from sharelens.questions.published import readable
 from state_model.errors import SharelensError, UsageError
 
@@ -23,32 +29,88 @@ LOCKS = (
     "SET TimeZone = 'UTC'",
     "SET lock_configuration = true",
 )
+BATCH_ROWS = 1 << 12
+MEBIBYTE = 1 << 20
 
 
-def sql(lake: Cut, query: str, parameters: Mapping[str, str | int | None] | None = None) -> Answer:
-    """The result of a query; `parameters` are the values of its `$name` markers.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Limits:
+    """What a query may use: bytes of memory, and of disk where memory does not suffice."""
+
+    memory_bytes: int = 1 << 30
+    spill_bytes: int = 10 << 30
+
+
+DEFAULT_LIMITS = Limits()
+
+
+@contextmanager
+def sql(
+    lake: Cut,
+    query: str,
+    parameters: Mapping[str, str | int | None] | None = None,
+    *,
+    most: int | None = None,
+    limits: Limits = DEFAULT_LIMITS,
+) -> Iterator[Stream]:
+    """The result of a query, computed as its rows are read; `parameters` are the values of its `$name` markers.
+
+    `most`: rows that will be read at most, for the engine to stop behind one more.
 
     Raises:
         UsageError: not exactly one SELECT, or SQL that DuckDB refuses.
         SharelensError: the query failed while it ran.
     """
-    with duckdb.connect(":memory:") as connection:
-        ensure_one_select(query)
+    ensure_one_select(query)
+    with tempfile.TemporaryDirectory(prefix="sharelens-sql-") as folder, duckdb.connect(":memory:") as connection:
         connection.execute(AS_SPARK)
         _offer_tables(connection, lake, query)
+        _set_limits(connection, limits, folder)
         for lock in LOCKS:
             connection.execute(lock)
+        with _plain_errors():
+            relation = connection.sql(query, params=dict(parameters or {}))
+            reader = (relation if most is None else relation.limit(most + 1)).to_arrow_reader(BATCH_ROWS)
         try:
-            return Answer(table=connection.sql(query, params=dict(parameters or {})).to_arrow_table(), none="no rows")
-        except (
-            duckdb.ParserException,
-            duckdb.CatalogException,
-            duckdb.BinderException,
-            duckdb.PermissionException,
-        ) as error:
-            raise UsageError(f"sql: {_first_line(error)}") from error
-        except duckdb.Error as error:
-            raise SharelensError(f"sql: {_first_line(error)}") from error
+            yield Stream(schema=reader.schema, batches=_batches(reader), none="no rows")
+        finally:
+            reader.close()
+
+
+def _batches(reader: pa.RecordBatchReader) -> Iterator[pa.RecordBatch]:
+    while True:
+        with _plain_errors():
+            try:
+                batch = reader.read_next_batch()
+            except StopIteration:
+                return
+        yield batch
+
+
+def _set_limits(connection: duckdb.DuckDBPyConnection, limits: Limits, folder: str) -> None:
+    connection.execute(f"SET memory_limit = '{max(1, limits.memory_bytes // MEBIBYTE)}MiB'")
+    connection.execute(f"SET max_temp_directory_size = '{limits.spill_bytes // MEBIBYTE}MiB'")
+    connection.execute("SET temp_directory = '{}'".format(folder.replace("'", "''")))
+
+
+@contextmanager
+def _plain_errors() -> Iterator[None]:
+    """Errors of the engine as our own, in one line."""
+    try:
+        yield
+    except (
+        duckdb.ParserException,
+        duckdb.CatalogException,
+        duckdb.BinderException,
+        duckdb.PermissionException,
+    ) as error:
+        raise UsageError(f"sql: {_first_line(error)}") from error
+    except duckdb.OutOfMemoryException as error:
+        raise SharelensError(
+            f"sql: {_first_line(error)}; narrow the query, or give it more with --memory and --spill"
+        ) from error
+    except (duckdb.Error, pa.ArrowException) as error:
+        raise SharelensError(f"sql: {_first_line(error)}") from error
 
 
 def ensure_one_select(query: str) -> None:
@@ -59,12 +121,11 @@ def ensure_one_select(query: str) -> None:
         raise UsageError(f"sql: {_first_line(error)}") from error
     kinds = [statement.type.name for statement in statements]
     if kinds != ["SELECT"]:
-        found = ", ".join(kinds) or "nothing"
-        raise UsageError(f"sql: only one SELECT is taken, this is: {found}")
+        raise UsageError(f"sql: only one SELECT is taken, this is: {', '.join(kinds) or 'nothing'}")
 
 
 def _offer_tables(connection: duckdb.DuckDBPyConnection, lake: Cut, query: str) -> None:
-    """Views layer.table over the tables that the query can mean; the others are not even opened."""
+    """Creates views layer.table over the tables whose names occur in the query; the others are not opened."""
     for layer in LAYERS:
         connection.execute(f"CREATE SCHEMA {layer}")
     words = set(re.findall(r"\w+", query.lower()))
@@ -73,9 +134,12 @@ def _offer_tables(connection: duckdb.DuckDBPyConnection, lake: Cut, query: str) 
         layer, _, short = name.partition(".")
         if not about_all and short not in words:
             continue
-        found = readable(lake, name)
-        held = TABLES[name].schema.empty_table() if found is None else found
-        connection.register(f"_{layer}_{short}", held)
+        rows = readable(lake, name)
+        if rows is None:
+            rows = TABLES[name].schema.empty_table()
+        elif isinstance(rows, ds.FileSystemDataset):
+            rows = BoundedDataset.of(rows)
+        connection.register(f"_{layer}_{short}", rows)
         connection.execute(f"CREATE VIEW {layer}.{short} AS FROM _{layer}_{short}")  # our own names, not the user's
 
 

@@ -3,11 +3,12 @@
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from evidence.as_of import LogPrefix
 from sharelens.asked import CutAsked
 from sharelens.filters import Wanted
 from sharelens.output import Answer, Column, Row, known, name_cell, name_column, number_column
 from sharelens.questions.completeness import check_cut, cut_of, evidence_line, incomplete_rows, misplaced_warnings
-from sharelens.questions.evidence import Cut, Evidence, Keys
+from sharelens.questions.evidence import Evidence, Keys
 from sharelens.questions.naming import ensure_known, resolve
 from sharelens.questions.shape import all_ranges_cell, constant, named_batches, ranges_cell, topic_column
 from state_model.columnar.keys import SHARE_PARTITION_ORDER
@@ -34,7 +35,9 @@ FIELDS = (
 )
 
 
-def state_table(evidence: Evidence, keys: Keys, cut: Cut, more: tuple[str, ...] = ()) -> tuple[pa.Table, list[str]]:
+def state_table(
+    evidence: Evidence, keys: Keys, cut: LogPrefix, more: tuple[str, ...] = ()
+) -> tuple[pa.Table, list[str]]:
     """The answer's rows (FIELDS), sorted by group_id, topic_id, partition, and warnings about misplaced ones.
 
     Deleted share partitions are absent, misplaced rows left out. `more`: columns of the state behind FIELDS.

@@ -5,6 +5,7 @@ leaving look the same.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
 from itertools import groupby
 from typing import Any
 
@@ -24,20 +25,25 @@ from sharelens.questions.completeness import (
 )
 from sharelens.questions.dead_letters import letters_of_record
 from sharelens.questions.evidence import Evidence
-from sharelens.questions.misplaced import WHERE, misplaced_places, place_of
+from sharelens.questions.misplaced import misplaced_places, place_of
 from sharelens.questions.missing import without_group_records
 from sharelens.questions.naming import ensure_known, resolve
 from sharelens.questions.state import completeness_cell, topic_cell
 from sharelens.questions.topic_offsets import what_offset_holds
 from sharelens.questions.trace_events import (
     DELIVERY_STATE,
+    SCALARS,
     Event,
     attempt_events,
     delivery_events,
     in_order,
+    in_place,
     letter_events,
     life_events,
     outcome,
+    row_groups_with_turns,
+    rows_of_places,
+    turning_rows,
     words,
 )
 from sharelens.questions.verdict import verdict
@@ -94,14 +100,16 @@ def trace(evidence: Evidence, wanted: Wanted, offset: int, *, members: bool = Fa
         UsageError: nothing bears the names that were typed.
     """
     keys = resolve(evidence, wanted)
-    history = evidence.history(keys)
+    ranges = evidence.delivery(keys, offset)
+    states_from = ranges.column("valid_from_log_offset")
+    choice = partial(row_groups_with_turns, offset, states_from.to_pylist())
+    history = turning_rows(evidence.history_in_parts(keys, SCALARS, choice), offset, states_from)
     if history.num_rows == 0:
         ensure_known(evidence, wanted, keys)
     misplaced = misplaced_places(evidence, keys, history)
     aside = set(map(place_of, misplaced.to_pylist()))
-    ranges = evidence.delivery(keys, offset)
     rows: list[Event] = []
-    for scalars in _share_partitions(history):
+    for scalars in rows_of_places(history):
         rows += _story(evidence, scalars, ranges, offset, elsewhere=place_of(_first(scalars)) in aside)
     names = evidence.names({row["topic_id"] for row in rows})
     shared = {"cluster_id": evidence.cluster_id, "record_offset": offset}
@@ -135,7 +143,10 @@ def _verdicts(rows: Sequence[Event], offset: int) -> Iterator[str]:
 
 
 def _story(evidence: Evidence, scalars: pa.Table, ranges: pa.Table, offset: int, *, elsewhere: bool) -> list[Event]:
-    """The events of one share partition in one state partition; `elsewhere`: its state lies in another one."""
+    """The events of one share partition in one state partition; `elsewhere`: its state lies in another one.
+
+    `scalars`: its rows of `turning_rows`.
+    """
     place = _first(scalars)
     losses = [
         loss for part in evidence.cover() if part.state_partition == place["state_partition"] for loss in part.losses
@@ -194,25 +205,10 @@ def _with_members(records: pa.Table, table: pa.Table) -> pa.Table:
     return table.append_column(MEMBERS, pa.array(found, ASSIGNED_MEMBERS))
 
 
-def _share_partitions(history: pa.Table) -> Iterator[pa.Table]:
-    """The history of each share partition apart: a topic's name may stand for several ids."""
-    order = [(name, "ascending") for name in ("topic_id", "state_partition", "group_id", "partition")]
-    for key in history.group_by(list(WHERE)).aggregate([]).sort_by(order).to_pylist():
-        yield history.filter(pc.field("state_partition").isin([key["state_partition"]]) & _is(key))
-
-
 def _of_same(scalars: pa.Table, ranges: pa.Table) -> pa.Table:
     key = scalars.slice(0, 1).to_pylist()[0]
-    same = ranges.filter((pc.field("state_partition") == key["state_partition"]) & _is(key))
+    same = ranges.filter(in_place(key))
     return same.sort_by([("valid_from_log_offset", "ascending")])
-
-
-def _is(key: Mapping[str, Any]) -> pc.Expression:
-    return (
-        (pc.field("group_id") == key["group_id"])
-        & (pc.field("topic_id") == key["topic_id"])
-        & (pc.field("partition") == key["partition"])
-    )
 
 
 def _with_completeness(events: list[Event], history: pa.Table) -> list[Event]:

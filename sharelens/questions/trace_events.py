@@ -1,5 +1,6 @@
 """What happened to one record, as events in log order: lives, the start offset around it, its delivery states."""
 
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
@@ -8,8 +9,11 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from lake.bounded_scan import Statistics
 from sharelens.questions import vocabulary
-from sharelens.questions.misplaced import WHERE, place_of
+from sharelens.questions.misplaced import place_of
+from state_model.columnar.keys import PLACE_KEY
+from state_model.columnar.schemas import SHARE_PARTITION_HISTORY
 from state_model.columnar.values import Loss
 from state_model.share_records import DeliveryState
 
@@ -32,6 +36,11 @@ MEANING = {
     DEAD_LETTERED: vocabulary.DEAD_LETTERED,
 }
 """Events with words of their own; those of the others depend on what they hold."""
+SCALARS = (
+    *PLACE_KEY, "log_offset", "log_time_ms", "record_type", "snapshot_epoch", "start_offset", "life_log_offset",
+    "completeness", "completeness_reason",
+)  # fmt: skip
+"""Columns of SHARE_PARTITION_HISTORY that tell the life of a record."""
 BEGINNINGS = ("created", "reset")
 SETTLED = {
     DeliveryState.ACKNOWLEDGED: "acknowledged",
@@ -51,15 +60,88 @@ def words(event: Mapping[str, Any]) -> str:
     return MEANING[str(event["event"])]
 
 
+def rows_of_places(history: pa.Table) -> Iterator[pa.Table]:
+    """The rows of each share partition in each state partition apart: a topic's name may stand for several ids."""
+    order = [(name, "ascending") for name in ("topic_id", "state_partition", "group_id", "partition")]
+    for key in history.group_by(list(PLACE_KEY)).aggregate([]).sort_by(order).to_pylist():
+        yield history.filter(in_place(key))
+
+
+def in_place(key: Mapping[str, Any]) -> pc.Expression:
+    """The condition for rows of one share partition in one state partition."""
+    group, topic, partition, state_partition = (pc.field(name) == key[name] for name in PLACE_KEY)
+    condition: pc.Expression = group & topic & partition & state_partition
+    return condition
+
+
+def turning_rows(parts: Iterable[pa.Table], offset: int, log_offsets: pa.ChunkedArray) -> pa.Table:
+    """The history rows that tell the life of one record: all that `life_events` and completeness marks need.
+
+    These are the rows at which something about the record changes, those at `log_offsets`, and of each place (WHERE)
+    the first and the last one. Of the other rows nothing stays in memory.
+
+    Args:
+        parts: SCALARS of SHARE_PARTITION_HISTORY rows in log order.
+        offset: the record's.
+        log_offsets: where its delivery states begin.
+    """
+    chosen = [SHARE_PARTITION_HISTORY.empty_table().select(list(SCALARS))]
+    last: dict[tuple[Any, ...], pa.Table] = {}
+    wanted = log_offsets.combine_chunks()
+    for part in parts:
+        for rows in rows_of_places(part):
+            place = place_of(rows.slice(0, 1).to_pylist()[0])
+            before = last.get(place)
+            joined = rows if before is None else pa.concat_tables([before, rows])
+            mask = pc.is_in(joined.column("log_offset"), value_set=wanted).to_numpy().copy()
+            mask[_turns(*_sides(joined, offset))] = True
+            mask[: joined.num_rows - rows.num_rows] = False  # it was chosen with its own part
+            mask[-1] = True
+            chosen.append(joined.filter(pa.array(mask)))
+            last[place] = joined.slice(joined.num_rows - 1)
+    return pa.concat_tables(chosen)
+
+
+def row_groups_with_turns(offset: int, log_offsets: Iterable[int], row_groups: Sequence[Statistics]) -> Sequence[bool]:
+    """Which row groups `turning_rows` needs, of those of some share partitions in log order, by their statistics.
+
+    One that holds a single life of one share partition, without tombstone and with the start offset on one side of the
+    record, and comes after such a one of the same place, life and side, tells nothing new; of each place the last one
+    is read.
+    """
+    stays = [_unchanging(statistics, offset) for statistics in row_groups]
+    wanted = sorted(log_offsets)
+    needed = []
+    for number, (statistics, mine) in enumerate(zip(row_groups, stays, strict=True)):
+        repeats = mine is not None and number > 0 and stays[number - 1] == mine
+        following = stays[number + 1] if number + 1 < len(stays) else None
+        goes_on = mine is not None and following is not None and following[: len(PLACE_KEY)] == mine[: len(PLACE_KEY)]
+        bounds = statistics.get("log_offset")
+        named = bounds is None or bisect_left(wanted, bounds.low) < bisect_right(wanted, bounds.high)
+        needed.append(named or not (repeats and goes_on))
+    return needed
+
+
+def _unchanging(statistics: Statistics, offset: int) -> tuple[object, ...] | None:
+    """Place, life and side of the start offset of all rows of a row group; None where they may differ."""
+    single = [statistics.get(name) for name in (*PLACE_KEY, "life_log_offset")]
+    start = statistics.get("start_offset")
+    if start is None or start.nulls or any(b is None or b.nulls or b.low != b.high for b in single):
+        return None
+    sides = {_side(start.low, offset), _side(start.high, offset)}
+    return (*(b.low for b in single if b is not None), *sides) if len(sides) == 1 else None
+
+
+def _side(start: int, offset: int) -> int:
+    return UNDETERMINED if start < 0 else PASSED if start > offset else IN_RANGE
+
+
 def life_events(history: pa.Table, offset: int) -> Iterator[Event]:
     """Beginnings and ends of lives, and where the start offset came to stand around the record.
 
-    `history`: SHARE_PARTITION_HISTORY rows of one share partition in log order.
+    `history`: SCALARS of SHARE_PARTITION_HISTORY rows of one share partition in log order.
     """
-    start = pc.fill_null(history.column("start_offset"), -1).to_numpy()
-    side = np.where(start < 0, UNDETERMINED, np.where(start > offset, PASSED, IN_RANGE))
-    gone = pc.equal(history.column("record_type"), "tombstone").to_numpy(zero_copy_only=False)
-    life = history.column("life_log_offset").to_numpy()
+    side, gone, life = _sides(history, offset)
     for row in _turns(side, gone, life):
         record = history.slice(row, 1).to_pylist()[0]
         begins = row == 0 or gone[row - 1] or life[row] != life[row - 1]
@@ -71,6 +153,16 @@ def life_events(history: pa.Table, offset: int) -> Iterator[Event]:
         was = UNDETERMINED if begins else int(side[row - 1])
         if int(side[row]) != was and side[row] != UNDETERMINED:
             yield _life_event(record, _movement(was, int(side[row])))
+
+
+def _sides(
+    history: pa.Table, offset: int
+) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.bool_], npt.NDArray[np.int64]]:
+    """Of each row on which side of the record the start offset lies, whether it is a tombstone, and its life."""
+    start = pc.fill_null(history.column("start_offset"), -1).to_numpy()
+    side = np.where(start < 0, UNDETERMINED, np.where(start > offset, PASSED, IN_RANGE))
+    gone = pc.equal(history.column("record_type"), "tombstone").to_numpy(zero_copy_only=False)
+    return side, gone, history.column("life_log_offset").to_numpy()
 
 
 def _turns(side: npt.NDArray[np.int64], gone: npt.NDArray[np.bool_], life: npt.NDArray[np.int64]) -> list[int]:
@@ -105,7 +197,7 @@ def _life_event(record: Mapping[str, Any], event: str) -> Event:
 
 
 def _where(row: Mapping[str, Any]) -> Event:
-    return {name: row[name] for name in WHERE}
+    return {name: row[name] for name in PLACE_KEY}
 
 
 def delivery_events(ranges: pa.Table) -> Iterator[Event]:
@@ -164,7 +256,7 @@ def attempt_events(moves: Iterable[Event], states: Sequence[Event], losses: Sequ
         if since is None or attempts <= 0:
             continue
         if not any(since < loss.first_offset <= event["log_offset"] for loss in losses):
-            names = (*WHERE, "log_offset", "log_time_ms", "life_log_offset")
+            names = (*PLACE_KEY, "log_offset", "log_time_ms", "life_log_offset")
             yield {name: event[name] for name in names} | {"event": ATTEMPTS, "attempts_not_logged": attempts}
 
 
@@ -174,7 +266,7 @@ def letter_events(letters: pa.Table, place: Mapping[str, Any]) -> Iterator[Event
     It has the letter's own time, and no place in the state log.
     """
     for letter in letters.to_pylist():
-        yield {name: place[name] for name in WHERE} | {
+        yield {name: place[name] for name in PLACE_KEY} | {
             "event": DEAD_LETTERED,
             "log_time_ms": letter["timestamp_ms"],
             "dlq_topic": letter["dlq_topic"],

@@ -1,19 +1,22 @@
 """Evidence for traces: what one pass kept of the share partitions that are traced, up to the cut of a report."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import cast
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from sharelens.questions.evidence import Evidence, Keys, StatePartitionCover, kept
+from evidence.conditions import filter_rows
+from lake.bounded_scan import Choice
+from sharelens.questions.evidence import Evidence, Keys, StatePartitionCover
 from state_model.columnar.keys import LOG_ORDER
 
 
-class HeldEvidence:
-    """Answers questions about single records of some share partitions from rows in memory; all else is passed on.
+class EvidenceWithTraces:
+    """Evidence that answers questions about single records of some share partitions from rows in memory.
 
-    They see nothing behind the cut, and the cover is that of the first reading: later ones read parts of a log only.
+    These rows end at the cut, and the cover is that of the first reading: later ones read parts of a log only. All
+    else is as in the evidence below it.
     """
 
     def __init__(
@@ -29,19 +32,25 @@ class HeldEvidence:
         return getattr(self._evidence, name)
 
     def history(self, keys: Keys) -> pa.Table:
-        """Of the share partitions held."""
-        return kept(self._history, keys.expression())
+        """Of the share partitions in memory."""
+        return filter_rows(self._history, keys.expression())
+
+    def history_in_parts(self, keys: Keys, columns: Sequence[str], choice: Choice | None = None) -> Iterator[pa.Table]:
+        """Of the share partitions in memory, as one table."""
+        yield self.history(keys).select(list(columns))
 
     def delivery(self, keys: Keys, offset: int) -> pa.Table:
         """As they stood at the cut."""
         around = (pc.field("first_offset") <= offset) & (pc.field("last_offset") >= offset)
-        return kept(self._deliveries, keys.expression()).filter(around)
+        return filter_rows(self._deliveries, keys.expression()).filter(around)
 
     def cover(self) -> Sequence[StatePartitionCover]:
         """Of the first reading."""
         return self._cover
 
 
-def held(evidence: Evidence, cover: Sequence[StatePartitionCover], history: pa.Table, deliveries: pa.Table) -> Evidence:
-    """The evidence with the histories of what is traced in memory."""
-    return cast("Evidence", HeldEvidence(evidence, cover, history, deliveries))
+def with_traces(
+    evidence: Evidence, cover: Sequence[StatePartitionCover], history: pa.Table, deliveries: pa.Table
+) -> Evidence:
+    """The evidence, with the histories of the traced share partitions in memory."""
+    return cast("Evidence", EvidenceWithTraces(evidence, cover, history, deliveries))

@@ -105,8 +105,8 @@ class JavaShareConsumer:
 
     def acknowledge(self, records: Sequence[JavaRecord], kind: str = "ACCEPT") -> None:
         """Acknowledge records as ACCEPT, RELEASE, REJECT or RENEW; sent with the next poll or commit."""
-        for one in records:
-            self.java.acknowledge(one.record, self._type.valueOf(kind))
+        for each in records:
+            self.java.acknowledge(each.record, self._type.valueOf(kind))
 
     def commit(self) -> dict[tuple[str, int], str | None]:
         """Send what was acknowledged; the error's class by topic and partition, None where it was taken."""
@@ -135,12 +135,12 @@ class JavaMachine:
     @contextmanager
     def share_consumer(self, bootstrap: str, group: str, *topics: str, **config: object) -> Iterator[JavaShareConsumer]:
         """A subscribed member, closed at the end; `config` with `_` for `.`."""
-        one = JavaShareConsumer(self.jvm, bootstrap, group, **config)
+        consumer = JavaShareConsumer(self.jvm, bootstrap, group, **config)
         try:
-            one.subscribe(*topics)
-            yield one
+            consumer.subscribe(*topics)
+            yield consumer
         finally:
-            one.close()
+            consumer.close()
 
     def tool(self, main_class: str, *arguments: str, timeout_s: float = TOOL_TIMEOUT_S, code: int | None = 0) -> Done:
         """Run a tool to its end, which must have the exit code `code` (None: any); one that hangs ends the machine."""
@@ -185,8 +185,8 @@ class JavaMachine:
     def _strings(self, texts: Sequence[str]) -> Any:
         text = self.jvm.java.lang.Class.forName("java.lang.String")
         array = self.jvm.java.lang.reflect.Array.newInstance(text, len(texts))
-        for index, one in enumerate(texts):
-            array[index] = one
+        for index, each in enumerate(texts):
+            array[index] = each
         return array
 
     def end(self) -> None:

@@ -24,14 +24,14 @@ DEAD_LETTER_OFFSET = "__dlq.errors.offset"
 
 def histories(updates: Iterable[tuple[SharePartition, list[Batch]]]) -> dict[tuple[SharePartition, int], History]:
     """The history of each offset of each share partition."""
-    found: dict[tuple[SharePartition, int], list[State]] = collections.defaultdict(list)
+    actual: dict[tuple[SharePartition, int], list[State]] = collections.defaultdict(list)
     for place, batches in updates:
         for first, last, state, count in batches:
             for offset in range(first, last + 1):
-                held = found[place, offset]
-                if held[-1:] != [(state, count)]:
-                    held.append((state, count))
-    return {at: tuple(held) for at, held in found.items()}
+                stored = actual[place, offset]
+                if stored[-1:] != [(state, count)]:
+                    stored.append((state, count))
+    return {at: tuple(stored) for at, stored in actual.items()}
 
 
 class Recorded:
@@ -99,8 +99,8 @@ class Recorded:
         seen: dict[tuple[SharePartition, int], set[int]] = collections.defaultdict(set)
         for place, offset, count in self._answers:
             seen[place, offset].add(count)
-        found = histories(self._updates(group))
-        return {at: history for at, history in found.items() if seen[at] == set(range(1, history[-1][1] + 1))}
+        actual = histories(self._updates(group))
+        return {at: history for at, history in actual.items() if seen[at] == set(range(1, history[-1][1] + 1))}
 
     def _updates(self, group: str) -> Iterator[tuple[SharePartition, list[Batch]]]:
         for place, number, value in self.state_records():
@@ -109,10 +109,10 @@ class Recorded:
 
     def outcomes(self, group: str) -> dict[tuple[str, ...], set[History]]:
         """What became of records of a group, by the answers that its clients gave to their deliveries."""
-        found: dict[tuple[str, ...], set[History]] = collections.defaultdict(set)
+        actual: dict[tuple[str, ...], set[History]] = collections.defaultdict(set)
         for at, history in histories(self._updates(group)).items():
-            found[tuple(self._given[at])].add(history)
-        return found
+            actual[tuple(self._given[at])].add(history)
+        return actual
 
     def kinds(self, group: str) -> set[tuple]:
         """The shapes of a group's records in __consumer_offsets: type, version and the names of the value's fields."""
@@ -124,16 +124,16 @@ class Recorded:
 
     def user_records(self, topic: str) -> dict[int, list[dict]]:
         """The records of a topic by partition, in the order of their offsets."""
-        found: dict[int, list[dict]] = collections.defaultdict(list)
+        actual: dict[int, list[dict]] = collections.defaultdict(list)
         for row in _rows(self._folder / "topics.jsonl"):
             if row["topic"] == topic:
-                found[row["partition"]].append(row)
-        return {partition: sorted(rows, key=lambda row: row["offset"]) for partition, rows in found.items()}
+                actual[row["partition"]].append(row)
+        return {partition: sorted(rows, key=lambda row: row["offset"]) for partition, rows in actual.items()}
 
     def dead_letters(self, topic: str) -> list[tuple[int, Letter]]:
         """Partition and content of each dead letter in a topic."""
         return [
-            (partition, (row["key"], row["value"], tuple((one["key"], one["utf8"]) for one in row["headers"])))
+            (partition, (row["key"], row["value"], tuple((each["key"], each["utf8"]) for each in row["headers"])))
             for partition, rows in self.user_records(topic).items()
             for row in rows
         ]
@@ -146,13 +146,13 @@ def shape(key: dict, value: dict | None) -> tuple:
 
 def _group_configs(notes: list[str]) -> dict[str, dict[str, str]]:
     """`<time> group config GROUP name,value,name,value…`; later notes add to earlier ones."""
-    found: dict[str, dict[str, str]] = collections.defaultdict(dict)
+    actual: dict[str, dict[str, str]] = collections.defaultdict(dict)
     for note in notes:
         words = note.split()
         if words[1:3] == ["group", "config"]:
             pairs = words[4].split(",")
-            found[words[3]].update(zip(pairs[::2], pairs[1::2], strict=True))
-    return found
+            actual[words[3]].update(zip(pairs[::2], pairs[1::2], strict=True))
+    return actual
 
 
 def _rows(path: Path) -> Iterator[dict]:

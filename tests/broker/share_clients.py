@@ -52,15 +52,15 @@ def configure_group(broker: RunningBroker, group: str, **config: object) -> None
 def share_consumer(broker: RunningBroker, group: str, *topics: str, **config: object) -> Iterator[ShareConsumer]:
     """A subscribed member that acknowledges by itself alone, closed at the end; `config` with `_` for `.`."""
     settings = {"share_acknowledgement_mode": "explicit"} | config
-    one = ShareConsumer(
+    consumer = ShareConsumer(
         {"bootstrap.servers": broker.bootstrap, "group.id": group}
         | {name.replace("_", "."): value for name, value in settings.items()}
     )
     try:
-        one.subscribe(list(topics))
-        yield one
+        consumer.subscribe(list(topics))
+        yield consumer
     finally:
-        one.close()
+        consumer.close()
 
 
 def place(message: Message) -> Place:
@@ -68,31 +68,31 @@ def place(message: Message) -> Place:
     return message.partition(), message.offset()
 
 
-def poll(one: ShareConsumer, timeout_s: float = POLL_S) -> list[Message]:
+def poll(consumer: ShareConsumer, timeout_s: float = POLL_S) -> list[Message]:
     """One poll; errors fail the test."""
-    messages = list(one.poll(timeout_s))
+    messages = list(consumer.poll(timeout_s))
     assert [message.error() for message in messages if message.error()] == []
     return messages
 
 
-def wait_for(one: ShareConsumer, timeout_s: float = TIMEOUT_S) -> list[Message]:
+def wait_for(consumer: ShareConsumer, timeout_s: float = TIMEOUT_S) -> list[Message]:
     """Poll until something comes."""
     deadline_s = time.monotonic() + timeout_s
     while time.monotonic() < deadline_s:
-        messages = poll(one)
+        messages = poll(consumer)
         if messages:
             return messages
     raise AssertionError("nothing came")
 
 
-def commit(one: ShareConsumer) -> None:
+def commit(consumer: ShareConsumer) -> None:
     """Send what was acknowledged; a refusal fails the test."""
-    problems = {str(at): error for at, error in one.commit_sync(float(TIMEOUT_S)).items() if error is not None}
+    problems = {str(at): error for at, error in consumer.commit_sync(float(TIMEOUT_S)).items() if error is not None}
     assert problems == {}
 
 
 def work(
-    one: ShareConsumer,
+    consumer: ShareConsumer,
     decide: Callable[[Message], AcknowledgeType],
     is_done: Callable[[list[Message]], bool],
     timeout_s: float = TIMEOUT_S,
@@ -104,10 +104,10 @@ def work(
         assert time.monotonic() < deadline_s, (
             f"not done after {len(seen)}: {[place(message) for message in seen[-20:]]}"
         )
-        messages = poll(one)
+        messages = poll(consumer)
         for message in messages:
-            one.acknowledge(message, decide(message))
+            consumer.acknowledge(message, decide(message))
         if messages:
-            commit(one)
+            commit(consumer)
         seen += messages
     return seen

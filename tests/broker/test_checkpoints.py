@@ -24,7 +24,7 @@ STATE_TOPIC = "__share_group_state"
 def state_ends(bootstrap):
     partitions = [{"partition_index": index, "timestamp": -1} for index in range(4)]
     body = {"replica_id": -1, "topics": [{"name": STATE_TOPIC, "partitions": partitions}]}
-    return [one.offset for one in ask(bootstrap, ApiKey.LIST_OFFSETS, 7, body).topics[0].partitions]
+    return [each.offset for each in ask(bootstrap, ApiKey.LIST_OFFSETS, 7, body).topics[0].partitions]
 
 
 @pytest.mark.parametrize("version", ["4.3", "4.4"])
@@ -41,9 +41,9 @@ def test_checkpoints_change_nothing_also_where_a_read_needs_the_right_leader_epo
         checkpoints.take("quiet", patience_s=30)
     checkpoints.close()
     assert state_ends(broker.bootstrap) == ends
-    told = [json.loads(line) for line in path.read_text().splitlines()]
-    assert [one["checkpoint"] for one in told] == [0, 1, 2]
-    assert {(entry["group"], entry["read"]["errorCode"]) for one in told for entry in one["states"]} == {
+    output = [json.loads(line) for line in path.read_text().splitlines()]
+    assert [each["checkpoint"] for each in output] == [0, 1, 2]
+    assert {(entry["group"], entry["read"]["errorCode"]) for each in output for entry in each["states"]} == {
         ("g-offset-resets", 0),
         ("nobody", 42),
     }
@@ -52,7 +52,7 @@ def test_checkpoints_change_nothing_also_where_a_read_needs_the_right_leader_epo
     assert compare_checkpoints(broker.log_dir, path)["initialized"] == 3 * 2
 
 
-def test_without_a_broker_no_checkpoint_is_taken(tmp_path):
+def test_without_a_broker_no_checkpoint_is_written(tmp_path):
     path = tmp_path / "checkpoints.jsonl"
     checkpoints = Checkpoints(path, "127.0.0.1:1", "t", ["g"])
     checkpoints.take("quiet", patience_s=0.1)

@@ -54,10 +54,10 @@ def consume(broker, topic, count, *, partition=0, offset=OFFSET_BEGINNING, **con
         consumer.assign([TopicPartition(topic, partition, offset)])
         messages = []
         while len(messages) < count:
-            found = consumer.consume(count - len(messages), TIMEOUT_S)
-            assert found, f"{len(messages)} of {count} came"
-            assert [one.error() for one in found if one.error()] == []
-            messages += found
+            actual = consumer.consume(count - len(messages), TIMEOUT_S)
+            assert actual, f"{len(messages)} of {count} came"
+            assert [each.error() for each in actual if each.error()] == []
+            messages += actual
         return messages
     finally:
         consumer.close()
@@ -135,14 +135,14 @@ def test_internal_topics_can_be_read_and_not_written(shared_broker):
     assert isinstance(error, KafkaError)
     assert error.code() == KafkaError.TOPIC_EXCEPTION
     metadata = AdminClient({"bootstrap.servers": shared_broker.bootstrap}).list_topics(timeout=TIMEOUT_S)
-    held = []
+    stored = []
     for partition in metadata.topics["__consumer_offsets"].partitions:
         probe = Consumer({"bootstrap.servers": shared_broker.bootstrap, "group.id": "g"})
         low, high = probe.get_watermark_offsets(TopicPartition("__consumer_offsets", partition), TIMEOUT_S)
         probe.close()
         if high > low:
-            held += consume(shared_broker, "__consumer_offsets", high - low, partition=partition)
-    assert any(topic.encode() in message.key() for message in held)
+            stored += consume(shared_broker, "__consumer_offsets", high - low, partition=partition)
+    assert any(topic.encode() in message.key() for message in stored)
 
 
 def test_offsets_by_time_and_at_the_ends(shared_broker):
@@ -235,8 +235,8 @@ def test_asking_for_a_topic_creates_it_only_where_that_is_allowed(start_broker):
     allowing.stop()
     refusing = start_broker(auto_create_topics_enable="false")
     admin = AdminClient({"bootstrap.servers": refusing.bootstrap})
-    found = admin.list_topics("never-created", TIMEOUT_S).topics["never-created"]
-    assert found.error.code() == KafkaError.UNKNOWN_TOPIC_OR_PART
+    actual = admin.list_topics("never-created", TIMEOUT_S).topics["never-created"]
+    assert actual.error.code() == KafkaError.UNKNOWN_TOPIC_OR_PART
     assert len(admin.list_topics(topic, TIMEOUT_S).topics[topic].partitions) == 3
 
 

@@ -39,18 +39,18 @@ def until(condition, consumers=(), timeout_s=TIMEOUT_S):
     deadline_s = time.monotonic() + timeout_s
     while not condition():
         assert time.monotonic() < deadline_s, "it did not come about"
-        for one in consumers:
-            message = one.poll(0.1)
+        for each in consumers:
+            message = each.poll(0.1)
             if message is not None:
                 assert message.error() is None
                 values.append(message.value())
     return values
 
 
-def read(one, count):
+def read(client, count):
     values = []
     while len(values) < count:
-        message = one.poll(TIMEOUT_S)
+        message = client.poll(TIMEOUT_S)
         assert message is not None, f"{len(values)} of {count} came"
         assert message.error() is None
         values.append(message.value())
@@ -58,7 +58,7 @@ def read(one, count):
 
 
 def owned(*consumers):
-    return [sorted(at.partition for at in one.assignment()) for one in consumers]
+    return [sorted(at.partition for at in each.assignment()) for each in consumers]
 
 
 def test_two_members_share_the_partitions_and_take_over_from_each_other(shared_broker):
@@ -153,11 +153,11 @@ def test_groups_are_listed_described_and_deleted(shared_broker):
     with pytest.raises(KafkaException, match="NON_EMPTY_GROUP"):
         admin.delete_consumer_groups([group])[group].result(TIMEOUT_S)
     reader.close()
-    assert group in {one.group_id for one in admin.list_consumer_groups().result(TIMEOUT_S).valid}
+    assert group in {each.group_id for each in admin.list_consumer_groups().result(TIMEOUT_S).valid}
     offsets = admin.list_consumer_group_offsets([ConsumerGroupTopicPartitions(group)])[group].result(TIMEOUT_S)
     assert [(at.topic, at.partition, at.offset) for at in offsets.topic_partitions] == [(topic, 1, 7)]
     admin.delete_consumer_groups([group])[group].result(TIMEOUT_S)
-    assert group not in {one.group_id for one in admin.list_consumer_groups().result(TIMEOUT_S).valid}
+    assert group not in {each.group_id for each in admin.list_consumer_groups().result(TIMEOUT_S).valid}
 
 
 def test_offsets_of_a_topic_go_with_it(shared_broker):
@@ -168,8 +168,8 @@ def test_offsets_of_a_topic_go_with_it(shared_broker):
         keeper.commit(offsets=[TopicPartition(topic, 0, 5)], asynchronous=False)
         assert [at.offset for at in keeper.committed([TopicPartition(topic, 0)], TIMEOUT_S)] == [5]
         admin.delete_topics([topic])[topic].result(TIMEOUT_S)
-        asked = admin.list_consumer_group_offsets([ConsumerGroupTopicPartitions(group)])[group].result(TIMEOUT_S)
-        assert asked.topic_partitions == []
+        requested = admin.list_consumer_group_offsets([ConsumerGroupTopicPartitions(group)])[group].result(TIMEOUT_S)
+        assert requested.topic_partitions == []
     finally:
         keeper.close()
 
@@ -184,8 +184,8 @@ def test_the_console_consumer_goes_on_where_its_group_was(shared_broker):
     produce(shared_broker, topic, ["d"], partition=1)
     done = kafka_process(CONSOLE_CONSUMER, *arguments, "--max-messages", "1", "--timeout-ms", "30000")
     assert done.lines == ["d"]
-    told = kafka_tool(CONSUMER_GROUPS, "--bootstrap-server", shared_broker.bootstrap, "--describe", "--group", group)
-    rows = [line.split()[:6] for line in told.lines if line.startswith(group)]
+    output = kafka_tool(CONSUMER_GROUPS, "--bootstrap-server", shared_broker.bootstrap, "--describe", "--group", group)
+    rows = [line.split()[:6] for line in output.lines if line.startswith(group)]
     assert sorted(rows) == [[group, topic, "0", "2", "2", "0"], [group, topic, "1", "2", "2", "0"]]
 
 
@@ -200,5 +200,5 @@ def test_kafkas_tool_deletes_the_offsets_that_a_group_has_for_a_topic(shared_bro
     server = ("--bootstrap-server", shared_broker.bootstrap)
     done = kafka_tool(CONSUMER_GROUPS, *server, "--delete-offsets", "--group", group, "--topic", topic)
     assert "Successful" in done.out
-    told = kafka_tool(CONSUMER_GROUPS, *server, "--describe", "--group", group)
-    assert {line.split()[1] for line in told.lines if line.startswith(group)} == {other}
+    output = kafka_tool(CONSUMER_GROUPS, *server, "--describe", "--group", group)
+    assert {line.split()[1] for line in output.lines if line.startswith(group)} == {other}

@@ -87,30 +87,30 @@ def dumped(log_dir, topic, decoder):
         ",".join(str(path) for path in files if path.stat().st_size),
     )
     assert "isvalid: false" not in done.out
-    found, folder = {}, None
+    actual, folder = {}, None
     for line in done.lines:
         if line.startswith("Dumping "):
             folder = line.split("/")[-2]
         match = RECORD.match(line)
         if match:
             offset, key, value = match.groups()
-            found[folder, int(offset)] = (
+            actual[folder, int(offset)] = (
                 json.loads(key),
                 json.loads(value) if value.strip() not in ("", "<DELETE>", "null") else None,
             )
         else:
             assert not line.startswith("| offset"), line
-    return found
+    return actual
 
 
 def ours(log_dir, topic, as_json):
-    found = {}
+    actual = {}
     for path in sorted(log_dir.glob(f"{topic}-*/*.log")):
         data = path.read_bytes()
         for header in record_batch.split(data) if data else ():
             for record in record_batch.parse(data, header):
-                found[path.parent.name, record.offset] = as_json(record.key, record.value)
-    return found
+                actual[path.parent.name, record.offset] = as_json(record.key, record.value)
+    return actual
 
 
 def group_json(key, value):
@@ -125,22 +125,22 @@ def as_tool(printed, field):
 
 def state_json(key, value):
     record = share_records.decode_record(key, value)
-    held = record.value
+    stored = record.value
     number = int.from_bytes(key[:2], "big")
     place = {"groupId": record.key.group_id, "topicId": record.key.topic_id, "partition": record.key.partition}
     printed_key = {"type": str(number), "data": place}
-    if isinstance(held, Tombstone):
+    if isinstance(stored, Tombstone):
         return printed_key, None
     layout = (share_records.SNAPSHOT_VALUE, share_records.UPDATE_VALUE)[number]
     data = {}
     for field in layout.fields:
-        value = getattr(held, field.name)
+        value = getattr(stored, field.name)
         name = group_records.camel_case(field.name.removesuffix("_ms"))
         if field.name == "state_batches":
             data[name] = [
                 {
-                    group_records.camel_case(one.name): getattr(batch, one.name)
-                    for one in share_records.STATE_BATCH.fields
+                    group_records.camel_case(each.name): getattr(batch, each.name)
+                    for each in share_records.STATE_BATCH.fields
                 }
                 for batch in value
             ]

@@ -18,5 +18,5 @@ def test_kafkas_tool_raises_share_version_and_describes_it(start_broker):
     assert "levels from 0 to 2" in refused.out + refused.err
     assert broker.stop() == 0
     broker = start_broker("--kafka-version", "4.4")
-    told = kafka_tool(FEATURES, "--bootstrap-server", broker.bootstrap, "describe").out
-    assert "FinalizedVersionLevel: 2" in told
+    output = kafka_tool(FEATURES, "--bootstrap-server", broker.bootstrap, "describe").out
+    assert "FinalizedVersionLevel: 2" in output

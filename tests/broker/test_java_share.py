@@ -20,9 +20,9 @@ def java():
 
 @pytest.fixture(scope="module")
 def broker(tmp_path_factory):
-    one = running.start(tmp_path_factory.mktemp("java") / "log", **SHARE_SETTINGS)
-    yield one
-    assert one.stop() == 0, one.problems.read_text()[-2000:]
+    running_broker = running.start(tmp_path_factory.mktemp("java") / "log", **SHARE_SETTINGS)
+    yield running_broker
+    assert running_broker.stop() == 0, running_broker.problems.read_text()[-2000:]
 
 
 @pytest.fixture
@@ -43,141 +43,141 @@ def filled(broker, count=10, partitions=1):
     return topic
 
 
-def wait_for(one):
+def wait_for(consumer):
     """The records of the first poll that has any."""
     deadline_s = time.monotonic() + TIMEOUT_S
     while time.monotonic() < deadline_s:
-        records = one.poll()
+        records = consumer.poll()
         if records:
             return records
     raise AssertionError("nothing came")
 
 
-def accept(one, count):
+def accept(consumer, count):
     """Accept so many records; all that came."""
     seen = []
     while len(seen) < count:
-        records = wait_for(one)
-        one.acknowledge(records)
-        assert set(one.commit().values()) == {None}
+        records = wait_for(consumer)
+        consumer.acknowledge(records)
+        assert set(consumer.commit().values()) == {None}
         seen += records
     return seen
 
 
 def counts(records):
-    return [(*one.place, one.delivery_count) for one in records]
+    return [(*each.place, each.delivery_count) for each in records]
 
 
 def test_each_kind_of_acknowledgement_does_what_it_says(java, broker):
     topic, group = filled(broker), new_share_group(broker, share_delivery_count_limit=2)
-    with java.share_consumer(broker.bootstrap, group, topic) as one:
-        records = wait_for(one)
+    with java.share_consumer(broker.bootstrap, group, topic) as consumer:
+        records = wait_for(consumer)
         assert counts(records) == [(0, offset, 1) for offset in range(10)]
         assert [record.value for record in records] == [str(n) for n in range(10)]
-        one.acknowledge(records[:4])
-        one.acknowledge(records[4:6], "RELEASE")
-        one.acknowledge(records[6:], "REJECT")
-        assert one.commit() == {(topic, 0): None}
-        again = wait_for(one)
+        consumer.acknowledge(records[:4])
+        consumer.acknowledge(records[4:6], "RELEASE")
+        consumer.acknowledge(records[6:], "REJECT")
+        assert consumer.commit() == {(topic, 0): None}
+        again = wait_for(consumer)
         assert counts(again) == [(0, 4, 2), (0, 5, 2)]
-        one.acknowledge(again, "RELEASE")
-        assert one.commit() == {(topic, 0): None}
-        assert one.poll() == []
+        consumer.acknowledge(again, "RELEASE")
+        assert consumer.commit() == {(topic, 0): None}
+        assert consumer.poll() == []
 
 
 def test_the_last_delivery_before_the_limit_is_made_alone(java, broker):
     topic, group = filled(broker, 2), new_share_group(broker, share_delivery_count_limit=3)
-    with java.share_consumer(broker.bootstrap, group, topic) as one:
+    with java.share_consumer(broker.bootstrap, group, topic) as consumer:
         for expected in ([(0, 0, 1), (0, 1, 1)], [(0, 0, 2), (0, 1, 2)], [(0, 0, 3)], [(0, 1, 3)]):
-            records = wait_for(one)
+            records = wait_for(consumer)
             assert counts(records) == expected
-            one.acknowledge(records, "RELEASE")
-            assert one.commit() == {(topic, 0): None}
-        assert one.poll() == []
+            consumer.acknowledge(records, "RELEASE")
+            assert consumer.commit() == {(topic, 0): None}
+        assert consumer.poll() == []
 
 
 def test_records_are_acknowledged_one_by_one_with_a_commit_each(java, broker):
     topic, group = filled(broker, 5), new_share_group(broker)
-    with java.share_consumer(broker.bootstrap, group, topic) as one:
-        for record in wait_for(one):
-            one.acknowledge([record], "REJECT" if record.offset == 2 else "ACCEPT")
-            assert one.commit() == {(topic, 0): None}
-        assert one.poll() == []
+    with java.share_consumer(broker.bootstrap, group, topic) as consumer:
+        for record in wait_for(consumer):
+            consumer.acknowledge([record], "REJECT" if record.offset == 2 else "ACCEPT")
+            assert consumer.commit() == {(topic, 0): None}
+        assert consumer.poll() == []
 
 
 def test_a_renewed_lock_holds_on(java, broker):
     topic, group = filled(broker, 2), new_share_group(broker, share_record_lock_duration_ms=LOCK_MS)
-    with java.share_consumer(broker.bootstrap, group, topic) as one:
-        records = wait_for(one)
+    with java.share_consumer(broker.bootstrap, group, topic) as consumer:
+        records = wait_for(consumer)
         began_s = time.monotonic()
         while time.monotonic() - began_s < 2 * LOCK_MS / 1000:
-            one.acknowledge(records, "RENEW")
-            assert one.commit() == {(topic, 0): None}
-            records = wait_for(one)
+            consumer.acknowledge(records, "RENEW")
+            assert consumer.commit() == {(topic, 0): None}
+            records = wait_for(consumer)
             assert counts(records) == [(0, 0, 1), (0, 1, 1)]
-        one.acknowledge(records)
-        assert one.commit() == {(topic, 0): None}
-        assert one.poll() == []
+        consumer.acknowledge(records)
+        assert consumer.commit() == {(topic, 0): None}
+        assert consumer.poll() == []
 
 
 def test_renewing_is_refused_where_the_group_forbids_it(java, broker):
     topic, group = filled(broker, 2), new_share_group(broker, share_renew_acknowledge_enable="false")
-    with java.share_consumer(broker.bootstrap, group, topic) as one:
-        one.acknowledge(wait_for(one), "RENEW")
-        assert one.commit() == {(topic, 0): "InvalidRequestException"}
+    with java.share_consumer(broker.bootstrap, group, topic) as consumer:
+        consumer.acknowledge(wait_for(consumer), "RENEW")
+        assert consumer.commit() == {(topic, 0): "InvalidRequestException"}
 
 
 def test_the_acquire_modes(java, broker):
     topic = filled(broker, 20)
     limited, whole = new_share_group(broker), new_share_group(broker)
     limit = {"share_acquire_mode": "record_limit", "max_poll_records": 7}
-    with java.share_consumer(broker.bootstrap, limited, topic, **limit) as one:
+    with java.share_consumer(broker.bootstrap, limited, topic, **limit) as consumer:
         sizes = []
         while sum(sizes) < 20:
-            records = wait_for(one)
+            records = wait_for(consumer)
             sizes.append(len(records))
-            one.acknowledge(records)
+            consumer.acknowledge(records)
         assert sizes == [7, 7, 6]
-    with java.share_consumer(broker.bootstrap, whole, topic, max_poll_records=7) as one:
-        assert len(wait_for(one)) == 20
+    with java.share_consumer(broker.bootstrap, whole, topic, max_poll_records=7) as consumer:
+        assert len(wait_for(consumer)) == 20
 
 
 def test_acknowledgements_ride_on_the_next_fetch_and_are_called_back(java, broker):
     topic, group = filled(broker, 3), new_share_group(broker)
-    told = []
+    output = []
 
     class Told:
         def onComplete(self, offsets, problem):  # noqa: N802 - the Java interface's name
-            told.append((sorted(offset for of in offsets.values() for offset in of), problem))
+            output.append((sorted(offset for of in offsets.values() for offset in of), problem))
 
         class Java:
             implements = ["org.apache.kafka.clients.consumer.AcknowledgementCommitCallback"]
 
-    with java.share_consumer(broker.bootstrap, group, topic) as one:
-        one.java.setAcknowledgementCommitCallback(Told())
-        one.acknowledge(wait_for(one))
+    with java.share_consumer(broker.bootstrap, group, topic) as consumer:
+        consumer.java.setAcknowledgementCommitCallback(Told())
+        consumer.acknowledge(wait_for(consumer))
         deadline_s = time.monotonic() + TIMEOUT_S
-        while not told and time.monotonic() < deadline_s:
-            one.poll()
-    assert told == [([0, 1, 2], None)]
+        while not output and time.monotonic() < deadline_s:
+            consumer.poll()
+    assert output == [([0, 1, 2], None)]
 
 
 def test_implicit_acknowledgement(java, broker):
     topic, group = filled(broker, 3), new_share_group(broker)
-    with java.share_consumer(broker.bootstrap, group, topic, share_acknowledgement_mode="implicit") as one:
-        assert len(wait_for(one)) == 3
-        assert one.commit() == {(topic, 0): None}
-        assert one.poll() == []
+    with java.share_consumer(broker.bootstrap, group, topic, share_acknowledgement_mode="implicit") as consumer:
+        assert len(wait_for(consumer)) == 3
+        assert consumer.commit() == {(topic, 0): None}
+        assert consumer.poll() == []
 
 
 def test_a_late_acknowledgement_is_refused_and_the_record_is_delivered_again(java, broker):
     topic, group = filled(broker, 2), new_share_group(broker, share_record_lock_duration_ms=LOCK_MS)
-    with java.share_consumer(broker.bootstrap, group, topic) as one:
-        records = wait_for(one)
+    with java.share_consumer(broker.bootstrap, group, topic) as consumer:
+        records = wait_for(consumer)
         time.sleep(LOCK_MS / 1000 + 0.5)  # the lock's time, which is what is tested
-        one.acknowledge(records)
-        assert one.commit() == {(topic, 0): "InvalidRecordStateException"}
-        assert counts(accept(one, 2)) == [(0, 0, 2), (0, 1, 2)]
+        consumer.acknowledge(records)
+        assert consumer.commit() == {(topic, 0): "InvalidRecordStateException"}
+        assert counts(accept(consumer, 2)) == [(0, 0, 2), (0, 1, 2)]
 
 
 def test_members_come_and_go(java, broker):
@@ -227,8 +227,8 @@ def test_the_console_share_consumer_accepts_releases_and_rejects(java, broker):
 
 def test_groups_are_listed_and_described_with_members_state_and_offsets(java, broker, groups):
     topic, group = filled(broker, 10, 2), new_share_group(broker)
-    with java.share_consumer(broker.bootstrap, group, topic, client_id="worker") as one:
-        accept(one, 20)
+    with java.share_consumer(broker.bootstrap, group, topic, client_id="worker") as consumer:
+        accept(consumer, 20)
         produce(broker, topic, ["x"] * 3, partition=1)
         assert group in groups("--list")
         assert f"{group} Stable" in groups("--list", "--state")
@@ -252,8 +252,8 @@ def test_groups_are_listed_and_described_with_members_state_and_offsets(java, br
 
 def test_offsets_are_reset_dry_and_for_real(java, broker, groups):
     topic, group = filled(broker, 10, 2), new_share_group(broker)
-    with java.share_consumer(broker.bootstrap, group, topic) as one:
-        accept(one, 20)
+    with java.share_consumer(broker.bootstrap, group, topic) as consumer:
+        accept(consumer, 20)
     reset = ("--reset-offsets", "--group", group, "--topic", topic)
 
     def described():
@@ -268,8 +268,8 @@ def test_offsets_are_reset_dry_and_for_real(java, broker, groups):
     assert described() == before
     assert sorted(groups(*reset, "--to-earliest", "--execute")) == plan
     assert start_and_lag() == [("0", "10"), ("0", "10")]
-    with java.share_consumer(broker.bootstrap, group, topic) as one:
-        assert {record.delivery_count for record in accept(one, 20)} == {1}
+    with java.share_consumer(broker.bootstrap, group, topic) as consumer:
+        assert {record.delivery_count for record in accept(consumer, 20)} == {1}
     groups(*reset, "--to-latest", "--execute")
     assert start_and_lag() == [("10", "0"), ("10", "0")]
     one_partition = ("--reset-offsets", "--group", group, "--topic", f"{topic}:1")
@@ -279,8 +279,8 @@ def test_offsets_are_reset_dry_and_for_real(java, broker, groups):
 
 def test_a_group_with_members_keeps_its_offsets(java, broker, groups):
     topic, group = filled(broker), new_share_group(broker)
-    with java.share_consumer(broker.bootstrap, group, topic) as one:
-        accept(one, 10)
+    with java.share_consumer(broker.bootstrap, group, topic) as consumer:
+        accept(consumer, 10)
         groups("--reset-offsets", "--group", group, "--topic", topic, "--to-earliest", "--execute", code=1)
         kept = groups("--delete-offsets", "--group", group, "--topic", topic, code=None)
         assert kept[-1] == f"{topic} Error: Group {group} is not empty."
@@ -289,15 +289,15 @@ def test_a_group_with_members_keeps_its_offsets(java, broker, groups):
         assert groups("--describe", "--group", group)[1:] == [f"{group} {topic} 0 0 0"]
 
 
-def test_offsets_and_groups_are_deleted_and_begin_anew(java, broker, groups):
+def test_deleted_offsets_and_groups_can_be_created_again(java, broker, groups):
     topic, other, group = filled(broker), filled(broker), new_share_group(broker)
-    with java.share_consumer(broker.bootstrap, group, topic, other) as one:
-        accept(one, 20)
+    with java.share_consumer(broker.bootstrap, group, topic, other) as consumer:
+        accept(consumer, 20)
     assert groups("--delete-offsets", "--group", group, "--topic", topic)[1:] == [f"{topic} Successful"]
     assert [line.split()[1] for line in groups("--describe", "--group", group)[1:]] == [other]
     deleted = groups("--delete", "--group", group)
     assert deleted == [f"Deletion of requested share groups ('{group}') was successful."]
     assert group not in groups("--list")
     assert groups("--describe", "--group", group, code=None)[-1].endswith(f"Group {group} not found.")
-    with java.share_consumer(broker.bootstrap, group, topic) as one:
-        assert counts(accept(one, 10)) == [(0, offset, 1) for offset in range(10)]
+    with java.share_consumer(broker.bootstrap, group, topic) as consumer:
+        assert counts(accept(consumer, 10)) == [(0, offset, 1) for offset in range(10)]

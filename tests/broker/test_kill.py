@@ -13,7 +13,7 @@ from workloads.check import check
 from workloads.journal import Journal, read_journal
 from workloads.load import Amount
 from workloads.profiles import PROFILES
-from workloads.run import Asked, Workload
+from workloads.run import Workload, WorkloadOptions
 from workloads.wire import UnreachableError, ask
 
 pytestmark = pytest.mark.broker
@@ -63,8 +63,8 @@ def lost(bootstrap, topic, confirmed):
     """The confirmed acknowledgements that the broker does not know."""
     missing = []
     for partition, offsets in confirmed.items():
-        found = read_state(bootstrap, GROUP, topic, partition, leader_epoch=0)
-        start, states = found.start_offset, batches_of(found)
+        actual = read_state(bootstrap, GROUP, topic, partition, leader_epoch=0)
+        start, states = actual.start_offset, batches_of(actual)
         missing += [
             (partition, offset, expected, states.get(offset))
             for offset, expected in offsets.items()
@@ -74,17 +74,17 @@ def lost(bootstrap, topic, confirmed):
 
 
 def reachable_topic_id(bootstrap):
-    found = []
+    actual = []
 
     def is_there():
         try:
-            found[:] = [topic_id(bootstrap)]
+            actual[:] = [topic_id(bootstrap)]
         except UnreachableError:
             return False
-        return found[0] is not None
+        return actual[0] is not None
 
     until(is_there)
-    return found[0]
+    return actual[0]
 
 
 def kill_in_a_loop(folder, rounds, **settings):
@@ -95,13 +95,13 @@ def kill_in_a_loop(folder, rounds, **settings):
     problems = []
     with Supervised(folder / "log", [], **settings) as supervised:
         bootstrap = supervised.broker.bootstrap
-        asked = Asked(
+        requested = WorkloadOptions(
             bootstrap=bootstrap, profile=PROFILES["poison"], amount=Amount(rate=300), seed=3, topic=TOPIC, group=GROUP
         )
 
         def run():
             try:
-                Workload(asked, journal).run(is_over.is_set)
+                Workload(requested, journal).run(is_over.is_set)
             except Exception as error:
                 problems.append(error)
 

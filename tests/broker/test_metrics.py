@@ -33,9 +33,9 @@ def test_a_scrape_counts_what_share_consumers_did(start_broker: StartBroker):
         producer.produce("counted", value=b"%d" % number)
     assert producer.flush(30) == 0
     group = new_share_group(broker)
-    with share_consumer(broker, group, "counted") as one:
+    with share_consumer(broker, group, "counted") as consumer:
         work(
-            one,
+            consumer,
             lambda message: AcknowledgeType.REJECT if message.offset() % 4 == 0 else AcknowledgeType.ACCEPT,
             lambda seen: len(seen) >= RECORDS,
         )
@@ -55,5 +55,5 @@ def test_a_scrape_counts_what_share_consumers_did(start_broker: StartBroker):
     assert 0 <= after["share_coordinator_metrics_thread_idle_ratio_min",] <= 1
 
 
-def test_metrics_are_off_unless_asked_for(start_broker: StartBroker):
+def test_metrics_are_off_by_default(start_broker: StartBroker):
     assert "metrics=" not in start_broker().ready_line

@@ -68,12 +68,12 @@ class Cluster:
 
     def session(self, group, *topics):
         """A member joins, accepts what there is, at least one record of each partition, and leaves."""
-        wanted = self.produce(*topics)
-        with share_consumer(self.broker, group, *topics) as one:
+        expected = self.produce(*topics)
+        with share_consumer(self.broker, group, *topics) as consumer:
             work(
-                one,
+                consumer,
                 lambda message: AcknowledgeType.ACCEPT,
-                lambda seen: wanted <= {(message.topic(), message.partition(), message.offset()) for message in seen},
+                lambda seen: expected <= {(message.topic(), message.partition(), message.offset()) for message in seen},
             )
 
     def state_records(self):
@@ -110,11 +110,11 @@ def their_kind(number, value):
 
 def lives_of(kinds):
     """The kinds of each share partition's records in order, without those of consumption."""
-    found = {}
+    actual = {}
     for place, kind in kinds:
         if place[0] in GROUPS and kind is not None:
-            found.setdefault(place, []).append(kind)
-    return found
+            actual.setdefault(place, []).append(kind)
+    return actual
 
 
 def test_admin(tmp_path):

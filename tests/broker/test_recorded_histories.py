@@ -52,10 +52,10 @@ def play(broker, recorded, group, *topics):
     """The delivery counts of each record when nothing more comes; a member that is to leave is followed by another."""
     counts, quiet_from_s = {}, time.monotonic() + TIMEOUT_S
     while time.monotonic() < quiet_from_s:
-        with share_consumer(broker, group, *topics) as one:
+        with share_consumer(broker, group, *topics) as consumer:
             stays = True
             while stays and time.monotonic() < quiet_from_s:
-                messages, late = poll(one), []
+                messages, late = poll(consumer), []
                 for message in messages:
                     place = (group, message.topic(), message.partition())
                     counts.setdefault((place, message.offset()), []).append(message.delivery_count())
@@ -65,9 +65,9 @@ def play(broker, recorded, group, *topics):
                     elif answer == "LATE":
                         late.append(message)
                     else:
-                        one.acknowledge(message, AcknowledgeType["RELEASE" if answer == LOST_RENEWAL else answer])
+                        consumer.acknowledge(message, AcknowledgeType["RELEASE" if answer == LOST_RENEWAL else answer])
                 if messages:
-                    answer_late(one, late, recorded.late_ms.get(group, 0) / 1000)
+                    answer_late(consumer, late, recorded.late_ms.get(group, 0) / 1000)
                     quiet_from_s = time.monotonic() + QUIET_S
     return counts
 
@@ -75,14 +75,14 @@ def play(broker, recorded, group, *topics):
 def play_implicitly(broker, group, topic):
     """The same for a group that accepts whatever it got."""
     counts, quiet_from_s = {}, time.monotonic() + TIMEOUT_S
-    with share_consumer(broker, group, topic, share_acknowledgement_mode="implicit") as one:
+    with share_consumer(broker, group, topic, share_acknowledgement_mode="implicit") as consumer:
         while time.monotonic() < quiet_from_s:
-            messages = poll(one)
+            messages = poll(consumer)
             for message in messages:
                 at = ((group, topic, message.partition()), message.offset())
                 counts.setdefault(at, []).append(message.delivery_count())
             if messages:
-                commit(one)
+                commit(consumer)
                 quiet_from_s = time.monotonic() + QUIET_S
     return counts
 
@@ -128,10 +128,10 @@ def hold_and_die(broker, group, topic):
     command = [sys.executable, "-c", HOLD, broker.bootstrap, group, topic]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as member:
         try:
-            held = member.stdout.readline().split()
+            stored = member.stdout.readline().split()
         finally:
             member.send_signal(signal.SIGKILL)
-    return [tuple(map(int, one.split(":"))) for one in held]
+    return [tuple(map(int, each.split(":"))) for each in stored]
 
 
 def test_members_that_leave_or_are_killed_with_what_they_hold(tmp_path):
@@ -143,11 +143,11 @@ def test_members_that_leave_or_are_killed_with_what_they_hold(tmp_path):
         counts = play(broker, recorded, group, topic)
         assert len(counts) == 2 * COUNT
         fill(broker, recorded, topic, only=killed_in)
-        held = hold_and_die(broker, group, topic)
-        assert {partition for partition, _ in held} == {killed_in}
-        for _, offset in held:
+        stored = hold_and_die(broker, group, topic)
+        assert {partition for partition, _ in stored} == {killed_in}
+        for _, offset in stored:
             counts[(group, topic, killed_in), offset] = [1]
-        wait_until_released(broker, [((group, topic, killed_in), offset) for _, offset in held])
+        wait_until_released(broker, [((group, topic, killed_in), offset) for _, offset in stored])
         assert_histories_alike(broker, recorded, group, counts)
         assert_begun_alike(list(state_records(broker)), recorded)
         assert_groups_alike(broker, recorded, (group,))

@@ -68,34 +68,34 @@ def fill(broker, recorded, topic, *, only=None, but=None):
 
 def play(broker, recorded, group, topic):
     """The answers that a client of a group gave to each record, in order, when nothing more comes."""
-    given = collections.defaultdict(list)
+    values = collections.defaultdict(list)
     quiet_from_s = time.monotonic() + TIMEOUT_S
-    with share_consumer(broker, group, topic) as one:
+    with share_consumer(broker, group, topic) as consumer:
         while time.monotonic() < quiet_from_s:
-            messages = poll(one)
+            messages = poll(consumer)
             late = []
             for message in messages:
                 place = (group, topic, message.partition())
                 answer = recorded.answer(place, message.offset(), message.delivery_count())
-                given[place, message.offset()].append(answer)
+                values[place, message.offset()].append(answer)
                 if answer == "LATE":
                     late.append(message)
                 else:
-                    one.acknowledge(message, AcknowledgeType[answer])
+                    consumer.acknowledge(message, AcknowledgeType[answer])
             if messages:
-                answer_late(one, late, recorded.late_ms.get(group, 0) / 1000)
+                answer_late(consumer, late, recorded.late_ms.get(group, 0) / 1000)
                 quiet_from_s = time.monotonic() + QUIET_S
-    return {at: tuple(answers) for at, answers in given.items()}
+    return {at: tuple(answers) for at, answers in values.items()}
 
 
-def answer_late(one, messages, late_s):
+def answer_late(consumer, messages, late_s):
     """Send what was acknowledged, and the rest as late as the recorded client: refused when its locks are over."""
-    commit(one)
+    commit(consumer)
     if messages:
         time.sleep(late_s)  # as the recorded client did
         for message in messages:
-            one.acknowledge(message)
-        for error in one.commit_sync(float(TIMEOUT_S)).values():
+            consumer.acknowledge(message)
+        for error in consumer.commit_sync(float(TIMEOUT_S)).values():
             assert error is None or error.args[0].code() == KafkaError.INVALID_RECORD_STATE
 
 
@@ -127,8 +127,8 @@ def our_histories(states):
         (
             place,
             [
-                (one.first_offset, one.last_offset, one.delivery_state, one.delivery_count)
-                for one in value.state_batches
+                (each.first_offset, each.last_offset, each.delivery_state, each.delivery_count)
+                for each in value.state_batches
             ],
         )
         for place, value in states
@@ -138,21 +138,21 @@ def our_histories(states):
 
 def group_shapes(broker):
     """The shapes of each group's records."""
-    found = collections.defaultdict(set)
+    actual = collections.defaultdict(set)
     for message in read_topic(broker, "__consumer_offsets"):
         printed = group_records.to_formatter_json(group_records.decode_record(message.key(), message.value()))
-        found[printed["key"]["data"]["groupId"]].add(shape(printed["key"], printed["value"]))
-    return found
+        actual[printed["key"]["data"]["groupId"]].add(shape(printed["key"], printed["value"]))
+    return actual
 
 
 def assert_alike(broker, recorded, played):
     """What was written of the groups' records is what the real broker wrote for the same answers."""
     states = list(state_records(broker))
     written = our_histories(states)
-    for group, given in played.items():
-        assert len(given) == COUNT * len({place for place, _ in given})
+    for group, values in played.items():
+        assert len(values) == COUNT * len({place for place, _ in values})
         outcomes = recorded.outcomes(group)
-        for at, answers in given.items():
+        for at, answers in values.items():
             assert written.get(at, ()) in outcomes[answers], (at, answers, written.get(at), outcomes[answers])
     assert_begun_alike(states, recorded)
 

@@ -29,9 +29,9 @@ ACCEPT, RELEASE, REJECT = AcknowledgeType.ACCEPT, AcknowledgeType.RELEASE, Ackno
 
 @pytest.fixture(scope="module")
 def broker(tmp_path_factory):
-    one = running.start(tmp_path_factory.mktemp("share") / "log", **SHARE_SETTINGS)
-    yield one
-    assert one.stop() == 0, one.problems.read_text()[-2000:]
+    running_broker = running.start(tmp_path_factory.mktemp("share") / "log", **SHARE_SETTINGS)
+    yield running_broker
+    assert running_broker.stop() == 0, running_broker.problems.read_text()[-2000:]
 
 
 def filled(broker, count=10, partitions=1, **config):
@@ -42,11 +42,11 @@ def filled(broker, count=10, partitions=1, **config):
     return topic
 
 
-def nothing_left(one, seconds=1.2):
+def nothing_left(consumer, seconds=1.2):
     """What comes in a while: nothing, when all is done."""
     deadline_s = time.monotonic() + seconds
     while time.monotonic() < deadline_s:
-        assert [place(message) for message in poll(one)] == []
+        assert [place(message) for message in poll(consumer)] == []
 
 
 def counts(messages):
@@ -56,11 +56,11 @@ def counts(messages):
 
 def test_accepted_records_do_not_come_again(broker):
     topic, group = filled(broker, 10, 3), new_share_group(broker)
-    with share_consumer(broker, group, topic) as one:
-        seen = work(one, lambda message: ACCEPT, lambda seen: len(seen) >= 30)
+    with share_consumer(broker, group, topic) as consumer:
+        seen = work(consumer, lambda message: ACCEPT, lambda seen: len(seen) >= 30)
         assert sorted(counts(seen)) == [(partition, offset, 1) for partition in range(3) for offset in range(10)]
         assert {message.value() for message in seen} == {str(n).encode() for n in range(10)}
-        nothing_left(one)
+        nothing_left(consumer)
     with share_consumer(broker, group, topic) as other:
         nothing_left(other, 2.5)
 
@@ -68,32 +68,32 @@ def test_accepted_records_do_not_come_again(broker):
 def test_released_records_come_again_until_the_limit_and_rejected_ones_never(broker):
     topic, group = filled(broker, 12), new_share_group(broker, share_delivery_count_limit=3)
     decisions = {3: RELEASE, 7: REJECT}
-    with share_consumer(broker, group, topic) as one:
-        seen = work(one, lambda message: decisions.get(message.offset(), ACCEPT), lambda seen: len(seen) >= 14)
+    with share_consumer(broker, group, topic) as consumer:
+        seen = work(consumer, lambda message: decisions.get(message.offset(), ACCEPT), lambda seen: len(seen) >= 14)
         assert [count for count in counts(seen) if count[1] == 3] == [(0, 3, 1), (0, 3, 2), (0, 3, 3)]
         assert sorted(place(message) for message in seen) == sorted([*((0, n) for n in range(12)), (0, 3), (0, 3)])
-        nothing_left(one)
+        nothing_left(consumer)
 
 
 def test_implicit_acknowledgement_accepts_with_the_next_poll(broker):
     topic, group = filled(broker), new_share_group(broker)
-    with share_consumer(broker, group, topic, share_acknowledgement_mode="implicit") as one:
-        assert len(wait_for(one)) == 10
+    with share_consumer(broker, group, topic, share_acknowledgement_mode="implicit") as consumer:
+        assert len(wait_for(consumer)) == 10
         produce(broker, topic, ["more"])
-        assert [place(message) for message in wait_for(one)] == [(0, 10)]
-        commit(one)
-        nothing_left(one)
+        assert [place(message) for message in wait_for(consumer)] == [(0, 10)]
+        commit(consumer)
+        nothing_left(consumer)
 
 
 def test_a_lock_that_is_over_gives_the_record_to_another_member_and_refuses_the_late_one(broker):
     topic, group = filled(broker, 5), new_share_group(broker, share_record_lock_duration_ms=LOCK_MS)
     with share_consumer(broker, group, topic) as slow:
-        held = wait_for(slow)
-        assert len(held) == 5
+        stored = wait_for(slow)
+        assert len(stored) == 5
         with share_consumer(broker, group, topic) as quick:
             again = wait_for(quick)
             assert counts(again) == [(0, offset, 2) for offset in range(5)]
-            for message in held:
+            for message in stored:
                 slow.acknowledge(message, ACCEPT)
             (error,) = slow.commit_sync(float(TIMEOUT_S)).values()
             assert isinstance(error, KafkaException)
@@ -112,10 +112,10 @@ def test_a_lock_that_is_over_without_another_member_brings_the_record_back(broke
     with share_consumer(broker, group, topic) as forgetful:
         wait_for(forgetful)
         time.sleep(LOCK_MS / 1000 + 0.5)  # the lock's time, which is what is tested
-    with share_consumer(broker, group, topic) as one:
-        seen = work(one, lambda message: RELEASE, lambda seen: len(seen) >= 4)
+    with share_consumer(broker, group, topic) as consumer:
+        seen = work(consumer, lambda message: RELEASE, lambda seen: len(seen) >= 4)
         assert counts(seen) == [(0, offset, 2) for offset in range(4)]
-        nothing_left(one)
+        nothing_left(consumer)
 
 
 def test_a_member_that_leaves_gives_back_what_it_holds_at_once(broker):
@@ -123,8 +123,8 @@ def test_a_member_that_leaves_gives_back_what_it_holds_at_once(broker):
     group = new_share_group(broker, share_record_lock_duration_ms=60_000)
     with share_consumer(broker, group, topic) as leaving:
         assert len(wait_for(leaving)) == 6
-    with share_consumer(broker, group, topic) as one:
-        seen = work(one, lambda message: ACCEPT, lambda seen: len(seen) >= 6, 10)
+    with share_consumer(broker, group, topic) as consumer:
+        seen = work(consumer, lambda message: ACCEPT, lambda seen: len(seen) >= 6, 10)
         assert counts(seen) == [(0, offset, 2) for offset in range(6)]
 
 
@@ -160,15 +160,15 @@ def test_members_share_partitions_out_as_they_come_and_go(broker):
                     a_round({"a": a, "b": b, "c": c})
             a_round({"a": a, "b": b})
         a_round({"a": a})
-        places = [one for some in delivered.values() for one in some]
+        places = [each for some in delivered.values() for each in some]
         assert len(places) == len(set(places)) == produced
 
 
 def test_two_groups_and_two_topics_do_not_disturb_each_other(broker):
     topics = filled(broker, 5), filled(broker, 7)
     for _ in range(2):
-        with share_consumer(broker, new_share_group(broker), *topics) as one:
-            seen = work(one, lambda message: ACCEPT, lambda seen: len(seen) >= 12)
+        with share_consumer(broker, new_share_group(broker), *topics) as consumer:
+            seen = work(consumer, lambda message: ACCEPT, lambda seen: len(seen) >= 12)
         assert sorted((message.topic(), message.offset()) for message in seen) == sorted(
             [*((topics[0], n) for n in range(5)), *((topics[1], n) for n in range(7))]
         )
@@ -177,10 +177,10 @@ def test_two_groups_and_two_topics_do_not_disturb_each_other(broker):
 def test_a_group_begins_with_the_latest_record_where_nothing_else_is_set(broker):
     topic = filled(broker, 5)
     group = f"latest-{topic}"
-    with share_consumer(broker, group, topic) as one:
-        nothing_left(one, 3)
+    with share_consumer(broker, group, topic) as consumer:
+        nothing_left(consumer, 3)
         produce(broker, topic, ["new"])
-        assert counts(wait_for(one)) == [(0, 5, 1)]
+        assert counts(wait_for(consumer)) == [(0, 5, 1)]
 
 
 def test_a_group_that_reads_committed_records_sees_no_aborted_one(broker):
@@ -194,10 +194,10 @@ def test_a_group_that_reads_committed_records_sees_no_aborted_one(broker):
             producer.produce(topic, b"x", partition=0)
         producer.flush(TIMEOUT_S)
         end(TIMEOUT_S)
-    with share_consumer(broker, group, topic) as one:
-        seen = work(one, lambda message: ACCEPT, lambda seen: len(seen) >= 6)
+    with share_consumer(broker, group, topic) as consumer:
+        seen = work(consumer, lambda message: ACCEPT, lambda seen: len(seen) >= 6)
         assert [message.offset() for message in seen] == [0, 1, 2, 8, 9, 10]
-        nothing_left(one)
+        nothing_left(consumer)
 
 
 def test_deleted_records_are_skipped(broker):
@@ -205,8 +205,8 @@ def test_deleted_records_are_skipped(broker):
     admin = AdminClient({"bootstrap.servers": broker.bootstrap})
     (future,) = admin.delete_records([TopicPartition(topic, 0, 6)]).values()
     future.result(TIMEOUT_S)
-    with share_consumer(broker, group, topic) as one:
-        seen = work(one, lambda message: ACCEPT, lambda seen: len(seen) >= 4)
+    with share_consumer(broker, group, topic) as consumer:
+        seen = work(consumer, lambda message: ACCEPT, lambda seen: len(seen) >= 4)
         assert counts(seen) == [(0, offset, 1) for offset in range(6, 10)]
 
 
@@ -215,34 +215,34 @@ def test_records_come_in_every_codec(broker, codec):
     topic, group = new_topic(broker), new_share_group(broker)
     values = [f"value {number} {'x' * 50}" for number in range(300)]
     produce(broker, topic, values, **{"compression.type": codec, "linger.ms": 20})
-    with share_consumer(broker, group, topic) as one:
-        seen = work(one, lambda message: ACCEPT, lambda seen: len(seen) >= 300)
+    with share_consumer(broker, group, topic) as consumer:
+        seen = work(consumer, lambda message: ACCEPT, lambda seen: len(seen) >= 300)
     assert [message.value().decode() for message in seen] == values
 
 
 def test_a_limit_that_is_lowered_applies_to_the_next_release(broker):
     topic, group = filled(broker, 1), new_share_group(broker, share_delivery_count_limit=5)
-    with share_consumer(broker, group, topic) as one:
-        seen = work(one, lambda message: RELEASE, lambda seen: len(seen) >= 3)
+    with share_consumer(broker, group, topic) as consumer:
+        seen = work(consumer, lambda message: RELEASE, lambda seen: len(seen) >= 3)
         assert counts(seen) == [(0, 0, 1), (0, 0, 2), (0, 0, 3)]
         configure_group(broker, group, share_delivery_count_limit=2)
         # It is available already, and a limit is looked at when a record is given back.
-        assert counts(work(one, lambda message: RELEASE, lambda seen: len(seen) >= 1)) == [(0, 0, 4)]
-        nothing_left(one)
+        assert counts(work(consumer, lambda message: RELEASE, lambda seen: len(seen) >= 1)) == [(0, 0, 4)]
+        nothing_left(consumer)
 
 
 @pytest.mark.parametrize("end", ["stop", "kill"])
 def test_a_group_goes_on_after_a_restart_and_after_a_crash(start_broker, end):
     first = start_broker(**SHARE_SETTINGS)
     topic, group = filled(first, 10, 2), new_share_group(first)
-    with share_consumer(first, group, topic) as one:
+    with share_consumer(first, group, topic) as consumer:
         decisions = {2: RELEASE, 3: REJECT}
-        done = work(one, lambda message: decisions.get(message.offset(), ACCEPT), lambda seen: len(seen) >= 20)
+        done = work(consumer, lambda message: decisions.get(message.offset(), ACCEPT), lambda seen: len(seen) >= 20)
         assert len(done) == 20
         getattr(first, end)()
         second = start_broker(listen=first.bootstrap, **SHARE_SETTINGS)
-        again = work(one, lambda message: ACCEPT, lambda seen: len(seen) >= 2)
+        again = work(consumer, lambda message: ACCEPT, lambda seen: len(seen) >= 2)
         # What was released is delivered again; nothing that was accepted or rejected is.
         assert sorted({place(message) for message in again}) == [(0, 2), (1, 2)]
         produce(second, topic, ["new"], partition=1)
-        assert [place(message) for message in work(one, lambda message: ACCEPT, bool)] == [(1, 10)]
+        assert [place(message) for message in work(consumer, lambda message: ACCEPT, bool)] == [(1, 10)]

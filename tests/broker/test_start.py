@@ -45,8 +45,8 @@ def test_an_idle_broker_is_small(start_broker):
 
 def test_a_second_broker_gets_neither_the_directory_nor_the_port(start_broker, tmp_path):
     broker = start_broker()
-    told = refused(broker.log_dir)
-    assert "is in use" in told
+    output = refused(broker.log_dir)
+    assert "is in use" in output
     assert "can't listen on" in refused(tmp_path / "other", listen=broker.bootstrap)
     assert broker.process.poll() is None
 
@@ -75,9 +75,9 @@ def test_a_directory_of_another_broker_is_left_alone(tmp_path):
     ],
 )
 def test_what_can_not_be_used_stops_the_start_in_one_line(tmp_path, options, message):
-    told = refused(tmp_path / "log", *options)
-    assert message in told
-    assert "\n" not in told
+    output = refused(tmp_path / "log", *options)
+    assert message in output
+    assert "\n" not in output
     assert not (tmp_path / "log").exists()
 
 
@@ -118,9 +118,9 @@ def test_the_configuration_of_a_real_broker_is_accepted(tmp_path):
         assert process.stdout is not None
         assert process.stdout.readline().startswith("ready: 127.0.0.1:")
         process.terminate()
-        _, told = process.communicate(timeout=TIMEOUT_S)
+        _, output = process.communicate(timeout=TIMEOUT_S)
     assert process.returncode == 0
-    ignored, unknown = told.splitlines()
+    ignored, unknown = output.splitlines()
     assert "CONTROLLER://:9093" in ignored
     assert "num.network.threads" in ignored
     assert "num.partitions" not in ignored
@@ -148,12 +148,12 @@ def test_a_real_configuration_that_can_not_be_served_is_refused(tmp_path, change
     assert "Traceback" not in done.stderr
 
 
-def test_with_the_switch_it_listens_on_all_addresses_and_tells_clients_what_was_asked_for(start_broker, tmp_path):
+def test_with_the_switch_it_listens_on_all_addresses_and_advertises_the_configured_one(start_broker, tmp_path):
     assert "set advertised.listeners" in refused(tmp_path / "log", "--allow-remote", listen="0.0.0.0:0")
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = free.getsockname()[1]
-    told = f"PLAINTEXT://localhost:{port}"
-    broker = start_broker("--allow-remote", listen=f"0.0.0.0:{port}", advertised_listeners=told)
+    output = f"PLAINTEXT://localhost:{port}"
+    broker = start_broker("--allow-remote", listen=f"0.0.0.0:{port}", advertised_listeners=output)
     answer = ask(f"127.0.0.1:{port}", ApiKey.METADATA, 12, {"topics": []})
-    assert [(one.host, one.port) for one in answer.brokers] == [("localhost", port)]
+    assert [(each.host, each.port) for each in answer.brokers] == [("localhost", port)]
     assert broker.stop() == 0

@@ -45,9 +45,9 @@ def written(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, list[str | 
 
 
 def files(folder: Path, suffix: str) -> str:
-    found = sorted(path for path in folder.glob(f"*{suffix}") if path.stat().st_size)
-    assert found
-    return ",".join(map(str, found))
+    actual = sorted(path for path in folder.glob(f"*{suffix}") if path.stat().st_size)
+    assert actual
+    return ",".join(map(str, actual))
 
 
 def test_every_record_is_printed(written):
@@ -55,8 +55,8 @@ def test_every_record_is_printed(written):
     assert len(list(folder.glob("*.log"))) > 3
     done = kafka_tool(DUMP_LOG_SEGMENTS, "--deep-iteration", "--print-data-log", "--files", files(folder, ".log"))
     assert "isvalid: false" not in done.out
-    found = {int(match[1]): match[2] for line in done.lines if (match := RECORD.match(line))}
-    assert found == {offset: text for offset, text in enumerate(expected) if text is not None}
+    actual = {int(match[1]): match[2] for line in done.lines if (match := RECORD.match(line))}
+    assert actual == {offset: text for offset, text in enumerate(expected) if text is not None}
     markers = re.findall(r"\| offset: (\d+) .*endTxnMarker: (COMMIT|ABORT) coordinatorEpoch: 1", done.out)
     assert [int(offset) for offset, _ in markers] == [at for at, text in enumerate(expected) if text is None]
     assert [kind for _, kind in markers] == ["COMMIT", "ABORT"] * 3

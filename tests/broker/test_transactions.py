@@ -54,8 +54,8 @@ def committed_values(broker, topic, count):
 def latest(broker, topic, level):
     admin = AdminClient({"bootstrap.servers": broker.bootstrap})
     at = TopicPartition(topic, 0)
-    asked = admin.list_offsets({at: OffsetSpec.latest()}, isolation_level=level)
-    return asked[at].result(TIMEOUT_S).offset
+    requested = admin.list_offsets({at: OffsetSpec.latest()}, isolation_level=level)
+    return requested[at].result(TIMEOUT_S).offset
 
 
 def test_readers_of_committed_records_see_what_was_committed_alone(shared_broker):
@@ -159,8 +159,8 @@ def test_kafkas_own_tool_reads_the_log_of_transactions(start_broker):
     assert broker.stop() == 0
     segment = broker.log_dir / "__transaction_state-0" / "00000000000000000000.log"
     done = kafka_tool(DUMP_LOG_SEGMENTS, "--files", str(segment), "--transaction-log-decoder", "--deep-iteration")
-    told = [int(status) for status in STATUS.findall(done.out)]
-    assert told == [
+    output = [int(status) for status in STATUS.findall(done.out)]
+    assert output == [
         TransactionStatus.EMPTY,
         TransactionStatus.ONGOING,
         TransactionStatus.PREPARE_COMMIT,

@@ -56,12 +56,12 @@ def test_no_profile_sees_what_the_broker_must_not_do_and_the_logs_say_the_same(s
         assert supervised.deaths == (len(LIVES[situation]) if situation == "crashing" else 0)
         rows = pipeline_states(log_dir)
         assert {row["group_id"] for row in rows} >= {"g-steady", "g-many-groups-8"}
-        told = {(row["group_id"], row["topic"], row["partition"]): told_state(row) for row in rows}
-        asked = {
+        output = {(row["group_id"], row["topic"], row["partition"]): told_state(row) for row in rows}
+        requested = {
             (row["group_id"], row["topic"], row["partition"]): asked_state(supervised.broker.bootstrap, row)
             for row in rows
         }
-        assert told == asked
+        assert output == requested
         supervised.stop()
     compared = {name: compare_checkpoints(log_dir, checkpoints_of(tmp_path, name)) for name in PROFILES}
     assert {name: seen["after"] for name, seen in compared.items()} == {
@@ -78,9 +78,9 @@ def test_a_member_process_ends_with_the_run_that_ordered_it():
         ["sh", "-c", f"{shlex.join(command(orders))} & echo $!; wait"], stdout=subprocess.PIPE, text=True
     )
     assert run.stdout is not None
-    told = [run.stdout.readline(), run.stdout.readline()]
-    (member,) = [int(line) for line in told if line.strip().isdecimal()]
-    assert any("joined" in line for line in told)
+    output = [run.stdout.readline(), run.stdout.readline()]
+    (member,) = [int(line) for line in output if line.strip().isdecimal()]
+    assert any("joined" in line for line in output)
     run.kill()
     run.wait()
     deadline_s = time.monotonic() + 20

@@ -24,7 +24,7 @@ from workloads.checkpoints import Checkpoints
 from workloads.journal import Journal, read_journal
 from workloads.load import Amount
 from workloads.profiles import PROFILES
-from workloads.run import Asked, Workload
+from workloads.run import Workload, WorkloadOptions
 from workloads.wire import ask
 
 SETTINGS = {
@@ -97,21 +97,21 @@ def run_profiles(bootstrap: str, folder: Path, names: Iterable[str], amount: Amo
 
     def run(name: str) -> Checked:
         path = folder / f"{name}.jsonl"
-        asked = Asked(
+        requested = WorkloadOptions(
             bootstrap=bootstrap, profile=PROFILES[name], amount=amount, seed=7, topic=f"t-{name}", group=f"g-{name}"
         )
         journal = Journal(path)
-        checkpoints = Checkpoints(checkpoints_of(folder, name), bootstrap, asked.topic, asked.groups)
+        checkpoints = Checkpoints(checkpoints_of(folder, name), bootstrap, requested.topic, requested.groups)
         try:
-            Workload(asked, journal, checkpoints).run()
+            Workload(requested, journal, checkpoints).run()
         finally:
             journal.close()
             checkpoints.close()
         return check(read_journal(path))
 
-    wanted = list(names)
-    with ThreadPoolExecutor(len(wanted)) as pool:
-        return dict(zip(wanted, pool.map(run, wanted), strict=True))
+    expected = list(names)
+    with ThreadPoolExecutor(len(expected)) as pool:
+        return dict(zip(expected, pool.map(run, expected), strict=True))
 
 
 def checkpoints_of(folder: Path, profile: str) -> Path:
@@ -135,10 +135,10 @@ def compare_checkpoints(log_dir: Path, path: Path) -> Counter[str]:
     with open_evidence(Source(log_dirs=(str(log_dir),), include_uncommitted=True)) as evidence:
         for checkpoint in lines(path):
             assert answerable(checkpoint, first)
-            asked = {(entry["group"], entry["topicId"], entry["partition"]) for entry in checkpoint["states"]}
+            requested = {(entry["group"], entry["topicId"], entry["partition"]) for entry in checkpoint["states"]}
             ends = {int(index): end for index, end in checkpoint["logEndOffsets"].items() if int(index) in first}
             cut = CutAsked(at_offsets={index: end - 1 for index, end in ends.items()})
-            rows = [row for row in state(evidence, Wanted(), cut).table.to_pylist() if key_of(row) in asked]
+            rows = [row for row in state(evidence, Wanted(), cut).table.to_pylist() if key_of(row) in requested]
             seen["share partitions"] += compare_states(checkpoint, rows)
             seen["initialized"] += len(rows)
             seen[checkpoint["name"].split()[0]] += 1
@@ -154,26 +154,26 @@ def read_state(bootstrap: str, group: str, topic_id: object, partition: int, lea
         topics = [{"topic_id": topic_id, "partitions": [{"partition": partition, "leader_epoch": leader_epoch}]}]
         body = {"group_id": group, "topics": topics}
         answer = ask(bootstrap, ApiKey.READ_SHARE_GROUP_STATE, 0, body, timeout_s=PATIENCE_S)
-        found = answer.results[0].partitions[0]
-        if found.error_code is not ErrorCode.fenced_leader_epoch:
-            assert found.error_code is ErrorCode.none, found
-            return found
+        actual = answer.results[0].partitions[0]
+        if actual.error_code is not ErrorCode.fenced_leader_epoch:
+            assert actual.error_code is ErrorCode.none, actual
+            return actual
         leader_epoch += 1
         assert leader_epoch < LEADER_EPOCHS_MAX
 
 
-def batches_of(found: Any) -> dict[int, tuple[int, int]]:
+def batches_of(actual: Any) -> dict[int, tuple[int, int]]:
     """{offset: (delivery state, delivery count)} of such an answer."""
     return by_offset(
-        (one.first_offset, one.last_offset, one.delivery_state, one.delivery_count) for one in found.state_batches
+        (each.first_offset, each.last_offset, each.delivery_state, each.delivery_count) for each in actual.state_batches
     )
 
 
 def asked_state(bootstrap: str, row: dict) -> dict:
     """The broker's answer for a row of the pipeline."""
     at = row["group_id"], row["topic_id"], row["partition"]
-    found = read_state(bootstrap, *at, leader_epoch=max(0, row["leader_epoch"]))
-    return {"state_epoch": found.state_epoch, "start_offset": found.start_offset, "offsets": batches_of(found)}
+    actual = read_state(bootstrap, *at, leader_epoch=max(0, row["leader_epoch"]))
+    return {"state_epoch": actual.state_epoch, "start_offset": actual.start_offset, "offsets": batches_of(actual)}
 
 
 def told_state(row: dict) -> dict:
@@ -183,7 +183,8 @@ def told_state(row: dict) -> dict:
         "state_epoch": row["state_epoch"],
         "start_offset": row["start_offset"],
         "offsets": by_offset(
-            (one["first_offset"], one["last_offset"], one["delivery_state"], one["delivery_count"]) for one in batches
+            (each["first_offset"], each["last_offset"], each["delivery_state"], each["delivery_count"])
+            for each in batches
         ),
     }
 

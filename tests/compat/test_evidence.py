@@ -9,9 +9,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from evidence.as_of import LogPrefix
 from sharelens.asked import Source
 from sharelens.cli import main
-from sharelens.questions.evidence import Cut, Keys
+from sharelens.questions.evidence import Keys
 from sharelens.questions.log_evidence import open_log_evidence
 from state_model.columnar.replay import replay_records
 from state_model.columnar.schemas import SHARE_RECORD
@@ -107,7 +108,7 @@ def test_the_state_before_and_the_records_of_the_window_give_the_state_after(
     tables = straight(name, words) / "tables"
     evidence = open_log_evidence(Source(log_dirs=(str(logs),)))
     keys = Keys(groups=frozenset({words[1]}))
-    seed = evidence.states(keys, Cut(as_of_ms=int(words[3]) - 1)).drop_columns(["misplaced"])
+    seed = evidence.states(keys, LogPrefix(as_of_ms=int(words[3]) - 1)).drop_columns(["misplaced"])
     records = pq.read_table(tables / "record.parquet").drop_columns(["key", "value", "undecodable"])
     assert records.num_rows > 10
     for column, value in (("record_bytes", pa.scalar(0, pa.int32())), ("below_log_start", pa.scalar(False))):

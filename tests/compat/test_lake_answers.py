@@ -64,7 +64,7 @@ def answers(evidence: Evidence, count: int) -> Iterator[tuple[str, str]]:
 
     first = min(part.first_ms or 0 for part in evidence.cover())
     yield told("state", state(evidence, EVERYTHING, CutAsked()).table)
-    yield told("records", records(evidence, EVERYTHING, Span()).table)
+    yield told("records", records(evidence, EVERYTHING, Span()).read_all().table)
     for offset in range(-1, count):
         yield told(f"at {offset}", state(evidence, EVERYTHING, CutAsked(at_offsets={0: offset})).table)
     for moment in range(first, first + 1000 * count, 700):

@@ -89,7 +89,7 @@ def answers(evidence: Evidence, groups: list[str], end_ms: int) -> Iterator[tupl
     """What the questions say: of everything and of each group, now, at times and at offsets."""
     everything = Wanted()
     places = [part.state_partition for part in evidence.cover()]
-    yield told("records", records(evidence, everything, Span()))
+    yield told("records", records(evidence, everything, Span()).read_all())
     for moment in range(START_MS, end_ms + 30_000, 30_000):
         yield told(f"diff {moment}", diff(evidence, everything, START_MS, moment))
     for wanted in (everything, *(parse_wanted([group], [], []) for group in groups)):

@@ -6,9 +6,10 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
+from evidence.as_of import LogPrefix
 from measures.topics import TopicPartition
 from sharelens.asked import Source
-from sharelens.questions.evidence import Cut, Evidence, Keys
+from sharelens.questions.evidence import Evidence, Keys
 from sharelens.questions.opening import open_evidence
 from tests.datasets import dataset, kinds_first
 from tests.in_process import recorded_lake
@@ -16,7 +17,7 @@ from tests.in_process import recorded_lake
 
 def begins_of(evidence: Evidence) -> dict[TopicPartition, int]:
     """Each user partition with its smallest start offset."""
-    states = evidence.states(Keys(), Cut()).select(["topic_id", "partition", "start_offset"])
+    states = evidence.states(Keys(), LogPrefix()).select(["topic_id", "partition", "start_offset"])
     rows = [row for row in states.to_pylist() if row["start_offset"] >= 0]
     ordered = sorted(rows, key=lambda row: -row["start_offset"])
     return {(row["topic_id"], row["partition"]): row["start_offset"] for row in ordered}
@@ -31,7 +32,11 @@ def told(evidence: Evidence, begins: dict[TopicPartition, int]) -> Iterator[tupl
     yield "groups", evidence.group_records()
     group = evidence.share_partitions().sort_by("group_id").column("group_id")[0].as_py()
     yield "group", evidence.group_records(frozenset([group]))
-    for cut in (Cut(), Cut(as_of_ms=middle_ms), Cut(at_offsets={part.state_partition: 10 for part in cover})):
+    for cut in (
+        LogPrefix(),
+        LogPrefix(as_of_ms=middle_ms),
+        LogPrefix(at_offsets={part.state_partition: 10 for part in cover}),
+    ):
         yield f"deliveries {cut}", evidence.deliveries(Keys(), cut)
         yield f"deliveries of {group} {cut}", evidence.deliveries(Keys(groups=frozenset([group])), cut)
 
@@ -52,7 +57,7 @@ def test_lake_and_log_directory_say_the_same_of_topics_groups_and_ranges(name: s
 def test_ranges_that_ended_after_the_cut_are_open_there(tmp_path: Path) -> None:
     logs = dataset("basic") / "logs"
     evidence = open_evidence(Source(log_dirs=(str(logs),)))
-    cut = Cut(at_offsets={part.state_partition: 20 for part in evidence.cover()})
+    cut = LogPrefix(at_offsets={part.state_partition: 20 for part in evidence.cover()})
     found = evidence.deliveries(Keys(), cut)
     still = found.filter(found.column("is_open"))
     assert 0 < still.num_rows < found.num_rows

@@ -24,7 +24,7 @@ ROOT = Path(__file__).parents[2]
 AIRFLOW = ROOT / ".venv-airflow" / "bin"
 COMMAND = Path(sys.executable).parent / "sharelens"
 WARM_PYTHON = ROOT / "tests" / "warm_python.py"
-WARM_MODULES = ("sharelens.cli", "jobs.run", "jobs.quality.check", "jobs.quality.own")
+WARM_MODULES = ("sharelens.cli", "jobs.run", "jobs.quality.check", "jobs.quality.pages")
 NOT_THERE = "Airflow is not there: make setup-airflow"
 PIPELINE, UPKEEP, FORENSICS = "sharelens_pipeline", "sharelens_upkeep", "sharelens_forensics"
 # The log of `timeouts` was written between 03:09:44 and 03:10:30: three intervals of 15 seconds hold something.

@@ -9,9 +9,9 @@ from pyspark.sql import SparkSession
 from lake.scan import Cut, open_lake
 from sharelens.questions.named_queries import named_query, names
 from sharelens.questions.spark_sql import spark_sql
-from sharelens.questions.sql import sql
 from state_model.errors import UsageError
 from tests.in_process import recorded_lake
+from tests.sql_answers import answer_of
 
 WITHOUT_A_CASE = {"longest_stalls", "quarantine", "incomplete", "resets", "gaps"}
 """Nothing of that kind in the data set dlq."""
@@ -36,8 +36,8 @@ def plain(table: pa.Table) -> list[dict[str, object]]:
 def test_both_engines_give_the_same_rows_in_the_same_order(scenario: str, name: str, spark: SparkSession) -> None:
     lake, query = lake_of(scenario), named_query(name)
     values = query.values([])
-    by_duckdb = sql(lake, query.duckdb_sql, values).table
-    by_spark = spark_sql(spark, lake, query.spark_sql, values).table
+    by_duckdb = answer_of(lake, query.duckdb_sql, values)
+    by_spark = spark_sql(spark, lake, query.spark_sql, values).read_all().table
     assert by_duckdb.column_names == by_spark.column_names
     assert plain(by_duckdb) == plain(by_spark)
     assert by_duckdb.num_rows > 0 or (scenario == "dlq" and name in WITHOUT_A_CASE)
@@ -46,8 +46,8 @@ def test_both_engines_give_the_same_rows_in_the_same_order(scenario: str, name: 
 def test_both_engines_bind_a_hostile_value(spark: SparkSession) -> None:
     query = named_query("lag_now")
     values = query.values(["group=x' OR '1' = '1"])
-    assert sql(lake_of("dlq"), query.duckdb_sql, values).table.num_rows == 0
-    assert spark_sql(spark, lake_of("dlq"), query.spark_sql, values).table.num_rows == 0
+    assert answer_of(lake_of("dlq"), query.duckdb_sql, values).num_rows == 0
+    assert spark_sql(spark, lake_of("dlq"), query.spark_sql, values).read_all().table.num_rows == 0
 
 
 def test_a_session_that_answered_is_left_as_it_was(spark: SparkSession) -> None:

@@ -85,17 +85,17 @@ def outcomes(*rules, times=1, api_key=12, handled=None):
     api = Api(key=api_key, first_version=0, last_version=0, handler=handler)
     around = FaultInjection([parse_fault(rule) for rule in rules]).around({api_key: api})[api_key].handler
 
-    async def one():
+    async def exchange():
         try:
             outcome = around(None, build(load_request_schema(api_key, 0), {}), context(api_key))
             return await outcome if asyncio.iscoroutine(outcome) else outcome
         except FrameError:
             return "closed"
 
-    async def all_of_them():
-        return [await one() for _ in range(times)]
+    async def exchange_all():
+        return [await exchange() for _ in range(times)]
 
-    return asyncio.run(all_of_them())
+    return asyncio.run(exchange_all())
 
 
 @pytest.mark.parametrize(
@@ -140,7 +140,7 @@ def test_other_apis_are_left_alone():
     assert outcomes("api=*,action=drop") == [None]
 
 
-def test_a_rule_spares_the_first_and_strikes_no_more_often_than_told():
+def test_a_rule_spares_the_first_matches_and_strikes_at_most_count_times():
     struck = [outcome is None for outcome in outcomes("api=Heartbeat,action=drop,after=2,count=3", times=8)]
     assert struck == [False, False, True, True, True, False, False, False]
 
@@ -209,7 +209,7 @@ def test_every_version_of_every_api_can_be_refused_or_says_that_it_can_not(api):
         assert encode_answer(api.key, version, 1, answer)
 
 
-def test_an_error_is_answered_for_each_part_that_was_asked_for():
+def test_an_error_is_answered_for_each_requested_part():
     topics = [{"name": "t", "partitions": [{"partition_index": 4}, {"partition_index": 5}]}]
     request = build(load_request_schema(ApiKey.LIST_OFFSETS, 8), {"topics": topics})
     assert error_answer(ApiKey.LIST_OFFSETS, 8, request, ErrorCode(3))["topics"][0]["partitions"] == [

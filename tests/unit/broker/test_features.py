@@ -7,7 +7,7 @@ from broker.features import choose, parse
 
 
 @pytest.mark.parametrize(
-    ("asked", "kept", "version", "outcome"),
+    ("requested", "kept", "version", "outcome"),
     [
         ({}, {}, None, ("4.3", 1)),
         ({"share.version": 2}, {}, None, ("4.4", 2)),
@@ -16,13 +16,13 @@ from broker.features import choose, parse
         ({"share.version": 0}, {"share.version": 1}, None, ("4.3", 0)),
     ],
 )
-def test_what_is_asked_for_comes_before_what_the_directory_has(asked, kept, version, outcome):
-    features = choose(asked, kept, version)
+def test_requested_levels_override_those_of_the_directory(requested, kept, version, outcome):
+    features = choose(requested, kept, version)
     assert (features.kafka_version, features.share_version) == outcome
 
 
 @pytest.mark.parametrize(
-    ("asked", "kept", "version"),
+    ("requested", "kept", "version"),
     [
         ({"share.version": 2}, {}, "4.3"),
         ({"share.version": 3}, {}, None),
@@ -30,9 +30,9 @@ def test_what_is_asked_for_comes_before_what_the_directory_has(asked, kept, vers
         ({"kraft.version": 1}, {}, None),
     ],
 )
-def test_levels_that_the_version_does_not_have_are_refused(asked, kept, version):
+def test_levels_that_the_version_does_not_have_are_refused(requested, kept, version):
     with pytest.raises(ConfigError):
-        choose(asked, kept, version)
+        choose(requested, kept, version)
 
 
 def test_levels_are_numbers():

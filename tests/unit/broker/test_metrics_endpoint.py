@@ -26,17 +26,17 @@ def collector(metrics: BrokerMetrics | None = None) -> KafkaCollector:
 def exchanged(*requests: bytes) -> list[bytes]:
     """The answers to requests, each on a connection of its own."""
 
-    async def one(port: int, request: bytes) -> bytes:
+    async def exchange(port: int, request: bytes) -> bytes:
         reader, writer = await asyncio.open_connection(HOST, port)
         writer.write(request)
         answer = await reader.read()
         writer.close()
         return answer
 
-    async def all_of_them(endpoint: MetricsEndpoint, port: int) -> list[bytes]:
-        return [await one(port, request) for request in requests]
+    async def exchange_all(endpoint: MetricsEndpoint, port: int) -> list[bytes]:
+        return [await exchange(port, request) for request in requests]
 
-    return served(all_of_them)
+    return served(exchange_all)
 
 
 def served(work: Callable):
@@ -53,11 +53,11 @@ def served(work: Callable):
 
 def samples(metrics: BrokerMetrics) -> dict[tuple[str, ...], float]:
     """Values by name and labels."""
-    found = {}
+    actual = {}
     for family in collector(metrics).collect():
         for sample in family.samples:
-            found[sample.name, *sample.labels.values()] = sample.value
-    return found
+            actual[sample.name, *sample.labels.values()] = sample.value
+    return actual
 
 
 def test_numbers_come_out_under_kafkas_names():
@@ -66,18 +66,18 @@ def test_numbers_come_out_under_kafkas_names():
     metrics.share_group_rebalances = 3
     metrics.acknowledged([AcknowledgementBatch(first_offset=5, last_offset=8, types=(2,))])
     metrics.state_write.count, metrics.state_write.sum_s, metrics.state_write.max_s = 4, 0.5, 0.25
-    found = samples(metrics)
+    actual = samples(metrics)
     groups, state = "kafka_server_group_coordinator_metrics", "kafka_server_share_coordinator_metrics"
-    assert found[f"{groups}_group_count", "share"] == 3
-    assert found[f"{groups}_share_group_count", "share", "Stable"] == 2
-    assert found[f"{groups}_share_group_count", "share", "Dead"] == 0
-    assert found[f"{groups}_rebalance_total", "share"] == 3
-    assert found["kafka_server_share_group_metrics_share_acknowledgement_total",] == 2
-    assert found["kafka_server_share_group_metrics_record_acknowledgement_total", "Release"] == 4
-    assert found[f"{state}_write_total",] == 4
-    assert found[f"{state}_write_latency_ms_sum",] == 500
-    assert found[f"{state}_write_latency_max_ms",] == 250
-    assert found[f"{state}_num_partitions",] == 4
+    assert actual[f"{groups}_group_count", "share"] == 3
+    assert actual[f"{groups}_share_group_count", "share", "Stable"] == 2
+    assert actual[f"{groups}_share_group_count", "share", "Dead"] == 0
+    assert actual[f"{groups}_rebalance_total", "share"] == 3
+    assert actual["kafka_server_share_group_metrics_share_acknowledgement_total",] == 2
+    assert actual["kafka_server_share_group_metrics_record_acknowledgement_total", "Release"] == 4
+    assert actual[f"{state}_write_total",] == 4
+    assert actual[f"{state}_write_latency_ms_sum",] == 500
+    assert actual[f"{state}_write_latency_max_ms",] == 250
+    assert actual[f"{state}_num_partitions",] == 4
 
 
 def test_the_page_of_the_reference_lists_exactly_what_is_served():
@@ -93,7 +93,7 @@ def test_a_scrape_is_answered_in_the_text_format():
     assert len(list(text_string_to_metric_families(body.decode()))) > 10
 
 
-def test_a_port_that_is_taken_is_told():
+def test_a_port_in_use_is_refused():
     async def work(endpoint: MetricsEndpoint, port: int) -> None:
         await MetricsEndpoint(collector()).listen(port)
 

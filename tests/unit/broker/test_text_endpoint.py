@@ -30,17 +30,17 @@ def served(work: Callable, page: text_endpoint.Page = words):
 def exchanged(*requests: bytes, page: text_endpoint.Page = words) -> list[bytes]:
     """The answers to requests, each on a connection of its own."""
 
-    async def one(port: int, request: bytes) -> bytes:
+    async def exchange(port: int, request: bytes) -> bytes:
         reader, writer = await asyncio.open_connection(HOST, port)
         writer.write(request)
         answer = await reader.read()
         writer.close()
         return answer
 
-    async def all_of_them(endpoint: TextEndpoint, port: int) -> list[bytes]:
-        return [await one(port, request) for request in requests]
+    async def exchange_all(endpoint: TextEndpoint, port: int) -> list[bytes]:
+        return [await exchange(port, request) for request in requests]
 
-    return served(all_of_them, page)
+    return served(exchange_all, page)
 
 
 def test_the_page_is_made_for_each_request():

@@ -24,51 +24,56 @@ def extent(run: int, first: int, end: int, **more: Any) -> dict[str, Any]:
     return {"status": "taken", "content": "log_record", **taken_extent(run, first, end, **more)}
 
 
-def told(*rows: dict[str, Any], **more: Any) -> list[tuple[int, int, str]]:
+def ranges_of(*rows: dict[str, Any], **more: Any) -> list[tuple[int, int, str]]:
     return [(loss.first_offset, loss.last_offset, loss.reason) for loss in losses_of_extents(rows, **more)]
 
 
 def test_a_gap_is_a_loss_with_its_reason() -> None:
-    assert told(extent(1, 0, 10, gaps=[gap(5, 5, "gap"), gap(0, 2, "pruned")])) == [(0, 2, "pruned"), (5, 5, "gap")]
+    assert ranges_of(extent(1, 0, 10, gaps=[gap(5, 5, "gap"), gap(0, 2, "pruned")])) == [
+        (0, 2, "pruned"),
+        (5, 5, "gap"),
+    ]
 
 
 def test_a_gap_that_another_copy_filled_is_none() -> None:
-    assert told(extent(1, 0, 10, gaps=[gap(3, 6, "gap")]), extent(2, 3, 6)) == [(6, 6, "gap")]
+    assert ranges_of(extent(1, 0, 10, gaps=[gap(3, 6, "gap")]), extent(2, 3, 6)) == [(6, 6, "gap")]
 
 
 def test_offsets_taken_above_the_high_watermark_fill_nothing() -> None:
     first = extent(1, 0, 10, gaps=[gap(5, 7, "gap")])
-    assert told(first, extent(2, 5, 8, committed_end=5)) == [(5, 7, "gap")]
+    assert ranges_of(first, extent(2, 5, 8, committed_end=5)) == [(5, 7, "gap")]
 
 
 def test_a_planned_extent_and_batch_headers_count_for_nothing() -> None:
     planned = extent(1, 0, 9, gaps=[gap(0, 8)], status="planned")
     headers = extent(1, 0, 9, gaps=[gap(0, 8)], content="topic_batch")
-    assert told(planned, headers) == []
+    assert ranges_of(planned, headers) == []
 
 
 def test_what_was_covered_before_a_later_log_took_its_place_is_a_loss_where_that_log_has_a_gap() -> None:
-    assert told(extent(1, 0, 9), extent(2, 5, 9, source="two", superseded_from=5, gaps=[gap(6, 7)])) == [
+    assert ranges_of(extent(1, 0, 9), extent(2, 5, 9, source="two", superseded_from=5, gaps=[gap(6, 7)])) == [
         (6, 7, "quarantined")
     ]
 
 
 def test_gaps_of_one_reason_that_touch_are_one_loss_whichever_runs_met_them() -> None:
-    assert told(extent(1, 0, 6, gaps=[gap(4, 5, "gap")]), extent(2, 6, 9, gaps=[gap(6, 6, "gap")])) == [(4, 6, "gap")]
+    assert ranges_of(extent(1, 0, 6, gaps=[gap(4, 5, "gap")]), extent(2, 6, 9, gaps=[gap(6, 6, "gap")])) == [
+        (4, 6, "gap")
+    ]
 
 
 def test_of_several_reasons_the_latest_run_knows_best() -> None:
     early, late = extent(1, 0, 9, gaps=[gap(2, 5, "pruned")]), extent(2, 0, 9, source="two", gaps=[gap(4, 4)])
-    assert told(early, late, runs=(1, 1)) == [(2, 5, "pruned")]
+    assert ranges_of(early, late, runs=(1, 1)) == [(2, 5, "pruned")]
     late = extent(2, 3, 9, source="two", committed_end=3, gaps=[gap(4, 4)])
-    assert told(early, late) == [(2, 3, "pruned"), (4, 4, "quarantined"), (5, 5, "pruned")]
+    assert ranges_of(early, late) == [(2, 3, "pruned"), (4, 4, "quarantined"), (5, 5, "pruned")]
 
 
 def test_only_gaps_of_the_runs_count_and_every_run_up_to_the_last_fills() -> None:
     rows = extent(1, 0, 9, gaps=[gap(2, 4, "gap")]), extent(2, 9, 12, gaps=[gap(9, 9, "gap")]), extent(3, 9, 10)
-    assert told(*rows, runs=(2, 2)) == [(9, 9, "gap")]
-    assert told(*rows, runs=(2, 3)) == []
-    assert told(*rows, runs=(0, 3)) == [(2, 4, "gap")]
+    assert ranges_of(*rows, runs=(2, 2)) == [(9, 9, "gap")]
+    assert ranges_of(*rows, runs=(2, 3)) == []
+    assert ranges_of(*rows, runs=(0, 3)) == [(2, 4, "gap")]
 
 
 GAPS = st.lists(

@@ -46,9 +46,9 @@ def without(name: str) -> Headers:
 
 
 def test_topics_are_those_named_and_those_with_the_prefix():
-    topics = DeadLetterTopics(names=frozenset({"letters", "__letters"}))
-    asked = ("dlq.a", "letters", "orders", "__letters", "dlqx")
-    assert [topic for topic in asked if topics.takes(topic)] == ["dlq.a", "letters"]
+    dead_letter_topics = DeadLetterTopics(names=frozenset({"letters", "__letters"}))
+    names = ("dlq.a", "letters", "orders", "__letters", "dlqx")
+    assert [topic for topic in names if dead_letter_topics.takes(topic)] == ["dlq.a", "letters"]
     assert not DeadLetterTopics(prefix=None).takes("dlq.a")
 
 

@@ -25,8 +25,8 @@ def put(place: Path, folder: str, *, bases: tuple[int, ...] = (0,)) -> Path:
     return path
 
 
-def names(found: LogDirectory) -> list[tuple[str, int, str]]:
-    return [(partition.topic, partition.partition, partition.status) for partition in found.partitions]
+def names(directory: LogDirectory) -> list[tuple[str, int, str]]:
+    return [(partition.topic, partition.partition, partition.status) for partition in directory.partitions]
 
 
 def test_partitions_are_the_folders_with_a_topic_and_a_number(tmp_path: Path) -> None:
@@ -55,24 +55,24 @@ MARKED = (
 def test_marked_folders_are_skipped_and_named(tmp_path: Path) -> None:
     for folder in ("orders-0", *MARKED):
         put(tmp_path, folder)
-    found = scan_log_directory(str(tmp_path))
-    assert names(found) == [("orders", 0, "live")]
-    assert [line.split(":")[0] for line in found.skipped] == sorted(MARKED)
+    directory = scan_log_directory(str(tmp_path))
+    assert names(directory) == [("orders", 0, "live")]
+    assert [line.split(":")[0] for line in directory.skipped] == sorted(MARKED)
 
 
 def test_deleted_and_stray_folders_are_taken_when_asked_for_but_never_future_ones(tmp_path: Path) -> None:
     for folder in ("orders-0", *MARKED):
         put(tmp_path, folder)
     writer.write_checkpoints(tmp_path, high_watermarks={("orders", 0): 1, ("orders", 2): 0})
-    found = scan_log_directory(str(tmp_path), include_deleted=True)
-    assert names(found) == [
+    directory = scan_log_directory(str(tmp_path), include_deleted=True)
+    assert names(directory) == [
         ("my-topic", 4, "deleted"),
         ("orders", 0, "live"),
         ("orders", 2, "deleted"),
         ("orders", 3, "stray"),
     ]
-    assert [line.split(":")[0] for line in found.skipped] == ["orders-1.0f3a9c-future"]
-    ends = {partition.partition: partition.committed_end for partition in found.partitions}
+    assert [line.split(":")[0] for line in directory.skipped] == ["orders-1.0f3a9c-future"]
+    ends = {partition.partition: partition.committed_end for partition in directory.partitions}
     assert ends == {4: None, 0: 1, 2: None, 3: None}
 
 
@@ -124,11 +124,11 @@ def test_who_wrote_it_and_the_topic_ids_are_read(tmp_path: Path) -> None:
     put(tmp_path, "payments-0")
     (folder / "partition.metadata").write_text(f"version: 0\ntopic_id: {TOPIC_ID}")
     writer.write_meta(tmp_path, cluster_id="MkU3OEVBNTcwNTJENDM2Qg", node_id=3)
-    found = scan_log_directory(str(tmp_path))
-    assert (found.cluster_id, found.node_id) == ("MkU3OEVBNTcwNTJENDM2Qg", 3)
-    assert [partition.topic_id for partition in found.partitions] == [TOPIC_ID, ZERO_UUID]
-    assert str(tmp_path) in found.source_id
-    assert "3" in found.source_id
+    directory = scan_log_directory(str(tmp_path))
+    assert (directory.cluster_id, directory.node_id) == ("MkU3OEVBNTcwNTJENDM2Qg", 3)
+    assert [partition.topic_id for partition in directory.partitions] == [TOPIC_ID, ZERO_UUID]
+    assert str(tmp_path) in directory.source_id
+    assert "3" in directory.source_id
 
 
 @pytest.mark.parametrize("text", ["", "broken", "version: 0\ntopic_id: not-an-id", "\udcff"])
@@ -235,9 +235,9 @@ def test_any_file_system_holds_a_log_directory(tmp_path: Path) -> None:
     writer.write_checkpoints(tmp_path, high_watermarks={("orders", 0): 8})
     memory = fsspec.filesystem("memory")
     memory.put(f"{tmp_path}/", "/broker-1/", recursive=True)
-    found = scan_log_directory("memory://broker-1")
-    assert names(found) == [("orders", 0, "live")]
-    assert [segment.base_offset for segment in found.partitions[0].segments] == [0, 7]
-    assert found.partitions[0].committed_end == 8
+    directory = scan_log_directory("memory://broker-1")
+    assert names(directory) == [("orders", 0, "live")]
+    assert [segment.base_offset for segment in directory.partitions[0].segments] == [0, 7]
+    assert directory.partitions[0].committed_end == 8
     assert "no such directory" in refusal("memory://absent")
     assert "no file system opens" in refusal("nosuchscheme://x/y")

@@ -183,12 +183,12 @@ def test_a_broken_epoch_field_does_not_replace_a_log(tmp_path: Path) -> None:
 
 
 def test_equal_epochs_with_different_bytes_stop_the_read_and_name_both_files(tmp_path: Path) -> None:
-    one = write_copy(tmp_path / "one", make_log([5, 5]))
+    first = write_copy(tmp_path / "first", make_log([5, 5]))
     other = write_copy(tmp_path / "other", joined(make_log([5]), make_log([5], base_offset=5, salt=b"x")))
     with pytest.raises(CopyConflictError) as caught:
-        read(united(one, other))
+        read(united(first, other))
     message = str(caught.value)
-    assert str(one) in message
+    assert str(first) in message
     assert str(other) in message
     assert f"{TOPIC}-0 @ 5" in message
     assert "\n" not in message

@@ -170,7 +170,7 @@ def test_a_segment_that_vanished_is_a_problem_with_its_range(tmp_path: Path) -> 
 def test_a_topic_that_is_deleted_meanwhile_vanishes_whole(tmp_path: Path) -> None:
     writer.write_partition(tmp_path, "orders", 0, make_log([1]))
     folder = write_log(tmp_path, make_log([4, 4]))
-    (partition,) = (found for found in unite([scan_log_directory(str(tmp_path))]) if found.topic == TOPIC)
+    (partition,) = (part for part in unite([scan_log_directory(str(tmp_path))]) if part.topic == TOPIC)
     folder.rename(tmp_path / f"{TOPIC}-0.0a1b2c-delete")
     rows = [row for chunk in reader.read_split(whole(partition, 0, 8)) for row in chunk.problems.to_pylist()]
     assert [(row["reason"], row["offset"], row["last_offset"]) for row in rows] == [("vanished", 0, 7)]
@@ -230,8 +230,8 @@ def test_the_end_of_a_moment_is_exact_to_the_record(
     place = tmp_path_factory.mktemp("log")
     write_log(place, make_log(counts, times), segment_bytes=400)
     first = min(first, len(times))
-    found = reader.log_time_end(partition_of(place), first, len(times), running, until)
-    assert found == (naive_end(times, first, running, until) if running < until else (first, running))
+    end = reader.log_time_end(partition_of(place), first, len(times), running, until)
+    assert end == (naive_end(times, first, running, until) if running < until else (first, running))
 
 
 def test_batch_headers_are_read_without_their_bodies(tmp_path: Path) -> None:

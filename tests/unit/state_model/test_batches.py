@@ -122,9 +122,9 @@ def test_combining_is_commutative(rules, left, right, start_offset):
 
 @BOTH
 @given(lists(), lists(), lists(), STARTS)
-def test_combining_is_associative_per_offset(rules, one, two, three, start_offset):
-    left = combine(combine(one, two, start_offset, rules=rules), three, start_offset, rules=rules)
-    right = combine(one, combine(two, three, start_offset, rules=rules), start_offset, rules=rules)
+def test_combining_is_associative_per_offset(rules, first, second, third, start_offset):
+    left = combine(combine(first, second, start_offset, rules=rules), third, start_offset, rules=rules)
+    right = combine(first, combine(second, third, start_offset, rules=rules), start_offset, rules=rules)
     assert coalesce(left) == coalesce(right)
 
 
@@ -178,18 +178,18 @@ def test_batches_in_order_combine_as_any_others_do(given_batches, start_offset, 
 @BOTH
 @given(lists(), lists(3), STARTS)
 def test_a_list_known_to_be_in_order_combines_as_any_other_does(rules, old, new, start_offset):
-    held = combine(old, (), -1, rules=rules)
-    assert combine(held, new, start_offset, rules=rules) == combine(tuple(held), new, start_offset, rules=rules)
+    combined = combine(old, (), -1, rules=rules)
+    assert combine(combined, new, start_offset, rules=rules) == combine(tuple(combined), new, start_offset, rules=rules)
 
 
 @BOTH
 @given(st.lists(st.tuples(lists(3), STARTS), max_size=12))
 def test_one_list_after_the_other_gives_the_same_whether_what_is_held_is_known_to_be_in_order(rules, writes):
-    held, plain = (), ()
+    combined, plain = (), ()
     for new, start_offset in writes:
-        held = combine(held, new, start_offset, rules=rules)
+        combined = combine(combined, new, start_offset, rules=rules)
         plain = tuple(combine(plain, new, start_offset, rules=rules))
-        assert held == plain
+        assert combined == plain
 
 
 @BOTH

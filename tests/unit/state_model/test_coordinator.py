@@ -210,13 +210,13 @@ RESOLVED = [
 ]
 
 
-@pytest.mark.parametrize(("asked", "by_4_3", "by_4_4"), RESOLVED)
-def test_what_a_late_write_records_depends_on_the_version(asked, by_4_3, by_4_4):
+@pytest.mark.parametrize(("request_values", "by_4_3", "by_4_4"), RESOLVED)
+def test_what_a_late_write_records_depends_on_the_version(request_values, by_4_3, by_4_4):
     for rules, expected in ((KAFKA_4_3, by_4_3), (KAFKA_4_4, by_4_4)):
         log = Log(rules)
         log.initialize(start_offset=5)
         log.write(5, "", 5)
-        update = log.write(asked[0], "", asked[1])
+        update = log.write(request_values[0], "", request_values[1])
         assert (update.start_offset, update.delivery_complete_count) == expected
 
 
@@ -373,8 +373,8 @@ REQUESTS = st.lists(
 
 @BOTH
 @given(REQUESTS, st.integers(0, 4))
-def test_when_snapshots_are_written_changes_nothing_that_a_reader_is_told(rules, requests, limit):
-    told = []
+def test_when_snapshots_are_written_does_not_change_what_a_reader_gets(rules, requests, limit):
+    results = []
     for update_limit in (limit, 500):
         log = Log(rules, update_limit)
         log.initialize(start_offset=3)
@@ -387,7 +387,7 @@ def test_when_snapshots_are_written_changes_nothing_that_a_reader_is_told(rules,
                 state_batches=given_batches,
             )
             log.append(coordinator.write(log.state, KEY, request, now_ms=NOW_MS).records)
-        told.append((answers.read_summary(log.state, KEY), answers.read(log.state, KEY, leader_epoch=0)))
-    (summary, read), (other_summary, other_read) = told
+        results.append((answers.read_summary(log.state, KEY), answers.read(log.state, KEY, leader_epoch=0)))
+    (summary, read), (other_summary, other_read) = results
     assert summary == other_summary
     assert coalesce(read.state_batches) == coalesce(other_read.state_batches)

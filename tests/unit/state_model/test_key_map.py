@@ -45,8 +45,8 @@ def test_a_missing_key_is_missing():
 
 
 def test_get_answers_a_default_for_what_is_missing():
-    held = KeyMap([("a", 1)])
-    assert (held.get("a"), held.get("a", 2), held.get("b"), held.get("b", 2)) == (1, 1, None, 2)
+    key_map = KeyMap([("a", 1)])
+    assert (key_map.get("a"), key_map.get("a", 2), key_map.get("b"), key_map.get("b", 2)) == (1, 1, None, 2)
 
 
 def test_it_grows_from_few_keys_to_many_and_shrinks_again():

@@ -67,15 +67,15 @@ def of(state, key=A):
 
 def test_a_snapshot_is_the_state():
     value = snapshot(snapshot_epoch=3, state_epoch=2, leader_epoch=1, start_offset=5, state_batches=(batch(5, 9),))
-    held = of(replayed(value))
-    assert held.snapshot_epoch == 3
-    assert (held.state_epoch, held.state_epoch_max) == (2, 2)
-    assert (held.leader_epoch, held.leader_epoch_max) == (1, 1)
-    assert (held.start_offset, held.delivery_complete_count) == (5, 0)
-    assert (held.create_timestamp_ms, held.write_timestamp_ms, held.timestamp_ms) == (10, 10, 1000)
-    assert held.state_batches == (batch(5, 9),)
-    assert (held.snapshot_log_offset, held.life_log_offset, held.log_offset) == (0, 0, 0)
-    assert not held.is_provisional
+    state = of(replayed(value))
+    assert state.snapshot_epoch == 3
+    assert (state.state_epoch, state.state_epoch_max) == (2, 2)
+    assert (state.leader_epoch, state.leader_epoch_max) == (1, 1)
+    assert (state.start_offset, state.delivery_complete_count) == (5, 0)
+    assert (state.create_timestamp_ms, state.write_timestamp_ms, state.timestamp_ms) == (10, 10, 1000)
+    assert state.state_batches == (batch(5, 9),)
+    assert (state.snapshot_log_offset, state.life_log_offset, state.log_offset) == (0, 0, 0)
+    assert not state.is_provisional
 
 
 def test_batches_of_a_snapshot_are_taken_as_they_are_even_if_they_overlap():
@@ -103,32 +103,32 @@ def test_tagged_fields_of_a_batch_are_not_part_of_the_state():
 )
 def test_an_update_changes_what_it_carries(change, expected):
     start = snapshot(snapshot_epoch=3, state_epoch=6, leader_epoch=2, start_offset=5, delivery_complete_count=8)
-    held = of(replayed(start, change))
-    assert {name: getattr(held, name) for name in expected} == expected
-    assert held.update_count == 1
-    assert (held.snapshot_log_offset, held.log_offset) == (0, 1)
+    state = of(replayed(start, change))
+    assert {name: getattr(state, name) for name in expected} == expected
+    assert state.update_count == 1
+    assert (state.snapshot_log_offset, state.log_offset) == (0, 1)
 
 
 def test_batches_of_an_update_are_combined_above_the_new_start_offset():
     start = snapshot(state_batches=(batch(0, 9, 0, 1),))
-    held = of(replayed(start, update(start_offset=4, state_batches=(batch(6, 7, 2, 1),))))
-    assert held.state_batches == (batch(4, 5, 0, 1), batch(6, 7, 2, 1), batch(8, 9, 0, 1))
+    state = of(replayed(start, update(start_offset=4, state_batches=(batch(6, 7, 2, 1),))))
+    assert state.state_batches == (batch(4, 5, 0, 1), batch(6, 7, 2, 1), batch(8, 9, 0, 1))
 
 
 def test_what_was_dropped_below_the_start_offset_does_not_come_back():
     start = snapshot(state_batches=(batch(0, 9),))
-    held = of(replayed(start, update(start_offset=5), update(start_offset=0)))
-    assert (held.start_offset, held.state_batches) == (0, (batch(5, 9),))
+    state = of(replayed(start, update(start_offset=5), update(start_offset=0)))
+    assert (state.start_offset, state.state_batches) == (0, (batch(5, 9),))
 
 
 def test_an_update_without_a_snapshot_makes_a_provisional_state():
     value = update(snapshot_epoch=7, leader_epoch=3, start_offset=20, state_batches=(batch(1, 9), batch(5, 30)))
-    held = of(replayed(value))
-    assert held.is_provisional
-    assert (held.snapshot_epoch, held.state_epoch, held.leader_epoch) == (7, 0, 3)
-    assert (held.create_timestamp_ms, held.write_timestamp_ms) == (0, 0)
-    assert held.state_batches == value.state_batches
-    assert (held.leader_epoch_max, held.state_epoch_max, held.update_count) == (3, None, 1)
+    state = of(replayed(value))
+    assert state.is_provisional
+    assert (state.snapshot_epoch, state.state_epoch, state.leader_epoch) == (7, 0, 3)
+    assert (state.create_timestamp_ms, state.write_timestamp_ms) == (0, 0)
+    assert state.state_batches == value.state_batches
+    assert (state.leader_epoch_max, state.state_epoch_max, state.update_count) == (3, None, 1)
     assert not of(replayed(value, snapshot(snapshot_epoch=8))).is_provisional
 
 
@@ -141,9 +141,9 @@ def test_a_tombstone_ends_everything_the_maxima_too():
 
 
 def test_initialize_over_a_live_key_keeps_the_maxima():
-    held = of(replayed(snapshot(leader_epoch=5, state_epoch=4), snapshot(snapshot_epoch=1, state_epoch=6)))
-    assert (held.leader_epoch, held.leader_epoch_max) == (0, 5)
-    assert (held.state_epoch, held.state_epoch_max) == (6, 6)
+    state = of(replayed(snapshot(leader_epoch=5, state_epoch=4), snapshot(snapshot_epoch=1, state_epoch=6)))
+    assert (state.leader_epoch, state.leader_epoch_max) == (0, 5)
+    assert (state.state_epoch, state.state_epoch_max) == (6, 6)
 
 
 @pytest.mark.parametrize(

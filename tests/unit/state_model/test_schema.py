@@ -14,7 +14,7 @@ from state_model.errors import (
 from state_model.schema import CompactArray, Field, NullableStruct, Struct, UnknownTag
 
 PAIR = Struct(Field(name="left", kind=schema.INT16), Field(name="right", kind=schema.STRING))
-EVERYTHING = Struct(
+ALL_KINDS = Struct(
     Field(name="tiny", kind=schema.INT8),
     Field(name="port", kind=schema.UINT16),
     Field(name="wide", kind=schema.INT64),
@@ -56,28 +56,28 @@ TREES = st.fixed_dictionaries(
 
 @given(TREES)
 def test_what_is_written_is_read_back_with_its_unknown_tags(tree):
-    raw = EVERYTHING.write(tree)
-    assert EVERYTHING.read(b"??" + raw + b"more", 2) == (tree, 2 + len(raw))
+    raw = ALL_KINDS.write(tree)
+    assert ALL_KINDS.read(b"??" + raw + b"more", 2) == (tree, 2 + len(raw))
 
 
 @given(TREES, st.data())
 def test_every_cut_is_an_underflow_or_a_malformed_field_and_never_a_value(tree, data):
-    raw = EVERYTHING.write(tree)
+    raw = ALL_KINDS.write(tree)
     cut = data.draw(st.integers(0, len(raw) - 1))
     with pytest.raises(DecodeError):
-        EVERYTHING.read(raw[:cut], 0)
+        ALL_KINDS.read(raw[:cut], 0)
 
 
 @given(st.binary(max_size=80))
 def test_arbitrary_bytes_are_read_or_refused(raw):
     try:
-        tree, end = EVERYTHING.read(raw, 0)
+        tree, end = ALL_KINDS.read(raw, 0)
     except DecodeError as error:
         reason = error.reason
     else:
         reason = None
         assert end <= len(raw)
-        assert EVERYTHING.read(EVERYTHING.write(tree), 0)[0] == tree
+        assert ALL_KINDS.read(ALL_KINDS.write(tree), 0)[0] == tree
     assert reason in {None, "malformed_varint", "invalid_length", "truncated_value", "invalid_utf8"}
 
 
@@ -146,7 +146,7 @@ def test_every_negative_marker_is_a_null_struct(marker):
     ids=["empty is not written", "null is written", "items are written"],
 )
 def test_absent_is_empty_where_the_default_is_the_empty_array_and_null_is_explicit(options, raw):
-    layout = Struct(EVERYTHING.tagged[3])
+    layout = Struct(ALL_KINDS.tagged[3])
     assert layout.write({"options": options}).hex() == raw
     assert layout.read(bytes.fromhex(raw), 0)[0] == {"options": options}
     assert layout.write({}).hex() == "00"
@@ -155,11 +155,11 @@ def test_absent_is_empty_where_the_default_is_the_empty_array_and_null_is_explic
 @pytest.mark.parametrize("raw", ["01000300000001", "0100050000000100"], ids=["too short", "too long"])
 def test_a_known_tagged_field_must_fill_its_size(raw):
     with pytest.raises(InvalidLengthError, match="count"):
-        Struct(EVERYTHING.tagged[0]).read(bytes.fromhex(raw), 0)
+        Struct(ALL_KINDS.tagged[0]).read(bytes.fromhex(raw), 0)
 
 
 def test_tagged_fields_are_written_in_the_order_of_their_tags():
-    layout = Struct(EVERYTHING.tagged[3])
+    layout = Struct(ALL_KINDS.tagged[3])
     tree = {"options": None, "unknown_tags": (UnknownTag(tag=1, data=b"a"), UnknownTag(tag=9, data=b""))}
     assert layout.write(tree).hex() == "03" + "010161" + "030100" + "0900"
 

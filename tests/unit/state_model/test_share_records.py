@@ -90,8 +90,8 @@ def tags(first):
     return st.lists(
         st.builds(UnknownTag, tag=st.integers(first, 500), data=st.binary(max_size=4)),
         max_size=2,
-        unique_by=lambda kept: kept.tag,
-    ).map(lambda kept: tuple(sorted(kept, key=lambda one: one.tag)))
+        unique_by=lambda tag: tag.tag,
+    ).map(lambda unordered: tuple(sorted(unordered, key=lambda tag: tag.tag)))
 
 
 BATCHES = st.lists(

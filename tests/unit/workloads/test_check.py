@@ -73,11 +73,11 @@ def test_a_delivery_after_a_release_or_an_unconfirmed_end_is_none(answer):
     assert codes(*begin(), delivery(0), answer, delivery(0, 2, at_ms=30)) == []
 
 
-def test_a_count_that_begins_anew_after_a_confirmed_end_is_found():
+def test_a_count_that_restarts_after_a_confirmed_end_is_a_finding():
     assert codes(*begin(), delivery(0, 2), ack(0, count=2), delivery(0, 1, at_ms=30)) == ["delivered_after_end"]
 
 
-def test_a_delivery_that_a_client_held_back_since_before_the_end_is_ambiguous():
+def test_a_delivery_that_a_client_may_have_buffered_since_before_the_end_is_ambiguous():
     checked = check(enumerate([*begin(), delivery(0, 2), ack(0, count=2), delivery(0, 1, at_ms=30, since_ms=15)], 1))
     assert checked.findings == ()
     assert checked.counts["deliveries_ambiguous"] == 1

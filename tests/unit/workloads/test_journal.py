@@ -12,10 +12,10 @@ def test_each_entry_is_in_the_file_at_once_and_shown_to_listeners(tmp_path):
     journal.listen(seen.append)
     journal.write("delivery", offset=3)
     journal.write("ack", at_ms=7)
-    found = list(read_journal(tmp_path / "j"))
-    assert [(line, entry["event"]) for line, entry in found] == [(1, "delivery"), (2, "ack")]
-    assert [entry for _, entry in found] == seen
-    assert found[1][1]["at_ms"] == 7
+    actual = list(read_journal(tmp_path / "j"))
+    assert [(line, entry["event"]) for line, entry in actual] == [(1, "delivery"), (2, "ack")]
+    assert [entry for _, entry in actual] == seen
+    assert actual[1][1]["at_ms"] == 7
     journal.close()
 
 

@@ -5,10 +5,10 @@ from workloads.progress import Progress
 
 
 def progress(*entries):
-    one = Progress(["g"], 3)
+    tracked = Progress(["g"], 3)
     for entry in entries:
-        one.note(entry)
-    return one
+        tracked.note(entry)
+    return tracked
 
 
 def test_a_record_is_settled_by_what_ends_it():

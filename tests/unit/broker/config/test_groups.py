@@ -8,8 +8,8 @@ from broker.errors import ConfigError
 from broker.ports import ShareGroupSettings
 
 
-def settings_of(own, given=None, share_version=1):
-    return ShareGroups(Settings(given), lambda group_id: own, lambda: share_version)("g")
+def settings_of(own, values=None, share_version=1):
+    return ShareGroups(Settings(values), lambda group_id: own, lambda: share_version)("g")
 
 
 def test_without_anything_set_the_defaults_are_those_of_kafka():
@@ -17,16 +17,18 @@ def test_without_anything_set_the_defaults_are_those_of_kafka():
 
 
 def test_a_groups_own_values_come_before_the_brokers():
-    given = {"group.share.record.lock.duration.ms": "20000", "group.share.delivery.count.limit": "3"}
-    settings = settings_of({"share.record.lock.duration.ms": "15000", "share.isolation.level": "read_committed"}, given)
+    values = {"group.share.record.lock.duration.ms": "20000", "group.share.delivery.count.limit": "3"}
+    settings = settings_of(
+        {"share.record.lock.duration.ms": "15000", "share.isolation.level": "read_committed"}, values
+    )
     assert settings.record_lock_duration_ms == 15_000
     assert settings.delivery_count_limit == 3
     assert settings.isolation_level == "read_committed"
 
 
 def test_a_value_that_the_broker_no_longer_allows_is_brought_within_its_bounds():
-    given = {"group.share.max.delivery.count.limit": "6"}
-    assert settings_of({"share.delivery.count.limit": "9"}, given).delivery_count_limit == 6
+    values = {"group.share.max.delivery.count.limit": "6"}
+    assert settings_of({"share.delivery.count.limit": "9"}, values).delivery_count_limit == 6
 
 
 @pytest.mark.parametrize(
@@ -73,13 +75,13 @@ def test_what_kafka_refuses_is_refused_with_the_range(own, message):
 
 
 def test_the_session_must_outlast_the_heartbeat():
-    given = {
+    values = {
         "group.share.min.session.timeout.ms": "100",
         "group.share.min.heartbeat.interval.ms": "100",
         "group.share.heartbeat.interval.ms": "5000",
     }
     with pytest.raises(ConfigError, match=r"must be above share\.heartbeat\.interval\.ms=5000"):
-        check_group(Settings(given), {"share.session.timeout.ms": "5000"})
+        check_group(Settings(values), {"share.session.timeout.ms": "5000"})
 
 
 def test_settings_follow_every_change_of_what_they_are_made_of():

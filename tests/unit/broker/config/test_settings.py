@@ -62,7 +62,7 @@ def test_a_bad_value_stops_with_key_and_range(key, text, message):
 
 
 @pytest.mark.parametrize(
-    "given",
+    "values",
     [
         {"group.share.record.lock.duration.ms": "10000"},
         {"group.share.max.record.lock.duration.ms": "30000", "group.share.record.lock.duration.ms": "31000"},
@@ -70,12 +70,12 @@ def test_a_bad_value_stops_with_key_and_range(key, text, message):
         {"group.min.session.timeout.ms": "10", "group.max.session.timeout.ms": "9"},
     ],
 )
-def test_values_that_contradict_each_other_are_refused(given):
+def test_values_that_contradict_each_other_are_refused(values):
     with pytest.raises(ConfigError, match="must be"):
-        Settings(given)
+        Settings(values)
 
 
-def test_keys_of_a_real_broker_are_ignored_and_unknown_ones_told_apart():
+def test_keys_of_a_real_broker_are_ignored_and_listed_apart_from_unknown_ones():
     settings = Settings({"num.network.threads": "3", "ssl.keystore.location": "/x", "no.such.key": "3"})
     assert settings.given_keys.ignored == ("num.network.threads", "ssl.keystore.location")
     assert settings.given_keys.unknown == ("no.such.key",)

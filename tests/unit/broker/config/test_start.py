@@ -17,14 +17,16 @@ def test_single_keys_come_before_the_file(tmp_path):
     assert read_settings(None, []).integer("num.partitions") == 1
 
 
-def test_the_directory_asked_for_comes_first_then_log_dirs_then_log_dir():
+def test_the_option_overrides_log_dirs_which_overrides_log_dir():
     settings = Settings({"log.dirs": "/a", "log.dir": "/b"})
     assert log_directory(settings, Path("/c")) == Path("/c")
     assert log_directory(settings, None) == Path("/a")
     assert log_directory(Settings({"log.dir": "/b"}), None) == Path("/b")
 
 
-@pytest.mark.parametrize(("given", "message"), [({}, "give --log-dir"), ({"log.dirs": "/a, /b"}, "one directory only")])
-def test_no_directory_or_several_are_refused(given, message):
+@pytest.mark.parametrize(
+    ("values", "message"), [({}, "give --log-dir"), ({"log.dirs": "/a, /b"}, "one directory only")]
+)
+def test_no_directory_or_several_are_refused(values, message):
     with pytest.raises(ConfigError, match=message):
-        log_directory(Settings(given), None)
+        log_directory(Settings(values), None)

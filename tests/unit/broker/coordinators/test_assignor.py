@@ -22,7 +22,7 @@ def eligible(topics, partitions):
 
 
 def counts(targets):
-    return Counter(one for assigned in targets.values() for one in assigned)
+    return Counter(each for assigned in targets.values() for each in assigned)
 
 
 @given(ANY_TOPICS, PARTITIONS, CURRENT)

@@ -62,7 +62,7 @@ class TestJoining:
     def test_everybody_gets_what_the_leader_shared_out(self, coordinator):
         members = [coordinator.member() for _ in range(3)]
         settle(*members)
-        assert [member.synced.assignment.decode() for member in members] == [one.member_id for one in members]
+        assert [member.synced.assignment.decode() for member in members] == [each.member_id for each in members]
         assert coordinator.groups.get("g").state is GroupState.STABLE
 
     def test_who_is_not_shared_anything_gets_nothing(self, coordinator, timers):
@@ -106,7 +106,7 @@ class TestJoining:
         assert coordinator.member().join().error_code is ErrorCode.inconsistent_group_protocol
         assert coordinator.groups.get("g") is None
 
-    def test_a_full_group_lets_nobody_in(self, timers):
+    def test_a_full_group_refuses_new_members(self, timers):
         coordinator = Coordinator(MemoryCluster(timers, internal_partitions=3), timers, group_max_size=1)
         settle(coordinator.member())
         assert coordinator.member().join().error_code is ErrorCode.group_max_size_reached
@@ -148,13 +148,13 @@ class TestRebalance:
         assert second.joined.leader == second.member_id
         assert first.heartbeat() == "unknown_member_id"
 
-    def test_a_follower_that_joins_unchanged_is_told_its_generation_again(self, coordinator):
+    def test_a_follower_that_joins_unchanged_gets_its_generation_again(self, coordinator):
         leader, follower = coordinator.member(), coordinator.member()
         settle(leader, follower)
         assert follower.join().generation_id == 1
         assert coordinator.groups.get("g").state is GroupState.STABLE
 
-    def test_a_leader_that_joins_unchanged_shares_out_anew(self, coordinator):
+    def test_a_leader_that_joins_unchanged_starts_a_rebalance(self, coordinator):
         leader, follower = coordinator.member(), coordinator.member()
         settle(leader, follower)
         assert leader.join() is None
@@ -162,14 +162,14 @@ class TestRebalance:
         follower.join()
         assert leader.generation == 2
 
-    def test_a_follower_with_other_topics_makes_everybody_share_anew(self, coordinator):
+    def test_a_follower_with_other_topics_starts_a_rebalance(self, coordinator):
         leader, follower = coordinator.member(), coordinator.member()
         settle(leader, follower)
         assert follower.join(protocols=(("range", b"more topics"),)) is None
         leader.join()
         assert follower.generation == 2
 
-    def test_whoever_waits_for_its_assignment_is_told_of_a_new_rebalance(self, coordinator, timers):
+    def test_a_member_that_waits_for_its_assignment_gets_an_error_on_a_new_rebalance(self, coordinator, timers):
         first, second = coordinator.member(), coordinator.member()
         first.join()
         second.join()
@@ -229,7 +229,7 @@ class TestMembership:
         assert first.joined.error_code is ErrorCode.none
         assert third.joined.error_code is ErrorCode.none
 
-    def test_leaving_ends_it_and_the_others_share_anew(self, coordinator):
+    def test_leaving_ends_the_membership_and_starts_a_rebalance(self, coordinator):
         first, second = coordinator.member(), coordinator.member()
         settle(first, second)
         assert first.leave() == "none"
@@ -290,7 +290,7 @@ class TestStaticMembers:
         older = coordinator.member(group_instance_id="one", can_skip_assignment=False)
         assert older.join().leader == again.member_id != older.member_id
 
-    def test_one_that_comes_back_with_other_protocols_makes_everybody_share_anew(self, coordinator):
+    def test_a_static_member_that_rejoins_with_other_protocols_starts_a_rebalance(self, coordinator):
         both = (("range", b""), ("sticky", b""))
         first = coordinator.member(group_instance_id="one", protocols=both)
         settle(first)
@@ -315,7 +315,7 @@ class TestStaticMembers:
 
 
 class TestGroups:
-    def test_a_restart_keeps_members_and_assignments_and_nobody_has_to_join_again(self, coordinator, timers):
+    def test_a_restart_keeps_members_and_assignments_without_a_rebalance(self, coordinator, timers):
         first, second = coordinator.member(), coordinator.member()
         settle(first, second)
         coordinator.restart()

@@ -69,14 +69,14 @@ class GroupMachine(RuleBasedStateMachine):
             return
         group = self.group()
         is_member = client.member_id in self.members()
-        told = client.heartbeat()
+        output = client.heartbeat()
         if not is_member:
-            assert told == "unknown_member_id"
+            assert output == "unknown_member_id"
         elif client.generation != group.generation:
-            assert told == "illegal_generation"
+            assert output == "illegal_generation"
         else:
             is_open = group.state is GroupState.PREPARING_REBALANCE
-            assert told == ("rebalance_in_progress" if is_open else "none")
+            assert output == ("rebalance_in_progress" if is_open else "none")
             self.heard(name)
 
     @rule(name=NAMES)

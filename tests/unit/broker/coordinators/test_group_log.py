@@ -53,7 +53,7 @@ def test_no_records_are_no_batch(cluster):
     assert cluster.batches(OFFSETS_TOPIC) == []
 
 
-def test_a_refused_append_is_told(cluster):
+def test_a_refused_append_raises(cluster):
     cluster.refuse_appends(OFFSETS_TOPIC, DISK_FULL)
     with pytest.raises(StorageError):
         GroupLog(cluster, cluster).append("g1", [share_group("g1", 1)])

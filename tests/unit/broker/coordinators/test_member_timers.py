@@ -19,7 +19,7 @@ def sessions(timers, expired):
     return MemberTimers(timers, lambda group_id, member_id: expired.append((group_id, member_id)))
 
 
-def test_a_member_that_is_heard_of_in_time_stays(timers, sessions, expired):
+def test_a_member_with_a_heartbeat_in_time_stays(timers, sessions, expired):
     for _ in range(5):
         sessions.restart("g", "m", 100)
         timers.advance(99)

@@ -34,8 +34,8 @@ def commit(coordinator, call=NOBODY, at=AT, offset=5, version=9, **fields):
 
 
 def kept(coordinator, at=AT):
-    found = coordinator.groups.offsets.get("g", at)
-    return None if found is None else found.offset
+    actual = coordinator.groups.offsets.get("g", at)
+    return None if actual is None else actual.offset
 
 
 def test_a_group_that_only_keeps_offsets_needs_no_members(coordinator):
@@ -71,7 +71,7 @@ def test_a_commit_is_a_sign_of_life(coordinator, timers):
     assert member.heartbeat() == "none"
 
 
-def test_nobody_commits_between_the_join_and_the_sync(coordinator, timers):
+def test_a_commit_between_the_join_and_the_sync_is_refused(coordinator, timers):
     member = coordinator.member()
     member.join()
     timers.advance(3_000)

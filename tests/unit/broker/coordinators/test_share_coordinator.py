@@ -121,7 +121,7 @@ def test_a_refused_append_leaves_the_state_as_it_was(refusal, expected):
     assert harness.states() == before
 
 
-def test_an_unknown_topic_or_partition_is_told():
+def test_an_unknown_topic_or_partition_is_refused():
     harness = Harness()
     for key in (harness.key(4), harness.key(topic_id="B" * 21 + "A")):
         assert (
@@ -238,7 +238,7 @@ def test_the_jobs_repeat_old_snapshots_and_drop_what_lies_before_them():
     assert log.log_start_offset == 12  # all rest on a repeated snapshot: nothing is written, nothing more can go
 
 
-def test_records_are_compressed_as_told():
+def test_records_are_compressed_with_the_configured_codec():
     harness = Harness(codec=4)
     harness.initialized()
     assert {codec for log in harness.cluster.logs(STATE_TOPIC) for codec in log.codecs} == {4}
@@ -265,26 +265,30 @@ def test_a_log_that_cannot_be_read_has_no_coordinator():
     assert harness.coordinator.initialize(key, state_epoch=9, start_offset=0) is ErrorCode.NOT_COORDINATOR
 
 
-DEEDS = {
-    "initialize": lambda one, key, number: one.coordinator.initialize(key, state_epoch=number, start_offset=number - 1),
-    "write": lambda one, key, number: one.write(key, number, number + 3, start_offset=max(0, number - 4), epoch=20),
-    "read": lambda one, key, number: one.coordinator.read(key, leader_epoch=number),
-    "delete": lambda one, key, number: one.coordinator.delete(key),
-    "cold": lambda one, key, number: one.coordinator.snapshot_cold(),
-    "prune": lambda one, key, number: one.coordinator.prune(),
-    "restart": lambda one, key, number: one.restart(),
-    "full": lambda one, key, number: one.cluster.refuse_appends(STATE_TOPIC, DISK_FULL),
-    "room": lambda one, key, number: one.cluster.refuse_appends(STATE_TOPIC, None),
+OPERATIONS = {
+    "initialize": lambda harness, key, number: harness.coordinator.initialize(
+        key, state_epoch=number, start_offset=number - 1
+    ),
+    "write": lambda harness, key, number: harness.write(
+        key, number, number + 3, start_offset=max(0, number - 4), epoch=20
+    ),
+    "read": lambda harness, key, number: harness.coordinator.read(key, leader_epoch=number),
+    "delete": lambda harness, key, number: harness.coordinator.delete(key),
+    "cold": lambda harness, key, number: harness.coordinator.snapshot_cold(),
+    "prune": lambda harness, key, number: harness.coordinator.prune(),
+    "restart": lambda harness, key, number: harness.restart(),
+    "full": lambda harness, key, number: harness.cluster.refuse_appends(STATE_TOPIC, DISK_FULL),
+    "room": lambda harness, key, number: harness.cluster.refuse_appends(STATE_TOPIC, None),
 }
-STEPS = st.lists(st.tuples(st.sampled_from(sorted(DEEDS)), st.integers(0, 3), st.integers(0, 20)), max_size=40)
+STEPS = st.lists(st.tuples(st.sampled_from(sorted(OPERATIONS)), st.integers(0, 3), st.integers(0, 20)), max_size=40)
 
 
 @given(STEPS, st.sampled_from([KAFKA_4_3, KAFKA_4_4]))
 def test_a_restart_at_any_moment_changes_no_answer(steps, rules):
     harness = Harness(rules=rules, snapshot_update_limit=3, cold_snapshot_interval_ms=5)
-    for deed, partition, number in steps:
+    for operation, partition, number in steps:
         harness.timers.advance(number % 3)
-        DEEDS[deed](harness, harness.key(partition), number)
+        OPERATIONS[operation](harness, harness.key(partition), number)
     keys = [harness.key(partition) for partition in range(4)]
     before = [harness.coordinator.read_summary(key) for key in keys]
     harness.restart()

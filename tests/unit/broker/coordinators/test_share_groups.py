@@ -40,7 +40,7 @@ def test_a_first_member_is_at_epoch_two_with_nothing_assigned_until_the_state_is
 def test_new_state_begins_undetermined_at_the_group_epoch(harness):
     harness.beat(topics="beta")
     for values in harness.state_values().values():
-        assert [(one.state_epoch, one.start_offset, one.delivery_complete_count) for one in values] == [(2, -1, -1)]
+        assert [(each.state_epoch, each.start_offset, each.delivery_complete_count) for each in values] == [(2, -1, -1)]
         assert isinstance(values[0], ShareSnapshot)
     assert sorted(harness.state_values()) == [("beta", 0), ("beta", 1)]
 
@@ -137,7 +137,7 @@ def test_epochs_that_are_not_the_members_are_refused(harness, member, epoch, cod
     assert harness.types() == written
 
 
-def test_the_previous_epoch_is_taken_when_an_answer_was_lost(harness):
+def test_the_previous_epoch_is_accepted_when_an_answer_was_lost(harness):
     harness.settle(topics="alpha")
     assert harness.beat(epoch=2).beat.member.epoch == 3
 
@@ -285,7 +285,7 @@ def test_an_initialization_that_was_lost_is_repeated_after_thirty_seconds(harnes
 
 
 @pytest.mark.parametrize(("rules", "emptied"), [(KAFKA_4_3, "14X 13X 10X 11"), (KAFKA_4_4, "14X 13X 10X 11 12")])
-def test_kafka_4_4_tells_the_assignment_of_a_group_without_members(rules, emptied):
+def test_kafka_4_4_writes_the_assignment_of_a_group_without_members(rules, emptied):
     harness = ShareGroupHarness(rules=rules)
     harness.cluster.create("alpha", 1)
     harness.settle("a", topics="alpha")
@@ -326,7 +326,7 @@ def test_a_topic_that_goes_takes_its_state_along(harness):
     harness.settle(topics="alpha beta")
     harness.delete_topic("beta")
     assert harness.types()[-1] == "15"
-    assert [one["topicName"] for one in harness.last(15)["initializedTopics"]] == ["alpha"]
+    assert [each["topicName"] for each in harness.last(15)["initializedTopics"]] == ["alpha"]
     harness.timers.advance(1_000)
     harness.settle()
     assert harness.assigned() == {"alpha": {0, 1, 2}}
@@ -358,19 +358,21 @@ def test_a_restart_finds_the_groups_as_they_were_and_members_go_on(harness):
 
 
 ALPHA_BETA = st.sampled_from(["alpha", "beta", "alpha beta", "gamma"])
-DEEDS = {
-    "beat": lambda one, member, topics, number: one.beat(member, topics if member not in known(one) else None),
-    "subscribe": lambda one, member, topics, number: one.beat(member, topics),
-    "leave": lambda one, member, topics, number: one.leave(member),
-    "wait": lambda one, member, topics, number: one.timers.advance(number * 400),
-    "silence": lambda one, member, topics, number: one.timers.advance(50_000),
-    "alter": lambda one, member, topics, number: one.offsets.alter("g", {"alpha": {0: number}}),
-    "delete offsets": lambda one, member, topics, number: one.offsets.delete_offsets("g", ["alpha"]),
-    "delete": lambda one, member, topics, number: one.offsets.delete_group("g"),
-    "full": lambda one, member, topics, number: one.refuse(groups=number % 2 == 0, state=number % 3 == 0),
-    "room": lambda one, member, topics, number: one.refuse(),
-    "grow": lambda one, member, topics, number: grow(one),
-    "drop": lambda one, member, topics, number: drop(one),
+OPERATIONS = {
+    "beat": lambda harness, member, topics, number: harness.beat(
+        member, topics if member not in known(harness) else None
+    ),
+    "subscribe": lambda harness, member, topics, number: harness.beat(member, topics),
+    "leave": lambda harness, member, topics, number: harness.leave(member),
+    "wait": lambda harness, member, topics, number: harness.timers.advance(number * 400),
+    "silence": lambda harness, member, topics, number: harness.timers.advance(50_000),
+    "alter": lambda harness, member, topics, number: harness.offsets.alter("g", {"alpha": {0: number}}),
+    "delete offsets": lambda harness, member, topics, number: harness.offsets.delete_offsets("g", ["alpha"]),
+    "delete": lambda harness, member, topics, number: harness.offsets.delete_group("g"),
+    "full": lambda harness, member, topics, number: harness.refuse(groups=number % 2 == 0, state=number % 3 == 0),
+    "room": lambda harness, member, topics, number: harness.refuse(),
+    "grow": lambda harness, member, topics, number: grow(harness),
+    "drop": lambda harness, member, topics, number: drop(harness),
 }
 
 
@@ -395,11 +397,12 @@ def drop(harness):
 
 @given(
     st.lists(
-        st.tuples(st.sampled_from(sorted(DEEDS)), st.sampled_from("abc"), ALPHA_BETA, st.integers(0, 9)), max_size=40
+        st.tuples(st.sampled_from(sorted(OPERATIONS)), st.sampled_from("abc"), ALPHA_BETA, st.integers(0, 9)),
+        max_size=40,
     ),
     st.integers(0, 100),
 )
-def test_a_crash_after_any_batch_leaves_the_group_as_it_was_then_and_able_to_go_on(deeds, cut):
+def test_a_crash_after_any_batch_leaves_the_group_as_it_was_then_and_able_to_go_on(operations, cut):
     harness = ShareGroupHarness(partitions=1)
     harness.cluster.create("alpha", 3)
     harness.cluster.create("beta", 1)
@@ -413,9 +416,9 @@ def test_a_crash_after_any_batch_leaves_the_group_as_it_was_then_and_able_to_go_
         states[log.high_watermark, state_log.high_watermark] = harness.groups.get("g")
 
     harness.groups.commit = watched
-    for deed, member, topics, number in deeds:
+    for operation, member, topics, number in operations:
         try:
-            DEEDS[deed](harness, member, topics, number)
+            OPERATIONS[operation](harness, member, topics, number)
         except GroupError:
             harness.epochs.pop(("g", member), None)
     ends = sorted(states)[cut % len(states)]
@@ -441,4 +444,4 @@ def check_invariants(group):
         assert member.previous_epoch < member.epoch <= group.assignment_epoch
         target = group.targets.get(member.member_id, {})
         if member.epoch == group.assignment_epoch:
-            assert all(set(held) <= set(target.get(topic_id, ())) for topic_id, held in member.assigned.items())
+            assert all(set(stored) <= set(target.get(topic_id, ())) for topic_id, stored in member.assigned.items())

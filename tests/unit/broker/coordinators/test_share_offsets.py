@@ -35,34 +35,34 @@ def produce(harness, topic, partition, count):
 
 
 def partition_offsets(described):
-    return {(topic.name, one.partition): one for topic in described for one in topic.partitions}
+    return {(topic.name, each.partition): each for topic in described for each in topic.partitions}
 
 
 def codes(results):
     return {(topic.name, partition): code for topic in results for partition, code in topic.errors.items()}
 
 
-def test_a_group_tells_its_start_offsets_and_what_is_left(harness):
+def test_a_group_has_start_offsets_and_lags(harness):
     produce(harness, "alpha", 0, 10)
     batch = StateBatch(first_offset=4, last_offset=5, delivery_state=2, delivery_count=1)
     write = WriteRequest(
         state_epoch=2, leader_epoch=0, start_offset=3, delivery_complete_count=2, state_batches=(batch,)
     )
     assert not harness.state.write(key(harness, "alpha", 0), write)
-    found = partition_offsets(harness.offsets.describe("g", None))
-    assert found["alpha", 0] == PartitionOffset(partition=0, start_offset=3, leader_epoch=0, lag=5)
-    assert found["beta", 1] == PartitionOffset(partition=1, start_offset=-1, leader_epoch=0, lag=-1)
-    assert len(found) == 5
+    actual = partition_offsets(harness.offsets.describe("g", None))
+    assert actual["alpha", 0] == PartitionOffset(partition=0, start_offset=3, leader_epoch=0, lag=5)
+    assert actual["beta", 1] == PartitionOffset(partition=1, start_offset=-1, leader_epoch=0, lag=-1)
+    assert len(actual) == 5
 
 
-def test_only_what_is_asked_for_is_told_and_unknown_places_have_no_offset(harness):
+def test_only_requested_partitions_are_described_and_unknown_ones_have_no_offset(harness):
     described = harness.offsets.describe("g", {"alpha": [1], "nowhere": [0], "beta": [7]})
     assert [(topic.name, topic.topic_id is None) for topic in described] == [
         ("alpha", False),
         ("nowhere", True),
         ("beta", False),
     ]
-    assert {one.start_offset for one in partition_offsets(described).values()} == {-1}
+    assert {each.start_offset for each in partition_offsets(described).values()} == {-1}
 
 
 def test_new_offsets_are_initialized_at_the_groups_epoch_without_a_new_one(harness):
@@ -100,14 +100,14 @@ def test_what_the_share_coordinator_refuses_stays_initializing(harness):
     harness.refuse(state=True)
     results = codes(harness.offsets.alter("g", {"alpha": {0: 50}}))
     assert results == {("alpha", 0): ErrorCode.coordinator_not_available}
-    assert [one["partitions"] for one in harness.last(15)["initializingTopics"]] == [[0]]
+    assert [each["partitions"] for each in harness.last(15)["initializingTopics"]] == [[0]]
 
 
 def test_deleted_offsets_are_gone_with_their_state(harness):
     results = codes(harness.offsets.delete_offsets("g", ["beta", "nowhere", "beta"]))
     assert results == {("beta", None): ErrorCode.none, ("nowhere", None): ErrorCode.unknown_topic_or_partition}
-    assert all(isinstance(harness.state_values()["beta", one][-1], Tombstone) for one in range(2))
-    assert [one["topicName"] for one in harness.last(15)["initializedTopics"]] == ["alpha"]
+    assert all(isinstance(harness.state_values()["beta", each][-1], Tombstone) for each in range(2))
+    assert [each["topicName"] for each in harness.last(15)["initializedTopics"]] == ["alpha"]
     assert harness.last(15)["deletingTopics"] == []
     again = codes(harness.offsets.delete_offsets("g", ["beta"]))
     assert again == {("beta", None): ErrorCode.unknown_topic_or_partition}
@@ -117,7 +117,7 @@ def test_a_deletion_that_failed_is_finished_by_the_next_one(harness):
     harness.refuse(state=True)
     results = codes(harness.offsets.delete_offsets("g", ["beta"]))
     assert results == {("beta", None): ErrorCode.coordinator_not_available}
-    assert [one["topicName"] for one in harness.last(15)["deletingTopics"]] == ["beta"]
+    assert [each["topicName"] for each in harness.last(15)["deletingTopics"]] == ["beta"]
     harness.refuse()
     harness.restart()
     assert codes(harness.offsets.delete_offsets("g", ["beta"])) == {("beta", None): ErrorCode.none}

@@ -40,5 +40,5 @@ def test_bytes_that_are_no_subscription_are_none(metadata):
 
 @given(st.binary(max_size=60))
 def test_no_bytes_make_it_fail(metadata):
-    found = subscribed_topics(metadata)
-    assert found is None or isinstance(found, frozenset)
+    actual = subscribed_topics(metadata)
+    assert actual is None or isinstance(actual, frozenset)

@@ -96,7 +96,7 @@ class TestProducers:
         broker.restart()
         assert broker.transactions.get("tx").previous_producer_id == 7
 
-    def test_an_id_that_nobody_uses_for_a_week_is_forgotten(self, broker):
+    def test_an_id_without_use_for_a_week_is_removed(self, broker):
         first = broker.transactions.init_producer_id("tx", 60_000)
         broker.timers.advance(7 * 86_400_000 + 3_600_001)
         assert broker.transactions.get("tx") is None
@@ -223,8 +223,8 @@ class TestOffsets:
         assert codes == {HERE: ErrorCode.none}
 
     def committed(self, broker):
-        found = broker.groups.offsets.get("g", HERE)
-        return None if found is None else found.offset
+        actual = broker.groups.offsets.get("g", HERE)
+        return None if actual is None else actual.offset
 
     @pytest.mark.parametrize("is_killed", [False, True])
     def test_they_count_when_the_transaction_commits(self, broker, is_killed):

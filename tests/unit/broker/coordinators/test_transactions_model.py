@@ -196,8 +196,8 @@ class TransactionsMachine(RuleBasedStateMachine):
     def groups_have_the_offsets_that_count(self):
         offsets = self.broker.groups.offsets
         for group in ("g1", "g2"):
-            found = offsets.get(group, AT)
-            assert (None if found is None else found.offset) == self.committed.get(group, (0, None))[1]
+            actual = offsets.get(group, AT)
+            assert (None if actual is None else actual.offset) == self.committed.get(group, (0, None))[1]
             works = [producer.work for producer in self.current.values() if producer.work is not None]
             assert offsets.waiting(group) == ({AT} if any(group in work.offsets for work in works) else set())
 

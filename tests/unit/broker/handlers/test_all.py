@@ -106,7 +106,7 @@ def test_a_topic_that_is_named_many_times_is_described_once(tmp_path):
     assert [(topic.name, topic.error_code) for topic in body.topics] == [("", 17), ("t", 0)]
 
 
-def test_what_is_registered_comes_from_these_modules():
+def test_all_handlers_are_in_the_listed_modules():
     assert {api.handler.__module__ for api in registered().values()} == {module.__name__ for module in MODULES}
 
 
@@ -151,13 +151,13 @@ def test_the_first_question_for_a_share_coordinator_creates_the_state_topic(tmp_
         ),
         (10, 5, key),
     )
-    assert [one.error_code for one in first.coordinators] == [15]
-    assert [(one.error_code, one.node_id) for one in second.coordinators] == [(0, 1)]
-    assert [one.error_code for one in broken.coordinators] == [42, 42, 42]
-    assert [one.error_code for one in old.coordinators] == [42]
+    assert [each.error_code for each in first.coordinators] == [15]
+    assert [(each.error_code, each.node_id) for each in second.coordinators] == [(0, 1)]
+    assert [each.error_code for each in broken.coordinators] == [42, 42, 42]
+    assert [each.error_code for each in old.coordinators] == [42]
 
 
-def test_a_leader_epoch_that_is_not_the_current_one_is_told(tmp_path):
+def test_a_leader_epoch_other_than_the_current_one_is_refused(tmp_path):
     def fetch(epoch):
         partition = {"partition": 0, "current_leader_epoch": epoch, "fetch_offset": 0, "partition_max_bytes": 1000}
         return (1, 12, {"topics": [{"topic": "t", "partitions": [partition]}], "max_bytes": 1000})
@@ -172,18 +172,18 @@ def test_a_leader_epoch_that_is_not_the_current_one_is_told(tmp_path):
     assert unknown.responses[0].partitions[0].error_code == 75
 
 
-def test_a_fetch_session_is_never_begun_and_never_found(tmp_path):
-    begun, found = ask(tmp_path, (1, 12, {"session_id": 0, "session_epoch": 0}), (1, 12, {"session_id": 4}))
+def test_fetch_sessions_are_not_supported(tmp_path):
+    begun, actual = ask(tmp_path, (1, 12, {"session_id": 0, "session_epoch": 0}), (1, 12, {"session_id": 4}))
     assert (begun.error_code, begun.session_id) == (0, 0)
-    assert found.error_code == 70
+    assert actual.error_code == 70
 
 
-def test_features_are_told_as_they_are_in_force(tmp_path):
+def test_api_versions_has_the_levels_of_features(tmp_path):
     (body,) = ask(tmp_path, (18, 4, {}))
-    assert [(one.name, one.max_version_level) for one in body.finalized_features] == [("share.version", 1)]
-    assert [(one.name, one.min_version, one.max_version) for one in body.supported_features] == [
+    assert [(each.name, each.max_version_level) for each in body.finalized_features] == [("share.version", 1)]
+    assert [(each.name, each.min_version, each.max_version) for each in body.supported_features] == [
         ("share.version", 0, 1)
     ]
-    assert {(one.api_key, one.min_version, one.max_version) for one in body.api_keys} == {
+    assert {(each.api_key, each.min_version, each.max_version) for each in body.api_keys} == {
         (api.key, api.first_version, api.last_version) for api in registered().values()
     }

@@ -31,21 +31,21 @@ def every_version(api_key):
     return pytest.mark.parametrize("version", versions(api_key))
 
 
-def request_of(schema, given):
+def request_of(schema, options):
     """A request of a class of kio from nested dicts; what its version lacks is left out."""
     hints = get_type_hints(schema)
     values = {}
     for field in fields(schema):
-        if field.name in given:
-            values[field.name] = _converted(hints[field.name], given[field.name])
+        if field.name in options:
+            values[field.name] = _converted(hints[field.name], options[field.name])
     return schema(**values)
 
 
-def _converted(hint, given):
-    nested = next((one for one in _parts(hint) if is_dataclass(one)), None)
-    if isinstance(given, list):
-        return tuple(request_of(nested, one) if nested else one for one in given)
-    return given
+def _converted(hint, values):
+    nested = next((each for each in _parts(hint) if is_dataclass(each)), None)
+    if isinstance(values, list):
+        return tuple(request_of(nested, each) if nested else each for each in values)
+    return values
 
 
 def _parts(hint):
@@ -67,12 +67,12 @@ class Server:
         self.transactions = self.coordinators.transactions
         self.topic_id = uuid.UUID(bytes=uuid_bytes(self.catalog.by_name(USER_TOPIC).topic_id))
 
-    def ask(self, api_key, version, **given):
+    def ask(self, api_key, version, **values):
         """The answer, or what waits for it."""
         context = RequestContext(
             api_key=api_key, api_version=version, client_id="client", client_host="/127.0.0.1", connection=None
         )
-        request = request_of(load_request_schema(api_key, version), given)
+        request = request_of(load_request_schema(api_key, version), values)
         outcome = registered()[api_key].handler(self, request, context)
         schema = load_response_schema(api_key, version)
         if not inspect.isawaitable(outcome):
@@ -83,11 +83,11 @@ class Server:
 
         return later()
 
-    def call(self, api_key, version, *, wait_ms=0, **given):
+    def call(self, api_key, version, *, wait_ms=0, **values):
         """The answer, after some time of the broker's where it waits."""
 
         async def answered():
-            outcome = self.ask(api_key, version, **given)
+            outcome = self.ask(api_key, version, **values)
             self.timers.advance(wait_ms)
             return await outcome if inspect.isawaitable(outcome) else outcome
 
@@ -136,7 +136,7 @@ class Server:
                 "committed_metadata": "seven",
             }
         ]
-        given = {
+        values = {
             "group_id": "g",
             "generation_id_or_member_epoch": -1,
             "member_id": "",
@@ -144,7 +144,7 @@ class Server:
             "retention_time": timedelta(milliseconds=-1),
             "topics": [{"name": USER_TOPIC, "topic_id": self.topic_id, "partitions": partitions}],
         }
-        return self.call(ApiKey.OFFSET_COMMIT, version, **{**given, **changes})
+        return self.call(ApiKey.OFFSET_COMMIT, version, **{**values, **changes})
 
 
 @pytest.fixture
@@ -183,15 +183,15 @@ def test_a_member_gets_its_assignment(server, version):
 @every_version(ApiKey.HEARTBEAT)
 def test_a_member_says_that_it_lives(server, version):
     member_id = server.member()
-    asked = {"group_id": "g", "generation_id": 1, "group_instance_id": None}
-    assert server.call(ApiKey.HEARTBEAT, version, member_id=member_id, **asked).error_code.name == "none"
-    assert server.call(ApiKey.HEARTBEAT, version, member_id="x", **asked).error_code.name == "unknown_member_id"
+    requested = {"group_id": "g", "generation_id": 1, "group_instance_id": None}
+    assert server.call(ApiKey.HEARTBEAT, version, member_id=member_id, **requested).error_code.name == "none"
+    assert server.call(ApiKey.HEARTBEAT, version, member_id="x", **requested).error_code.name == "unknown_member_id"
 
 
 @every_version(ApiKey.LEAVE_GROUP)
 def test_a_member_leaves(server, version):
     member_id = server.member()
-    members = [{"member_id": one, "group_instance_id": None, "reason": "done"} for one in (member_id, "x")]
+    members = [{"member_id": each, "group_instance_id": None, "reason": "done"} for each in (member_id, "x")]
     answer = server.call(ApiKey.LEAVE_GROUP, version, group_id="g", member_id=member_id, members=members)
     assert answer.error_code.name == "none"
     if version >= 3:
@@ -205,9 +205,9 @@ def test_groups_are_described(server, version):
     answer = server.call(ApiKey.DESCRIBE_GROUPS, version, groups=["g", "none"], include_authorized_operations=False)
     here, gone = answer.groups
     assert (here.group_state, here.protocol_type, here.protocol_data) == ("Stable", "consumer", "range")
-    assert [(one.member_id, one.client_host, one.member_metadata, one.member_assignment) for one in here.members] == [
-        (member_id, "/127.0.0.1", b"topics", b"all")
-    ]
+    assert [
+        (each.member_id, each.client_host, each.member_metadata, each.member_assignment) for each in here.members
+    ] == [(member_id, "/127.0.0.1", b"topics", b"all")]
     assert gone.group_state == "Dead"
     assert gone.error_code.name == ("group_id_not_found" if version >= 6 else "none")
 
@@ -215,7 +215,7 @@ def test_groups_are_described(server, version):
 @every_version(ApiKey.OFFSET_COMMIT)
 def test_offsets_are_committed(server, version):
     answer = server.commit(version)
-    assert [one.error_code.name for topic in answer.topics for one in topic.partitions] == ["none"]
+    assert [each.error_code.name for topic in answer.topics for each in topic.partitions] == ["none"]
     (committed,) = server.classic_groups.offsets.of_group("g").values()
     assert (committed.offset, committed.metadata) == (7, "seven")
     assert committed.leader_epoch == (3 if version >= 6 else -1)
@@ -242,16 +242,16 @@ def fetch(server, version, topics, group_id="g", require_stable=False):
 
 def fetched(answer, version):
     group = answer.groups[0] if version >= 8 else answer
-    return {(one.partition_index, one.committed_offset, one.metadata, one.error_code.name)
-            for topic in group.topics for one in topic.partitions}  # fmt: skip
+    return {(each.partition_index, each.committed_offset, each.metadata, each.error_code.name)
+            for topic in group.topics for each in topic.partitions}  # fmt: skip
 
 
 @every_version(ApiKey.OFFSET_FETCH)
 def test_offsets_are_fetched(server, version):
     server.commit(9)
-    asked = [{"name": USER_TOPIC, "topic_id": server.topic_id, "partition_indexes": [0, 1]}]
+    requested = [{"name": USER_TOPIC, "topic_id": server.topic_id, "partition_indexes": [0, 1]}]
     there, missing = (0, 7, "seven", "none"), (1, -1, "", "none")
-    assert fetched(fetch(server, version, asked), version) == {there, missing}
+    assert fetched(fetch(server, version, requested), version) == {there, missing}
     if version >= 2:
         assert fetched(fetch(server, version, None), version) == {there}
 
@@ -263,17 +263,17 @@ def test_an_open_transaction_makes_offsets_unstable(server, version):
     own = {"transactional_id": "tx", "group_id": "g", **identity}
     assert server.call(ApiKey.ADD_OFFSETS_TO_TXN, 3, **own).error_code.name == "none"
     commit_in_transaction(server, 3, **own)
-    asked = [{"name": USER_TOPIC, "topic_id": server.topic_id, "partition_indexes": [0]}]
-    assert fetched(fetch(server, version, asked), version) == {(0, -1, "", "none")}
-    unstable = fetch(server, version, asked, require_stable=True)
+    requested = [{"name": USER_TOPIC, "topic_id": server.topic_id, "partition_indexes": [0]}]
+    assert fetched(fetch(server, version, requested), version) == {(0, -1, "", "none")}
+    unstable = fetch(server, version, requested, require_stable=True)
     assert fetched(unstable, version) == {(0, -1, "", "unstable_offset_commit")}
 
 
 @every_version(ApiKey.OFFSET_FETCH)
 def test_a_share_group_has_no_offsets_to_fetch(server, version):
     server.group_log.ids.claim("shared", GroupKind.SHARE)
-    asked = [{"name": USER_TOPIC, "topic_id": server.topic_id, "partition_indexes": [0]}]
-    answer = fetch(server, version, asked, group_id="shared")
+    requested = [{"name": USER_TOPIC, "topic_id": server.topic_id, "partition_indexes": [0]}]
+    answer = fetch(server, version, requested, group_id="shared")
     if version >= 2:
         top = answer.groups[0] if version >= 8 else answer
         assert top.error_code.name == "group_id_not_found"
@@ -314,7 +314,7 @@ def test_offsets_are_committed_with_a_transaction_that_has_the_group(server, ver
     assert commit_in_transaction(server, version, **own) == "none"
     end = {"transactional_id": "tx", "committed": True, **identity}
     assert server.call(ApiKey.END_TXN, version, **end).error_code.name == "none"
-    assert [one.offset for one in server.classic_groups.offsets.of_group("g").values()] == [9]
+    assert [each.offset for each in server.classic_groups.offsets.of_group("g").values()] == [9]
 
 
 def add_partitions(server, version, producer, *partitions, epoch=0):
@@ -327,7 +327,7 @@ def add_partitions(server, version, producer, *partitions, epoch=0):
         v3_and_below_topics=[{"name": USER_TOPIC, "partitions": list(partitions)}],
     )
     (topic,) = answer.results_by_topic_v3_and_below
-    return [one.partition_error_code.name for one in topic.results_by_partition]
+    return [each.partition_error_code.name for each in topic.results_by_partition]
 
 
 @every_version(ApiKey.ADD_PARTITIONS_TO_TXN)

@@ -13,7 +13,7 @@ def update(level, version=2, feature="share.version", **more):
 
 
 def levels(answer):
-    return {one.name: one.max_version_level for one in answer.finalized_features}
+    return {each.name: each.max_version_level for each in answer.finalized_features}
 
 
 def test_share_groups_are_turned_off_and_on_again_and_it_lasts(tmp_path):
@@ -30,15 +30,15 @@ def test_share_groups_are_turned_off_and_on_again_and_it_lasts(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("asked", "why"),
+    ("requested", "why"),
     [
         (update(2, upgrade_type=1), "levels from 0 to 1"),
         (update(0, upgrade_type=1), "needs a downgrade"),
         (update(1, feature="group.version", upgrade_type=1), "is not supported"),
     ],
 )
-def test_what_can_not_be_is_refused_with_a_reason(tmp_path, asked, why):
-    refused, after = ask(tmp_path, asked, VERSIONS)
+def test_an_impossible_level_is_refused_with_a_reason(tmp_path, requested, why):
+    refused, after = ask(tmp_path, requested, VERSIONS)
     assert refused.error_code == 95
     assert why in refused.error_message
     assert levels(after) == {"share.version": 1}
@@ -54,5 +54,5 @@ def test_older_versions_tell_it_for_each_feature(tmp_path):
     refused, allowed = ask(
         tmp_path, update(0, version=0, allow_downgrade=False), update(0, version=0, allow_downgrade=True)
     )
-    assert [(one.feature, one.error_code) for one in refused.results] == [("share.version", 95)]
-    assert [one.error_code for one in allowed.results] == [0]
+    assert [(each.feature, each.error_code) for each in refused.results] == [("share.version", 95)]
+    assert [each.error_code for each in allowed.results] == [0]

@@ -124,7 +124,7 @@ def partitions(answer):
 
 def ranges(answer):
     return {
-        number: [(one.first_offset, one.last_offset, one.delivery_count) for one in part.acquired_records]
+        number: [(each.first_offset, each.last_offset, each.delivery_count) for each in part.acquired_records]
         for number, part in partitions(answer).items()
     }
 
@@ -161,7 +161,7 @@ class TestFetch:
     def test_record_limit_mode_is_kept_to(self, server):
         assert ranges(server.fetch(0, [0], max_records=2, share_acquire_mode=1)) == {0: [(0, 1, 1)]}
 
-    def test_unknown_places_are_told(self, server):
+    def test_unknown_partitions_have_an_error(self, server):
         assert partitions(server.fetch(0, [9]))[9].error_code is ErrorCode.unknown_topic_or_partition
         assert partitions(server.fetch(0, [0], topic_id=UNKNOWN))[0].error_code is ErrorCode.unknown_topic_id
 
@@ -174,11 +174,11 @@ class TestFetch:
     def test_an_error_of_acknowledging_does_not_keep_records_back(self, server):
         server.fetch(0, [1])
         answer = server.fetch(1, [(0, (0, 9, [ACCEPT])), (1, (0, 9, [ACCEPT]))])
-        told = {number: part.acknowledge_error_code for number, part in partitions(answer).items()}
-        assert told == {0: ErrorCode.unknown_topic_or_partition, 1: ErrorCode.invalid_request}
+        output = {number: part.acknowledge_error_code for number, part in partitions(answer).items()}
+        assert output == {0: ErrorCode.unknown_topic_or_partition, 1: ErrorCode.invalid_request}
         assert ranges(answer) == {0: [(0, 3, 1)], 1: []}
 
-    def test_a_fenced_partition_tells_who_leads_now(self, server):
+    def test_a_fenced_partition_names_the_current_leader(self, server):
         server.fetch(0, [0])
         server.house.persister.refuses = answers.ErrorCode.FENCED_STATE_EPOCH
         answer = server.fetch(1, [(0, (0, 3, [ACCEPT]))], max_records=0)
@@ -220,7 +220,7 @@ class TestWaiting:
         answer = build(load_response_schema(ApiKey.SHARE_FETCH, 2), asyncio.run(scenario()))
         assert ranges(answer) == {0: [(4, 4, 1)]}
 
-    def test_too_few_bytes_are_taken_when_time_is_over(self, server):
+    def test_too_few_bytes_are_sent_after_the_wait(self, server):
         def act():
             server.house.logs[0].append(1)
             server.timers.advance(500)
@@ -262,7 +262,7 @@ class TestSessions:
         assert server.fetch(-1).error_code is ErrorCode.share_session_not_found
         assert server.acknowledge(-1).error_code is ErrorCode.share_session_not_found
 
-    def test_too_many_sessions_are_told_after_the_wait(self):
+    def test_too_many_sessions_are_refused_after_the_wait(self):
         server = Server(max_sessions=1)
         server.fetch(0, [0])
 
@@ -317,10 +317,10 @@ class TestAcknowledge:
     def test_batches_that_make_no_sense_are_an_invalid_request_of_their_partition(self, server, batches):
         server.fetch(0, [0, 1])
         answer = server.acknowledge(1, [(0, *batches), (1, (0, 3, [ACCEPT]))])
-        told = {number: part.error_code for number, part in partitions(answer).items()}
-        assert told == {0: ErrorCode.invalid_request, 1: ErrorCode.none}
+        output = {number: part.error_code for number, part in partitions(answer).items()}
+        assert output == {0: ErrorCode.invalid_request, 1: ErrorCode.none}
 
-    def test_unknown_places_are_told(self, server):
+    def test_unknown_partitions_have_an_error(self, server):
         server.fetch(0, [0])
         acknowledged = [(9, (0, 0, [ACCEPT]))]
         assert partitions(server.acknowledge(1, acknowledged))[9].error_code is ErrorCode.unknown_topic_or_partition

@@ -44,11 +44,11 @@ class Server:
         return build(load_response_schema(api_key, version), answer)
 
     def beat(self, epoch=0, topics=("alpha",), **fields):
-        given = {"group_id": "g", "member_id": "m", "rack_id": None}
+        values = {"group_id": "g", "member_id": "m", "rack_id": None}
         return self.call(
             ApiKey.SHARE_GROUP_HEARTBEAT,
             1,
-            **{**given, "member_epoch": epoch, "subscribed_topic_names": topics, **fields},
+            **{**values, "member_epoch": epoch, "subscribed_topic_names": topics, **fields},
         )
 
     def settled(self):
@@ -126,17 +126,17 @@ def test_a_group_is_described_with_its_members(server):
     answer = server.call(
         ApiKey.SHARE_GROUP_DESCRIBE, 1, group_ids=["g", "nothing", ""], include_authorized_operations=True
     )
-    found, unknown, empty = answer.groups
-    assert (found.group_state, found.group_epoch, found.assignment_epoch, found.assignor_name) == (
+    actual, unknown, empty = answer.groups
+    assert (actual.group_state, actual.group_epoch, actual.assignment_epoch, actual.assignor_name) == (
         "Stable",
         3,
         3,
         "simple",
     )
-    (member,) = found.members
+    (member,) = actual.members
     assert (member.member_id, member.member_epoch, member.client_id, member.client_host) == ("m", 3, "c1", "/127.0.0.1")
     assert member.assignment.topic_partitions[0].topic_name == "alpha"
-    assert found.authorized_operations > 0
+    assert actual.authorized_operations > 0
     assert unknown.error_code is ErrorCode.group_id_not_found
     assert empty.error_code is ErrorCode.invalid_group_id
     plain = server.call(ApiKey.SHARE_GROUP_DESCRIBE, 1, group_ids=["g"], include_authorized_operations=False)
@@ -160,15 +160,15 @@ def test_offsets_are_described_altered_and_deleted(server, version):
         server.topic_uuid,
         ErrorCode.none,
     )
-    asked = [
+    requested = [
         SimpleNamespace(group_id="g", topics=None),
         SimpleNamespace(group_id="g", topics=[SimpleNamespace(topic_name="alpha", partitions=[1])]),
         SimpleNamespace(group_id="nothing", topics=None),
     ]
-    described = server.call(ApiKey.DESCRIBE_SHARE_GROUP_OFFSETS, version, groups=asked)
-    everything, one, unknown = described.groups
-    assert [found.start_offset for found in everything.topics[0].partitions] == [-1, 5]
-    assert [found.start_offset for found in one.topics[0].partitions] == [5]
+    described = server.call(ApiKey.DESCRIBE_SHARE_GROUP_OFFSETS, version, groups=requested)
+    everything, each, unknown = described.groups
+    assert [actual.start_offset for actual in everything.topics[0].partitions] == [-1, 5]
+    assert [actual.start_offset for actual in each.topics[0].partitions] == [5]
     assert unknown.error_code is ErrorCode.group_id_not_found
     deleted = server.call(
         ApiKey.DELETE_SHARE_GROUP_OFFSETS,
@@ -176,7 +176,7 @@ def test_offsets_are_described_altered_and_deleted(server, version):
         group_id="g",
         topics=[SimpleNamespace(topic_name=name) for name in ("alpha", "beta")],
     )
-    assert [found.error_code for found in deleted.responses] == [ErrorCode.none, ErrorCode.unknown_topic_or_partition]
+    assert [actual.error_code for actual in deleted.responses] == [ErrorCode.none, ErrorCode.unknown_topic_or_partition]
 
 
 def test_an_empty_group_id_is_refused(server):
@@ -220,7 +220,7 @@ def test_groups_of_all_kinds_are_deleted_by_their_own_rules(server):
     server.beat()
 
     def deleted(*names):
-        return [one.error_code for one in server.call(ApiKey.DELETE_GROUPS, 2, groups_names=names).results]
+        return [each.error_code for each in server.call(ApiKey.DELETE_GROUPS, 2, groups_names=names).results]
 
     assert deleted("g", "old", "nothing") == [
         ErrorCode.non_empty_group,

@@ -47,10 +47,12 @@ def test_a_transaction_is_listed_and_described_from_its_beginning_to_its_end(tmp
     *_, listed, described, producers, ended, done, later = ask(
         tmp_path, TOPIC, INIT, BEGIN, WRITE, LIST, DESCRIBE, PRODUCERS, COMMIT, DESCRIBE, PRODUCERS
     )
-    assert [(one.transactional_id, one.transaction_state) for one in listed.transaction_states] == [("tx", "Ongoing")]
+    assert [(each.transactional_id, each.transaction_state) for each in listed.transaction_states] == [
+        ("tx", "Ongoing")
+    ]
     open_one, unknown, nameless = described.transaction_states
     assert (open_one.transaction_state, open_one.producer_id, open_one.producer_epoch) == ("Ongoing", 0, 0)
-    assert [(one.topic, one.partitions) for one in open_one.topics] == [("t", (0,))]
+    assert [(each.topic, each.partitions) for each in open_one.topics] == [("t", (0,))]
     assert open_one.transaction_start_time > datetime(2020, 1, 1, tzinfo=UTC)
     assert (unknown.error_code, nameless.error_code) == (105, 42)
     there, missing = producers.topics[0].partitions
@@ -63,7 +65,7 @@ def test_a_transaction_is_listed_and_described_from_its_beginning_to_its_end(tmp
 
 
 @pytest.mark.parametrize(
-    ("asked", "found", "unknown"),
+    ("requested", "actual", "unknown"),
     [
         ({"state_filters": ["Empty"]}, ["tx"], ()),
         ({"state_filters": ["Ongoing"]}, [], ()),
@@ -75,9 +77,9 @@ def test_a_transaction_is_listed_and_described_from_its_beginning_to_its_end(tmp
         ({"duration_filter": -1}, ["tx"], ()),
     ],
 )
-def test_transactions_are_listed_by_state_producer_and_age(tmp_path, asked, found, unknown):
-    *_, listed = ask(tmp_path, INIT, (66, 1, asked))
-    assert [one.transactional_id for one in listed.transaction_states] == found
+def test_transactions_are_listed_by_state_producer_and_age(tmp_path, requested, actual, unknown):
+    *_, listed = ask(tmp_path, INIT, (66, 1, requested))
+    assert [each.transactional_id for each in listed.transaction_states] == actual
     assert listed.unknown_state_filters == unknown
 
 

@@ -74,7 +74,7 @@ def test_too_new_an_api_versions_is_answered_in_the_oldest_layout_with_what_is_k
     table = dispatcher(api_versions=(0, 4, None))
     body = answer_of(table.dispatch(request(18, 9, b"whatever"), None, ""), 18, 0)
     assert body.error_code == 35
-    assert [(one.api_key, one.min_version, one.max_version) for one in body.api_keys] == [(18, 0, 4)]
+    assert [(each.api_key, each.min_version, each.max_version) for each in body.api_keys] == [(18, 0, 4)]
 
 
 @pytest.mark.parametrize(("key", "version"), [(12, 1), (999, 0), (-1, 0), (12, -1)])
@@ -92,14 +92,14 @@ async def broken_later(broker, body, context):
     raise ZeroDivisionError("a mistake of ours")
 
 
-def test_a_mistake_of_ours_is_told_to_the_client_where_the_answer_has_room(caplog):
+def test_an_unexpected_error_is_sent_where_the_answer_has_an_error_code(caplog):
     with caplog.at_level(logging.ERROR):
         pieces = dispatcher(api_versions=(0, 0, broken)).dispatch(request(18, 0), None, "")
     assert answer_of(pieces, 18, 0).error_code == -1
     assert "a mistake of ours" in caplog.text
 
 
-def test_a_mistake_of_ours_closes_the_connection_where_it_has_not(caplog):
+def test_an_unexpected_error_closes_the_connection_where_the_answer_has_no_error_code(caplog):
     frame = request(3, 1, b"\xff\xff\xff\xff")
     with caplog.at_level(logging.CRITICAL), pytest.raises(FrameError):
         dispatcher(metadata=(1, 1, broken)).dispatch(frame, None, "")
@@ -172,6 +172,15 @@ def test_of_several_large_requests_one_takes_a_step_in_each_turn():
             assert len(answer_of(task.result(), 15, 0).groups) == 4 * STEP_ELEMENTS
 
     asyncio.run(scenario())
+
+
+def test_a_request_with_more_elements_than_its_api_allows_closes_the_connection():
+    key = int(ApiKey.DESCRIBE_GROUPS)
+    api = Api(key=key, first_version=0, last_version=0, handler=describe, elements_max=100)
+    table = Dispatcher("the broker", {key: api})
+    assert len(answer_of(table.dispatch(large_describe(100), None, ""), 15, 0).groups) == 100
+    with pytest.raises(FrameError, match="101 elements announced"):
+        table.dispatch(large_describe(101), None, "")
 
 
 def test_a_small_request_is_answered_at_once():

@@ -61,7 +61,7 @@ def test_recorded_answers_are_built_from_mappings_to_the_same_bytes(frame):
     assert framed == len(raw).to_bytes(4, "big") + raw
 
 
-def test_an_answer_needs_only_what_differs_from_nothing():
+def test_an_answer_needs_only_fields_other_than_the_defaults():
     framed = frame_bytes(encode_answer(78, 1, 7, {"responses": [{"topic_id": TOPIC_ID, "partitions": [{}]}]}))
     body, _ = read(load_response_schema(78, 1), framed, 4 + 4 + 1)
     (topic,) = body.responses
@@ -100,7 +100,7 @@ def test_no_append_time_is_minus_one_on_the_wire():
     assert b"\xff" * 8 in frame_bytes(encode_answer(0, 9, 1, answer))
 
 
-def test_an_unsupported_version_says_which_request_asked():
+def test_the_error_of_an_unsupported_version_names_the_request():
     with pytest.raises(UnsupportedVersionError) as caught:
         decode_request(bytes.fromhex("0012006300000005ffff"), lambda key, version: version < 5)
     assert (caught.value.api_key, caught.value.api_version, caught.value.correlation_id) == (18, 99, 5)

@@ -44,6 +44,7 @@ def test_damaged_requests_are_read_or_refused(frame, patches, cut):
 def test_garbage_behind_a_header_is_read_or_refused(garbage):
     for head in ("0003000d", "00000009", "004e0002", "00120003", "000b0005"):
         try:
-            decode_request(bytes.fromhex(head) + bytes(4) + b"\xff\xff\x00" + garbage)
+            request = decode_request(bytes.fromhex(head) + bytes(4) + b"\xff\xff\x00" + garbage)
         except FrameError:
             continue
+        assert request.api_key == int(head[:4], 16)

@@ -261,9 +261,9 @@ def test_a_client_that_leaves_while_its_request_waits_is_noticed():
         writer.close()
         await until(lambda: echo.left == [1])
         assert server.connections == 0
-        told = []
-        echo.connections[0].on_close(lambda: told.append("at once"))
-        assert told == ["at once"]
+        output = []
+        echo.connections[0].on_close(lambda: output.append("at once"))
+        assert output == ["at once"]
 
     served(scenario)
 
@@ -317,7 +317,7 @@ def test_a_stop_gives_up_what_waits_and_closes_everything():
     served(scenario)
 
 
-def test_an_address_that_is_taken_is_refused_in_one_line():
+def test_an_address_in_use_is_refused_in_one_line():
     async def scenario(echo, server, connect):
         port = server._servers[0].sockets[0].getsockname()[1]
         other = Server(echo, Limits())

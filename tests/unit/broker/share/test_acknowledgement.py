@@ -149,7 +149,7 @@ class TestFailedWrites:
         scene.persister.forgets_answer = ErrorCode.COORDINATOR_NOT_AVAILABLE
         assert scene.acknowledge(0, 4, ACCEPT) is ShareErrorCode.COORDINATOR_NOT_AVAILABLE
         assert scene.cached() == "[acqu 0-4 x1]"
-        assert scene.persister.held().state_batches == batches((0, 4, ACKNOWLEDGED, 1))
+        assert scene.persister.share_partition().state_batches == batches((0, 4, ACKNOWLEDGED, 1))
 
     def test_the_release_of_a_session_is_rolled_back(self):
         scene = Scene(5)
@@ -205,7 +205,7 @@ class TestRelease:
         assert scene.last_write() == (0, 1, [(0, 3, 0, 1), (8, 8, 0, 1), (10, 11, 0, 1)])
         assert scene.cached() == "[avai 0-3 x1] [acqu 4-7 x1] [avai 8-8 x1 ackn 9-9 x1 avai 10-11 x1]"
 
-    def test_nothing_held_is_nothing_written(self):
+    def test_without_acquired_records_nothing_is_written(self):
         scene = Scene(4)
         assert scene.partition.release_member("a") is NONE
         assert scene.writes() == []
@@ -234,7 +234,7 @@ class TestRelease:
         scene.timers.advance(LOCK_MS // 2)
         assert scene.cached() == "[avai 0-2 x1] [avai 3-5 x1]"
 
-    def test_waiting_fetches_are_told_of_released_records(self):
+    def test_released_records_wake_waiting_fetches(self):
         scene = Scene(3)
         scene.acquire()
         before = scene.changes

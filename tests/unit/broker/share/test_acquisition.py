@@ -6,7 +6,7 @@ from tests.share_partitions import ACCEPT, GAP, LOCK_MS, RELEASE, Scene
 
 
 class TestAcquire:
-    def test_whole_log_batches_are_taken_though_they_exceed_the_limit(self):
+    def test_whole_log_batches_are_acquired_though_they_exceed_the_limit(self):
         scene = Scene(10, 10, 10)
         got = scene.acquire(max_records=11)
         assert got.ranges == [(0, 19, 1)]
@@ -21,7 +21,7 @@ class TestAcquire:
         scene.acknowledge(0, 0, RELEASE)
         assert scene.ranges() == [(0, 0, 2)]
 
-    def test_inside_a_full_window_nothing_beyond_its_end_is_taken(self):
+    def test_inside_a_full_window_nothing_beyond_its_end_is_acquired(self):
         scene = Scene(100, 100, partition_max_record_locks=100)
         scene.acquire()
         scene.acknowledge(90, 99, RELEASE)
@@ -31,20 +31,20 @@ class TestAcquire:
         scene = Scene(4, 4, 4, 4, 4)
         assert scene.ranges(batch_size=7) == [(0, 7, 1), (8, 15, 1), (16, 19, 1)]
 
-    def test_record_limit_takes_no_more_than_asked_for_and_caches_the_rest_undelivered(self):
+    def test_record_limit_acquires_at_most_the_limit_and_caches_the_rest_undelivered(self):
         scene = Scene(10, 10)
         assert scene.ranges(max_records=4, mode=AcquireMode.RECORD_LIMIT) == [(0, 3, 1)]
         assert scene.cached() == "[acqu 0-3 x1 avai 4-9 x0]"
         assert scene.ranges(max_records=4, mode=AcquireMode.RECORD_LIMIT) == [(4, 7, 1)]
         assert scene.ranges(max_records=4, mode=AcquireMode.RECORD_LIMIT) == [(8, 9, 1), (10, 11, 1)]
 
-    def test_released_records_are_taken_again_with_a_higher_count_then_new_ones(self):
+    def test_released_records_are_acquired_again_with_a_higher_count_then_new_ones(self):
         scene = Scene(10, 10)
         scene.acquire(max_records=10)
         scene.acknowledge(3, 5, RELEASE)
         assert scene.ranges() == [(3, 5, 2), (10, 19, 1)]
 
-    def test_neighbours_of_equal_count_are_told_as_one_range(self):
+    def test_neighbours_of_equal_count_become_one_range(self):
         scene = Scene(10)
         scene.acquire()
         scene.acknowledge(0, 9, *[RELEASE] * 4, *[ACCEPT] * 2, *[RELEASE] * 4)

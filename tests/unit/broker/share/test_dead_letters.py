@@ -60,7 +60,7 @@ class Scene:
         return [int(dict(record.headers)["__dlq.errors.offset"]) for record in self.letters(partition, topic)]
 
 
-def test_a_letter_tells_where_its_record_was_and_why_it_is_here():
+def test_a_letter_has_the_place_of_its_record_and_the_cause():
     scene = Scene()
     scene.submit(7, 7, partition=1, delivery_count=3)
     scene.timers.advance()
@@ -84,7 +84,7 @@ def test_a_record_that_was_delivered_too_often_says_so():
     assert scene.letters()[0].headers[-1] == ("__dlq.errors.message", DELIVERED_TOO_OFTEN.encode())
 
 
-def test_nothing_is_written_or_told_inside_the_call():
+def test_nothing_is_written_or_called_back_inside_the_call():
     scene = Scene()
     scene.submit(0, 0)
     assert (scene.letters(), scene.done) == ([], [])
@@ -104,8 +104,13 @@ def test_there_is_one_letter_for_each_offset_also_where_the_source_has_no_record
     log.append_records([Record(key=b"k", value=b"v", headers=(("h", b"x"),)), Record(key=None, value=b"w")])
     scene.submit(0, 3)
     scene.timers.advance()
-    assert [(one.key, one.value) for one in scene.letters()] == [(b"k", b"v"), (None, b"w"), (None, None), (None, None)]
-    assert all(name.startswith("__dlq.errors.") for one in scene.letters() for name, _ in one.headers)
+    assert [(each.key, each.value) for each in scene.letters()] == [
+        (b"k", b"v"),
+        (None, b"w"),
+        (None, None),
+        (None, None),
+    ]
+    assert all(name.startswith("__dlq.errors.") for each in scene.letters() for name, _ in each.headers)
 
 
 def test_records_below_the_log_start_are_not_copied():
@@ -115,7 +120,7 @@ def test_records_below_the_log_start_are_not_copied():
     log.delete_records(2)
     scene.submit(1, 2)
     scene.timers.advance()
-    assert [one.key for one in scene.letters()] == [None, b"2"]
+    assert [each.key for each in scene.letters()] == [None, b"2"]
 
 
 def test_long_ranges_are_written_in_portions():
@@ -150,7 +155,7 @@ def test_a_record_that_is_too_large_for_the_topic_goes_without_its_content():
     log.append_records = append_small
     scene.submit(0, 1)
     scene.timers.advance()
-    assert [(one.key, one.value) for one in scene.letters()] == [(None, None), (b"k", b"v")]
+    assert [(each.key, each.value) for each in scene.letters()] == [(None, None), (b"k", b"v")]
 
 
 class TestTopics:

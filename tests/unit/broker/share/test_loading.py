@@ -23,11 +23,11 @@ class TestBegin:
 
     def test_the_resolved_start_offset_is_first_written_with_the_first_write(self):
         scene = Scene(10, start_offset=-1, auto_offset_reset="earliest")
-        assert scene.persister.held().start_offset == -1
+        assert scene.persister.share_partition().start_offset == -1
         scene.acquire()
-        assert scene.persister.held().start_offset == -1
+        assert scene.persister.share_partition().start_offset == -1
         scene.acknowledge(0, 9, ACCEPT)
-        assert scene.persister.held().start_offset == 0
+        assert scene.persister.share_partition().start_offset == 0
 
     @pytest.mark.parametrize(
         "ranges",
@@ -36,19 +36,19 @@ class TestBegin:
     )
     def test_a_state_that_no_coordinator_could_hold_fails(self, ranges):
         scene = Scene(20)
-        held = scene.persister.held()
+        stored = scene.persister.share_partition()
         answer = scene.persister.read
 
         def read(key, *, leader_epoch):
             return replace(answer(key, leader_epoch=leader_epoch), start_offset=5, state_batches=batches(*ranges))
 
         scene.persister.read = read
-        assert held is not None
+        assert stored is not None
         assert scene.lead().status is Status.FAILED
         assert scene.loaded is ShareErrorCode.UNKNOWN_SERVER_ERROR
 
     @pytest.mark.parametrize(
-        ("refusal", "told"),
+        ("refusal", "output"),
         [
             (ErrorCode.NOT_COORDINATOR, ShareErrorCode.COORDINATOR_NOT_AVAILABLE),
             (ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, ShareErrorCode.COORDINATOR_NOT_AVAILABLE),
@@ -57,11 +57,11 @@ class TestBegin:
             (ErrorCode.INVALID_REQUEST, ShareErrorCode.UNKNOWN_SERVER_ERROR),
         ],
     )
-    def test_an_error_of_the_coordinator_is_told_to_clients_in_their_terms(self, refusal, told):
+    def test_an_error_of_the_coordinator_is_mapped_for_clients(self, refusal, output):
         scene = Scene(10)
         scene.persister.refuses = refusal
         assert scene.lead().status is Status.FAILED
-        assert scene.loaded is told
+        assert scene.loaded is output
 
     def test_the_start_offset_advances_at_once_over_what_is_already_terminal(self):
         scene = loaded_with((0, 4, ACKNOWLEDGED, 1), (5, 9, AVAILABLE, 1), log=(10,))

@@ -48,16 +48,16 @@ def test_before_the_last_try_there_have_to_be_enough_bytes():
     assert house.fetch(session, patient, is_last_try=True) == {0: [(4, 4, 1)], 1: []}
 
 
-def test_places_that_do_not_exist_are_told_each_time():
+def test_missing_partitions_have_an_error_each_time():
     house = House()
     session = house.open(partitions=(0, 7))
     session.update([(UNKNOWN_TOPIC, 0)], [])
-    found = house.shares.fetch(session, TERMS)
-    assert found[TOPIC_ID, 7].error is ShareErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-    assert found[UNKNOWN_TOPIC, 0].error is ShareErrorCode.UNKNOWN_TOPIC_ID
+    actual = house.shares.fetch(session, TERMS)
+    assert actual[TOPIC_ID, 7].error is ShareErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    assert actual[UNKNOWN_TOPIC, 0].error is ShareErrorCode.UNKNOWN_TOPIC_ID
 
 
-def test_a_partition_that_cannot_begin_is_told_and_tried_anew():
+def test_a_partition_that_can_not_load_has_an_error_and_is_loaded_again():
     house = House(partitions=1)
     house.logs[0].append(2)
     house.persister.refuses = ErrorCode.COORDINATOR_NOT_AVAILABLE
@@ -89,7 +89,7 @@ def test_a_log_that_cannot_be_read_is_an_error_of_its_partition_alone(error, cod
     assert house.fetch(session, impatient, is_last_try=False) == {0: code, 1: [(0, 1, 1)]}
 
 
-def test_acknowledging_where_nobody_fetched_is_an_unknown_partition():
+def test_an_acknowledgement_without_a_fetch_is_an_unknown_partition():
     house = House()
     batch = AcknowledgementBatch(first_offset=0, last_offset=0, types=[ACCEPT])
     assert house.shares.acknowledge(house.key(), "m", [batch]) is ShareErrorCode.UNKNOWN_TOPIC_OR_PARTITION
@@ -105,7 +105,7 @@ def test_closing_a_session_gives_back_what_its_member_holds_in_all_partitions():
     assert house.fetch(b) == {0: [(0, 3, 2)], 1: [(0, 3, 2)]}
 
 
-def test_errors_of_giving_back_are_told_by_partition():
+def test_errors_of_a_release_are_returned_by_partition():
     house = House(partitions=1)
     house.logs[0].append(4)
     session = house.open(partitions=(0,))

@@ -33,7 +33,7 @@ class TestLogStart:
         scene.partition.window.raise_start(12)
         scene.timers.advance(LOCK_MS)
         assert scene.writes() == [(12, 0, [(0, 11, 4, 1), (12, 19, 0, 1)])]
-        assert scene.persister.held().state_batches == batches((12, 19, 0, 1))
+        assert scene.persister.share_partition().state_batches == batches((12, 19, 0, 1))
 
     def test_terminal_offsets_that_are_passed_leave_the_complete_count(self):
         scene = Scene(10)
@@ -91,7 +91,7 @@ class TestWhatIsWritten:
         scene = Scene(5)
         scene.acquire()
         scene.acknowledge(0, 4, ACCEPT)
-        assert (scene.start, scene.persister.held().start_offset) == (5, 0)
+        assert (scene.start, scene.persister.share_partition().start_offset) == (5, 0)
 
     def test_c_acquiring_writes_nothing(self):
         scene = Scene(5)
@@ -112,7 +112,7 @@ class TestWhatIsWritten:
         scene.partition.window.raise_start(8)
         scene.timers.advance(LOCK_MS)
         assert scene.last_write() == (8, 0, [(0, 4, 4, 1)])
-        assert scene.persister.held().state_batches == ()
+        assert scene.persister.share_partition().state_batches == ()
 
 
 class TestDeadLetters:
@@ -161,7 +161,7 @@ class TestDeadLetters:
         scene = loaded_with(
             (0, 1, ARCHIVING, 1), (2, 2, ARCHIVING, 5), (3, 5, AVAILABLE, 1), log=(6,), dead_letter_topic="dlq.t"
         )
-        assert [(one.first_offset, one.last_offset, one.is_rejected) for one in scene.letter_box.letters] == [
+        assert [(each.first_offset, each.last_offset, each.is_rejected) for each in scene.letter_box.letters] == [
             (0, 1, True),
             (2, 2, False),
         ]

@@ -43,7 +43,7 @@ class Model:
         self.confirmed = set()
 
     def complete(self):
-        return sum(1 for offset, one in self.memory.items() if offset >= self.start and one.state in TERMINAL)
+        return sum(1 for offset, each in self.memory.items() if offset >= self.start and each.state in TERMINAL)
 
     def write(self, changes, start):
         """A durable write: the larger (count, state) stays, what lies below the written start offset goes."""
@@ -60,9 +60,9 @@ class Model:
 
     def forget(self):
         self.memory = {
-            offset: one
-            for offset, one in self.memory.items()
-            if offset >= self.start or one.state in (ACQUIRED, ARCHIVING)
+            offset: each
+            for offset, each in self.memory.items()
+            if offset >= self.start or each.state in (ACQUIRED, ARCHIVING)
         }
 
     def reload(self):
@@ -204,7 +204,7 @@ class SharePartitionMachine(RuleBasedStateMachine):
         self.acknowledge_held(data)
 
     def acknowledge_held(self, data, kinds=KINDS):
-        owners = {offset: one.owner for offset, one in sorted(self.model.memory.items()) if one.owner}
+        owners = {offset: each.owner for offset, each in sorted(self.model.memory.items()) if each.owner}
         if owners:
             first = last = data.draw(st.sampled_from(list(owners)))
             while owners.get(last + 1) == owners[first] and data.draw(st.integers(0, 3)):
@@ -234,29 +234,31 @@ class SharePartitionMachine(RuleBasedStateMachine):
 
     @rule(member=MEMBERS)
     def renew(self, member):
-        held = sorted(offset for offset, one in self.model.memory.items() if one.owner == member)
-        held = [offset for offset in held if offset >= self.model.start][:1]
-        if held:
-            assert self.scene.acknowledge(held[0], held[0], RENEW, member=member) is ShareErrorCode.NONE
-            self.model.memory[held[0]].deadline_ms = self.scene.timers.now_ms() + LOCK_MS
+        stored = sorted(offset for offset, each in self.model.memory.items() if each.owner == member)
+        stored = [offset for offset in stored if offset >= self.model.start][:1]
+        if stored:
+            assert self.scene.acknowledge(stored[0], stored[0], RENEW, member=member) is ShareErrorCode.NONE
+            self.model.memory[stored[0]].deadline_ms = self.scene.timers.now_ms() + LOCK_MS
 
     @rule(milliseconds=st.sampled_from([1, LOCK_MS // 2, LOCK_MS]))
     def pass_time(self, milliseconds):
         timers, model = self.scene.timers, self.model
-        deadlines = {one.deadline_ms for one in model.memory.values() if one.state == ACQUIRED}
+        deadlines = {each.deadline_ms for each in model.memory.values() if each.state == ACQUIRED}
         end = timers.now_ms() + milliseconds
         for moment in sorted(deadline for deadline in deadlines if deadline <= end):
             timers.advance(moment - timers.now_ms())
-            over = sorted(o for o, one in model.memory.items() if one.state == ACQUIRED and one.deadline_ms <= moment)
+            over = sorted(
+                o for o, each in model.memory.items() if each.state == ACQUIRED and each.deadline_ms <= moment
+            )
             self.change([(offset, self.released(offset)) for offset in over], goes_on_anyway=True)
         timers.advance(end - timers.now_ms())
 
     @rule(member=MEMBERS)
     def leave(self, member):
         error = self.scene.partition.release_member(member)
-        held = sorted(offset for offset, one in self.model.memory.items() if one.owner == member)
-        assert (error is ShareErrorCode.NONE) == (self.is_answered() or not held)
-        self.change([(offset, self.released(offset)) for offset in held])
+        stored = sorted(offset for offset, each in self.model.memory.items() if each.owner == member)
+        assert (error is ShareErrorCode.NONE) == (self.is_answered() or not stored)
+        self.change([(offset, self.released(offset)) for offset in stored])
 
     @rule(data=st.data())
     def something_rarer(self, data):
@@ -277,13 +279,13 @@ class SharePartitionMachine(RuleBasedStateMachine):
 
     def deliver_letters(self):
         model = self.model
-        lettered = sorted(offset for offset, one in model.memory.items() if one.state == ARCHIVING)
-        told = {
+        lettered = sorted(offset for offset, each in model.memory.items() if each.state == ARCHIVING)
+        output = {
             offset
             for letter in self.scene.letter_box.letters
             for offset in range(letter.first_offset, letter.last_offset + 1)
         }
-        assert set(lettered) <= told
+        assert set(lettered) <= output
         self.scene.letter_box.deliver()
         self.scene.timers.advance()
         self.change([(offset, ARCHIVED) for offset in lettered], goes_on_anyway=True)
@@ -336,14 +338,14 @@ class SharePartitionMachine(RuleBasedStateMachine):
 
     @invariant()
     def the_coordinator_holds_what_was_written(self):
-        held = self.scene.persister.held()
+        stored = self.scene.persister.share_partition()
         real = {
             offset: (batch.delivery_count, batch.delivery_state)
-            for batch in held.state_batches
+            for batch in stored.state_batches
             for offset in range(batch.first_offset, batch.last_offset + 1)
         }
         assert real == self.model.written
-        assert held.start_offset == self.model.written_start
+        assert stored.start_offset == self.model.written_start
 
     @invariant()
     def the_start_offset_never_goes_back(self):

@@ -27,11 +27,11 @@ ACCEPT, REJECT = 1, 3
 
 def digest(directory):
     """One hash of all names and bytes."""
-    found = hashlib.sha256()
+    actual = hashlib.sha256()
     for path in sorted(directory.rglob("*")):
         if path.is_file():
-            found.update(f"{path.relative_to(directory)}\0{path.stat().st_size}\0".encode() + path.read_bytes())
-    return found.hexdigest()
+            actual.update(f"{path.relative_to(directory)}\0{path.stat().st_size}\0".encode() + path.read_bytes())
+    return actual.hexdigest()
 
 
 def states(capsys, *words):
@@ -40,11 +40,11 @@ def states(capsys, *words):
 
 
 def test_equal_seeds_give_equal_files_and_other_seeds_others(tmp_path):
-    asked = profile("admin", **SMALL)
+    requested = profile("admin", **SMALL)
     first, second, other = tmp_path / "first", tmp_path / "second", tmp_path / "other"
-    simulate(asked, 5, first)
-    simulate(asked, 5, second)
-    simulate(asked, 6, other)
+    simulate(requested, 5, first)
+    simulate(requested, 5, second)
+    simulate(requested, 6, other)
     assert digest(first) == digest(second) != digest(other)
 
 
@@ -112,11 +112,11 @@ SETTINGS = st.builds(
 )
 
 
-@given(asked=SETTINGS, seed=st.integers(0, 1 << 32))
+@given(requested=SETTINGS, seed=st.integers(0, 1 << 32))
 @examples("simulation")
-def test_of_any_simulation_the_log_says_what_is_true(asked, seed, tmp_path_factory, capsys):
+def test_of_any_simulation_the_log_says_what_is_true(requested, seed, tmp_path_factory, capsys):
     logs = tmp_path_factory.mktemp("simulated") / "logs"
-    simulated = simulate(asked, seed, logs)
+    simulated = simulate(requested, seed, logs)
     first = first_offsets(logs)
     for checkpoint in lines(simulated.checkpoints):
         if answerable(checkpoint, first):
@@ -126,18 +126,18 @@ def test_of_any_simulation_the_log_says_what_is_true(asked, seed, tmp_path_facto
 
 
 def test_nothing_is_delivered_again_once_its_end_was_confirmed(tmp_path):
-    asked = profile("poison", admin_interval_ms=0, **SMALL)
+    requested = profile("poison", admin_interval_ms=0, **SMALL)
     ended, deliveries = set(), 0
-    for entry in lines(simulate(asked, 4, tmp_path / "logs").deliveries):
+    for entry in lines(simulate(requested, 4, tmp_path / "logs").deliveries):
         if "e" in entry:
             continue
         group = entry["member"].rpartition("-")[0]
         place = (group, entry["topic"], entry["partition"])
         for first, last, count in entry.get("ranges", ()):
-            assert count <= asked.delivery_count_limit
-            told = {(*place, offset) for offset in range(first, last + 1)}
-            assert not told & ended
-            deliveries += len(told)
+            assert count <= requested.delivery_count_limit
+            output = {(*place, offset) for offset in range(first, last + 1)}
+            assert not output & ended
+            deliveries += len(output)
         for first, last, types in entry.get("batches", ()) if entry.get("error") == 0 else ():
             kinds = types * (last - first + 1) if len(types) == 1 else types
             ended |= {(*place, first + index) for index, kind in enumerate(kinds) if kind in (ACCEPT, REJECT)}
@@ -164,11 +164,11 @@ def test_what_can_not_be_simulated_is_refused(tmp_path):
         simulate(SimulationSettings(), 0, tmp_path / "full")
 
 
-def test_the_command_offers_every_profile_and_tells_what_it_did(tmp_path, capsys):
+def test_the_command_offers_every_profile_and_prints_a_summary(tmp_path, capsys):
     assert tuple(PROFILES) == PROFILE_NAMES
     logs = tmp_path / "logs"
     assert main(["simulate", "--log-dir", str(logs), "--records", "300", "--seed", "9"]) == 0
-    told = json.loads(capsys.readouterr().out)
-    assert told["state_records"] >= 300
+    output = json.loads(capsys.readouterr().out)
+    assert output["state_records"] >= 300
     assert main(["simulate", "--log-dir", str(logs)]) == 1
     assert "is not empty" in capsys.readouterr().err

@@ -27,7 +27,7 @@ def test_a_timer_that_is_cancelled_or_whose_owner_has_stopped_does_not_fire():
     assert (fired, clock.now_ms) == (["stays"], 7)
 
 
-def test_time_does_not_pass_inside_a_callback_and_may_be_told_to_stop():
+def test_time_does_not_pass_inside_a_callback_and_can_stop():
     clock = Clock(0)
     timers, fired = VirtualTimers(clock), []
 

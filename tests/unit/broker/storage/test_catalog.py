@@ -137,8 +137,8 @@ def test_a_change_that_a_listener_refuses_is_undone(tmp_path):
     for act in (lambda: catalog.create("more", 1), lambda: catalog.add_partitions("orders", 5)):
         with pytest.raises(StorageError, match="no room"):
             act()
-    for held in (catalog, Catalog(tmp_path)):
-        assert {name: topic.partitions for name, topic in held.topics.items()} == {"orders": 1}
+    for stored in (catalog, Catalog(tmp_path)):
+        assert {name: topic.partitions for name, topic in stored.topics.items()} == {"orders": 1}
 
 
 def test_producer_ids_are_given_out_once_over_restarts(tmp_path):

@@ -29,16 +29,16 @@ def put(log, *pairs, **how):
     )
 
 
-def found(log):
+def records_by_offset(log):
     return {record.offset: (record.key, record.value) for record in log.records(0, log.high_watermark)}
 
 
 def latest(log):
     """What a reader that keeps the last value of each key holds at the end."""
-    held = {}
+    stored = {}
     for record in log.records(0, log.high_watermark):
-        held[record.key] = record.value
-    return {key: value for key, value in held.items() if value is not None}
+        stored[record.key] = record.value
+    return {key: value for key, value in stored.items() if value is not None}
 
 
 def compact(log):
@@ -66,10 +66,10 @@ def fill(log, rounds=40):
 def test_the_last_record_of_each_key_stays_at_its_offset(tmp_path):
     log = open_log(tmp_path, **SMALL)
     fill(log)
-    before, held, size, end = found(log), latest(log), log.size_bytes, log.high_watermark
+    before, stored, size, end = records_by_offset(log), latest(log), log.size_bytes, log.high_watermark
     assert compact(log) == size - log.size_bytes > 0
-    after = found(log)
-    assert latest(log) == held
+    after = records_by_offset(log)
+    assert latest(log) == stored
     assert after.items() <= before.items()
     assert len(after) < 20
     assert log.high_watermark == end
@@ -80,13 +80,13 @@ def test_what_was_compacted_is_there_after_a_stop_and_after_a_crash(tmp_path):
     log = open_log(tmp_path, **SMALL)
     fill(log)
     compact(log)
-    after = found(log)
+    after = records_by_offset(log)
     log.close()
     log = open_log(tmp_path, is_clean=True, **SMALL)
-    assert found(log) == after
+    assert records_by_offset(log) == after
     log.abandon()
     log = open_log(tmp_path, is_clean=False, recovery_point=0, **SMALL)
-    assert found(log) == after
+    assert records_by_offset(log) == after
 
 
 def test_only_compacted_topics_and_closed_segments_are_touched(tmp_path):
@@ -96,7 +96,7 @@ def test_only_compacted_topics_and_closed_segments_are_touched(tmp_path):
     log = open_log(tmp_path / "one", compacts=True, min_cleanable_dirty_ratio=0.0)
     fill(log)
     assert compact(log) == 0
-    assert len(found(log)) == 80
+    assert len(records_by_offset(log)) == 80
 
 
 def test_it_waits_until_enough_is_new_and_old_enough(tmp_path):
@@ -117,17 +117,17 @@ def test_a_tombstone_stays_its_time_from_the_first_compaction_on(tmp_path):
     fill(log, 20)
     clock.pass_ms(10 * DAY_MS)
     compact(log)
-    assert (b"gone", None) in found(log).values()
-    assert (b"gone", b"1") not in found(log).values()
+    assert (b"gone", None) in records_by_offset(log).values()
+    assert (b"gone", b"1") not in records_by_offset(log).values()
     clock.pass_ms(DAY_MS - 1)
     fill(log, 20)
     compact(log)
-    assert (b"gone", None) in found(log).values()
+    assert (b"gone", None) in records_by_offset(log).values()
     clock.pass_ms(2)
     fill(log, 20)
     compact(log)
-    assert b"gone" not in {key for key, _ in found(log).values()}
-    assert (b"other", b"1") in found(log).values()
+    assert b"gone" not in {key for key, _ in records_by_offset(log).values()}
+    assert (b"other", b"1") in records_by_offset(log).values()
 
 
 def transaction(log, producer, *pairs, commit):
@@ -136,12 +136,12 @@ def transaction(log, producer, *pairs, commit):
 
 
 def control_offsets(log):
-    fetched, at, found_at = b"", 0, []
+    fetched, at, marker_offsets = b"", 0, []
     while at < log.high_watermark:
         fetched = log.read(at, max_bytes=1 << 20)
-        found_at += [span.first_offset for span in fetched.spans if span.is_control]
+        marker_offsets += [span.first_offset for span in fetched.spans if span.is_control]
         at = fetched.spans[-1].last_offset + 1
-    return found_at
+    return marker_offsets
 
 
 def test_records_of_aborted_transactions_go_and_markers_last_as_long_as_their_records(tmp_path):
@@ -151,10 +151,10 @@ def test_records_of_aborted_transactions_go_and_markers_last_as_long_as_their_re
     kept = transaction(log, 1, ("kept", "1"), commit=True)
     dropped = transaction(log, 1, ("a", "aborted"), commit=False)
     fill(log, 20)
-    held = latest(log)
+    stored = latest(log)
     compact(log)
-    assert (b"a", b"aborted") not in found(log).values()
-    assert latest(log) == held | {b"kept": b"1"}
+    assert (b"a", b"aborted") not in records_by_offset(log).values()
+    assert latest(log) == stored | {b"kept": b"1"}
     assert {kept, dropped} <= set(control_offsets(log))
     clock.pass_ms(DAY_MS + 1)
     fill(log, 20)
@@ -174,7 +174,9 @@ def test_nothing_at_or_above_the_first_open_transaction_is_touched(tmp_path):
     first_open = log.last_stable_offset
     fill(log, 20)
     compact(log)
-    assert [offset for offset in found(log) if offset >= first_open] == list(range(first_open, log.high_watermark))
+    assert [offset for offset in records_by_offset(log) if offset >= first_open] == list(
+        range(first_open, log.high_watermark)
+    )
 
 
 def moments(monkeypatch, death):
@@ -183,11 +185,11 @@ def moments(monkeypatch, death):
     for owner, name in ((compaction.Path, "rename"), (compaction.Path, "unlink"), (compaction, "sync_directory")):
         real = getattr(owner, name)
 
-        def step(*given, real=real, **named):
+        def step(*values, real=real, **named):
             left[0] -= 1
             if left[0] < 0:
                 raise KilledError
-            return real(*given, **named)
+            return real(*values, **named)
 
         monkeypatch.setattr(owner, name, step)
 
@@ -196,7 +198,7 @@ def moments(monkeypatch, death):
 def test_a_process_that_dies_at_any_moment_loses_nothing(tmp_path, monkeypatch, is_clean):
     log = open_log(tmp_path / "log", **SMALL | {"segment_bytes": 1000})
     fill(log, 60)
-    held, before = latest(log), found(log)
+    stored, before = latest(log), records_by_offset(log)
     log.flush()
     log.abandon()
     deaths = 0
@@ -212,12 +214,12 @@ def test_a_process_that_dies_at_any_moment_loses_nothing(tmp_path, monkeypatch, 
             except KilledError:
                 log.abandon()
         log = open_log(folder, is_clean=is_clean, **SMALL | {"segment_bytes": 1000})
-        assert latest(log) == held
-        assert found(log).items() <= before.items()
+        assert latest(log) == stored
+        assert records_by_offset(log).items() <= before.items()
         assert log.high_watermark == len(before)
         assert not leftovers(folder)
         compact(log)
-        assert latest(log) == held
+        assert latest(log) == stored
         log.abandon()
         deaths += 1
     assert deaths > 8
@@ -226,19 +228,19 @@ def test_a_process_that_dies_at_any_moment_loses_nothing(tmp_path, monkeypatch, 
 def test_a_disk_that_is_full_loses_nothing_and_the_next_time_goes_on(tmp_path, monkeypatch):
     log = open_log(tmp_path, **SMALL)
     fill(log)
-    held, before = latest(log), found(log)
+    stored, before = latest(log), records_by_offset(log)
 
-    def full(*given):
+    def full(*values):
         raise OSError(28, "No space left on device")
 
     with monkeypatch.context() as patched:
         patched.setattr(compaction, "write_at", full)
         with pytest.raises(StorageError, match="No space left"):
             compact(log)
-    assert latest(log) == held
-    assert found(log).items() <= before.items()
+    assert latest(log) == stored
+    assert records_by_offset(log).items() <= before.items()
     assert compact(log) > 0
-    assert latest(log) == held
+    assert latest(log) == stored
 
 
 def test_all_else_may_happen_to_the_log_between_two_steps(tmp_path):
@@ -249,7 +251,7 @@ def test_all_else_may_happen_to_the_log_between_two_steps(tmp_path):
     seen = []
     for number, _ in enumerate(steps):
         assert put(log, ("b", f"{number}")) == end + number
-        seen.append(found(log)[end + number])
+        seen.append(records_by_offset(log)[end + number])
     assert len(seen) > 40
     assert seen == [(b"b", f"{number}".encode()) for number in range(len(seen))]
     assert log.records(0, end - 1)[-1].value == b"39"
@@ -268,24 +270,24 @@ def test_it_ends_where_its_segments_are_dropped_or_its_log_is_closed(tmp_path, s
     steps = log.compact()
     assert len(list(islice(steps, steps_before))) == steps_before
     log.delete_records(20)
-    held = found(log)
+    stored = records_by_offset(log)
     assert list(steps) == []
     assert not leftovers(tmp_path)
-    assert found(log) == held
+    assert records_by_offset(log) == stored
     steps = log.compact()
     assert next(steps) > 0
     log.close()
     assert list(steps) == []
     assert not leftovers(tmp_path)
     log = open_log(tmp_path, is_clean=True, **SMALL)
-    assert found(log) == held
+    assert records_by_offset(log) == stored
     assert compact(log) > 0
 
 
 def test_an_index_that_finds_no_room_waits_in_memory(tmp_path, monkeypatch):
     log = open_log(tmp_path, **SMALL | {"segment_bytes": 2000})
     fill(log, 200)
-    held = latest(log)
+    stored = latest(log)
 
     def full(segment):
         raise StorageError("No space left on device")
@@ -294,18 +296,18 @@ def test_an_index_that_finds_no_room_waits_in_memory(tmp_path, monkeypatch):
         patched.setattr(Segment, "save_index", full)
         with pytest.raises(StorageError, match="No space left"):
             compact(log)
-    assert latest(log) == held
+    assert latest(log) == stored
     assert compact(log) > 0
-    assert latest(log) == held
+    assert latest(log) == stored
 
 
 def test_with_more_keys_than_there_is_room_for_nothing_is_lost(tmp_path, monkeypatch):
     monkeypatch.setattr(compaction, "KEYS_MAX", 2)
     log = open_log(tmp_path, **SMALL)
     fill(log)
-    held = latest(log)
+    stored = latest(log)
     compact(log)
-    assert latest(log) == held
+    assert latest(log) == stored
 
 
 def test_our_reader_takes_a_compacted_folder_as_one_without_gaps_in_its_segments(tmp_path):
@@ -315,7 +317,7 @@ def test_our_reader_takes_a_compacted_folder_as_one_without_gaps_in_its_segments
     compact(log)
     log.close()
     (partition,) = scan_log_directory(str(tmp_path), topics={"__consumer_offsets"}).partitions
-    assert [one.base_offset for one in partition.segments] == sorted(int(path.stem) for path in folder.glob("*.log"))
+    assert [each.base_offset for each in partition.segments] == sorted(int(path.stem) for path in folder.glob("*.log"))
 
 
 WORKS = st.lists(
@@ -352,13 +354,13 @@ def test_a_reader_of_keys_sees_no_difference(works, codec, tmp_path_factory):
             case "crash":
                 log.abandon()
                 log = open_log(folder, clock=clock, is_clean=False, **options)
-    aborted = [(one.first_offset, one.last_offset) for one in log.aborted_transactions(0, log.high_watermark)]
-    held = {}
+    aborted = [(each.first_offset, each.last_offset) for each in log.aborted_transactions(0, log.high_watermark)]
+    stored = {}
     for record in log.records(0, log.high_watermark):
         if not any(first <= record.offset <= last for first, last in aborted):
-            held[record.key] = record.value
+            stored[record.key] = record.value
     log.abandon()
-    assert {key: value for key, value in held.items() if value is not None} == {
+    assert {key: value for key, value in stored.items() if value is not None} == {
         key: value for key, value in model.items() if value is not None
     }
 

@@ -17,9 +17,9 @@ def test_who_gets_a_descriptor_finds_all_that_was_appended(tmp_path, buffer_byte
         data = b"%d," % number
         files.append(path, (data[:1], memoryview(data)[1:]), len(data), len(written[path]))
         written[path] += data
-        asked = paths[number % 2]
+        requested = paths[number % 2]
         if number % 5 == 0:
-            assert os.pread(files.get(asked), 1000, 0) == written[asked]
+            assert os.pread(files.get(requested), 1000, 0) == written[requested]
     files.forget(paths[2])
     assert (tmp_path / "c").read_bytes() == written[paths[2]]
     files.close()

@@ -30,7 +30,7 @@ def locked_elsewhere(directory: Path) -> bool:
 
 
 @pytest.mark.parametrize("exists", [True, False])
-def test_an_empty_or_missing_directory_is_taken_and_marked(tmp_path, exists):
+def test_an_empty_or_missing_directory_is_claimed_and_marked(tmp_path, exists):
     directory = tmp_path / "deep" / "logs"
     if exists:
         directory.mkdir(parents=True)
@@ -43,11 +43,14 @@ def test_an_empty_or_missing_directory_is_taken_and_marked(tmp_path, exists):
         assert directory.stat().st_mode & 0o777 == 0o700
 
 
-def test_our_own_directory_is_taken_again(tmp_path):
+def test_our_own_directory_is_claimed_again(tmp_path):
     ownership.claim(tmp_path).release()
     (tmp_path / "orders-0").mkdir()
     (tmp_path / "meta.properties").write_text("version=1\n")
-    ownership.claim(tmp_path).release()
+    again = ownership.claim(tmp_path)
+    assert locked_elsewhere(tmp_path)
+    again.release()
+    assert (tmp_path / "orders-0").is_dir()
 
 
 @pytest.mark.parametrize(
@@ -71,7 +74,7 @@ def test_another_brokers_directory_is_refused_and_left_as_it_was(tmp_path, name)
     assert snapshot(tmp_path) == before
 
 
-def test_a_directory_whose_lock_is_held_is_refused(tmp_path):
+def test_a_locked_directory_is_refused(tmp_path):
     program = (
         "import fcntl, os, sys\n"
         "descriptor = os.open(sys.argv[1], os.O_RDWR | os.O_CREAT)\n"
@@ -106,8 +109,8 @@ def test_a_mark_that_is_not_ours_is_refused(tmp_path, mark):
 
 def test_meta_properties_are_kafkas_and_name_one_cluster_and_node(tmp_path):
     directory_id = ownership.ensure_meta(tmp_path, cluster_id=CLUSTER, node_id=1)
-    found = parse_properties((tmp_path / "meta.properties").read_text())
-    assert found == {"version": "1", "cluster.id": CLUSTER, "node.id": "1", "directory.id": directory_id}
+    actual = parse_properties((tmp_path / "meta.properties").read_text())
+    assert actual == {"version": "1", "cluster.id": CLUSTER, "node.id": "1", "directory.id": directory_id}
     assert ownership.ensure_meta(tmp_path, cluster_id=CLUSTER, node_id=1) == directory_id
     with pytest.raises(DirectoryError, match="node.id=1"):
         ownership.ensure_meta(tmp_path, cluster_id=CLUSTER, node_id=2)

@@ -259,7 +259,7 @@ def test_batches_below_the_recovery_point_are_not_read_again(tmp_path):
 
 @pytest.mark.parametrize("suffix", [".index", ".timeindex"])
 @pytest.mark.parametrize("content", [None, b"x" * 7, b"\xff" * 24, b""])
-def test_indexes_that_cannot_be_right_are_built_anew(tmp_path, suffix, content):
+def test_invalid_indexes_are_rebuilt(tmp_path, suffix, content):
     log = open_log(tmp_path, index_interval_bytes=50, segment_bytes=2000)
     for number in range(60):
         log.append_records([Record(key=None, value=b"v", timestamp_ms=NOW_MS + number)])
@@ -369,9 +369,9 @@ def test_offsets_by_time(tmp_path):
     times = [10, 5, 20, 20, 15, 30, 30, 31, 8, 40, 2, 41]
     for time_ms in times:
         log.append_records([Record(key=None, value=b"x" * 40, timestamp_ms=time_ms)])
-    for wanted in range(45):
-        found = [(time_ms, offset) for offset, time_ms in enumerate(times) if time_ms >= wanted]
-        assert log.offset_for_timestamp(wanted) == (found[0] if found else None), wanted
+    for expected in range(45):
+        actual = [(time_ms, offset) for offset, time_ms in enumerate(times) if time_ms >= expected]
+        assert log.offset_for_timestamp(expected) == (actual[0] if actual else None), expected
     assert log.max_timestamp() == (41, 11)
     log.delete_records(3)
     assert log.offset_for_timestamp(0) == (20, 3)

@@ -170,15 +170,15 @@ class LogMachine(RuleBasedStateMachine):
     def look_for_aborted_transactions(self, data: st.DataObject) -> None:
         first = data.draw(st.integers(self.start, len(self.values)))
         last = data.draw(st.integers(first, len(self.values)))
-        found = self.log.aborted_transactions(first, last)
-        answer = [(entry.producer_id, entry.first_offset, entry.last_offset) for entry in found]
+        actual = self.log.aborted_transactions(first, last)
+        answer = [(entry.producer_id, entry.first_offset, entry.last_offset) for entry in actual]
         assert answer == [entry for entry in self.aborted if entry[2] >= first and entry[1] <= last]
 
     @rule(step_ms=st.integers(-100, 300))
     def look_for_a_time(self, step_ms: int) -> None:
-        wanted = self.clock.now_ms() + step_ms
-        found = [(time, offset) for offset, time in enumerate(self.times) if time >= wanted and offset >= self.start]
-        assert self.log.offset_for_timestamp(wanted) == (found[0] if found else None)
+        expected = self.clock.now_ms() + step_ms
+        actual = [(time, offset) for offset, time in enumerate(self.times) if time >= expected and offset >= self.start]
+        assert self.log.offset_for_timestamp(expected) == (actual[0] if actual else None)
 
 
 TestLogMachine = LogMachine.TestCase

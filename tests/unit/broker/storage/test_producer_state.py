@@ -220,9 +220,9 @@ def test_a_snapshot_holds_the_last_batch_of_every_producer(tmp_path_factory, ent
     assert path.stat().st_size == 10 + 46 * len(entries)
     loaded = ProducerStates.load(path)
     assert loaded is not None
-    assert loaded.open_transactions() == states.open_transactions()
-    assert [(key, entry.epoch, list(entry.batches)) for key, entry in loaded.items()] == [
-        (key, entry.epoch, list(entry.batches)) for key, entry in states.items()
+    assert loaded.first_unstable_offset == states.first_unstable_offset
+    assert [(key, entry.epoch, list(entry.batches), entry.open_from) for key, entry in loaded.items()] == [
+        (key, entry.epoch, list(entry.batches), entry.open_from) for key, entry in states.items()
     ]
 
 

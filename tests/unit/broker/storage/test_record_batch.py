@@ -168,7 +168,7 @@ def test_a_batch_that_grows_beyond_the_limit_is_refused(codec):
 
 
 @given(st.binary(max_size=200) | st.tuples(st.integers(0, 120), st.binary(min_size=1, max_size=8)), st.booleans())
-def test_any_bytes_are_taken_or_refused_by_an_error_of_ours(noise, mend):
+def test_any_bytes_are_read_or_refused_by_an_error_of_ours(noise, mend):
     data = noise
     if isinstance(noise, tuple):
         sound = client_batch([Record(key=b"key", value=b"value", headers=(("h", b"x"),))] * 3)

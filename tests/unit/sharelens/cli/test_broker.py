@@ -6,7 +6,7 @@ from sharelens.cli import main
 
 
 @pytest.mark.parametrize(
-    ("options", "told"),
+    ("options", "output"),
     [
         (["--listen", "nowhere"], "--listen 'nowhere' is no HOST:PORT"),
         (["--listen", "127.0.0.1:99999"], "listener '127.0.0.1:99999': port 99999 is above 65535"),
@@ -16,11 +16,11 @@ from sharelens.cli import main
         (["--fault", "action=drop"], "--fault 'action=drop' needs either api=NAME or append=TOPIC"),
     ],
 )
-def test_an_option_that_can_not_be_meant_is_a_usage_error(options, told, tmp_path, capsys):
+def test_an_invalid_option_is_a_usage_error(options, output, tmp_path, capsys):
     assert main(["broker", "start", "--log-dir", str(tmp_path / "log"), *options]) == 2
     said = capsys.readouterr()
     assert said.out == ""
-    assert said.err.startswith(f"sharelens: {told}")
+    assert said.err.startswith(f"sharelens: {output}")
     assert said.err.count("\n") == 1
     assert not (tmp_path / "log").exists()
 

@@ -32,10 +32,10 @@ def test_findings_are_listed_and_end_with_their_exit_code(tmp_path, capsys):
     confirmed = ACK | {"outcome": "confirmed", "delivery_counts": [1]}
     path = journal(tmp_path, confirmed, DELIVERY | {"delivery_count": 2, "at_ms": 31})
     assert main(["workload", "--check", path, "--output", "json"]) == 3
-    told = capsys.readouterr()
-    (finding,) = json.loads(told.out)
+    output = capsys.readouterr()
+    (finding,) = json.loads(output.out)
     assert (finding["code"], finding["where"], finding["line"]) == ("delivered_after_end", "g/t-0@4", 2)
-    assert "1 findings" in told.err
+    assert "1 findings" in output.err
 
 
 @pytest.mark.parametrize(
@@ -57,8 +57,15 @@ def test_what_is_missing_or_contradictory_is_said_in_a_line(arguments, code, why
 @pytest.mark.parametrize("profile", ["steady", "dead-letters"])
 def test_a_broker_that_does_not_answer_is_named_in_a_line(profile, tmp_path, monkeypatch, capsys):
     monkeypatch.setattr(admin, "TIMEOUT_S", 0.2)
-    asked = ["--bootstrap-server", "127.0.0.1:1", "--profile", profile, "--journal", str(tmp_path / "journal.jsonl")]
-    assert main(["workload", *asked, "--records", "5"]) == 1
+    requested = [
+        "--bootstrap-server",
+        "127.0.0.1:1",
+        "--profile",
+        profile,
+        "--journal",
+        str(tmp_path / "journal.jsonl"),
+    ]
+    assert main(["workload", *requested, "--records", "5"]) == 1
     said = capsys.readouterr().err
     assert said.startswith("sharelens: 127.0.0.1:1 does not answer")
     assert said.count("\n") == 1

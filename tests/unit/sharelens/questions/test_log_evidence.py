@@ -7,7 +7,7 @@ import pytest
 
 from sharelens.asked import CutAsked, Source
 from sharelens.filters import parse_wanted
-from sharelens.output import Answer
+from sharelens.output import Answer, Stream
 from sharelens.questions.evidence import Span
 from sharelens.questions.log_evidence import LogEvidence, open_log_evidence
 from sharelens.questions.records import records
@@ -41,8 +41,8 @@ def evidence(directory: Path, **more: Any) -> LogEvidence:
     return open_log_evidence(Source(log_dirs=(str(directory),), **more))
 
 
-def rows(answer: Answer) -> list[dict[str, Any]]:
-    return answer.table.to_pylist()
+def rows(answer: Answer | Stream) -> list[dict[str, Any]]:
+    return (answer.read_all() if isinstance(answer, Stream) else answer).table.to_pylist()
 
 
 def ranges(row: dict[str, Any]) -> list[tuple[int, ...]]:
@@ -238,7 +238,7 @@ def test_nothing_is_written_beside_the_log(story: Path) -> None:
 
     before = listing()
     state(evidence(story), EVERYTHING, NOW)
-    records(evidence(story), EVERYTHING, Span())
+    records(evidence(story), EVERYTHING, Span()).read_all()
     assert listing() == before
 
 

@@ -5,9 +5,9 @@ import pytest
 from lake.scan import Cut, open_lake
 from sharelens.cli import main
 from sharelens.questions.named_queries import listed, named_query, names, parse
-from sharelens.questions.sql import sql
 from state_model.errors import UsageError
 from tests.in_process import make_lake
+from tests.sql_answers import answer_of
 from tests.state_logs import START_MS, snapshot, update, write_log_directory
 from tests.user_topics import write_orders
 
@@ -33,7 +33,7 @@ def lake(tmp_path_factory: pytest.TempPathFactory) -> Cut:
 
 def rows(lake: Cut, name: str, *given: str) -> list[dict[str, object]]:
     query = named_query(name)
-    return sql(lake, query.duckdb_sql, query.values(given)).table.to_pylist()
+    return answer_of(lake, query.duckdb_sql, query.values(given)).to_pylist()
 
 
 @pytest.mark.parametrize("name", names())

@@ -1,15 +1,17 @@
 """SQL over the published cut: what is offered and what is refused."""
 
+import tempfile
 from pathlib import Path
 
 import pytest
 
 from lake.scan import Cut, open_lake
 from lake.tables import TABLES
-from sharelens.questions.sql import sql
+from sharelens.questions.sql import BATCH_ROWS, Limits, sql
 from sharelens.questions.tables import table_columns, tables
 from state_model.errors import SharelensError, UsageError
 from tests.in_process import make_lake
+from tests.sql_answers import answer_of
 from tests.state_logs import snapshot, update, write_log_directory
 
 HOSTILE = "x'; DROP TABLE gold.share_partition_state; --\x1b[2J"
@@ -38,7 +40,7 @@ def lake(tmp_path_factory: pytest.TempPathFactory) -> Cut:
     ],
 )  # fmt: skip
 def test_a_select_sees_the_tables_of_the_cut(lake: Cut, query: str, rows: list[dict[str, object]]) -> None:
-    assert sql(lake, query).table.to_pylist() == rows
+    assert answer_of(lake, query).to_pylist() == rows
 
 
 @pytest.mark.parametrize(
@@ -70,13 +72,13 @@ def test_anything_but_one_select_over_tables_is_refused(lake: Cut, tmp_path: Pat
     file.write_text("a\n1\n")
     before = sorted(Path().iterdir())
     with pytest.raises(UsageError, match=r"^sql: [^\n]+$"):
-        sql(lake, query.replace("{file}", str(file)))
+        answer_of(lake, query.replace("{file}", str(file)))
     assert sorted(Path().iterdir()) == before
 
 
 def test_a_query_that_fails_on_the_way_is_a_failure(lake: Cut) -> None:
     with pytest.raises(SharelensError, match="^sql: .*Conversion"):
-        sql(lake, "SELECT CAST(group_id AS INT) FROM gold.share_partition_state")
+        answer_of(lake, "SELECT CAST(group_id AS INT) FROM gold.share_partition_state")
 
 
 def test_tables_lists_every_table_with_rows_and_bytes(lake: Cut) -> None:
@@ -93,3 +95,53 @@ def test_every_column_has_its_comment(name: str) -> None:
     assert [row["column"] for row in rows] == TABLES[name].schema.names
     assert [row["column"] for row in rows if not row["comment"]] == []
     assert [row["column"] for row in rows if row["in_key"]] != []
+
+
+ENDLESS = "SELECT range AS n, repeat('x', 100) AS text FROM range(100000000000)"
+
+
+def test_a_limit_ends_a_query_without_end(lake: Cut) -> None:
+    with sql(lake, ENDLESS, most=10) as answer:
+        assert answer.read_all().table.num_rows == 11
+
+
+def test_without_a_limit_rows_come_as_they_are_read(lake: Cut) -> None:
+    with sql(lake, ENDLESS) as answer:
+        first = [next(answer.batches).num_rows for _ in range(3)]
+    assert 0 < max(first) <= BATCH_ROWS
+
+
+def test_a_limit_keeps_the_order_of_the_query(lake: Cut) -> None:
+    with sql(lake, "SELECT range AS n FROM range(1000) ORDER BY n DESC", most=2) as answer:
+        assert answer.read_all().table.column("n").to_pylist() == [999, 998, 997]
+
+
+BIG_SORT = "SELECT hash(range) AS h, range AS n FROM range(4000000) ORDER BY h"
+
+
+def test_what_memory_does_not_hold_goes_to_a_private_folder_that_is_gone_afterwards(
+    lake: Cut, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    with sql(lake, BIG_SORT, limits=Limits(memory_bytes=64 << 20)) as answer:
+        next(answer.batches)
+        (folder,) = tmp_path.iterdir()
+        assert folder.stat().st_mode & 0o777 == 0o700
+        assert sum(file.stat().st_size for file in folder.rglob("*")) > 1 << 20
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_query_that_needs_more_than_its_disk_is_told_what_to_do(lake: Cut) -> None:
+    limits = Limits(memory_bytes=64 << 20, spill_bytes=1 << 20)
+    with (
+        pytest.raises(SharelensError, match=r"^sql: [^\n]*--memory and --spill"),
+        sql(lake, BIG_SORT, limits=limits) as answer,
+    ):
+        answer.read_all()
+
+
+def test_a_user_cannot_raise_the_limits(lake: Cut) -> None:
+    with sql(lake, "SELECT current_setting('memory_limit') AS m", limits=Limits(memory_bytes=64 << 20)) as answer:
+        assert answer.read_all().table.to_pylist() == [{"m": "64.0 MiB"}]
+    with pytest.raises(UsageError):
+        answer_of(lake, "SET memory_limit = '64GB'")

@@ -203,13 +203,13 @@ def test_log_times_must_be_one_for_each_row():
         decode_share_records(rows, log_time_ms=np.zeros(2, np.int64))
 
 
-ANYONE = [
+SHARE_PARTITIONS = [
     (group, topic, partition) for group in ("g", "g1", "ü") for topic in (TOPIC, TOPIC_ID) for partition in (0, -1)
 ]
 
 
 @pytest.mark.parametrize(
-    "wanted",
+    "fields",
     [
         {},
         {"group_id": "g1"},
@@ -219,21 +219,21 @@ ANYONE = [
     ],
     ids=str,
 )
-def test_the_key_mask_keeps_what_is_wanted_and_what_cannot_be_read(wanted):
+def test_the_key_mask_keeps_matching_and_unreadable_keys(fields):
     keys = [
         share_records.encode_key(
             share_records.SharePartitionKey(group_id=group, topic_id=topic, partition=partition),
             share_records.RecordType.SHARE_UPDATE,
         )
-        for group, topic, partition in ANYONE
+        for group, topic, partition in SHARE_PARTITIONS
     ]
     rows = log_rows([*keys, None, b"\x00", b"\x00\x07later"], [UPDATE] * (len(keys) + 3))
     expected = [
         all(
-            wanted.get(name, given) == given
-            for name, given in zip(("group_id", "topic_id", "partition"), one, strict=True)
+            fields.get(name, value) == value
+            for name, value in zip(("group_id", "topic_id", "partition"), key, strict=True)
         )
-        for one in ANYONE
+        for key in SHARE_PARTITIONS
     ]
     assert any(expected)
-    assert key_mask(rows, **wanted).to_pylist() == [*expected, True, True, False]
+    assert key_mask(rows, **fields).to_pylist() == [*expected, True, True, False]

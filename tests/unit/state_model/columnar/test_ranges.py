@@ -60,12 +60,12 @@ def test_merging_is_the_pointwise_maximum_above_the_start_offset(old, new, start
 
 
 @given(BATCHES, BATCHES)
-def test_merging_knows_no_order(one, other):
-    (left, left_count), (right, right_count) = canonical(one), canonical(other)
-    there, back = (np.zeros((2 * (left_count + right_count) + 4, 5), np.int64) for _ in range(2))
-    count = kernels.merged(left, 0, left_count, right, right_count, NOT_DETERMINED, there)
-    assert count == kernels.merged(right, 0, right_count, left, left_count, NOT_DETERMINED, back)
-    assert ranges(there, count) == ranges(back, count)
+def test_merging_does_not_depend_on_order(old, new):
+    (left, left_count), (right, right_count) = canonical(old), canonical(new)
+    forward, backward = (np.zeros((2 * (left_count + right_count) + 4, 5), np.int64) for _ in range(2))
+    count = kernels.merged(left, 0, left_count, right, right_count, NOT_DETERMINED, forward)
+    assert count == kernels.merged(right, 0, right_count, left, left_count, NOT_DETERMINED, backward)
+    assert ranges(forward, count) == ranges(backward, count)
 
 
 @given(st.lists(st.tuples(st.integers(-(1 << 15), (1 << 15) - 1), st.integers(-128, 127)), min_size=2, max_size=6))
@@ -82,9 +82,11 @@ def test_growing_keeps_what_is_there(rows_there):
 
 
 @given(BATCHES, EDGES, EDGES)
-def test_a_range_meets_exactly_those_of_a_list_that_overlap_or_border_on_it(batches, first, last):
+def test_rows_touching_are_those_that_overlap_or_touch_the_range(batches, first, last):
     first, last = min(first, last), max(first, last)
-    held, count = canonical(batches)
-    low, high = kernels.rows_touching(held, 0, count, first, last)
-    wanted = [i for i, (begin, end, _) in enumerate(ranges(held, count)) if begin <= last + 1 and end >= first - 1]
-    assert list(range(low, high)) == wanted
+    rows, count = canonical(batches)
+    low, high = kernels.rows_touching(rows, 0, count, first, last)
+    expected_rows = [
+        i for i, (begin, end, _) in enumerate(ranges(rows, count)) if begin <= last + 1 and end >= first - 1
+    ]
+    assert list(range(low, high)) == expected_rows

@@ -36,13 +36,13 @@ def test_any_content_that_fits_the_bytes_gives_the_references_state(log, limit):
         state = apply(state, offset, 10 * offset, ShareRecord(key=key, value=value))
     ours = {row["partition"]: row for row in replay_records(table(log), update_limit=limit).state.to_pylist()}
     assert ours.keys() == {key.partition for key in state.share_partitions}
-    for key, held in state.share_partitions.items():
+    for key, reference in state.share_partitions.items():
         row = ours[key.partition]
-        assert {name: row[name] for name in SCALARS} == {name: getattr(held, name) for name in SCALARS}
-        assert row["leader_epoch_max_from_log"] == held.leader_epoch_max
-        assert row["state_epoch_max_from_log"] == held.state_epoch_max
+        assert {name: row[name] for name in SCALARS} == {name: getattr(reference, name) for name in SCALARS}
+        assert row["leader_epoch_max_from_log"] == reference.leader_epoch_max
+        assert row["state_epoch_max_from_log"] == reference.state_epoch_max
         ranges = [tuple(batch[name] for name in BATCH) for batch in row["state_batches"]]
-        assert ranges == [tuple(getattr(b, name) for name in BATCH) for b in coalesce(held.state_batches)]
+        assert ranges == [tuple(getattr(b, name) for name in BATCH) for b in coalesce(reference.state_batches)]
 
 
 @given(LOGS | HOSTILE_LOGS, CUTS, LIMITS)

@@ -108,48 +108,52 @@ def row(log_offset, record):
 def replayed(log, update_limit):
     """The Arrow replay, and the reference's state after each record."""
     records = [ShareRecord(key=key, value=value) for key, value in log]
-    table = pa.Table.from_pylist([row(offset, one) for offset, one in enumerate(records)], schema=schemas.SHARE_RECORD)
+    table = pa.Table.from_pylist(
+        [row(offset, record) for offset, record in enumerate(records)], schema=schemas.SHARE_RECORD
+    )
     states = [PartitionState(update_limit=update_limit)]
     for offset, record in enumerate(records):
         states.append(apply(states[-1], offset, offset, record))
     return replay_records(table, update_limit=update_limit), states
 
 
-def assert_scalars(told, held):
-    assert {name: told[name] for name in STATE_FIELDS} == {name: getattr(held, name) for name in STATE_FIELDS}
-    assert {name: told[name] for name in FROM_LOG} == {name: getattr(held, ours) for name, ours in FROM_LOG.items()}
+def assert_scalars(actual, reference):
+    assert {name: actual[name] for name in STATE_FIELDS} == {name: getattr(reference, name) for name in STATE_FIELDS}
+    assert {name: actual[name] for name in FROM_LOG} == {
+        name: getattr(reference, ours) for name, ours in FROM_LOG.items()
+    }
 
 
 @given(LOGS, st.integers(0, 4))
 def test_the_state_at_the_end_is_the_references(log, update_limit):
     ours, states = replayed(log, update_limit)
-    held = states[-1].share_partitions
-    told = {one["partition"]: one for one in ours.state.to_pylist()}
-    assert told.keys() == {key.partition for key in held}
-    for key, state in held.items():
-        assert_scalars(told[key.partition], state)
+    references = states[-1].share_partitions
+    actual = {fields["partition"]: fields for fields in ours.state.to_pylist()}
+    assert actual.keys() == {key.partition for key in references}
+    for key, state in references.items():
+        assert_scalars(actual[key.partition], state)
         ranges = tuple(
             StateBatch(
-                first_offset=one["first_offset"],
-                last_offset=one["last_offset"],
-                delivery_state=one["delivery_state"],
-                delivery_count=one["delivery_count"],
+                first_offset=fields["first_offset"],
+                last_offset=fields["last_offset"],
+                delivery_state=fields["delivery_state"],
+                delivery_count=fields["delivery_count"],
             )
-            for one in told[key.partition]["state_batches"]
+            for fields in actual[key.partition]["state_batches"]
         )
         assert ranges == coalesce(state.state_batches)
-        assert (told[key.partition]["completeness"] == "provisional") is state.is_provisional
+        assert (actual[key.partition]["completeness"] == "provisional") is state.is_provisional
 
 
 @given(LOGS, st.integers(0, 4))
 def test_the_history_is_the_reference_after_each_record(log, update_limit):
     ours, states = replayed(log, update_limit)
     history = ours.history.to_pylist()
-    assert [one["log_offset"] for one in history] == list(range(len(log)))
-    for told, (key, value), state in zip(history, log, states[1:], strict=True):
-        held = state.share_partitions.get(key)
-        assert told["partition"] == key.partition
-        assert told["record_type"] == TYPE_NAMES[type(value)]
-        if held is not None:
-            assert_scalars(told, held)
-            assert told["state_batch_count"] == len(coalesce(held.state_batches))
+    assert [fields["log_offset"] for fields in history] == list(range(len(log)))
+    for actual, (key, value), state in zip(history, log, states[1:], strict=True):
+        reference = state.share_partitions.get(key)
+        assert actual["partition"] == key.partition
+        assert actual["record_type"] == TYPE_NAMES[type(value)]
+        if reference is not None:
+            assert_scalars(actual, reference)
+            assert actual["state_batch_count"] == len(coalesce(reference.state_batches))

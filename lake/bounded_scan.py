@@ -1,0 +1,168 @@
+"""Scans of a table whose memory does not grow with the table: few row groups at once, and in the order of a key.
+
+Everything here works on an Arrow dataset of Parquet files, whose partition expressions say what holds for all rows of
+a file: files are left out by these, row groups by their own statistics.
+"""
+
+import itertools
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.dataset as ds
+
+BATCH_ROWS = 1 << 14
+READ_ROWS = 1 << 17
+LEAST = -(1 << 63)
+Bound = tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Bounds:
+    """What a row group's statistics say of a column: all values lie from `low` to `high`, and whether some are null."""
+
+    low: Any
+    high: Any
+    nulls: bool
+
+
+Statistics = Mapping[str, Bounds]
+"""By column; columns of which nothing is known are absent."""
+Choice = Callable[[Sequence[Statistics]], Sequence[bool]]
+"""Which of some row groups, in their order, have to be read."""
+Flags = npt.NDArray[np.bool_]
+
+
+def bounded_scanner(
+    dataset: ds.Dataset, columns: Sequence[str] | None = None, where: pc.Expression | None = None
+) -> ds.Scanner:
+    """A scanner that decodes one row group ahead of its reader; Arrow's own default is dozens."""
+    return dataset.scanner(columns=None if columns is None else list(columns), filter=where, **_BOUNDED)
+
+
+_BOUNDED: dict[str, Any] = {
+    "batch_size": BATCH_ROWS,
+    "batch_readahead": 1,
+    "fragment_readahead": 1,
+    # Column chunks are read as they are decoded; with pre_buffer all of them lie in memory first.
+    "fragment_scan_options": ds.ParquetFragmentScanOptions(pre_buffer=False, use_buffered_stream=True),
+}
+
+
+class BoundedDataset(ds.FileSystemDataset):  # type: ignore[misc]  # pyarrow is untyped
+    """A dataset whose every scanner is bounded, for libraries that make scanners themselves (DuckDB)."""
+
+    @classmethod
+    def of(cls, dataset: ds.FileSystemDataset) -> "BoundedDataset":
+        """The same files."""
+        return cls(list(dataset.get_fragments()), dataset.schema, dataset.format, dataset.filesystem)
+
+    def scanner(self, **options: Any) -> ds.Scanner:
+        """A scanner with the columns and the filter of `options`."""
+        return super().scanner(**{**options, **_BOUNDED})
+
+
+def tables(
+    dataset: ds.Dataset, columns: Sequence[str] | None = None, where: pc.Expression | None = None
+) -> Iterator[pa.Table]:
+    """Rows that meet the condition, in tables of about READ_ROWS rows, in any order."""
+    batches: list[pa.RecordBatch] = []
+    rows = 0
+    for batch in bounded_scanner(dataset, columns, where).to_batches():
+        if batch.num_rows:
+            batches.append(batch)
+            rows += batch.num_rows
+        if rows >= READ_ROWS:
+            yield pa.Table.from_batches(batches)
+            batches, rows = [], 0
+    if batches:
+        yield pa.Table.from_batches(batches)
+
+
+def tables_in_order(
+    dataset: ds.FileSystemDataset,
+    order: Sequence[str],
+    columns: Sequence[str],
+    where: pc.Expression | None = None,
+    choice: Choice | None = None,
+) -> Iterator[pa.Table]:
+    """Rows that meet the condition, ascending by the integer columns `order`, which are among `columns`.
+
+    Row groups are read by their lower bounds, one at first and then more at once (READ_ROWS); rows wait only for row
+    groups that may hold smaller ones. Memory goes by the row groups that overlap, so by the order in which files were
+    written and not by their number. `choice` leaves out row groups, of those that may have rows.
+    """
+    ordered = _by_lower_bound(dataset, order, where)
+    if choice is not None:
+        chosen = choice([_statistics(piece, columns) for _, piece in ordered])
+        ordered = list(itertools.compress(ordered, chosen))
+    waiting: pa.Table | None = None
+    for pieces, upper in _read_together(ordered):
+        part = ds.FileSystemDataset(pieces, dataset.schema, dataset.format, dataset.filesystem)
+        rows = bounded_scanner(part, columns, where).to_table()
+        rows = rows if waiting is None else pa.concat_tables([waiting, rows])
+        rows = rows.sort_by([(name, "ascending") for name in order])
+        ready = rows.num_rows if upper is None else int(_below(rows, order, upper).sum())
+        if ready:
+            yield rows.slice(0, ready)
+        waiting = rows.slice(ready)
+
+
+def _read_together(
+    ordered: Sequence[tuple[Bound, ds.ParquetFileFragment]],
+) -> Iterator[tuple[list[ds.ParquetFileFragment], Bound | None]]:
+    """Runs of row groups, the first of one, each up to twice as large as the one before; with the bound of the next."""
+    pieces: list[ds.ParquetFileFragment] = []
+    rows, most = 0, 0
+    for bound, piece in ordered:
+        count = piece.row_groups[0].num_rows
+        if pieces and rows + count > most:
+            yield pieces, bound
+            pieces, rows, most = [], 0, min(2 * rows, READ_ROWS)
+        pieces.append(piece)
+        rows += count
+    if pieces:
+        yield pieces, None
+
+
+def _by_lower_bound(
+    dataset: ds.FileSystemDataset, order: Sequence[str], where: pc.Expression | None
+) -> list[tuple[Bound, ds.ParquetFileFragment]]:
+    """The row groups that may hold rows that meet the condition, each with the least key that it may hold."""
+    pieces = [
+        (_lower_bound(piece, order), piece)
+        for fragment in (dataset.get_fragments() if where is None else dataset.get_fragments(filter=where))
+        for piece in fragment.split_by_row_group(filter=where, schema=dataset.schema)
+    ]
+    return sorted(pieces, key=lambda piece: (piece[0], piece[1].path, piece[1].row_groups[0].id))
+
+
+def _lower_bound(piece: ds.ParquetFileFragment, order: Sequence[str]) -> Bound:
+    statistics = piece.row_groups[0].statistics or {}
+    bound = [statistics.get(name, {}).get("min") for name in order]
+    known = next((at for at, value in enumerate(bound) if value is None), len(bound))
+    return (*bound[:known], *(LEAST for _ in bound[known:]))
+
+
+def _statistics(piece: ds.ParquetFileFragment, columns: Sequence[str]) -> dict[str, Bounds]:
+    group = piece.row_groups[0].metadata
+    found = {}
+    for index in range(group.num_columns):
+        chunk = group.column(index)
+        known = chunk.statistics
+        if chunk.path_in_schema in columns and known is not None and known.has_min_max and known.has_null_count:
+            found[chunk.path_in_schema] = Bounds(known.min, known.max, known.null_count > 0)
+    return found
+
+
+def _below(rows: pa.Table, order: Sequence[str], bound: Bound) -> Flags:
+    """Which rows have a key below the bound, compared column by column."""
+    below: Flags = np.zeros(rows.num_rows, np.bool_)
+    for name, value in zip(reversed(order), reversed(bound), strict=True):
+        column = rows.column(name).to_numpy()
+        below = (column < value) | ((column == value) & below)
+    return below

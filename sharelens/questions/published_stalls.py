@@ -1,0 +1,47 @@
+"""Stalls by gold.stall, which a run writes: its rows as they are at the moment of a question."""
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from measures.schemas import STALL
+from measures.settings import GroupSettings
+from measures.stalls import BLOCKED, DEAD_LETTER_PENDING, MIN_DURATION_MS, SILENT
+from sharelens.questions.evidence import of_places
+from sharelens.questions.measured import Scope
+from state_model.share_records import DeliveryState
+
+
+def published_stalls(asked: Scope, settings: GroupSettings, now_ms: int, min_duration_ms: int) -> pa.Table | None:
+    """STALL rows at the end of the evidence, without idle intervals; None where gold.stall does not hold the answer.
+
+    A run knows no settings of groups, and keeps no interval that ended in less than MIN_DURATION_MS.
+    """
+    if not asked.cut.is_whole or settings != GroupSettings() or min_duration_ms < MIN_DURATION_MS:
+        return None
+    rows = asked.evidence.measured("gold.stall", STALL, asked.keys)
+    if rows is None:
+        return None
+    if asked.misplaced.num_rows:
+        rows = of_places(rows, asked.places)
+    return stalls_at(rows, now_ms, min_duration_ms)
+
+
+def stalls_at(rows: pa.Table, now_ms: int, min_duration_ms: int) -> pa.Table:
+    """Rows of gold.stall, in which what stands still is as of no moment, with duration and kind as of `now_ms`."""
+    until = pc.coalesce(rows.column("until_ms"), pa.scalar(now_ms, pa.int64()))
+    columns = {
+        "duration_ms": pc.subtract(until, rows.column("since_ms")),
+        "kind": _kinds(rows, until, min_duration_ms),
+    }
+    for name, column in columns.items():
+        index = rows.schema.get_field_index(name)
+        rows = rows.set_column(index, rows.schema.field(index), column)
+    return rows.filter(pc.greater_equal(rows.column("duration_ms"), min_duration_ms))
+
+
+def _kinds(rows: pa.Table, until: pa.ChunkedArray, min_duration_ms: int) -> pa.ChunkedArray:
+    """The kind of each interval without settings of groups, by the rules of `measures.stalls`."""
+    quiet = pc.subtract(until, pc.fill_null(rows.column("last_state_write_ms"), -1))
+    is_blocked = pc.or_(pc.greater(rows.column("finished_behind"), 0), pc.less(quiet, min_duration_ms))
+    is_pending = pc.fill_null(pc.equal(rows.column("delivery_state"), DeliveryState.ARCHIVING), False)
+    return pc.if_else(is_pending, DEAD_LETTER_PENDING, pc.if_else(is_blocked, BLOCKED, SILENT))
