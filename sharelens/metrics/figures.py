@@ -12,7 +12,7 @@ from sharelens.metrics import catalog
 from sharelens.metrics.catalog import Metric
 from sharelens.metrics.measured import Measured
 from sharelens.questions.completeness import COMPLETE, times
-from sharelens.questions.evidence import KEY, Evidence
+from sharelens.questions.evidence import KEY, Cut, Evidence
 from sharelens.questions.missing import unknown_ends, unnamed_topics
 from state_model.topics import UNKNOWN_CLUSTER
 
@@ -107,13 +107,16 @@ def _live(lag: pa.Table) -> dict[Key, dict[Metric, float]]:
 
 def _record_times(evidence: Evidence, stalls: pa.Table) -> dict[tuple[str, int, int], int]:
     """Largest timestamp of the batch of each first unfinished record, by topic id, partition and offset."""
-    from sharelens.questions.headers import offset_times
+    from measures.inputs import offset_times
+    from sharelens.questions.measure_inputs import EvidenceInputs
 
     wanted: dict[tuple[str, int], set[int]] = {}
     offsets = stalls.column("first_incomplete_offset_first").to_pylist()
     for (_, topic_id, partition), offset in zip(_keys(stalls), offsets, strict=True):
         wanted.setdefault((topic_id, partition), set()).add(offset)
-    table = offset_times(evidence, {place: np.array(sorted(some), np.int64) for place, some in wanted.items()})
+    table = offset_times(
+        EvidenceInputs(evidence, Cut()), {place: np.array(sorted(some), np.int64) for place, some in wanted.items()}
+    )
     rows = table.select(["topic_id", "partition", "offset", "max_timestamp_ms"]).to_pylist()
     return {(row["topic_id"], row["partition"], row["offset"]): row["max_timestamp_ms"] for row in rows}
 

@@ -16,7 +16,7 @@ from measures.lag import begins_of
 from measures.newly import outcomes_of
 from measures.steps import LAST_OFFSET, Ints, numbered
 from sharelens.questions.evidence import KEY, Evidence
-from sharelens.questions.measured import Part
+from sharelens.questions.measure_inputs import Part
 from sharelens.report.raster import ACKNOWLEDGED, ARCHIVED
 from sharelens.report.share_partitions import Key, key_of, rows_of_keys
 from state_model.columnar.keys import number_keys
