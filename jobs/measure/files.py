@@ -1,4 +1,4 @@
-"""New files of a measure's table: one for final rows, which an increment in log order leaves alone, one for the others."""
+"""New files of a table of a measure: a file of final rows, which later increments keep, and a file of the others."""
 
 from collections.abc import Sequence
 from contextlib import ExitStack
