@@ -1,4 +1,4 @@
-"""New files of a measure's table: one for final rows, which an increment in log order leaves alone, one for the others."""
+"""New files of a measure's table: one of final rows, which no increment in log order touches, and one of the others."""
 
 from collections.abc import Sequence
 from contextlib import ExitStack
