@@ -4,10 +4,8 @@ Everything is run side by side in this one call, as processes that a user would 
 """
 
 import argparse
-import json
 import resource
 import shutil
-import statistics
 import sys
 import tempfile
 import time
@@ -208,21 +206,19 @@ def measures(bench: Bench) -> Iterator[Figure]:
 
 
 def questions(bench: Bench) -> Iterator[Figure]:
-    """One share partition asked from a cold process, from the lake and from the log directory."""
-    directory, lake = bench.log("hot"), bench.lake("hot")
-    if not lake.exists():
-        sharelens("run", "--log-dir", str(directory), "--lake", str(lake))
-    one = json.loads(sharelens("state", "--lake", str(lake), "--output", "json").output)[0]
-    key = ["--group", one["group_id"], "--topic", one["topic_id"], "--partition", str(one["partition"])]
-    offset = ["--offset", str(one["start_offset"])]
-    for name, arguments in (("state", key), ("trace", [*key, *offset]), ("records", [*key, "--limit", "20"])):
-        for source, where in (("lake", ["--lake", str(lake)]), ("log-dir", ["--log-dir", str(directory)])):
-            runs = [sharelens(name, *where, *arguments).seconds for _ in range(REPEATS)]
+    """Questions from cold processes, in both shapes, with the highest memory of each."""
+    from bench import questions as asked
+
+    for shape in SHAPES:
+        directory, lake = bench.log(shape), bench.lake(shape)
+        if not lake.exists():
+            sharelens("run", "--log-dir", str(directory), "--lake", str(lake))
+        for cost in asked.costs(lake, directory):
             yield Figure(
                 section="questions",
-                what=f"{name} --{source}",
-                value=f"{statistics.median(runs):.2f} s",
-                note="cold process, median of 3",
+                what=f"{shape}: {cost.name}",
+                value=f"{cost.seconds:.2f} s, {cost.peak_bytes / 2**20:.0f} MiB",
+                note="cold process, median of 3" if cost.name != "report" else "cold process",
             )
 
 

@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import Any
 
 SAMPLE_S = 0.1
-PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
 COMMAND = Path(sys.executable).parent / "sharelens"
 ROLES = ("driver", "worker", "jvm")
 
@@ -58,7 +57,7 @@ def _sample(root: int, peaks: dict[str, int], ended: threading.Event) -> None:
     while not ended.wait(SAMPLE_S):
         for pid, name in _tree(root):
             role = "driver" if pid == root else "jvm" if "java" in name else "worker"
-            peaks[role] = max(peaks[role], _resident_bytes(pid))
+            peaks[role] = max(peaks[role], _peak_bytes(pid))
 
 
 def _tree(root: int) -> list[tuple[int, str]]:
@@ -77,8 +76,10 @@ def _tree(root: int) -> list[tuple[int, str]]:
     return found
 
 
-def _resident_bytes(pid: int) -> int:
+def _peak_bytes(pid: int) -> int:
+    """The most memory that a process has had so far; 0 when it is gone."""
     try:
-        return int(Path(f"/proc/{pid}/statm").read_text().split()[1]) * PAGE_BYTES
-    except (OSError, IndexError, ValueError):
+        lines = Path(f"/proc/{pid}/status").read_text().splitlines()
+        return next(int(line.split()[1]) << 10 for line in lines if line.startswith("VmHWM:"))
+    except (OSError, StopIteration, ValueError):
         return 0

@@ -145,7 +145,7 @@ def _lower_bound(piece: ds.ParquetFileFragment, order: Sequence[str]) -> Bound:
     statistics = piece.row_groups[0].statistics or {}
     bound = [statistics.get(name, {}).get("min") for name in order]
     known = next((at for at, value in enumerate(bound) if value is None), len(bound))
-    return tuple([*bound[:known], *[LEAST] * (len(bound) - known)])
+    return (*bound[:known], *(LEAST for _ in bound[known:]))
 
 
 def _statistics(piece: ds.ParquetFileFragment, columns: Sequence[str]) -> dict[str, Bounds]:

@@ -8,11 +8,12 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from evidence.as_of import LogPrefix
 from sharelens.metrics import catalog
 from sharelens.metrics.catalog import Metric
 from sharelens.metrics.measured import Measured
 from sharelens.questions.completeness import COMPLETE, times
-from sharelens.questions.evidence import KEY, Cut, Evidence
+from sharelens.questions.evidence import KEY, Evidence
 from sharelens.questions.missing import unknown_ends, unnamed_topics
 from state_model.topics import UNKNOWN_CLUSTER
 
@@ -93,16 +94,16 @@ def _keys(rows: pa.Table) -> Iterator[Key]:
 
 def _live(lag: pa.Table) -> dict[Key, dict[Metric, float]]:
     """What `lag` tells; where nothing is left to do, nothing stands still."""
-    found: dict[Key, dict[Metric, float]] = {}
+    values_of_key: dict[Key, dict[Metric, float]] = {}
     columns = (lag.column(name).to_pylist() for name in ("lag", "start_offset", "end_offset"))
-    for key, *told in zip(_keys(lag), *columns, strict=True):
+    for key, *numbers in zip(_keys(lag), *columns, strict=True):
         values: dict[Metric, float] = {
-            metric: value for metric, value in zip(LIVE, told, strict=True) if value is not None and value >= 0
+            metric: value for metric, value in zip(LIVE, numbers, strict=True) if value is not None and value >= 0
         }
         if values.get(catalog.LAG) == 0:
             values |= {catalog.STALLED: 0, catalog.WINDOW_USED: 0}
-        found[key] = values
-    return found
+        values_of_key[key] = values
+    return values_of_key
 
 
 def _record_times(evidence: Evidence, stalls: pa.Table) -> dict[tuple[str, int, int], int]:
@@ -110,12 +111,13 @@ def _record_times(evidence: Evidence, stalls: pa.Table) -> dict[tuple[str, int, 
     from measures.inputs import offset_times
     from sharelens.questions.measure_inputs import EvidenceInputs
 
-    wanted: dict[tuple[str, int], set[int]] = {}
+    offsets_of: dict[tuple[str, int], set[int]] = {}
     offsets = stalls.column("first_incomplete_offset_first").to_pylist()
     for (_, topic_id, partition), offset in zip(_keys(stalls), offsets, strict=True):
-        wanted.setdefault((topic_id, partition), set()).add(offset)
+        offsets_of.setdefault((topic_id, partition), set()).add(offset)
     table = offset_times(
-        EvidenceInputs(evidence, Cut()), {place: np.array(sorted(some), np.int64) for place, some in wanted.items()}
+        EvidenceInputs(evidence, LogPrefix()),
+        {place: np.array(sorted(numbers), np.int64) for place, numbers in offsets_of.items()},
     )
     rows = table.select(["topic_id", "partition", "offset", "max_timestamp_ms"]).to_pylist()
     return {(row["topic_id"], row["partition"], row["offset"]): row["max_timestamp_ms"] for row in rows}

@@ -7,17 +7,27 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from sharelens.questions.evidence import KEY, Evidence
+from sharelens.questions.evidence import Evidence
 from sharelens.questions.lake_evidence import LakeEvidence
+from state_model.columnar.keys import SHARE_PARTITION_KEY
 
 if TYPE_CHECKING:
     from sharelens.metrics.from_histories import FromHistories
 
-LAG_COLUMNS = [*KEY, "topic", "start_offset", "end_offset", "lag", "unknown_reason", "log_time_ms", "completeness"]
-STALL_COLUMNS = [*KEY, "since_ms", "until_ms", "first_incomplete_offset", "window_used"]
-POISON_COLUMNS = [*KEY, "offset", "last_offset", "cause"]
-REDELIVERED_COLUMNS = [*KEY, "first_offset", "last_offset"]
-DEAD_LETTER_COLUMNS = [*KEY, "offset", "last_offset", "status"]
+LAG_COLUMNS = [
+    *SHARE_PARTITION_KEY,
+    "topic",
+    "start_offset",
+    "end_offset",
+    "lag",
+    "unknown_reason",
+    "log_time_ms",
+    "completeness",
+]
+STALL_COLUMNS = [*SHARE_PARTITION_KEY, "since_ms", "until_ms", "first_incomplete_offset", "window_used"]
+POISON_COLUMNS = [*SHARE_PARTITION_KEY, "offset", "last_offset", "cause"]
+REDELIVERED_COLUMNS = [*SHARE_PARTITION_KEY, "first_offset", "last_offset"]
+DEAD_LETTER_COLUMNS = [*SHARE_PARTITION_KEY, "offset", "last_offset", "status"]
 GAP, MISSING, UNKNOWN = "gap", "missing", "unknown"
 
 
@@ -37,7 +47,7 @@ class Measured:
         """What still stands, one row a share partition at most."""
         rows = self._rows("gold.stall", STALL_COLUMNS, lambda: self._computed.stalls())
         rows = rows.filter(pc.is_null(rows.column("until_ms"))).sort_by("since_ms")
-        return rows.group_by(KEY, use_threads=False).aggregate(
+        return rows.group_by(SHARE_PARTITION_KEY, use_threads=False).aggregate(
             [(name, "first") for name in ("since_ms", "first_incomplete_offset", "window_used")]
         )
 
@@ -56,9 +66,9 @@ class Measured:
     def dead_letters_missing(self) -> tuple[frozenset[str], pa.Table]:
         """Groups of which a dead-letter topic is known, and the missing `records` of their share partitions."""
         rows = self._rows("gold.dlq_reconciliation", DEAD_LETTER_COLUMNS, lambda: self._computed.dead_letters())
-        told = rows.filter(pc.not_equal(rows.column("status"), UNKNOWN))
-        missing = told.filter(pc.equal(told.column("status"), MISSING)).rename_columns({"offset": "first_offset"})
-        return frozenset(told.column("group_id").to_pylist()), _counted(missing)
+        judged = rows.filter(pc.not_equal(rows.column("status"), UNKNOWN))
+        missing = judged.filter(pc.equal(judged.column("status"), MISSING)).rename_columns({"offset": "first_offset"})
+        return frozenset(judged.column("group_id").to_pylist()), _counted(missing)
 
     def _rows(self, table: str, columns: list[str], computed: Callable[[], pa.Table]) -> pa.Table:
         if isinstance(self._evidence, LakeEvidence) and table in self._evidence.lake.versions:
@@ -75,5 +85,7 @@ class Measured:
 
 def _counted(ranges: pa.Table) -> pa.Table:
     sizes = pc.add(pc.subtract(ranges.column("last_offset"), ranges.column("first_offset")), 1)
-    found = ranges.select(KEY).append_column("records", sizes)
-    return found.group_by(KEY).aggregate([("records", "sum")]).rename_columns({"records_sum": "records"})
+    sized = ranges.select(SHARE_PARTITION_KEY).append_column("records", sizes)
+    return (
+        sized.group_by(SHARE_PARTITION_KEY).aggregate([("records", "sum")]).rename_columns({"records_sum": "records"})
+    )

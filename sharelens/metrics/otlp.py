@@ -26,10 +26,10 @@ def otlp_json(export: Export) -> bytes:
 
 def _metric(export: Export, metric: Metric, samples: list[Sample]) -> dict[str, Any]:
     points = {"dataPoints": [_point(export, metric, sample) for sample in samples]}
-    told = {"name": metric.twin, "description": metric.text, "unit": metric.unit}
+    described = {"name": metric.twin, "description": metric.text, "unit": metric.unit}
     if metric.kind is Kind.COUNTER:
-        return told | {"sum": points | {"aggregationTemporality": CUMULATIVE, "isMonotonic": True}}
-    return told | {"gauge": points}
+        return described | {"sum": points | {"aggregationTemporality": CUMULATIVE, "isMonotonic": True}}
+    return described | {"gauge": points}
 
 
 def _point(export: Export, metric: Metric, sample: Sample) -> dict[str, Any]:

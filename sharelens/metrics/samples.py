@@ -36,29 +36,29 @@ def export(figures: Sequence[Figures], max_series: int = MAX_SERIES) -> Export:
     The share partitions that have stood still longest come first, then those with the largest lag.
     """
     kept = _kept(figures, max_series)
-    found: dict[Metric, list[Sample]] = {metric: [] for metric in METRICS}
-    found[catalog.BUILD].append(Sample(labels=(__version__,), value=1, of=None))
+    samples_of: dict[Metric, list[Sample]] = {metric: [] for metric in METRICS}
+    samples_of[catalog.BUILD].append(Sample(labels=(__version__,), value=1, of=None))
     left_out = 0
     for number, one in enumerate(figures):
-        _add_cluster(found, number, one)
+        _add_cluster(samples_of, number, one)
         missing = len(one.of_share_partitions) - len(kept[number])
         left_out += missing
-        found[catalog.LEFT_OUT].append(Sample(labels=(one.cluster,), value=missing, of=number))
+        samples_of[catalog.LEFT_OUT].append(Sample(labels=(one.cluster,), value=missing, of=number))
         labelled = sorted((group, one.topics[topic], partition, topic) for group, topic, partition in kept[number])
         for group, topic, partition, topic_id in labelled:
             for metric, value in one.of_share_partitions[group, topic_id, partition].items():
                 labels = (one.cluster, group, topic, partition)
-                found[metric].append(Sample(labels=labels, value=value, of=number))
-    samples = {metric: found[metric] for metric in METRICS if found[metric]}
+                samples_of[metric].append(Sample(labels=labels, value=value, of=number))
+    samples = {metric: samples_of[metric] for metric in METRICS if samples_of[metric]}
     return Export(figures=figures, samples=samples, left_out=left_out)
 
 
-def _add_cluster(found: dict[Metric, list[Sample]], number: int, one: Figures) -> None:
+def _add_cluster(samples_of: dict[Metric, list[Sample]], number: int, one: Figures) -> None:
     for metric, value in one.of_cluster.items():
-        found[metric].append(Sample(labels=(one.cluster,), value=value, of=number))
+        samples_of[metric].append(Sample(labels=(one.cluster,), value=value, of=number))
     for group, values in sorted(one.of_groups.items()):
         for metric, value in values.items():
-            found[metric].append(Sample(labels=(one.cluster, group), value=value, of=number))
+            samples_of[metric].append(Sample(labels=(one.cluster, group), value=value, of=number))
 
 
 def _kept(figures: Sequence[Figures], max_series: int) -> list[list[Key]]:

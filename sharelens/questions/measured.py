@@ -28,7 +28,7 @@ from sharelens.questions.naming import ensure_known, resolve
 from sharelens.questions.shape import constant, topic_column
 
 MARKS = ["completeness", "completeness_reason"]
-PART_ROWS = 1 << 18
+PART_ROWS = 1 << 17
 """Records of the history in a part, about; a share partition with more is a part of its own."""
 PART_ORDER = [(name, "ascending") for name in ("state_partition", *asked_of.KEY)]
 PLACE_ORDER = [(name, "ascending") for name in asked_of.PLACE]
@@ -62,6 +62,10 @@ class Scope:
         """The user partitions in which a place has a start offset; of others nothing is needed."""
         started = pc.fill_null(pc.greater_equal(self.places.column("start_offset"), 0), False)
         return set(topic_partitions(self.places.filter(started)))
+
+    def stretches(self) -> list[pa.Table]:
+        """The places of each part of `parts`."""
+        return self._stretches
 
     def only(self, places: pa.Table) -> "Scope":
         """The same question about some of the places."""

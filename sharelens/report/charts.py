@@ -61,8 +61,8 @@ def _svg(name: str, size: Size, chart: Chart, data: Mapping[str, Rows]) -> str:
 
 def _with_own_ids(svg: str, name: str) -> str:
     """Ids that no other drawing of the page has, and that are the same whenever the same is drawn."""
-    ids = {found: f"{name}-{place}" for place, found in enumerate(dict.fromkeys(ID.findall(svg)))}
-    return NAMED.sub(lambda found: found[1] + ids.get(found[2], found[2]), svg)
+    ids = {identity: f"{name}-{place}" for place, identity in enumerate(dict.fromkeys(ID.findall(svg)))}
+    return NAMED.sub(lambda match: match[1] + ids.get(match[2], match[2]), svg)
 
 
 def _config(size: Size) -> dict[str, Any]:

@@ -6,15 +6,17 @@ from typing import cast
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from evidence.conditions import filter_rows
 from lake.bounded_scan import Choice
-from sharelens.questions.evidence import Evidence, Keys, StatePartitionCover, kept
+from sharelens.questions.evidence import Evidence, Keys, StatePartitionCover
 from state_model.columnar.keys import LOG_ORDER
 
 
-class HeldEvidence:
-    """Answers questions about single records of some share partitions from rows in memory; all else is passed on.
+class EvidenceWithTraces:
+    """Evidence that answers questions about single records of some share partitions from rows in memory.
 
-    They see nothing behind the cut, and the cover is that of the first reading: later ones read parts of a log only.
+    These rows end at the cut, and the cover is that of the first reading: later ones read parts of a log only. All
+    else is as in the evidence below it.
     """
 
     def __init__(
@@ -31,7 +33,7 @@ class HeldEvidence:
 
     def history(self, keys: Keys) -> pa.Table:
         """Of the share partitions in memory."""
-        return kept(self._history, keys.expression())
+        return filter_rows(self._history, keys.expression())
 
     def history_in_parts(self, keys: Keys, columns: Sequence[str], choice: Choice | None = None) -> Iterator[pa.Table]:
         """Of the share partitions in memory, as one table."""
@@ -40,13 +42,15 @@ class HeldEvidence:
     def delivery(self, keys: Keys, offset: int) -> pa.Table:
         """As they stood at the cut."""
         around = (pc.field("first_offset") <= offset) & (pc.field("last_offset") >= offset)
-        return kept(self._deliveries, keys.expression()).filter(around)
+        return filter_rows(self._deliveries, keys.expression()).filter(around)
 
     def cover(self) -> Sequence[StatePartitionCover]:
         """Of the first reading."""
         return self._cover
 
 
-def held(evidence: Evidence, cover: Sequence[StatePartitionCover], history: pa.Table, deliveries: pa.Table) -> Evidence:
-    """The evidence with the histories of what is traced in memory."""
-    return cast("Evidence", HeldEvidence(evidence, cover, history, deliveries))
+def with_traces(
+    evidence: Evidence, cover: Sequence[StatePartitionCover], history: pa.Table, deliveries: pa.Table
+) -> Evidence:
+    """The evidence, with the histories of the traced share partitions in memory."""
+    return cast("Evidence", EvidenceWithTraces(evidence, cover, history, deliveries))

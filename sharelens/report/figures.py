@@ -159,20 +159,20 @@ def _map_key(picture: Picture) -> Sequence[tuple[str, str]]:
 
 def lag_figure(gathered: Gathered) -> Figure | None:
     """Lag over time; None where no lag is known at any moment."""
-    found = gathered.lag_lines
-    if not found.lines:
+    lag_lines = gathered.lag_lines
+    if not lag_lines.lines:
         return None
-    labels = [_line_label(gathered, line) for line, _ in found.lines]
+    labels = [_line_label(gathered, line) for line, _ in lag_lines.lines]
     rows = [
         {"x": at, "lag": lag, "name": label}
-        for label, (_, points) in zip(labels, found.lines, strict=True)
+        for label, (_, points) in zip(labels, lag_lines.lines, strict=True)
         for at, lag in points
     ]
     drawn = charts.drawn(
         "lag", LINES_HEIGHT, charts.lag_lines(labels, gathered.from_ms, gathered.to_ms), {"lags": rows}
     )
-    of_what = "each share group, summed over its share partitions" if found.summed else "the worst share partitions"
-    more = f" {counted(found.left_out, 'line')} more not drawn." if found.left_out else ""
+    of_what = "each share group, summed over its share partitions" if lag_lines.summed else "the worst share partitions"
+    more = f" {counted(lag_lines.left_out, 'line')} more not drawn." if lag_lines.left_out else ""
     return Figure(
         name="lag-chart",
         caption="Lag over time",

@@ -22,16 +22,16 @@ MOST_OF_A_KIND = 4
 
 def findings(gathered: Gathered, anchors: Anchors) -> Sequence[Finding]:
     """The findings, of each kind the worst and how many more; one that says so when nothing is wrong."""
-    found = [
+    collected = [
         *_standing_still(gathered, anchors),
         *_given_up(gathered.poison, gathered.last_ms),
         *_dead_letters(gathered.dead_letters),
         *_again(gathered.redelivered),
         *_evidence(gathered),
     ]
-    if not any(finding.weight in (Weight.WRONG, Weight.WATCH) for finding in found):
-        found.insert(0, Finding(weight=Weight.GOOD, text="Nothing stands still, and no record was given up."))
-    return sorted(found, key=lambda finding: list(Weight).index(finding.weight))
+    if not any(finding.weight in (Weight.WRONG, Weight.WATCH) for finding in collected):
+        collected.insert(0, Finding(weight=Weight.GOOD, text="Nothing stands still, and no record was given up."))
+    return sorted(collected, key=lambda finding: list(Weight).index(finding.weight))
 
 
 def _with_more(shown: Sequence[Finding], left: int, what: str, href: str) -> Sequence[Finding]:

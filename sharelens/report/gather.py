@@ -15,19 +15,21 @@ from sharelens.filters import TopicChoice, Wanted
 from sharelens.output import Answer
 from sharelens.questions import dlq, groups, lag, poison, redelivered, stalled, trace
 from sharelens.questions.completeness import times
-from sharelens.questions.evidence import KEY, Evidence, Span, StatePartitionCover
+from sharelens.questions.evidence import Evidence, Span, StatePartitionCover
+from sharelens.questions.lake_evidence import LakeEvidence
 from sharelens.questions.measured import Scope, scope
 from sharelens.questions.missing import unnamed_topics
-from sharelens.report.evidence import held
+from sharelens.report.evidence import with_traces
 from sharelens.report.reading import Drawn, LagLines, Reading
 from sharelens.report.share_partitions import Key, key_of, rows_of_keys
+from state_model.columnar.keys import SHARE_PARTITION_KEY
 
 MOMENTS = 160
 TRACES = 12
 PINS_TRACED = 6
 GIVEN_UP_ORDER = [
     ("last_outcome_ms", "descending"),
-    *((name, "ascending") for name in KEY),
+    *((name, "ascending") for name in SHARE_PARTITION_KEY),
     ("offset", "descending"),
 ]
 """Of records given up, the newest first."""
@@ -82,7 +84,7 @@ def gather(evidence: Evidence, asked: Asked) -> Gathered:
         SharelensError: the cut lies before the evidence, or there is none.
     """
     wanted, cut_asked, span = asked.wanted, asked.cut, asked.span
-    told = scope(evidence, wanted, cut_asked)
+    scoped = scope(evidence, wanted, cut_asked)
     cover = evidence.cover()
     answers = {
         "lag": lag.lag(evidence, wanted, cut_asked, end_offsets=asked.end_offsets),
@@ -99,12 +101,12 @@ def gather(evidence: Evidence, asked: Asked) -> Gathered:
     last = end if cut_asked.as_of_ms is None else min(end, cut_asked.as_of_ms)
     from_ms = first if span.from_ms is None else max(first, span.from_ms)
     to_ms = max(from_ms, last if span.to_ms is None else min(last, span.to_ms))
-    names = evidence.names(told.places.column("topic_id").unique().to_pylist())
+    names = evidence.names(scoped.places.column("topic_id").unique().to_pylist())
     traced = _traced(tables["stalls"], tables["poison"])
-    read = _read(told, tables, traced, np.unique(np.linspace(from_ms, to_ms, MOMENTS).astype(np.int64)), names)
-    lines = [*told.warnings, *(line for answer in answers.values() for line in answer.warnings)]
+    read = _read(scoped, tables, traced, np.unique(np.linspace(from_ms, to_ms, MOMENTS).astype(np.int64)), names)
+    lines = [*scoped.warnings, *(line for answer in answers.values() for line in answer.warnings)]
     return Gathered(
-        evidence=held(evidence, cover, *read.traced),
+        evidence=with_traces(evidence, cover, *read.traced),
         asked=asked,
         cover=cover,
         first_ms=first,
@@ -123,17 +125,20 @@ def gather(evidence: Evidence, asked: Asked) -> Gathered:
 
 
 def _read(
-    told: Scope,
+    scoped: Scope,
     tables: Mapping[str, pa.Table],
     traced: Sequence[tuple[Key, int]],
     moments: Ints,
     names: Mapping[str, str],
 ) -> Reading:
     order = ranked(tables["lag"], tables["stalls"], tables["poison"], tables["redelivered"])
-    read = Reading(told.evidence, order, traced, moments, names)
-    for part in told.parts():
-        read.take(part)
-    for part in told.only(rows_of_keys(told.misplaced, [key for key, _ in traced])).parts():
+    read = Reading(scoped.evidence, order, traced, moments, names)
+    if isinstance(scoped.evidence, LakeEvidence) and scoped.cut.whole:
+        read.take_lake(scoped, scoped.evidence)
+    else:
+        for part in scoped.parts():
+            read.take(part)
+    for part in scoped.only(rows_of_keys(scoped.misplaced, [key for key, _ in traced])).parts():
         read.trace(part)
     return read
 
@@ -141,9 +146,9 @@ def _read(
 def _traced(stalls: pa.Table, given_up: pa.Table) -> Sequence[tuple[Key, int]]:
     """The records that matter most: where something stands still now, then the newest given up."""
     pins = still(stalls).slice(0, PINS_TRACED).to_pylist()
-    wanted = [(key_of(row), row["first_incomplete_offset"]) for row in pins]
-    wanted += [(key_of(row), row["offset"]) for row in given_up.sort_by(GIVEN_UP_ORDER).slice(0, TRACES).to_pylist()]
-    return list(dict.fromkeys(wanted))[:TRACES]
+    records = [(key_of(row), row["first_incomplete_offset"]) for row in pins]
+    records += [(key_of(row), row["offset"]) for row in given_up.sort_by(GIVEN_UP_ORDER).slice(0, TRACES).to_pylist()]
+    return list(dict.fromkeys(records))[:TRACES]
 
 
 def _said_once(lines: Sequence[str]) -> Sequence[str]:
@@ -160,17 +165,19 @@ def _of_scope(table: pa.Table, wanted: Wanted, groups: Collection[str]) -> pa.Ta
 
 def ranked(lags: pa.Table, stalls: pa.Table, given_up: pa.Table, redelivered_: pa.Table) -> Sequence[Key]:
     """Share partitions with the worst first: standing still, stood still, given up, behind, redelivered."""
-    lasted = stalls.select([*KEY, "until_ms"]).append_column("score", pc.add(pc.fill_null(stalls["duration_ms"], 0), 1))
+    lasted = stalls.select([*SHARE_PARTITION_KEY, "until_ms"]).append_column(
+        "score", pc.add(pc.fill_null(stalls["duration_ms"], 0), 1)
+    )
     parts = [
         still(lasted),
         lasted.filter(pc.is_valid(lasted.column("until_ms"))),
         sized(given_up, "offset", "score"),
-        lags.select([*KEY, "lag"]).rename_columns([*KEY, "score"]),
+        lags.select([*SHARE_PARTITION_KEY, "lag"]).rename_columns([*SHARE_PARTITION_KEY, "score"]),
         sized(redelivered_, "first_offset", "score"),
     ]
     scores: dict[Key, list[int]] = {}
     for place, part in enumerate(parts):
-        for row in part.group_by(KEY).aggregate([("score", "sum")]).to_pylist():
+        for row in part.group_by(SHARE_PARTITION_KEY).aggregate([("score", "sum")]).to_pylist():
             scores.setdefault(key_of(row), [0] * len(parts))[place] = row["score_sum"] or 0
     return tuple(sorted(scores, key=lambda key: ([-part for part in scores[key]], key)))
 

@@ -96,14 +96,14 @@ def _letter(row: Row) -> str:
 def unknown_sheet(gathered: Gathered, command: str) -> Sheet:
     """Why lags are unknown, one row a reason."""
     table = gathered.lag.filter(pc.is_null(gathered.lag.column("lag")))
-    found = table.group_by("unknown_reason").aggregate([("partition", "count")]).sort_by("unknown_reason")
+    counts = table.group_by("unknown_reason").aggregate([("partition", "count")]).sort_by("unknown_reason")
     return Sheet(
         name="unknown-table",
         caption="Share partitions whose lag is unknown",
         heads=(Head(label="Reason"), Head(label="Share partitions", number=True)),
         rows=[
             (text_cell(str(row["unknown_reason"]).replace("_", " ")), number_cell(row["partition_count"]))
-            for row in found.to_pylist()
+            for row in counts.to_pylist()
         ],
         command=command,
         empty="every lag is known",

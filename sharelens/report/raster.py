@@ -84,9 +84,9 @@ def picture(deliveries: pa.Table, window: Window) -> Picture:
         per_row = -(-max(1, window.high - window.low) // rows)
         column_ms = max(1, window.to_ms - window.from_ms) / columns
         grid = _painted(deliveries, window, columns, rows, per_row)
-        found = _rectangles(grid, window, per_row, column_ms)
-        if len(found) <= MOST_RECTANGLES or columns <= 8:
-            return Picture(window=window, rectangles=found, per_row=per_row, column_ms=column_ms)
+        rectangles = _rectangles(grid, window, per_row, column_ms)
+        if len(rectangles) <= MOST_RECTANGLES or columns <= 8:
+            return Picture(window=window, rectangles=rectangles, per_row=per_row, column_ms=column_ms)
         columns, rows = columns // 2, max(1, rows // 2)
 
 
@@ -117,7 +117,7 @@ def _painted(deliveries: pa.Table, window: Window, columns: int, rows: int, per_
 
 def _rectangles(grid: npt.NDArray[np.int8], window: Window, per_row: int, column_ms: float) -> list[Rectangle]:
     """Runs of equal cells of a row; equal runs of neighbouring rows are one."""
-    found: list[list[int]] = []
+    boxes: list[list[int]] = []
     below: dict[tuple[int, int, int], list[int]] = {}
     for row in range(grid.shape[0]):
         cuts = [0, *(np.flatnonzero(np.diff(grid[row])) + 1).tolist(), grid.shape[1]]
@@ -129,7 +129,7 @@ def _rectangles(grid: npt.NDArray[np.int8], window: Window, per_row: int, column
             box = below.get((begin, end, value))
             if box is None:
                 box = [begin, end, row, row + 1, value]
-                found.append(box)
+                boxes.append(box)
             box[3] = row + 1
             here[begin, end, value] = box
         below = here
@@ -141,7 +141,7 @@ def _rectangles(grid: npt.NDArray[np.int8], window: Window, per_row: int, column
             high=min(window.high, window.low + high * per_row),
             code=value,
         )
-        for begin, end, low, high, value in found
+        for begin, end, low, high, value in boxes
     ]
 
 
@@ -153,5 +153,5 @@ def moments(window: Window) -> Ints:
 def at_moments(times: Ints, values: Ints, moments: Ints) -> Ints:
     """The value that holds at each moment (`times` ascending); -1 before the first."""
     at = np.searchsorted(times, moments, "right") - 1
-    found: Ints = np.where(at >= 0, values[at.clip(min=0)], -1) if len(values) else np.full(len(moments), -1)
-    return found
+    result: Ints = np.where(at >= 0, values[at.clip(min=0)], -1) if len(values) else np.full(len(moments), -1)
+    return result

@@ -15,11 +15,13 @@ from measures import lag_over_time as over_time
 from measures.lag import begins_of
 from measures.newly import outcomes_of
 from measures.steps import LAST_OFFSET, Ints, numbered
-from sharelens.questions.evidence import KEY, Evidence
+from sharelens.questions.evidence import Evidence
+from sharelens.questions.lake_evidence import LakeEvidence
 from sharelens.questions.measure_inputs import Part
+from sharelens.questions.measured import Scope
 from sharelens.report.raster import ACKNOWLEDGED, ARCHIVED
 from sharelens.report.share_partitions import Key, key_of, rows_of_keys
-from state_model.columnar.keys import number_keys
+from state_model.columnar.keys import PLACE_KEY, SHARE_PARTITION_KEY, number_keys
 from state_model.columnar.schemas import DELIVERY_HISTORY, SHARE_PARTITION_HISTORY
 from state_model.share_records import DeliveryState
 
@@ -28,6 +30,11 @@ SHARE_PARTITIONS_SUMMED = 400
 """Lag over time is summed by group up to so many share partitions; beyond, the worst ones stand for themselves."""
 MAPS = 3
 HIGHEST_COUNT = 10
+OUTCOME = (
+    *PLACE_KEY, "life_log_offset", "delivery_state", "delivery_count", "first_offset", "last_offset",
+    "valid_from_log_offset", "valid_to_log_offset",
+)  # fmt: skip
+"""The columns of DELIVERY_HISTORY that tell outcomes."""
 DONE = ((DeliveryState.ACKNOWLEDGED, ACKNOWLEDGED), (DeliveryState.ARCHIVED, ARCHIVED))
 
 
@@ -86,8 +93,33 @@ class Reading:
         written = part.history.group_by("group_id").aggregate([("log_time_ms", "max")])
         for row in written.to_pylist():
             self.written_ms[row["group_id"]] = max(row["log_time_ms_max"], self.written_ms.get(row["group_id"], 0))
-        for outcome, count in outcomes_in(part.deliveries).items():
+        self._take_outcomes(part.deliveries)
+        self._take_histories(part)
+
+    def take_lake(self, scope: Scope, evidence: LakeEvidence) -> None:
+        """Notes all share partitions that are not misplaced, at the end of a lake's evidence.
+
+        Of most of them nothing but the columns of OUTCOME is read.
+        """
+        newest = scope.places.group_by("group_id").aggregate([("log_time_ms", "max")])
+        self.written_ms = {row["group_id"]: row["log_time_ms_max"] for row in newest.to_pylist()}
+        with_deliveries: set[Key] = set()
+        for places in scope.stretches():
+            ranges = evidence.delivery_ranges(places, OUTCOME)
+            self._take_outcomes(ranges)
+            with_deliveries.update(
+                map(key_of, ranges.select(SHARE_PARTITION_KEY).group_by(SHARE_PARTITION_KEY).aggregate([]).to_pylist())
+            )
+        drawn = [key for key in self._ranked if key in with_deliveries][:MAPS]
+        needed = list(dict.fromkeys([*self._lined, *self._traced, *drawn]))
+        for part in scope.only(rows_of_keys(scope.places, needed)).parts():
+            self._take_histories(part)
+
+    def _take_outcomes(self, ranges: pa.Table) -> None:
+        for outcome, count in outcomes_in(ranges).items():
             self.outcomes[outcome] = self.outcomes.get(outcome, 0) + count
+
+    def _take_histories(self, part: Part) -> None:
         self._take_lags(part.history)
         self._draw(part)
         self.trace(part)
@@ -109,7 +141,9 @@ class Reading:
         return [self._drawn[rank] for rank in sorted(self._drawn)]
 
     def _draw(self, part: Part) -> None:
-        there = map(key_of, part.deliveries.select(KEY).group_by(KEY).aggregate([]).to_pylist())
+        there = map(
+            key_of, part.deliveries.select(SHARE_PARTITION_KEY).group_by(SHARE_PARTITION_KEY).aggregate([]).to_pylist()
+        )
         for rank in sorted(self._rank[key] for key in there if key in self._rank)[:MAPS]:
             if len(self._drawn) == MAPS and rank > max(self._drawn):
                 break
@@ -125,7 +159,7 @@ class Reading:
         for batches in self._evidence.topic_batches(begins_of(history)):
             arrivals.take(batches)
         table = over_time.lag_over_time(history, arrivals, self._moments, self._names)
-        for row in table.select([*KEY, "at_ms", "lag_inferred"]).to_pylist():
+        for row in table.select([*SHARE_PARTITION_KEY, "at_ms", "lag_inferred"]).to_pylist():
             line = self._lags.setdefault(row["group_id"] if self._summed else key_of(row), {})
             before, lag_now = line.get(row["at_ms"], 0), row["lag_inferred"]
             line[row["at_ms"]] = None if before is None or lag_now is None else before + lag_now
@@ -150,11 +184,11 @@ def outcomes_in(deliveries: pa.Table) -> dict[tuple[int, int], int]:
         deliveries.column(column).to_numpy().astype(np.int64) for column in ("state_partition", "life_log_offset")
     ]
     life, _ = numbered(keys, *places)
-    found = outcomes_of(deliveries, life)
-    size = np.minimum(found.last, LAST_OFFSET) - found.first + 1
-    count = np.clip(found.count, 0, HIGHEST_COUNT)
+    outcomes = outcomes_of(deliveries, life)
+    size = np.minimum(outcomes.last, LAST_OFFSET) - outcomes.first + 1
+    count = np.clip(outcomes.count, 0, HIGHEST_COUNT)
     sums: dict[tuple[int, int], int] = {}
     for state, code in DONE:
-        for number in np.unique(count[found.state == state]).tolist():
-            sums[code, number] = int(size[(found.state == state) & (count == number)].sum())
+        for number in np.unique(count[outcomes.state == state]).tolist():
+            sums[code, number] = int(size[(outcomes.state == state) & (count == number)].sum())
     return sums

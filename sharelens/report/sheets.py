@@ -98,19 +98,19 @@ def _group_rows(gathered: Gathered) -> dict[str, dict[str, Any]]:
     by_group = gathered.lag.group_by("group_id").aggregate(
         [("lag", "sum"), ("lag", "count"), ("partition", "count"), ("completeness", "distinct")]
     )
-    for found in by_group.to_pylist():
-        of(found["group_id"]).update(
-            share_partitions=found["partition_count"],
-            lag=found["lag_sum"],
-            unknown=found["partition_count"] - found["lag_count"],
-            marks=set(found["completeness_distinct"]),
+    for row in by_group.to_pylist():
+        of(row["group_id"]).update(
+            share_partitions=row["partition_count"],
+            lag=row["lag_sum"],
+            unknown=row["partition_count"] - row["lag_count"],
+            marks=set(row["completeness_distinct"]),
         )
     for group, written_ms in gathered.written_ms.items():
         of(group)["written_ms"] = written_ms
     stalls = still(gathered.stalls).group_by("group_id")
-    for found in stalls.aggregate([("duration_ms", "max"), ("since_ms", "min"), ([], "count_all")]).to_pylist():
-        of(found["group_id"]).update(
-            still=found["count_all"], still_ms=found["duration_ms_max"] or 1, still_since_ms=found["since_ms_min"]
+    for row in stalls.aggregate([("duration_ms", "max"), ("since_ms", "min"), ([], "count_all")]).to_pylist():
+        of(row["group_id"]).update(
+            still=row["count_all"], still_ms=row["duration_ms_max"] or 1, still_since_ms=row["since_ms_min"]
         )
     for table, first, field in (
         (gathered.poison, "offset", "given_up"),
@@ -210,8 +210,8 @@ def _state_cell(row: Row) -> Cell:
     state = row["delivery_state"]
     if state is None:
         return text_cell(UNKNOWN)
-    told = STATE_NAMES[state] if 0 <= state < len(STATE_NAMES) else str(state)
-    return text_cell(f"{told}/{row['delivery_count']}")
+    state_name = STATE_NAMES[state] if 0 <= state < len(STATE_NAMES) else str(state)
+    return text_cell(f"{state_name}/{row['delivery_count']}")
 
 
 def newest_given_up(gathered: Gathered) -> Sequence[Row]:
@@ -266,7 +266,7 @@ def redelivered_sheet(gathered: Gathered, command: str) -> Sheet:
     """One row a group and kind."""
     table = gathered.redelivered
     sums = sized(table, "first_offset", "records").group_by(["group_id", "kind"])
-    found = sums.aggregate([("records", "sum"), ("max_delivery_count", "max"), ("last_ms", "max")])
+    by_kind = sums.aggregate([("records", "sum"), ("max_delivery_count", "max"), ("last_ms", "max")])
     order = [("records_sum", "descending"), ("group_id", "ascending"), ("kind", "ascending")]
     return Sheet(
         name="redelivered-table",
@@ -286,9 +286,9 @@ def redelivered_sheet(gathered: Gathered, command: str) -> Sheet:
                 number_cell(row["max_delivery_count_max"]),
                 time_cell(row["last_ms_max"]),
             )
-            for row in found.sort_by(order).slice(0, ROWS_SHOWN).to_pylist()
+            for row in by_kind.sort_by(order).slice(0, ROWS_SHOWN).to_pylist()
         ],
-        left_off=max(0, found.num_rows - ROWS_SHOWN),
+        left_off=max(0, by_kind.num_rows - ROWS_SHOWN),
         command=command,
         empty="no outcome of a second delivery",
         tools=True,

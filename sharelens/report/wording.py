@@ -33,8 +33,8 @@ def moment(epoch_ms: int | None) -> str:
 
 def clock(epoch_ms: int | None, now_ms: int) -> str:
     """The time alone where it is on the day of `now_ms`, else with the date."""
-    told, now = moment(epoch_ms), moment(now_ms)
-    return told[11:] if len(told) == len(now) and told[:11] == now[:11] else told
+    text, now = moment(epoch_ms), moment(now_ms)
+    return text[11:] if len(text) == len(now) and text[:11] == now[:11] else text
 
 
 def offsets(first: int, last: int | None) -> str:

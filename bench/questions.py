@@ -1,0 +1,47 @@
+"""Questions to a lake and to the log that it was made from, each from a cold process, with time and memory."""
+
+import json
+import statistics
+import tempfile
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from bench.measure import sharelens
+
+REPEATS = 3
+RECORDS_BELOW_START = 50
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Asked:
+    """A question: medians of wall clock in seconds and highest memory of its process."""
+
+    name: str
+    seconds: float
+    peak_bytes: int
+
+
+def costs(lake: Path, directory: Path) -> Iterator[Asked]:
+    """One share partition, one group, the first rows of the largest table, and the whole report."""
+    share_partition = json.loads(sharelens("state", "--lake", str(lake), "--limit", "1", "--output", "json").output)[0]
+    group = ["--group", share_partition["group_id"]]
+    key = [*group, "--topic", share_partition["topic_id"], "--partition", str(share_partition["partition"])]
+    offset = ["--offset", str(max(0, share_partition["start_offset"] - RECORDS_BELOW_START))]
+    of_lake, of_log = ["--lake", str(lake)], ["--log-dir", str(directory)]
+    for source, where in (("lake", of_lake), ("log-dir", of_log)):
+        yield _asked(f"state --{source}", "state", *where, *key)
+        yield _asked(f"trace --{source}", "trace", *where, *key, *offset)
+        yield _asked(f"records of a share partition --{source} --limit 20", "records", *where, *key, "--limit", "20")
+    yield _asked("records --lake --limit 10", "records", *of_lake, "--limit", "10")
+    yield _asked("lag --lake --group", "lag", *of_lake, *group)
+    yield _asked("sql, all columns of the records", "sql", *of_lake, "SELECT * FROM silver.share_record")
+    with tempfile.TemporaryDirectory(prefix="sharelens-report-") as folder:
+        page = Path(folder) / "report.html"
+        yield _asked("report", "report", *of_lake, "--out", str(page), repeats=1)
+
+
+def _asked(name: str, *arguments: str, repeats: int = REPEATS) -> Asked:
+    runs = [sharelens(*arguments) for _ in range(repeats)]
+    seconds = statistics.median(run.seconds for run in runs)
+    return Asked(name=name, seconds=seconds, peak_bytes=max(run.peak_bytes["driver"] for run in runs))

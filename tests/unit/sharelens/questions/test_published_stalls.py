@@ -1,0 +1,72 @@
+"""Stalls by gold.stall are those that the histories give at the same moment."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import pyarrow.compute as pc
+import pytest
+
+from measures.settings import GroupSettings
+from measures.stalls import IDLE
+from sharelens.asked import CutAsked
+from sharelens.filters import Wanted
+from sharelens.questions.lake_evidence import LakeEvidence, open_lake_evidence
+from sharelens.questions.measured import of_parts, scope
+from sharelens.questions.published_stalls import published_stalls
+from sharelens.questions.stalled import stalls_of
+from tests.in_process import make_lake
+from tests.state_logs import START_MS, snapshot, update, write_log_directory
+from tests.user_topics import write_orders
+
+MINUTE_MS = 60_000
+AVAILABLE, ACKNOWLEDGED, ARCHIVING = 0, 2, 3
+NO_SETTINGS = GroupSettings()
+
+
+def story() -> Iterator[dict[str, Any]]:
+    """Groups that stand still in different ways, one that only stood still, and one that was written a moment ago."""
+
+    def at(minute: float, record: dict[str, Any]) -> dict[str, Any]:
+        return record | {"timestamp_ms": START_MS + int(minute * MINUTE_MS)}
+
+    for number, group in enumerate(("blocked", "silent", "pending", "moved", "fresh")):
+        yield at(number / 100, snapshot(group, start=0))
+    yield at(1, update("blocked", start=0, batches=[(0, 0, AVAILABLE, 1), (1, 5, ACKNOWLEDGED, 1)]))
+    yield at(1, update("silent", start=0, batches=[(0, 3, AVAILABLE, 1)]))
+    yield at(1, update("pending", start=0, batches=[(0, 0, ARCHIVING, 5)]))
+    yield at(1, update("moved", start=0, batches=[(0, 3, AVAILABLE, 1)]))
+    yield at(5, update("moved", start=4))
+    yield at(9.6, update("fresh", start=0, batches=[(0, 3, AVAILABLE, 1)]))
+    yield at(10, update("moved", start=5))
+
+
+@pytest.fixture(scope="module")
+def evidence(tmp_path_factory: pytest.TempPathFactory) -> LakeEvidence:
+    folder = tmp_path_factory.mktemp("stalls")
+    logs = write_log_directory(folder / "logs", list(story()))
+    write_orders(logs)
+    make_lake(folder / "lake", logs)
+    return open_lake_evidence(str(folder / "lake"), None)
+
+
+@pytest.mark.parametrize("min_duration_ms", [MINUTE_MS, 5 * MINUTE_MS, 20 * MINUTE_MS])
+@pytest.mark.parametrize("after_ms", [0, 30 * MINUTE_MS])
+def test_they_are_those_of_the_histories(evidence: LakeEvidence, min_duration_ms: int, after_ms: int) -> None:
+    asked = scope(evidence, Wanted(), CutAsked())
+    now_ms = START_MS + 10 * MINUTE_MS + after_ms
+    published = published_stalls(asked, NO_SETTINGS, now_ms, min_duration_ms)
+    assert published is not None
+    computed = of_parts(asked, lambda part: stalls_of(part, asked, NO_SETTINGS, now_ms, min_duration_ms))
+    computed = computed.filter(pc.not_equal(computed.column("kind"), IDLE))
+    order = [("group_id", "ascending"), ("since_ms", "ascending")]
+    assert published.sort_by(order).to_pylist() == computed.sort_by(order).to_pylist()
+    kinds = set(published.column("kind").to_pylist())
+    if min_duration_ms == MINUTE_MS:
+        assert {"blocked_by_record", "silent_with_backlog", "dead_letter_pending"} <= kinds
+
+
+def test_other_questions_are_not_answered_from_the_table(evidence: LakeEvidence) -> None:
+    asked = scope(evidence, Wanted(), CutAsked())
+    earlier = scope(evidence, Wanted(), CutAsked(as_of_ms=START_MS + 5 * MINUTE_MS))
+    assert published_stalls(earlier, NO_SETTINGS, START_MS, MINUTE_MS) is None
+    assert published_stalls(asked, NO_SETTINGS, START_MS, MINUTE_MS - 1) is None
