@@ -109,11 +109,12 @@ def _record_times(evidence: Evidence, stalls: pa.Table) -> dict[tuple[str, int, 
     """Largest timestamp of the batch of each first unfinished record, by topic id, partition and offset."""
     from sharelens.questions.headers import offset_times
 
-    offsets: dict[tuple[str, int], set[int]] = {}
+    offsets_of: dict[tuple[str, int], set[int]] = {}
     offsets = stalls.column("first_incomplete_offset_first").to_pylist()
     for (_, topic_id, partition), offset in zip(_keys(stalls), offsets, strict=True):
-        offsets.setdefault((topic_id, partition), set()).add(offset)
-    table = offset_times(evidence, {place: np.array(sorted(numbers), np.int64) for place, numbers in offsets.items()})
+        offsets_of.setdefault((topic_id, partition), set()).add(offset)
+    offset_arrays = {place: np.array(sorted(numbers), np.int64) for place, numbers in offsets_of.items()}
+    table = offset_times(evidence, offset_arrays)
     rows = table.select(["topic_id", "partition", "offset", "max_timestamp_ms"]).to_pylist()
     return {(row["topic_id"], row["partition"], row["offset"]): row["max_timestamp_ms"] for row in rows}
 
