@@ -15,8 +15,8 @@ from bench import generate
 from bench.measure import sharelens
 from jobs import books
 from jobs.measure import stage as measure
-from jobs.measure.rows import MEASURES
 from lake.lake import Lake
+from measures.catalog import STAGED
 
 ROW = ("--limit", "1")
 QUESTIONS = (
@@ -79,8 +79,8 @@ def lakes(directory: Path, folder: Path) -> tuple[Path, Path]:
 
 def costs(whole: Path, more: Path) -> Iterator[Cost]:
     """The cost of every measure and of all together, with kernels loaded."""
-    _measured(more, tuple(MEASURES))
-    for names in (tuple(MEASURES), *((name,) for name in MEASURES)):
+    _measured(more, tuple(STAGED))
+    for names in (tuple(STAGED), *((name,) for name in STAGED)):
         whole_s, increment_s = _measured(whole, names), _measured(more, names)
         peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
         yield Cost(name=None if len(names) > 1 else names[0], whole_s=whole_s, increment_s=increment_s, peak_bytes=peak)

@@ -59,19 +59,19 @@ class LogPrefix:
         ]
         return all_of(*parts)
 
-    def began(self) -> pc.Expression | None:
+    def begin_condition(self) -> pc.Expression | None:
         """The condition on DELIVERY_HISTORY rows that began in the prefix; None for the whole log."""
         return self.condition("valid_from_log_offset", "valid_from_ms")
 
-    def is_open(self) -> pc.Expression | None:
+    def open_condition(self) -> pc.Expression | None:
         """The condition on DELIVERY_HISTORY rows that are part of the state after the prefix."""
         if self.as_of_ms is not None:
             still = pc.field("valid_to_ms").is_null() | (pc.field("valid_to_ms") > self.as_of_ms)
-            return all_of(self.began(), still)
+            return all_of(self.begin_condition(), still)
         still_open: pc.Expression = pc.field("valid_to_log_offset").is_null()
         for partition, last in sorted(self.at_offsets.items()):
             still_open |= (pc.field("state_partition") == partition) & (pc.field("valid_to_log_offset") > last)
-        return all_of(self.began(), still_open)
+        return all_of(self.begin_condition(), still_open)
 
     whole, expression, within = is_whole, condition, of_state_partition
 
@@ -86,7 +86,7 @@ def states_as_of(history: pa.Table, ranges: pa.Table) -> pa.Table:
 
     Args:
         history: the SHARE_PARTITION_HISTORY rows of the prefix (`LogPrefix.condition`) of one incarnation.
-        ranges: the DELIVERY_HISTORY rows that are open after it (`LogPrefix.is_open`).
+        ranges: the DELIVERY_HISTORY rows that are open after it (`LogPrefix.open_condition`).
     """
     of_history, of_ranges = number_places(history, ranges)
     last = _last_rows(of_history, history.column("log_offset").to_numpy())
@@ -103,7 +103,7 @@ def states_as_of(history: pa.Table, ranges: pa.Table) -> pa.Table:
 
 def delivery_history_as_of(rows: pa.Table, prefix: LogPrefix) -> pa.Table:
     """DELIVERY_HISTORY rows as they stood after the prefix, in DELIVERY_ORDER: a range that ended later is open."""
-    rows = filter_rows(rows, prefix.began())
+    rows = filter_rows(rows, prefix.begin_condition())
     inside = prefix.condition("valid_to_log_offset", "valid_to_ms")
     if inside is not None:
         ended = pc.fill_null(_evaluate(rows, inside), False)

@@ -15,6 +15,7 @@ from evidence.intervals import Interval, difference, union
 from evidence.schemas import DECODED_FROM
 from kafka_log.layout import PartitionDirectory
 from kafka_log.schemas import LOG_RECORD
+from state_model.columnar.keys import LOG_PARTITION_KEY
 from state_model.columnar.values import Loss
 
 GAP: Final = "gap"
@@ -26,7 +27,7 @@ VANISHED: Final = "vanished"
 DAMAGE_REASONS = (TRUNCATED, VANISHED)
 """Reasons of damage that are reasons of losses too; any other damage quarantines a batch."""
 EVERY_RUN = (0, (1 << 63) - 1)
-QUARANTINE_KEY = ["cluster_id", "topic_id", "partition"]
+QUARANTINE_KEY = ["cluster_id", *LOG_PARTITION_KEY]
 
 Damage = tuple[int, int, str]
 """Offsets [first, end) that could not be read, and the reason code of the problem."""

@@ -6,11 +6,11 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 
 from jobs import books, publish
-from jobs.measure.rows import MEASURES
 from lake import durability, lock
 from lake.lake import Lake
 from lake.scan import UNLISTED
 from lake.tables import TABLES
+from measures.catalog import STAGED
 
 CHECKED = (books.EXTENT, "gold.share_partition_state", publish.PUBLICATION)
 """Tables whose schema version tells that of the lake."""
@@ -20,7 +20,7 @@ WRITTEN_BY = {
     "topics": ("bronze.topic_batch", "bronze.quarantine"),
     "decode": tuple(name for name in TABLES if name.startswith("silver.")),
     "replay": ("gold.share_partition_history", "gold.delivery_history"),
-    "measure": tuple(measure.table for measure in MEASURES.values()),
+    "measure": tuple(str(measure.table) for measure in STAGED.values()),
 }
 """Tables that a stage commits to in every run before it is marked as done (`jobs.books.MARKER`)."""
 

@@ -136,7 +136,7 @@ class OpenSegment:
         return None
 
     def _fits(self, window: Bytes, position: int, at: int) -> bool:
-        """Whether the checksum fits of a candidate found at `at` in a window that was read from `position`."""
+        """Whether the checksum fits of the candidate at `at` in a window that was read from `position`."""
         size = int.from_bytes(window[at + 8 : at + 12].tobytes(), "big") + rb.LENGTH_PREFIX_BYTES
         if position + at + size > self.size:
             return False

@@ -344,7 +344,7 @@ def is_gone(copy: PartitionDirectory, segment: SegmentFile) -> bool:
     """Whether a fresh listing lacks the segment. Raises SourceMissingError when this machine lacks the directory."""
     files = filesystem.filesystem_of(copy.uri)
     try:
-        return all(found.base_offset != segment.base_offset for found in layout.list_segments(files, copy.uri))
+        return all(listed.base_offset != segment.base_offset for listed in layout.list_segments(files, copy.uri))
     except FileNotFoundError:
         check_visible(copy)
         return True

@@ -83,6 +83,11 @@ class RowGroups:
         ]
         return np.array(within, np.bool_)
 
+    def partition_is(self, column: str, text: str) -> Flags:
+        """Which row groups lie in files of a partition value; all where the table has no such partition column."""
+        told = [(file.partition_values.get(column, text), file.metadata.num_row_groups) for file in self._files]
+        return np.repeat([value == text for value, _ in told], [count for _, count in told]).astype(np.bool_)
+
     def _known(self, column: str, least: object, most: object, kind: np.dtype[Any]) -> Bounds:
         if column not in self._bounds:
             told = [_told(chunk, least, most) for file in self._files for chunk in _chunks(file, column)]

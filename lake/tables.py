@@ -12,7 +12,7 @@ from evidence.schemas import CLOCK_STEP, GROUP_RECORD, NAME
 from kafka_log import schemas as log_schemas
 from kafka_log.dead_letters import DLQ_RECORD, LETTER
 from measures.dead_letter_schemas import DLQ_RECONCILIATION
-from measures.latency_schemas import AGES, ATTEMPTS, LATENCY
+from measures.latency_schemas import AGES, ATTEMPTS_CONTRIBUTION, LATENCY_CONTRIBUTION
 from measures.schemas import IS_FINAL, LAG, LIFE, MEASURE_BASE, POISON_RECORD, PROGRESS, REDELIVERED, STALL
 from state_model.columnar import schemas as state_schemas
 from state_model.columnar.schemas import column
@@ -311,18 +311,18 @@ TABLES: dict[str, Table] = {
         ),
         Table(
             name="gold.latency",
-            comment="what a share partition settled in an hour: how old the records were, how often delivered",
-            schema=_gold(_with_topic(LATENCY).append(IS_FINAL)),
-            key=(*_SHARE_PARTITION, *_LOG, "hour_ms", "outcome"),
-            clustering=("group_id", "topic_id", "partition", "hour_ms"),
+            comment="what a share partition settled of 4,096 record offsets in an hour: ages and deliveries, to add up",
+            schema=_gold(_with_topic(LATENCY_CONTRIBUTION).append(IS_FINAL)),
+            key=(*_SHARE_PARTITION, *_LOG, "hour_ms", "outcome", "first_offset"),
+            clustering=("group_id", "topic_id", "partition", "first_offset"),
             partition_by=("is_final",),
         ),
         Table(
             name="gold.attempts",
-            comment="record offsets of a share partition by hour, outcome and delivery count",
-            schema=_gold(_with_topic(ATTEMPTS).append(IS_FINAL)),
-            key=(*_SHARE_PARTITION, *_LOG, "hour_ms", "outcome", "delivery_count"),
-            clustering=("group_id", "topic_id", "partition", "hour_ms"),
+            comment="record offsets of a share partition by hour, outcome, delivery count and block of 4,096 offsets",
+            schema=_gold(_with_topic(ATTEMPTS_CONTRIBUTION).append(IS_FINAL)),
+            key=(*_SHARE_PARTITION, *_LOG, "hour_ms", "outcome", "delivery_count", "first_offset"),
+            clustering=("group_id", "topic_id", "partition", "first_offset"),
             partition_by=("is_final",),
         ),
         Table(

@@ -8,6 +8,7 @@ delta-rs says which files no version needs. It deletes none itself: its vacuum c
 publication. Nor does it cut the log, which it does by age alone, whatever a publication names.
 """
 
+import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,6 +16,7 @@ from pathlib import Path
 from lake import crash_points
 from lake.lake import LOG, LOG_ENTRY, Lake
 
+STAGED = re.compile(r"#[0-9]+$")
 GRACE_MS = 3_600_000
 """Files younger than this stay, whatever the window: a task that outlived its run may still write one."""
 
@@ -96,15 +98,20 @@ def _checkpoint_file(lake: Lake, table: str, version: int) -> Path:
 
 
 def remove_log(lake: Lake, table: str, floor: int, *, dry_run: bool) -> Removed:
-    """Removes commits and checkpoints below the floor, once a checkpoint stands at the floor, on the disk."""
+    """Removes commits and checkpoints below the floor, once a checkpoint stands there, and what killed commits left."""
     stands = dry_run or _checkpoint_file(lake, table, floor).exists()
     log = _log(lake, table)
-    old = [file for file in sorted(log.iterdir()) if stands and _version_of(file) < floor]
+    old = [file for file in sorted(log.iterdir()) if _is_staged(file) or (stands and _version_of(file) < floor)]
     if not dry_run:
         for file in old:
             crash_points.passing(f"log:{table}")
             file.unlink()
     return Removed(log_files=len(old))
+
+
+def _is_staged(file: Path) -> bool:
+    """Whether a file of the log is one that delta-rs had not given its name yet."""
+    return STAGED.search(file.name) is not None
 
 
 def _version_of(file: Path) -> int:

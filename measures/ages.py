@@ -15,6 +15,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from measures.age_edges import lower_edges, upper_edges
 from measures.headers import LOG_APPEND_TIME
 from measures.latency_schemas import AGE, ARCHIVED, CREATE_TIME, OUTCOMES
 from measures.latency_schemas import LOG_APPEND_TIME as LOG_APPEND_CLOCK
@@ -25,6 +26,8 @@ from measures.topics import BATCH_COLUMNS, TopicPartition, runs
 
 HEADER_COLUMNS = [*BATCH_COLUMNS, "base_timestamp_ms"]
 """What is read of a batch header here."""
+NO_AGE = np.int64(1 << 62)
+"""Above all ages."""
 PIECES_AT_ONCE = 1 << 20
 PIECES_KEPT = 1 << 22
 CLOCKS = (CREATE_TIME, LOG_APPEND_CLOCK)
@@ -52,7 +55,7 @@ class Pieces:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AgeCounts:
-    """Offsets by bucket, clock and bounds of the age, each combination once."""
+    """Offsets by bucket, clock and bounds of the age (edges, or exact), each combination once."""
 
     bucket: Ints
     clock: Ints
@@ -64,15 +67,22 @@ class AgeCounts:
 class Ages:
     """Takes batch headers, by user partition and in offset order, and finds the ages of settled offsets.
 
-    Its memory is one entry a settled range, and one a combination of hour, outcome and age that occurs.
+    Its memory is one entry a settled range, and one a combination of hour, outcome and edges of ages; `exact`: ages are
+    not rounded to edges, so the memory grows with the ages that occur. `blocks`: what ranges are told apart by beside
+    place, hour and outcome. `least`, `largest_min`, `largest`: for each bucket the exact bounds of its smallest and its
+    largest age (NO_AGE, -NO_AGE: none).
     """
 
-    def __init__(self, settled: Settled) -> None:
+    def __init__(self, settled: Settled, *, exact: bool = False, blocks: Ints | None = None) -> None:
         self._settled = settled
+        self._exact = exact
         self._entries = self._by_topic()
         self._span: dict[TopicPartition, tuple[int, int]] = {}
         count = len(settled.place)
-        self.bucket, self.sample = numbered(settled.place, settled.hour_ms, settled.outcome)
+        parts = [settled.place, settled.hour_ms, settled.outcome, *([] if blocks is None else [blocks])]
+        self.bucket, self.sample = numbered(*parts)
+        self.least = np.full(len(self.sample), NO_AGE)
+        self.largest_min, self.largest = np.full((2, len(self.sample)), -NO_AGE)
         self._covered, self._control, self._aged = (np.zeros(count, np.int64) for _ in range(3))
         self._found: list[Ints] = []
         self._rows, self._most_rows = 0, PIECES_KEPT
@@ -97,13 +107,22 @@ class Ages:
         for pieces in self.pieces(batches):
             weight = pieces.last - pieces.first + 1
             np.add.at(self._aged, pieces.entry, weight)
-            columns = [self.bucket[pieces.entry], pieces.clock, pieces.age_min, pieces.age_max, weight]
+            bucket = self.bucket[pieces.entry]
+            np.minimum.at(self.least, bucket, pieces.age_min)
+            np.maximum.at(self.largest_min, bucket, pieces.age_min)
+            np.maximum.at(self.largest, bucket, pieces.age_max)
+            columns = [bucket, pieces.clock, *self._bounds(pieces), weight]
             self._found.append(added_up(np.stack(columns)))
             self._rows += self._found[-1].shape[1]
             if self._rows > self._most_rows:
                 self._found = [added_up(np.concatenate(self._found, axis=1))]
                 self._rows = self._found[0].shape[1]
                 self._most_rows = max(PIECES_KEPT, 2 * self._rows)
+
+    def _bounds(self, pieces: Pieces) -> tuple[Ints, Ints]:
+        if self._exact:
+            return pieces.age_min, pieces.age_max
+        return lower_edges(pieces.age_min), upper_edges(pieces.age_max)
 
     def pieces(self, batches: pa.Table) -> Iterator[Pieces]:
         """The pieces with an age that the headers give, in bounded numbers; notes what else they tell of the ranges."""
@@ -190,13 +209,22 @@ class Ages:
         return pa.table({name: columns[name] for name in AGE.names}).cast(AGE)
 
 
-def taken(settled: Settled, headers: Headers, lowest: Callable[[], Mapping[TopicPartition, int]]) -> Ages:
+def taken(
+    settled: Settled,
+    headers: Headers,
+    lowest: Callable[[], Mapping[TopicPartition, int]],
+    *,
+    exact: bool = False,
+    blocks: Ints | None = None,
+) -> Ages:
     """The ages of settled offsets by the batch headers that `headers` gives from beginnings on.
+
+    `exact`, `blocks`: as `Ages` has them.
 
     `lowest`: where user partitions begin to matter; asked only where a header below the smallest settled offset decides
     whether that offset is a gap.
     """
-    ages = Ages(settled)
+    ages = Ages(settled, exact=exact, blocks=blocks)
     for batches in headers(ages.begins()):
         ages.take(batches)
     unsure = ages.unsure()

@@ -10,6 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from measures.inputs import Inputs
 from measures.lives import PLACE, lives_of, number_places
 from measures.newly import outcomes_of
 from measures.redelivered import rows_at
@@ -21,6 +22,11 @@ PRUNING_READ = [*PLACE, "record_type", "log_offset", "log_time_ms", "record_byte
 """What is read of a record to tell what pruning could free."""
 STALL_MS = 600_000
 """Pruning stalls when the oldest newest snapshot is older than two rounds of the cold snapshot job (300 s each)."""
+
+
+def rows(inputs: Inputs, *, of_window: bool = False) -> pa.Table:
+    """COST rows by share partition; `of_window` as in `cost`."""
+    return cost(inputs.records(), inputs.history(), inputs.deliveries(), of_window=of_window)
 
 
 def cost(records: pa.Table, history: pa.Table, deliveries: pa.Table, *, of_window: bool = False) -> pa.Table:

@@ -7,7 +7,7 @@ Inside a batch compaction may have removed records; a header does not tell which
 """
 
 import itertools
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 import numpy as np
 import numpy.typing as npt
@@ -67,6 +67,14 @@ class NoRecords:
         self._found: list[pa.Table] = []
         self._held: dict[TopicPartition, tuple[int, int]] = {}
         self._open: dict[TopicPartition, pa.Table] = {}
+
+    @classmethod
+    def of(cls, headers: Iterable[pa.Table]) -> "NoRecords":
+        """The ranges of bounded tables of headers."""
+        found = cls()
+        for batches in headers:
+            found.take(batches)
+        return found
 
     def take(self, batches: pa.Table) -> None:
         """Notes BATCH_COLUMNS rows that follow those taken before; several user partitions may be among them."""

@@ -38,6 +38,8 @@ HISTORY_COLUMNS = [
     "log_time_ms",
     "record_type",
     "snapshot_epoch",
+    "state_epoch",
+    "leader_epoch",
     "start_offset",
     "delivery_complete_count",
     "create_timestamp_ms",
@@ -59,6 +61,7 @@ DELIVERY_COLUMNS = [
     "valid_from_ms",
     "valid_to_log_offset",
     "is_open",
+    "end_reason",
 ]
 """What measures read of SHARE_PARTITION_HISTORY and DELIVERY_HISTORY."""
 

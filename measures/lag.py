@@ -19,6 +19,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from measures.inputs import Inputs, topic_ends
 from measures.schemas import LAG
 from measures.topics import TopicPartition
 
@@ -45,6 +46,13 @@ class Progress:
     first_incomplete: Ints
     last: Ints
     done_from_stable: Ints
+
+
+def rows(inputs: Inputs) -> pa.Table:
+    """LAG rows of the live share partitions."""
+    states = inputs.states()
+    end_of_now = inputs.as_of_ms is None and not inputs.at_offsets
+    return lag(states, topic_ends(inputs, begins_of(states)), inputs.names(), end_of_now=end_of_now)
 
 
 def begins_of(states: pa.Table) -> dict[TopicPartition, int]:

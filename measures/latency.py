@@ -1,7 +1,8 @@
 """Latency: how old records were when they were settled; attempts: how many deliveries that took.
 
 Percentiles are by nearest rank over offsets. Each has two bounds: the percentile of the lower bounds of all ages, and
-that of the upper ones; the true one lies between, because every age lies between its own bounds.
+that of the upper ones; the true one lies between, because every age lies between its own bounds. Bounds are edges of
+buckets (`measures.age_edges`) unless exact ones are asked for; the smallest and the largest age are always exact.
 """
 
 from collections.abc import Mapping
@@ -10,17 +11,47 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from measures.ages import Ages
-from measures.latency_schemas import ATTEMPTS, BOTH, CREATE_TIME, LATENCY, LOG_APPEND_TIME, OUTCOMES, PERCENTILES
+from measures.ages import Ages, taken
+from measures.inputs import Inputs
+from measures.latency_schemas import ATTEMPTS_CONTRIBUTION, LATENCY_CONTRIBUTION, OUTCOMES, PERCENTILES
 from measures.lives import PLACE
-from measures.settled import NOT_KNOWN, Settled
+from measures.settled import BLOCK_BITS, NOT_KNOWN, Settled, settled_of
 from measures.steps import Ints
-from measures.tallies import KEEP_NULLS, MARKS, By, Tally, of_attempts, of_latency, sums_of, times
+from measures.tallies import (
+    CLOCK_NAMES,
+    CONTRIBUTIONS,
+    KEEP_NULLS,
+    MARKS,
+    By,
+    Tally,
+    of_attempts,
+    of_latency,
+    sums_of,
+    times,
+)
 
 MINUTE_MS, MINUTES_AN_HOUR = 60_000, 60
-CLOCK_NAMES = (None, CREATE_TIME, LOG_APPEND_TIME, BOTH)
-"""By a bit for each clock that occurs."""
 WORST_LAST = ("complete", "uncommitted", "provisional", "incomplete")
+
+
+def latency_of(inputs: Inputs) -> pa.Table:
+    """LATENCY_CONTRIBUTION rows."""
+    done, ages = _in_blocks(inputs)
+    return latency(done, ages, inputs.history(), CONTRIBUTIONS)
+
+
+def attempts_of(inputs: Inputs) -> pa.Table:
+    """ATTEMPTS_CONTRIBUTION rows."""
+    done, ages = _in_blocks(inputs)
+    return attempts(done, ages.gaps(), inputs.history(), CONTRIBUTIONS)
+
+
+def _in_blocks(inputs: Inputs) -> tuple[Settled, Ages]:
+    def read() -> tuple[Settled, Ages]:
+        done = inputs.once("settled in blocks", lambda: settled_of(inputs).in_blocks())
+        return done, taken(done, inputs.headers, inputs.lowest_offsets, blocks=done.first >> BLOCK_BITS)
+
+    return inputs.once("ages", read)
 
 
 def latency(settled: Settled, ages: Ages, history: pa.Table, by: By) -> pa.Table:
@@ -43,7 +74,12 @@ def latency_rows(tally: Tally, by: By) -> pa.Table:
         "deliveries_per_settled": _ratio(sums["deliveries"], sums["settled_offsets"]),
         **_rates(tally, by),
     }
-    return _table(columns, LATENCY, by, tally.newest)
+    if by.block:
+        columns |= {
+            "ages_at_least": _histogram(tally.lower, tally.size),
+            "ages_at_most": _histogram(tally.upper, tally.size),
+        }
+    return _table(columns, LATENCY_CONTRIBUTION, by, tally.newest)
 
 
 def attempts(settled: Settled, gaps: Ints, history: pa.Table, by: By) -> pa.Table:
@@ -61,7 +97,7 @@ def attempts_rows(tally: Tally, by: By) -> pa.Table:
         "deliveries": pa.array(deliveries),
         "extra_deliveries": pa.array(deliveries - offsets),
     }
-    table = _table(columns, ATTEMPTS, by, tally.newest)
+    table = _table(columns, ATTEMPTS_CONTRIBUTION, by, tally.newest)
     return table.filter(pc.greater(table.column("offsets"), 0))
 
 
@@ -70,11 +106,22 @@ def _where(tally: Tally, by: By) -> dict[str, pa.Array]:
     columns = {name: tally.units.column(name).take(units) for name in by.columns}
     hours = pa.array(tally.hour_ms, mask=tally.hour_ms == NOT_KNOWN)
     columns["outcome"] = pa.array(OUTCOMES, pa.string()).take(pa.array(tally.outcome))
+    if by.block:
+        columns |= {"first_offset": pa.array(tally.first), "last_offset": pa.array(tally.last)}
     return columns | ({"hour_ms": hours} if by.hour else {})
 
 
 def _ratio(part: Ints, whole: Ints) -> pa.Array:
     return pa.array(part / np.maximum(whole, 1), mask=whole == 0)
+
+
+def _histogram(ages: Ints, entries: int) -> pa.Array:
+    """The buckets of each entry; `ages`: a side of a Tally."""
+    entry, age, offsets = ages
+    kind = LATENCY_CONTRIBUTION.field("ages_at_least").type
+    begins = np.searchsorted(entry, np.arange(entries + 1)).astype(np.int32)
+    buckets = pa.StructArray.from_arrays([pa.array(age), pa.array(offsets)], fields=list(kind.value_type))
+    return pa.ListArray.from_arrays(pa.array(begins), buckets).cast(kind)
 
 
 def _ages(tally: Tally) -> dict[str, pa.Array]:
@@ -86,20 +133,20 @@ def _ages(tally: Tally) -> dict[str, pa.Array]:
     columns = {
         "aged_offsets": pa.array(aged),
         "clock": pa.array(CLOCK_NAMES, pa.string()).take(pa.array(tally.clocks)),
-        "age_min_ms": pa.array(lows[0], mask=none),
-        "age_largest_min_ms": pa.array(lows[100], mask=none),
-        "age_max_ms": pa.array(highs[100], mask=none),
+        "age_min_ms": pa.array(tally.least, mask=none),
+        "age_largest_min_ms": pa.array(tally.largest_min, mask=none),
+        "age_max_ms": pa.array(tally.largest, mask=none),
     }
     for rank in PERCENTILES:
-        columns[f"age_p{rank}_min_ms"] = pa.array(lows[rank], mask=none)
-        columns[f"age_p{rank}_max_ms"] = pa.array(highs[rank], mask=none)
+        columns[f"age_p{rank}_min_ms"] = pa.array(np.maximum(lows[rank], tally.least), mask=none)
+        columns[f"age_p{rank}_max_ms"] = pa.array(np.minimum(highs[rank], tally.largest), mask=none)
     for name, (entry, age, weight) in (("min", tally.upper), ("max", tally.lower)):
         columns[f"negative_offsets_{name}"] = pa.array(sums_of(entry, np.where(age < 0, weight, 0), size))
     return columns
 
 
 def _quantiles(ages: Ints, entries: int) -> Mapping[int, Ints]:
-    """The smallest age (0), percentiles and the largest (100) of each entry, by nearest rank; 0 for one of none.
+    """Percentiles of each entry, by nearest rank; 0 for one without ages.
 
     `ages`: a side of a Tally.
     """
@@ -110,7 +157,7 @@ def _quantiles(ages: Ints, entries: int) -> Mapping[int, Ints]:
     before = np.append(0, reached)[begin]
     total = np.append(0, reached)[end] - before
     found = {}
-    for rank in (0, *PERCENTILES, 100):
+    for rank in PERCENTILES:
         whole, part = np.divmod(total, 100)
         target = np.maximum(whole * rank + -(-part * rank // 100), 1)
         at = np.minimum(np.searchsorted(reached, before + target, "left"), np.maximum(end - 1, 0))

@@ -1,4 +1,8 @@
-"""The Arrow schemas of latency and attempts, with a comment a column; nothing here computes."""
+"""The Arrow schemas of latency and attempts, with a comment a column; nothing here computes.
+
+A contribution is what the offsets of one block (4,096 record offsets) add to an hour, an outcome and, of attempts, a
+delivery count. Contributions are what the lake keeps; answers add them up.
+"""
 
 import pyarrow as pa
 
@@ -67,6 +71,28 @@ ATTEMPTS = pa.schema(
     ]
 )
 """One row a share partition, hour, outcome and delivery count."""
+_BLOCK = [
+    column("first_offset", pa.int64(), "lowest record offset of the row; no row spans blocks of 4,096", nullable=False),
+    column("last_offset", pa.int64(), "highest record offset of the row", nullable=False),
+]
+_HISTOGRAM = pa.list_(pa.struct([pa.field("age_ms", pa.int64()), pa.field("offsets", pa.int64())]))
+_HISTOGRAMS = [
+    column("ages_at_least", _HISTOGRAM, "aged offsets by the least age of each, as the lower edge of its bucket"),
+    column("ages_at_most", _HISTOGRAM, "aged offsets by the largest age of each, as the upper edge of its bucket"),
+]
+
+
+def _with_block(schema: pa.Schema, histograms: list[pa.Field]) -> pa.Schema:
+    fields = list(schema)
+    at = schema.get_field_index("hour_ms") + 1
+    marks = len(fields) - len(COMPLETENESS)
+    return pa.schema([*fields[:at], *_BLOCK, *fields[at:marks], *histograms, *fields[marks:]])
+
+
+LATENCY_CONTRIBUTION = _with_block(LATENCY, _HISTOGRAMS)
+"""One row a share partition, block of record offsets, hour and outcome; ages and rates are those of the row alone."""
+ATTEMPTS_CONTRIBUTION = _with_block(ATTEMPTS, [])
+"""One row a share partition, block of record offsets, hour, outcome and delivery count."""
 AGE = pa.schema(
     [
         *LOG_POSITION[:2],

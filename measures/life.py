@@ -12,6 +12,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from measures.inputs import Inputs
 from measures.lives import DELETED, UNDETERMINED, Lives, lives_of, number_places
 from measures.newly import NEVER
 from measures.schemas import EVENTS, LIFE, SIDES
@@ -23,6 +24,11 @@ TERMINAL = (DeliveryState.ACKNOWLEDGED, DeliveryState.ARCHIVED)
 SPANS = ("skipped_first_offset", "skipped_last_offset", "replayed_first_offset", "replayed_last_offset")
 Event = tuple[int, int, int]
 """Row of the record, row that held before it (NEVER: none), number of the event."""
+
+
+def rows(inputs: Inputs) -> pa.Table:
+    """LIFE rows by share partition and log offset."""
+    return life(inputs.history(), inputs.deliveries())
 
 
 def life(history: pa.Table, deliveries: pa.Table) -> pa.Table:

@@ -24,6 +24,7 @@ from measures import given_up
 from measures.given_up import ARCHIVING_AT, EARLIEST, ENTERED, FINAL, FIRST, LAST, PRESENCE
 from measures.grouped import grouped
 from measures.headers import ABORTED, Spans, spans_of
+from measures.inputs import Inputs
 from measures.places import coded, places_of
 from measures.redelivered import rows_at
 from measures.schemas import POISON_RECORD
@@ -45,6 +46,13 @@ NO_OFFSETS: Ints = np.empty(0, np.int64)
 NO_SPANS = (NO_OFFSETS, NO_OFFSETS, np.empty(0, np.int8))
 
 ORDER = [(name, "ascending") for name in (*KEY, "state_partition", "life_log_offset", "offset")]
+
+
+def rows(inputs: Inputs, *, near_limit: bool = False) -> pa.Table:
+    """POISON_RECORD rows by share partition, life and offset; `near_limit` as in `poison`."""
+    empty = inputs.no_records()
+    ranges, held = empty.ranges(), empty.held()
+    return poison(inputs.history(), inputs.deliveries(), ranges, held, inputs.settings, near_limit=near_limit)
 
 
 def poison(

@@ -16,14 +16,23 @@ import pyarrow.compute as pc
 
 from measures import incomplete
 from measures.incomplete import UNKNOWN, Intervals
-from measures.places import Places
+from measures.inputs import Inputs
+from measures.places import Places, places_of
 from measures.schemas import PROGRESS
+from measures.stalls import intervals_of
 
 Ints = npt.NDArray[np.int64]
 
 
+def rows(inputs: Inputs) -> pa.Table:
+    """PROGRESS rows of the share partitions at the cut."""
+    found, earlier = intervals_of(inputs), inputs.earlier()
+    _, places = places_of(found.history)
+    return progress(found, places, PROGRESS.empty_table() if earlier is None else earlier)
+
+
 def progress(found: Intervals, places: Places, before: pa.Table) -> pa.Table:
-    """PROGRESS rows without log_topic_id of the places that `found` has rows of.
+    """PROGRESS rows, with log_topic_id where the history has it, of the places that `found` has rows of.
 
     `before`: the PROGRESS rows of those places that `found` does not hold from the beginning.
     """
@@ -60,6 +69,7 @@ def progress(found: Intervals, places: Places, before: pa.Table) -> pa.Table:
 def _aligned(before: pa.Table, places: Places) -> dict[str, Ints]:
     """What was known of each place; -1 for nothing."""
     at = places.of(before)
+    before, at = before.filter(pa.array(at >= 0)), at[at >= 0]
     result = {}
     for name in ("highest_earlier_offset", "earlier_write_ms"):
         result[name] = np.full(places.count, UNKNOWN, np.int64)

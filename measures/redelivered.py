@@ -17,6 +17,7 @@ import pyarrow.compute as pc
 
 from measures.given_up import WANTED, near_wanted
 from measures.grouped import grouped
+from measures.inputs import Inputs
 from measures.lives import DELETED, PLACE, Lives, lives_of, number_places
 from measures.newly import NEVER, Outcomes, outcomes_of
 from measures.painted import Painted
@@ -25,6 +26,11 @@ from measures.steps import NOTHING, Cells, Flags, Ints, Ranges, together
 from state_model.share_records import DeliveryState
 
 RETRY, AFTER_ACKNOWLEDGED, BY_RESET, BY_RECREATION, WENT_BACK = range(5)
+
+
+def rows(inputs: Inputs) -> pa.Table:
+    """REDELIVERED rows by share partition, first offset and kind."""
+    return redelivered(inputs.history(), inputs.deliveries())
 
 
 def redelivered(history: pa.Table, deliveries: pa.Table) -> pa.Table:

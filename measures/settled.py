@@ -14,6 +14,7 @@ import pyarrow as pa
 
 from measures.first_outcomes import COUNT, FIRST, LAST, ROW, pieces_of
 from measures.grouped import grouped, in_order
+from measures.inputs import Inputs
 from measures.latency_schemas import ACKNOWLEDGED, ARCHIVED, OPEN
 from measures.lives import BLIND, number_places
 from measures.places import codes_in
@@ -36,6 +37,11 @@ NUMBERS = (
     "valid_from_ms",
 )
 """What is read of a range of delivery history."""
+BLOCK_BITS = 12
+BLOCK_OFFSETS = 1 << BLOCK_BITS
+"""Record offsets of a block: what the contributions to latency and attempts are told apart by, beside the hour."""
+LONG_OFFSETS = BLOCK_OFFSETS << 6
+"""A range of more offsets is not cut into blocks: a record may claim 2^62 offsets."""
 LATEST_MS = 1 << 61
 """Times beyond are cut off, so that differences fit 64 bits."""
 
@@ -58,13 +64,35 @@ class Settled:
     at: Ints
     at_ms: Ints
     open_place: Ints
-    open_size: Ints
+    open_first: Ints
+    open_last: Ints
     open_count: Ints
 
     @property
     def size(self) -> Ints:
         """Offsets of each range."""
         return self.last - self.first + 1
+
+    @property
+    def open_size(self) -> Ints:
+        """Offsets of each range that is open."""
+        sizes: Ints = np.maximum(self.open_last - self.open_first + 1, 0)
+        return sizes
+
+    def from_offsets(self, offsets: Ints) -> "Settled":
+        """The parts of the ranges at or above a record offset, one for each place."""
+        least, open_least = offsets[self.place], offsets[self.open_place]
+        cut = replace(self, first=np.maximum(self.first, least), open_first=np.maximum(self.open_first, open_least))
+        return cut.where(self.last >= least).where_open(self.open_last >= open_least)
+
+    def in_blocks(self) -> "Settled":
+        """The ranges cut where a block begins; those of more than LONG_OFFSETS stay whole."""
+        row, first, last = _in_blocks(self.first, self.last)
+        names = ("place", "outcome", "count", "at", "at_ms")
+        columns = {name: getattr(self, name)[row] for name in names} | {"first": first, "last": last}
+        row, first, last = _in_blocks(self.open_first, self.open_last)
+        columns |= {"open_place": self.open_place[row], "open_count": self.open_count[row]}
+        return replace(self, **columns, open_first=first, open_last=last)
 
     def within(self, from_ms: int | None, to_ms: int | None) -> "Settled":
         """Only what was settled from one log time on and before another; with a bound, nothing of an unknown time."""
@@ -80,6 +108,11 @@ class Settled:
     def where(self, wanted: Flags) -> "Settled":
         """Only the wanted ranges."""
         names = ("place", "first", "last", "outcome", "count", "at", "at_ms")
+        return replace(self, **{name: getattr(self, name)[wanted] for name in names})
+
+    def where_open(self, wanted: Flags) -> "Settled":
+        """Only the wanted ones of the open ranges."""
+        names = ("open_place", "open_first", "open_last", "open_count")
         return replace(self, **{name: getattr(self, name)[wanted] for name in names})
 
     @property
@@ -113,9 +146,26 @@ def settled(history: pa.Table, deliveries: pa.Table, losses: Mapping[int, Sequen
         at=at,
         at_ms=np.where(unseen, NOT_KNOWN, np.clip(told["valid_from_ms"][row], 0, LATEST_MS)),
         open_place=of_deliveries[still],
-        open_size=np.maximum(told["last_offset"] - np.maximum(told["first_offset"], 0) + 1, 0)[still],
+        open_first=begin[still],
+        open_last=end[still] - 1,
         open_count=told["delivery_count"][still],
     )
+
+
+def settled_of(inputs: Inputs) -> Settled:
+    """What the histories of some share partitions tell."""
+    return inputs.once("settled", lambda: settled(inputs.history(), inputs.deliveries(), inputs.losses()))
+
+
+def _in_blocks(first: Ints, last: Ints) -> tuple[Ints, Ints, Ints]:
+    """For each part of a range the row of the range, the first and the last offset of the part."""
+    whole = last - first >= LONG_OFFSETS
+    counts = np.where(whole, 1, np.maximum((last >> BLOCK_BITS) - (first >> BLOCK_BITS), 0) + 1)
+    row = np.repeat(np.arange(len(first)), counts)
+    number = np.arange(len(row)) - np.repeat(np.cumsum(counts) - counts, counts)
+    begin = ((first[row] >> BLOCK_BITS) + number) << BLOCK_BITS
+    ends = np.where(whole[row], last[row], np.minimum(last[row], begin + BLOCK_OFFSETS - 1))
+    return row, np.maximum(first[row], begin), ends
 
 
 def _numbers(deliveries: pa.Table) -> dict[str, Ints]:

@@ -20,7 +20,8 @@ import pyarrow.compute as pc
 from measures import incomplete
 from measures.headers import LOG_APPEND_TIME, OFFSET_TIME
 from measures.incomplete import Intervals
-from measures.places import coded, codes_in
+from measures.inputs import Inputs, known_ends, offset_times
+from measures.places import coded, codes_in, places_of
 from measures.schemas import STALL
 from measures.settings import DELIVERY_COUNT_LIMIT, ISOLATION_LEVEL, MAX_RECORD_LOCKS, READ_COMMITTED, GroupSettings
 from measures.topics import TopicPartition
@@ -41,6 +42,40 @@ WORST_FIRST = [
 ]
 FOREVER = 1 << 62
 """A moment after all others: what stands still then stands still unless something is written."""
+
+
+def rows(inputs: Inputs, *, now_ms: int | None = None, min_duration_ms: int = MIN_DURATION_MS) -> pa.Table:
+    """STALL rows, the longest first, idle share partitions among them; `now_ms` as in `stalls`."""
+    lasting = long_enough(intervals_of(inputs), now_ms, min_duration_ms)
+    times = offset_times(inputs, offsets_of(lasting))
+    ends = known_ends(inputs, inputs.lowest_offsets())
+    return stalls(lasting, times, ends, inputs.settings, now_ms=now_ms, min_duration_ms=min_duration_ms)
+
+
+def lasting_rows(inputs: Inputs) -> pa.Table:
+    """STALL rows that depend on no moment: what stands still stands as if nothing were written any more; none idle."""
+    found = rows(inputs)
+    return found.filter(pc.not_equal(found.column("kind"), IDLE))
+
+
+def intervals_of(inputs: Inputs) -> Intervals:
+    """The intervals of the first incomplete offset; of share partitions measured earlier those from the last one on."""
+    return inputs.once("intervals", lambda: _intervals_of(inputs))
+
+
+def _intervals_of(inputs: Inputs) -> Intervals:
+    earlier = inputs.earlier()
+    ranges = inputs.no_records().ranges()
+    found = intervals(inputs.history(), inputs.deliveries(), ranges, inputs.settings, earlier=earlier)
+    if earlier is None or earlier.num_rows == 0:
+        return found
+    (of_history, of_earlier), places = places_of(found.history, earlier)
+    since = np.full(places.count, -1, np.int64)
+    last = pc.add(earlier.column("log_offset"), 1)
+    since[of_earlier] = pc.coalesce(earlier.column("since_log_offset"), last).to_numpy()
+    begin = found.rows[:, incomplete.BEGIN]
+    kept = found.history.column("log_offset").to_numpy()[begin] >= since[of_history[begin]]
+    return Intervals(history=found.history, rows=found.rows[kept])
 
 
 def intervals(

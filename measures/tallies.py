@@ -4,29 +4,34 @@
     part 2   orders, hour 10, acknowledged   100 offsets   100 of an age of 7 ms
     both     orders, hour 10, acknowledged   400 offsets   200 of an age of 5 ms, 200 of 7 ms
 
-Every age that occurs is kept, so percentiles of a sum are those of all offsets at once.
+Ages are edges of buckets (`measures.age_edges`), so a tally stays small whatever ages occur; contributions that a lake
+keeps (`contributions`) are tallies again, and add up to the same as their share partitions' histories.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from measures.ages import PIECES_KEPT, Ages, added_up
-from measures.latency_schemas import OUTCOMES
+from measures.ages import NO_AGE, PIECES_KEPT, Ages, added_up
+from measures.latency_schemas import BOTH, CREATE_TIME, LOG_APPEND_TIME, OUTCOMES
 from measures.lives import PLACE
-from measures.settled import NOT_KNOWN, Settled
+from measures.places import codes_in
+from measures.settled import BLOCK_BITS, NOT_KNOWN, Settled
 from measures.steps import LAST_OFFSET, Ints, numbered, together
 from state_model.columnar.keys import KEY
 
 MARKS = ["completeness", "completeness_reason"]
 KEEP_NULLS = pc.ScalarAggregateOptions(skip_nulls=False)
 """The last value as it is: a row that is complete has no reason, whatever rows before it had."""
+CLOCK_NAMES = (None, CREATE_TIME, LOG_APPEND_TIME, BOTH)
+"""By a bit for each clock that occurs."""
 OPEN_OUTCOME = OUTCOMES.index("open")
 NO_FIRST = np.iinfo(np.int64).max
 NO_AGES = np.zeros((3, 0), np.int64)
+LATENCY_SUMS = ("settled_offsets", "gap_offsets", "deliveries")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,6 +40,7 @@ class By:
 
     partition: bool = True
     hour: bool = True
+    block: bool = False
 
     @property
     def columns(self) -> list[str]:
@@ -42,16 +48,22 @@ class By:
         return PLACE if self.partition else KEY[:2]
 
 
+CONTRIBUTIONS = By(block=True)
+"""What a lake keeps."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tally:
-    """Entries by unit, hour, outcome and delivery count, each combination once, in that order.
+    """Entries by unit, hour, outcome, delivery count and block, each combination once, in that order.
 
     `units`: the columns of By, one row a unit, by group and topic id, then by partition. `hour_ms`: NOT_KNOWN where the
-    time is not known or rows are not by hour; `outcome`: place in OUTCOMES; `count`: 0 where rows are not told apart by
-    it. `sums`: values by name that add up; what would not fit 64 bits is LAST_OFFSET. `first_ms`, `last_ms`: times of
-    outcomes (NO_FIRST, NOT_KNOWN: none known). `clocks`: a bit for each that occurs. `lower`, `upper`: the bounds of
-    ages as rows of entry, age and number of offsets, by entry and age, each once. `newest`: PLACE and completeness
-    of the newest record of each share partition.
+    time is not known or rows are not by hour; `outcome`: place in OUTCOMES; `count`, `block`: 0 where rows are not told
+    apart by it. `first`, `last`: lowest and highest record offset. `sums`: values by name that add up; what would not
+    fit 64 bits is LAST_OFFSET. `first_ms`, `last_ms`: times of outcomes (NO_FIRST, NOT_KNOWN: none known).
+    `clocks`: a bit for each that occurs. `least`, `largest_min`, `largest`: exact bounds of the
+    smallest and the largest age (NO_AGE, -NO_AGE: none). `lower`, `upper`: the bounds of ages as rows of entry, age and
+    number of offsets, by entry and age, each once. `newest`: PLACE and completeness of the newest record of each share
+    partition.
     """
 
     units: pa.Table
@@ -59,10 +71,16 @@ class Tally:
     hour_ms: Ints
     outcome: Ints
     count: Ints
+    block: Ints
+    first: Ints
+    last: Ints
     sums: Mapping[str, Ints]
     first_ms: Ints
     last_ms: Ints
     clocks: Ints
+    least: Ints
+    largest_min: Ints
+    largest: Ints
     lower: Ints
     upper: Ints
     newest: pa.Table
@@ -78,43 +96,99 @@ class Tally:
         return len(self.lower[0]) + len(self.upper[0])
 
 
+LARGEST_OF = ("last", "last_ms", "largest_min", "largest")
+SMALLEST_OF = ("first", "first_ms", "least")
+
+
 def of_latency(settled: Settled, ages: Ages, history: pa.Table, by: By) -> Tally:
     """What LATENCY rows add up; `ages` has taken all headers, `history`: SHARE_PARTITION_HISTORY rows."""
     gaps = ages.gaps()
     sizes = settled.size - gaps
     known = settled.at_ms != NOT_KNOWN
-    entries = _entries(settled, by, history)
-    entries = replace(
-        entries,
-        sums={
-            "settled_offsets": sizes,
-            "gap_offsets": gaps,
-            "deliveries": times(sizes, np.maximum(settled.count, 1)),
-            "timed_offsets": np.where(known, sizes, 0),
-        },
-        first_ms=np.where(known, settled.at_ms, NO_FIRST),
-        last_ms=np.where(known, settled.at_ms, NOT_KNOWN),
-    )
     counts = ages.counts()
     entry = ages.sample[counts.bucket]
+    entries = _entries(settled, by, history)
     np.bitwise_or.at(entries.clocks, entry, 1 << counts.clock)
+    for name in ("least", "largest_min", "largest"):
+        getattr(entries, name)[ages.sample] = getattr(ages, name)
     lower, upper = (np.stack([entry, age, counts.weight]) for age in (counts.age_min, counts.age_max))
-    return _reduced(replace(entries, lower=lower, upper=upper))
+    sums = {
+        "settled_offsets": sizes,
+        "gap_offsets": gaps,
+        "deliveries": times(sizes, np.maximum(settled.count, 1)),
+        "timed_offsets": np.where(known, sizes, 0),
+    }
+    first_ms, last_ms = np.where(known, settled.at_ms, NO_FIRST), np.where(known, settled.at_ms, NOT_KNOWN)
+    return _reduced(replace(entries, sums=sums, first_ms=first_ms, last_ms=last_ms, lower=lower, upper=upper))
 
 
 def of_attempts(settled: Settled, gaps: Ints, history: pa.Table, by: By) -> Tally:
     """What ATTEMPTS rows add up; `gaps`: offsets of each range without a record."""
     still = len(settled.open_place)
-    together_ = replace(
+    both = replace(
         settled,
         place=together([settled.place, settled.open_place]),
+        first=together([settled.first, settled.open_first]),
+        last=together([settled.last, settled.open_last]),
         at_ms=together([settled.at_ms, np.full(still, NOT_KNOWN, np.int64)]),
         outcome=together([settled.outcome, np.full(still, OPEN_OUTCOME, np.int64)]),
     )
-    entries = _entries(together_, by, history)
     count = together([settled.count, settled.open_count])
     sums = {"offsets": together([settled.size - gaps, settled.open_size])}
-    return _reduced(replace(entries, count=count, sums=sums))
+    return _reduced(replace(_entries(both, by, history), count=count, sums=sums))
+
+
+def of_contributions(rows: pa.Table, by: By) -> Tally:
+    """What LATENCY_CONTRIBUTION or ATTEMPTS_CONTRIBUTION rows add up, in the form of `by`."""
+    size = rows.num_rows
+    unit, units = _numbered_rows(rows.select(by.columns).combine_chunks())
+    is_latency = "settled_offsets" in rows.column_names
+    sums = {name: _integers(rows, name) for name in (LATENCY_SUMS if is_latency else ("offsets",))}
+    hours = _integers(rows, "hour_ms", NOT_KNOWN)
+    if is_latency:
+        sums["timed_offsets"] = np.where(hours == NOT_KNOWN, 0, sums["settled_offsets"])
+    return _reduced(
+        Tally(
+            units=units,
+            unit=unit,
+            hour_ms=hours if by.hour else np.full(size, NOT_KNOWN, np.int64),
+            outcome=codes_in(rows.column("outcome"), pa.array(OUTCOMES)),
+            count=np.zeros(size, np.int64) if is_latency else _integers(rows, "delivery_count"),
+            block=_integers(rows, "first_offset") >> BLOCK_BITS if by.block else np.zeros(size, np.int64),
+            first=_integers(rows, "first_offset"),
+            last=_integers(rows, "last_offset"),
+            sums=sums,
+            first_ms=_integers(rows, "first_settled_ms", NO_FIRST),
+            last_ms=_integers(rows, "last_settled_ms", NOT_KNOWN),
+            clocks=codes_in(rows.column("clock"), pa.array(CLOCK_NAMES[1:])) + 1
+            if is_latency
+            else np.zeros(size, np.int64),
+            least=_integers(rows, "age_min_ms", NO_AGE),
+            largest_min=_integers(rows, "age_largest_min_ms", -NO_AGE),
+            largest=_integers(rows, "age_max_ms", -NO_AGE),
+            lower=_histogram(rows, "ages_at_least"),
+            upper=_histogram(rows, "ages_at_most"),
+            newest=rows.select([*PLACE, *MARKS]).group_by([*PLACE, *MARKS]).aggregate([]),
+        )
+    )
+
+
+def _integers(rows: pa.Table, name: str, unknown: int | np.int64 = 0) -> Ints:
+    """A column, `unknown` for nulls and where there is no such column."""
+    if name not in rows.column_names:
+        return np.full(rows.num_rows, unknown, np.int64)
+    values: Ints = pc.fill_null(rows.column(name).cast(pa.int64()), int(unknown)).to_numpy().copy()
+    return values
+
+
+def _histogram(rows: pa.Table, name: str) -> Ints:
+    """Row, age and number of offsets of each bucket of a histogram column."""
+    if name not in rows.column_names or rows.num_rows == 0:
+        return NO_AGES
+    lists = rows.column(name).combine_chunks()
+    buckets = lists.flatten()
+    row = np.repeat(np.arange(rows.num_rows), lists.value_lengths().to_numpy(zero_copy_only=False))
+    return np.stack([row, *(buckets.field(part).to_numpy().astype(np.int64) for part in ("age_ms", "offsets"))])
 
 
 def added(tallies: Iterable[Tally]) -> Tally:
@@ -144,11 +218,11 @@ def times(values: Ints, factor: Ints) -> Ints:
 
 
 def _entries(settled: Settled, by: By, history: pa.Table) -> Tally:
-    """An entry a range of settled offsets, of which nothing is told yet."""
+    """An entry a range of settled offsets, without sums and ages."""
     if by.partition:
-        unit, units = settled.place, settled.places
+        unit, units = settled.place, _plain(settled.places)
     else:
-        of_place, units = _numbered_rows(settled.places.select(by.columns))
+        of_place, units = _numbered_rows(_plain(settled.places.select(by.columns)))
         unit = of_place[settled.place]
     size = len(unit)
     return Tally(
@@ -157,10 +231,16 @@ def _entries(settled: Settled, by: By, history: pa.Table) -> Tally:
         hour_ms=settled.hour_ms if by.hour else np.full(size, NOT_KNOWN, np.int64),
         outcome=settled.outcome,
         count=np.zeros(size, np.int64),
+        block=settled.first >> BLOCK_BITS if by.block else np.zeros(size, np.int64),
+        first=settled.first.copy(),
+        last=settled.last.copy(),
         sums={},
         first_ms=np.full(size, NO_FIRST),
         last_ms=np.full(size, NOT_KNOWN),
         clocks=np.zeros(size, np.int64),
+        least=np.full(size, NO_AGE),
+        largest_min=np.full(size, -NO_AGE),
+        largest=np.full(size, -NO_AGE),
         lower=NO_AGES,
         upper=NO_AGES,
         newest=_newest(history),
@@ -170,7 +250,13 @@ def _entries(settled: Settled, by: By, history: pa.Table) -> Tally:
 def _newest(history: pa.Table) -> pa.Table:
     rows = history.select([*PLACE, "log_offset", *MARKS]).sort_by([("log_offset", "ascending")])
     newest = rows.group_by(PLACE, use_threads=False).aggregate([(name, "last", KEEP_NULLS) for name in MARKS])
-    return newest.rename_columns([*PLACE, *MARKS])
+    return _plain(newest.rename_columns([*PLACE, *MARKS]))
+
+
+def _plain(rows: pa.Table) -> pa.Table:
+    """The rows without dictionary-encoded columns."""
+    kinds = [(f.name, f.type.value_type if pa.types.is_dictionary(f.type) else f.type) for f in rows.schema]
+    return rows.cast(pa.schema(kinds))
 
 
 def _numbered_rows(rows: pa.Table) -> tuple[Ints, pa.Table]:
@@ -184,32 +270,23 @@ def _numbered_rows(rows: pa.Table) -> tuple[Ints, pa.Table]:
 
 def _reduced(entries: Tally) -> Tally:
     """The tally of entries in any order, several of one combination perhaps."""
-    entry, sample = numbered(entries.unit, entries.hour_ms, entries.outcome, entries.count)
+    entry, sample = numbered(entries.unit, entries.hour_ms, entries.outcome, entries.count, entries.block)
     size = len(sample)
-    first, last = np.full(size, NO_FIRST), np.full(size, NOT_KNOWN)
-    np.minimum.at(first, entry, entries.first_ms)
-    np.maximum.at(last, entry, entries.last_ms)
+    columns = {name: getattr(entries, name)[sample] for name in ("unit", "hour_ms", "outcome", "count", "block")}
+    for names, function in ((SMALLEST_OF, np.minimum), (LARGEST_OF, np.maximum)):
+        for name in names:
+            columns[name] = getattr(entries, name)[sample]
+            function.at(columns[name], entry, getattr(entries, name))
     clocks = np.zeros(size, np.int64)
     np.bitwise_or.at(clocks, entry, entries.clocks)
     lower, upper = (
         added_up(np.stack([entry[found[0]], found[1], found[2]])) for found in (entries.lower, entries.upper)
     )
-    return replace(
-        entries,
-        unit=entries.unit[sample],
-        hour_ms=entries.hour_ms[sample],
-        outcome=entries.outcome[sample],
-        count=entries.count[sample],
-        sums={name: sums_of(entry, values, size) for name, values in entries.sums.items()},
-        first_ms=first,
-        last_ms=last,
-        clocks=clocks,
-        lower=lower,
-        upper=upper,
-    )
+    sums = {name: sums_of(entry, values, size) for name, values in entries.sums.items()}
+    return replace(entries, **columns, sums=sums, clocks=clocks, lower=lower, upper=upper)
 
 
-def _sum_of(tallies: list[Tally]) -> Tally:
+def _sum_of(tallies: Sequence[Tally]) -> Tally:
     if len(tallies) == 1:
         return tallies[0]
     number, units = _numbered_rows(pa.concat_tables([one.units for one in tallies]))
@@ -222,22 +299,16 @@ def _sum_of(tallies: list[Tally]) -> Tally:
         ]
         return np.concatenate(moved, axis=1)
 
-    def joined(name: str) -> Ints:
-        return together([getattr(one, name) for one in tallies])
-
+    names = ("hour_ms", "outcome", "count", "block", "clocks", *SMALLEST_OF, *LARGEST_OF)
+    columns = {name: together([getattr(one, name) for one in tallies]) for name in names}
     return _reduced(
         Tally(
             units=units,
             unit=number[together([one.unit + begin for one, begin in zip(tallies, first_unit, strict=False)])],
-            hour_ms=joined("hour_ms"),
-            outcome=joined("outcome"),
-            count=joined("count"),
             sums={name: together([one.sums[name] for one in tallies]) for name in tallies[0].sums},
-            first_ms=joined("first_ms"),
-            last_ms=joined("last_ms"),
-            clocks=joined("clocks"),
             lower=ages("lower"),
             upper=ages("upper"),
             newest=pa.concat_tables([one.newest for one in tallies]),
+            **columns,
         )
     )

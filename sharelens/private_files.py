@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from jobs.spark.kept_files import write_whole
+from lake.whole_file import write_whole
 from state_model.errors import SharelensError
 
 

@@ -10,7 +10,7 @@ from broker.coordinators.classic_group import ClassicGroup, GroupState, JoinAnsw
 from broker.coordinators.classic_groups import JoinRequest, MemberCall
 from broker.protocol.api_keys import ApiKey
 from broker.protocol.messages import milliseconds
-from broker.protocol.registry import Answer, RequestContext, handles
+from broker.protocol.registry import ELEMENTS_MAX_AT_ONCE, Answer, RequestContext, handles
 from broker.protocol.steps import LazyArray
 
 if TYPE_CHECKING:
@@ -24,7 +24,7 @@ _MEMBERS_VERSION = 3
 _NOT_FOUND_VERSION = 6
 
 
-@handles(ApiKey.JOIN_GROUP, (0, 9))
+@handles(ApiKey.JOIN_GROUP, (0, 9), elements_max=ELEMENTS_MAX_AT_ONCE)
 def join_group(broker: "Broker", request: Any, context: RequestContext) -> Answer | Awaitable[Answer]:
     """Answered when the generation that the member joins is complete."""
     version = context.api_version
@@ -67,7 +67,7 @@ def join_group(broker: "Broker", request: Any, context: RequestContext) -> Answe
     return _waited(lambda done: broker.classic_groups.join(call, done), answered)
 
 
-@handles(ApiKey.SYNC_GROUP, (0, 5))
+@handles(ApiKey.SYNC_GROUP, (0, 5), elements_max=ELEMENTS_MAX_AT_ONCE)
 def sync_group(broker: "Broker", request: Any, context: RequestContext) -> Answer | Awaitable[Answer]:
     """Answered when the leader has sent the assignments."""
     assignments = {member.member_id: bytes(member.assignment) for member in request.assignments}
@@ -98,7 +98,7 @@ def heartbeat(broker: "Broker", request: Any, context: RequestContext) -> Answer
     return {"error_code": broker.classic_groups.heartbeat(member_call(request, request.generation_id))}
 
 
-@handles(ApiKey.LEAVE_GROUP, (0, 5))
+@handles(ApiKey.LEAVE_GROUP, (0, 5), elements_max=ELEMENTS_MAX_AT_ONCE)
 def leave_group(broker: "Broker", request: Any, context: RequestContext) -> Answer:
     """One member up to version 2, then several, each with its code."""
     groups = broker.classic_groups

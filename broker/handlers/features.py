@@ -6,7 +6,7 @@ from kio.schema.errors import ErrorCode
 
 from broker.errors import StorageError
 from broker.protocol.api_keys import ApiKey
-from broker.protocol.registry import Answer, RequestContext, handles
+from broker.protocol.registry import ELEMENTS_MAX_AT_ONCE, Answer, RequestContext, handles
 
 if TYPE_CHECKING:
     from broker.broker import Broker
@@ -16,7 +16,7 @@ SAFE_DOWNGRADE, UNSAFE_DOWNGRADE = 2, 3
 _FIRST_VERSION_WITHOUT_RESULTS: Final = 2
 
 
-@handles(ApiKey.UPDATE_FEATURES, (0, 2))
+@handles(ApiKey.UPDATE_FEATURES, (0, 2), elements_max=ELEMENTS_MAX_AT_ONCE)
 def update_features(broker: "Broker", request: Any, context: RequestContext) -> Answer:
     """All levels are set, or none; a level is effective before the answer is sent, and after a restart."""
     problems = {update.feature: _problem(broker, update) for update in request.feature_updates}

@@ -12,7 +12,7 @@ from broker.handlers.partitions import NO_LEADER_EPOCH, after_appends, find_log
 from broker.ports import Fetched
 from broker.protocol.api_keys import ApiKey
 from broker.protocol.messages import milliseconds, topic_id_text
-from broker.protocol.registry import Answer, RequestContext, handles
+from broker.protocol.registry import ELEMENTS_MAX_AT_ONCE, Answer, RequestContext, handles
 from broker.storage.partition_log import PartitionLog
 
 if TYPE_CHECKING:
@@ -23,7 +23,7 @@ NO_SESSION = 0
 UNKNOWN = -1
 
 
-@handles(ApiKey.FETCH, (4, 18))
+@handles(ApiKey.FETCH, (4, 18), elements_max=ELEMENTS_MAX_AT_ONCE)
 def fetch(broker: "Broker", request: Any, context: RequestContext) -> Answer | Awaitable[Answer]:
     """Record batches from the requested offsets; waits for `min_bytes` of them, no longer than `max_wait`."""
     if getattr(request, "session_id", NO_SESSION) != NO_SESSION:

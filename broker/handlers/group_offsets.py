@@ -11,7 +11,7 @@ from broker.handlers.consumer_groups import member_call
 from broker.ports import ProducerIdentity, Topic, TopicPartition
 from broker.protocol.api_keys import ApiKey
 from broker.protocol.messages import topic_id_text
-from broker.protocol.registry import Answer, RequestContext, handles
+from broker.protocol.registry import ELEMENTS_MAX_AT_ONCE, Answer, RequestContext, handles
 from broker.protocol.steps import LazyArray
 from state_model.group_schemas import GroupKind
 from state_model.topics import OFFSETS_TOPIC
@@ -25,7 +25,7 @@ _NO_TOP_ERROR_VERSION = 1
 _NO_OFFSET = CommittedOffset(offset=-1)
 
 
-@handles(ApiKey.OFFSET_COMMIT, (2, 10))
+@handles(ApiKey.OFFSET_COMMIT, (2, 10), elements_max=ELEMENTS_MAX_AT_ONCE)
 def offset_commit(broker: "Broker", request: Any, context: RequestContext) -> Answer:
     """Topics by name, from version 10 on by id; missing partitions are refused, the others are committed together."""
     call = member_call(request, request.generation_id_or_member_epoch)
@@ -35,7 +35,7 @@ def offset_commit(broker: "Broker", request: Any, context: RequestContext) -> An
     return {"topics": _commit_answers(broker, request.topics, codes, has_ids=has_ids)}
 
 
-@handles(ApiKey.TXN_OFFSET_COMMIT, (0, 4))
+@handles(ApiKey.TXN_OFFSET_COMMIT, (0, 4), elements_max=ELEMENTS_MAX_AT_ONCE)
 def txn_offset_commit(broker: "Broker", request: Any, context: RequestContext) -> Answer:
     """Offsets that count when the transaction commits; the group must have been added to it."""
     offsets = _existing(broker, request.topics, has_ids=False, is_transactional=True)
@@ -52,7 +52,7 @@ def txn_offset_commit(broker: "Broker", request: Any, context: RequestContext) -
     return {"topics": _commit_answers(broker, request.topics, codes, has_ids=False)}
 
 
-@handles(ApiKey.OFFSET_DELETE, (0, 0))
+@handles(ApiKey.OFFSET_DELETE, (0, 0), elements_max=ELEMENTS_MAX_AT_ONCE)
 def offset_delete(broker: "Broker", request: Any, context: RequestContext) -> Answer:
     """Delete committed offsets of partitions of topics to which no member subscribes."""
     requested = [

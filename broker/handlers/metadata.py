@@ -9,7 +9,7 @@ from broker.handlers.errors import code_of
 from broker.ports import Topic
 from broker.protocol.api_keys import ApiKey
 from broker.protocol.messages import topic_id_text
-from broker.protocol.registry import Answer, RequestContext, handles
+from broker.protocol.registry import ELEMENTS_MAX_AT_ONCE, Answer, RequestContext, handles
 from broker.protocol.steps import LazyArray
 from broker.storage.catalog import INTERNAL_TOPICS
 from state_model.uuids import is_uuid_text
@@ -128,7 +128,7 @@ def describe_cluster(broker: "Broker", request: Any, context: RequestContext) ->
     }
 
 
-@handles(ApiKey.DESCRIBE_TOPIC_PARTITIONS, (0, 0))
+@handles(ApiKey.DESCRIBE_TOPIC_PARTITIONS, (0, 0), elements_max=ELEMENTS_MAX_AT_ONCE)
 def describe_topic_partitions(broker: "Broker", request: Any, context: RequestContext) -> Answer:
     """Topics in the order of their names, from a cursor on, up to a number of partitions (KIP-966)."""
     cursor = request.cursor

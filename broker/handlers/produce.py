@@ -9,7 +9,7 @@ from broker.handlers.errors import RefusedError, code_of
 from broker.handlers.partitions import find_log
 from broker.protocol.api_keys import ApiKey
 from broker.protocol.messages import topic_id_text
-from broker.protocol.registry import Answer, RequestContext, handles
+from broker.protocol.registry import ELEMENTS_MAX_AT_ONCE, Answer, RequestContext, handles
 from broker.storage.partition_log import PartitionLog
 from broker.storage.record_batch import read_header
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 NO_OFFSET = -1
 
 
-@handles(ApiKey.PRODUCE, (3, 13))
+@handles(ApiKey.PRODUCE, (3, 13), elements_max=ELEMENTS_MAX_AT_ONCE)
 def produce(broker: "Broker", request: Any, context: RequestContext) -> Answer | None:
     """Append one batch to each partition. A single node has written when it answers, whatever the acks.
 

@@ -11,7 +11,7 @@ from broker.coordinators.share_membership import JOINING, LEAVING, Heartbeat
 from broker.coordinators.share_offsets import ShareOffsets, TopicErrors, TopicOffsets
 from broker.ports import Topics
 from broker.protocol.api_keys import ApiKey
-from broker.protocol.registry import Answer, RequestContext, handles
+from broker.protocol.registry import ELEMENTS_MAX_AT_ONCE, Answer, RequestContext, handles
 from broker.protocol.steps import LazyArray
 
 MEMBER_ID_MAX_LENGTH = 36
@@ -40,7 +40,7 @@ class ShareGroupServer(Protocol):
         """The topics."""
 
 
-@handles(ApiKey.SHARE_GROUP_HEARTBEAT, (1, 1))
+@handles(ApiKey.SHARE_GROUP_HEARTBEAT, (1, 1), elements_max=ELEMENTS_MAX_AT_ONCE)
 def heartbeat(broker: ShareGroupServer, request: Any, context: RequestContext) -> Answer:
     """A member joins, stays or leaves."""
     if not broker.share_version:
@@ -81,13 +81,13 @@ def describe(broker: ShareGroupServer, request: Any, context: RequestContext) ->
     return {"groups": LazyArray(lambda group_id: _described(broker, group_id) | operations, request.group_ids)}
 
 
-@handles(ApiKey.DESCRIBE_SHARE_GROUP_OFFSETS, (0, 1))
+@handles(ApiKey.DESCRIBE_SHARE_GROUP_OFFSETS, (0, 1), elements_max=ELEMENTS_MAX_AT_ONCE)
 def describe_offsets(broker: ShareGroupServer, request: Any, context: RequestContext) -> Answer:
     """Start offsets, and from version 1 on lags; a null list of topics means all."""
     return {"groups": LazyArray(lambda group: _offsets_of_group(broker, group), request.groups)}
 
 
-@handles(ApiKey.ALTER_SHARE_GROUP_OFFSETS, (0, 0))
+@handles(ApiKey.ALTER_SHARE_GROUP_OFFSETS, (0, 0), elements_max=ELEMENTS_MAX_AT_ONCE)
 def alter_offsets(broker: ShareGroupServer, request: Any, context: RequestContext) -> Answer:
     """Set start offsets of an empty group, which is created when it is missing."""
     offsets = {
@@ -102,7 +102,7 @@ def alter_offsets(broker: ShareGroupServer, request: Any, context: RequestContex
     return _attempt(broker, alter)
 
 
-@handles(ApiKey.DELETE_SHARE_GROUP_OFFSETS, (0, 0))
+@handles(ApiKey.DELETE_SHARE_GROUP_OFFSETS, (0, 0), elements_max=ELEMENTS_MAX_AT_ONCE)
 def delete_offsets(broker: ShareGroupServer, request: Any, context: RequestContext) -> Answer:
     """Delete the offsets of an empty group in whole topics."""
 

@@ -10,7 +10,7 @@ from kio.schema.errors import ErrorCode
 from broker.ports import TopicPartition
 from broker.protocol.api_keys import ApiKey
 from broker.protocol.messages import milliseconds
-from broker.protocol.registry import Answer, RequestContext, handles
+from broker.protocol.registry import ELEMENTS_MAX_AT_ONCE, Answer, RequestContext, handles
 from state_model.topics import OFFSETS_TOPIC
 
 if TYPE_CHECKING:
@@ -36,7 +36,7 @@ def init_producer_id(broker: "Broker", request: Any, context: RequestContext) ->
     }
 
 
-@handles(ApiKey.ADD_PARTITIONS_TO_TXN, (0, 3))
+@handles(ApiKey.ADD_PARTITIONS_TO_TXN, (0, 3), elements_max=ELEMENTS_MAX_AT_ONCE)
 def add_partitions_to_txn(broker: "Broker", request: Any, context: RequestContext) -> Answer:
     """All partitions are added, or none: beside a missing one the others are not attempted."""
     topics = [(topic.name, list(topic.partitions)) for topic in request.v3_and_below_topics]

@@ -61,7 +61,7 @@ class Dispatcher:
         self, frame: bytes, connection: ClientConnection, client_host: str
     ) -> Steps[Pieces | Awaitable[Pieces | None] | None]:
         try:
-            request = yield from decode_in_steps(frame, self._is_supported)
+            request = yield from decode_in_steps(frame, self._is_supported, self._elements_max)
         except UnsupportedVersionError as error:
             return self._refuse_version(error)
         context = RequestContext(
@@ -84,6 +84,9 @@ class Dispatcher:
     def _is_supported(self, api_key: int, version: int) -> bool:
         api = self._apis.get(api_key)
         return api is not None and api.has(version)
+
+    def _elements_max(self, api_key: int) -> int:
+        return self._apis[api_key].elements_max
 
     def _refuse_version(self, error: UnsupportedVersionError) -> Pieces:
         """ApiVersions of an unknown version gets an answer of version 0, as in Kafka, so that the client can retry."""

@@ -10,7 +10,7 @@ from uuid import UUID
 from kio.index import load_request_schema, load_response_schema
 
 from broker.errors import BrokerError, FrameError
-from broker.protocol.reader import read, read_in_steps
+from broker.protocol.reader import ELEMENTS_MAX, read, read_in_steps
 from broker.protocol.registry import Answer
 from broker.protocol.schema import fields_of
 from broker.protocol.steps import Steps, run
@@ -43,14 +43,16 @@ class Request:
     body: Any
 
 
-def decode_in_steps(frame: bytes, is_supported: Callable[[int, int], bool]) -> Steps[Request]:
+def decode_in_steps(
+    frame: bytes, is_supported: Callable[[int, int], bool], elements_max: Callable[[int], int] = lambda _: ELEMENTS_MAX
+) -> Steps[Request]:
     """The request of a frame (without its size); reading pauses after every STEP_ELEMENTS array elements.
 
     Bytes behind the request are ignored, as Kafka does: librdkafka's request for all topics has three extra bytes.
 
     Raises:
         UnsupportedVersionError: `is_supported` refuses its API key and version.
-        FrameError: the bytes are no such request.
+        FrameError: the bytes are no such request, or have more array elements than `elements_max` of the API key.
     """
     if len(frame) < _HEAD.size:
         raise FrameError(f"a request of {len(frame)} bytes has no header")
@@ -59,7 +61,7 @@ def decode_in_steps(frame: bytes, is_supported: Callable[[int, int], bool]) -> S
         raise UnsupportedVersionError(api_key, api_version, correlation_id)
     schema: Any = load_request_schema(api_key, api_version)
     header, at = read(schema.__header_schema__, frame)
-    body, _ = yield from read_in_steps(schema, frame, at)
+    body, _ = yield from read_in_steps(schema, frame, at, elements_max=elements_max(api_key))
     return Request(
         api_key=api_key,
         api_version=api_version,

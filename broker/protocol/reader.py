@@ -33,8 +33,8 @@ class _Allowance:
 
     __slots__ = ("counter", "elements")
 
-    def __init__(self) -> None:
-        self.elements = ELEMENTS_MAX
+    def __init__(self, elements_max: int) -> None:
+        self.elements = elements_max
         self.counter = StepCounter()
 
     def take(self, count: int, data: bytes, at: int) -> None:
@@ -62,19 +62,19 @@ End = Callable[[bytes, int, _Allowance, dict[str, Any]], tuple[Any, int]]
 """Reads the tagged fields and makes the object of a struct."""
 
 
-def read_in_steps(entity: Any, data: bytes, at: int = 0) -> Steps[tuple[Any, int]]:
+def read_in_steps(entity: Any, data: bytes, at: int = 0, *, elements_max: int = ELEMENTS_MAX) -> Steps[tuple[Any, int]]:
     """An object of a message class from the bytes that start at `at`, and the position behind it.
 
     Reading pauses after every STEP_ELEMENTS array elements.
 
     Raises:
-        FrameError: the bytes are no such message, or have more than ELEMENTS_MAX array elements.
+        FrameError: the bytes are no such message, or have more than `elements_max` array elements.
     """
     reader = _struct_reader(entity)
     try:
         if reader.in_steps is None:
-            return reader.at_once(data, at, _Allowance())
-        return (yield from reader.in_steps(data, at, _Allowance()))
+            return reader.at_once(data, at, _Allowance(elements_max))
+        return (yield from reader.in_steps(data, at, _Allowance(elements_max)))
     except (struct.error, IndexError) as error:
         raise FrameError(f"the message ends inside a field of {entity.__name__}") from error
     except (ValueError, OverflowError) as error:

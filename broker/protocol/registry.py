@@ -4,6 +4,11 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol
 
+from broker.protocol.reader import ELEMENTS_MAX
+
+ELEMENTS_MAX_AT_ONCE = 1 << 16
+"""Array elements in a request whose handler works on all of them at once; a few tenths of a second."""
+
 Answer = Mapping[str, Any]
 """Field names as in kio's response of the newest version (`throttle_time`, not `throttle_time_ms`); see messages.py."""
 
@@ -45,6 +50,7 @@ class Api:
     first_version: int
     last_version: int
     handler: Handler
+    elements_max: int = ELEMENTS_MAX
 
     def has(self, version: int) -> bool:
         """Whether the handler answers a version."""
@@ -54,14 +60,21 @@ class Api:
 _apis: dict[int, Api] = {}
 
 
-def handles(api_key: int, versions: tuple[int, int]) -> Callable[[Handler], Handler]:
-    """Register the decorated function as the handler of an API in the inclusive range of versions."""
+def handles(
+    api_key: int, versions: tuple[int, int], *, elements_max: int = ELEMENTS_MAX
+) -> Callable[[Handler], Handler]:
+    """Register the decorated function as the handler of an API in the inclusive range of versions.
+
+    elements_max: array elements of a request; larger ones close their connection.
+    """
 
     def register(handler: Handler) -> Handler:
         first, last = versions
         assert first <= last, (api_key, versions)
         assert api_key not in _apis, f"API {api_key} has two handlers"
-        _apis[int(api_key)] = Api(key=int(api_key), first_version=first, last_version=last, handler=handler)
+        _apis[int(api_key)] = Api(
+            key=int(api_key), first_version=first, last_version=last, handler=handler, elements_max=elements_max
+        )
         return handler
 
     return register

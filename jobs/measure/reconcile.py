@@ -14,10 +14,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from jobs import books, retained
-from jobs.measure import inputs as measure_inputs
+from jobs.measure import reading
 from jobs.measure import stage as measure
 from jobs.measure.bases import PLACE
+from jobs.measure.inputs import PROGRESS, LakeInputs
+from jobs.measure.reading import STATE
 from jobs.measure.steps import in_one_step
+from jobs.measure.touched import touched_since
 from jobs.progress import Progress
 from jobs.spark.executors import Engine
 from lake.lake import Lake, LakeReader, LakeView
@@ -35,6 +38,7 @@ from measures.dead_letters import (
     nameless_places,
     reconcile,
 )
+from measures.inputs import NO_SETTINGS
 from measures.schemas import POISON_RECORD
 from state_model.columnar.keys import KEY
 from state_model.topics import RECORD_TOPICS
@@ -45,7 +49,7 @@ GROUPS_A_TASK = 128
 KEYS_AT_ONCE = 512
 NAMED = pa.schema([("group_id", pa.string()), ("name", pa.string()), ("partition", pa.int32())])
 """Share partitions whose topics bore one name are judged together."""
-NO_PLACES = TABLES[measure_inputs.STATE].schema.empty_table().select(PLACE)
+NO_PLACES = TABLES[STATE].schema.empty_table().select(PLACE)
 DUE = pc.field("archiving_ms").is_valid()
 """Of the records that were given up those that were on their way to a dead letter."""
 RESTS_ON = ["cluster_id", "state_partition", "log_offset"]
@@ -123,7 +127,7 @@ def _touched(lake: Lake, before: int) -> pa.Table:
     groups = _concerned(lake, 0 if named else before)
     if groups.num_rows == 0:
         return groups
-    places = measure.touched_since(lake, before).select(CLUSTER_GROUP).group_by(CLUSTER_GROUP).aggregate([])
+    places = touched_since(lake, before).select(CLUSTER_GROUP).group_by(CLUSTER_GROUP).aggregate([])
     return groups.join(places, keys=CLUSTER_GROUP, join_type="left semi")
 
 
@@ -176,7 +180,7 @@ def _dropped(lake: Lake) -> dict[PartitionKey, int]:
 
 def _size_bytes(lake: Lake) -> int:
     """About how much the tasks read."""
-    tables = (LETTERS, measure_inputs.STATE)
+    tables = (LETTERS, STATE)
     files = [file for name in tables for file in lake.snapshot(name).files]
     return sum(int(str(file["size_bytes"])) for file in files)
 
@@ -191,25 +195,27 @@ def reconcile_task(task: Task) -> tuple[DataFile, ...]:
 
 def _judged(task: Task) -> Iterator[pa.Table]:
     """DLQ_RECONCILIATION rows, a bounded number of share partitions at a time."""
-    settings = measure_inputs.NO_SETTINGS
-    of_cluster = measure_inputs.Inputs(_measured(task, NO_PLACES))
+    settings = NO_SETTINGS
+    of_cluster = LakeInputs(_measured(task, NO_PLACES))
     of_groups = pc.field("group_id").isin(pa.array(task.groups, pa.string()))
-    letters = of_cluster.scan(LETTERS, LETTER_COLUMNS, of_groups)
-    every_name = of_cluster.scan("silver.name", ["topic_id", "topic", "run_id"], pc.scalar(True)).sort_by("run_id")
+    letters = of_cluster.lake.scan(LETTERS, LETTER_COLUMNS, of_groups)
+    every_name = of_cluster.lake.scan("silver.name", ["topic_id", "topic", "run_id"], pc.scalar(True)).sort_by("run_id")
     names = dict(zip(every_name.column("topic_id").to_pylist(), every_name.column("topic").to_pylist(), strict=True))
-    books_rows = of_cluster.scan("bronze.ingest_extent", TABLES["bronze.ingest_extent"].schema.names, pc.scalar(True))
+    books_rows = of_cluster.lake.scan(
+        "bronze.ingest_extent", TABLES["bronze.ingest_extent"].schema.names, pc.scalar(True)
+    )
     topics = LetterTopics.of(letters, partitions_in_books(books_rows.to_pylist()))
     here = of_groups & (pc.field("cluster_id") == task.cluster_id)
     of_topic = pc.field("log_topic_id") == task.log_topic_id
-    held = _different(task.lake, measure_inputs.PROGRESS, PLACE, here & of_topic)
+    held = _different(task.lake, PROGRESS, PLACE, here & of_topic)
     due = _different(task.lake, GIVEN_UP, KEY, here & DUE)
     nameless = nameless_places(held, names)
     verdicts = _verdicts(of_cluster, of_groups, task.dropped_ms)
     for keys, some in _together(held, due, letters, names):
-        inputs = measure_inputs.Inputs(_measured(task, keys))
+        inputs = LakeInputs(_measured(task, keys))
         called = _only(names, keys)
         rows = reconcile(
-            inputs.rows_of(GIVEN_UP, POISON_RECORD.names).cast(POISON_RECORD),
+            inputs.lake.rows(GIVEN_UP, POISON_RECORD.names).cast(POISON_RECORD),
             some,
             inputs.history_parts(HISTORY_READ),
             called,
@@ -221,12 +227,12 @@ def _judged(task: Task) -> Iterator[pa.Table]:
         yield _with_verdicts(rows, verdicts)
 
 
-def _verdicts(of_cluster: measure_inputs.Inputs, of_groups: pc.Expression, dropped_ms: int | None) -> pa.Table:
+def _verdicts(of_cluster: LakeInputs, of_groups: pc.Expression, dropped_ms: int | None) -> pa.Table:
     """DLQ_RECONCILIATION rows of letters that should not be there, as records told that retention took since."""
     if dropped_ms is None:
         return words.DLQ_RECONCILIATION.empty_table()
     sure = of_groups & (pc.field("status") == words.UNEXPECTED) & (pc.field("dead_lettered_ms") < dropped_ms)
-    return of_cluster.scan(TABLE, words.DLQ_RECONCILIATION.names, sure)
+    return of_cluster.lake.scan(TABLE, words.DLQ_RECONCILIATION.names, sure)
 
 
 def _with_verdicts(rows: pa.Table, verdicts: pa.Table) -> pa.Table:
@@ -254,8 +260,8 @@ def _only(names: Mapping[str, str], keys: pa.Table) -> dict[str, str]:
     return {topic_id: names[topic_id] for topic_id in ids if topic_id in names}
 
 
-def _measured(task: Task, keys: pa.Table) -> measure_inputs.Task:
-    return measure_inputs.Task(
+def _measured(task: Task, keys: pa.Table) -> reading.Task:
+    return reading.Task(
         lake=task.lake,
         run=task.run,
         before=0,

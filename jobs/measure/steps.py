@@ -18,7 +18,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from jobs.measure.bases import TEXTS, WHERE
-from jobs.measure.inputs import HISTORY, NOTHING
+from jobs.measure.reading import HISTORY, NOTHING
 from lake.lake import Lake
 from measures.settled import HOUR_MS
 from state_model.columnar.keys import KEY

@@ -194,12 +194,11 @@ def _key_text(names: Sequence[str], values: Sequence[Any]) -> str:
 
 def _runs_behind(lake: Lake, table: str) -> int:
     """How many runs the table's stage has yet to take up; 0: it has seen all that was written before it."""
-    from jobs.measure.reconcile import TABLE as RECONCILED
-    from jobs.measure.rows import MEASURES
+    from measures.catalog import OF_TABLE
 
     if table.startswith("silver."):
         return max(0, books.done(lake, "ingest") - books.done(lake, "decode"))
-    if table in {RECONCILED, *(measure.table for measure in MEASURES.values())}:
+    if table in OF_TABLE:
         newest = max(books.done(lake, "replay"), books.done(lake, "topics"))
         return max(0, newest - (lake.transaction(table, "measure") or 0))
     return max(0, books.done(lake, "decode") - books.done(lake, "replay"))

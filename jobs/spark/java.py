@@ -18,7 +18,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from jobs.spark.kept_files import keep_folder, write_whole
+from jobs.spark.kept_files import keep_folder
+from lake.whole_file import write_whole
 from state_model.errors import SharelensError
 
 SUPPORTED: Final = (17, 21)

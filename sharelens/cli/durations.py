@@ -32,6 +32,13 @@ RANGES = click.option(
 )
 
 
+EXACT = click.option(
+    "--exact",
+    is_flag=True,
+    help="Percentiles without buckets, from the histories: slower, and only of what retention left.",
+)
+
+
 def options(command: Callable[..., None]) -> Callable[..., None]:
     """The options of both commands."""
     shared = (evidence_options, filter_options, cut_options, FROM, TO, BY, REQUIRE_COMPLETE, output_options)
@@ -46,16 +53,21 @@ def options(command: Callable[..., None]) -> Callable[..., None]:
     ),
 )
 @RANGES
+@EXACT
 @options
-def latency(source: Source, wanted: Wanted, cut: CutAsked, ranges: bool, **asked: Any) -> None:
+def latency(source: Source, wanted: Wanted, cut: CutAsked, ranges: bool, exact: bool, **asked: Any) -> None:
     """Time from a record's own timestamp to acknowledged or archived: percentiles by group and topic, and throughput.
 
     An age has two bounds, because the topic's batch headers say when a batch was stamped, not when each of its records
-    was. Offsets count once a life, at their first outcome. --from and --to bound the log time of the outcome.
+    was. Percentiles are edges of buckets, at most 5 % apart. Offsets count once a life, at
+    their first outcome. --from and --to bound the log time of the outcome.
     """
     if ranges and asked["by"]:
         raise UsageError("latency: --ranges lists single ranges; leave --by out")
-    _answer("latency", "ranges" if ranges else "latency", source, wanted, cut, **asked)
+    if ranges and exact:
+        raise UsageError("latency: --ranges lists ages as they are; leave --exact out")
+    question = "ranges" if ranges else "exact" if exact else "latency"
+    _answer("latency", question, source, wanted, cut, **asked)
 
 
 @click.command(
@@ -97,8 +109,11 @@ def _answer(
         if question == "ranges":
             answered = latency.ranges(evidence, wanted, cut, span)
         else:
-            ask = latency.latency if question == "latency" else latency.attempts
-            answered = ask(evidence, wanted, cut, span, By(partition="partition" in by, hour="hour" in by))
+            form = By(partition="partition" in by, hour="hour" in by)
+            if question == "attempts":
+                answered = latency.attempts(evidence, wanted, cut, span, form)
+            else:
+                answered = latency.latency(evidence, wanted, cut, span, form, exact=question == "exact")
     answer(answered, shown, require_complete)
 
 

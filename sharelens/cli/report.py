@@ -114,7 +114,7 @@ def _write(target: Path | None, html: str) -> None:
     if target is None:
         sys.stdout.buffer.write(content)
         return
-    from jobs.spark.kept_files import write_whole
+    from lake.whole_file import write_whole
 
     write_whole(target, content)
     say(f"sharelens: wrote {target} ({len(content) / 1e6:.1f} MB)")

@@ -39,7 +39,8 @@ from sharelens.output import Answer
 from sharelens.questions.completeness import times
 from sharelens.questions.evidence import Evidence, Keys, StatePartitionCover, kept
 from sharelens.questions.letter_evidence import Letters
-from sharelens.questions.measured import Part, in_parts
+from sharelens.questions.measure_inputs import Part
+from sharelens.questions.measured import in_parts
 from sharelens.questions.naming import ensure_known, resolve
 from sharelens.questions.state import FIELDS, state_table
 from sharelens.times import time_text

@@ -16,6 +16,7 @@ from kafka_log.dead_letters import DEFAULT_PREFIX, DLQ_RECORD, INTERNAL
 from kafka_log.schemas import LOG_RECORD
 from sharelens.frames.envelopes import CHUNK_BITS
 from sharelens.frames.shapes import checked, in_groups, spark_schema, typed_rows
+from state_model.columnar.keys import LOG_PARTITION_KEY
 from state_model.columnar.schemas import LOG_POSITION, SHARE_RECORD, column
 from state_model.topics import OFFSETS_TOPIC, STATE_TOPIC
 from state_model.uuids import ZERO_UUID
@@ -38,7 +39,6 @@ KAFKA_SOURCE = pa.schema(
     ]
 )
 """Columns of Spark's own Kafka source; `headers` is there only with the option includeHeaders."""
-_LOG_PARTITION = ["topic_id", "partition"]
 _LOG_APPEND_TIME_BIT = 8
 _UNKNOWN = -1
 
@@ -116,16 +116,16 @@ def share_records(log_records: "DataFrame", *, log_times: "DataFrame | None" = N
     Rules: share-group-state-log §2-3 (bytes); log time is the running maximum of timestamps in a state partition.
     """
     own = state_log_rows(checked(log_records, LOG_RECORD, "share_records", "log_records"))
-    key = [*_LOG_PARTITION, "chunk"]
+    key = [*LOG_PARTITION_KEY, "chunk"]
     newest = own.groupBy(*key).agg(F.max("timestamp_ms").alias("newest_ms"))
-    earlier = Window.partitionBy(*_LOG_PARTITION).orderBy("chunk").rowsBetween(Window.unboundedPreceding, -1)
+    earlier = Window.partitionBy(*LOG_PARTITION_KEY).orderBy("chunk").rowsBetween(Window.unboundedPreceding, -1)
     begins = newest.select(*key, F.coalesce(F.max("newest_ms").over(earlier), F.lit(NO_LOG_TIME)).alias("before_ms"))
     if log_times is not None:
         known = checked(log_times, LOG_TIME, "share_records", "log_times")
         known = known.groupBy("log_topic_id", "state_partition").agg(F.max("log_time_ms").alias("known_ms"))
         known = known.withColumnsRenamed({"log_topic_id": "topic_id", "state_partition": "partition"})
         both = F.greatest("before_ms", "known_ms").alias("before_ms")
-        begins = begins.join(F.broadcast(known), _LOG_PARTITION, "left").select(*key, both)
+        begins = begins.join(F.broadcast(known), LOG_PARTITION_KEY, "left").select(*key, both)
     timed = own.join(F.broadcast(begins), key).select(*LOG_RECORD.names, "chunk", "before_ms")
 
     def decode(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:

@@ -14,13 +14,15 @@ from kafka_log.schemas import LOG_RECORD, PROBLEM
 from sharelens.frames.envelopes import LOSS
 from sharelens.frames.logs import state_log_rows
 from sharelens.frames.shapes import checked, in_groups, spark_schema, typed_rows
+from state_model.columnar.keys import LOG_PARTITION_KEY
 from state_model.topics import STATE_TOPIC
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-_LOG = ["topic_id", "partition"]
-_PROBLEM_RANGE = pa.schema([PROBLEM.field(name) for name in ("topic", *_LOG, "offset", "last_offset", "reason")])
+_PROBLEM_RANGE = pa.schema(
+    [PROBLEM.field(name) for name in ("topic", *LOG_PARTITION_KEY, "offset", "last_offset", "reason")]
+)
 
 
 def losses(log_records: "DataFrame", *, problems: "DataFrame | None" = None) -> "DataFrame":
@@ -43,14 +45,14 @@ def losses(log_records: "DataFrame", *, problems: "DataFrame | None" = None) -> 
         UsageError: a column is missing or has another type.
     """
     own = state_log_rows(checked(log_records, LOG_RECORD, "losses", "log_records"))
-    place = Window.partitionBy(*_LOG)
-    chunks = own.groupBy(*_LOG, "chunk").agg(
+    place = Window.partitionBy(*LOG_PARTITION_KEY)
+    chunks = own.groupBy(*LOG_PARTITION_KEY, "chunk").agg(
         F.min("offset").alias("first"),
         F.max("offset").alias("last"),
         F.max(F.when(F.col("below_log_start"), F.col("offset"))).alias("below"),
     )
     bounds = chunks.select(
-        *_LOG,
+        *LOG_PARTITION_KEY,
         "first",
         "last",
         F.lag("last", 1, -1).over(place.orderBy("chunk")).alias("before"),
@@ -58,16 +60,21 @@ def losses(log_records: "DataFrame", *, problems: "DataFrame | None" = None) -> 
         F.max("last").over(place).alias("end"),
     )
     missing = bounds.where(F.col("first") > F.col("before") + 1).select(
-        *_LOG, (F.col("before") + 1).alias("first_offset"), (F.col("first") - 1).alias("last_offset"), "below"
+        *LOG_PARTITION_KEY,
+        (F.col("before") + 1).alias("first_offset"),
+        (F.col("first") - 1).alias("last_offset"),
+        "below",
     )
-    found = in_groups(own.select(*LOG_RECORD.names, "chunk"), [*_LOG, "chunk"], ["offset"], _in_chunk, LOSS)
+    found = in_groups(
+        own.select(*LOG_RECORD.names, "chunk"), [*LOG_PARTITION_KEY, "chunk"], ["offset"], _in_chunk, LOSS
+    )
     is_missing = F.col("reason") == ""
-    starts = bounds.groupBy(*_LOG).agg(F.max("below").alias("below"), F.max("end").alias("end"))
+    starts = bounds.groupBy(*LOG_PARTITION_KEY).agg(F.max("below").alias("below"), F.max("end").alias("end"))
     renamed = found.withColumnsRenamed({"topic_id": "lost_topic_id", "partition": "lost_partition"}).withColumnsRenamed(
         {"log_topic_id": "topic_id", "state_partition": "partition"}
     )
-    inside = renamed.where(is_missing).join(F.broadcast(starts), _LOG)
-    missing = missing.unionByName(inside.select(*_LOG, "first_offset", "last_offset", "below"))
+    inside = renamed.where(is_missing).join(F.broadcast(starts), LOG_PARTITION_KEY)
+    missing = missing.unionByName(inside.select(*LOG_PARTITION_KEY, "first_offset", "last_offset", "below"))
     return _with_reasons(missing, starts, problems).unionByName(found.where(~is_missing))
 
 
@@ -100,13 +107,13 @@ def _with_reasons(missing: "DataFrame", starts: "DataFrame", problems: "DataFram
     if problems is not None:
         ranges = checked(problems, _PROBLEM_RANGE, "losses", "problems")
         ranges = ranges.where((F.col("topic") == STATE_TOPIC) & F.col("last_offset").isNotNull())
-        ends = ranges.join(F.broadcast(starts), _LOG).where(F.col("last_offset") > F.col("end"))
-        ends = ends.groupBy(*_LOG, "below", "end").agg(F.max("last_offset").alias("last_offset"))
-        behind = ends.select(*_LOG, (F.col("end") + 1).alias("first_offset"), "last_offset", "below")
-        damage = ranges.groupBy(*_LOG).agg(
+        ends = ranges.join(F.broadcast(starts), LOG_PARTITION_KEY).where(F.col("last_offset") > F.col("end"))
+        ends = ends.groupBy(*LOG_PARTITION_KEY, "below", "end").agg(F.max("last_offset").alias("last_offset"))
+        behind = ends.select(*LOG_PARTITION_KEY, (F.col("end") + 1).alias("first_offset"), "last_offset", "below")
+        damage = ranges.groupBy(*LOG_PARTITION_KEY).agg(
             F.array_sort(F.collect_list(F.struct("offset", "last_offset", "reason"))).alias("damage")
         )
-        missing = missing.unionByName(behind).join(F.broadcast(damage), _LOG, "left")
+        missing = missing.unionByName(behind).join(F.broadcast(damage), LOG_PARTITION_KEY, "left")
         touching = F.filter(
             "damage",
             lambda one: (one["offset"] <= F.col("last_offset")) & (one["last_offset"] >= F.col("first_offset")),

@@ -8,6 +8,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from evidence.as_of import LogPrefix
 from sharelens.metrics import catalog
 from sharelens.metrics.catalog import Metric
 from sharelens.metrics.measured import Measured
@@ -107,14 +108,17 @@ def _live(lag: pa.Table) -> dict[Key, dict[Metric, float]]:
 
 def _record_times(evidence: Evidence, stalls: pa.Table) -> dict[tuple[str, int, int], int]:
     """Largest timestamp of the batch of each first unfinished record, by topic id, partition and offset."""
-    from sharelens.questions.headers import offset_times
+    from measures.inputs import offset_times
+    from sharelens.questions.measure_inputs import EvidenceInputs
 
     offsets_of: dict[tuple[str, int], set[int]] = {}
     offsets = stalls.column("first_incomplete_offset_first").to_pylist()
     for (_, topic_id, partition), offset in zip(_keys(stalls), offsets, strict=True):
         offsets_of.setdefault((topic_id, partition), set()).add(offset)
-    offset_arrays = {place: np.array(sorted(numbers), np.int64) for place, numbers in offsets_of.items()}
-    table = offset_times(evidence, offset_arrays)
+    table = offset_times(
+        EvidenceInputs(evidence, LogPrefix()),
+        {place: np.array(sorted(numbers), np.int64) for place, numbers in offsets_of.items()},
+    )
     rows = table.select(["topic_id", "partition", "offset", "max_timestamp_ms"]).to_pylist()
     return {(row["topic_id"], row["partition"], row["offset"]): row["max_timestamp_ms"] for row in rows}
 

@@ -3,20 +3,16 @@
 from functools import cached_property
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
-from measures import stalls as stall_measure
-from measures.settings import GroupSettings
+from measures import stalls
+from measures.inputs import NO_SETTINGS
 from sharelens.asked import CutAsked
 from sharelens.filters import Wanted
 from sharelens.questions import lag as lag_question
 from sharelens.questions.evidence import Evidence
 from sharelens.questions.given_up import given_up
-from sharelens.questions.measured import Scope, of_parts, scope
+from sharelens.questions.measured import Scope, rows_of, scope
 from sharelens.questions.redelivered import redelivered_rows
-from sharelens.questions.stalled import stalls_of
-
-NO_SETTINGS = GroupSettings()
 
 
 class FromHistories:
@@ -35,8 +31,7 @@ class FromHistories:
 
     def stalls(self) -> pa.Table:
         """STALL rows as if nothing were written any more, so that no row depends on a moment; without idle ones."""
-        rows = of_parts(self._scope, lambda part: stalls_of(part, self._scope, NO_SETTINGS, None))
-        return rows.filter(pc.not_equal(rows.column("kind"), stall_measure.IDLE))
+        return rows_of(self._scope, stalls.lasting_rows)
 
     def poison(self) -> pa.Table:
         """POISON_RECORD rows."""

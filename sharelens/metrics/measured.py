@@ -7,17 +7,27 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from sharelens.questions.evidence import KEY, Evidence
+from sharelens.questions.evidence import Evidence
 from sharelens.questions.lake_evidence import LakeEvidence
+from state_model.columnar.keys import SHARE_PARTITION_KEY
 
 if TYPE_CHECKING:
     from sharelens.metrics.from_histories import FromHistories
 
-LAG_COLUMNS = [*KEY, "topic", "start_offset", "end_offset", "lag", "unknown_reason", "log_time_ms", "completeness"]
-STALL_COLUMNS = [*KEY, "since_ms", "until_ms", "first_incomplete_offset", "window_used"]
-POISON_COLUMNS = [*KEY, "offset", "last_offset", "cause"]
-REDELIVERED_COLUMNS = [*KEY, "first_offset", "last_offset"]
-DEAD_LETTER_COLUMNS = [*KEY, "offset", "last_offset", "status"]
+LAG_COLUMNS = [
+    *SHARE_PARTITION_KEY,
+    "topic",
+    "start_offset",
+    "end_offset",
+    "lag",
+    "unknown_reason",
+    "log_time_ms",
+    "completeness",
+]
+STALL_COLUMNS = [*SHARE_PARTITION_KEY, "since_ms", "until_ms", "first_incomplete_offset", "window_used"]
+POISON_COLUMNS = [*SHARE_PARTITION_KEY, "offset", "last_offset", "cause"]
+REDELIVERED_COLUMNS = [*SHARE_PARTITION_KEY, "first_offset", "last_offset"]
+DEAD_LETTER_COLUMNS = [*SHARE_PARTITION_KEY, "offset", "last_offset", "status"]
 GAP, MISSING, UNKNOWN = "gap", "missing", "unknown"
 
 
@@ -37,7 +47,7 @@ class Measured:
         """What still stands, one row a share partition at most."""
         rows = self._rows("gold.stall", STALL_COLUMNS, lambda: self._computed.stalls())
         rows = rows.filter(pc.is_null(rows.column("until_ms"))).sort_by("since_ms")
-        return rows.group_by(KEY, use_threads=False).aggregate(
+        return rows.group_by(SHARE_PARTITION_KEY, use_threads=False).aggregate(
             [(name, "first") for name in ("since_ms", "first_incomplete_offset", "window_used")]
         )
 
@@ -75,5 +85,7 @@ class Measured:
 
 def _counted(ranges: pa.Table) -> pa.Table:
     sizes = pc.add(pc.subtract(ranges.column("last_offset"), ranges.column("first_offset")), 1)
-    sized = ranges.select(KEY).append_column("records", sizes)
-    return sized.group_by(KEY).aggregate([("records", "sum")]).rename_columns({"records_sum": "records"})
+    sized = ranges.select(SHARE_PARTITION_KEY).append_column("records", sizes)
+    return (
+        sized.group_by(SHARE_PARTITION_KEY).aggregate([("records", "sum")]).rename_columns({"records_sum": "records"})
+    )

@@ -15,7 +15,8 @@ from sharelens.asked import CutAsked
 from sharelens.filters import Wanted
 from sharelens.output import Answer, Column, name_cell, name_column, number_column
 from sharelens.questions.evidence import Evidence, Span
-from sharelens.questions.measured import Part, Scope, answer, marked, of_parts, scope
+from sharelens.questions.measure_inputs import Part
+from sharelens.questions.measured import Scope, answer, marked, of_parts, scope
 from sharelens.questions.state import completeness_cell, topic_cell
 
 FROM_STATE_LOG = "state_log"

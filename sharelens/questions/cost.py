@@ -11,7 +11,8 @@ from sharelens.filters import Wanted
 from sharelens.output import Answer, Column, Row, known, name_column, number_column
 from sharelens.questions.completeness import check_cut, cut_of
 from sharelens.questions.evidence import Evidence, Span, kept
-from sharelens.questions.measured import Part, answer, marked, of_parts, scope
+from sharelens.questions.measure_inputs import Part
+from sharelens.questions.measured import answer, marked, of_parts, scope
 from sharelens.questions.state import completeness_cell, topic_cell
 
 
@@ -20,8 +21,7 @@ def cost(evidence: Evidence, wanted: Wanted, asked: CutAsked, window: Span) -> A
     told = scope(evidence, wanted, asked)
 
     def of_part(part: Part) -> pa.Table:
-        records = kept(kept(evidence.records_of(part.places), told.cut.expression()), window.expression())
-        found = measure.cost(records, part.history, part.deliveries, of_window=window != Span())
+        found = measure.rows(told.inputs(part, window=window), of_window=window != Span())
         return marked(found, part.history)
 
     table = of_parts(told, of_part)

@@ -7,6 +7,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from evidence.conditions import filter_rows
 from kafka_log.dead_letters import DeadLetterTopics
 from measures import dead_letters as measure
 from measures import poison as poison_measure
@@ -17,7 +18,7 @@ from sharelens.asked import CutAsked
 from sharelens.filters import Wanted
 from sharelens.output import Answer, Column, Row, known, name_cell, name_column, number_column, time_column
 from sharelens.questions.completeness import evidence_line, incomplete_rows
-from sharelens.questions.evidence import Evidence, Keys, Span, kept
+from sharelens.questions.evidence import Evidence, Keys, Span
 from sharelens.questions.given_up import given_up
 from sharelens.questions.letter_evidence import Letters
 from sharelens.questions.measured import Scope, scope
@@ -179,7 +180,7 @@ def _of_keys(letters: pa.Table, keys: Keys, names: Mapping[str, str]) -> pa.Tabl
                 here &= pc.field("partition").isin(pa.array(sorted(numbers), pa.int32()))
             condition |= here
         letters = letters.filter(condition)
-    return kept(letters, Keys(partitions=keys.partitions).expression())
+    return filter_rows(letters, Keys(partitions=keys.partitions).expression())
 
 
 def _warnings(letters: pa.Table, partitions: pa.Table) -> list[str]:
@@ -245,7 +246,7 @@ def with_cluster(evidence: Evidence, rows: pa.Table) -> pa.Table:
 
 def _in_span(rows: pa.Table, span: Span) -> pa.Table:
     times = pc.coalesce(*(rows.column(name) for name in ROW_TIME))
-    return kept(rows.append_column("log_time_ms", times), span.expression()).drop_columns(["log_time_ms"])
+    return filter_rows(rows.append_column("log_time_ms", times), span.expression()).drop_columns(["log_time_ms"])
 
 
 def _sizes(rows: pa.Table) -> pa.ChunkedArray:
@@ -292,7 +293,7 @@ def bursts(
     letters = _of_keys(letters, read.keys, names)
     warnings = (*read.warnings, *_warnings(letters, partitions), *_absent(evidence, topics))
     within = Span(from_ms=span.from_ms, to_ms=span.to_ms).expression()
-    timed = kept(letters.append_column("log_time_ms", letters.column("timestamp_ms")), within)
+    timed = filter_rows(letters.append_column("log_time_ms", letters.column("timestamp_ms")), within)
     rows = _bursts(timed, gap_ms)
     table = with_cluster(evidence, rows).cast(BURST)
     closing = evidence_line(evidence.cover(), incomplete_rows(table.column("completeness")))

@@ -3,24 +3,15 @@
 import pyarrow as pa
 
 from measures import poison as measure
-from measures.headers import begins_of
-from measures.schemas import POISON_RECORD
+from measures.inputs import NO_SETTINGS
 from measures.settings import GroupSettings
-from sharelens.questions import headers
-from sharelens.questions.measured import Part, Scope, of_parts
+from sharelens.questions.measured import Scope, kept_rows, rows_of
 
 
 def given_up(asked: Scope, settings: GroupSettings, *, near_limit: bool = False) -> pa.Table:
     """POISON_RECORD rows by share partition, life and offset, without what dead letters tell."""
-
-    def of_part(part: Part) -> pa.Table:
-        empty = headers.no_records(asked.evidence, begins_of(part.history))
-        ranges, held = empty.ranges(), empty.held()
-        return measure.poison(part.history, part.deliveries, ranges, held, settings, near_limit=near_limit)
-
-    # A run knows no settings, and what happened after the cut would be in its rows.
-    if asked.cut.whole and settings == GroupSettings() and not near_limit:
-        taken = asked.evidence.measured("gold.poison_record", POISON_RECORD, asked.keys)
-        if taken is not None:
-            return taken.sort_by(measure.ORDER)
-    return of_parts(asked, of_part).sort_by(measure.ORDER)
+    # A run knows no settings.
+    rows = kept_rows(asked, "poison_record") if settings == NO_SETTINGS and not near_limit else None
+    if rows is None:
+        rows = rows_of(asked, lambda inputs: measure.rows(inputs, near_limit=near_limit), settings)
+    return rows.sort_by(measure.ORDER)

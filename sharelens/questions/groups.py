@@ -3,9 +3,10 @@
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from evidence.conditions import filter_rows
 from measures import groups as measure
 from sharelens.output import Answer, Column, Row, known, name_cell, name_column, number_column, time_column
-from sharelens.questions.evidence import Evidence, Span, kept
+from sharelens.questions.evidence import Evidence, Span
 from sharelens.questions.measured import answer
 from sharelens.questions.naming import listed
 from sharelens.questions.state import completeness_cell
@@ -38,7 +39,7 @@ def groups(evidence: Evidence, names: frozenset[str], as_of_ms: int | None, chan
     table = measure.groups(records, as_of_ms)
     missing = () if table.num_rows else (_missing(evidence, records),)
     within = Span(from_ms=changed.from_ms, to_ms=changed.to_ms).expression()
-    table = kept(table.rename_columns({"last_change_ms": "log_time_ms"}), within)
+    table = filter_rows(table.rename_columns({"last_change_ms": "log_time_ms"}), within)
     table = table.rename_columns({"log_time_ms": "last_change_ms"})
     states = {row["values"]: row["counts"] for row in pc.value_counts(table.column("state")).to_pylist()}
     told = ", ".join(f"{state} {states[state]}" for state in sorted(states)) or "none"

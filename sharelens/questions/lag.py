@@ -8,9 +8,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from measures import lag as measure
+from measures.inputs import topic_ends
 from measures.lag_over_time import Arrivals
 from measures.lag_over_time import lag_over_time as over_time
-from measures.topics import BATCH_COLUMNS, TOPIC_END, EndsFromHeaders, TopicPartition
+from measures.schemas import LAG
+from measures.topics import BATCH_COLUMNS, TOPIC_END, TopicPartition
 from sharelens.asked import CutAsked
 from sharelens.filters import Wanted
 from sharelens.output import Answer, Column, Row, known, name_column, number_column, time_column
@@ -23,6 +25,7 @@ from sharelens.questions.completeness import (
     times,
 )
 from sharelens.questions.evidence import KEY, Cut, Evidence
+from sharelens.questions.measure_inputs import EvidenceInputs
 from sharelens.questions.misplaced import WHERE, misplaced_places
 from sharelens.questions.missing import unknown_ends
 from sharelens.questions.naming import ensure_known, resolve
@@ -60,10 +63,13 @@ def lag(
     topic_ids = found.column("topic_id").unique().to_pylist()
     names = evidence.names(topic_ids)
     cut = _within(evidence, cut)
-    ends = ends_at(evidence, measure.begins_of(found), cut)
-    if end_offsets is not None:
-        ends = with_end_offsets(ends, end_offsets, {i: names[i] for i in topic_ids if i in names})
-    table = measure.lag(found, ends, names, end_of_now=cut.whole)
+    table = evidence.measured("gold.lag", LAG, keys) if cut.whole and end_offsets is None else None
+    if table is None:
+        ends = topic_ends(EvidenceInputs(evidence, cut), measure.begins_of(found))
+        if end_offsets is not None:
+            ends = with_end_offsets(ends, end_offsets, {i: names[i] for i in topic_ids if i in names})
+        table = measure.lag(found, ends, names, end_of_now=cut.whole)
+    table = table.sort_by(SHARE_PARTITION_ORDER)
     table = table.add_column(0, "cluster_id", constant(evidence.cluster_id, table.num_rows, pa.string()))
     warnings += misplaced_warnings(placed.filter(placed.column("misplaced")), names)
     warnings += unknown_ends(table)
@@ -140,18 +146,6 @@ def _within(evidence: Evidence, cut: Cut) -> Cut:
     """The cut, or no cut where it lies at or behind the end of the evidence."""
     last = times(evidence.cover())[1]
     return Cut() if cut.as_of_ms is not None and last is not None and cut.as_of_ms >= last else cut
-
-
-def ends_at(evidence: Evidence, begins: Mapping[TopicPartition, int], cut: Cut) -> pa.Table:
-    """TOPIC_END rows of user partitions at a cut; offsets of the state log name no moment, so then no end is known."""
-    extents = evidence.topic_extents(begins)
-    if cut.at_offsets:
-        places = extents.select(["topic_id", "partition"]).to_pylist()
-        return pa.Table.from_pylist(places, schema=TOPIC_END)
-    folded = EndsFromHeaders(cut.as_of_ms)
-    for batches in evidence.topic_batches(begins):
-        folded.take(batches.select(BATCH_COLUMNS))
-    return folded.ends(extents)
 
 
 def with_end_offsets(ends: pa.Table, given: EndOffsets, names: Mapping[str, str]) -> pa.Table:

@@ -94,8 +94,8 @@ class LakeEvidence:
         if keys == Keys() or PROGRESS not in self.lake.versions:
             return None
         names = ["state_partition"]
-        found = [self._scan(table, names, keys.expression()) for table in (PROGRESS, "gold.share_partition_state")]
-        numbers = pc.unique(pa.concat_tables(found).column("state_partition")).sort()
+        tables = [self._scan(table, names, keys.expression()) for table in (PROGRESS, "gold.share_partition_state")]
+        numbers = pc.unique(pa.concat_tables(tables).column("state_partition")).sort()
         if len(numbers) == 0:
             return None
         column = pc.field("state_partition")
@@ -112,8 +112,8 @@ class LakeEvidence:
     def histories(self, places: pa.Table, prefix: LogPrefix) -> tuple[pa.Table, pa.Table]:
         """Rows of the two histories, row groups of other places left out by their statistics."""
         history = self._of_places("gold.share_partition_history", self._names_of("history"), places, prefix.condition())
-        begun = prefix.began()
-        deliveries = self._of_places("gold.delivery_history", self._names_of("delivery"), places, begun)
+        begin_condition = prefix.begin_condition()
+        deliveries = self._of_places("gold.delivery_history", self._names_of("delivery"), places, begin_condition)
         return history.sort_by(LOG_ORDER).cast(schemas.SHARE_PARTITION_HISTORY), delivery_history_as_of(
             deliveries, prefix
         )
@@ -123,14 +123,14 @@ class LakeEvidence:
         return self._of_places("gold.delivery_history", list(columns), places, None)
 
     def _of_places(self, table: str, names: list[str], places: pa.Table, where: pc.Expression | None) -> pa.Table:
-        found = [pa.schema([TABLES[table].schema.field(name) for name in names]).empty_table()]
+        tables = [pa.schema([TABLES[table].schema.field(name) for name in names]).empty_table()]
         if places.num_rows:
             groups = pc.min_max(places.column("group_id")).as_py()
             near = pc.field("state_partition").isin(pc.unique(places.column("state_partition")))
             near &= (pc.field("group_id") >= groups["min"]) & (pc.field("group_id") <= groups["max"])
             near &= pc.field("log_topic_id") == self._log_topic_id
-            found += [of_places(rows, places) for rows in self._stream(table, names, all_of(near, where))]
-        return pa.concat_tables(found)
+            tables += [of_places(rows, places) for rows in self._stream(table, names, all_of(near, where))]
+        return pa.concat_tables(tables)
 
     def _stream(self, table: str, columns: list[str], where: pc.Expression | None) -> Iterator[pa.Table]:
         """Rows of the cluster in bounded tables."""
@@ -156,14 +156,14 @@ class LakeEvidence:
 
     def records_of(self, places: pa.Table) -> pa.Table:
         """Rows of silver.share_record."""
-        found = self._of_places("silver.share_record", schemas.SHARE_RECORD.names, places, None)
-        return found.cast(schemas.SHARE_RECORD)
+        rows = self._of_places("silver.share_record", schemas.SHARE_RECORD.names, places, None)
+        return rows.cast(schemas.SHARE_RECORD)
 
     def each_record(self, columns: Sequence[str]) -> Iterator[pa.Table]:
         """Row group by row group of silver.share_record."""
         yield schemas.SHARE_RECORD.empty_table().select(columns)
-        for found in self._stream("silver.share_record", list(columns), pc.field("log_topic_id") == self._log_topic_id):
-            yield found.cast(pa.schema([schemas.SHARE_RECORD.field(name) for name in columns]))
+        for rows in self._stream("silver.share_record", list(columns), pc.field("log_topic_id") == self._log_topic_id):
+            yield rows.cast(pa.schema([schemas.SHARE_RECORD.field(name) for name in columns]))
 
     def measured(self, table: str, schema: pa.Schema, keys: Keys) -> pa.Table | None:
         """Rows of the table, where the cut has it."""
@@ -185,17 +185,17 @@ class LakeEvidence:
 
     def _states(self, keys: Keys, prefix: LogPrefix) -> pa.Table:
         if prefix.is_whole:
-            found = self._newest(self._scan("gold.share_partition_state", self._names_of("state"), keys.expression()))
-            found = found.cast(schemas.SHARE_PARTITION_STATE)
+            states = self._newest(self._scan("gold.share_partition_state", self._names_of("state"), keys.expression()))
+            states = states.cast(schemas.SHARE_PARTITION_STATE)
         else:
             history = self._scan(
                 "gold.share_partition_history", self._names_of("history"), self._where(keys, prefix.condition())
             )
-            still_open = self._where(keys, prefix.is_open())
+            still_open = self._where(keys, prefix.open_condition())
             ranges = self._scan("gold.delivery_history", self._names_of("delivery"), still_open)
-            found = states_as_of(self._newest(history), self._newest(ranges))
-            found = mark_losses(found, self._losses_in(prefix))
-        return mark_below_log_start(found, {part.state_partition: part.log_start_offset for part in self.cover()})
+            states = states_as_of(self._newest(history), self._newest(ranges))
+            states = mark_losses(states, self._losses_in(prefix))
+        return mark_below_log_start(states, {part.state_partition: part.log_start_offset for part in self.cover()})
 
     def _losses_in(self, prefix: LogPrefix) -> dict[int, list[Loss]]:
         """Losses that begin in the prefix, by state partition."""
@@ -214,16 +214,16 @@ class LakeEvidence:
         if len(touched) == 0:
             return {}
         condition = (pc.field("log_time_ms") <= prefix.as_of_ms) & pc.field("state_partition").isin(touched)
-        found = self._scan("gold.share_partition_history", ["log_topic_id", "state_partition", "log_offset"], condition)
-        newest = self._newest(found).group_by("state_partition").aggregate([("log_offset", "max")])
+        rows = self._scan("gold.share_partition_history", ["log_topic_id", "state_partition", "log_offset"], condition)
+        newest = self._newest(rows).group_by("state_partition").aggregate([("log_offset", "max")])
         ends: dict[int, int] = dict.fromkeys(touched.to_pylist(), -1)
         ends |= zip(newest["state_partition"].to_pylist(), newest["log_offset_max"].to_pylist(), strict=True)
         return ends
 
     def history(self, keys: Keys) -> pa.Table:
         """Rows of gold.share_partition_history."""
-        found = self._scan("gold.share_partition_history", self._names_of("history"), self._where(keys))
-        return self._newest(found).sort_by(LOG_ORDER).cast(schemas.SHARE_PARTITION_HISTORY)
+        rows = self._scan("gold.share_partition_history", self._names_of("history"), self._where(keys))
+        return self._newest(rows).sort_by(LOG_ORDER).cast(schemas.SHARE_PARTITION_HISTORY)
 
     def history_in_parts(self, keys: Keys, columns: Sequence[str], choice: Choice | None = None) -> Iterator[pa.Table]:
         """Rows of gold.share_partition_history."""
@@ -233,19 +233,19 @@ class LakeEvidence:
     def delivery(self, keys: Keys, offset: int) -> pa.Table:
         """Rows of gold.delivery_history around one record offset."""
         around = (pc.field("first_offset") <= offset) & (pc.field("last_offset") >= offset)
-        found = self._scan("gold.delivery_history", self._names_of("delivery"), self._where(keys, around))
-        return self._newest(found).cast(schemas.DELIVERY_HISTORY)
+        rows = self._scan("gold.delivery_history", self._names_of("delivery"), self._where(keys, around))
+        return self._newest(rows).cast(schemas.DELIVERY_HISTORY)
 
     def deliveries(self, keys: Keys, prefix: LogPrefix) -> pa.Table:
         """Rows of gold.delivery_history."""
-        begun = prefix.began()
-        found = self._scan("gold.delivery_history", self._names_of("delivery"), self._where(keys, begun))
-        return delivery_history_as_of(self._newest(found), prefix)
+        begin_condition = prefix.begin_condition()
+        rows = self._scan("gold.delivery_history", self._names_of("delivery"), self._where(keys, begin_condition))
+        return delivery_history_as_of(self._newest(rows), prefix)
 
     def topic_batches(self, begins: Mapping[TopicPartition, int]) -> Iterator[pa.Table]:
         """Rows of bronze.topic_batch."""
-        for found in user_topics.batches(self._scan, self._topic_books, begins, TOPIC_BATCH.names):
-            yield found.cast(TOPIC_BATCH)
+        for rows in user_topics.batches(self._scan, self._topic_books, begins, TOPIC_BATCH.names):
+            yield rows.cast(TOPIC_BATCH)
 
     def topic_extents(self, wanted: Iterable[TopicPartition]) -> pa.Table:
         """By what the runs were told of the partitions (bronze.ingest_extent)."""
@@ -257,13 +257,13 @@ class LakeEvidence:
 
     def group_records(self, groups: frozenset[str] | None = None) -> pa.Table:
         """Rows of silver.group_record."""
-        found = self._scan("silver.group_record", GROUP_RECORD.names, Keys(groups=groups).expression())
-        return found.sort_by(GROUP_ORDER).cast(GROUP_RECORD)
+        rows = self._scan("silver.group_record", GROUP_RECORD.names, Keys(groups=groups).expression())
+        return rows.sort_by(GROUP_ORDER).cast(GROUP_RECORD)
 
     def dead_letters(self, wanted: Letters) -> pa.Table:
         """Rows of silver.dlq_record."""
-        found = self._scan("silver.dlq_record", DLQ_RECORD.names, wanted.expression())
-        return letter_evidence.in_order([found.cast(DLQ_RECORD)])
+        rows = self._scan("silver.dlq_record", DLQ_RECORD.names, wanted.expression())
+        return letter_evidence.in_order([rows.cast(DLQ_RECORD)])
 
     def dead_letter_partitions(self) -> pa.Table:
         """By what the runs took (bronze.ingest_extent)."""
@@ -364,22 +364,22 @@ def _dropped_ms(extents: pa.Table) -> dict[str, int]:
     return dict(zip(rows.column("content").to_pylist(), rows.column("log_time_ms").to_pylist(), strict=True))
 
 
-def choose_cluster(lake: PublishedCut, asked: str | None) -> str:
+def choose_cluster(lake: PublishedCut, cluster_id: str | None) -> str:
     """The cluster to answer for.
 
     Raises:
         UsageError: several clusters and none asked for, or one that is not there.
     """
-    there = clusters(lake)
-    if asked is not None:
-        if asked not in there:
+    known = clusters(lake)
+    if cluster_id is not None:
+        if cluster_id not in known:
             raise UsageError(
-                f"no cluster {name_cell(asked)} in lake {lake.lake}; clusters there: {', '.join(there) or 'none'}"
+                f"no cluster {name_cell(cluster_id)} in lake {lake.lake}; clusters there: {', '.join(known) or 'none'}"
             )
-        return asked
-    if len(there) > 1:
-        raise UsageError(f"lake {lake.lake} holds several clusters, give --cluster-id with one of: {', '.join(there)}")
-    return there[0]
+        return cluster_id
+    if len(known) > 1:
+        raise UsageError(f"lake {lake.lake} holds several clusters, give --cluster-id with one of: {', '.join(known)}")
+    return known[0]
 
 
 def evidence_rows(lake: PublishedCut) -> list[dict[str, Any]]:

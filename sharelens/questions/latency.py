@@ -1,6 +1,6 @@
 """How long records waited until they were settled, how many deliveries they took, how many were settled a minute."""
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
 import pyarrow as pa
@@ -9,18 +9,19 @@ import pyarrow.compute as pc
 from measures import latency as measure
 from measures.ages import LARGEST_FIRST, Ages, age_ranges, taken
 from measures.headers import begins_of
+from measures.inputs import Inputs
 from measures.latency_schemas import ACKNOWLEDGED, ARCHIVED, OPEN, PERCENTILES
-from measures.settled import Settled, settled
-from measures.tallies import By, Tally, added, of_attempts, of_latency
-from measures.topics import TopicPartition
+from measures.settled import Settled, settled_of
+from measures.tallies import By, Tally, added, of_attempts, of_contributions, of_latency
+from measures.topics import TopicPartition, topic_partitions
 from sharelens.asked import CutAsked
 from sharelens.filters import Wanted
 from sharelens.output import Answer, Column, Row, known, name_column, number_column, time_column
 from sharelens.questions.evidence import Evidence, Span
-from sharelens.questions.measured import Part, Scope, answer, marked, of_parts, scope
+from sharelens.questions.measured import PLACE_ORDER, Scope, answer, kept_rows, marked, rows_of, scope
 from sharelens.questions.missing import unseen
 from sharelens.questions.state import completeness_cell, topic_cell
-from state_model.columnar.values import Loss
+from sharelens.times import time_text
 
 MOST_RANGES = 100_000
 CLOCKS = "ages go from the record's timestamp (the producer's clock, if CLOCK is create_time) to the state log's time"
@@ -32,26 +33,31 @@ UNSEEN = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Reading:
-    """What the questions are answered from, part by part.
-
-    `begun`: user partitions that hold a settled offset, of the parts so far.
-    """
+    """The histories of a question, part by part. `begun`: user partitions that hold a settled offset, so far."""
 
     evidence: Evidence
     asked: Scope
     span: Span
-    losses: Mapping[int, tuple[Loss, ...]]
+    exact: bool = False
     begun: set[TopicPartition] = field(default_factory=set)
 
-    def settled(self, part: Part) -> Settled:
+    def settled(self, inputs: Inputs) -> Settled:
         """What was settled inside the span."""
-        done = settled(part.history, part.deliveries, self.losses).within(self.span.from_ms, self.span.to_ms)
+        done = settled_of(inputs).within(self.span.from_ms, self.span.to_ms)
         self.begun.update(Ages(done).begins())
         return done
 
     def ages(self, done: Settled) -> Ages:
         """The ages of what was settled."""
-        return taken(done, self.evidence.topic_batches, self._lowest)
+        return taken(done, self.evidence.topic_batches, self._lowest, exact=self.exact)
+
+    def kept(self, name: str) -> pa.Table | None:
+        """The contributions that a run kept; None where only the histories have the answer."""
+        rows = None if self.exact or self.span != Span() else kept_rows(self.asked, name)
+        if rows is not None:
+            settled = rows.filter(pc.not_equal(rows.column("outcome"), OPEN)).select(["topic_id", "partition"])
+            self.begun.update(topic_partitions(settled.group_by(["topic_id", "partition"]).aggregate([])))
+        return rows
 
     def _lowest(self) -> dict[TopicPartition, int]:
         """Where user partitions begin to matter; all parts are read for it."""
@@ -64,18 +70,32 @@ class _Reading:
     @property
     def warnings(self) -> list[str]:
         """Those of the scope, and what is not in the evidence of what was asked for so far."""
-        return [*self.asked.warnings, *unseen(self.evidence, self.begun, NO_AGES)]
+        return [*self.asked.warnings, *unseen(self.evidence, self.begun, NO_AGES), *self._dropped()]
+
+    def _dropped(self) -> list[str]:
+        """At most one line, where exact percentiles leave out what retention dropped of the histories."""
+        dropped = [part.dropped_ms["history"] for part in self.evidence.cover() if "history" in part.dropped_ms]
+        if not self.exact or not dropped:
+            return []
+        line = (
+            f"retention dropped histories from before {time_text(max(dropped))}: exact percentiles count only what is "
+            "still held; without --exact all that runs measured counts"
+        )
+        return [line]
 
 
-def latency(evidence: Evidence, wanted: Wanted, asked: CutAsked, span: Span, by: By) -> Answer:
-    """The answer to `sharelens latency`; `span` bounds the log time of the outcomes."""
-    read = _reading(evidence, wanted, asked, span)
+def latency(evidence: Evidence, wanted: Wanted, asked: CutAsked, span: Span, by: By, *, exact: bool = False) -> Answer:
+    """The answer to `sharelens latency`; `span` bounds the log time of the outcomes.
 
-    def tally(part: Part) -> Tally:
-        done = read.settled(part)
-        return of_latency(done, read.ages(done), part.history, by)
+    `exact`: percentiles of the ages' own bounds, from the histories; else edges of buckets.
+    """
+    read = _reading(evidence, wanted, asked, span, exact=exact)
 
-    table = _rows(read.asked, by, tally, measure.latency_rows)
+    def tally(inputs: Inputs) -> Tally:
+        done = read.settled(inputs)
+        return of_latency(done, read.ages(done), inputs.history(), by)
+
+    table = _rows(read, "latency", by, tally, measure.latency_rows)
     return answer(
         evidence,
         table,
@@ -90,11 +110,11 @@ def attempts(evidence: Evidence, wanted: Wanted, asked: CutAsked, span: Span, by
     """The answer to `sharelens attempts`; `span` bounds the log time of the outcomes, and leaves open offsets out."""
     read = _reading(evidence, wanted, asked, span)
 
-    def tally(part: Part) -> Tally:
-        done = read.settled(part)
-        return of_attempts(done, read.ages(done).gaps(), part.history, by)
+    def tally(inputs: Inputs) -> Tally:
+        done = read.settled(inputs)
+        return of_attempts(done, read.ages(done).gaps(), inputs.history(), by)
 
-    table = _rows(read.asked, by, tally, measure.attempts_rows)
+    table = _rows(read, "attempts", by, tally, measure.attempts_rows)
     if span != Span():
         table = table.filter(pc.not_equal(table.column("outcome"), OPEN))
     return answer(
@@ -107,11 +127,17 @@ def attempts(evidence: Evidence, wanted: Wanted, asked: CutAsked, span: Span, by
     )
 
 
-def _rows(asked: Scope, by: By, tally: Callable[[Part], Tally], rows: Callable[[Tally, By], pa.Table]) -> pa.Table:
-    """The rows of all parts: a row about a share partition is of one part, others add up over all."""
+def _rows(
+    read: _Reading, name: str, by: By, tally: Callable[[Inputs], Tally], rows: Callable[[Tally, By], pa.Table]
+) -> pa.Table:
+    """The rows of what a run kept, or of all parts: a row about a share partition is of one part, others add up."""
+    kept = read.kept(name)
+    if kept is not None:
+        table = rows(of_contributions(kept, by), by)
+        return table.sort_by(PLACE_ORDER) if by.partition else table
     if by.partition:
-        return of_parts(asked, lambda part: rows(tally(part), by))
-    return rows(added(tally(part) for part in asked.parts()), by)
+        return rows_of(read.asked, lambda inputs: rows(tally(inputs), by))
+    return rows(added(tally(read.asked.inputs(part)) for part in read.asked.parts()), by)
 
 
 def ranges(evidence: Evidence, wanted: Wanted, asked: CutAsked, span: Span, most: int = MOST_RANGES) -> Answer:
@@ -120,7 +146,7 @@ def ranges(evidence: Evidence, wanted: Wanted, asked: CutAsked, span: Span, most
     held: list[pa.Table] = []
     more = False
     for part in read.asked.parts():
-        done = read.settled(part)
+        done = read.settled(read.asked.inputs(part))
         found, beyond = age_ranges(done, evidence.topic_batches(Ages(done).begins()), most)
         both = pa.concat_tables([*held, marked(found, part.history)]).sort_by(LARGEST_FIRST)
         more = more or beyond or both.num_rows > most
@@ -138,10 +164,8 @@ def ranges(evidence: Evidence, wanted: Wanted, asked: CutAsked, span: Span, most
     )
 
 
-def _reading(evidence: Evidence, wanted: Wanted, asked: CutAsked, span: Span) -> _Reading:
-    told = scope(evidence, wanted, asked)
-    losses = {part.state_partition: part.losses for part in evidence.cover()}
-    return _Reading(evidence=evidence, asked=told, span=span, losses=losses)
+def _reading(evidence: Evidence, wanted: Wanted, asked: CutAsked, span: Span, *, exact: bool = False) -> _Reading:
+    return _Reading(evidence=evidence, asked=scope(evidence, wanted, asked), span=span, exact=exact)
 
 
 def _sum(table: pa.Table, name: str) -> int:

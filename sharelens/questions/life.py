@@ -12,7 +12,7 @@ from sharelens.asked import CutAsked
 from sharelens.filters import Wanted
 from sharelens.output import Answer, Column, Row, known, name_column, number_column, time_column
 from sharelens.questions.evidence import Evidence, Span, TooMuchError, kept
-from sharelens.questions.measured import answer, of_parts, scope
+from sharelens.questions.measured import PLACE_ORDER, Scope, answer, kept_rows, rows_of, scope
 from sharelens.questions.missing import without_group_records
 from sharelens.questions.state import completeness_cell, topic_cell
 
@@ -22,7 +22,7 @@ def life(
 ) -> Answer:
     """The answer to `sharelens life`; `span` bounds the log time of the events."""
     told = scope(evidence, wanted, asked)
-    found = kept(of_parts(told, lambda part: measure.life(part.history, part.deliveries)), span.expression())
+    found = kept(event_rows(told), span.expression())
     found = found.filter(pc.is_in(found.column("event"), value_set=pa.array(sorted(events), pa.string())))
     found, warnings = _with_deletions(evidence, found, asked)
     counts = {row["values"]: row["counts"] for row in pc.value_counts(found.column("event")).to_pylist()}
@@ -35,6 +35,16 @@ def life(
         warnings=(*told.warnings, *warnings),
         none="no event",
     )
+
+
+def event_rows(asked: Scope) -> pa.Table:
+    """LIFE rows; at the end of the evidence those that a run kept."""
+    rows = kept_rows(asked, "life_event")
+    if rows is None:
+        return rows_of(asked, measure.rows)
+    rank = pc.index_in(rows.column("event"), value_set=pa.array(EVENTS))
+    order = [*PLACE_ORDER, ("log_offset", "ascending"), ("rank", "ascending")]
+    return rows.append_column("rank", rank).sort_by(order).drop_columns(["rank"])
 
 
 def _with_deletions(evidence: Evidence, found: pa.Table, asked: CutAsked) -> tuple[pa.Table, list[str]]:

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from evidence.conditions import filter_rows
 from evidence.reading import first_offset, read_chunks
 from kafka_log import reader
 from kafka_log.layout import LogDirectory, scan_log_directory
@@ -18,7 +19,7 @@ from kafka_log.union import LogPartition, unite
 from sharelens.asked import Source
 from sharelens.filters import TopicChoice, Wanted
 from sharelens.output import Answer, Column, Row, known, name_cell, name_column, number_column, time_column
-from sharelens.questions.evidence import Evidence, kept
+from sharelens.questions.evidence import Evidence
 from sharelens.questions.missing import HOW_TOPICS, unseen
 from sharelens.questions.naming import listed, resolve
 from sharelens.questions.opening import open_evidence
@@ -232,7 +233,7 @@ _KEPT = (
 
 def _in_lake(evidence: Evidence, wanted: Wanted, sought: Sought, most: int) -> Answer:
     keys = resolve(evidence, wanted)
-    share_partitions = kept(evidence.share_partitions(), keys.expression()).select(["topic_id", "partition"])
+    share_partitions = filter_rows(evidence.share_partitions(), keys.expression()).select(["topic_id", "partition"])
     places = [
         (row["topic_id"], row["partition"])
         for row in share_partitions.group_by(share_partitions.column_names).aggregate([]).to_pylist()

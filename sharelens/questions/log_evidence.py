@@ -85,18 +85,18 @@ class LogEvidence:
     @cached_property
     def _group_names(self) -> dict[str, str]:
         """Names of topics in __consumer_offsets; none when it is larger than --max-bytes."""
-        found: dict[str, str] = {}
+        names: dict[str, str] = {}
         partitions = [partition for partition in unite(self.directories) if partition.topic == OFFSETS_TOPIC]
         if sum(size_bytes(partition) for partition in partitions) <= self.source.max_bytes:
             for partition in partitions:
-                found |= read_group_names(partition, include_uncommitted=self.source.include_uncommitted)
-        return found
+                names |= read_group_names(partition, include_uncommitted=self.source.include_uncommitted)
+        return names
 
     @cached_property
     def _folder_names(self) -> dict[str, str]:
-        found = {} if self.source.topic_names is None else read_topic_names(self.source.topic_names)
+        names = {} if self.source.topic_names is None else read_topic_names(self.source.topic_names)
         partitions = (partition for directory in self.directories for partition in directory.partitions)
-        return found | {part.topic_id: part.topic for part in partitions if part.topic_id != ZERO_UUID}
+        return names | {part.topic_id: part.topic for part in partitions if part.topic_id != ZERO_UUID}
 
     def share_partitions(self) -> pa.Table:
         """Every share partition that a record names."""
@@ -117,9 +117,9 @@ class LogEvidence:
 
     def histories(self, places: pa.Table, prefix: LogPrefix) -> tuple[pa.Table, pa.Table]:
         """Replayed from the records of the places alone; nothing is remembered."""
-        found = self._each(lambda log: _replayed(log, self._records_of(log, places)), self._logs_of(places))
-        histories = [schemas.SHARE_PARTITION_HISTORY.empty_table(), *(one.history for one in found)]
-        ranges = [table for one in found for table in (one.closed, open_ranges(one.state))]
+        replays = self._each(lambda log: _replayed(log, self._records_of(log, places)), self._logs_of(places))
+        histories = [schemas.SHARE_PARTITION_HISTORY.empty_table(), *(replayed.history for replayed in replays)]
+        ranges = _ranges(replays)
         deliveries = pa.concat_tables([schemas.DELIVERY_HISTORY.empty_table(), *ranges])
         history = filter_rows(pa.concat_tables(histories), prefix.condition()).sort_by(LOG_ORDER)
         return history, delivery_history_as_of(deliveries, prefix)
@@ -134,12 +134,12 @@ class LogEvidence:
         return [log for log in self.logs if log.number in numbers]
 
     def _records_of(self, log: StateLog, places: pa.Table) -> pa.Table:
-        mine = with_value(places, "state_partition", log.number)
+        of_log = with_value(places, "state_partition", log.number)
         only = Keys()
-        if mine.num_rows == 1:
-            ((group, topic, number),) = (tuple(row[name] for name in SHARE_PARTITION_KEY) for row in mine.to_pylist())
+        if of_log.num_rows == 1:
+            ((group, topic, number),) = (tuple(row[name] for name in SHARE_PARTITION_KEY) for row in of_log.to_pylist())
             only = Keys(groups=frozenset([group]), topics={topic: frozenset([number])})
-        return self._kept_records(log, only, lambda rows: of_places(rows, mine))
+        return self._kept_records(log, only, lambda rows: of_places(rows, of_log))
 
     def each_record(self, columns: Sequence[str]) -> Iterator[pa.Table]:
         """Decoded, state log after state log."""
@@ -162,14 +162,14 @@ class LogEvidence:
         if records.num_rows:
             yield records
 
-    def _kept_records(self, log: StateLog, keys: Keys, wanted: Callable[[pa.Table], pa.Table]) -> pa.Table:
+    def _kept_records(self, log: StateLog, keys: Keys, choose: Callable[[pa.Table], pa.Table]) -> pa.Table:
         tables = [schemas.SHARE_RECORD.empty_table()]
-        held = 0
+        size = 0
         for records in log.read(keys):
-            tables.append(wanted(records))
-            held += tables[-1].nbytes
-            if held > self.source.max_bytes * MEMORY_PER_BYTE:
-                raise too_much(f"the records wanted take more than {size_text(held)}")
+            tables.append(choose(records))
+            size += tables[-1].nbytes
+            if size > self.source.max_bytes * MEMORY_PER_BYTE:
+                raise too_much(f"the records wanted take more than {size_text(size)}")
         return pa.concat_tables(tables)
 
     def states(self, keys: Keys, prefix: LogPrefix) -> pa.Table:
@@ -204,12 +204,12 @@ class LogEvidence:
     def delivery(self, keys: Keys, offset: int) -> pa.Table:
         """Closed and open ranges around the record offset."""
         around = (pc.field("first_offset") <= offset) & (pc.field("last_offset") >= offset)
-        tables = [table for one in self._replayed(keys) for table in (one.closed, open_ranges(one.state))]
+        tables = _ranges(self._replayed(keys))
         return pa.concat_tables([schemas.DELIVERY_HISTORY.empty_table(), *tables]).filter(around)
 
     def deliveries(self, keys: Keys, prefix: LogPrefix) -> pa.Table:
         """Closed and open ranges."""
-        tables = [table for one in self._replayed(keys) for table in (one.closed, open_ranges(one.state))]
+        tables = _ranges(self._replayed(keys))
         return delivery_history_as_of(pa.concat_tables([schemas.DELIVERY_HISTORY.empty_table(), *tables]), prefix)
 
     def topic_batches(self, begins: Mapping[TopicPartition, int]) -> Iterator[pa.Table]:
@@ -221,8 +221,8 @@ class LogEvidence:
 
     def topic_extents(self, wanted: Iterable[TopicPartition]) -> pa.Table:
         """By the checkpoints of the directories."""
-        there = [self._partitions[place] for place in sorted(wanted) if place in self._partitions]
-        return topic_evidence.extents(there)
+        partitions = [self._partitions[place] for place in sorted(wanted) if place in self._partitions]
+        return topic_evidence.extents(partitions)
 
     @cached_property
     def _partitions(self) -> dict[TopicPartition, LogPartition]:
@@ -241,15 +241,15 @@ class LogEvidence:
 
     def dead_letters(self, wanted: Letters) -> pa.Table:
         """Read from the topics that --dlq-topic and --dlq-prefix choose."""
-        condition, tables, held = wanted.expression(), [], 0
+        condition, tables, size = wanted.expression(), [], 0
         for partition in self._letter_partitions:
             count = 0
-            for found in topic_evidence.read_letters(partition, self.source.include_uncommitted):
-                count += found.num_rows
-                tables.append(filter_rows(found, condition))
-                held += tables[-1].nbytes
-                if held > self.source.max_bytes * MEMORY_PER_BYTE:
-                    raise too_much(f"the dead letters wanted take more than {size_text(held)}")
+            for rows in topic_evidence.read_letters(partition, self.source.include_uncommitted):
+                count += rows.num_rows
+                tables.append(filter_rows(rows, condition))
+                size += tables[-1].nbytes
+                if size > self.source.max_bytes * MEMORY_PER_BYTE:
+                    raise too_much(f"the dead letters wanted take more than {size_text(size)}")
             self._letter_counts[partition.topic_id, partition.partition] = count
         return letter_evidence.in_order(tables)
 
@@ -354,21 +354,26 @@ def too_much(what: str) -> TooMuchError:
     )
 
 
+def _ranges(replays: Iterable[Replayed]) -> list[pa.Table]:
+    """Closed and open DELIVERY_HISTORY rows."""
+    return [table for replayed in replays for table in (replayed.closed, open_ranges(replayed.state))]
+
+
 def _replayed(log: StateLog, records: pa.Table) -> Replayed:
     """The replay of the records that were kept of a log which was read to its end."""
     return replay_records(records, losses=log.read_through().losses, log_start_offset=log.log_start_offset)
 
 
-def _cluster_of(directories: Sequence[LogDirectory], asked: str | None) -> str:
+def _cluster_of(directories: Sequence[LogDirectory], cluster_id: str | None) -> str:
     """The cluster's id; UsageError when a directory names another one than was asked for."""
     for directory in directories:
-        if asked is not None and directory.cluster_id not in (None, asked):
+        if cluster_id is not None and directory.cluster_id not in (None, cluster_id):
             raise UsageError(
-                f"{directory.uri} belongs to cluster {name_cell(directory.cluster_id)}, not to {name_cell(asked)}; "
-                "correct --cluster-id or --log-dir"
+                f"{directory.uri} belongs to cluster {name_cell(directory.cluster_id)}, "
+                f"not to {name_cell(cluster_id)}; correct --cluster-id or --log-dir"
             )
     named = [directory.cluster_id for directory in directories if directory.cluster_id is not None]
-    return asked or next(iter(named), UNKNOWN_CLUSTER)
+    return cluster_id or next(iter(named), UNKNOWN_CLUSTER)
 
 
 def _state_logs(source: Source, directories: Sequence[LogDirectory]) -> list[StateLog]:

@@ -1,4 +1,4 @@
-"""What the answers of measures share: histories at a cut without misplaced rows, names, the closing line.
+"""What the answers of measures share: rows of measures at a cut, without misplaced ones; names, the closing line.
 
 Histories come in parts of whole share partitions (`Scope.parts`), so that memory goes by a part and by what is found.
 """
@@ -10,15 +10,19 @@ from functools import cached_property
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from measures.catalog import MEASURES
+from measures.inputs import NO_SETTINGS, Inputs
 from measures.lives import PLACE
 from measures.parts import stretches
+from measures.settings import GroupSettings
 from measures.topics import TopicPartition, topic_partitions
 from sharelens.asked import CutAsked
 from sharelens.filters import Wanted
 from sharelens.output import Answer, Column
 from sharelens.questions import evidence as asked_of
 from sharelens.questions.completeness import check_cut, cut_of, evidence_line, incomplete_rows, misplaced_warnings
-from sharelens.questions.evidence import PLACED, Cut, Evidence, Keys
+from sharelens.questions.evidence import PLACED, Cut, Evidence, Keys, Span
+from sharelens.questions.measure_inputs import EvidenceInputs, Part
 from sharelens.questions.misplaced import misplaced_places
 from sharelens.questions.naming import ensure_known, resolve
 from sharelens.questions.shape import constant, topic_column
@@ -28,15 +32,6 @@ PART_ROWS = 1 << 17
 """Records of the history in a part, about; a share partition with more is a part of its own."""
 PART_ORDER = [(name, "ascending") for name in ("state_partition", *asked_of.KEY)]
 PLACE_ORDER = [(name, "ascending") for name in asked_of.PLACE]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Part:
-    """SHARE_PARTITION_HISTORY and DELIVERY_HISTORY rows of some places (PLACED), up to the cut."""
-
-    places: pa.Table
-    history: pa.Table
-    deliveries: pa.Table
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -57,6 +52,10 @@ class Scope:
             return
         for places in self._stretches:
             yield self._read(places)
+
+    def inputs(self, part: Part, settings: GroupSettings = NO_SETTINGS, window: Span | None = None) -> EvidenceInputs:
+        """What measures read of a part."""
+        return EvidenceInputs(self.evidence, self.cut, part, settings, window)
 
     @property
     def user_partitions(self) -> set[TopicPartition]:
@@ -111,6 +110,19 @@ def scope(evidence: Evidence, wanted: Wanted, asked: CutAsked) -> Scope:
         misplaced = places.join(aside, keys=asked_of.PLACE, join_type="left semi")
         places = places.join(aside, keys=asked_of.PLACE, join_type="left anti")
     return Scope(evidence=evidence, keys=keys, cut=cut, places=places, misplaced=misplaced, warnings=tuple(warnings))
+
+
+def rows_of(asked: Scope, rows: Callable[[Inputs], pa.Table], settings: GroupSettings = NO_SETTINGS) -> pa.Table:
+    """The rows of a measure from the histories, by share partition and state partition."""
+    return of_parts(asked, lambda part: rows(asked.inputs(part, settings)))
+
+
+def kept_rows(asked: Scope, name: str) -> pa.Table | None:
+    """The rows of a measure that a run kept, in any order; None where the cut is an earlier one or no run kept them."""
+    measure = MEASURES[name]
+    if not asked.cut.whole or measure.table is None:
+        return None
+    return asked.evidence.measured(measure.table, measure.schema, asked.keys)
 
 
 def of_parts(asked: Scope, measure: Callable[[Part], pa.Table]) -> pa.Table:

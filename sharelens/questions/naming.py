@@ -4,9 +4,10 @@ from collections.abc import Iterable
 
 import pyarrow as pa
 
+from evidence.conditions import filter_rows
 from sharelens.filters import TOPIC_ID, Wanted
 from sharelens.output import name_cell
-from sharelens.questions.evidence import Evidence, Keys, kept
+from sharelens.questions.evidence import Evidence, Keys
 from sharelens.questions.missing import HOW_NAMES
 from state_model.errors import UsageError
 
@@ -80,8 +81,8 @@ def ensure_known(evidence: Evidence, wanted: Wanted, keys: Keys) -> None:
             f"no share group {name_cell(group)} in {evidence.place}; groups there: {listed(sorted(groups))}"
         )
     _ensure_topics(evidence, share_partitions, keys)
-    if kept(share_partitions, keys.expression()).num_rows == 0:
-        near = kept(share_partitions, Keys(groups=keys.groups).expression())
+    if filter_rows(share_partitions, keys.expression()).num_rows == 0:
+        near = filter_rows(share_partitions, Keys(groups=keys.groups).expression())
         raise UsageError(
             f"no such share partition in {evidence.place}; share partitions there: {listed(labels(evidence, near))}"
         )

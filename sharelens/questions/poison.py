@@ -3,13 +3,14 @@
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from evidence.conditions import filter_rows
 from measures import poison as measure
 from measures.settings import GroupSettings
 from sharelens.asked import CutAsked
 from sharelens.filters import Wanted
 from sharelens.output import Answer, Column, name_column, number_column, time_column
 from sharelens.questions.dlq import told_by_letters
-from sharelens.questions.evidence import Evidence, Span, kept
+from sharelens.questions.evidence import Evidence, Span
 from sharelens.questions.given_up import given_up
 from sharelens.questions.measured import answer, scope
 from sharelens.questions.missing import unseen
@@ -40,7 +41,7 @@ def poison(
     read = scope(evidence, wanted, asked)
     found = given_up(read, settings, near_limit=near_limit)
     found = told_by_letters(read, found, settings, asked.as_of_ms)
-    found = kept(found.rename_columns({"last_outcome_ms": "log_time_ms"}), span.expression())
+    found = filter_rows(found.rename_columns({"last_outcome_ms": "log_time_ms"}), span.expression())
     found = found.rename_columns({"log_time_ms": "last_outcome_ms"})
     told = _told(found)
     warnings = [*read.warnings, *([NO_LIMIT] if found.column("delivery_count_limit").null_count else [])]

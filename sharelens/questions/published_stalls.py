@@ -16,7 +16,7 @@ def published_stalls(asked: Scope, settings: GroupSettings, now_ms: int, min_dur
 
     A run knows no settings of groups, and keeps no interval that ended in less than MIN_DURATION_MS.
     """
-    if not asked.cut.whole or settings != GroupSettings() or min_duration_ms < MIN_DURATION_MS:
+    if not asked.cut.is_whole or settings != GroupSettings() or min_duration_ms < MIN_DURATION_MS:
         return None
     rows = asked.evidence.measured("gold.stall", STALL, asked.keys)
     if rows is None:

@@ -6,12 +6,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from measures import redelivered as measure
-from measures.schemas import REDELIVERED, REDELIVERIES
+from measures.schemas import REDELIVERIES
 from sharelens.asked import CutAsked
 from sharelens.filters import Wanted
 from sharelens.output import Answer, Column, name_column, number_column, time_column
 from sharelens.questions.evidence import Evidence, Span, kept
-from sharelens.questions.measured import PLACE_ORDER, Scope, answer, of_parts, scope
+from sharelens.questions.measured import PLACE_ORDER, Scope, answer, kept_rows, rows_of, scope
 from sharelens.questions.state import completeness_cell, topic_cell
 
 ORDER = [*PLACE_ORDER, ("first_offset", "ascending"), ("rank", "ascending")]
@@ -42,12 +42,12 @@ def redelivered(
 
 
 def redelivered_rows(scoped: Scope) -> pa.Table:
-    """REDELIVERED rows; at the end of the evidence those that a run took."""
-    taken = scoped.evidence.measured("gold.redelivered_record", REDELIVERED, scoped.keys) if scoped.cut.whole else None
-    if taken is not None:
-        kind = pc.index_in(taken.column("kind"), value_set=pa.array(REDELIVERIES))
-        return taken.append_column("rank", kind).sort_by(ORDER).drop_columns(["rank"])
-    return of_parts(scoped, lambda part: measure.redelivered(part.history, part.deliveries))
+    """REDELIVERED rows; at the end of the evidence those that a run kept."""
+    rows = kept_rows(scoped, "redelivered_record")
+    if rows is None:
+        return rows_of(scoped, measure.rows)
+    kind = pc.index_in(rows.column("kind"), value_set=pa.array(REDELIVERIES))
+    return rows.append_column("rank", kind).sort_by(ORDER).drop_columns(["rank"])
 
 
 TEXT_COLUMNS = (

@@ -18,11 +18,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from measures import dead_letter_schemas as words
-from measures.headers import ABORTED, spans_of
-from sharelens.questions import headers
+from measures.headers import ABORTED, NoRecords, spans_of
 from sharelens.questions.dlq import Reconciled, with_cluster
 from sharelens.questions.evidence import Evidence
-from sharelens.questions.measured import Part
+from sharelens.questions.measure_inputs import Part
 from state_model.columnar.keys import KEY, number_keys, only_keys_of
 
 Ints = npt.NDArray[np.int64]
@@ -164,7 +163,7 @@ def _readable(evidence: Evidence, found: Reconciled) -> list[str]:
     rows = found.rows.select(["topic_id", "partition", "offset", "last_offset"]).to_pylist()
     places = {(row["topic_id"], row["partition"]) for row in rows}
     starts = {(row["topic_id"], row["partition"]): row["log_start_offset"] for row in _extents(evidence, places)}
-    told = headers.no_records(evidence, dict.fromkeys(places, 0))
+    told = NoRecords.of(evidence.topic_batches(dict.fromkeys(places, 0)))
     ranges = told.ranges()
     gaps = spans_of(ranges.filter(pc.not_equal(ranges.column("reason"), ABORTED)))
     held = {(row["topic_id"], row["partition"]): row for row in told.held().to_pylist()}

@@ -6,15 +6,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from measures import stalls as measure
-from measures.headers import begins_of
 from measures.settings import GroupSettings
 from sharelens.asked import CutAsked
 from sharelens.filters import Wanted
 from sharelens.output import Answer, Column, Row, known, name_column, number_column, time_column
-from sharelens.questions import headers
 from sharelens.questions.completeness import times
 from sharelens.questions.evidence import Cut, Evidence, Span
-from sharelens.questions.measured import Part, Scope, answer, of_parts, scope
+from sharelens.questions.measured import answer, rows_of, scope
 from sharelens.questions.missing import unseen
 from sharelens.questions.published_stalls import published_stalls
 from sharelens.questions.state import completeness_cell, topic_cell
@@ -51,7 +49,9 @@ def stalled(
     now = _now(evidence, read.cut)
     table = None if idle else published_stalls(read, settings, now, min_duration_ms)
     if table is None:
-        table = of_parts(read, lambda part: stalls_of(part, read, settings, now, min_duration_ms))
+        table = rows_of(
+            read, lambda inputs: measure.rows(inputs, now_ms=now, min_duration_ms=min_duration_ms), settings
+        )
     table = table.sort_by(measure.WORST_FIRST)
     table = _chosen(table, span, still_only=still_only, idle=idle)
     kinds = [kind for kind in measure.KINDS if kind in table.column("kind").unique().to_pylist()]
@@ -64,23 +64,6 @@ def stalled(
         warnings=(*read.warnings, *unseen(evidence, read.user_partitions, UNSEEN)),
         none="no share partition stalled",
     )
-
-
-def stalls_of(
-    part: Part,
-    asked: Scope,
-    settings: GroupSettings,
-    now_ms: int | None,
-    min_duration_ms: int = measure.MIN_DURATION_MS,
-) -> pa.Table:
-    """STALL rows of a part; `now_ms`: up to when what stands still has stood, None: as if nothing came any more."""
-    begins = begins_of(part.history)
-    empty = headers.no_records(asked.evidence, begins).ranges()
-    found = measure.intervals(part.history, part.deliveries, empty, settings)
-    found = measure.long_enough(found, now_ms, min_duration_ms)
-    times = headers.offset_times(asked.evidence, measure.offsets_of(found))
-    ends = headers.known_ends(asked.evidence, begins, asked.cut)
-    return measure.stalls(found, times, ends, settings, now_ms=now_ms, min_duration_ms=min_duration_ms)
 
 
 def _now(evidence: Evidence, cut: Cut) -> int:

@@ -133,6 +133,6 @@ def partitions_of_key(logs: Sequence[StateLog], key: tuple[str, str, int]) -> fr
     """
     counts = possible_counts(max((log.number for log in logs), default=0))
     for log in logs:
-        for key in log.probe():
-            counts = fitting_counts(counts, key, log.number)
+        for probed_key in log.probe():
+            counts = fitting_counts(counts, probed_key, log.number)
     return frozenset(partition_for(*key, count) for count in counts.tolist()) or None

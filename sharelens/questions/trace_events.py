@@ -11,7 +11,8 @@ import pyarrow.compute as pc
 
 from lake.bounded_scan import Statistics
 from sharelens.questions import vocabulary
-from sharelens.questions.misplaced import WHERE, place_of
+from sharelens.questions.misplaced import place_of
+from state_model.columnar.keys import PLACE_KEY
 from state_model.columnar.schemas import SHARE_PARTITION_HISTORY
 from state_model.columnar.values import Loss
 from state_model.share_records import DeliveryState
@@ -36,7 +37,7 @@ MEANING = {
 }
 """Events with words of their own; those of the others depend on what they hold."""
 SCALARS = (
-    *WHERE, "log_offset", "log_time_ms", "record_type", "snapshot_epoch", "start_offset", "life_log_offset",
+    *PLACE_KEY, "log_offset", "log_time_ms", "record_type", "snapshot_epoch", "start_offset", "life_log_offset",
     "completeness", "completeness_reason",
 )  # fmt: skip
 """Columns of SHARE_PARTITION_HISTORY that tell the life of a record."""
@@ -62,13 +63,13 @@ def words(event: Mapping[str, Any]) -> str:
 def rows_of_places(history: pa.Table) -> Iterator[pa.Table]:
     """The rows of each share partition in each state partition apart: a topic's name may stand for several ids."""
     order = [(name, "ascending") for name in ("topic_id", "state_partition", "group_id", "partition")]
-    for key in history.group_by(list(WHERE)).aggregate([]).sort_by(order).to_pylist():
+    for key in history.group_by(list(PLACE_KEY)).aggregate([]).sort_by(order).to_pylist():
         yield history.filter(in_place(key))
 
 
 def in_place(key: Mapping[str, Any]) -> pc.Expression:
     """The condition for rows of one share partition in one state partition."""
-    group, topic, partition, state_partition = (pc.field(name) == key[name] for name in WHERE)
+    group, topic, partition, state_partition = (pc.field(name) == key[name] for name in PLACE_KEY)
     condition: pc.Expression = group & topic & partition & state_partition
     return condition
 
@@ -114,7 +115,7 @@ def row_groups_with_turns(offset: int, log_offsets: Iterable[int], row_groups: S
     for number, (statistics, mine) in enumerate(zip(row_groups, stays, strict=True)):
         repeats = mine is not None and number > 0 and stays[number - 1] == mine
         following = stays[number + 1] if number + 1 < len(stays) else None
-        goes_on = mine is not None and following is not None and following[: len(WHERE)] == mine[: len(WHERE)]
+        goes_on = mine is not None and following is not None and following[: len(PLACE_KEY)] == mine[: len(PLACE_KEY)]
         bounds = statistics.get("log_offset")
         named = bounds is None or bisect_left(wanted, bounds.low) < bisect_right(wanted, bounds.high)
         needed.append(named or not (repeats and goes_on))
@@ -123,7 +124,7 @@ def row_groups_with_turns(offset: int, log_offsets: Iterable[int], row_groups: S
 
 def _unchanging(statistics: Statistics, offset: int) -> tuple[object, ...] | None:
     """Place, life and side of the start offset of all rows of a row group; None where they may differ."""
-    single = [statistics.get(name) for name in (*WHERE, "life_log_offset")]
+    single = [statistics.get(name) for name in (*PLACE_KEY, "life_log_offset")]
     start = statistics.get("start_offset")
     if start is None or start.nulls or any(b is None or b.nulls or b.low != b.high for b in single):
         return None
@@ -196,7 +197,7 @@ def _life_event(record: Mapping[str, Any], event: str) -> Event:
 
 
 def _where(row: Mapping[str, Any]) -> Event:
-    return {name: row[name] for name in WHERE}
+    return {name: row[name] for name in PLACE_KEY}
 
 
 def delivery_events(ranges: pa.Table) -> Iterator[Event]:
@@ -255,7 +256,7 @@ def attempt_events(moves: Iterable[Event], states: Sequence[Event], losses: Sequ
         if since is None or attempts <= 0:
             continue
         if not any(since < loss.first_offset <= event["log_offset"] for loss in losses):
-            names = (*WHERE, "log_offset", "log_time_ms", "life_log_offset")
+            names = (*PLACE_KEY, "log_offset", "log_time_ms", "life_log_offset")
             yield {name: event[name] for name in names} | {"event": ATTEMPTS, "attempts_not_logged": attempts}
 
 
@@ -265,7 +266,7 @@ def letter_events(letters: pa.Table, place: Mapping[str, Any]) -> Iterator[Event
     It has the letter's own time, and no place in the state log.
     """
     for letter in letters.to_pylist():
-        yield {name: place[name] for name in WHERE} | {
+        yield {name: place[name] for name in PLACE_KEY} | {
             "event": DEAD_LETTERED,
             "log_time_ms": letter["timestamp_ms"],
             "dlq_topic": letter["dlq_topic"],

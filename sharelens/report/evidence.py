@@ -6,8 +6,9 @@ from typing import cast
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from evidence.conditions import filter_rows
 from lake.bounded_scan import Choice
-from sharelens.questions.evidence import Evidence, Keys, StatePartitionCover, kept
+from sharelens.questions.evidence import Evidence, Keys, StatePartitionCover
 from state_model.columnar.keys import LOG_ORDER
 
 
@@ -32,7 +33,7 @@ class EvidenceWithTraces:
 
     def history(self, keys: Keys) -> pa.Table:
         """Of the share partitions in memory."""
-        return kept(self._history, keys.expression())
+        return filter_rows(self._history, keys.expression())
 
     def history_in_parts(self, keys: Keys, columns: Sequence[str], choice: Choice | None = None) -> Iterator[pa.Table]:
         """Of the share partitions in memory, as one table."""
@@ -41,7 +42,7 @@ class EvidenceWithTraces:
     def delivery(self, keys: Keys, offset: int) -> pa.Table:
         """As they stood at the cut."""
         around = (pc.field("first_offset") <= offset) & (pc.field("last_offset") >= offset)
-        return kept(self._deliveries, keys.expression()).filter(around)
+        return filter_rows(self._deliveries, keys.expression()).filter(around)
 
     def cover(self) -> Sequence[StatePartitionCover]:
         """Of the first reading."""

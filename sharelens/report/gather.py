@@ -15,20 +15,21 @@ from sharelens.filters import TopicChoice, Wanted
 from sharelens.output import Answer
 from sharelens.questions import dlq, groups, lag, poison, redelivered, stalled, trace
 from sharelens.questions.completeness import times
-from sharelens.questions.evidence import KEY, Evidence, Span, StatePartitionCover
+from sharelens.questions.evidence import Evidence, Span, StatePartitionCover
 from sharelens.questions.lake_evidence import LakeEvidence
 from sharelens.questions.measured import Scope, scope
 from sharelens.questions.missing import unnamed_topics
 from sharelens.report.evidence import with_traces
 from sharelens.report.reading import Drawn, LagLines, Reading
 from sharelens.report.share_partitions import Key, key_of, rows_of_keys
+from state_model.columnar.keys import SHARE_PARTITION_KEY
 
 MOMENTS = 160
 TRACES = 12
 PINS_TRACED = 6
 GIVEN_UP_ORDER = [
     ("last_outcome_ms", "descending"),
-    *((name, "ascending") for name in KEY),
+    *((name, "ascending") for name in SHARE_PARTITION_KEY),
     ("offset", "descending"),
 ]
 """Of records given up, the newest first."""
@@ -164,17 +165,19 @@ def _of_scope(table: pa.Table, wanted: Wanted, groups: Collection[str]) -> pa.Ta
 
 def ranked(lags: pa.Table, stalls: pa.Table, given_up: pa.Table, redelivered_: pa.Table) -> Sequence[Key]:
     """Share partitions with the worst first: standing still, stood still, given up, behind, redelivered."""
-    lasted = stalls.select([*KEY, "until_ms"]).append_column("score", pc.add(pc.fill_null(stalls["duration_ms"], 0), 1))
+    lasted = stalls.select([*SHARE_PARTITION_KEY, "until_ms"]).append_column(
+        "score", pc.add(pc.fill_null(stalls["duration_ms"], 0), 1)
+    )
     parts = [
         still(lasted),
         lasted.filter(pc.is_valid(lasted.column("until_ms"))),
         sized(given_up, "offset", "score"),
-        lags.select([*KEY, "lag"]).rename_columns([*KEY, "score"]),
+        lags.select([*SHARE_PARTITION_KEY, "lag"]).rename_columns([*SHARE_PARTITION_KEY, "score"]),
         sized(redelivered_, "first_offset", "score"),
     ]
     scores: dict[Key, list[int]] = {}
     for place, part in enumerate(parts):
-        for row in part.group_by(KEY).aggregate([("score", "sum")]).to_pylist():
+        for row in part.group_by(SHARE_PARTITION_KEY).aggregate([("score", "sum")]).to_pylist():
             scores.setdefault(key_of(row), [0] * len(parts))[place] = row["score_sum"] or 0
     return tuple(sorted(scores, key=lambda key: ([-part for part in scores[key]], key)))
 

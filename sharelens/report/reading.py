@@ -15,12 +15,13 @@ from measures import lag_over_time as over_time
 from measures.lag import begins_of
 from measures.newly import outcomes_of
 from measures.steps import LAST_OFFSET, Ints, numbered
-from sharelens.questions.evidence import KEY, PLACE, Evidence
+from sharelens.questions.evidence import Evidence
 from sharelens.questions.lake_evidence import LakeEvidence
-from sharelens.questions.measured import Part, Scope
+from sharelens.questions.measure_inputs import Part
+from sharelens.questions.measured import Scope
 from sharelens.report.raster import ACKNOWLEDGED, ARCHIVED
 from sharelens.report.share_partitions import Key, key_of, rows_of_keys
-from state_model.columnar.keys import number_keys
+from state_model.columnar.keys import PLACE_KEY, SHARE_PARTITION_KEY, number_keys
 from state_model.columnar.schemas import DELIVERY_HISTORY, SHARE_PARTITION_HISTORY
 from state_model.share_records import DeliveryState
 
@@ -30,7 +31,7 @@ SHARE_PARTITIONS_SUMMED = 400
 MAPS = 3
 HIGHEST_COUNT = 10
 OUTCOME = (
-    *PLACE, "life_log_offset", "delivery_state", "delivery_count", "first_offset", "last_offset",
+    *PLACE_KEY, "life_log_offset", "delivery_state", "delivery_count", "first_offset", "last_offset",
     "valid_from_log_offset", "valid_to_log_offset",
 )  # fmt: skip
 """The columns of DELIVERY_HISTORY that tell outcomes."""
@@ -106,7 +107,9 @@ class Reading:
         for places in scope.stretches():
             ranges = evidence.delivery_ranges(places, OUTCOME)
             self._take_outcomes(ranges)
-            with_deliveries.update(map(key_of, ranges.select(KEY).group_by(KEY).aggregate([]).to_pylist()))
+            with_deliveries.update(
+                map(key_of, ranges.select(SHARE_PARTITION_KEY).group_by(SHARE_PARTITION_KEY).aggregate([]).to_pylist())
+            )
         drawn = [key for key in self._ranked if key in with_deliveries][:MAPS]
         needed = list(dict.fromkeys([*self._lined, *self._traced, *drawn]))
         for part in scope.only(rows_of_keys(scope.places, needed)).parts():
@@ -138,7 +141,9 @@ class Reading:
         return [self._drawn[rank] for rank in sorted(self._drawn)]
 
     def _draw(self, part: Part) -> None:
-        there = map(key_of, part.deliveries.select(KEY).group_by(KEY).aggregate([]).to_pylist())
+        there = map(
+            key_of, part.deliveries.select(SHARE_PARTITION_KEY).group_by(SHARE_PARTITION_KEY).aggregate([]).to_pylist()
+        )
         for rank in sorted(self._rank[key] for key in there if key in self._rank)[:MAPS]:
             if len(self._drawn) == MAPS and rank > max(self._drawn):
                 break
@@ -154,7 +159,7 @@ class Reading:
         for batches in self._evidence.topic_batches(begins_of(history)):
             arrivals.take(batches)
         table = over_time.lag_over_time(history, arrivals, self._moments, self._names)
-        for row in table.select([*KEY, "at_ms", "lag_inferred"]).to_pylist():
+        for row in table.select([*SHARE_PARTITION_KEY, "at_ms", "lag_inferred"]).to_pylist():
             line = self._lags.setdefault(row["group_id"] if self._summed else key_of(row), {})
             before, lag_now = line.get(row["at_ms"], 0), row["lag_inferred"]
             line[row["at_ms"]] = None if before is None or lag_now is None else before + lag_now

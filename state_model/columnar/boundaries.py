@@ -192,13 +192,13 @@ def _begun_ranges(ends: pa.Table, after_head: pa.Table) -> pa.Table:
     begin_at = columns["valid_from_log_offset"].to_numpy()
     earlier = np.flatnonzero(begin_at == head_at[of_ends[owner]])
     if len(earlier):
-        found = _matching(
+        begun_rows = _matching(
             of_begun, begun.column("first_offset").to_numpy(),
             of_ends[owner[earlier]], columns["first_offset"].to_numpy()[earlier],
         )  # fmt: skip
         for name in ("valid_from_log_offset", "valid_from_ms"):
             values = columns[name].to_numpy().copy()
-            values[earlier] = begun.column(name).to_numpy()[found]
+            values[earlier] = begun.column(name).to_numpy()[begun_rows]
             columns[name] = pa.array(values)
     flat = pa.StructArray.from_arrays(list(columns.values()), fields=list(schemas.DATED_BATCH))
     lengths = pc.list_value_length(batches).to_numpy()
@@ -208,9 +208,9 @@ def _begun_ranges(ends: pa.Table, after_head: pa.Table) -> pa.Table:
     return ends.set_column(index, ends.schema.field(index), column)
 
 
-def _matching(keys: Ints, firsts: Ints, wanted_keys: Ints, wanted_firsts: Ints) -> Ints:
-    """Row of each wanted (key, first offset) among `keys` and `firsts`, whose pairs are distinct."""
-    pairs = np.stack([np.concatenate([keys, wanted_keys]), np.concatenate([firsts, wanted_firsts])])
+def _matching(keys: Ints, firsts: Ints, keys_sought: Ints, firsts_sought: Ints) -> Ints:
+    """The row of each sought (key, first offset) among `keys` and `firsts`, whose pairs are distinct."""
+    pairs = np.stack([np.concatenate([keys, keys_sought]), np.concatenate([firsts, firsts_sought])])
     place = np.unique(pairs, axis=1, return_inverse=True)[1].reshape(-1)
     row_at = np.full(int(place.max()) + 1, -1, np.int64)
     row_at[place[: len(keys)]] = np.arange(len(keys))

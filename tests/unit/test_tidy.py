@@ -43,6 +43,10 @@ BANNED = {
     r"ven\.org|npm"
     r"js\.(org|com))",
 }
+NO_NAMES = {"found", "told", "asked", "held", "wanted", "given", "one", "anew", "NOTHING", "EVERYTHING"}
+"""Words that name nothing: a name says what the value is."""
+PLAINLY_NAMED = ("state_model", "kafka_log", "pyspark_kafka_log", "tools/log_writer")
+"""Where the rule of names holds; every package that follows it belongs here."""
 TEXT_SUFFIXES = {".py", ".md", ".toml", ".yaml", ".yml", ".txt", ".properties", ".sql", ".cfg", ""}
 # Tests of a property that several modules of the package keep together.
 TESTS_OF_A_WHOLE_PACKAGE = {"tests/unit/kafka_log/test_damage.py"}
@@ -148,6 +152,20 @@ def test_files_do_not_contain(what):
             if pattern.search(line):
                 found.append(f"{path.relative_to(ROOT)}:{number}: {line.strip()[:80]}")
     assert found == []
+
+
+@pytest.mark.parametrize("package", PLAINLY_NAMED)
+def test_names_say_what_the_value_is(package):
+    bad = []
+    modules = sorted((ROOT / package).rglob("*.py"))
+    assert modules
+    for path in modules:
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            name = node.id if isinstance(node, ast.Name) else node.arg if isinstance(node, ast.arg) else None
+            name = node.name if isinstance(node, ast.FunctionDef | ast.ClassDef) else name
+            if name is not None and name.strip("_") in NO_NAMES:
+                bad.append(f"{path.relative_to(ROOT)}:{getattr(node, 'lineno', 0)}: {name}")
+    assert bad == []
 
 
 def test_no_file_is_large():

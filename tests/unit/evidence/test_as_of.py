@@ -100,7 +100,9 @@ def states_of(log, prefix):
     """The states as of a prefix from the histories of the whole log."""
     whole = log.replay()
     history = pa.concat_tables([one.history for one in whole])
-    found = states_as_of(filter_rows(history, prefix.condition()), filter_rows(deliveries(whole), prefix.is_open()))
+    found = states_as_of(
+        filter_rows(history, prefix.condition()), filter_rows(deliveries(whole), prefix.open_condition())
+    )
     ends = [log.end(number, prefix) for number in range(len(log.records))]
     return mark_losses(found, {n: losses_up_to(log.losses[n], end) for n, end in enumerate(ends)})
 

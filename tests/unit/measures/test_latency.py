@@ -257,7 +257,7 @@ def modelled(log, history, ends):
 def test_any_log_is_told_as_a_model_tells_it_that_goes_offset_by_offset(log, batches):
     history, found = done_of(log)
     lines, ends = header_lines(batches)
-    ages = Ages(found)
+    ages = Ages(found, exact=True)
     for partition in range(3):
         ages.take(stamped("\n".join(lines), partition))
     expected = list(modelled(log, history, ends))

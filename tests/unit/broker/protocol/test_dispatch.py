@@ -174,6 +174,15 @@ def test_of_several_large_requests_one_takes_a_step_in_each_turn():
     asyncio.run(scenario())
 
 
+def test_a_request_with_more_elements_than_its_api_allows_closes_the_connection():
+    key = int(ApiKey.DESCRIBE_GROUPS)
+    api = Api(key=key, first_version=0, last_version=0, handler=describe, elements_max=100)
+    table = Dispatcher("the broker", {key: api})
+    assert len(answer_of(table.dispatch(large_describe(100), None, ""), 15, 0).groups) == 100
+    with pytest.raises(FrameError, match="101 elements announced"):
+        table.dispatch(large_describe(101), None, "")
+
+
 def test_a_small_request_is_answered_at_once():
     pieces = dispatcher(describe_groups=(0, 0, describe)).dispatch(large_describe(STEP_ELEMENTS // 2), None, "")
     assert len(answer_of(pieces, 15, 0).groups) == STEP_ELEMENTS // 2

@@ -12,9 +12,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jobs.measure.rows import MEASURES
 from jobs.upkeep.maintain import MaintainOptions, Upkeep, maintain
 from lake.lake import Lake
+from measures.catalog import STAGED
 from tests.depths import examples
 from tests.in_process import make_lake
 from tests.lakes import content, differences
@@ -24,7 +24,7 @@ from tests.state_logs import START_MS, snapshot, tombstone, update, write_log_di
 pytestmark = pytest.mark.slow
 
 HOUR = 3_600_000
-TABLES = tuple(measure.table for name, measure in MEASURES.items() if name != "progress")
+TABLES = tuple(measure.table for name, measure in STAGED.items() if name != "progress")
 """How far the measures have read tells nobody anything: measured anew, it names the last earlier write that is left."""
 
 

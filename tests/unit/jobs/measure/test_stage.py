@@ -109,7 +109,7 @@ def test_the_stage_alone_measures_what_a_run_without_it_left(tmp_path: Path) -> 
     }
 
 
-def test_an_hour_that_is_made_anew_leaves_the_files_of_older_days(tmp_path: Path) -> None:
+def test_a_new_record_leaves_the_files_of_final_contributions(tmp_path: Path) -> None:
     acknowledged = [(0, 0, 0), (30, 2, 2), (60, 4, 4), (90, 4, 10), (92, 8, 8)]
     story = [snapshot("g", start=0)] + [
         update("g", start=start, batches=[(offset, offset, 2, 1)], at_ms=START_MS + hour * HOUR_MS)
@@ -118,10 +118,10 @@ def test_an_hour_that_is_made_anew_leaves_the_files_of_older_days(tmp_path: Path
     lake = tmp_path / "lake"
     make_lake(lake, logs_of(tmp_path / "first", story))
     before = final_latency(lake)
-    assert len(before) == 3, "older days, the day before, the newest one"
+    assert before
     settled = update("g", start=8, batches=[(9, 9, 2, 1)], at_ms=START_MS + 92 * HOUR_MS + 1)
     make_lake(lake, logs_of(tmp_path / "first", [*story, settled]))
-    assert len(before - final_latency(lake)) == 1
+    assert before <= final_latency(lake)
     make_lake(tmp_path / "at-once", tmp_path / "first")
     assert_same(lake, tmp_path / "at-once")
 

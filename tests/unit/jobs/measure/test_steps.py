@@ -6,8 +6,8 @@ import pyarrow as pa
 import pytest
 
 from jobs.measure import steps as measure_steps
-from jobs.measure.inputs import NOTHING
-from jobs.measure.stage import touched_since
+from jobs.measure.reading import NOTHING
+from jobs.measure.touched import touched_since
 from lake.lake import Lake
 from tests.in_process import make_lake
 from tests.state_logs import START_MS, snapshot, update, write_log_directory

@@ -5,7 +5,7 @@ import subprocess
 import pytest
 
 from jobs.spark import java
-from jobs.spark import kept_files as places
+from lake.whole_file import write_whole
 
 
 def fake_java(home, version, *, release=True):
@@ -74,7 +74,7 @@ def test_a_java_with_the_vector_module_is_used_as_it_is(tmp_path, monkeypatch, m
 
 
 def test_file_is_put_in_place_whole_and_with_its_mode(tmp_path):
-    places.write_whole(tmp_path / "deep" / "file", b"new", mode=0o640)
+    write_whole(tmp_path / "deep" / "file", b"new", mode=0o640)
     target = tmp_path / "deep" / "file"
     assert target.read_bytes() == b"new"
     assert target.stat().st_mode & 0o777 == 0o640

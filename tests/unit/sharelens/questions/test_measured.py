@@ -6,9 +6,10 @@ from collections.abc import Callable
 import pyarrow as pa
 import pytest
 
+from evidence.as_of import LogPrefix
 from sharelens.cli import main
 from sharelens.questions import measured
-from sharelens.questions.evidence import Cut, Evidence
+from sharelens.questions.evidence import Evidence
 from sharelens.questions.lake_evidence import LakeEvidence
 from sharelens.questions.log_evidence import LogEvidence
 from tests.in_process import make_lake
@@ -18,7 +19,7 @@ pytestmark = pytest.mark.slow
 
 ACKNOWLEDGED, ARCHIVED = 2, 4
 MINUTE_MS = 60_000
-Read = Callable[[Evidence, pa.Table, Cut], tuple[pa.Table, pa.Table]]
+Read = Callable[[Evidence, pa.Table, LogPrefix], tuple[pa.Table, pa.Table]]
 QUESTIONS = {
     "poison": ["poison"],
     "poison with gaps": ["poison", "--gaps"],
@@ -108,7 +109,7 @@ def test_no_question_holds_more_than_a_part(
     for evidence in (LogEvidence, LakeEvidence):
         read = evidence.histories
 
-        def histories(self: Evidence, places: pa.Table, cut: Cut, read: Read = read) -> tuple[pa.Table, pa.Table]:
+        def histories(self: Evidence, places: pa.Table, cut: LogPrefix, read: Read = read) -> tuple[pa.Table, pa.Table]:
             assert places.num_rows == 1
             return read(self, places, cut)
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from jobs.spark.kept_files import write_whole
+from lake.whole_file import write_whole
 from state_model.errors import SharelensError
 
 

@@ -1,0 +1,332 @@
+"""Which rows an increment recomputes: the rule, and its arithmetic for each kind of measure.
+
+1. New evidence about a share partition is a record of its log, a batch header of its topic, or a changed completeness.
+2. Its reach is the lowest record offset that the evidence can affect: the first offset of a range that a new record
+   made, its start offset, the first offset that a new header describes. Rows of a measure about record offsets that lie
+   wholly below the reach stay; the others are recomputed from the lowest of their offsets on.
+3. Measures about the state log (stalls, life events) are recomputed from a record on: the first one of the interval,
+   or the last one of the life before, that the run before left unfinished (`gold.progress`).
+4. A contribution to latency and attempts is recomputed when it reaches the reach, or may still grow: its block of
+   record offsets reaches there and its hour is not over.
+5. What is one row a share partition (lag, progress) is replaced.
+6. Evidence out of log order has the lowest reach of all, and the share partition is measured whole: a hole that was
+   detected or filled, a name, another state partition, a header below what stood first.
+7. `is_final` marks rows that evidence in log order cannot change any more: below the start offset and, of
+   contributions, of an hour or a block that is over; of an interval or a life that ended. They lie in files of their
+   own, which an increment in log order neither reads nor rewrites. Late evidence reaches below the start offset, and
+   replaces final rows too.
+8. What retention has cut (`gold.measure_base`) is never recomputed.
+
+   record offsets   0 ............ start offset ......... reach .......... end
+   poison rows      [ final files: left alone ][ kept ][ recomputed from here on
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from jobs.measure.bases import PLACE
+from jobs.measure.inputs import FromOffset, FromRecord, LakeInputs, start_offsets
+from jobs.measure.reading import EVERYTHING, NOTHING, Flags, Ints, integers
+from lake.tables import TABLES
+from measures import progress
+from measures.catalog import STAGED, Measure, Rule
+from measures.grouped import in_order
+from measures.latency_schemas import OPEN, OUTCOMES
+from measures.lives import BLIND
+from measures.places import codes_in
+from measures.settled import BLOCK_BITS, BLOCK_OFFSETS, HOUR_MS, NOT_KNOWN, Settled, settled_of
+from measures.steps import numbered, together
+
+MARK = ["completeness", "completeness_reason"]
+GROUP_COLUMNS = [*PLACE, "hour_ms", "outcome", "first_offset", "last_offset"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Groups:
+    """Groups of contributions: those of one place, block, hour and outcome are recomputed, and final, together."""
+
+    place: Ints
+    block: Ints
+    hour_ms: Ints
+    outcome: Ints
+
+    @classmethod
+    def of(cls, inputs: LakeInputs, rows: pa.Table) -> "Groups":
+        """Of LATENCY_CONTRIBUTION or ATTEMPTS_CONTRIBUTION rows."""
+        return cls(
+            place=inputs.places.of(rows),
+            block=rows.column("first_offset").to_numpy() >> BLOCK_BITS,
+            hour_ms=integers(rows, "hour_ms", NOT_KNOWN),
+            outcome=codes_in(rows.column("outcome"), pa.array(OUTCOMES)),
+        )
+
+    def where(self, chosen: Flags) -> "Groups":
+        """The chosen ones."""
+        return Groups(
+            place=self.place[chosen],
+            block=self.block[chosen],
+            hour_ms=self.hour_ms[chosen],
+            outcome=self.outcome[chosen],
+        )
+
+    def among(self, others: "Groups") -> Flags:
+        """Which ones are among the others."""
+        mine, theirs = codes_of(self, others)
+        return np.isin(mine, theirs)
+
+
+def codes_of(*parts: Groups) -> list[Ints]:
+    """For each part the number of each group, in one numbering."""
+    names = ("place", "block", "hour_ms", "outcome")
+    code, _ = numbered(*(together([getattr(part, name) for part in parts]) for name in names))
+    return np.split(code, np.cumsum([len(part.place) for part in parts])[:-1])
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Contributions:
+    """Which contributions are recomputed: `groups`, from rows of the record offset `since` on, and new ones.
+
+    `floor`: the lowest record offset, for each place, that these hold. `kept`: groups that are not final and stay, with
+    the highest offset of each (`kept_last`).
+    """
+
+    since: Ints
+    floor: Ints
+    groups: Groups
+    kept: Groups
+    kept_last: Ints
+
+
+class Reach:
+    """What is recomputed of a task's share partitions. Arrays have one entry a place, in the order of its places."""
+
+    def __init__(self, inputs: LakeInputs) -> None:
+        self.inputs = inputs
+        self.from_record = FromRecord(inputs)
+
+    def since(self, measure: Measure) -> Ints:
+        """From which value of `measure.order` on final rows are replaced; NOTHING: none, EVERYTHING: all."""
+        inputs = self.inputs
+        if measure.rule is Rule.BY_RECORD_OFFSET:
+            return self._since_offset[str(measure.table)]
+        if measure.rule is Rule.BY_BLOCK:
+            return self.contributions.since
+        if measure.table == "gold.stall":
+            since = inputs.known("since_log_offset", EVERYTHING)
+            return np.where(inputs.whole | (since >= 0), since, inputs.measured_to + 1)
+        return np.where(inputs.whole, EVERYTHING, inputs.read_from + 1)
+
+    def reaches_final(self, measure: Measure) -> Flags:
+        """Places of which final rows are replaced."""
+        by_record = measure.rule in (Rule.BY_RECORD_OFFSET, Rule.BY_BLOCK)
+        late = self.since(measure) < self.inputs.passed_before if by_record else False
+        return np.asarray(self.inputs.whole | late)
+
+    def view(self, measure: Measure) -> FromRecord | FromOffset:
+        """The histories that the measure reads."""
+        return self.by_offset if measure.rule in (Rule.BY_RECORD_OFFSET, Rule.BY_BLOCK) else self.from_record
+
+    @property
+    def progress(self) -> pa.Table:
+        """PROGRESS rows as of this run."""
+        return self.inputs.once("new progress", lambda: progress.rows(self.from_record))
+
+    def final_below(self, measure: Measure) -> Ints:
+        """The value of `measure.order` below which nothing changes any more."""
+        now = self.progress
+        if measure.rule is Rule.BY_RECORD_OFFSET:
+            return start_offsets(self.inputs.places, now)
+        name, plus, unknown = ("since_log_offset", 0, NOTHING)
+        if measure.table != "gold.stall":
+            name, plus, unknown = ("read_from_log_offset", 1, -1)
+        result = np.full(self.inputs.places.count, NOTHING if name == "since_log_offset" else EVERYTHING, np.int64)
+        result[self.inputs.places.of(now)] = integers(now, name, unknown) + plus
+        return result
+
+    @property
+    def _since_offset(self) -> Mapping[str, Ints]:
+        """By table of a measure by record offset."""
+        return self.inputs.once(
+            "since offset",
+            lambda: {
+                str(measure.table): self._not_across(measure)
+                for measure in STAGED.values()
+                if measure.rule is Rule.BY_RECORD_OFFSET
+            },
+        )
+
+    def _not_across(self, measure: Measure) -> Ints:
+        """The reach, moved down so that no row of the table lies across it; rows of several lives overlap."""
+        inputs, first = self.inputs, str(measure.first)
+        result, moved = inputs.reach, not inputs.whole.all()
+        while moved and (result < NOTHING).any():
+            rows = inputs.rows_from(str(measure.table), [*PLACE, first, "last_offset"], result)
+            at = inputs.places.of(rows)
+            across = rows.column("last_offset").to_numpy() >= result[at]
+            lower = result.copy()
+            np.minimum.at(lower, at[across], rows.column(first).to_numpy()[across])
+            moved, result = bool((lower < result).any()), lower
+        return result
+
+    @property
+    def contributions(self) -> Contributions:
+        """What is recomputed of latency and attempts."""
+        return self._read_by_offset[0]
+
+    @property
+    def by_offset(self) -> FromOffset:
+        """The histories from the lowest offset on that measures about record offsets recompute."""
+        return self._read_by_offset[1]
+
+    @property
+    def _read_by_offset(self) -> tuple[Contributions, FromOffset]:
+        def read() -> tuple[Contributions, FromOffset]:
+            whole = self.inputs.whole | self._marked_otherwise()
+            found = self._contributions(whole)
+            view = FromOffset(self.inputs, self._lowest(found))
+            unclear = self._unclear(view) & ~whole
+            if unclear.any():
+                found = self._contributions(whole | unclear)
+                view = FromOffset(self.inputs, self._lowest(found))
+            return found, view
+
+        return self.inputs.once("by offset", read)
+
+    def _lowest(self, contributions: Contributions) -> Ints:
+        lowest: Ints = np.minimum.reduce([contributions.floor, *self._since_offset.values()])
+        return lowest
+
+    def _contributions(self, whole: Flags) -> Contributions:
+        """`whole`: places of which all contributions are recomputed."""
+        inputs = self.inputs
+        since = inputs.reach_of_open
+        late = (since < inputs.passed_before) & (since > 0)
+        since = np.where(late, since & -BLOCK_OFFSETS, since)
+        since = np.where(whole, EVERYTHING, since)
+        if inputs.whole.all():
+            none = Groups.of(inputs, TABLES["gold.latency"].schema.empty_table())
+            return Contributions(since=since, floor=since, groups=none, kept=none, kept_last=none.block)
+        rows = inputs.rows_from("gold.latency", GROUP_COLUMNS, since)
+        still = inputs.rows_from("gold.attempts", GROUP_COLUMNS, since)
+        still = still.filter(pc.equal(still.column("outcome").cast(pa.string()), OPEN))
+        rows = pa.concat_tables([rows, still.cast(rows.schema)])
+        rows = rows.filter(pa.array(~inputs.base.stays("gold.latency", rows)))
+        groups = Groups.of(inputs, rows)
+        first, last = rows.column("first_offset").to_numpy(), rows.column("last_offset").to_numpy()
+        hour_before = hour_of(inputs.known("log_time_ms", 0))[groups.place]
+        grows = (groups.hour_ms == NOT_KNOWN) | (groups.hour_ms >= hour_before)
+        grows &= (first | (BLOCK_OFFSETS - 1)) >= since[groups.place]
+        affected = (last >= since[groups.place]) | grows
+        affected = groups.among(groups.where(affected))
+        floor = since.copy()
+        np.minimum.at(floor, groups.place[affected], first[affected])
+        return Contributions(
+            since=since,
+            floor=floor,
+            groups=groups.where(affected),
+            kept=groups.where(~affected),
+            kept_last=last[~affected],
+        )
+
+    def _unclear(self, view: FromOffset) -> Flags:
+        """Places of which only the whole history tells the contributions.
+
+        The first record that is read is a snapshot, which may show outcomes of records before it; or a range has more
+        offsets than a block, and is cut into blocks as a whole.
+        """
+        places = self.inputs.places
+        result = np.zeros(places.count, np.bool_)
+        rows = view.history()
+        order, bounds = in_order(places.of(rows), places.count, rows.column("log_offset").to_numpy())
+        here = np.flatnonzero(np.diff(bounds) > 0)
+        first = rows.column("record_type").take(pa.array(order[bounds[here]]))
+        result[here] = codes_in(first, pa.array(["snapshot"])) == 0
+        ranges = view.deliveries()
+        size = ranges.column("last_offset").to_numpy() - ranges.column("first_offset").to_numpy()
+        result[places.of(ranges)[size >= BLOCK_OFFSETS]] = True
+        return result
+
+    def _marked_otherwise(self) -> Flags:
+        """Places whose newest record, whose completeness every contribution has, differs; or a new snapshot shows
+        outcomes of records that are not held.
+        """
+        inputs = self.inputs
+        result = np.zeros(inputs.places.count, np.bool_)
+        if inputs.whole.all():
+            return result
+        rows = inputs.recent_history
+        offset = rows.column("log_offset").to_numpy()
+        order, bounds = in_order(inputs.places.of(rows), inputs.places.count, offset)
+        blind = (codes_in(rows.column("completeness"), pa.array(BLIND)) >= 0)[order]
+        snapshot = (codes_in(rows.column("record_type"), pa.array(["snapshot"])) >= 0)[order]
+        shows = np.append(False, blind[:-1])[: len(order)]
+        shows[bounds[:-1][bounds[:-1] < len(order)]] = True
+        at = inputs.places.of(rows)[order]
+        result[at[shows & snapshot & (offset[order] > inputs.measured_to[at])]] = True
+        newest = rows.take(pa.array(order[bounds[1:][np.diff(bounds) > 0] - 1]))
+        differs: Flags = _marks(inputs, newest) != _marks(inputs, inputs.progress)
+        return result | differs
+
+    def settled(self) -> Settled:
+        """What is recomputed of contributions, cut into blocks."""
+        return self.inputs.once("settled", self._settled)
+
+    def _settled(self) -> Settled:
+        contributions, places = self.contributions, self.inputs.places
+        done = settled_of(self.by_offset)
+        at = places.of(done.places)
+        done = done.from_offsets(contributions.floor[at]).in_blocks()
+        settled, still = groups_of(done, at)
+        new = done.last >= contributions.since[settled.place]
+        done = done.where(new | settled.among(contributions.groups))
+        new = done.open_last >= contributions.since[still.place]
+        return done.where_open(new | still.among(contributions.groups))
+
+    def is_final(self, rows: pa.Table) -> Flags:
+        """Which contributions, kept or recomputed, are final: those whose group is."""
+        contributions, places = self.contributions, self.inputs.places
+        done, now = self.settled(), self.progress
+        settled, _ = groups_of(done, places.of(done.places))
+        mine, new, kept = codes_of(Groups.of(self.inputs, rows), settled, contributions.kept)
+        last = np.full(int(max(part.max(initial=-1) for part in (mine, new, kept))) + 1, -1, np.int64)
+        np.maximum.at(last, new, done.last)
+        np.maximum.at(last, kept, contributions.kept_last)
+        at, groups = places.of(rows), Groups.of(self.inputs, rows)
+        start = start_offsets(places, now)[at]
+        hour = np.full(places.count, 0, np.int64)
+        hour[places.of(now)] = hour_of(now.column("log_time_ms").to_numpy())
+        over = (groups.hour_ms != NOT_KNOWN) & (groups.hour_ms < hour[at])
+        block_ends = ((groups.block + 1) << BLOCK_BITS) - 1
+        final: Flags = (last[mine] < start) & (over | (block_ends < start)) & (groups.outcome != OUTCOMES.index(OPEN))
+        return final
+
+
+def groups_of(done: Settled, at: Ints) -> tuple[Groups, Groups]:
+    """The groups of settled ranges and of open ones; `at`: where the places of `done` stand among all."""
+    settled = Groups(place=at[done.place], block=done.first >> BLOCK_BITS, hour_ms=done.hour_ms, outcome=done.outcome)
+    size = len(done.open_place)
+    still = Groups(
+        place=at[done.open_place],
+        block=done.open_first >> BLOCK_BITS,
+        hour_ms=np.full(size, NOT_KNOWN, np.int64),
+        outcome=np.full(size, OUTCOMES.index(OPEN), np.int64),
+    )
+    return settled, still
+
+
+def _marks(inputs: LakeInputs, rows: pa.Table) -> np.ndarray:
+    """The completeness and its reason, one entry a place."""
+    result = np.full(inputs.places.count, "", np.object_)
+    parts = [pc.fill_null(rows.column(name).cast(pa.string()), "") for name in MARK]
+    result[inputs.places.of(rows)] = pc.binary_join_element_wise(*parts, " ").to_numpy(zero_copy_only=False)
+    return result
+
+
+def hour_of(time_ms: Ints) -> Ints:
+    """The beginning of the hour of each time."""
+    time_ms = np.maximum(time_ms, 0)
+    return time_ms - time_ms % HOUR_MS

@@ -1,0 +1,174 @@
+"""Rows of the share partitions of one task, read from the lake's tables row group by row group.
+
+This module and `jobs.measure.stage` are all that touches the lake's files here.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from lake.lake import LakeView
+from lake.row_groups import RowGroups
+from lake.tables import TABLES
+from measures.places import Places, codes_in
+
+STATE, HISTORY, DELIVERY = "gold.share_partition_state", "gold.share_partition_history", "gold.delivery_history"
+BEGINS, END = {HISTORY: "log_offset", DELIVERY: "valid_from_log_offset"}, "valid_to_log_offset"
+"""Columns with the log offset from which on a row counts, and where a range ended."""
+STILL_OPEN = {"is_open": True, END: None, "valid_to_ms": None, "end_reason": None}
+"""Columns of a range that is part of the state."""
+LOG_TOPIC = ["cluster_id", "log_topic_id"]
+CODED = ["group_id", "topic_id", "record_type"]
+"""Text without nulls: Arrow can't concatenate dictionaries with nulls."""
+EVERYTHING, NOTHING = -(1 << 62), 1 << 62
+"""Offsets and times below, and above, all others."""
+Ints = npt.NDArray[np.int64]
+Flags = npt.NDArray[np.bool_]
+Limit = tuple[str, Ints]
+"""A column, and for each place the least (or the highest) value that is read; a null is above all."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Task:
+    """Share partitions of one cluster, by name, for some measures.
+
+    `log_topic_id`: of the state topic. `keys`: PLACE rows without repetition, `whole`: whether all their rows are
+    recomputed, `upto`: the last log offset that is read. `before`: the last run that was measured; 0 for none.
+    """
+
+    lake: LakeView
+    run: int
+    before: int
+    measures: tuple[str, ...]
+    cluster_id: str
+    log_topic_id: str
+    keys: pa.Table
+
+
+class Reader:
+    """Reads the tables of a task's lake, published or not. Histories read as if their log ended at `upto`."""
+
+    def __init__(self, task: Task, places: Places, upto: Ints) -> None:
+        self.task = task
+        self.places = places
+        self._upto = upto
+
+    def scan(self, table: str, columns: list[str], where: pc.Expression) -> pa.Table:
+        """Rows of the cluster in a table that meet a condition."""
+        mine = (pc.field("cluster_id") == self.task.cluster_id) & where
+        dataset = self.task.lake.snapshot(table).dataset(LOG_TOPIC)
+        kinds = pa.schema([TABLES[table].schema.field(name) for name in columns])
+        return dataset.to_table(columns=columns, filter=mine).cast(kinds)
+
+    def rows(
+        self, table: str, columns: list[str], *least: Limit, coded: bool = True, final: bool | None = None
+    ) -> pa.Table:
+        """Rows of the places that meet one of the limits at least; `final`: of files with that `is_final` alone."""
+        return pa.concat_tables(self.parts(table, columns, *least, coded=coded, final=final)).combine_chunks()
+
+    def parts(
+        self, table: str, columns: list[str], *least: Limit, coded: bool = True, final: bool | None = None
+    ) -> Iterator[pa.Table]:
+        """The same in bounded tables, one at least."""
+        most = (BEGINS[table], self._upto) if table in BEGINS and (self._upto < NOTHING).any() else None
+        if most is not None:
+            least = tuple(
+                (name, np.minimum(values, self._upto + 1 if name == END else NOTHING)) for name, values in least
+            )
+        limits = _Limits(self.task, self.places.keys.column("state_partition").to_numpy(), least, most)
+        ends = [END] if most is not None and table == DELIVERY else []
+        names = [*dict.fromkeys([*columns, *self.places.keys.column_names, *limits.columns(table), *ends])]
+        texts = [name for name in (*LOG_TOPIC, *(CODED if coded else ())) if name in names]
+        groups = self.task.lake.snapshot(table).row_groups
+        yield groups.schema(columns, texts).empty_table()
+        chosen = limits.chosen(table, groups)
+        if final is not None:
+            chosen &= groups.partition_is("is_final", str(final).lower())
+        for rows in groups.read(chosen, names, texts):
+            at = self.places.of(rows)
+            kept = (at >= 0) & limits.is_here(rows)
+            if least:
+                kept &= np.logical_or.reduce([integers(rows, name, NOTHING) >= values[at] for name, values in least])
+            if most is not None:
+                kept &= integers(rows, most[0]) <= most[1][at]
+            mine = rows.filter(pa.array(kept))
+            if ends:
+                mine = _reopened(mine, integers(mine, END, NOTHING) > self._upto[at[kept]])
+            yield mine.select(columns)
+
+
+def _reopened(rows: pa.Table, ended_later: Flags) -> pa.Table:
+    """DELIVERY_HISTORY rows of which some were still there where the log is read to."""
+    for name, value in STILL_OPEN.items():
+        if name in rows.column_names:
+            at = rows.schema.get_field_index(name)
+            kind = rows.schema.field(at)
+            column = pc.if_else(pa.array(ended_later), pa.scalar(value, kind.type), rows.column(at))
+            rows = rows.set_column(at, kind, column)
+    return rows
+
+
+class _Limits:
+    """Which row groups may hold rows of a task's state partitions, by their statistics.
+
+    `least`: one of these is met; none of them: no matter. Of a state partition the lowest limit counts.
+    """
+
+    def __init__(self, task: Task, state_partitions: Ints, least: Sequence[Limit], most: Limit | None) -> None:
+        self._task = task
+        self._numbers = np.unique(state_partitions)
+        at = np.searchsorted(self._numbers, state_partitions)
+        self._least = [(name, np.full(len(self._numbers), NOTHING, np.int64)) for name, _ in least]
+        for (_, lowest), (_, values) in zip(self._least, least, strict=True):
+            np.minimum.at(lowest, at, values)
+        self._most = None if most is None else (most[0], np.full(len(self._numbers), EVERYTHING, np.int64))
+        if self._most is not None and most is not None:
+            np.maximum.at(self._most[1], at, most[1])
+
+    def columns(self, table: str) -> list[str]:
+        """Columns that `chosen` and `is_here` read, and those that are compared."""
+        own = [name for name in (*LOG_TOPIC, "state_partition") if name in TABLES[table].schema.names]
+        return [*own, *(name for name, _ in (*self._least, *([] if self._most is None else [self._most])))]
+
+    def chosen(self, table: str, groups: RowGroups) -> Flags:
+        """Which row groups statistics do not exclude; a null reaches all."""
+        result = np.ones(groups.count, np.bool_)
+        for name, text in zip(LOG_TOPIC, (self._task.cluster_id, self._task.log_topic_id), strict=True):
+            if name in TABLES[table].schema.names:
+                result &= groups.may_hold(name, text)
+        numbers = groups.integers("state_partition")
+        begin = np.searchsorted(self._numbers, numbers.low)
+        end = np.searchsorted(self._numbers, numbers.high, "right")
+        result &= end > begin
+        if self._least:
+            reached = np.zeros(groups.count, np.bool_)
+            for name, lowest in self._least:
+                values = groups.integers(name)
+                highest = np.where(values.nulls, NOTHING, values.high)
+                for number in np.flatnonzero(result & ~reached).tolist():
+                    reached[number] = lowest[begin[number] : end[number]].min() <= highest[number]
+            result &= reached
+        if self._most is not None:
+            name, highest = self._most
+            low = groups.integers(name).low
+            for number in np.flatnonzero(result).tolist():
+                result[number] = low[number] <= highest[begin[number] : end[number]].max()
+        return result
+
+    def is_here(self, rows: pa.Table) -> Flags:
+        """Which rows are of the task's cluster and state topic."""
+        result = np.ones(rows.num_rows, np.bool_)
+        for name, text in zip(LOG_TOPIC, (self._task.cluster_id, self._task.log_topic_id), strict=True):
+            if name in rows.column_names:
+                result &= codes_in(rows.column(name), pa.array([text])) == 0
+        return result
+
+
+def integers(rows: pa.Table, name: str, unknown: int = -1) -> Ints:
+    """A column, with a value for nulls."""
+    values: Ints = pc.fill_null(rows.column(name), unknown).to_numpy()
+    return values

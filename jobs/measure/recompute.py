@@ -1,0 +1,107 @@
+"""The rows of one measure that a run writes for a task's share partitions, by its rule (`jobs.measure.reach`)."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from jobs.measure.reach import Groups, Reach
+from jobs.measure.reading import EVERYTHING, NOTHING, Flags, Ints, integers
+from lake.parquet import conform
+from lake.tables import TABLES, TOPIC
+from measures.catalog import Measure, Rule
+from measures.places import coded
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Changes:
+    """Rows of a measure's table for the files of open rows and of final ones, and the final rows that go.
+
+    `since`: by place, from which value of `Measure.order` on final rows go; `replaced`: places that have such rows.
+    """
+
+    open_rows: pa.Table
+    final_rows: pa.Table
+    since: Ints
+    replaced: Flags
+
+
+def changes(reach: Reach, measure: Measure) -> Changes:
+    """What a run writes of a measure; every open row of the places is replaced."""
+    inputs, view = reach.inputs, reach.view(measure)
+    assert measure.rows is not None
+    if measure.rule is Rule.BY_BLOCK:
+        settled = reach.settled()
+        view.once("settled in blocks", lambda: settled)
+    rows = measure.rows(view) if measure.table != "gold.progress" else reach.progress
+    constants = {"run_id": inputs.task.run, "cluster_id": inputs.task.cluster_id}
+    if measure.rule is Rule.WHOLE:
+        nothing = np.full(inputs.places.count, NOTHING, np.int64)
+        none = np.zeros(inputs.places.count, np.bool_)
+        rows = conform_open(rows, measure, constants)
+        return Changes(open_rows=rows, final_rows=rows.slice(0, 0), since=nothing, replaced=none)
+    since = reach.since(measure)
+    rows = _with_topic(_from(rows, measure, reach, since), reach)
+    rows = inputs.base.clipped(str(measure.table), conform_open(rows, measure, constants))
+    rows = _with_kept(rows, measure, reach, since)
+    if measure.rule is Rule.BY_BLOCK:
+        final = reach.is_final(rows)
+    else:
+        final = order_of(rows, measure) < reach.final_below(measure)[inputs.places.of(rows)]
+    return Changes(
+        open_rows=rows.filter(pa.array(~final)),
+        final_rows=rows.filter(pa.array(final)),
+        since=since,
+        replaced=reach.reaches_final(measure),
+    )
+
+
+def conform_open(rows: pa.Table, measure: Measure, constants: dict[str, Any]) -> pa.Table:
+    """The rows with all columns of the table's files."""
+    fields = TABLES[str(measure.table)].schema
+    return conform(rows, pa.schema([field for field in fields if field.name != "is_final"]), constants)
+
+
+def order_of(rows: pa.Table, measure: Measure) -> Ints:
+    """The column that the rule compares; a null is below all."""
+    return integers(rows, str(measure.order), -1)
+
+
+def _from(rows: pa.Table, measure: Measure, reach: Reach, since: Ints) -> pa.Table:
+    """The rows that are recomputed; of ranges of record offsets the part from `since` on."""
+    least = since[reach.inputs.places.of(rows)]
+    if measure.rule is Rule.BY_BLOCK:
+        return rows
+    if measure.rule is Rule.BY_RECORD_OFFSET:
+        at = rows.schema.get_field_index(measure.first)
+        first = np.maximum(rows.column(at).to_numpy(), least)
+        rows = rows.set_column(at, rows.schema.field(at), pa.array(first))
+    elif measure.table == "gold.stall":
+        return rows
+    return rows.filter(pa.array(order_of(rows, measure) >= least))
+
+
+def _with_kept(rows: pa.Table, measure: Measure, reach: Reach, since: Ints) -> pa.Table:
+    """The rows with the open ones that stay, by share partition and `Measure.order`."""
+    inputs = reach.inputs
+    if inputs.base.layers or not inputs.whole.all():
+        names = rows.column_names
+        held = inputs.lake.rows(str(measure.table), names, coded=False, final=False).cast(rows.schema)
+        at = inputs.places.of(held)
+        if measure.rule is Rule.BY_BLOCK:
+            stays = ~Groups.of(inputs, held).among(reach.contributions.groups) & (since[at] != EVERYTHING)
+        else:
+            stays = order_of(held, measure) < since[at]
+        stays &= ~inputs.whole[at]
+        stays |= inputs.base.stays(str(measure.table), held)
+        if stays.any():
+            rows = pa.concat_tables([rows, held.filter(pa.array(stays))])
+    order = np.lexsort((order_of(rows, measure), inputs.places.of(rows)))
+    return rows.take(pa.array(order))
+
+
+def _with_topic(rows: pa.Table, reach: Reach) -> pa.Table:
+    topics, codes = coded(rows.column("topic_id"))
+    names = pa.array([reach.inputs.names.get(topic_id) for topic_id in topics], pa.string()).take(pa.array(codes))
+    return rows.add_column(rows.schema.get_field_index("topic_id") + 1, TOPIC, names)

@@ -1,0 +1,150 @@
+"""Share partitions with new evidence since a run: what a measure stage goes through.
+
+A share partition has new evidence when a later run wrote a record of it or took headers of its user partition. It is
+measured whole when its topic's name was learned, its state partition starts over or has a hole that was detected or
+filled, it moved to another state partition, or another one is misplaced now.
+"""
+
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from jobs import books
+from jobs.decode.stage import changed
+from jobs.measure.bases import PLACE, WHERE
+from jobs.measure.inputs import PROGRESS
+from jobs.measure.reading import HISTORY, STATE
+from lake.lake import Lake
+from lake.tables import TABLES
+from measures.places import places_of
+from state_model.columnar.keys import KEY, number_keys
+from state_model.topics import STATE_TOPIC
+
+NO_PLACES = pa.schema(
+    [
+        *(TABLES[HISTORY].schema.field(name).remove_metadata() for name in (*WHERE, *KEY)),
+        pa.field("whole", pa.bool_()),
+        pa.field("rows", pa.int64()),
+    ]
+).empty_table()
+Flags = npt.NDArray[np.bool_]
+
+
+def touched_since(lake: Lake, before: int, *, whole: bool = False) -> pa.Table:
+    """The share partitions (NO_PLACES) that have news since run `before`, without repetition.
+
+    `whole`: begins anew. `rows`: about how many records of the history are read for it.
+    """
+    found = [NO_PLACES, _with_records(lake, pc.field("run_id") > before, whole=whole or before == 0)]
+    holes = _state_partitions_with_holes(lake, before)
+    if holes is not None and before > 0:
+        found.append(_with_records(lake, holes, whole=True))
+    held = _held(lake)
+    topics = changed(lake, before, ["topic_batch"])
+    later = lake.snapshot("silver.name").rows(["cluster_id", "topic_id"], pc.field("run_id") > before)
+    named = set(zip(*(later.column(name).to_pylist() for name in later.column_names), strict=True))
+    if topics or named:
+        places = list(
+            zip(*(held.column(name).to_pylist() for name in ("cluster_id", "topic_id", "partition")), strict=True)
+        )
+        found.append(held.filter(pa.array([place in topics for place in places], pa.bool_())))
+        found.append(_anew(held.filter(pa.array([place[:2] in named for place in places], pa.bool_()))))
+    touched = _unique(pa.concat_tables(found))
+    live = _places_in(lake, STATE, ["misplaced"])
+    known = pa.concat_tables([held, live.select(NO_PLACES.column_names)])
+    touched = _unique(pa.concat_tables([touched, *_moved(touched, known), *_judged_otherwise(live, held)]))
+    touched = _unique(pa.concat_tables([touched, _anew(_only_keys(held, touched.filter(pc.field("whole"))))]))
+    return touched if before == 0 else _unique(pa.concat_tables([touched, *_counted(lake, touched)]))
+
+
+def _counted(lake: Lake, touched: pa.Table) -> Iterator[pa.Table]:
+    """The share partitions that begin anew, with how many rows the histories have of them, whatever run wrote these."""
+    whole = touched.filter(pc.field("whole"))
+    if whole.num_rows:
+        there = pc.field("state_partition").isin(pc.unique(whole.column("state_partition")))
+        rows = _with_records(lake, there, whole=True)
+        yield rows.filter(pa.array(_among(rows, whole, ["cluster_id", *PLACE])))
+
+
+def _with_records(lake: Lake, where: pc.Expression, *, whole: bool) -> pa.Table:
+    """The share partitions that have rows in the history, and how many."""
+    found = [NO_PLACES]
+    columns = [*WHERE, *KEY]
+    for fragment in lake.snapshot(HISTORY).dataset().get_fragments(filter=where):
+        rows = fragment.to_table(schema=TABLES[HISTORY].schema, columns=columns, filter=where)
+        counted = rows.group_by(columns).aggregate([([], "count_all")]).rename_columns([*columns, "rows"])
+        counted = counted.append_column("whole", pa.repeat(whole, counted.num_rows))
+        found.append(counted.select(NO_PLACES.column_names).cast(NO_PLACES.schema))
+    summed = pa.concat_tables(found).group_by([*columns, "whole"]).aggregate([("rows", "sum")])
+    return summed.rename_columns([*columns, "whole", "rows"]).select(NO_PLACES.column_names)
+
+
+def _held(lake: Lake) -> pa.Table:
+    """The share partitions that were measured before, as rows of NO_PLACES."""
+    return _places_in(lake, PROGRESS, [])
+
+
+def _places_in(lake: Lake, table: str, more: list[str]) -> pa.Table:
+    """The share partitions in a table, as rows of NO_PLACES, with some more of its columns."""
+    rows = lake.snapshot(table).rows([*WHERE, *KEY, *more])
+    rows = rows.append_column("whole", pa.repeat(False, rows.num_rows))
+    rows = rows.append_column("rows", pa.repeat(0, rows.num_rows)).select([*NO_PLACES.column_names, *more])
+    return rows.cast(pa.schema([*NO_PLACES.schema, *(TABLES[table].schema.field(name) for name in more)]))
+
+
+def _judged_otherwise(live: pa.Table, held: pa.Table) -> Iterator[pa.Table]:
+    """Places, to begin anew, of which others decided that they are misplaced now, or are not any more."""
+    names = ["cluster_id", *KEY]
+    counted = live.group_by(names).aggregate([([], "count_all")]).filter(pc.field("count_all") > 1)
+    if counted.num_rows:
+        several = _only_keys(live, counted)
+        is_held = _among(several, held, ["cluster_id", *PLACE])
+        misplaced = several.column("misplaced").to_numpy(zero_copy_only=False)
+        yield _anew(several.select(NO_PLACES.column_names).filter(pa.array(is_held == misplaced)))
+
+
+def _anew(rows: pa.Table) -> pa.Table:
+    at = NO_PLACES.schema.get_field_index("whole")
+    return rows.set_column(at, NO_PLACES.schema.field(at), pa.repeat(True, rows.num_rows))
+
+
+def _unique(rows: pa.Table) -> pa.Table:
+    grouped = rows.group_by([*WHERE, *KEY]).aggregate([("whole", "any"), ("rows", "max")])
+    return grouped.rename_columns([*WHERE, *KEY, "whole", "rows"]).select(NO_PLACES.column_names)
+
+
+def _only_keys(rows: pa.Table, keys: pa.Table) -> pa.Table:
+    return rows.filter(pa.array(_among(rows, keys, ["cluster_id", *KEY])))
+
+
+def _moved(touched: pa.Table, held: pa.Table) -> list[pa.Table]:
+    """All places, to begin anew, of share partitions that lie in several state partitions or state topics."""
+    both = _unique(pa.concat_tables([touched, _only_keys(held, touched)]))
+    names = ["cluster_id", *KEY]
+    several = both.group_by(names).aggregate([([], "count_all")]).filter(pc.field("count_all") > 1)
+    return [_anew(_only_keys(both, several))]
+
+
+def _among(rows: pa.Table, others: pa.Table, names: Sequence[str]) -> Flags:
+    """Whether each row's values of the columns are those of one of the others."""
+    result = np.zeros(rows.num_rows, np.bool_)
+    clusters = rows.column("cluster_id")
+    for cluster_id in pc.unique(clusters).to_pylist():
+        here = pc.equal(clusters, cluster_id)
+        mine, wanted = rows.filter(here), others.filter(pc.field("cluster_id") == cluster_id)
+        if "state_partition" in names:
+            (ours, theirs), _ = places_of(mine, wanted)
+        else:
+            (ours, theirs), _ = number_keys(mine, wanted)
+        result[here.to_numpy(zero_copy_only=False)] = np.isin(ours, theirs)
+    return result
+
+
+def _state_partitions_with_holes(lake: Lake, before: int) -> pc.Expression | None:
+    """State partitions that start over, or in which a run since then found or filled a hole."""
+    later = (pc.field("run_id") > before) & (pc.field("status") == "taken") & (pc.field("topic") == STATE_TOPIC)
+    rows = [row for row in books.extents(lake, later) if row["rebuild"] or row["gaps"]]
+    return books.of_partitions(set(books.by_partition(rows)), "log_topic_id", "state_partition")

@@ -1,0 +1,127 @@
+"""What a measure may read: the evidence about some share partitions, as pyarrow Tables.
+
+A lake, log directories and a group of rows of a DataFrame implement `Inputs`; every measure (`measures.catalog`) is a
+function of it. All tables are of one cluster, one state topic and one cut of the log.
+
+    class OfGroup(Inputs):
+        def history(self): return ...       # the share partitions' SHARE_PARTITION_HISTORY rows
+        def deliveries(self): return ...    # their DELIVERY_HISTORY rows
+
+That is enough for life events and redeliveries. Headers of user topics add gaps, ages and ends of partitions.
+"""
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import TypeVar, cast
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from measures.headers import NoRecords, OffsetTimes, begins_of
+from measures.settings import GroupSettings
+from measures.steps import Ints
+from measures.topics import BATCH_COLUMNS, TOPIC_END, TOPIC_EXTENT, EndsFromHeaders, TopicPartition
+from state_model.columnar.values import Loss
+
+CREATE_TIME = "create_time"
+NO_SETTINGS = GroupSettings()
+Made = TypeVar("Made")
+
+
+class Inputs(ABC):
+    """The evidence about some share partitions. What a source does not have keeps the default: no rows."""
+
+    settings: GroupSettings = NO_SETTINGS
+    """Settings of groups, as far as configuration files name them."""
+    as_of_ms: int | None = None
+    """Log time of the cut; None for the end of the evidence."""
+    at_offsets: bool = False
+    """Whether the cut is at offsets of the state log, which name no moment."""
+
+    @abstractmethod
+    def history(self) -> pa.Table:
+        """SHARE_PARTITION_HISTORY rows in any order, from `earlier` on. Text columns may be dictionary-encoded."""
+
+    @abstractmethod
+    def deliveries(self) -> pa.Table:
+        """DELIVERY_HISTORY rows in any order; a range that ends after the cut is open."""
+
+    def earlier(self) -> pa.Table | None:
+        """PROGRESS rows of share partitions whose `history` does not begin with their first record."""
+        return None
+
+    def states(self) -> pa.Table:
+        """SHARE_PARTITION_STATE rows of the live share partitions at the cut."""
+        raise NotImplementedError(f"{type(self).__name__} has no states")
+
+    def records(self) -> pa.Table:
+        """SHARE_RECORD rows up to the cut."""
+        raise NotImplementedError(f"{type(self).__name__} has no records")
+
+    def headers(self, begins: Mapping[TopicPartition, int]) -> Iterator[pa.Table]:
+        """TOPIC_BATCH rows that reach the offsets or lie above, by user partition in offset order, in parts."""
+        return iter(())
+
+    def extents(self, partitions: Iterable[TopicPartition]) -> pa.Table:
+        """TOPIC_EXTENT rows of those of the user partitions that the evidence has."""
+        return TOPIC_EXTENT.empty_table()
+
+    def lowest_offsets(self) -> Mapping[TopicPartition, int]:
+        """The offset from which on each user partition matters: its lowest start offset."""
+        return self.once("lowest offsets", lambda: begins_of(self.history()))
+
+    def no_records(self) -> NoRecords:
+        """The offsets that hold no record, from `lowest_offsets` on."""
+        return self.once("no records", lambda: NoRecords.of(self.headers(self.lowest_offsets())))
+
+    def losses(self) -> Mapping[int, Sequence[Loss]]:
+        """Ranges of the log without records, by state partition."""
+        return {}
+
+    def names(self) -> Mapping[str, str]:
+        """Topic names by id, as far as known."""
+        return {}
+
+    def once(self, name: str, make: Callable[[], Made]) -> Made:
+        """The value that `make` returns, computed at the first call: several measures share it."""
+        memo = self.__dict__.setdefault("_memo", {})
+        if name not in memo:
+            memo[name] = make()
+        return cast(Made, memo[name])
+
+
+def offset_times(inputs: Inputs, offsets: dict[TopicPartition, Ints]) -> pa.Table:
+    """OFFSET_TIME rows of ascending offsets."""
+    found = OffsetTimes(offsets)
+    for batches in inputs.headers({place: int(some[0]) for place, some in offsets.items()}):
+        found.take(batches)
+    return found.table()
+
+
+def topic_ends(inputs: Inputs, begins: Mapping[TopicPartition, int]) -> pa.Table:
+    """TOPIC_END rows of user partitions at the cut; none is known at offsets of the state log."""
+    extents = inputs.extents(begins)
+    if inputs.at_offsets:
+        return pa.Table.from_pylist(extents.select(["topic_id", "partition"]).to_pylist(), schema=TOPIC_END)
+    folded = EndsFromHeaders(inputs.as_of_ms)
+    for batches in inputs.headers(begins):
+        folded.take(batches.select(BATCH_COLUMNS))
+    return folded.ends(extents)
+
+
+def known_ends(inputs: Inputs, begins: Mapping[TopicPartition, int]) -> dict[TopicPartition, tuple[int, str]]:
+    """End offsets at the cut with their source; at an earlier moment perhaps the producers' clocks (create_time)."""
+    if inputs.as_of_ms is None and not inputs.at_offsets:
+        rows = inputs.extents(begins)
+        rows = rows.append_column("end_offset_inferred", pa.nulls(rows.num_rows, pa.int64()))
+    else:
+        rows = topic_ends(inputs, begins)
+    ends: dict[TopicPartition, tuple[int, str]] = {}
+    rows = rows.filter(pc.is_valid(pc.coalesce(rows.column("end_offset"), rows.column("end_offset_inferred"))))
+    for row in rows.to_pylist():
+        place = (row["topic_id"], row["partition"])
+        if row["end_offset"] is not None:
+            ends[place] = (row["end_offset"], row["end_offset_source"])
+        else:
+            ends[place] = (row["end_offset_inferred"], CREATE_TIME)
+    return ends

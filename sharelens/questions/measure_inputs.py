@@ -1,0 +1,71 @@
+"""Inputs of measures from the evidence of a question: a lake at a cut, or log directories."""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+import pyarrow as pa
+
+from measures.inputs import NO_SETTINGS, Inputs
+from measures.settings import GroupSettings
+from measures.topics import TopicPartition
+from sharelens.questions.evidence import PLACED, Cut, Evidence, Span, kept
+from state_model.columnar.schemas import DELIVERY_HISTORY, SHARE_PARTITION_HISTORY
+from state_model.columnar.values import Loss
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Part:
+    """SHARE_PARTITION_HISTORY and DELIVERY_HISTORY rows of some places (PLACED), up to the cut."""
+
+    places: pa.Table
+    history: pa.Table
+    deliveries: pa.Table
+
+
+NO_PART = Part(
+    places=PLACED.empty_table(),
+    history=SHARE_PARTITION_HISTORY.empty_table(),
+    deliveries=DELIVERY_HISTORY.empty_table(),
+)
+
+
+class EvidenceInputs(Inputs):
+    """A part of the histories at a cut, with what the evidence has of topics; `window` bounds `records`."""
+
+    def __init__(
+        self,
+        evidence: Evidence,
+        cut: Cut,
+        part: Part = NO_PART,
+        settings: GroupSettings = NO_SETTINGS,
+        window: Span | None = None,
+    ) -> None:
+        self.settings = settings
+        self.as_of_ms = cut.as_of_ms
+        self.at_offsets = bool(cut.at_offsets)
+        self._evidence, self._cut, self._part, self._window = evidence, cut, part, window or Span()
+
+    def history(self) -> pa.Table:
+        """Those of the part."""
+        return self._part.history
+
+    def deliveries(self) -> pa.Table:
+        """Those of the part."""
+        return self._part.deliveries
+
+    def records(self) -> pa.Table:
+        """Those of the part up to the cut, in the window."""
+        records = kept(self._evidence.records_of(self._part.places), self._cut.expression())
+        return kept(records, self._window.expression())
+
+    def headers(self, begins: Mapping[TopicPartition, int]) -> Iterator[pa.Table]:
+        """Of all user partitions that the evidence has."""
+        return self._evidence.topic_batches(begins)
+
+    def extents(self, partitions: Iterable[TopicPartition]) -> pa.Table:
+        """Of all user partitions that the evidence has."""
+        return self._evidence.topic_extents(partitions)
+
+    def losses(self) -> Mapping[int, Sequence[Loss]]:
+        """Of all state partitions."""
+        return {part.state_partition: part.losses for part in self._evidence.cover()}
