@@ -29,7 +29,7 @@ PLACES = st.lists(st.tuples(st.integers(0, 2), st.integers(0, 30)), unique=True,
 class CountingFileSystem(LocalFileSystem):
     """A local file system that counts the bytes that are read."""
 
-    cacheable = False
+    cachable = False
 
     def __init__(self, **options: Any) -> None:
         super().__init__(**options)
