@@ -20,8 +20,8 @@ from sharelens.cli.options import (
     refuse_bootstrap,
     stacked,
 )
-from sharelens.light import leave_pandas_out
 from sharelens.output import json_text, say, tell
+from sharelens.startup import import_arrow_without_pandas
 from sharelens.times import Rounding
 from state_model.errors import UsageError
 
@@ -81,7 +81,7 @@ def start(command: str, stages: tuple[str, ...], asked: dict[str, Any]) -> None:
     if "ingest" in stages and not asked["log_dir"] and asked.get("rebuild") is None:
         raise UsageError(f"{command}: give --log-dir DIR, a broker's log directory or a copy of one")
     if "check" not in stages:
-        leave_pandas_out()
+        import_arrow_without_pandas()
     settings = engine_settings(asked)
     options = _run_options(stages, asked, settings)
     from jobs.run import run as run_pipeline
@@ -109,7 +109,7 @@ def _run_options(stages: tuple[str, ...], asked: dict[str, Any], settings: Any) 
     from lake.lake import Lake
 
     names = asked.get("topic_names")
-    from sharelens.asked import dead_letter_topics
+    from sharelens.request import dead_letter_topics
     from sharelens.topic_names import read_topic_names
 
     return RunOptions(

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from sharelens.asked import CutAsked, Source, dead_letter_topics
 from sharelens.cli.forensics import FAIL_ON, FROM, TO, fail_on_findings, in_order
 from sharelens.cli.incidents import settings_options
 from sharelens.cli.options import (
@@ -21,8 +20,9 @@ from sharelens.cli.options import (
     output_options,
 )
 from sharelens.cli.questions import answer
-from sharelens.filters import Wanted
+from sharelens.filters import KeyFilter
 from sharelens.output import Shown, json_text, say, tell
+from sharelens.request import CutChoice, Source, dead_letter_topics
 from state_model.errors import UsageError
 
 if TYPE_CHECKING:
@@ -85,8 +85,8 @@ def alone_or_before_a_word(command: Callable[..., None]) -> Callable[..., None]:
 @output_options
 def dlq(
     source: Source,
-    wanted: Wanted,
-    cut: CutAsked,
+    wanted: KeyFilter,
+    cut: CutChoice,
     from_ms: int | None,
     to_ms: int | None,
     status: tuple[str, ...],
@@ -146,8 +146,8 @@ def dlq(
 @click.option("--force", is_flag=True, help="Replace the files when they are there.")
 def plan(
     source: Source,
-    wanted: Wanted,
-    cut: CutAsked,
+    wanted: KeyFilter,
+    cut: CutChoice,
     from_ms: int | None,
     to_ms: int | None,
     settings: "GroupSettings",

@@ -8,11 +8,11 @@ from typing import Any
 
 import pyarrow as pa
 
-from sharelens.asked import CutAsked, Source
 from sharelens.cli import live
-from sharelens.filters import Wanted, parse_wanted
+from sharelens.filters import KeyFilter, parse_key_filter
 from sharelens.output import Shown, say, show
 from sharelens.packed import SUFFIX, unpack
+from sharelens.request import CutChoice, Source
 from state_model.errors import UsageError
 
 SHOWN = Shown(limit=12)
@@ -63,7 +63,7 @@ def _ask(logs: Path, lake: Path, record: live.RecordPlace | None) -> None:
     start("run", _stages(), _run_asked(logs, lake))
     with opening.open_evidence(Source(lake=str(lake))) as evidence:
         _step("state", "--lake", str(lake))
-        answered = state.state(evidence, Wanted(), CutAsked())
+        answered = state.state(evidence, KeyFilter(), CutChoice())
         show(answered, SHOWN)
         chosen = record or busiest_record(answered.table)
         if chosen is not None:
@@ -72,7 +72,7 @@ def _ask(logs: Path, lake: Path, record: live.RecordPlace | None) -> None:
                 "trace", "--lake", str(lake), "--group", group, "--topic", topic,
                 "--partition", str(partition), "--offset", str(offset),
             )  # fmt: skip
-            show(trace.trace(evidence, parse_wanted([group], [topic], [partition]), offset), SHOWN)
+            show(trace.trace(evidence, parse_key_filter([group], [topic], [partition]), offset), SHOWN)
         _step("status", "--lake", str(lake))
         if isinstance(evidence, LakeEvidence):
             show(status.lake_status(evidence.lake, None), SHOWN)

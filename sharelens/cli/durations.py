@@ -5,7 +5,6 @@ from typing import Any
 
 import click
 
-from sharelens.asked import CutAsked, Source
 from sharelens.cli.forensics import FROM, TO, in_order
 from sharelens.cli.options import (
     REQUIRE_COMPLETE,
@@ -17,8 +16,9 @@ from sharelens.cli.options import (
     stacked,
 )
 from sharelens.cli.questions import answer
-from sharelens.filters import Wanted
+from sharelens.filters import KeyFilter
 from sharelens.output import Shown
+from sharelens.request import CutChoice, Source
 from state_model.errors import UsageError
 
 BY = click.option(
@@ -55,7 +55,7 @@ def options(command: Callable[..., None]) -> Callable[..., None]:
 @RANGES
 @EXACT
 @options
-def latency(source: Source, wanted: Wanted, cut: CutAsked, ranges: bool, exact: bool, **asked: Any) -> None:
+def latency(source: Source, wanted: KeyFilter, cut: CutChoice, ranges: bool, exact: bool, **asked: Any) -> None:
     """Time from a record's own timestamp to acknowledged or archived: percentiles by group and topic, and throughput.
 
     An age has two bounds, because the topic's batch headers say when a batch was stamped, not when each of its records
@@ -78,7 +78,7 @@ def latency(source: Source, wanted: Wanted, cut: CutAsked, ranges: bool, exact: 
     ),
 )
 @options
-def attempts(source: Source, wanted: Wanted, cut: CutAsked, **asked: Any) -> None:
+def attempts(source: Source, wanted: KeyFilter, cut: CutChoice, **asked: Any) -> None:
     """Distribution of delivery counts by group, topic and outcome, and what redelivery costs.
 
     Offsets count once a life, with their largest delivery count. --from and --to bound the log time of the outcome.
@@ -90,8 +90,8 @@ def _answer(
     command: str,
     question: str,
     source: Source,
-    wanted: Wanted,
-    cut: CutAsked,
+    wanted: KeyFilter,
+    cut: CutChoice,
     *,
     from_ms: int | None,
     to_ms: int | None,

@@ -2,7 +2,6 @@
 
 import click
 
-from sharelens.asked import CutAsked, Source
 from sharelens.cli.options import (
     REQUIRE_COMPLETE,
     Time,
@@ -13,8 +12,9 @@ from sharelens.cli.options import (
     output_options,
 )
 from sharelens.cli.questions import answer
-from sharelens.filters import Wanted
+from sharelens.filters import KeyFilter
 from sharelens.output import Shown, say
+from sharelens.request import CutChoice, Source
 from sharelens.times import Rounding
 from state_model.errors import UsageError
 
@@ -58,8 +58,8 @@ def fail_on_findings(found: int, what: str) -> None:
 @output_options
 def redelivered(
     source: Source,
-    wanted: Wanted,
-    cut: CutAsked,
+    wanted: KeyFilter,
+    cut: CutChoice,
     from_ms: int | None,
     to_ms: int | None,
     kind: tuple[str, ...],
@@ -106,8 +106,8 @@ def redelivered(
 @output_options
 def account(
     source: Source,
-    wanted: Wanted,
-    cut: CutAsked,
+    wanted: KeyFilter,
+    cut: CutChoice,
     from_ms: int | None,
     to_ms: int | None,
     from_offset: int | None,
@@ -154,8 +154,8 @@ def account(
 @output_options
 def life(
     source: Source,
-    wanted: Wanted,
-    cut: CutAsked,
+    wanted: KeyFilter,
+    cut: CutChoice,
     from_ms: int | None,
     to_ms: int | None,
     events: tuple[str, ...],
@@ -194,8 +194,8 @@ def life(
 @output_options
 def cost(
     source: Source,
-    wanted: Wanted,
-    cut: CutAsked,
+    wanted: KeyFilter,
+    cut: CutChoice,
     from_ms: int | None,
     to_ms: int | None,
     state_partitions: bool,
@@ -207,7 +207,7 @@ def cost(
     --from and --to bound the log time of the records, and of what they acknowledged.
     """
     in_order("cost", from_ms, to_ms)
-    if state_partitions and not wanted.everything:
+    if state_partitions and not wanted.keeps_all:
         raise UsageError(
             "cost: --state-partitions is about whole state partitions; leave --group, --topic, --partition"
         )

@@ -5,9 +5,9 @@ from typing import TYPE_CHECKING, TextIO
 
 import click
 
-from sharelens.asked import Source
 from sharelens.cli.options import Size, evidence_options, examples, output_options
 from sharelens.output import Shown, show
+from sharelens.request import Source
 from state_model.errors import UsageError
 
 if TYPE_CHECKING:

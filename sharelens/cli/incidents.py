@@ -7,7 +7,6 @@ from typing import Any
 import click
 
 from measures.settings import GroupSettings
-from sharelens.asked import CutAsked, Source
 from sharelens.cli.forensics import FAIL_ON, FROM, TO, fail_on_findings, in_order
 from sharelens.cli.options import (
     REQUIRE_COMPLETE,
@@ -20,8 +19,9 @@ from sharelens.cli.options import (
     stacked,
 )
 from sharelens.cli.questions import answer
-from sharelens.filters import Wanted
+from sharelens.filters import KeyFilter
 from sharelens.output import Shown
+from sharelens.request import CutChoice, Source
 
 SECOND_MS = 1000
 MIN_DURATION = click.option(
@@ -99,8 +99,8 @@ def _stalled(
     *,
     still_only: bool,
     source: Source,
-    wanted: Wanted,
-    cut: CutAsked,
+    wanted: KeyFilter,
+    cut: CutChoice,
     from_ms: int | None,
     to_ms: int | None,
     min_duration: float,
@@ -151,8 +151,8 @@ def _stalled(
 @output_options
 def poison(
     source: Source,
-    wanted: Wanted,
-    cut: CutAsked,
+    wanted: KeyFilter,
+    cut: CutChoice,
     from_ms: int | None,
     to_ms: int | None,
     near_limit: bool,

@@ -9,9 +9,9 @@ from typing import Any
 
 import click
 
-from sharelens.asked import DEFAULT_MAX_BYTES, CutAsked, Source
-from sharelens.filters import parse_at_offset, parse_wanted
+from sharelens.filters import parse_at_offset, parse_key_filter
 from sharelens.output import Form, Shown
+from sharelens.request import DEFAULT_MAX_BYTES, CutChoice, Source
 from sharelens.times import Rounding, parse_time
 from state_model.errors import UsageError
 
@@ -185,7 +185,7 @@ def filter_options(command: Command) -> Command:
     def gathered(
         *args: Any, group: tuple[str, ...], topic: tuple[str, ...], partition: tuple[int, ...], **others: Any
     ) -> None:
-        command(*args, wanted=parse_wanted(group, topic, partition), **others)
+        command(*args, wanted=parse_key_filter(group, topic, partition), **others)
 
     return stacked(
         gathered,
@@ -213,7 +213,7 @@ def cut_options(command: Command) -> Command:
         if as_of is not None and at_offset:
             raise UsageError("--as-of and --at-offset name two different cuts; give one of them")
         at_offsets = parse_at_offset(",".join(at_offset)) if at_offset else None
-        command(*args, cut=CutAsked(as_of_ms=as_of, at_offsets=at_offsets), **others)
+        command(*args, cut=CutChoice(as_of_ms=as_of, at_offsets=at_offsets), **others)
 
     return stacked(
         gathered,

@@ -4,7 +4,6 @@ from dataclasses import replace
 
 import click
 
-from sharelens.asked import CutAsked, Source
 from sharelens.cli.options import (
     REQUIRE_COMPLETE,
     Time,
@@ -14,8 +13,9 @@ from sharelens.cli.options import (
     filter_options,
     output_options,
 )
-from sharelens.filters import Wanted
+from sharelens.filters import KeyFilter
 from sharelens.output import Answer, Shown, say, show
+from sharelens.request import CutChoice, Source
 from sharelens.times import Rounding
 from state_model.errors import UsageError
 
@@ -57,7 +57,9 @@ def _with_what_it_lacks(answered: Answer) -> Answer:
 @VERBOSE
 @REQUIRE_COMPLETE
 @output_options
-def state(source: Source, wanted: Wanted, cut: CutAsked, verbose: bool, require_complete: bool, shown: Shown) -> None:
+def state(
+    source: Source, wanted: KeyFilter, cut: CutChoice, verbose: bool, require_complete: bool, shown: Shown
+) -> None:
     """The state of share partitions: now, as of a time, or at offsets of the state log."""
     from sharelens.questions import opening, state
 
@@ -90,7 +92,7 @@ def state(source: Source, wanted: Wanted, cut: CutAsked, verbose: bool, require_
 @output_options
 def records(
     source: Source,
-    wanted: Wanted,
+    wanted: KeyFilter,
     from_ms: int | None,
     to_ms: int | None,
     from_offset: int | None,
@@ -148,10 +150,10 @@ def trace(
 
     A last line tells the outcome, or why there is none: the topic's batch headers say what the offset holds.
     """
-    from sharelens.filters import parse_wanted
+    from sharelens.filters import parse_key_filter
     from sharelens.questions import opening, trace
 
-    wanted = parse_wanted([group], [topic], [partition])
+    wanted = parse_key_filter([group], [topic], [partition])
     with opening.open_evidence(source) as evidence:
         answered = trace.trace(evidence, wanted, offset, members=members)
     answer(answered, shown, require_complete)
@@ -173,7 +175,7 @@ def trace(
 @REQUIRE_COMPLETE
 @output_options
 def diff(
-    source: Source, wanted: Wanted, from_ms: int, to_ms: int, verbose: bool, require_complete: bool, shown: Shown
+    source: Source, wanted: KeyFilter, from_ms: int, to_ms: int, verbose: bool, require_complete: bool, shown: Shown
 ) -> None:
     """What changed between two moments: scalars before and after, and record offsets whose delivery state differs."""
     from sharelens.questions import diff, opening

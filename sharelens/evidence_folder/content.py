@@ -34,7 +34,7 @@ from sharelens.evidence_folder.schemas import (
 )
 from sharelens.evidence_folder.window import LogWindow, group_log_records, quarantined, state_records
 from sharelens.evidence_folder.writers import TableFiles, sorted_rows, write_file
-from sharelens.filters import Wanted, parse_wanted
+from sharelens.filters import KeyFilter, parse_key_filter
 from sharelens.output import Answer
 from sharelens.questions.completeness import times
 from sharelens.questions.evidence import Evidence, Keys, StatePartitionCover, kept
@@ -84,7 +84,7 @@ class ResolvedQuestion:
     """
 
     question: Question
-    wanted: Wanted
+    wanted: KeyFilter
     keys: Keys
     places: Keys
     cover: Sequence[StatePartitionCover]
@@ -99,7 +99,7 @@ def look_up(evidence: Evidence, question: Question) -> ResolvedQuestion:
     """
     share_partitions = evidence.share_partitions()
     cover = tuple(evidence.cover())
-    wanted = parse_wanted([question.group_id], question.topics, [])
+    wanted = parse_key_filter([question.group_id], question.topics, [])
     keys = resolve(evidence, wanted)
     ensure_known(evidence, wanted, keys)
     first, _ = times(cover)

@@ -2,17 +2,17 @@
 
 from collections.abc import Iterator
 
-from sharelens.asked import CutAsked
 from sharelens.evidence_folder.question import Question
-from sharelens.filters import Wanted
+from sharelens.filters import KeyFilter
 from sharelens.output import Answer
 from sharelens.questions import accounting, dlq, lag, life, poison, redelivered, stalled
 from sharelens.questions.evidence import Evidence, Span
+from sharelens.request import CutChoice
 
 
-def findings(evidence: Evidence, question: Question, wanted: Wanted) -> Iterator[tuple[str, Answer]]:
+def findings(evidence: Evidence, question: Question, wanted: KeyFilter) -> Iterator[tuple[str, Answer]]:
     """Each table's name with its answer."""
-    asked = CutAsked(as_of_ms=question.to_ms - 1)
+    asked = CutChoice(as_of_ms=question.to_ms - 1)
     span = Span(from_ms=question.from_ms, to_ms=question.to_ms)
     settings = question.group_settings()
     yield "lag", lag.lag(evidence, wanted, asked)

@@ -6,11 +6,11 @@ from collections.abc import Callable, Sequence
 import pyarrow.compute as pc
 
 from lake.scan import Cut, open_lake
-from sharelens.asked import Source
 from sharelens.metrics.figures import Figures, figures
 from sharelens.metrics.samples import Export, export
 from sharelens.questions.lake_evidence import LakeEvidence, choose_cluster, clusters
 from sharelens.questions.published import publications
+from sharelens.request import Source
 
 Render = Callable[[Export], bytes]
 

@@ -6,17 +6,17 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from measures import cost as measure
-from sharelens.asked import CutAsked
-from sharelens.filters import Wanted
+from sharelens.filters import KeyFilter
 from sharelens.output import Answer, Column, Row, known, name_column, number_column
 from sharelens.questions.completeness import check_cut, cut_of
 from sharelens.questions.evidence import Evidence, Span, kept
 from sharelens.questions.measure_inputs import Part
 from sharelens.questions.measured import answer, marked, of_parts, scope
 from sharelens.questions.state import completeness_cell, topic_cell
+from sharelens.request import CutChoice
 
 
-def cost(evidence: Evidence, wanted: Wanted, asked: CutAsked, window: Span) -> Answer:
+def cost(evidence: Evidence, wanted: KeyFilter, asked: CutChoice, window: Span) -> Answer:
     """The answer to `sharelens cost`: one row a share partition; `window` bounds the log time of the records."""
     told = scope(evidence, wanted, asked)
 
@@ -30,7 +30,7 @@ def cost(evidence: Evidence, wanted: Wanted, asked: CutAsked, window: Span) -> A
     return answer(evidence, table, COST_COLUMNS, told=summary, warnings=told.warnings, none="no record")
 
 
-def pruning(evidence: Evidence, asked: CutAsked) -> Answer:
+def pruning(evidence: Evidence, asked: CutChoice) -> Answer:
     """The answer to `sharelens cost --state-partitions`: one row a state partition."""
     cut = cut_of(asked)
 

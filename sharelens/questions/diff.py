@@ -8,7 +8,7 @@ from typing import Any
 import pyarrow as pa
 
 from evidence.as_of import LogPrefix
-from sharelens.filters import Wanted
+from sharelens.filters import KeyFilter
 from sharelens.output import Answer, Column, Row, known, name_column, number_column
 from sharelens.questions import vocabulary
 from sharelens.questions.completeness import check_cut, evidence_line, incomplete_rows
@@ -65,7 +65,7 @@ NO_STATE = "no delivery state any more"
 Batch = Mapping[str, Any]
 
 
-def diff(evidence: Evidence, wanted: Wanted, from_ms: int, to_ms: int, *, verbose: bool = False) -> Answer:
+def diff(evidence: Evidence, wanted: KeyFilter, from_ms: int, to_ms: int, *, verbose: bool = False) -> Answer:
     """The answer to `sharelens diff`: share partitions that differ as of the two times, sorted by key."""
     if to_ms < from_ms:
         raise UsageError("diff: --to lies before --from; exchange them")

@@ -14,8 +14,7 @@ from measures import poison as poison_measure
 from measures.dead_letter_schemas import FINDINGS, NO_TOPIC_KNOWN, STATUSES, UNKNOWN
 from measures.letter_causes import with_letter_causes
 from measures.settings import GroupSettings
-from sharelens.asked import CutAsked
-from sharelens.filters import Wanted
+from sharelens.filters import KeyFilter
 from sharelens.output import Answer, Column, Row, known, name_cell, name_column, number_column, time_column
 from sharelens.questions.completeness import evidence_line, incomplete_rows
 from sharelens.questions.evidence import Evidence, Keys, Span
@@ -25,6 +24,7 @@ from sharelens.questions.measured import Scope, scope
 from sharelens.questions.naming import listed
 from sharelens.questions.shape import constant
 from sharelens.questions.state import completeness_cell, topic_cell
+from sharelens.request import CutChoice
 from state_model.columnar.keys import only_keys_of
 
 NOT_FOUND = (
@@ -64,8 +64,8 @@ class Reconciled:
 
 def reconciled(
     evidence: Evidence,
-    wanted: Wanted,
-    asked: CutAsked,
+    wanted: KeyFilter,
+    asked: CutChoice,
     settings: GroupSettings,
     topics: DeadLetterTopics | None = None,
     span: Span = EVER,
@@ -208,8 +208,8 @@ def _warnings(letters: pa.Table, partitions: pa.Table) -> list[str]:
 
 def dlq(
     evidence: Evidence,
-    wanted: Wanted,
-    asked: CutAsked,
+    wanted: KeyFilter,
+    asked: CutChoice,
     span: Span,
     settings: GroupSettings,
     *,
@@ -276,8 +276,8 @@ def without_topic(rows: pa.Table) -> list[str]:
 
 def bursts(
     evidence: Evidence,
-    wanted: Wanted,
-    asked: CutAsked,
+    wanted: KeyFilter,
+    asked: CutChoice,
     span: Span,
     *,
     gap_ms: int,

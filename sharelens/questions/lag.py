@@ -13,8 +13,7 @@ from measures.lag_over_time import Arrivals
 from measures.lag_over_time import lag_over_time as over_time
 from measures.schemas import LAG
 from measures.topics import BATCH_COLUMNS, TOPIC_END, TopicPartition
-from sharelens.asked import CutAsked
-from sharelens.filters import Wanted
+from sharelens.filters import KeyFilter
 from sharelens.output import Answer, Column, Row, known, name_column, number_column, time_column
 from sharelens.questions.completeness import (
     check_cut,
@@ -31,6 +30,7 @@ from sharelens.questions.missing import unknown_ends
 from sharelens.questions.naming import ensure_known, resolve
 from sharelens.questions.shape import constant
 from sharelens.questions.state import completeness_cell, topic_cell
+from sharelens.request import CutChoice
 from sharelens.times import lasted, time_text
 from state_model.columnar.keys import SHARE_PARTITION_ORDER
 from state_model.errors import UsageError
@@ -43,8 +43,8 @@ MOST_ROWS = 5_000_000
 
 def lag(
     evidence: Evidence,
-    wanted: Wanted,
-    asked: CutAsked,
+    wanted: KeyFilter,
+    asked: CutChoice,
     *,
     end_offsets: EndOffsets | None = None,
     now_ms: int | None = None,
@@ -84,7 +84,7 @@ def lag(
 
 
 def lag_over_time(
-    evidence: Evidence, wanted: Wanted, every_ms: int, from_ms: int | None = None, to_ms: int | None = None
+    evidence: Evidence, wanted: KeyFilter, every_ms: int, from_ms: int | None = None, to_ms: int | None = None
 ) -> Answer:
     """The answer to `sharelens lag --every`: the lag at each multiple of `every_ms` in [from, to); the ends of the
     evidence where none is given.

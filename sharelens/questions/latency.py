@@ -14,13 +14,13 @@ from measures.latency_schemas import ACKNOWLEDGED, ARCHIVED, OPEN, PERCENTILES
 from measures.settled import Settled, settled_of
 from measures.tallies import By, Tally, added, of_attempts, of_contributions, of_latency
 from measures.topics import TopicPartition, topic_partitions
-from sharelens.asked import CutAsked
-from sharelens.filters import Wanted
+from sharelens.filters import KeyFilter
 from sharelens.output import Answer, Column, Row, known, name_column, number_column, time_column
 from sharelens.questions.evidence import Evidence, Span
 from sharelens.questions.measured import PLACE_ORDER, Scope, answer, kept_rows, marked, rows_of, scope
 from sharelens.questions.missing import unseen
 from sharelens.questions.state import completeness_cell, topic_cell
+from sharelens.request import CutChoice
 from sharelens.times import time_text
 
 MOST_RANGES = 100_000
@@ -84,7 +84,9 @@ class _Reading:
         return [line]
 
 
-def latency(evidence: Evidence, wanted: Wanted, asked: CutAsked, span: Span, by: By, *, exact: bool = False) -> Answer:
+def latency(
+    evidence: Evidence, wanted: KeyFilter, asked: CutChoice, span: Span, by: By, *, exact: bool = False
+) -> Answer:
     """The answer to `sharelens latency`; `span` bounds the log time of the outcomes.
 
     `exact`: percentiles of the ages' own bounds, from the histories; else edges of buckets.
@@ -106,7 +108,7 @@ def latency(evidence: Evidence, wanted: Wanted, asked: CutAsked, span: Span, by:
     )
 
 
-def attempts(evidence: Evidence, wanted: Wanted, asked: CutAsked, span: Span, by: By) -> Answer:
+def attempts(evidence: Evidence, wanted: KeyFilter, asked: CutChoice, span: Span, by: By) -> Answer:
     """The answer to `sharelens attempts`; `span` bounds the log time of the outcomes, and leaves open offsets out."""
     read = _reading(evidence, wanted, asked, span)
 
@@ -140,7 +142,7 @@ def _rows(
     return rows(added(tally(read.asked.inputs(part)) for part in read.asked.parts()), by)
 
 
-def ranges(evidence: Evidence, wanted: Wanted, asked: CutAsked, span: Span, most: int = MOST_RANGES) -> Answer:
+def ranges(evidence: Evidence, wanted: KeyFilter, asked: CutChoice, span: Span, most: int = MOST_RANGES) -> Answer:
     """The answer to `sharelens latency --ranges`: settled ranges by batch, those of the largest age first."""
     read = _reading(evidence, wanted, asked, span)
     held: list[pa.Table] = []
@@ -164,7 +166,7 @@ def ranges(evidence: Evidence, wanted: Wanted, asked: CutAsked, span: Span, most
     )
 
 
-def _reading(evidence: Evidence, wanted: Wanted, asked: CutAsked, span: Span, *, exact: bool = False) -> _Reading:
+def _reading(evidence: Evidence, wanted: KeyFilter, asked: CutChoice, span: Span, *, exact: bool = False) -> _Reading:
     return _Reading(evidence=evidence, asked=scope(evidence, wanted, asked), span=span, exact=exact)
 
 

@@ -8,17 +8,17 @@ import pyarrow.compute as pc
 from measures import life as measure
 from measures.deletions import DELETION, deleted_by
 from measures.schemas import DELETED_BY, EVENTS
-from sharelens.asked import CutAsked
-from sharelens.filters import Wanted
+from sharelens.filters import KeyFilter
 from sharelens.output import Answer, Column, Row, known, name_column, number_column, time_column
 from sharelens.questions.evidence import Evidence, Span, TooMuchError, kept
 from sharelens.questions.measured import PLACE_ORDER, Scope, answer, kept_rows, rows_of, scope
 from sharelens.questions.missing import without_group_records
 from sharelens.questions.state import completeness_cell, topic_cell
+from sharelens.request import CutChoice
 
 
 def life(
-    evidence: Evidence, wanted: Wanted, asked: CutAsked, span: Span, *, events: Collection[str] = EVENTS
+    evidence: Evidence, wanted: KeyFilter, asked: CutChoice, span: Span, *, events: Collection[str] = EVENTS
 ) -> Answer:
     """The answer to `sharelens life`; `span` bounds the log time of the events."""
     told = scope(evidence, wanted, asked)
@@ -47,7 +47,7 @@ def event_rows(asked: Scope) -> pa.Table:
     return rows.append_column("rank", rank).sort_by(order).drop_columns(["rank"])
 
 
-def _with_deletions(evidence: Evidence, found: pa.Table, asked: CutAsked) -> tuple[pa.Table, list[str]]:
+def _with_deletions(evidence: Evidence, found: pa.Table, asked: CutChoice) -> tuple[pa.Table, list[str]]:
     """The rows with DELETED_BY before their marks; a warning where the group coordinator's log is too large to read."""
     gone = found.filter(pc.equal(found.column("event"), DELETION)).column("group_id").unique().to_pylist()
     by, warnings = pa.nulls(found.num_rows, pa.string()), []

@@ -16,8 +16,7 @@ from evidence.reading import first_offset, read_chunks
 from kafka_log import reader
 from kafka_log.layout import LogDirectory, scan_log_directory
 from kafka_log.union import LogPartition, unite
-from sharelens.asked import Source
-from sharelens.filters import TopicChoice, Wanted
+from sharelens.filters import KeyFilter, TopicChoice
 from sharelens.output import Answer, Column, Row, known, name_cell, name_column, number_column, time_column
 from sharelens.questions.evidence import Evidence
 from sharelens.questions.missing import HOW_TOPICS, unseen
@@ -25,6 +24,7 @@ from sharelens.questions.naming import listed, resolve
 from sharelens.questions.opening import open_evidence
 from sharelens.questions.shape import constant
 from sharelens.questions.state import completeness_cell, topic_cell
+from sharelens.request import Source
 from state_model.errors import UsageError
 from state_model.topics import INTERNAL_TOPICS, UNKNOWN_CLUSTER
 
@@ -72,7 +72,7 @@ class Sought:
         return reaches if self.to_ms is None else pc.and_(reaches, pc.less(oldest, self.to_ms))
 
 
-def locate(source: Source, wanted: Wanted, sought: Sought, most: int | None = None) -> Answer:
+def locate(source: Source, wanted: KeyFilter, sought: Sought, most: int | None = None) -> Answer:
     """The answer to `sharelens locate`: at most so many places, by topic id, partition and offset.
 
     Raises:
@@ -131,7 +131,7 @@ class _MatchList:
 _READ = [name for name in SCHEMA.names if name not in ("cluster_id", "completeness", "completeness_reason")]
 
 
-def _in_logs(source: Source, wanted: Wanted, sought: Sought, most: int) -> Answer:
+def _in_logs(source: Source, wanted: KeyFilter, sought: Sought, most: int) -> Answer:
     directories = [scan_log_directory(uri, include_deleted=source.include_deleted) for uri in source.log_dirs]
     chosen = _chosen(directories, wanted)
     matches = _MatchList(most=most, tables=[])
@@ -154,7 +154,7 @@ def _in_logs(source: Source, wanted: Wanted, sought: Sought, most: int) -> Answe
     )
 
 
-def _chosen(directories: Sequence[LogDirectory], wanted: Wanted) -> list[LogPartition]:
+def _chosen(directories: Sequence[LogDirectory], wanted: KeyFilter) -> list[LogPartition]:
     """The partitions of the topics that were asked for, by topic, id and number."""
     partitions = unite(directories)
     chosen: list[LogPartition] = []
@@ -231,7 +231,7 @@ _KEPT = (
 )  # fmt: skip
 
 
-def _in_lake(evidence: Evidence, wanted: Wanted, sought: Sought, most: int) -> Answer:
+def _in_lake(evidence: Evidence, wanted: KeyFilter, sought: Sought, most: int) -> Answer:
     keys = resolve(evidence, wanted)
     share_partitions = filter_rows(evidence.share_partitions(), keys.expression()).select(["topic_id", "partition"])
     places = [

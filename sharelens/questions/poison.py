@@ -6,8 +6,7 @@ import pyarrow.compute as pc
 from evidence.conditions import filter_rows
 from measures import poison as measure
 from measures.settings import GroupSettings
-from sharelens.asked import CutAsked
-from sharelens.filters import Wanted
+from sharelens.filters import KeyFilter
 from sharelens.output import Answer, Column, name_column, number_column, time_column
 from sharelens.questions.dlq import told_by_letters
 from sharelens.questions.evidence import Evidence, Span
@@ -15,6 +14,7 @@ from sharelens.questions.given_up import given_up
 from sharelens.questions.measured import answer, scope
 from sharelens.questions.missing import unseen
 from sharelens.questions.state import completeness_cell, topic_cell
+from sharelens.request import CutChoice
 
 CAUSES = (measure.REJECTED, measure.DELIVERY_LIMIT, measure.UNKNOWN, measure.GAP)
 NO_LIMIT = (
@@ -29,8 +29,8 @@ UNSEEN = (
 
 def poison(
     evidence: Evidence,
-    wanted: Wanted,
-    asked: CutAsked,
+    wanted: KeyFilter,
+    asked: CutChoice,
     span: Span,
     settings: GroupSettings,
     *,

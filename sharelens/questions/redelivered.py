@@ -7,19 +7,19 @@ import pyarrow.compute as pc
 
 from measures import redelivered as measure
 from measures.schemas import REDELIVERIES
-from sharelens.asked import CutAsked
-from sharelens.filters import Wanted
+from sharelens.filters import KeyFilter
 from sharelens.output import Answer, Column, name_column, number_column, time_column
 from sharelens.questions.evidence import Evidence, Span, kept
 from sharelens.questions.measured import PLACE_ORDER, Scope, answer, kept_rows, rows_of, scope
 from sharelens.questions.state import completeness_cell, topic_cell
+from sharelens.request import CutChoice
 
 ORDER = [*PLACE_ORDER, ("first_offset", "ascending"), ("rank", "ascending")]
 UNSEEN = "not in the log: deliveries without an outcome yet, who had the record, whether it was processed before"
 
 
 def redelivered(
-    evidence: Evidence, wanted: Wanted, asked: CutAsked, span: Span, *, kinds: Collection[str] = REDELIVERIES
+    evidence: Evidence, wanted: KeyFilter, asked: CutChoice, span: Span, *, kinds: Collection[str] = REDELIVERIES
 ) -> Answer:
     """The answer to `sharelens redelivered`; `span` bounds the log time of the later delivery's outcome."""
     scoped = scope(evidence, wanted, asked)

@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from measures.members import ASSIGNED_MEMBERS, Assigned, assigned
-from sharelens.filters import Wanted
+from sharelens.filters import KeyFilter
 from sharelens.output import Answer, Column, Row, known, name_cell, name_column, number_column, time_column
 from sharelens.questions.completeness import (
     COMPLETE,
@@ -93,7 +93,7 @@ MEMBERS_KNOWN = (
 )
 
 
-def trace(evidence: Evidence, wanted: Wanted, offset: int, *, members: bool = False) -> Answer:
+def trace(evidence: Evidence, wanted: KeyFilter, offset: int, *, members: bool = False) -> Answer:
     """The answer to `sharelens trace`: events of one record in log order; `members`: with those assigned at each event.
 
     Raises:

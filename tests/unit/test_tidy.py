@@ -51,7 +51,7 @@ VAGUE_NAMES_LEFT = {
     "lake": 30,
     "jobs": 88,
     "broker": 1,
-    "sharelens": 235,
+    "sharelens": 230,
     "bench": 14,
     "tools": 9,
 }
