@@ -95,7 +95,7 @@ class Lake:
             handle = self._handles.get(table)
             if handle is None:
                 handle = self._handles[table] = self._open(table)
-            else:
+            elif self._may_be_newer(table, int(handle.version())):
                 handle.update_incremental()
             return handle
 
@@ -166,6 +166,10 @@ class Lake:
     def has_commit(self, table: str, version: int) -> bool:
         """Whether the file of a commit is there."""
         return os.path.exists(self._commit_path(table, version))
+
+    def _may_be_newer(self, table: str, version: int) -> bool:
+        """Whether a table may have gone on: on a local disk a look at two names costs less than asking delta-rs."""
+        return self.has_commit(table, version + 1) or not self.has_commit(table, version)
 
     def _commit_path(self, table: str, version: int) -> str:
         return os.path.join(self.table_storage(table).root, LOG, f"{version:020d}.json")

@@ -1,4 +1,4 @@
-"""New files of a table of a measure: a file of final rows, which later increments keep, and a file of the others."""
+"""New files of a measure's table: one of final rows, which no increment in log order touches, and one of the others."""
 
 from collections.abc import Sequence
 from contextlib import ExitStack

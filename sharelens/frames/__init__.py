@@ -12,18 +12,36 @@ cluster needs sharelens installed, because tasks run its functions. They are tho
 
 from sharelens.frames.logs import dead_letters, group_records, log_records, log_records_of_kafka_source, share_records
 from sharelens.frames.lost import losses
+from sharelens.frames.measures import (
+    attempts,
+    lag,
+    latency,
+    life,
+    poison_records,
+    progress,
+    redelivered_records,
+    stalls,
+)
 from sharelens.frames.moments import states_as_of
 from sharelens.frames.replayed import delivery_history, share_partition_history, share_partition_states
 
 __all__ = [
+    "attempts",
     "dead_letters",
     "delivery_history",
     "group_records",
+    "lag",
+    "latency",
+    "life",
     "log_records",
     "log_records_of_kafka_source",
     "losses",
+    "poison_records",
+    "progress",
+    "redelivered_records",
     "share_partition_history",
     "share_partition_states",
     "share_records",
+    "stalls",
     "states_as_of",
 ]

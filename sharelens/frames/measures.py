@@ -1,97 +1,280 @@
-"""DataFrame -> DataFrame: the measures, share partition by share partition, for people who compose in Spark.
+"""Measures of share partitions, from histories: rows of the gold tables of the same names.
 
-    poison_records(share_partition_history(records), delivery_history(records))
+    history.transform(frames.stalls, deliveries, headers=headers, extents=extents)
 
-The functions in `measures` do the work, one state partition's share partition in one task. They tell what the state log
-alone can say: batch headers of user topics and settings of groups are not among the inputs, but for the ends of `lag`.
+`measures.catalog` computes them; a group of rows, those of one user partition, is its input here. A group is computed
+in one task, which holds the histories of that user partition.
 """
 
-from collections.abc import Callable
+from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
-from pyspark.sql.pandas.types import from_arrow_schema
+import pyarrow.compute as pc
+from pyspark.sql import functions as F  # noqa: N812 - the name everybody uses
 
+from kafka_log.schemas import TOPIC_BATCH
 from lake.parquet import conform
-from lake.tables import with_times
-from measures import lag as lag_measure
-from measures import life as life_measure
-from measures import poison as poison_measure
-from measures import redelivered as redelivered_measure
-from measures import stalls as stall_measure
-from measures.headers import HELD, NO_RECORD, OFFSET_TIME
-from measures.schemas import LAG, LIFE, POISON_RECORD, REDELIVERED, STALL
-from measures.settings import GroupSettings
-from measures.topics import TOPIC_END
-from state_model.columnar.keys import SHARE_PARTITION_KEY, STATE_PARTITION_KEY
+from measures.catalog import MEASURES
+from measures.inputs import Inputs
+from measures.topics import TOPIC_EXTENT, TopicPartition, topic_partitions
+from sharelens.frames.shapes import checked, in_groups, spark_schema, timed_schema
+from state_model.columnar.keys import LOG_PARTITION_KEY
 from state_model.columnar.schemas import DELIVERY_HISTORY, SHARE_PARTITION_HISTORY, SHARE_PARTITION_STATE
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-Measure = Callable[[pa.Table, pa.Table], pa.Table]
-NO_SETTINGS = GroupSettings()
+_SCHEMAS = {
+    "states": SHARE_PARTITION_STATE,
+    "share_partition_history": SHARE_PARTITION_HISTORY,
+    "delivery_history": DELIVERY_HISTORY,
+    "headers": TOPIC_BATCH,
+    "extents": TOPIC_EXTENT,
+}
+"""Columns of each argument; the rows of a group come in structs of the same names."""
+_ENVELOPE = pa.schema(
+    [*(TOPIC_EXTENT.field(name) for name in LOG_PARTITION_KEY)]
+    + [pa.field("place", pa.int64())]
+    + [pa.field(name, pa.struct(list(schema))) for name, schema in _SCHEMAS.items()]
+)
 
 
-def lags(states: "DataFrame", ends: "DataFrame") -> "DataFrame":
-    """LAG rows, with timestamps and without names, from SHARE_PARTITION_STATE and TOPIC_END rows."""
+class GroupInputs(Inputs):
+    """The rows of one user partition and one state topic, as measures read them."""
 
-    def measure(mine: pa.Table, end: pa.Table) -> pa.Table:
-        return lag_measure.lag(_typed(mine, SHARE_PARTITION_STATE), _typed(end, TOPIC_END), {})
+    def __init__(self, tables: Mapping[str, pa.Table]) -> None:
+        self._tables = tables
 
-    return _cogrouped(states, ends, ["topic_id", "partition"], measure, LAG)
+    def states(self) -> pa.Table:
+        """SHARE_PARTITION_STATE rows."""
+        return self._tables["states"]
 
+    def history(self) -> pa.Table:
+        """SHARE_PARTITION_HISTORY rows."""
+        return self._tables["share_partition_history"]
 
-def stalls(history: "DataFrame", deliveries: "DataFrame") -> "DataFrame":
-    """STALL rows, with timestamps, of a minute and more, those that last as if nothing were written any more."""
+    def deliveries(self) -> pa.Table:
+        """DELIVERY_HISTORY rows."""
+        return self._tables["delivery_history"]
 
-    def measure(scalars: pa.Table, ranges: pa.Table) -> pa.Table:
-        found = stall_measure.intervals(scalars, ranges, NO_RECORD.empty_table(), NO_SETTINGS)
-        found = stall_measure.long_enough(found, None, stall_measure.MIN_DURATION_MS)
-        return stall_measure.stalls(found, OFFSET_TIME.empty_table(), {}, NO_SETTINGS, now_ms=None)
+    def headers(self, begins: Mapping[TopicPartition, int]) -> Iterator[pa.Table]:
+        """TOPIC_BATCH rows that reach the offsets or lie above."""
+        rows = self._tables["headers"]
+        for (topic_id, partition), begin in begins.items():
+            here = (pc.field("topic_id") == topic_id) & (pc.field("partition") == partition)
+            mine = rows.filter(here & (pc.field("last_offset") >= begin))
+            if mine.num_rows:
+                yield mine
 
-    return _measured(history, deliveries, measure, STALL)
-
-
-def poison_records(history: "DataFrame", deliveries: "DataFrame") -> "DataFrame":
-    """POISON_RECORD rows, with timestamps; gaps are not told apart."""
-
-    def measure(scalars: pa.Table, ranges: pa.Table) -> pa.Table:
-        return poison_measure.poison(scalars, ranges, NO_RECORD.empty_table(), HELD.empty_table(), NO_SETTINGS)
-
-    return _measured(history, deliveries, measure, POISON_RECORD)
-
-
-def redelivered_records(history: "DataFrame", deliveries: "DataFrame") -> "DataFrame":
-    """REDELIVERED rows, with timestamps."""
-    return _measured(history, deliveries, redelivered_measure.redelivered, REDELIVERED)
-
-
-def life_events(history: "DataFrame", deliveries: "DataFrame") -> "DataFrame":
-    """LIFE rows, with timestamps."""
-    return _measured(history, deliveries, life_measure.life, LIFE)
+    def extents(self, partitions: Iterable[TopicPartition]) -> pa.Table:
+        """TOPIC_EXTENT rows of those of the user partitions that are there."""
+        wanted = set(partitions)
+        rows = self._tables["extents"]
+        return rows.filter(pa.array([place in wanted for place in topic_partitions(rows)], pa.bool_()))
 
 
-def _measured(history: "DataFrame", deliveries: "DataFrame", measure: Measure, schema: pa.Schema) -> "DataFrame":
-    """What a measure says of SHARE_PARTITION_HISTORY and DELIVERY_HISTORY rows."""
+def lag(states: "DataFrame", *, headers: "DataFrame | None" = None, extents: "DataFrame | None" = None) -> "DataFrame":
+    """How far each share partition is behind: Kafka's own lag (KIP-1226), and what the state batches say.
 
-    def typed(scalars: pa.Table, ranges: pa.Table) -> pa.Table:
-        return measure(_typed(scalars, SHARE_PARTITION_HISTORY), _typed(ranges, DELIVERY_HISTORY))
+    Args:
+        states: rows of `frames.share_partition_states`, `frames.states_as_of` or gold.share_partition_state.
+        headers: TOPIC_BATCH rows of the user topics (bronze.topic_batch); None: no last stable offset is known.
+        extents: `topic_id`, `partition`, `log_start_offset`, `end_offset` and `end_offset_source` of user partitions;
+            None: no end is known, so there is no lag, and `unknown_reason` says so.
 
-    return _cogrouped(history, deliveries, [*STATE_PARTITION_KEY, *SHARE_PARTITION_KEY], typed, schema)
+    Returns:
+        LAG rows (the columns of gold.lag but cluster_id and run_id), in no order; `topic` is null.
+
+    Raises:
+        UsageError: a column is missing or has another type.
+    """
+    return _measured("lag", "lag", states=states, headers=headers, extents=extents)
 
 
-def _cogrouped(
-    left: "DataFrame", right: "DataFrame", keys: list[str], measure: Measure, schema: pa.Schema
+def stalls(
+    share_partition_history: "DataFrame",
+    delivery_history: "DataFrame",
+    *,
+    headers: "DataFrame | None" = None,
+    extents: "DataFrame | None" = None,
 ) -> "DataFrame":
-    timed = pa.schema(with_times(list(schema)))
+    """The intervals in which a share partition's first incomplete offset stood still although there was work.
 
-    def rows(one: pa.Table, other: pa.Table) -> pa.Table:
-        return conform(measure(one, other), timed)
+    Args:
+        share_partition_history: rows of `frames.share_partition_history` or gold.share_partition_history, whole.
+        delivery_history: rows of `frames.delivery_history` or gold.delivery_history of the same records.
+        headers, extents: as in `lag`; without headers silence can't be told from idleness.
 
-    both = left.groupBy(*keys).cogroup(right.groupBy(*keys))
-    return both.applyInArrow(rows, from_arrow_schema(timed))
+    Returns:
+        STALL rows (the columns of gold.stall but cluster_id, topic, is_final and run_id), in no order: what lasted a
+        minute, and what stands still at the end, whatever its age.
+
+    Raises:
+        UsageError: a column is missing or has another type.
+    """
+    return _of_histories("stall", "stalls", share_partition_history, delivery_history, headers, extents)
 
 
-def _typed(rows: pa.Table, schema: pa.Schema) -> pa.Table:
-    return rows.select(schema.names).cast(schema).combine_chunks()
+def poison_records(
+    share_partition_history: "DataFrame", delivery_history: "DataFrame", *, headers: "DataFrame | None" = None
+) -> "DataFrame":
+    """The record offsets that groups archived, or that are ARCHIVING, with the cause as far as it can be told.
+
+    Args:
+        share_partition_history, delivery_history: as in `stalls`.
+        headers: as in `lag`; without them gaps are not told from records.
+
+    Returns:
+        POISON_RECORD rows (the columns of gold.poison_record but cluster_id, topic, is_final and run_id), in no order.
+
+    Raises:
+        UsageError: a column is missing or has another type.
+    """
+    return _of_histories("poison_record", "poison_records", share_partition_history, delivery_history, headers)
+
+
+def redelivered_records(share_partition_history: "DataFrame", delivery_history: "DataFrame") -> "DataFrame":
+    """The record offsets that were delivered again although an outcome had been logged.
+
+    Args:
+        share_partition_history, delivery_history: as in `stalls`.
+
+    Returns:
+        REDELIVERED rows (the columns of gold.redelivered_record but cluster_id, topic, is_final and run_id), in no
+        order.
+
+    Raises:
+        UsageError: a column is missing or has another type.
+    """
+    return _of_histories("redelivered_record", "redelivered_records", share_partition_history, delivery_history)
+
+
+def progress(
+    share_partition_history: "DataFrame", delivery_history: "DataFrame", *, headers: "DataFrame | None" = None
+) -> "DataFrame":
+    """The first incomplete offset of each share partition, and since which record it is that one.
+
+    Args:
+        share_partition_history, delivery_history: as in `stalls`.
+        headers: as in `lag`; without them offsets that hold no record are not passed.
+
+    Returns:
+        PROGRESS rows (the columns of gold.progress but cluster_id and run_id), in no order.
+
+    Raises:
+        UsageError: a column is missing or has another type.
+    """
+    return _of_histories("progress", "progress", share_partition_history, delivery_history, headers)
+
+
+def life(share_partition_history: "DataFrame", delivery_history: "DataFrame") -> "DataFrame":
+    """The events in the life of each share partition: creation, resets, deletion, changes of epochs.
+
+    Args:
+        share_partition_history, delivery_history: as in `stalls`.
+
+    Returns:
+        LIFE rows (the columns of gold.life_event but cluster_id, topic, is_final and run_id), in no order.
+
+    Raises:
+        UsageError: a column is missing or has another type.
+    """
+    return _of_histories("life_event", "life", share_partition_history, delivery_history)
+
+
+def latency(
+    share_partition_history: "DataFrame", delivery_history: "DataFrame", *, headers: "DataFrame | None" = None
+) -> "DataFrame":
+    """How old records were when they were settled, by hour and outcome.
+
+    Args:
+        share_partition_history, delivery_history: as in `stalls`.
+        headers: as in `lag`; without them no age is known.
+
+    Returns:
+        The columns of gold.latency but cluster_id, topic, is_final and run_id, in no order: one row a block of record
+        offsets, whose histograms add up.
+
+    Raises:
+        UsageError: a column is missing or has another type.
+    """
+    return _of_histories("latency", "latency", share_partition_history, delivery_history, headers)
+
+
+def attempts(
+    share_partition_history: "DataFrame", delivery_history: "DataFrame", *, headers: "DataFrame | None" = None
+) -> "DataFrame":
+    """How many deliveries records took until they were settled, by hour and outcome.
+
+    Args:
+        share_partition_history, delivery_history: as in `stalls`.
+        headers: as in `lag`; without them archived offsets without a record count as settled.
+
+    Returns:
+        The columns of gold.attempts but cluster_id, topic, is_final and run_id, in no order: one row a block of record
+        offsets, which add up.
+
+    Raises:
+        UsageError: a column is missing or has another type.
+    """
+    return _of_histories("attempts", "attempts", share_partition_history, delivery_history, headers)
+
+
+def _of_histories(
+    measure: str,
+    function: str,
+    history: "DataFrame",
+    deliveries: "DataFrame",
+    headers: "DataFrame | None" = None,
+    extents: "DataFrame | None" = None,
+) -> "DataFrame":
+    rows = {"share_partition_history": history, "delivery_history": deliveries, "headers": headers, "extents": extents}
+    return _measured(measure, function, **rows)
+
+
+def _measured(measure: str, function: str, **arguments: "DataFrame | None") -> "DataFrame":
+    """The rows of a measure of the catalog, computed for each user partition."""
+    timed = timed_schema(MEASURES[measure].schema)
+    parts = [_enveloped(rows, name, function) for name, rows in arguments.items() if rows is not None]
+    together = parts[0]
+    for part in parts[1:]:
+        together = together.unionByName(part)
+
+    def compute(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        rows = MEASURES[measure].rows
+        assert rows is not None
+        for tables in _by_state_topic(pa.Table.from_batches(list(batches))):
+            yield from conform(rows(GroupInputs(tables)), timed).to_batches()
+
+    return in_groups(together, LOG_PARTITION_KEY, ["place"], compute, timed)
+
+
+def _enveloped(rows: "DataFrame", name: str, function: str) -> "DataFrame":
+    """Rows of an argument as _ENVELOPE rows; headers come in offset order."""
+    own = checked(rows, _SCHEMAS[name], function, name)
+    columns = {key: F.col(key) for key in LOG_PARTITION_KEY} | {
+        name: F.struct(*own.columns),
+        "place": F.col("base_offset") if name == "headers" else F.lit(-1),
+    }
+    fields = spark_schema(_ENVELOPE).fields
+    return own.select(
+        *(columns.get(field.name, F.lit(None)).cast(field.dataType).alias(field.name) for field in fields)
+    )
+
+
+def _by_state_topic(rows: pa.Table) -> Iterator[dict[str, pa.Table]]:
+    """The tables of a group, those of each state topic by themselves: a topic made again begins at offset 0."""
+    tables = {}
+    for name, schema in _SCHEMAS.items():
+        structs = rows.column(name).combine_chunks()
+        structs = structs.filter(pc.is_valid(structs))
+        columns = {field.name: part for field, part in zip(structs.type, structs.flatten(), strict=True)}
+        tables[name] = pa.table({field.name: columns[field.name] for field in schema}).cast(schema)
+    topics = {text for some in tables.values() if "log_topic_id" in some.column_names
+              for text in some.column("log_topic_id").unique().to_pylist()}  # fmt: skip
+    for topic in sorted(topics):
+        yield {
+            name: some.filter(pc.field("log_topic_id") == topic) if "log_topic_id" in some.column_names else some
+            for name, some in tables.items()
+        }

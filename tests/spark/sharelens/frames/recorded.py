@@ -39,8 +39,11 @@ def table_of(names: Sequence[str], table: str, log_topic_id: str = "log_topic_id
     tables = []
     for name in names:
         rows = open_lake(recorded_lake(name)).scan(table)
-        prefix = pa.repeat(f"{name}:", rows.num_rows)
         index = rows.schema.get_field_index(log_topic_id)
+        if index < 0:
+            tables.append(rows)
+            continue
+        prefix = pa.repeat(f"{name}:", rows.num_rows)
         ids = pc.binary_join_element_wise(prefix, rows.column(index).cast(pa.string()), "")
         tables.append(rows.set_column(index, rows.schema.field(index).with_type(pa.string()), ids))
     whole = pa.concat_tables(tables)

@@ -90,6 +90,17 @@ def test_states_go_on_from_earlier_ones(spark: "SparkSession", logs: Logs, losse
     assert_same(spark, states, table_of(names, "gold.share_partition_state"), *SHARE_PARTITION)
 
 
+def test_states_as_of_the_end_are_the_states(spark: "SparkSession", logs: Logs) -> None:
+    names, _, _ = logs
+    history = spark.createDataFrame(table_of(names, "gold.share_partition_history"))
+    deliveries = spark.createDataFrame(table_of(names, "gold.delivery_history"))
+    row = history.agg(F.max("log_time_ms").alias("last_ms")).first()
+    assert row is not None
+    states = frames.states_as_of(history, deliveries, row.last_ms, log_starts=log_starts(spark, names))
+    expected = table_of(names, "gold.share_partition_state").drop_columns(["completeness", "completeness_reason"])
+    assert_same(spark, states.select(*expected.column_names), expected, *SHARE_PARTITION)
+
+
 def log_starts(spark: "SparkSession", names: Sequence[str]) -> "DataFrame":
     """The log start offsets of state partitions that the lakes know."""
     rows = []

@@ -1,0 +1,76 @@
+"""Rows of Spark's own Kafka source, log time from earlier records, and DataFrames that do not fit."""
+
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING
+
+import pytest
+from chispa.dataframe_comparer import assert_df_equality
+from pyspark.sql import functions as F  # noqa: N812 - the name everybody uses
+
+from kafka_log.schemas import LOG_RECORD
+from sharelens import frames
+from sharelens.frames.shapes import spark_schema
+from state_model.errors import UsageError
+from state_model.uuids import ZERO_UUID
+from tests.spark.sharelens.frames.recorded import rows_of
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+KAFKA = (
+    "key binary, value binary, topic string, partition int, offset long, timestamp timestamp, timestampType int, "
+    "headers array<struct<key: string, value: binary>>"
+)
+NOON = datetime(2026, 11, 22, 12, tzinfo=UTC)
+NOON_MS = 1_795_348_800_000
+
+
+def test_rows_of_the_kafka_source_become_log_records(spark: "SparkSession") -> None:
+    rows = [
+        (b"k", b"v", "__share_group_state", 3, 7, NOON, 1, [("h", b"1")]),
+        (None, None, "orders", 0, 8, NOON, 0, None),
+    ]
+    ids = {"__share_group_state": "AAAAAAAAAAAAAAAAAAAAAQ"}
+    records = frames.log_records_of_kafka_source(spark.createDataFrame(rows, KAFKA), ids)
+    unknown = {"base_offset": -1, "leader_epoch": -1, "producer_id": -1, "producer_epoch": -1}
+    flags = dict.fromkeys(("is_control", "below_log_start", "uncommitted"), False)
+    first = {"topic": "__share_group_state", "topic_id": "AAAAAAAAAAAAAAAAAAAAAQ", "partition": 3, "offset": 7}
+    second = {"topic": "orders", "topic_id": ZERO_UUID, "partition": 0, "offset": 8}
+    stamps = {"timestamp_ms": NOON_MS}
+    expected = [
+        {**first, **stamps, "timestamp_type": "LogAppendTime", "key": b"k", "value": b"v", "attributes": 8}
+        | {"headers": [("h", b"1")], **unknown, **flags},
+        {**second, **stamps, "timestamp_type": "CreateTime", "key": None, "value": None, "attributes": 0}
+        | {"headers": [], **unknown, **flags},
+    ]
+    schema = spark_schema(LOG_RECORD)
+    wanted = spark.createDataFrame([tuple(row[name] for name in LOG_RECORD.names) for row in expected], schema)
+    assert_df_equality(records, wanted, ignore_nullable=True)
+
+
+def test_log_time_goes_on_from_earlier_records(spark: "SparkSession") -> None:
+    logs = rows_of(spark, ["basic"], topics="__share_group_state").cache()
+    whole = logs.transform(frames.share_records).select("state_partition", "log_offset", "log_time_ms").cache()
+    cut = F.col("log_offset") % 100 < 50  # some way into each state partition
+    last = whole.where(cut).groupBy("state_partition").agg(F.max("log_offset").alias("offset"))
+    ends = whole.join(last, "state_partition").where(F.col("log_offset") <= F.col("offset"))
+    times = ends.groupBy("state_partition").agg(F.max("log_time_ms").alias("log_time_ms"))
+    topic_id = logs.select("topic_id").first()[0]
+    times = times.select(F.lit(topic_id).alias("log_topic_id"), "state_partition", "log_time_ms")
+    later = logs.join(
+        last.withColumnRenamed("state_partition", "partition").withColumnRenamed("offset", "last"), "partition"
+    )
+    later = later.where(F.col("offset") > F.col("last")).select(*logs.columns)
+    found = frames.share_records(later, log_times=times).select("state_partition", "log_offset", "log_time_ms")
+    wanted = whole.join(last, "state_partition").where(F.col("log_offset") > F.col("offset")).select(*found.columns)
+    order = ("state_partition", "log_offset")
+    assert_df_equality(found.orderBy(*order), wanted.orderBy(*order), ignore_nullable=True)
+
+
+def test_a_frame_that_does_not_fit_is_refused_with_all_its_faults(spark: "SparkSession") -> None:
+    rows = spark.createDataFrame([("t", "x")], "topic string, offset string")
+    with pytest.raises(
+        UsageError, match=r"frames.share_records: log_records does not fit: it lacks topic_id, .*"
+    ) as error:
+        rows.transform(frames.share_records)
+    assert "offset is string, not bigint" in str(error.value)

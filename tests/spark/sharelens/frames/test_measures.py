@@ -1,0 +1,82 @@
+"""Measures of recorded logs are those of the pipeline's tables."""
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+import pytest
+
+from kafka_log.schemas import TOPIC_BATCH
+from lake import user_topics
+from lake.scan import open_lake
+from lake.tables import TABLES
+from measures.catalog import STAGED
+from measures.topics import topic_partitions
+from sharelens import frames
+from tests.in_process import recorded_lake
+from tests.spark.sharelens.frames.recorded import assert_same, table_of
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+NAMES = ("dlq", "edge", "transactions")
+FUNCTIONS = {
+    "stall": frames.stalls,
+    "poison_record": frames.poison_records,
+    "redelivered_record": frames.redelivered_records,
+    "life_event": frames.life,
+    "progress": frames.progress,
+    "latency": frames.latency,
+    "attempts": frames.attempts,
+    "lag": frames.lag,
+}
+WITH_HEADERS = {"stall", "poison_record", "progress", "latency", "attempts", "lag"}
+WITH_EXTENTS = {"stall", "lag"}
+
+
+def test_every_measure_of_the_catalog_has_its_function() -> None:
+    assert FUNCTIONS.keys() == STAGED.keys()
+
+
+@pytest.fixture(scope="module")
+def inputs(spark: "SparkSession") -> "dict[str, DataFrame]":
+    """The histories, states, headers and extents of some lakes."""
+    tables = {
+        "history": table_of(NAMES, "gold.share_partition_history"),
+        "deliveries": table_of(NAMES, "gold.delivery_history"),
+        "states": table_of(NAMES, "gold.share_partition_state"),
+        "headers": pa.concat_tables([open_lake(recorded_lake(name)).scan("bronze.topic_batch") for name in NAMES]),
+        "extents": pa.concat_tables([extents_of(name) for name in NAMES]),
+    }
+    tables["headers"] = tables["headers"].select(TOPIC_BATCH.names)
+    return {name: spark.createDataFrame(rows).cache() for name, rows in tables.items()}
+
+
+def extents_of(name: str) -> pa.Table:
+    """TOPIC_EXTENT rows of all user partitions of a lake."""
+    lake = open_lake(recorded_lake(name))
+    states = lake.scan("gold.share_partition_state", ["topic_id", "partition"])
+    books = user_topics.books(lambda table, columns, where: lake.scan(table, columns, where))
+    return user_topics.extents(books, set(topic_partitions(states)))
+
+
+def plain(rows: pa.Table, names: Sequence[str]) -> pa.Table:
+    """The columns that both sides have, but the names of topics."""
+    return rows.select([name for name in rows.column_names if name in names and name != "topic"])
+
+
+@pytest.mark.parametrize("measure", FUNCTIONS)
+def test_a_measure_gives_the_rows_of_the_lake(
+    measure: str, spark: "SparkSession", inputs: "dict[str, DataFrame]"
+) -> None:
+    table = STAGED[measure].table
+    assert table is not None
+    more = {name: inputs[name] for name in ("headers",) if measure in WITH_HEADERS}
+    more |= {name: inputs[name] for name in ("extents",) if measure in WITH_EXTENTS}
+    if measure == "lag":
+        rows = frames.lag(inputs["states"], **more)
+    else:
+        rows = FUNCTIONS[measure](inputs["history"], inputs["deliveries"], **more)
+    expected = plain(table_of(NAMES, table), rows.columns)
+    order = [name for name in TABLES[table].key if name in expected.column_names]
+    assert_same(spark, rows.select(*expected.column_names), expected, *order)
