@@ -84,7 +84,7 @@ class Ages:
         self.least = np.full(len(self.sample), NO_AGE)
         self.largest_min, self.largest = np.full((2, len(self.sample)), -NO_AGE)
         self._covered, self._control, self._aged = (np.zeros(count, np.int64) for _ in range(3))
-        self._found: list[Ints] = []
+        self._samples: list[Ints] = []
         self._rows, self._most_rows = 0, PIECES_KEPT
 
     def _by_topic(self) -> dict[TopicPartition, Ints]:
@@ -112,11 +112,11 @@ class Ages:
             np.maximum.at(self.largest_min, bucket, pieces.age_min)
             np.maximum.at(self.largest, bucket, pieces.age_max)
             columns = [bucket, pieces.clock, *self._bounds(pieces), weight]
-            self._found.append(added_up(np.stack(columns)))
-            self._rows += self._found[-1].shape[1]
+            self._samples.append(added_up(np.stack(columns)))
+            self._rows += self._samples[-1].shape[1]
             if self._rows > self._most_rows:
-                self._found = [added_up(np.concatenate(self._found, axis=1))]
-                self._rows = self._found[0].shape[1]
+                self._samples = [added_up(np.concatenate(self._samples, axis=1))]
+                self._rows = self._samples[0].shape[1]
                 self._most_rows = max(PIECES_KEPT, 2 * self._rows)
 
     def _bounds(self, pieces: Pieces) -> tuple[Ints, Ints]:
@@ -186,8 +186,8 @@ class Ages:
 
     def counts(self) -> AgeCounts:
         """The ages found so far."""
-        found = added_up(np.concatenate([np.zeros((5, 0), np.int64), *self._found], axis=1))
-        bucket, clock, age_min, age_max, weight = found
+        columns = added_up(np.concatenate([np.zeros((5, 0), np.int64), *self._samples], axis=1))
+        bucket, clock, age_min, age_max, weight = columns
         return AgeCounts(bucket=bucket, clock=clock, age_min=age_min, age_max=age_max, weight=weight)
 
     def listed(self, pieces: Pieces) -> pa.Table:
@@ -262,23 +262,23 @@ def _overlaps(entries: Ints, first: Ints, last: Ints, bases: Ints, lasts: Ints) 
         begin = end
 
 
-def added_up(found: Ints) -> Ints:
+def added_up(columns: Ints) -> Ints:
     """Columns of values and a weight (the last row) in the order of the values, the weights of equal ones added up."""
-    if found.shape[1] == 0:
-        return found
-    code, sample = numbered(*found[:-1])
+    if columns.shape[1] == 0:
+        return columns
+    code, sample = numbered(*columns[:-1])
     weight = np.zeros(len(sample), np.int64)
-    np.add.at(weight, code, found[-1])
-    return np.concatenate([found[:-1, sample], weight[None, :]])
+    np.add.at(weight, code, columns[-1])
+    return np.concatenate([columns[:-1, sample], weight[None, :]])
 
 
 def age_ranges(settled: Settled, batches: Iterator[pa.Table], most: int) -> tuple[pa.Table, bool]:
     """AGE rows, those of the largest age first, at most so many; and whether there were more."""
     ages = Ages(settled)
-    held, more = AGE.empty_table(), False
+    largest, more = AGE.empty_table(), False
     for table in batches:
         for pieces in ages.pieces(table):
-            held = pa.concat_tables([held, ages.listed(pieces)])
-            held, more = held.sort_by(LARGEST_FIRST), more or held.num_rows > most
-            held = held.slice(0, most).combine_chunks()
-    return held, more
+            largest = pa.concat_tables([largest, ages.listed(pieces)])
+            largest, more = largest.sort_by(LARGEST_FIRST), more or largest.num_rows > most
+            largest = largest.slice(0, most).combine_chunks()
+    return largest, more

@@ -39,13 +39,13 @@ def deleted_by(events: pa.Table, records: pa.Table) -> pa.Array:
     `records`: GROUP_RECORD rows of their groups in (partition, log offset) order.
     """
     losses = _losses(records)
-    asked = zip(
+    event_fields = zip(
         *(events.column(name).to_pylist() for name in ("event", "group_id", "topic_id", "log_time_ms")), strict=True
     )
     return pa.array(
         [
             _nearest(losses.get((group, topic), []), at_ms) if event == DELETION else None
-            for event, group, topic, at_ms in asked
+            for event, group, topic, at_ms in event_fields
         ],
         pa.string(),
     )
@@ -59,20 +59,20 @@ def _nearest(losses: list[_Loss], at_ms: int) -> str | None:
 
 def _losses(records: pa.Table) -> dict[tuple[str, str], list[_Loss]]:
     """By group and topic id, in order of time."""
-    told = records.filter(pc.equal(records.column("record_type"), STATE_PARTITIONS))
+    rows = records.filter(pc.equal(records.column("record_type"), STATE_PARTITIONS))
     values: dict[str, list[tuple[int, dict[str, Any] | None]]] = {}
-    for row in told.select(["group_id", "timestamp_ms", "is_tombstone", "value_json"]).to_pylist():
+    for row in rows.select(["group_id", "timestamp_ms", "is_tombstone", "value_json"]).to_pylist():
         value = None if row["is_tombstone"] else json.loads(row["value_json"])
         values.setdefault(row["group_id"], []).append((row["timestamp_ms"], value))
-    found: dict[tuple[str, str], list[_Loss]] = {}
+    losses_by_topic: dict[tuple[str, str], list[_Loss]] = {}
     for group, versions in values.items():
         for number in range(1, len(versions)):
             at_ms, value = versions[number]
             for topic in _with_state(versions[number - 1][1]) - _with_state(value):
-                found.setdefault((group, topic), []).append(
+                losses_by_topic.setdefault((group, topic), []).append(
                     _Loss(at_ms, _by(topic, value, versions[number + 1 : number + 2]))
                 )
-    return {key: sorted(losses, key=lambda loss: loss.at_ms) for key, losses in found.items()}
+    return {key: sorted(losses, key=lambda loss: loss.at_ms) for key, losses in losses_by_topic.items()}
 
 
 def _by(topic: str, value: Mapping[str, Any] | None, later: list[tuple[int, dict[str, Any] | None]]) -> str | None:

@@ -36,11 +36,11 @@ class _Group:
         self.newest = row
         kind, member = row["record_type"], row["member_id"]
         if kind in (MEMBER, ASSIGNMENT):
-            held = self.members if kind == MEMBER else self.assignments
+            values_by_member = self.members if kind == MEMBER else self.assignments
             if value is None:
-                held.pop(member, None)
+                values_by_member.pop(member, None)
             else:
-                held[member] = value
+                values_by_member[member] = value
         else:
             self.values[kind] = value
 
@@ -94,12 +94,14 @@ def groups(records: pa.Table, as_of_ms: int | None = None) -> pa.Table:
     `as_of_ms`: takes records stamped up to that time only; those of groups with later records may be compacted away.
     """
     of_share_groups = pa.array(SHARE_TYPES, records.schema.field("record_type").type)
-    found: dict[str, _Group] = {}
+    groups_by_id: dict[str, _Group] = {}
     for batch in records.filter(pc.is_in(records.column("record_type"), value_set=of_share_groups)).to_batches():
         for row in batch.to_pylist():
-            group = found.setdefault(row["group_id"], _Group())
+            group = groups_by_id.setdefault(row["group_id"], _Group())
             if as_of_ms is None or row["timestamp_ms"] <= as_of_ms:
                 group.take(row)
             else:
                 group.has_later = True
-    return pa.Table.from_pylist([found[name].row() for name in sorted(found) if found[name].newest], schema=GROUPS)
+    return pa.Table.from_pylist(
+        [groups_by_id[name].row() for name in sorted(groups_by_id) if groups_by_id[name].newest], schema=GROUPS
+    )

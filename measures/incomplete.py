@@ -383,12 +383,12 @@ def _holes(no_records: pa.Table, places: Places) -> tuple[Ints, Ints]:
 
 def _written(earlier: pa.Table | None, places: Places) -> Ints:
     """When the state of each place was written last before its first row; -1: nothing tells."""
-    found = np.full(places.count, UNKNOWN, np.int64)
+    written_ms = np.full(places.count, UNKNOWN, np.int64)
     if earlier is not None:
         at = places.of(earlier)
-        told = pc.fill_null(earlier.column("earlier_write_ms"), UNKNOWN).to_numpy()
-        found[at[at >= 0]] = told[at >= 0]
-    return found
+        earlier_ms = pc.fill_null(earlier.column("earlier_write_ms"), UNKNOWN).to_numpy()
+        written_ms[at[at >= 0]] = earlier_ms[at >= 0]
+    return written_ms
 
 
 def records_of(history: pa.Table) -> Ints:

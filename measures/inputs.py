@@ -92,10 +92,10 @@ class Inputs(ABC):
 
 def offset_times(inputs: Inputs, offsets: dict[TopicPartition, Ints]) -> pa.Table:
     """OFFSET_TIME rows of ascending offsets."""
-    found = OffsetTimes(offsets)
+    times = OffsetTimes(offsets)
     for batches in inputs.headers({place: int(some[0]) for place, some in offsets.items()}):
-        found.take(batches)
-    return found.table()
+        times.take(batches)
+    return times.table()
 
 
 def topic_ends(inputs: Inputs, begins: Mapping[TopicPartition, int]) -> pa.Table:

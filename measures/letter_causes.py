@@ -36,10 +36,10 @@ def with_letter_causes(given_up: pa.Table, reconciled: pa.Table) -> pa.Table:
         by_life.setdefault(_place(row), {})[row["offset"]] = row["cause"]
     if not by_life:
         return given_up
-    told = {life: sorted(letters.items()) for life, letters in by_life.items()}
+    letters_by_life = {life: sorted(letters.items()) for life, letters in by_life.items()}
     here = pc.is_in(given_up.column("group_id"), value_set=telling.column("group_id").unique())
     rows = given_up.filter(here).to_pylist()
-    pieces = [piece for row in rows for piece in _pieces(row, told.get(_place(row), []))]
+    pieces = [piece for row in rows for piece in _pieces(row, letters_by_life.get(_place(row), []))]
     cut = pa.Table.from_pylist(pieces, schema=POISON_RECORD)
     return pa.concat_tables([given_up.filter(pc.invert(here)), cut]).sort_by(ORDER)
 
@@ -52,8 +52,8 @@ def _pieces(row: Row, letters: Sequence[Letter]) -> Iterator[Row]:
     """A row, or the runs into which the letters inside it cut it."""
     first, last = row["offset"], row["last_offset"]
     for begin, end, cause in _runs(first, last, [letter for letter in letters if first <= letter[0] <= last]):
-        told = {} if cause is None else {"cause": cause, "cause_source": DEAD_LETTER}
-        yield row | {"offset": begin, "last_offset": end} | told
+        cause_columns = {} if cause is None else {"cause": cause, "cause_source": DEAD_LETTER}
+        yield row | {"offset": begin, "last_offset": end} | cause_columns
 
 
 def _runs(first: int, last: int, letters: Sequence[Letter]) -> Iterator[tuple[int, int, str | None]]:

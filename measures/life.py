@@ -68,8 +68,8 @@ def _deletions(rows: pa.Table, place: Ints) -> list[Event]:
     gone = pc.equal(rows.column("record_type"), "tombstone").to_numpy(zero_copy_only=False).astype(np.bool_)
     events: list[Event] = []
     for at in np.flatnonzero(gone).tolist():
-        held = at > 0 and place[at - 1] == place[at] and not gone[at - 1]
-        events.append((at, at - 1 if held else NEVER, GONE))
+        has_state = at > 0 and place[at - 1] == place[at] and not gone[at - 1]
+        events.append((at, at - 1 if has_state else NEVER, GONE))
     return events
 
 

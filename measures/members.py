@@ -59,12 +59,12 @@ class Assigned:
 
 def assigned(records: pa.Table, topic_id: str, partition: int) -> Assigned:
     """The members that a partition was assigned to, from GROUP_RECORD rows of one share group in log order."""
-    told = records.filter(pc.is_in(records.column("record_type"), value_set=pa.array([MEMBER, ASSIGNMENT], pa.int16())))
+    rows = records.filter(pc.is_in(records.column("record_type"), value_set=pa.array([MEMBER, ASSIGNMENT], pa.int16())))
     clients: dict[str, Mapping[str, Any]] = {}
     since: dict[str, int] = {}
     spans: list[tuple[str, int, int | None]] = []
     first: int | None = None
-    for row in told.select(_READ).to_pylist():
+    for row in rows.select(_READ).to_pylist():
         value = None if row["is_tombstone"] else json.loads(row["value_json"])
         member, moment = row["member_id"], row["timestamp_ms"]
         if row["record_type"] == MEMBER:

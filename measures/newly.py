@@ -34,9 +34,9 @@ class Outcomes:
 
 
 @kernel
-def _is_before(one: np.ndarray, other: np.ndarray) -> bool:
+def _is_before(earlier: np.ndarray, other: np.ndarray) -> bool:
     """Whether a range belongs to an earlier life, or to an earlier record of the same one."""
-    return bool(one[LIFE] < other[LIFE] or (one[LIFE] == other[LIFE] and one[AT] < other[AT]))
+    return bool(earlier[LIFE] < other[LIFE] or (earlier[LIFE] == other[LIFE] and earlier[AT] < other[AT]))
 
 
 @kernel

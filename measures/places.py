@@ -95,8 +95,8 @@ class _Lookup:
         # As numbers without a sign, negative ones are large.
         partition = np.minimum(rows.column("partition").to_numpy().astype(np.uint32), self.width - 1)
         place = self.places[pair * self.width + partition]
-        found: Ints = np.where(self.state_partitions[place] == rows.column("state_partition").to_numpy(), place, -1)
-        return found
+        numbers: Ints = np.where(self.state_partitions[place] == rows.column("state_partition").to_numpy(), place, -1)
+        return numbers
 
 
 def places_of(*tables: pa.Table) -> tuple[list[Ints], Places]:
@@ -110,29 +110,29 @@ def places_of(*tables: pa.Table) -> tuple[list[Ints], Places]:
     order = np.argsort(known)
     number = np.empty(len(order), np.int64)
     number[order] = np.arange(len(order))
-    found = number[coded.indices.to_numpy()]
+    place_numbers = number[coded.indices.to_numpy()]
     of_rank = np.empty(len(rank), np.int64)
     of_rank[rank] = np.arange(len(rank))
     table = names.select(KEY).take(pa.array(of_rank[known[order] >> 32]))
     numbers = pa.array((known[order] & 0xFFFFFFFF).astype(np.int32))
     ends = np.cumsum([rows.num_rows for rows in tables])[:-1]
-    return np.split(found, ends), Places(keys=table.append_column("state_partition", numbers))
+    return np.split(place_numbers, ends), Places(keys=table.append_column("state_partition", numbers))
 
 
 def coded(texts: pa.ChunkedArray) -> tuple[list[str], Ints]:
     """The different texts of a column without nulls, and the place of each row's among them."""
-    one = texts.combine_chunks()
-    one = one if pa.types.is_dictionary(one.type) else one.dictionary_encode()
-    return one.dictionary.to_pylist(), one.indices.to_numpy().astype(np.int64)
+    codes = texts.combine_chunks()
+    codes = codes if pa.types.is_dictionary(codes.type) else codes.dictionary_encode()
+    return codes.dictionary.to_pylist(), codes.indices.to_numpy().astype(np.int64)
 
 
-def codes_in(values: pa.ChunkedArray, wanted: pa.Array) -> Ints:
-    """The place of each value in `wanted` (distinct); -1 where it is not there or null."""
+def codes_in(values: pa.ChunkedArray, vocabulary: pa.Array) -> Ints:
+    """The place of each value in `vocabulary` (distinct); -1 where it is not there or null."""
     coded = values.combine_chunks() if isinstance(values, pa.ChunkedArray) else values
     if not pa.types.is_dictionary(coded.type):
-        found: Ints = pc.fill_null(pc.index_in(coded, value_set=wanted), -1).to_numpy().astype(np.int64)
-        return found
-    of_code = np.append(pc.fill_null(pc.index_in(coded.dictionary, value_set=wanted), -1).to_numpy(), -1)
+        plain_codes: Ints = pc.fill_null(pc.index_in(coded, value_set=vocabulary), -1).to_numpy().astype(np.int64)
+        return plain_codes
+    of_code = np.append(pc.fill_null(pc.index_in(coded.dictionary, value_set=vocabulary), -1).to_numpy(), -1)
     codes: Ints = pc.fill_null(coded.indices, len(coded.dictionary)).to_numpy()
     place: Ints = of_code[codes].astype(np.int64)
     return place

@@ -52,10 +52,10 @@ class GroupSettings:
         if own is not None:
             return own
         if name in OF_THE_GROUP_ALONE:
-            told = self.groups is not None
+            is_known = self.groups is not None
         else:
-            told = self.broker is not None
+            is_known = self.broker is not None
             written = (self.broker or {}).get(f"group.{name}")
             if written is not None:
                 return Setting(value=written, origin=BROKER_CONFIG)
-        return Setting(value=DEFAULTS.get(name), origin=KAFKA_DEFAULT) if told else Setting()
+        return Setting(value=DEFAULTS.get(name), origin=KAFKA_DEFAULT) if is_known else Setting()

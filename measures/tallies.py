@@ -193,14 +193,14 @@ def _histogram(rows: pa.Table, name: str) -> Ints:
 
 def added(tallies: Iterable[Tally]) -> Tally:
     """The sum of one tally or more, whose rows are by group: those of a share partition never meet."""
-    held: list[Tally] = []
+    pending: list[Tally] = []
     most = PIECES_KEPT
     for tally in tallies:
-        held.append(tally)
-        if sum(one.ages + one.size for one in held) > most:
-            held = [_sum_of(held)]
-            most = max(PIECES_KEPT, 2 * (held[0].ages + held[0].size))
-    return _sum_of(held)
+        pending.append(tally)
+        if sum(part.ages + part.size for part in pending) > most:
+            pending = [_sum_of(pending)]
+            most = max(PIECES_KEPT, 2 * (pending[0].ages + pending[0].size))
+    return _sum_of(pending)
 
 
 def sums_of(entry: Ints, values: Ints, entries: int) -> Ints:
@@ -279,9 +279,7 @@ def _reduced(entries: Tally) -> Tally:
             function.at(columns[name], entry, getattr(entries, name))
     clocks = np.zeros(size, np.int64)
     np.bitwise_or.at(clocks, entry, entries.clocks)
-    lower, upper = (
-        added_up(np.stack([entry[found[0]], found[1], found[2]])) for found in (entries.lower, entries.upper)
-    )
+    lower, upper = (added_up(np.stack([entry[side[0]], side[1], side[2]])) for side in (entries.lower, entries.upper))
     sums = {name: sums_of(entry, values, size) for name, values in entries.sums.items()}
     return replace(entries, **columns, sums=sums, clocks=clocks, lower=lower, upper=upper)
 
@@ -289,26 +287,27 @@ def _reduced(entries: Tally) -> Tally:
 def _sum_of(tallies: Sequence[Tally]) -> Tally:
     if len(tallies) == 1:
         return tallies[0]
-    number, units = _numbered_rows(pa.concat_tables([one.units for one in tallies]))
-    first_unit = np.cumsum([0, *(one.units.num_rows for one in tallies)])
-    first_entry = np.cumsum([0, *(one.size for one in tallies)])
+    number, units = _numbered_rows(pa.concat_tables([tally.units for tally in tallies]))
+    first_unit = np.cumsum([0, *(tally.units.num_rows for tally in tallies)])
+    first_entry = np.cumsum([0, *(tally.size for tally in tallies)])
 
     def ages(side: str) -> Ints:
         moved = [
-            np.add(getattr(one, side), [[begin], [0], [0]]) for one, begin in zip(tallies, first_entry, strict=False)
+            np.add(getattr(tally, side), [[begin], [0], [0]])
+            for tally, begin in zip(tallies, first_entry, strict=False)
         ]
         return np.concatenate(moved, axis=1)
 
     names = ("hour_ms", "outcome", "count", "block", "clocks", *SMALLEST_OF, *LARGEST_OF)
-    columns = {name: together([getattr(one, name) for one in tallies]) for name in names}
+    columns = {name: together([getattr(tally, name) for tally in tallies]) for name in names}
     return _reduced(
         Tally(
             units=units,
-            unit=number[together([one.unit + begin for one, begin in zip(tallies, first_unit, strict=False)])],
-            sums={name: together([one.sums[name] for one in tallies]) for name in tallies[0].sums},
+            unit=number[together([tally.unit + begin for tally, begin in zip(tallies, first_unit, strict=False)])],
+            sums={name: together([tally.sums[name] for tally in tallies]) for name in tallies[0].sums},
             lower=ages("lower"),
             upper=ages("upper"),
-            newest=pa.concat_tables([one.newest for one in tallies]),
+            newest=pa.concat_tables([tally.newest for tally in tallies]),
             **columns,
         )
     )

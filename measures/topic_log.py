@@ -99,15 +99,15 @@ class TopicLogs:
             begin = max(begin, known_end if seen.first_in_window is None else seen.first_in_window)
         stop = known_end if seen.end_of_window is None else min(known_end, seen.end_of_window)
         stop = max(begin, stop)
-        held = _within(seen.batches, begin, stop)
-        known = [*seen.known, *_holes(held, begin, stop, log_start)]
+        batches = _within(seen.batches, begin, stop)
+        known = [*seen.known, *_holes(batches, begin, stop, log_start)]
         inside = sorted((max(a, begin), min(b, stop - 1), what) for a, b, what in known if a < stop and b >= begin)
         columns = np.array(inside, np.int64).reshape(-1, 3).T
         return TopicLog(
             first=begin,
             end=stop,
             looked_at=stop - min(stop, max(begin, looked_from)),
-            batch_offsets=sum(last - base + 1 for base, last in _within(held, looked_from, stop)),
+            batch_offsets=sum(last - base + 1 for base, last in _within(batches, looked_from, stop)),
             range_first=columns[0],
             range_last=columns[1],
             what=columns[2],
@@ -158,15 +158,15 @@ def _within(pieces: list[tuple[int, int]], begin: int, stop: int) -> list[tuple[
     return [(max(a, begin), min(b, stop - 1)) for a, b in pieces if a < stop and b >= begin]
 
 
-def _holes(held: list[tuple[int, int]], begin: int, stop: int, log_start: int | None) -> list[tuple[int, int, int]]:
+def _holes(batches: list[tuple[int, int]], begin: int, stop: int, log_start: int | None) -> list[tuple[int, int, int]]:
     """Offsets of the window without a batch: below the log start expired; between batches compacted; else unknown."""
-    found: list[tuple[int, int, int]] = []
+    holes: list[tuple[int, int, int]] = []
     at = begin
-    for first, last in [*held, (stop, stop)]:
+    for first, last in [*batches, (stop, stop)]:
         if at < first:
-            found += _hole(at, first - 1, log_start, between=bool(held) and held[0][0] < at < held[-1][1])
+            holes += _hole(at, first - 1, log_start, between=bool(batches) and batches[0][0] < at < batches[-1][1])
         at = last + 1
-    return found
+    return holes
 
 
 def _hole(first: int, last: int, log_start: int | None, *, between: bool) -> list[tuple[int, int, int]]:

@@ -176,5 +176,5 @@ def _note_transactions(open_since: dict[int, int], mine: pa.Table) -> None:
 
 
 def _by_producer(rows: pa.Table, name: str, how: str) -> list[tuple[int, int]]:
-    found = rows.group_by("producer_id").aggregate([(name, how)])
-    return list(zip(found.column("producer_id").to_pylist(), found.column(f"{name}_{how}").to_pylist(), strict=True))
+    totals = rows.group_by("producer_id").aggregate([(name, how)])
+    return list(zip(totals.column("producer_id").to_pylist(), totals.column(f"{name}_{how}").to_pylist(), strict=True))

@@ -160,7 +160,7 @@ def _rows_at_cut(lake: Lake, kept: pa.Table, moments_ms: Mapping[str, int]) -> p
     schema = pa.schema([field for field in TABLES[BASE].schema if field.name != "run_id"])
     rows = _progress(lake).join(kept, keys=kept.column_names[:4], join_type="inner")
     rows = rows.filter(pc.field("from") > UNREAD)
-    found = [schema.empty_table()]
+    tables = [schema.empty_table()]
     for topic in rows.select(WHERE[:2]).group_by(WHERE[:2]).aggregate([]).to_pylist():
         here = pc.field("cluster_id") == topic["cluster_id"]
         mine = rows.filter(here & (pc.field("log_topic_id") == topic["log_topic_id"])).combine_chunks()
@@ -172,8 +172,8 @@ def _rows_at_cut(lake: Lake, kept: pa.Table, moments_ms: Mapping[str, int]) -> p
             "whole_from_offset": pa.array(_whole_from(lake, topic, mine)),
             "lives_to_log_offset": last,
         }
-        found.append(conform(pa.table(columns), schema))
-    return pa.concat_tables(found)
+        tables.append(conform(pa.table(columns), schema))
+    return pa.concat_tables(tables)
 
 
 def _whole_from(lake: Lake, topic: Mapping[str, str], mine: pa.Table) -> Ints:
@@ -184,7 +184,7 @@ def _whole_from(lake: Lake, topic: Mapping[str, str], mine: pa.Table) -> Ints:
     places = Places(keys=mine.select(PLACE))
     begins = np.append(mine.column("from").to_numpy(), EVERY)
     lowest = np.full(places.count, EVERY, np.int64)
-    for rows in _held(lake, HISTORY, topic, [*PLACE, "log_offset", "start_offset"]):
+    for rows in _rows_of_topic(lake, HISTORY, topic, [*PLACE, "log_offset", "start_offset"]):
         at = places.of(rows)
         start = pc.fill_null(rows.column("start_offset"), EVERY).to_numpy()
         known = (at >= 0) & (rows.column("log_offset").to_numpy() >= begins[at])
@@ -193,7 +193,7 @@ def _whole_from(lake: Lake, topic: Mapping[str, str], mine: pa.Table) -> Ints:
     while moved:
         before = lowest.copy()
         for table, (first, _) in BY_OFFSET.items():
-            for rows in _held(lake, table, topic, [*PLACE, first, "last_offset"]):
+            for rows in _rows_of_topic(lake, table, topic, [*PLACE, first, "last_offset"]):
                 at = places.of(rows)
                 firsts, edge = rows.column(first).to_numpy(), np.append(lowest, NONE)[at]
                 across = (firsts < edge) & (rows.column("last_offset").to_numpy() >= edge)
@@ -202,7 +202,7 @@ def _whole_from(lake: Lake, topic: Mapping[str, str], mine: pa.Table) -> Ints:
     return lowest
 
 
-def _held(lake: Lake, table: str, topic: Mapping[str, str], columns: list[str]) -> Iterator[pa.Table]:
+def _rows_of_topic(lake: Lake, table: str, topic: Mapping[str, str], columns: list[str]) -> Iterator[pa.Table]:
     """Columns of the rows of a state topic, row group by row group."""
     names = [name for name in WHERE[:2] if name in TABLES[table].schema.names]
     for file in lake.snapshot(table).files:
@@ -244,8 +244,8 @@ def passed(lake: Lake, kept: pa.Table, moments_ms: Mapping[str, int]) -> Passed:
 def commit_rows(lake: Lake, stage: str, run: int, rows: pa.Table) -> None:
     """Adds rows, which lack run_id, to gold.measure_base, without those that others say more than."""
     added = conform(rows, TABLES[BASE].schema, {"run_id": run})
-    held = lake.snapshot(BASE).rows().cast(added.schema)
-    both = _telling(pa.concat_tables([held, added]))
+    existing = lake.snapshot(BASE).rows().cast(added.schema)
+    both = _telling(pa.concat_tables([existing, added]))
     if not pc.any(pc.equal(both.column("run_id"), run)).as_py():
         return
     files = write_rows(lake, TABLES[BASE], both, {})

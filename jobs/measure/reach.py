@@ -30,7 +30,7 @@ import pyarrow.compute as pc
 
 from jobs.measure.bases import PLACE
 from jobs.measure.inputs import FromOffset, FromRecord, LakeInputs, start_offsets
-from jobs.measure.reading import EVERYTHING, NOTHING, Flags, Ints, integers
+from jobs.measure.reading import ABOVE_ALL, BELOW_ALL, Flags, Ints, integers
 from lake.tables import TABLES
 from measures import progress
 from measures.catalog import STAGED, Measure, Rule
@@ -109,16 +109,16 @@ class Reach:
         self.from_record = FromRecord(inputs)
 
     def since(self, measure: Measure) -> Ints:
-        """From which value of `measure.order` on final rows are replaced; NOTHING: none, EVERYTHING: all."""
+        """From which value of `measure.order` on final rows are replaced; ABOVE_ALL: none, BELOW_ALL: all."""
         inputs = self.inputs
         if measure.rule is Rule.BY_RECORD_OFFSET:
             return self._since_offset[str(measure.table)]
         if measure.rule is Rule.BY_BLOCK:
             return self.contributions.since
         if measure.table == "gold.stall":
-            since = inputs.known("since_log_offset", EVERYTHING)
+            since = inputs.known("since_log_offset", BELOW_ALL)
             return np.where(inputs.whole | (since >= 0), since, inputs.measured_to + 1)
-        return np.where(inputs.whole, EVERYTHING, inputs.read_from + 1)
+        return np.where(inputs.whole, BELOW_ALL, inputs.read_from + 1)
 
     def reaches_final(self, measure: Measure) -> Flags:
         """Places of which final rows are replaced."""
@@ -140,10 +140,10 @@ class Reach:
         now = self.progress
         if measure.rule is Rule.BY_RECORD_OFFSET:
             return start_offsets(self.inputs.places, now)
-        name, plus, unknown = ("since_log_offset", 0, NOTHING)
+        name, plus, unknown = ("since_log_offset", 0, ABOVE_ALL)
         if measure.table != "gold.stall":
             name, plus, unknown = ("read_from_log_offset", 1, -1)
-        result = np.full(self.inputs.places.count, NOTHING if name == "since_log_offset" else EVERYTHING, np.int64)
+        result = np.full(self.inputs.places.count, ABOVE_ALL if name == "since_log_offset" else BELOW_ALL, np.int64)
         result[self.inputs.places.of(now)] = integers(now, name, unknown) + plus
         return result
 
@@ -163,7 +163,7 @@ class Reach:
         """The reach, moved down so that no row of the table lies across it; rows of several lives overlap."""
         inputs, first = self.inputs, str(measure.first)
         result, moved = inputs.reach, not inputs.whole.all()
-        while moved and (result < NOTHING).any():
+        while moved and (result < ABOVE_ALL).any():
             rows = inputs.rows_from(str(measure.table), [*PLACE, first, "last_offset"], result)
             at = inputs.places.of(rows)
             across = rows.column("last_offset").to_numpy() >= result[at]
@@ -186,13 +186,13 @@ class Reach:
     def _read_by_offset(self) -> tuple[Contributions, FromOffset]:
         def read() -> tuple[Contributions, FromOffset]:
             whole = self.inputs.whole | self._marked_otherwise()
-            found = self._contributions(whole)
-            view = FromOffset(self.inputs, self._lowest(found))
+            contributions = self._contributions(whole)
+            view = FromOffset(self.inputs, self._lowest(contributions))
             unclear = self._unclear(view) & ~whole
             if unclear.any():
-                found = self._contributions(whole | unclear)
-                view = FromOffset(self.inputs, self._lowest(found))
-            return found, view
+                contributions = self._contributions(whole | unclear)
+                view = FromOffset(self.inputs, self._lowest(contributions))
+            return contributions, view
 
         return self.inputs.once("by offset", read)
 
@@ -206,7 +206,7 @@ class Reach:
         since = inputs.reach_of_open
         late = (since < inputs.passed_before) & (since > 0)
         since = np.where(late, since & -BLOCK_OFFSETS, since)
-        since = np.where(whole, EVERYTHING, since)
+        since = np.where(whole, BELOW_ALL, since)
         if inputs.whole.all():
             none = Groups.of(inputs, TABLES["gold.latency"].schema.empty_table())
             return Contributions(since=since, floor=since, groups=none, kept=none, kept_last=none.block)

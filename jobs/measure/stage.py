@@ -21,7 +21,7 @@ from jobs.measure.bases import BY_OFFSET, PLACE, TEXTS, WHERE, Bases, bases
 from jobs.measure.files import MeasureFiles, has_final_rows
 from jobs.measure.inputs import LakeInputs
 from jobs.measure.reach import Reach
-from jobs.measure.reading import HISTORY, NOTHING, Task
+from jobs.measure.reading import ABOVE_ALL, HISTORY, Task
 from jobs.measure.recompute import changes, order_of
 from jobs.measure.steps import in_one_step, steps
 from jobs.measure.touched import touched_since
@@ -259,7 +259,7 @@ class _Since:
     def __init__(self, replaced: pa.Table) -> None:
         ordered = replaced.sort_by([(name, "ascending") for name in PLACE]).combine_chunks()
         self._places = Places(keys=ordered.select(PLACE))
-        self._since = np.append(ordered.column("since").to_numpy(), NOTHING)
+        self._since = np.append(ordered.column("since").to_numpy(), ABOVE_ALL)
 
     def reaches(self, measure: Measure, rows: pa.Table) -> Flags:
         """Which rows lie at or above it."""

@@ -18,7 +18,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from jobs.measure.bases import TEXTS, WHERE
-from jobs.measure.reading import HISTORY, NOTHING
+from jobs.measure.reading import ABOVE_ALL, HISTORY
 from lake.lake import Lake
 from measures.settled import HOUR_MS
 from state_model.columnar.keys import KEY
@@ -33,7 +33,7 @@ Ints = npt.NDArray[np.int64]
 def steps(lake: Lake, run: int, before: int, touched: pa.Table) -> Iterator[pa.Table]:
     """What to measure (`jobs.measure.stage.touched_since` run `before`) in one step after the other.
 
-    `upto`: the last log offset that is read of a share partition; NOTHING: all that there are. `before`: the run that
+    `upto`: the last log offset that is read of a share partition; ABOVE_ALL: all that there are. `before`: the run that
     it goes on from. `rows`: about how many records that are. All share partitions are in the last step.
     """
     long = np.flatnonzero(touched.column("rows").to_numpy() > STEP_ROWS)
@@ -50,7 +50,7 @@ def steps(lake: Lake, run: int, before: int, touched: pa.Table) -> Iterator[pa.T
         columns = {name: rows.column(name) for name in (*WHERE, *KEY)} | {
             "whole": pc.and_(rows.column("whole"), begins),
             "rows": rows.column("rows").to_numpy() // counts[here],
-            "upto": pa.array([ends[n][-left] if n in ends else NOTHING for n in here.tolist()], pa.int64()),
+            "upto": pa.array([ends[n][-left] if n in ends else ABOVE_ALL for n in here.tolist()], pa.int64()),
             "before": pc.if_else(begins, before, run),
         }
         yield pa.table(columns)
@@ -58,17 +58,17 @@ def steps(lake: Lake, run: int, before: int, touched: pa.Table) -> Iterator[pa.T
 
 def in_one_step(touched: pa.Table, before: int) -> pa.Table:
     """The same as the only step."""
-    columns = {"upto": pa.repeat(NOTHING, touched.num_rows), "before": pa.repeat(before, touched.num_rows)}
+    columns = {"upto": pa.repeat(ABOVE_ALL, touched.num_rows), "before": pa.repeat(before, touched.num_rows)}
     return pa.table({name: touched.column(name) for name in touched.column_names} | columns)
 
 
 def _ends(lake: Lake, place: Mapping[str, Any], before: int) -> list[int]:
-    """The last log offset of each step of a long share partition, NOTHING for the last one.
+    """The last log offset of each step of a long share partition, ABOVE_ALL for the last one.
 
     A step ends with an hour where it can: what is told by hour goes on from the beginning of one.
     """
-    found = [np.zeros((3, 0), np.int64), *_samples(lake, place, 0 if place["whole"] else before)]
-    offsets, weights, times = np.concatenate(found, axis=1)
+    samples = [np.zeros((3, 0), np.int64), *_samples(lake, place, 0 if place["whole"] else before)]
+    offsets, weights, times = np.concatenate(samples, axis=1)
     order = np.argsort(offsets)
     offsets, ends = offsets[order], np.cumsum(weights[order])
     new_hours = np.flatnonzero(np.diff(times[order] // HOUR_MS)) + 1
@@ -79,7 +79,7 @@ def _ends(lake: Lake, place: Mapping[str, Any], before: int) -> list[int]:
         end = next((hour for hour in hours[::-1].tolist() if 2 * (ends[hour - 1] - done) >= STEP_ROWS), end)
         result.append(int(offsets[end]) - 1)
         begin, done = end, int(ends[end - 1])
-    return [*result, NOTHING]
+    return [*result, ABOVE_ALL]
 
 
 def _samples(lake: Lake, place: Mapping[str, Any], before: int) -> Iterator[Ints]:
