@@ -7,8 +7,8 @@ The newest life whose start offset ever stood at or below an offset decides:
                                        15-19 passed_without_outcome
 
 Below every start offset: below_first_start. An offset that was open when its life ended, and lies below the start
-offset of the life that followed: skipped_by_reset. Offsets that the start offset passed although no outcome was ever
-logged are told apart by the user topic's own batch headers.
+offset of the life that followed: skipped_by_reset. The batch headers of the user topic say why the start offset passed
+offsets without a logged outcome.
 """
 
 from collections.abc import Mapping, Sequence
@@ -27,7 +27,7 @@ from state_model.share_records import DeliveryState
 
 ONCE, AFTER_RETRIES, ARCHIVED, OPEN, BELOW_FIRST_START, SKIPPED, PASSED, NOT_IN_EVIDENCE = range(len(CLASSES))
 REASONS = (*WHATS, None, "life_ended", "acknowledged_again", "start_undetermined", "recreated")
-"""Of passed_without_outcome: what the topic's log says of the offset, or life_ended; else a remark on the class."""
+"""Of passed_without_outcome: what the batch headers say of the offset, or life_ended; else a remark on the class."""
 NO_REASON, LIFE_ENDED, AGAIN, START_UNDETERMINED, RECREATED = range(len(WHATS), len(REASONS))
 UNKNOWN = WHATS.index("unknown")
 DROPPED = ("changed", "split_or_joined", "start_offset_passed")
@@ -45,8 +45,8 @@ def account(
 ) -> pa.Table:
     """ACCOUNTED rows from SHARE_PARTITION_HISTORY and DELIVERY_HISTORY.
 
-    `windows`: by (topic id, partition) the first offset and the end (exclusive) to account for; share partitions of
-    others are left out. `topics`: what the batch headers said. `losses`: what the evidence lacks, by state partition.
+    `windows`: by (topic id, partition) the first offset and the end (exclusive) to account for; user partitions without
+    a window are left out. `topics`: summaries of the batch headers. `losses`: missing records, by state partition.
     The rows of a share partition are disjoint and cover its window.
     """
     (of_history, of_deliveries), places = number_places(history, deliveries)
@@ -171,7 +171,7 @@ def _out_of_reach(lives: Lives, place: Ints) -> tuple[Ints, Ints]:
 
 
 def _with_topics(classified: Ranges, places: pa.Table, topics: Mapping[tuple[str, int], TopicLog]) -> Ranges:
-    """What was passed without an outcome, or is open without one, told apart by the user topic's headers."""
+    """The ranges, with reasons from the batch headers for offsets that have no outcome."""
     passed = (classified.values["class"] == PASSED) & (classified.values["reason"] == UNKNOWN)
     untouched = (
         (classified.values["class"] == OPEN)

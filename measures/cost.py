@@ -19,7 +19,7 @@ from measures.steps import Flags, Ints
 from state_model.share_records import DeliveryState
 
 PRUNING_READ = [*PLACE, "record_type", "log_offset", "log_time_ms", "record_bytes", "below_log_start"]
-"""What is read of a record to tell what pruning could free."""
+"""The columns of a record from which PRUNING rows are computed."""
 STALL_MS = 600_000
 """Pruning stalls when the oldest newest snapshot is older than two rounds of the cold snapshot job (300 s each)."""
 
@@ -32,7 +32,7 @@ def rows(inputs: Inputs, *, of_window: bool = False) -> pa.Table:
 def cost(records: pa.Table, history: pa.Table, deliveries: pa.Table, *, of_window: bool = False) -> pa.Table:
     """COST rows by share partition from SHARE_RECORD, SHARE_PARTITION_HISTORY and DELIVERY_HISTORY rows.
 
-    `of_window`: `records` are those of a window, and only what they acknowledged counts.
+    `of_window`: `records` are the records of a window, and only their acknowledgements count.
     """
     (of_records, of_history, of_deliveries), places = number_places(records, history, deliveries)
     lives = lives_of(history, of_history)
@@ -87,7 +87,7 @@ def _ratio(part: Ints, whole: Ints) -> pa.Array:
 
 
 def _spans(place: Ints, records: pa.Table, kind: dict[str, Flags], places: int) -> dict[str, pa.Array]:
-    """Updates behind each snapshot of a place; those before the first one held belong to none."""
+    """Updates behind each snapshot of a place; updates before the first known snapshot are not counted."""
     order = np.lexsort((records.column("log_offset").to_numpy(), place))
     begins, of = kind["snapshots"][order], place[order]
     span = np.cumsum(begins) - 1
@@ -112,7 +112,7 @@ def pruning(records: Callable[[], Iterable[pa.Table]]) -> pa.Table:
     """PRUNING rows by state partition.
 
     `records` gives the PRUNING_READ columns of all SHARE_RECORD rows of these state partitions, in bounded tables, in
-    any order. It is asked twice: what can be freed depends on the newest snapshots of all share partitions.
+    any order. It is called twice: what can be freed depends on the newest snapshots of all share partitions.
     """
     kinds = _kinds_of_places(records())
     snapshots = kinds.filter(pc.equal(kinds.column("record_type"), "snapshot"))
@@ -164,7 +164,7 @@ def _kinds_of_places(records: Iterable[pa.Table]) -> pa.Table:
 
 
 def _freeable(records: Iterable[pa.Table], prune_to: Mapping[int, int]) -> dict[int, tuple[int, int]]:
-    """By state partition the number and the bytes of records below an offset, those below the log start left out."""
+    """By state partition the number and the bytes of records from the log start up to an offset (exclusive)."""
     free: dict[int, tuple[int, int]] = {}
     numbers = pa.array(sorted(prune_to), pa.int32())
     ends = pa.array([prune_to[number] for number in sorted(prune_to)], pa.int64())

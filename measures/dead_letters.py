@@ -44,9 +44,9 @@ CLEAR_CAUSES = pa.array(["rejected", "delivery_limit"])
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LetterTopics:
-    """What is known of topics for dead letters.
+    """The dead letter topics of groups, and how far back their logs reach.
 
-    `of_groups`: the topics in which dead letters of a group lie. `since_ms`: for each topic that was looked into, None
+    `of_groups`: the topics in which dead letters of a group lie. `since_ms`: for each topic that was read, None
     when its log reaches back to its beginning, else the time of its oldest dead letter. `held_back`: topics with
     records above the high watermark that were not read.
     """
@@ -103,11 +103,11 @@ def reconcile(
 
     Args:
         given_up: POISON_RECORD rows of whole share partitions, gaps among them, none near the limit.
-        letters: DLQ_RECORD rows (LETTER_COLUMNS); those whose headers can't be read are left out.
-        history: SHARE_PARTITION_HISTORY rows (HISTORY_READ) of the share partitions, those `named_by` letters at least,
-            in any parts and order: none of them is held, and none asked for while each letter has its record.
+        letters: DLQ_RECORD rows (LETTER_COLUMNS); rows whose headers can't be read are left out.
+        history: SHARE_PARTITION_HISTORY rows (HISTORY_READ) of at least the share partitions `named_by` letters, in
+            any parts and order. It is streamed, and not read while each letter has its record.
         names: topic names by id. An id that a dead letter holds instead of a name stands for itself.
-        topics: what is known of all topics for dead letters.
+        topics: the dead letter topics of all groups.
         settings: of the groups; DEAD_LETTER_TOPIC names where a group's dead letters go.
         begins_ms: log time from which on no share partition's records are missing; None: there is none.
         nameless: (group, partition) of share partitions whose topic has no known name (`nameless_places`).
@@ -225,13 +225,13 @@ def _archived_ms(rows: pa.Table) -> pa.Array:
 
 
 def _of_state(rows: pa.Table) -> dict[str, object]:
-    """What POISON_RECORD rows tell."""
+    """Columns of DLQ_RECONCILIATION from POISON_RECORD rows."""
     names = (*KEY, "archiving_ms", "state_partition", "life_log_offset", "log_offset", *(f.name for f in COMPLETENESS))
     return {name: rows.column(name) for name in names} | {"archived_ms": _archived_ms(rows)}
 
 
 def _of_letters(rows: pa.Table) -> dict[str, object]:
-    """What dead letters tell."""
+    """Columns of DLQ_RECONCILIATION from dead letters."""
     names = (*LETTER_PLACE, "group_id", "partition", "offset", "value_size_bytes")
     return {name: rows.column(name) for name in names} | {
         "last_offset": rows.column("offset"),
@@ -240,7 +240,7 @@ def _of_letters(rows: pa.Table) -> dict[str, object]:
 
 
 def _matched(given_up: pa.Table, letters: pa.Table, chosen: Ints, names: Mapping[str, str]) -> pa.Table:
-    """The dead letters that have their record: the first one of it matched, the others duplicates."""
+    """Rows of the dead letters whose record is known: the first letter of a record is matched, others duplicate."""
     at = np.flatnonzero(chosen >= 0)
     offsets = letters.column("offset").to_numpy()
     at = at[np.lexsort((at, offsets[at], chosen[at]))]
@@ -268,7 +268,7 @@ def _without_letter(
     topics: LetterTopics,
     settings: GroupSettings,
 ) -> pa.Table:
-    """The runs of records whose dead letter is due, and not there."""
+    """Rows of the runs of records whose dead letter is due and missing."""
     due = pc.and_(pc.is_valid(given_up.column("archiving_ms")), pc.not_equal(given_up.column("cause"), GAP))
     due = pc.fill_null(due, False).to_numpy(zero_copy_only=False)
     at = np.flatnonzero(chosen >= 0)
@@ -320,7 +320,7 @@ def _without_state(
     begins_ms: int | None,
     nameless: Set[tuple[str, int]],
 ) -> pa.Table:
-    """Dead letters of records that were not given up as far as the state log tells."""
+    """Rows of the dead letters whose record the state log does not show as given up."""
     candidates = _candidates(letters, names)
     says = _verdicts_by_letter(letters, candidates, _telling(history, letters, candidates)) if letters.num_rows else {}
     rows = []
@@ -359,9 +359,9 @@ def nameless_places(places: pa.Table, names: Mapping[str, str]) -> set[tuple[str
 
 
 def _telling(history: Iterable[pa.Table], letters: pa.Table, candidates: pa.Table) -> pa.Table:
-    """The rows of a history, in parts, that tell of dead letters: a long one is not held.
+    """The history rows that decide about dead letters; streams the parts of the history to bound memory.
 
-    Of each share partition that letters may belong to the first and the last one, and the last one before each letter.
+    Of each candidate share partition: the first row, the last row, and the last row before each letter.
     """
     kept = pa.schema([SHARE_PARTITION_HISTORY.field(name) for name in HISTORY_READ]).empty_table()
     for rows in history:
@@ -404,9 +404,9 @@ class _Times:
 
 
 def _verdicts_by_letter(letters: pa.Table, candidates: pa.Table, history: pa.Table) -> dict[int, tuple[str, str, int]]:
-    """What the state at its time says of each dead letter: status, reason, and which candidate says so.
+    """Status, reason and deciding candidate of each dead letter, from the state at the time of the letter.
 
-    Of several share partitions the one that says most: that the record was not given up.
+    Of several candidates the most certain one decides; NOT_ARCHIVED is the most certain reason.
     """
     seen = _Times.of(letters, candidates, history)
     whole = pc.equal(history.column("completeness"), "complete").to_numpy(zero_copy_only=False)[seen.order]

@@ -1,7 +1,7 @@
-"""Which offsets ended up in a state that is looked for, life by life, as kernels over ranges of delivery history.
+"""Offsets whose last state in a life is a selected one, as kernels over ranges of delivery history.
 
-The last range that covers an offset in a life is its last state: each offset lies in one range at a time. The first
-tells its first outcome; the first one with the last state tells when it came into it.
+The last range that covers an offset in a life has its last state: each offset lies in one range at a time. The first
+range has its first outcome; the first range with the last state has the time of that state.
 """
 
 import numpy as np
@@ -17,14 +17,14 @@ NOWHERE = -1
 WIDTH = 7
 ARCHIVING_STATE = 3
 
-# Columns of a range; FLAGS: 1 its state is looked for, 2 and it counts as the last one.
+# Columns of a range; FLAGS: REACHED = its state is a selected one, SELECTED = it also counts as the last one.
 (RANGE_FIRST, RANGE_LAST, BEGIN, STATE, FLAGS) = range(5)
 REACHED, SELECTED = 1, 2
 
 
 @kernel
 def _union(ranges: np.ndarray, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """First and last offsets of the disjoint, ascending ranges that the wanted ones cover together."""
+    """First and last offsets of the union of the selected ranges, disjoint and ascending."""
     count = 0
     for i in range(rows.shape[0]):
         count += ranges[rows[i], FLAGS] & SELECTED != 0
@@ -144,7 +144,7 @@ def _pieces_of(ranges: np.ndarray, rows: np.ndarray, out: np.ndarray, made: int)
 
 @kernel
 def pieces_of(ranges: np.ndarray, rows: np.ndarray, begins: np.ndarray) -> np.ndarray:
-    """What is wanted of all lives: pieces (FIRST to PRESENCE), cut wherever what covers them changes.
+    """The selected offsets of all lives: pieces (FIRST to PRESENCE), cut where their ranges begin and end.
 
     `ranges`: RANGE_FIRST to FLAGS (int64). `rows`: their numbers by life; `begins`: where each life's begin.
     """
@@ -157,7 +157,7 @@ def pieces_of(ranges: np.ndarray, rows: np.ndarray, begins: np.ndarray) -> np.nd
 
 @kernel
 def near_selected(ranges: np.ndarray, rows: np.ndarray, begins: np.ndarray) -> np.ndarray:
-    """Whether each range shares an offset with a wanted one of its life; arguments as for `pieces_of`."""
+    """Whether each range shares an offset with a selected one of its life; arguments as for `pieces_of`."""
     is_near = np.zeros(ranges.shape[0], np.bool_)
     for life in range(begins.shape[0] - 1):
         mine = rows[begins[life] : begins[life + 1]]

@@ -1,6 +1,6 @@
-"""What batch headers of a user topic say of single offsets: which hold no record for a group, and how old they are.
+"""Offsets without a record for a group, and times of single offsets, from the batch headers of a user topic.
 
-    offsets   0-9 data of producer 7 | 10 ABORT of producer 7 | 11-14 nothing | 15-19 data
+    offsets   0-9 data of producer 7 | 10 ABORT of producer 7 | 11-14 no batch | 15-19 data
               aborted                  control                  absent
 
 Inside a batch compaction may have removed records; a header does not tell which, so those count as records.
@@ -38,7 +38,7 @@ HEADER_RANGE = pa.schema(
         column("last_offset", pa.int64(), "last offset that one covers (inclusive)", nullable=False),
     ]
 )
-"""Where headers are held at all; outside, nothing is known of an offset."""
+"""The offsets that batch headers cover; other offsets are unknown."""
 OFFSET_TIME = pa.schema(
     [
         *TOPIC_PARTITION,
@@ -58,9 +58,9 @@ def begins_of(history: pa.Table) -> dict[TopicPartition, int]:
 
 
 class NoRecords:
-    """Takes batch headers, by user partition and in offset order, and finds the ranges without records.
+    """Collects the ranges without records from batch headers, which come by user partition and in offset order.
 
-    Its memory is one entry a range found, and one a transaction that is still open.
+    Memory: one entry for each range and for each transaction that is still open.
     """
 
     def __init__(self) -> None:
@@ -70,14 +70,14 @@ class NoRecords:
 
     @classmethod
     def of(cls, headers: Iterable[pa.Table]) -> "NoRecords":
-        """The ranges of bounded tables of headers."""
+        """The ranges without records of batch headers that come in bounded tables."""
         no_records = cls()
         for batches in headers:
             no_records.take(batches)
         return no_records
 
     def take(self, batches: pa.Table) -> None:
-        """Notes BATCH_COLUMNS rows that follow those taken before; several user partitions may be among them."""
+        """Adds BATCH_COLUMNS rows, which follow the rows of earlier calls; they may be of several user partitions."""
         if batches.num_rows == 0:
             return
         for mine in runs(batches.select(BATCH_COLUMNS)):
@@ -140,7 +140,7 @@ class NoRecords:
 
 
 class OffsetTimes:
-    """Takes batch headers like NoRecords, and finds the batches that hold some offsets."""
+    """Collects the timestamps of given offsets from batch headers, which come in the same order as for NoRecords."""
 
     def __init__(self, offsets: dict[TopicPartition, Ints]) -> None:
         """`offsets`: ascending offsets without repetition, by user partition."""
@@ -148,7 +148,7 @@ class OffsetTimes:
         self._times: dict[TopicPartition, list[tuple[int, int, str]]] = {}
 
     def take(self, batches: pa.Table) -> None:
-        """Notes BATCH_COLUMNS rows."""
+        """Adds BATCH_COLUMNS rows."""
         if batches.num_rows == 0:
             return
         for mine in runs(batches.select(BATCH_COLUMNS)):
@@ -164,7 +164,7 @@ class OffsetTimes:
             self._times.setdefault(place, []).extend(times)
 
     def table(self) -> pa.Table:
-        """OFFSET_TIME rows of the offsets whose batch was met."""
+        """OFFSET_TIME rows of the offsets that a batch covers."""
         rows = [
             dict(zip(OFFSET_TIME.names, (*place, *time), strict=True))
             for place, times in sorted(self._times.items())
@@ -195,10 +195,10 @@ def spans_of(ranges: pa.Table) -> Spans:
 
 
 def news_from(mine: pa.Table, is_new: npt.NDArray[np.bool_]) -> int | None:
-    """The lowest offset of which new headers of one user partition tell something; None without new ones.
+    """The lowest offset that new headers of one user partition describe; None without new headers.
 
-    `mine`: BATCH_COLUMNS rows in offset order. A header also tells that nothing lies between it and the one before, and
-    an ABORT marker of its producer's data before it.
+    `mine`: BATCH_COLUMNS rows in offset order. A header also describes the gap between it and the one before, and an
+    ABORT marker describes the data of its producer before it.
     """
     if not is_new.any():
         return None

@@ -7,7 +7,7 @@
     lag_naive = end - start = 8
 
 The count is the broker's and goes with the start offset of the same write. It is absent (-1) before 4.2 and in a state
-that no leader wrote yet; then Kafka shows no lag, and neither does this.
+that no leader wrote yet; then Kafka shows no lag, and `lag` is null.
 """
 
 from collections.abc import Mapping
@@ -56,9 +56,9 @@ def rows(inputs: Inputs) -> pa.Table:
 
 
 def begins_of(states: pa.Table) -> dict[TopicPartition, int]:
-    """From which offset on a user partition matters: the smallest start offset of the share partitions on it.
+    """The smallest start offset of the share partitions on each user partition.
 
-    A partition that no share partition has a start offset for is left out: nothing was served from it yet.
+    A user partition without any start offset is left out: no share group has read it yet.
     """
     places = states.select(["topic_id", "partition", "start_offset"]).filter(pc.field("start_offset") >= 0)
     begins = places.group_by(["topic_id", "partition"]).aggregate([("start_offset", "min")])
@@ -70,8 +70,8 @@ def lag(states: pa.Table, ends: pa.Table, names: Mapping[str, str], *, end_of_no
     """LAG rows of share partitions, in the order of `states`.
 
     Args:
-        states: SHARE_PARTITION_STATE rows (more columns do no harm).
-        ends: TOPIC_END rows of their user partitions; one that has none ends nobody knows where.
+        states: SHARE_PARTITION_STATE rows; further columns are allowed.
+        ends: TOPIC_END rows of their user partitions; the end of a partition without a row is unknown.
         names: topic names by id, as far as known.
         end_of_now: the ends are those of the evidence's end; else of an earlier moment.
     """
@@ -107,7 +107,7 @@ def lag(states: pa.Table, ends: pa.Table, names: Mapping[str, str], *, end_of_no
 
 
 def progress_of(states: pa.Table, end: Ints, stable: Ints) -> Progress:
-    """What the state batches of each row hold; `end` and `stable` are offsets (exclusive), -1 where unknown."""
+    """Progress of each row, from its state batches; `end` and `stable` are offsets (exclusive), -1: unknown."""
     rows = states.num_rows
     flat = pc.list_flatten(states.column("state_batches")).combine_chunks()
     owner = np.repeat(np.arange(rows), pc.list_value_length(states.column("state_batches")).to_numpy())
@@ -175,7 +175,7 @@ def _named(topic_ids: pa.ChunkedArray, names: Mapping[str, str]) -> pa.Array:
 
 
 def _inferred_end(ends: pa.Table, start: Ints, progress: Progress) -> Ints:
-    """The end of an earlier moment: never below what had been delivered by then; -1 where nobody asked or can know."""
+    """The end at an earlier moment, at least the offset behind the last delivery by then; -1: not inferred."""
     guess = _plain(ends.column("end_offset_inferred"), -1)
     is_inferred = pc.is_valid(ends.column("end_offset_inferred")).to_numpy()
     least = np.maximum(start, progress.last + 1)

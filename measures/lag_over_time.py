@@ -25,9 +25,9 @@ Ints = npt.NDArray[np.int64]
 
 
 class Arrivals:
-    """Takes batch headers, by user partition and in offset order; tells where a partition ended at any moment.
+    """Computes the end of user partitions at any moment from batch headers, which come in offset order.
 
-    Sixteen bytes a batch are kept, of batches alone that came later than all before them.
+    Keeps sixteen bytes for each batch whose timestamp is above all earlier ones.
     """
 
     def __init__(self) -> None:

@@ -2,7 +2,7 @@
 
 Percentiles are by nearest rank over offsets. Each has two bounds: the percentile of the lower bounds of all ages, and
 that of the upper ones; the true one lies between, because every age lies between its own bounds. Bounds are edges of
-buckets (`measures.age_edges`) unless exact ones are asked for; the smallest and the largest age are always exact.
+buckets (`measures.age_edges`) unless ages are exact; the smallest and the largest age are always exact.
 """
 
 from collections.abc import Mapping

@@ -3,9 +3,8 @@
     start offset before 20, reset to 5     replayed 5-19
     start offset before 20, reset to 50    skipped 20-49
 
-What a reset or a re-creation skips or replays goes by the start offset where the life before ended and the first one
-that the new life determined. Offsets above the start offset may have been settled already; how many of them is told
-beside it.
+The offsets that a reset or a re-creation skips or replays lie between the last start offset of the life before and the
+first start offset of the new life. Offsets above the start offset may have been settled already; a column counts them.
 """
 
 import numpy as np
@@ -95,7 +94,7 @@ def _moves(rows: pa.Table, lives: Lives) -> list[Event]:
 def _consequences(
     lives: Lives, place: Ints, deliveries: pa.Table, history: pa.Table, at: Ints, code: Ints
 ) -> dict[str, pa.Array]:
-    """What each reset or re-creation skipped, replayed and forgot; null on other rows."""
+    """Counts of offsets that each reset or re-creation skipped, replayed and forgot; null on other rows."""
     names = (*SPANS, "settled_skipped", "settled_dropped")
     values: dict[str, list[int | None]] = {name: [None] * len(at) for name in names}
     (_, of_deliveries), _ = number_places(history, deliveries)

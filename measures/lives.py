@@ -1,4 +1,4 @@
-"""The lives of share partitions by their scalar history: how each began and ended, where its start offset stood.
+"""The lives of share partitions, from their scalar history: beginning, end and start offsets of each.
 
 A life reaches from a creation or reset to the next reset or deletion. The start offset of a life is -1 until it is
 determined; -1 never counts as an offset here.
@@ -82,9 +82,9 @@ class Lives:
 
 
 def lives_of(history: pa.Table, place: Ints, losses: Mapping[int, Sequence[Loss]] | None = None) -> Lives:
-    """The lives that SHARE_PARTITION_HISTORY rows tell of; `place` has the place of each row.
+    """The lives in SHARE_PARTITION_HISTORY rows; `place` has the place of each row.
 
-    `losses`: what the evidence lacks, by state partition.
+    `losses`: the missing records, by state partition.
     """
     order = np.lexsort((history.column("log_offset").to_numpy(), place))
     rows = history.take(pa.array(order))
@@ -121,7 +121,7 @@ def lives_of(history: pa.Table, place: Ints, losses: Mapping[int, Sequence[Loss]
 
 
 def _starts(life: Ints, start: Ints, lives: int) -> tuple[Ints, Ints]:
-    """The first and the lowest start offset of each life that is none of -1."""
+    """The first and the lowest start offset of each life, -1 excluded."""
     first, lowest = np.full(lives, UNDETERMINED, np.int64), np.full(lives, UNDETERMINED, np.int64)
     known = np.flatnonzero(start >= 0)
     if len(known):
@@ -134,7 +134,7 @@ def _starts(life: Ints, start: Ints, lives: int) -> tuple[Ints, Ints]:
 def _movements(
     rows: pa.Table, state_rows: Ints, life: Ints, start: Ints, losses: Mapping[int, Sequence[Loss]]
 ) -> dict[str, Ints]:
-    """Where the start offset went back, and what it passed unseen, by records of lives that follow each other."""
+    """Ranges that the start offset moved back over, and ranges that it passed while records were missing."""
     offset = rows.column("log_offset").to_numpy()
     was, now = state_rows[:-1], state_rows[1:]
     same = (life[1:] == life[:-1]) & (start[was] >= 0) & (start[now] >= 0)

@@ -24,20 +24,23 @@ ASSIGNED_MEMBERS = pa.list_(
         ]
     )
 )
-"""`since_ms`: timestamp of the member's assignment record; client id and host are null when no record tells them."""
+"""`since_ms`: timestamp of the member's assignment record; client id and host are null without a member record."""
 _READ = ["timestamp_ms", "record_type", "member_id", "is_tombstone", "value_json"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Assigned:
-    """Assignments as (member, from, to) in ms, half-open (to None: no end). Nothing is held before `known_from_ms`."""
+    """Assignments as (member, from, to) in ms, half-open (to None: no end).
+
+    Assignments before `known_from_ms` are unknown.
+    """
 
     known_from_ms: int | None
     spans: tuple[tuple[str, int, int | None], ...]
     clients: Mapping[str, Mapping[str, Any]]
 
     def at(self, moment_ms: int) -> list[dict[str, Any]] | None:
-        """ASSIGNED_MEMBERS value at a moment, by member id; None before the first assignment that is held."""
+        """ASSIGNED_MEMBERS value at a moment, by member id; None before the first known assignment."""
         if self.known_from_ms is None or moment_ms < self.known_from_ms:
             return None
         there = (

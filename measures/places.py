@@ -14,7 +14,7 @@ Ints = npt.NDArray[np.int64]
 
 
 MOST_CELLS = 1 << 22
-"""Entries of an array that stands for all combinations of two numbers; beyond that they are looked up otherwise."""
+"""The largest array over all combinations of two numbers; larger sets of combinations use a slower lookup."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -28,11 +28,11 @@ class Places:
 
     @property
     def count(self) -> int:
-        """How many there are."""
+        """The number of places."""
         return int(self.keys.num_rows)
 
     def of(self, rows: pa.Table) -> Ints:
-        """The place of each row of a table with KEY and state_partition; -1 for others."""
+        """The place of each row of a table with KEY and state_partition; -1 for unknown places."""
         if self._lookup is not None:
             return self._lookup.of(rows)
         (own, theirs), both = places_of(self.keys, rows)
@@ -49,7 +49,7 @@ class Places:
 class _Lookup:
     """Places by arrays over all combinations: groups with topics, and those pairs with partitions; -1 for none.
 
-    The first entry of each kind, and of partitions the last one, stands for what is not known.
+    Unknown groups, topics and pairs have the first entry, unknown partitions the last one.
     """
 
     groups: pa.Array
@@ -100,7 +100,7 @@ class _Lookup:
 
 
 def places_of(*tables: pa.Table) -> tuple[list[Ints], Places]:
-    """For each table the place of each row, in one numbering; they have KEY and state_partition. Text may be coded."""
+    """The places of each table's rows, in one numbering; tables have KEY and state_partition, text in any encoding."""
     keys, names = number_keys(*tables)
     rank = place_of_keys(names)
     state_partitions = [table.column("state_partition").to_numpy().astype(np.int64) for table in tables]
@@ -120,14 +120,14 @@ def places_of(*tables: pa.Table) -> tuple[list[Ints], Places]:
 
 
 def coded(texts: pa.ChunkedArray) -> tuple[list[str], Ints]:
-    """The different texts of a column without nulls, and the place of each row's among them."""
+    """The distinct texts of a column without nulls, and the index of each row's text."""
     codes = texts.combine_chunks()
     codes = codes if pa.types.is_dictionary(codes.type) else codes.dictionary_encode()
     return codes.dictionary.to_pylist(), codes.indices.to_numpy().astype(np.int64)
 
 
 def codes_in(values: pa.ChunkedArray, vocabulary: pa.Array) -> Ints:
-    """The place of each value in `vocabulary` (distinct); -1 where it is not there or null."""
+    """The index of each value in `vocabulary` (distinct values); -1 for nulls and values that it lacks."""
     coded = values.combine_chunks() if isinstance(values, pa.ChunkedArray) else values
     if not pa.types.is_dictionary(coded.type):
         plain_codes: Ints = pc.fill_null(pc.index_in(coded, value_set=vocabulary), -1).to_numpy().astype(np.int64)

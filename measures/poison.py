@@ -4,11 +4,11 @@
                            ARCHIVING before, fewer than the limit      rejected       4.4: on its way to a dead letter
                            fewer deliveries than the limit             rejected
                            as many deliveries as the limit             delivery_limit
-                           no limit told, delivered once               rejected       no broker takes a limit below 2
+                           no known limit, delivered once              rejected       no broker takes a limit below 2
                            else                                        unknown
 
-A rejection at the last delivery looks like an exceeded limit, and a limit that was changed since makes a wrong one of
-either: only a dead letter's own words tell for sure. Where no header is held, an archived offset may be a gap as well.
+A rejection at the last delivery looks like an exceeded limit, and a later change of the limit makes either look like
+the other: only a dead letter is certain. Where no batch header is known, an archived offset may be a gap as well.
 """
 
 import itertools
@@ -67,12 +67,12 @@ def poison(
     """POISON_RECORD rows by share partition, life and offset.
 
     Args:
-        history: SHARE_PARTITION_HISTORY rows of the share partitions; completeness is taken from them.
+        history: SHARE_PARTITION_HISTORY rows of the share partitions; they have the completeness.
         deliveries: DELIVERY_HISTORY rows of whole share partitions.
         no_records: measures.headers.NO_RECORD rows of their user partitions, as far as known.
         header_ranges: measures.headers.HEADER_RANGE rows of the same.
         settings: of the groups.
-        near_limit: also records that the next failed delivery will archive, where the limit is told.
+        near_limit: also records that the next failed delivery will archive, where the limit is known.
     """
     pieces = given_up.pieces_of(*_given_up_ranges(deliveries, settings, near_limit=near_limit))
     spans = spans_of(no_records.filter(pc.not_equal(no_records.column("reason"), ABORTED)))
@@ -83,7 +83,7 @@ def poison(
 
 
 def _given_up_ranges(deliveries: pa.Table, settings: GroupSettings, *, near_limit: bool) -> tuple[Ints, Ints, Ints]:
-    """What the kernel reads of the ranges; their numbers by life, and where each life's begin."""
+    """The ranges as the kernel reads them; their row numbers by life, and where each life begins among these."""
     (place,), _ = places_of(deliveries)
     life = pa.array(deliveries.column("life_log_offset").to_numpy()).dictionary_encode().indices.to_numpy()
     lives = pa.array((place << 32) | life).dictionary_encode()
@@ -196,7 +196,7 @@ def _table(pieces: Ints, deliveries: pa.Table, settings: GroupSettings) -> pa.Ta
 
 
 def _causes(pieces: Ints, rows: pa.Table, limits: Ints) -> tuple[pa.Array, pa.Array]:
-    """Cause and its source of each piece; the first rule that applies. A limit of 0 is not told."""
+    """Cause and its source of each piece; the first rule that applies. A limit of 0 is unknown."""
     counts = rows.column("delivery_count").to_numpy().astype(np.int64)
     near = rows.column("delivery_state").to_numpy() == AVAILABLE_STATE
     presence, has_limit = pieces[:, PRESENCE], limits > 0

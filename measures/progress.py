@@ -1,4 +1,4 @@
-"""How far the measures have read a share partition: what the next run goes on from without reading it all again.
+"""How far the measures have read a share partition, so that the next run reads only the rest.
 
     records     1      2      3      4      5 | 6 new
     first incomplete offset
@@ -32,9 +32,9 @@ def rows(inputs: Inputs) -> pa.Table:
 
 
 def progress(intervals: Intervals, places: Places, before: pa.Table) -> pa.Table:
-    """PROGRESS rows, with log_topic_id where the history has it, of the places that `intervals` has rows of.
+    """PROGRESS rows of the places in `intervals`, with log_topic_id where the history has it.
 
-    `before`: the PROGRESS rows of those places that `intervals` does not hold from the beginning.
+    `before`: the earlier PROGRESS rows of places whose `intervals` do not begin with their first record.
     """
     history = intervals.history
     of_row = places.of(history)
@@ -67,7 +67,7 @@ def progress(intervals: Intervals, places: Places, before: pa.Table) -> pa.Table
 
 
 def _aligned(before: pa.Table, places: Places) -> dict[str, Ints]:
-    """What was known of each place; -1 for nothing."""
+    """The columns of the earlier PROGRESS rows, one value for each place; -1: none."""
     at = places.of(before)
     before, at = before.filter(pa.array(at >= 0)), at[at >= 0]
     result = {}
@@ -104,7 +104,7 @@ def _writes(intervals: Intervals, of_row: Ints, earlier: Ints) -> Ints:
 def _last_of_earlier_life(intervals: Intervals, of_row: Ints, last: Ints, here: Ints) -> Ints:
     """For each place that has rows the log offset of the last record of the life before the one at its end; -1: none.
 
-    A tombstone is of no life: before it, the life that it ended is meant.
+    A tombstone belongs to no life: at a tombstone, the life before is the one that it ended.
     """
     history = intervals.history
     life = incomplete.records_of(history)[:, incomplete.LIFE]

@@ -4,8 +4,8 @@
     reset to 5
     life 2   5-9 ACKNOWLEDGED/1  (replayed_by_reset)
 
-The log holds outcomes: a delivery shows when its outcome is written. Not seen are deliveries that had none yet, whether
-the consumer processed a record before it came back, and consumers that read a record without this group.
+The log holds outcomes: a delivery appears when its outcome is written. The log does not show deliveries without an
+outcome, whether the consumer processed a record before its redelivery, and reads by consumers outside this group.
 """
 
 import itertools
@@ -48,9 +48,9 @@ def redelivered(history: pa.Table, deliveries: pa.Table) -> pa.Table:
 
 
 def _near_second_deliveries(deliveries: pa.Table, life: Ints, lives: Lives) -> Flags:
-    """Which ranges share an offset with one that tells of a second delivery by itself, or is of a life where any may.
+    """Whether each range may have a redelivered offset: it overlaps a second delivery, or its place had several lives.
 
-    Elsewhere each offset was delivered once, and its ranges need not be compared with each other.
+    Offsets of the other ranges were delivered once, so those ranges are not compared with each other.
     """
     first, last, state, count = (
         deliveries.column(name).to_numpy().astype(np.int64)
@@ -70,7 +70,7 @@ Rows = Mapping[str, Ints]
 
 
 def _outcomes_by_life(outcomes: Outcomes, lives: Lives) -> Ranges:
-    """Ranges of each life (as group) in which everything that rows need to know is the same."""
+    """Ranges of each life (as group), cut so that the values for REDELIVERED rows are constant in each."""
     known = len(outcomes.life)
     cells = Cells(
         together([outcomes.life, lives.back_life]),
@@ -96,7 +96,7 @@ def _outcomes_by_life(outcomes: Outcomes, lives: Lives) -> Ranges:
 
 
 def _went_back(cells: Cells, lives: Lives, known: int, first_at: Ints, last_at: Ints) -> Ints:
-    """For each cell the first record that brought it back between its first and its last outcome; NEVER for none."""
+    """For each cell the first record that moved the start offset back over it between its outcomes; NEVER: none."""
     went_back_at = np.full(cells.count, NEVER, np.int64)
     for event in range(len(lives.back_life) - 1, -1, -1):
         low, high = cells.low[known + event], cells.high[known + event]

@@ -1,12 +1,12 @@
-"""Stalls: how long a share partition's first incomplete offset stood while there was work, and what held it.
+"""Stalls: how long a share partition's first incomplete offset stood while there was work, and the likely kind.
 
-Held by a member and never delivered look alike in the log, so a kind says what the log shows, not who is to blame:
+An acquired record and one that was never delivered look alike in the log, so a kind names evidence and no cause:
 
     dead_letter_pending   the offset is ARCHIVING: the broker writes its dead letter (4.4)
-    window_full           as many offsets from it on are in flight or done as the group may have: nothing new is fetched
+    window_full           as many offsets from it on are in flight or done as the group may have: fetches wait
     blocked_by_record     others behind it are finished, or state is still written, but it is not done
     silent_with_backlog   there are records, and no state was written for the least duration of a stall
-    idle                  nothing is left to do; no stall
+    idle                  all records are done; no stall
 """
 
 import itertools
@@ -41,7 +41,7 @@ WORST_FIRST = [
     *((name, "ascending") for name in ("group_id", "topic_id", "partition", "state_partition", "since_ms")),
 ]
 FOREVER = 1 << 62
-"""A moment after all others: what stands still then stands still unless something is written."""
+"""Later than every log time: an interval without end lasts until a record ends it."""
 
 
 def rows(inputs: Inputs, *, now_ms: int | None = None, min_duration_ms: int = MIN_DURATION_MS) -> pa.Table:
@@ -53,13 +53,13 @@ def rows(inputs: Inputs, *, now_ms: int | None = None, min_duration_ms: int = MI
 
 
 def lasting_rows(inputs: Inputs) -> pa.Table:
-    """STALL rows that depend on no moment: what stands still stands as if nothing were written any more; none idle."""
+    """STALL rows that depend on no moment, as if the log had no further records; without idle rows."""
     stalling = rows(inputs)
     return stalling.filter(pc.not_equal(stalling.column("kind"), IDLE))
 
 
 def intervals_of(inputs: Inputs) -> Intervals:
-    """The intervals of the first incomplete offset; of share partitions measured earlier those from the last one on."""
+    """The intervals of the first incomplete offset; resumes at the last interval of the run before."""
     return inputs.once("intervals", lambda: _intervals_of(inputs))
 
 
@@ -86,7 +86,7 @@ def intervals(
     *,
     earlier: pa.Table | None = None,
 ) -> Intervals:
-    """How long each first incomplete offset stood, with what the groups' settings tell (measures.incomplete)."""
+    """How long each first incomplete offset stood, by the groups' settings (measures.incomplete)."""
     groups = history.column("group_id").unique().to_pylist()
     committed = frozenset(group for group in groups if settings.of(group, ISOLATION_LEVEL).value == READ_COMMITTED)
     limits = {group: settings.of(group, DELIVERY_COUNT_LIMIT).number for group in groups}
@@ -102,7 +102,7 @@ def _slowed_from(limit: int) -> int:
 
 
 def long_enough(candidates: Intervals, now_ms: int | None, min_duration_ms: int) -> Intervals:
-    """The intervals that may be stalls: those that lasted, by the state log's times; `now_ms` as in `stalls`."""
+    """The intervals that lasted `min_duration_ms` by the state log's times; `now_ms` as in `stalls`."""
     since, until = _log_times(candidates, now_ms)
     return Intervals(history=candidates.history, rows=candidates.rows[until - since >= min_duration_ms])
 
@@ -152,14 +152,14 @@ def stalls(
     Args:
         candidates: the intervals to judge.
         offset_times: OFFSET_TIME rows of their offsets, as far as known.
-        end_offsets: the user partitions' ends at the cut, as far as known, and what tells them.
+        end_offsets: the user partitions' ends at the cut, as far as known, with the source of each.
         settings: of the groups.
         now_ms: the moment up to which an interval without end lasts; the last log time if that is later. None: every
-            such interval counts, without a duration, and as if nothing were written any more.
+            such interval counts, without a duration, as if the log had no further records.
         min_duration_ms: the shortest stall.
 
-    An interval in which nothing at or behind the offset was ever logged, of a record that no held batch header covers,
-    says nothing: silence can't be told from idleness. It has no row.
+    An interval has no row if neither a state record names its offset or a later one nor a batch header covers it: then
+    silence and idleness look alike.
     """
     if len(candidates.rows) == 0:
         return STALL.empty_table()
@@ -199,7 +199,7 @@ def stalls(
 def _ends(
     end_offsets: Mapping[TopicPartition, tuple[int, str]], partitions: tuple[list[str], Ints]
 ) -> tuple[Ints, pa.Array]:
-    """The end of each row's user partition (-1: unknown), and what tells it."""
+    """The end of each row's user partition (-1: unknown), and its source."""
     topics, places = partitions
     known, of_row = np.unique(places, return_inverse=True)
     ends_of_partitions = [
@@ -229,7 +229,7 @@ def _appended(offset_times: pa.Table, partitions: tuple[list[str], Ints], firsts
 def _since(
     candidates: Intervals, begun: Ints, until: Ints, appended: Ints, by_broker: Flags
 ) -> tuple[Ints, npt.NDArray[np.int8]]:
-    """Since when each offset could be worked on, and whose clock says so (-1: nobody's).
+    """The time from which each offset could be consumed, and its clock (-1: unknown).
 
     The record may be younger than the interval: the group had caught up. A stamp of a producer's clock that lies after
     the first word of the state log about the record is wrong, and the log's time is taken.
@@ -257,7 +257,7 @@ def _kinds(candidates: Intervals, until: Ints, full: Flags, idle: Flags, min_dur
 
 
 def _ended_by(candidates: Intervals) -> pa.Array:
-    """What the record that ended each interval did."""
+    """The effect of the record that ended each interval, as a word."""
     ended = candidates.rows[:, incomplete.END]
     at = np.maximum(ended, 0)
     types = candidates.history.column("record_type").take(pa.array(at))

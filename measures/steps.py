@@ -17,7 +17,7 @@ Ints = npt.NDArray[np.int64]
 Flags = npt.NDArray[np.bool_]
 
 LAST_OFFSET = (1 << 63) - 2
-"""The largest offset a record can have: the one behind it must fit 64 bits too. What lies above is cut off."""
+"""The largest offset a record can have: the offset behind it must fit 64 bits too. Higher offsets are cut off."""
 NO_VALUE = -(1 << 63)
 """Value of a cell that no range covers."""
 
@@ -32,7 +32,7 @@ class Ranges:
     values: Mapping[str, Ints]
 
     def where(self, selected: Flags) -> "Ranges":
-        """The wanted ranges."""
+        """The selected ranges."""
         values = {name: column[selected] for name, column in self.values.items()}
         return Ranges(group=self.group[selected], first=self.first[selected], last=self.last[selected], values=values)
 
@@ -44,10 +44,10 @@ class Ranges:
 
 
 class Cells:
-    """The cells between the boundaries of ranges; arrays of one value a cell are what the methods give.
+    """The cells between the boundaries of ranges; methods return arrays with one value for each cell.
 
-    `group`, `first`, `last`: one a range, last inclusive. Negative offsets and those above LAST_OFFSET are cut off; a
-    range of which nothing is left covers no cell.
+    `group`, `first`, `last`: one a range, last inclusive. Negative offsets and offsets above LAST_OFFSET are cut
+    off; a range that lies outside wholly covers no cell.
     """
 
     def __init__(self, group: Ints, first: Ints, last: Ints) -> None:
@@ -85,7 +85,7 @@ class Cells:
         return self.total(np.ones(len(self.low), np.int64), chosen) > 0
 
     def ranges(self, selected: Flags, values: Mapping[str, Ints]) -> Ranges:
-        """The wanted cells; neighbours in a group whose values are all equal are one range."""
+        """The selected cells; neighbours in a group with equal values become one range."""
         inside = np.append(self.group[1:] == self.group[:-1], False)[: self.count]
         at = np.flatnonzero(selected & inside)
         end = self.begin[np.minimum(at + 1, self.count - 1)] if self.count else self.begin[:0]
@@ -159,7 +159,7 @@ def joined(group: Ints, first: Ints, last: Ints, values: Mapping[str, Ints]) -> 
 
 
 def numbered(*columns: Ints) -> tuple[Ints, Ints]:
-    """The number of each row's combination of values, in their order, and for each number the index of one such row."""
+    """The rank of each row's combination of values, and for each rank the index of a row with it."""
     order = np.lexsort(columns[::-1])
     new = np.zeros(len(order), np.bool_)
     new[:1] = True
@@ -171,5 +171,5 @@ def numbered(*columns: Ints) -> tuple[Ints, Ints]:
 
 
 def together(parts: Sequence[Ints]) -> Ints:
-    """The arrays one behind the other; an empty one for none."""
+    """The concatenated arrays; an empty array for none."""
     return np.concatenate([np.zeros(0, np.int64), *parts])

@@ -1,4 +1,4 @@
-"""What a user partition's batch headers say of its offsets: markers, aborted transactions, offsets that are not there.
+"""Offsets of a user partition without a record, from its batch headers: markers, aborted transactions, absent offsets.
 
     headers   0-9 data | 10-14 data of producer 7 | 15 ABORT of producer 7 |      | 20-29 data
     offsets              10-14 aborted              15 control              16-19 compacted
@@ -23,12 +23,12 @@ ABORTED, CONTROL, EXPIRED, COMPACTED, UNKNOWN = range(len(WHATS))
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TopicLog:
-    """A window of one user partition: offsets [first, end), and what its batch headers say of them.
+    """A window of one user partition: offsets [first, end), and their classes by its batch headers.
 
-    `looked_at`: offsets whose headers were asked for; `batch_offsets`: how many of these lie in a batch that is held.
+    `looked_at`: offsets whose headers were read; `batch_offsets`: how many of these lie in a known batch.
 
-    `range_first`, `range_last`, `what`: ascending, disjoint ranges inside the window, what as an index into WHATS;
-    offsets in none of them lie in ordinary or committed batches.
+    `range_first`, `range_last`, `what`: ascending, disjoint ranges inside the window, with `what` as an index into
+    WHATS; other offsets lie in ordinary or committed batches.
     """
 
     first: int
@@ -42,7 +42,7 @@ class TopicLog:
 
 @dataclass(slots=True)
 class _Seen:
-    """What the headers of one user partition said so far."""
+    """The sums over the headers of one user partition read so far."""
 
     next_offset: int | None = None
     first_in_window: int | None = None
@@ -53,7 +53,7 @@ class _Seen:
 
 
 class TopicLogs:
-    """Takes batch headers by user partition and in offset order; memory goes by markers, aborted batches and holes.
+    """Collects batch headers, by user partition and in offset order; keeps markers, aborted batches and holes.
 
     `from_ms`, `to_ms`: the window (half-open); None puts no bound.
     """
@@ -64,7 +64,7 @@ class TopicLogs:
         self._seen: dict[TopicPartition, _Seen] = {}
 
     def take(self, batches: pa.Table) -> None:
-        """Notes BATCH_COLUMNS rows that follow those taken before; several user partitions may be among them."""
+        """Adds BATCH_COLUMNS rows, which follow the rows of earlier calls; they may be of several user partitions."""
         if batches.num_rows == 0:
             return
         for mine in runs(batches.select(BATCH_COLUMNS)):
@@ -85,10 +85,10 @@ class TopicLogs:
     def log(
         self, place: TopicPartition, *, first: int | None, end: int | None, log_start: int | None, looked_from: int = 0
     ) -> TopicLog | None:
-        """The window of a user partition; None when neither headers nor `end` say where it ends.
+        """The window of a user partition; None when its end is unknown.
 
         `first`, `end`: where the account begins and ends when no time says so (None: where the headers do).
-        `looked_from`: headers of batches below were not asked for.
+        `looked_from`: headers of batches below were not read.
         """
         seen = self._seen.get(place, _Seen())
         known_end = end if end is not None else seen.next_offset
@@ -134,7 +134,7 @@ def _note_extent(seen: _Seen, mine: pa.Table) -> None:
 
 
 def _note_transactions(seen: _Seen, mine: pa.Table) -> None:
-    """Markers, and what an ABORT ends; the offsets of an open transaction wait for its marker."""
+    """Adds markers and aborted ranges; offsets of an open transaction wait for its marker."""
     telling = pc.or_(mine.column("transactional"), pc.is_valid(mine.column("control_type")))
     for row in mine.filter(telling).to_pylist():
         first, last, producer = row["base_offset"], row["last_offset"], row["producer_id"]

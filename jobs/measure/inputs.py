@@ -43,7 +43,7 @@ Made = TypeVar("Made")
 
 
 class LakeInputs:
-    """What a lake holds of the share partitions of a task, and where the earlier runs measured to.
+    """Inputs of a task's share partitions from a lake, and the offsets up to which earlier runs measured them.
 
     Arrays with one entry a place are in the order of `places`. Misplaced share partitions have no rows. Text of the
     histories is dictionary-encoded.
@@ -65,7 +65,7 @@ class LakeInputs:
 
     @cached_property
     def progress(self) -> pa.Table:
-        """PROGRESS rows of the places that are measured on from there; those that are measured whole have none."""
+        """PROGRESS rows of the places that resume; places that are measured whole have none."""
         names = [*PLACE, *PROGRESS_COLUMNS]
         if self._all_new.all():
             return pa.schema([TABLES[PROGRESS].schema.field(name) for name in names]).empty_table()
@@ -145,7 +145,7 @@ class LakeInputs:
 
     @cached_property
     def reach_of_open(self) -> Ints:
-        """The reach of what is told of open offsets: also that of ranges that ended without another one in their place.
+        """The reach for open offsets: `reach`, lowered to ranges that ended without a successor.
 
         The start offset passed them, or the share partition was deleted.
         """
@@ -174,12 +174,12 @@ class LakeInputs:
 
     @cached_property
     def base(self) -> Bases:
-        """Where rows are never recomputed, because retention has cut the histories they rest on."""
+        """The bounds below which rows are never recomputed, because retention has cut their histories."""
         return bases(self.task.lake, self.task.cluster_id, self.task.log_topic_id)
 
     @cached_property
     def lowest_offsets(self) -> dict[TopicPartition, int]:
-        """Where the user partitions of the places begin to matter."""
+        """The lowest start offset of each user partition of the places."""
         if self.topic_books.num_rows == 0:
             return {}
         of_topics = pc.field("topic_id").isin(pc.unique(self.places.keys.column("topic_id")))
@@ -189,7 +189,7 @@ class LakeInputs:
 
     @cached_property
     def new_headers_from(self) -> Ints:
-        """The lowest record offset that headers of the runs since describe anew, for each place; ABOVE_ALL for none."""
+        """The lowest record offset that new batch headers describe, for each place; ABOVE_ALL for none."""
         lowest_of: dict[TopicPartition, int] = {}
         if not self.lowest_offsets:
             return np.full(self.places.count, ABOVE_ALL, np.int64)
@@ -206,7 +206,7 @@ class LakeInputs:
 
     @cached_property
     def topic_books(self) -> pa.Table:
-        """What the runs took of user partitions (`lake.user_topics`)."""
+        """The books of user partitions (`lake.user_topics`)."""
         return user_topics.books(self.lake.scan)
 
     @cached_property
@@ -240,7 +240,7 @@ class LakeInputs:
 
 
 class _View(Inputs):
-    """What all ways to read the histories share."""
+    """The inputs that are the same for every view of the histories."""
 
     def __init__(self, source: LakeInputs) -> None:
         self.source = source
@@ -256,11 +256,11 @@ class _View(Inputs):
         return user_topics.batches(self.source.lake.scan, self.source.topic_books, begins, HEADER_COLUMNS)
 
     def extents(self, partitions: Iterable[TopicPartition]) -> pa.Table:
-        """By what the runs took of the partitions."""
+        """From the books."""
         return user_topics.extents(self.source.topic_books, partitions)
 
     def lowest_offsets(self) -> Mapping[TopicPartition, int]:
-        """By silver.topic_start."""
+        """From silver.topic_start."""
         return self.source.lowest_offsets
 
     def no_records(self) -> NoRecords:
@@ -268,12 +268,12 @@ class _View(Inputs):
         return self.source.once("no records", super().no_records)
 
     def names(self) -> Mapping[str, str]:
-        """By silver.name."""
+        """From silver.name."""
         return self.source.names
 
 
 class FromRecord(_View):
-    """The histories from the record on from which the earlier runs say that they are to be read."""
+    """The histories from the record on that the progress of earlier runs names."""
 
     def history(self) -> pa.Table:
         """From `read_from_log_offset` on."""

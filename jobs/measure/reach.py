@@ -65,7 +65,7 @@ class Groups:
         )
 
     def where(self, chosen: Flags) -> "Groups":
-        """The chosen ones."""
+        """The selected groups."""
         return Groups(
             place=self.place[chosen],
             block=self.block[chosen],
@@ -74,7 +74,7 @@ class Groups:
         )
 
     def among(self, others: "Groups") -> Flags:
-        """Which ones are among the others."""
+        """Whether each group is among `others`."""
         mine, theirs = codes_of(self, others)
         return np.isin(mine, theirs)
 
@@ -102,7 +102,7 @@ class Contributions:
 
 
 class Reach:
-    """What is recomputed of a task's share partitions. Arrays have one entry a place, in the order of its places."""
+    """The rows to recompute of a task's share partitions. Arrays have one entry for each place, in their order."""
 
     def __init__(self, inputs: LakeInputs) -> None:
         self.inputs = inputs
@@ -136,7 +136,7 @@ class Reach:
         return self.inputs.once("new progress", lambda: progress.rows(self.from_record))
 
     def final_below(self, measure: Measure) -> Ints:
-        """The value of `measure.order` below which nothing changes any more."""
+        """The value of `measure.order` below which rows are final."""
         now = self.progress
         if measure.rule is Rule.BY_RECORD_OFFSET:
             return start_offsets(self.inputs.places, now)
@@ -174,7 +174,7 @@ class Reach:
 
     @property
     def contributions(self) -> Contributions:
-        """What is recomputed of latency and attempts."""
+        """The contributions to latency and attempts that are recomputed."""
         return self._read_by_offset[0]
 
     @property
@@ -233,7 +233,7 @@ class Reach:
         )
 
     def _unclear(self, view: FromOffset) -> Flags:
-        """Places of which only the whole history tells the contributions.
+        """Places whose contributions need the whole history.
 
         The first record that is read is a snapshot, which may show outcomes of records before it; or a range has more
         offsets than a block, and is cut into blocks as a whole.
@@ -251,8 +251,8 @@ class Reach:
         return result
 
     def _marked_otherwise(self) -> Flags:
-        """Places whose newest record, whose completeness every contribution has, differs; or a new snapshot shows
-        outcomes of records that are not held.
+        """Places whose completeness changed (each contribution has it), or whose new snapshot shows outcomes of missing
+        records.
         """
         inputs = self.inputs
         result = np.zeros(inputs.places.count, np.bool_)
@@ -272,7 +272,7 @@ class Reach:
         return result | differs
 
     def settled(self) -> Settled:
-        """What is recomputed of contributions, cut into blocks."""
+        """The recomputed settled ranges, cut into blocks."""
         return self.inputs.once("settled", self._settled)
 
     def _settled(self) -> Settled:
@@ -287,7 +287,7 @@ class Reach:
         return done.where_open(new | still.among(contributions.groups))
 
     def is_final(self, rows: pa.Table) -> Flags:
-        """Which contributions, kept or recomputed, are final: those whose group is."""
+        """Whether each contribution, kept or recomputed, is final: whether its group is."""
         contributions, places = self.contributions, self.inputs.places
         done, now = self.settled(), self.progress
         settled, _ = groups_of(done, places.of(done.places))

@@ -1,6 +1,6 @@
 """Rows of the share partitions of one task, read from the lake's tables row group by row group.
 
-This module and `jobs.measure.stage` are all that touches the lake's files here.
+Only this module and `jobs.measure.stage` access the lake's files here.
 """
 
 from collections.abc import Iterator, Sequence
@@ -102,7 +102,7 @@ class Reader:
 
 
 def _reopened(rows: pa.Table, ended_later: Flags) -> pa.Table:
-    """DELIVERY_HISTORY rows of which some were still there where the log is read to."""
+    """DELIVERY_HISTORY rows, open where they ended behind the last log offset that is read."""
     for name, value in STILL_OPEN.items():
         if name in rows.column_names:
             at = rows.schema.get_field_index(name)
@@ -115,7 +115,7 @@ def _reopened(rows: pa.Table, ended_later: Flags) -> pa.Table:
 class _Limits:
     """Which row groups may hold rows of a task's state partitions, by their statistics.
 
-    `least`: one of these is met; none of them: no matter. Of a state partition the lowest limit counts.
+    `least`: a row group must meet one of these limits, if there are any. The lowest limit of a state partition counts.
     """
 
     def __init__(self, task: Task, state_partitions: Ints, least: Sequence[Limit], most: Limit | None) -> None:
@@ -135,7 +135,7 @@ class _Limits:
         return [*own, *(name for name, _ in (*self._least, *([] if self._most is None else [self._most])))]
 
     def chosen(self, table: str, groups: RowGroups) -> Flags:
-        """Which row groups statistics do not exclude; a null reaches all."""
+        """Whether each row group may have rows in the limits, by statistics; a null is above all values."""
         result = np.ones(groups.count, np.bool_)
         for name, text in zip(LOG_TOPIC, (self._task.cluster_id, self._task.log_topic_id), strict=True):
             if name in TABLES[table].schema.names:

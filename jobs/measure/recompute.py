@@ -16,9 +16,9 @@ from measures.places import coded
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Changes:
-    """Rows of a measure's table for the files of open rows and of final ones, and the final rows that go.
+    """Rows of a measure's table for the files of open rows and of final ones, and the final rows to delete.
 
-    `since`: by place, from which value of `Measure.order` on final rows go; `replaced`: places that have such rows.
+    `since`: by place, from which value of `Measure.order` on final rows are deleted; `replaced`: places with such rows.
     """
 
     open_rows: pa.Table
@@ -28,7 +28,7 @@ class Changes:
 
 
 def changes(reach: Reach, measure: Measure) -> Changes:
-    """What a run writes of a measure; every open row of the places is replaced."""
+    """The rows of a measure that a run writes; they replace every open row of the places."""
     inputs, view = reach.inputs, reach.view(measure)
     assert measure.rows is not None
     if measure.rule is Rule.BY_BLOCK:

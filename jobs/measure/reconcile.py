@@ -2,8 +2,8 @@
 
 A dead letter names a topic and no id, so share partitions of a group whose topics bore one name are judged together.
 Groups without a dead letter, and without a record that was on its way to one (ARCHIVING), cost a look at two columns.
-What was given up is what gold.poison_record says; the histories are read for what they say at the times of letters,
-and none of them is held. What retention took of them leaves a verdict that rested on it as it was.
+gold.poison_record names the records that were given up; the histories give the states at the times of letters, and are
+streamed. A verdict whose history rows retention dropped stays.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -51,7 +51,7 @@ NAMED = pa.schema([("group_id", pa.string()), ("name", pa.string()), ("partition
 """Share partitions whose topics bore one name are judged together."""
 NO_PLACES = TABLES[STATE].schema.empty_table().select(PLACE)
 DUE = pc.field("archiving_ms").is_valid()
-"""Of the records that were given up those that were on their way to a dead letter."""
+"""The given up records that were on their way to a dead letter (ARCHIVING)."""
 RESTS_ON = ["cluster_id", "state_partition", "log_offset"]
 """Columns that name, in the reconciliation and in GIVEN_UP, the record with which something was given up."""
 
@@ -74,12 +74,12 @@ class Task:
 
 
 def is_due(lake: Lake, run: int) -> bool:
-    """Whether the table has not seen what the runs up to `run` wrote."""
+    """Whether the table lacks news of the runs up to `run`."""
     return not books.is_committed(lake, TABLE, "measure", run)
 
 
 def run_reconcile(engine: Engine, lake: Lake, run: int, progress: Progress) -> dict[str, int]:
-    """Judges the groups that have news; rows written."""
+    """Judges the groups that have news, and returns the number of rows written by table."""
     if not is_due(lake, run):
         return {}
     before = lake.transaction(TABLE, "measure") or 0
@@ -93,8 +93,8 @@ def run_reconcile(engine: Engine, lake: Lake, run: int, progress: Progress) -> d
 
 
 def _concerned(lake: Lake, before: int) -> pa.Table:
-    """The groups that have a dead letter, or a record that was on its way to one; of those without a row yet only the
-    ones that got such a record after run `before`."""
+    """The groups that have a dead letter, a row in the table, or a record that went on its way to a dead letter after
+    run `before`."""
     groups = [
         _different(lake, table, CLUSTER_GROUP, where)
         for table, where in (
@@ -162,7 +162,7 @@ def _tasks(lake: Lake, run: int, touched: pa.Table) -> Iterator[Task]:
 
 
 def _begins(lake: Lake) -> dict[tuple[str, str], int]:
-    """For each state topic the log time from which on all its partitions are held."""
+    """For each state topic the log time from which on the lake has all its partitions."""
     begins: dict[tuple[str, str], int] = {}
     dropped = _dropped(lake)
     pieces_of = slices(lake.snapshot("silver.share_record"), SILVER, runs=EVERY_RUN)
@@ -173,7 +173,7 @@ def _begins(lake: Lake) -> dict[tuple[str, str], int]:
 
 
 def _dropped(lake: Lake) -> dict[PartitionKey, int]:
-    """Of each state partition that retention has cut the log time before which it took records."""
+    """The log time of the retention cut of each state partition that has one."""
     cuts = {**retained.cuts(lake, retained.SILVER), **retained.cuts(lake, retained.HISTORY)}
     return {key: cut.time_ms for key, cut in cuts.items()}
 
@@ -228,7 +228,7 @@ def _judged(task: Task) -> Iterator[pa.Table]:
 
 
 def _verdicts(of_cluster: LakeInputs, of_groups: pc.Expression, dropped_ms: int | None) -> pa.Table:
-    """DLQ_RECONCILIATION rows of letters that should not be there, as records told that retention took since."""
+    """DLQ_RECONCILIATION rows of unexpected letters whose verdict rests on records that retention dropped since."""
     if dropped_ms is None:
         return words.DLQ_RECONCILIATION.empty_table()
     sure = of_groups & (pc.field("status") == words.UNEXPECTED) & (pc.field("dead_lettered_ms") < dropped_ms)
@@ -236,7 +236,7 @@ def _verdicts(of_cluster: LakeInputs, of_groups: pc.Expression, dropped_ms: int 
 
 
 def _with_verdicts(rows: pa.Table, verdicts: pa.Table) -> pa.Table:
-    """The rows, with the verdict from before where nothing is known of a letter any more."""
+    """The rows, with the earlier verdict where the records of a letter are gone."""
     if verdicts.num_rows == 0:
         return rows
     at = pa.array(np.arange(rows.num_rows))
@@ -250,7 +250,7 @@ def _with_verdicts(rows: pa.Table, verdicts: pa.Table) -> pa.Table:
 
 
 def rests_on(lake: Lake) -> pa.Table:
-    """RESTS_ON of what dead letters were held against, or were due for: as long as letters stay, it does."""
+    """RESTS_ON columns of the records that verdicts rest on; retention keeps them as long as the letters."""
     return _different(lake, TABLE, RESTS_ON, pc.field("log_offset").is_valid())
 
 

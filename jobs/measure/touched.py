@@ -1,4 +1,4 @@
-"""Share partitions with new evidence since a run: what a measure stage goes through.
+"""Share partitions with new evidence since a run: the work of a measure stage.
 
 A share partition has new evidence when a later run wrote a record of it or took headers of its user partition. It is
 measured whole when its topic's name was learned, its state partition starts over or has a hole that was detected or
@@ -36,7 +36,7 @@ Flags = npt.NDArray[np.bool_]
 def touched_since(lake: Lake, before: int, *, whole: bool = False) -> pa.Table:
     """The share partitions (NO_PLACES) that have news since run `before`, without repetition.
 
-    `whole`: begins anew. `rows`: about how many records of the history are read for it.
+    `whole`: measured from its first record. `rows`: about the number of history records that this reads.
     """
     parts = [NO_PLACES, _with_records(lake, pc.field("run_id") > before, whole=whole or before == 0)]
     holes = _state_partitions_with_holes(lake, before)
@@ -63,7 +63,7 @@ def touched_since(lake: Lake, before: int, *, whole: bool = False) -> pa.Table:
 
 
 def _counted(lake: Lake, touched: pa.Table) -> Iterator[pa.Table]:
-    """The share partitions that begin anew, with how many rows the histories have of them, whatever run wrote these."""
+    """The share partitions that are measured whole, with the number of their rows in the history."""
     whole = touched.filter(pc.field("whole"))
     if whole.num_rows:
         there = pc.field("state_partition").isin(pc.unique(whole.column("state_partition")))
@@ -98,7 +98,7 @@ def _places_in(lake: Lake, table: str, more: list[str]) -> pa.Table:
 
 
 def _judged_otherwise(live: pa.Table, measured: pa.Table) -> Iterator[pa.Table]:
-    """Places, to begin anew, of which others decided that they are misplaced now, or are not any more."""
+    """Places to measure whole because records of other places changed whether they are misplaced."""
     names = ["cluster_id", *KEY]
     counted = live.group_by(names).aggregate([([], "count_all")]).filter(pc.field("count_all") > 1)
     if counted.num_rows:
@@ -123,7 +123,7 @@ def _only_keys(rows: pa.Table, keys: pa.Table) -> pa.Table:
 
 
 def _moved(touched: pa.Table, measured: pa.Table) -> list[pa.Table]:
-    """All places, to begin anew, of share partitions that lie in several state partitions or state topics."""
+    """All places of share partitions that lie in several state partitions or state topics, to measure whole."""
     both = _unique(pa.concat_tables([touched, _only_keys(measured, touched)]))
     names = ["cluster_id", *KEY]
     several = both.group_by(names).aggregate([([], "count_all")]).filter(pc.field("count_all") > 1)
