@@ -85,11 +85,11 @@ def _stages() -> tuple[str, ...]:
 
 
 def _run_asked(logs: Path, lake: Path) -> dict[str, Any]:
-    nothing = dict.fromkeys(
+    unset = dict.fromkeys(
         ("until_ms", "cluster_id", "topic_names", "rebuild", "lock_timeout", "offline", "jars_dir", "master")
     )
     flags = {"include_uncommitted": False, "include_deleted": False, "require_rows": False}
-    return {"lake": str(lake), "log_dir": (str(logs),), "conf": (), **nothing, **flags}
+    return {"lake": str(lake), "log_dir": (str(logs),), "conf": (), **unset, **flags}
 
 
 def busiest_record(states: pa.Table) -> live.RecordPlace | None:
@@ -97,9 +97,9 @@ def busiest_record(states: pa.Table) -> live.RecordPlace | None:
     best: tuple[int, live.RecordPlace] | None = None
     for row in states.select(["group_id", "topic", "topic_id", "partition", "state_batches"]).to_pylist():
         for batch in row["state_batches"]:
-            found = (row["group_id"], row["topic"] or row["topic_id"], row["partition"], batch["first_offset"])
+            place = (row["group_id"], row["topic"] or row["topic_id"], row["partition"], batch["first_offset"])
             if best is None or batch["delivery_count"] > best[0]:
-                best = batch["delivery_count"], found
+                best = batch["delivery_count"], place
     return best and best[1]
 
 

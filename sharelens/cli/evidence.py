@@ -180,9 +180,9 @@ def verify(
             rows += check.verify_sources(opened, read)
             rows += check.recompute(opened, read, Path(folder))
     show(check.answer(rows, read, recomputed=again), shown)
-    found = sum(row["kind"] == check.FINDING for row in rows)
-    if found:
-        say(f"sharelens: {found} findings: this is not what was written, or not what the sources give")
+    findings = sum(row["kind"] == check.FINDING for row in rows)
+    if findings:
+        say(f"sharelens: {findings} findings: this is not what was written, or not what the sources give")
         raise click.exceptions.Exit(FINDINGS)
 
 

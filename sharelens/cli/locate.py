@@ -77,8 +77,8 @@ def locate(
     if around is not None:
         reach = WITHIN_MS if within is None else within
         from_ms, to_ms = around - reach, around + reach + 1
-    wanted = parse_key_filter([], [topic], partition)
-    answered = ask(source, wanted, Sought(key=wanted_key, from_ms=from_ms, to_ms=to_ms), shown.most)
+    key_filter = parse_key_filter([], [topic], partition)
+    answered = ask(source, key_filter, Sought(key=wanted_key, from_ms=from_ms, to_ms=to_ms), shown.most)
     answer(answered, shown, require_complete)
 
 

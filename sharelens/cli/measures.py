@@ -44,7 +44,7 @@ from state_model.errors import UsageError
 @output_options
 def lag(
     source: Source,
-    wanted: KeyFilter,
+    key_filter: KeyFilter,
     cut: CutChoice,
     end_offsets: str | None,
     every_ms: int | None,
@@ -68,9 +68,9 @@ def lag(
     ends = None if end_offsets is None else read_end_offsets(end_offsets)
     with opening.open_evidence(source) as evidence:
         if every_ms is None:
-            answered = lag.lag(evidence, wanted, cut, end_offsets=ends, now_ms=time.time_ns() // 1_000_000)
+            answered = lag.lag(evidence, key_filter, cut, end_offsets=ends, now_ms=time.time_ns() // 1_000_000)
         else:
-            answered = lag.lag_over_time(evidence, wanted, every_ms, from_ms, to_ms)
+            answered = lag.lag_over_time(evidence, key_filter, every_ms, from_ms, to_ms)
     answer(answered, shown, require_complete)
 
 

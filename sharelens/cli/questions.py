@@ -58,13 +58,13 @@ def _with_what_it_lacks(answered: Answer) -> Answer:
 @REQUIRE_COMPLETE
 @output_options
 def state(
-    source: Source, wanted: KeyFilter, cut: CutChoice, verbose: bool, require_complete: bool, shown: Shown
+    source: Source, key_filter: KeyFilter, cut: CutChoice, verbose: bool, require_complete: bool, shown: Shown
 ) -> None:
     """The state of share partitions: now, as of a time, or at offsets of the state log."""
     from sharelens.questions import opening, state
 
     with opening.open_evidence(source) as evidence:
-        answered = state.state(evidence, wanted, cut, verbose=verbose)
+        answered = state.state(evidence, key_filter, cut, verbose=verbose)
     answer(answered, shown, require_complete)
 
 
@@ -92,7 +92,7 @@ def state(
 @output_options
 def records(
     source: Source,
-    wanted: KeyFilter,
+    key_filter: KeyFilter,
     from_ms: int | None,
     to_ms: int | None,
     from_offset: int | None,
@@ -115,7 +115,7 @@ def records(
         state_partitions=frozenset(state_partition) or None,
     )
     with opening.open_evidence(source) as evidence:
-        show(records.records(evidence, wanted, span, verbose=verbose), shown)
+        show(records.records(evidence, key_filter, span, verbose=verbose), shown)
 
 
 @click.command(
@@ -153,9 +153,9 @@ def trace(
     from sharelens.filters import parse_key_filter
     from sharelens.questions import opening, trace
 
-    wanted = parse_key_filter([group], [topic], [partition])
+    key_filter = parse_key_filter([group], [topic], [partition])
     with opening.open_evidence(source) as evidence:
-        answered = trace.trace(evidence, wanted, offset, members=members)
+        answered = trace.trace(evidence, key_filter, offset, members=members)
     answer(answered, shown, require_complete)
 
 
@@ -175,13 +175,13 @@ def trace(
 @REQUIRE_COMPLETE
 @output_options
 def diff(
-    source: Source, wanted: KeyFilter, from_ms: int, to_ms: int, verbose: bool, require_complete: bool, shown: Shown
+    source: Source, key_filter: KeyFilter, from_ms: int, to_ms: int, verbose: bool, require_complete: bool, shown: Shown
 ) -> None:
     """What changed between two moments: scalars before and after, and record offsets whose delivery state differs."""
     from sharelens.questions import diff, opening
 
     with opening.open_evidence(source) as evidence:
-        answered = diff.diff(evidence, wanted, from_ms, to_ms, verbose=verbose)
+        answered = diff.diff(evidence, key_filter, from_ms, to_ms, verbose=verbose)
     answer(answered, shown, require_complete)
 
 

@@ -45,7 +45,7 @@ LIBRARIES = ("altair", "jinja2", "vl_convert")
 @click.option("--out", required=True, metavar="FILE", help="The file to write (mode 0600); - for stdout.")
 def report(
     source: Source,
-    wanted: KeyFilter,
+    key_filter: KeyFilter,
     cut: CutChoice,
     from_ms: int | None,
     to_ms: int | None,
@@ -69,7 +69,7 @@ def report(
     from sharelens.report.page import build, render
 
     asked = Asked(
-        wanted=wanted,
+        wanted=key_filter,
         cut=cut,
         span=Span(from_ms=from_ms, to_ms=to_ms),
         settings=settings,

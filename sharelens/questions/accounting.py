@@ -25,14 +25,14 @@ NAMED = 4
 
 
 def account(
-    evidence: Evidence, wanted: KeyFilter, asked: CutChoice, window: Span, *, listed: Sequence[str] = ()
+    evidence: Evidence, key_filter: KeyFilter, cut: CutChoice, window: Span, *, listed: Sequence[str] = ()
 ) -> Answer:
     """The answer to `sharelens account`; `window`: append times and record offsets; `listed`: classes to list by range.
 
     Times are those of the user topic's batches. A topic of which the evidence has nothing is accounted for as far as
     the state log goes. User partitions of which no share group ever determined a start offset are left out.
     """
-    told = scope(evidence, wanted, asked)
+    told = scope(evidence, key_filter, cut)
     logs, sources, warnings = _windows(evidence, told, _reaches(told), window)
     losses = {part.state_partition: part.losses for part in evidence.cover()}
     totals = _Totals()

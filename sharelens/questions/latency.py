@@ -85,13 +85,13 @@ class _Reading:
 
 
 def latency(
-    evidence: Evidence, wanted: KeyFilter, asked: CutChoice, span: Span, by: By, *, exact: bool = False
+    evidence: Evidence, key_filter: KeyFilter, cut: CutChoice, span: Span, by: By, *, exact: bool = False
 ) -> Answer:
     """The answer to `sharelens latency`; `span` bounds the log time of the outcomes.
 
     `exact`: percentiles of the ages' own bounds, from the histories; else edges of buckets.
     """
-    read = _reading(evidence, wanted, asked, span, exact=exact)
+    read = _reading(evidence, key_filter, cut, span, exact=exact)
 
     def tally(inputs: Inputs) -> Tally:
         done = read.settled(inputs)
@@ -108,9 +108,9 @@ def latency(
     )
 
 
-def attempts(evidence: Evidence, wanted: KeyFilter, asked: CutChoice, span: Span, by: By) -> Answer:
+def attempts(evidence: Evidence, key_filter: KeyFilter, cut: CutChoice, span: Span, by: By) -> Answer:
     """The answer to `sharelens attempts`; `span` bounds the log time of the outcomes, and leaves open offsets out."""
-    read = _reading(evidence, wanted, asked, span)
+    read = _reading(evidence, key_filter, cut, span)
 
     def tally(inputs: Inputs) -> Tally:
         done = read.settled(inputs)
@@ -142,23 +142,23 @@ def _rows(
     return rows(added(tally(read.asked.inputs(part)) for part in read.asked.parts()), by)
 
 
-def ranges(evidence: Evidence, wanted: KeyFilter, asked: CutChoice, span: Span, most: int = MOST_RANGES) -> Answer:
+def ranges(evidence: Evidence, key_filter: KeyFilter, cut: CutChoice, span: Span, most: int = MOST_RANGES) -> Answer:
     """The answer to `sharelens latency --ranges`: settled ranges by batch, those of the largest age first."""
-    read = _reading(evidence, wanted, asked, span)
-    held: list[pa.Table] = []
+    read = _reading(evidence, key_filter, cut, span)
+    largest: list[pa.Table] = []
     more = False
     for part in read.asked.parts():
         done = read.settled(read.asked.inputs(part))
-        found, beyond = age_ranges(done, evidence.topic_batches(Ages(done).begins()), most)
-        both = pa.concat_tables([*held, marked(found, part.history)]).sort_by(LARGEST_FIRST)
+        ranges_of_part, beyond = age_ranges(done, evidence.topic_batches(Ages(done).begins()), most)
+        both = pa.concat_tables([*largest, marked(ranges_of_part, part.history)]).sort_by(LARGEST_FIRST)
         more = more or beyond or both.num_rows > most
-        held = [both.slice(0, most).combine_chunks()]
+        largest = [both.slice(0, most).combine_chunks()]
     warnings = read.warnings
     if more:
         warnings.append(f"only the {most} ranges of the largest age are shown; narrow the question")
     return answer(
         evidence,
-        held[0],
+        largest[0],
         RANGE_COLUMNS,
         told=f"{CLOCKS}\n{UNSEEN}",
         warnings=warnings,
@@ -166,8 +166,8 @@ def ranges(evidence: Evidence, wanted: KeyFilter, asked: CutChoice, span: Span, 
     )
 
 
-def _reading(evidence: Evidence, wanted: KeyFilter, asked: CutChoice, span: Span, *, exact: bool = False) -> _Reading:
-    return _Reading(evidence=evidence, asked=scope(evidence, wanted, asked), span=span, exact=exact)
+def _reading(evidence: Evidence, key_filter: KeyFilter, cut: CutChoice, span: Span, *, exact: bool = False) -> _Reading:
+    return _Reading(evidence=evidence, asked=scope(evidence, key_filter, cut), span=span, exact=exact)
 
 
 def _sum(table: pa.Table, name: str) -> int:

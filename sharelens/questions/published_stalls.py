@@ -11,18 +11,18 @@ from sharelens.questions.measured import Scope
 from state_model.share_records import DeliveryState
 
 
-def published_stalls(asked: Scope, settings: GroupSettings, now_ms: int, min_duration_ms: int) -> pa.Table | None:
+def published_stalls(scope: Scope, settings: GroupSettings, now_ms: int, min_duration_ms: int) -> pa.Table | None:
     """STALL rows at the end of the evidence, without idle intervals; None where gold.stall does not hold the answer.
 
     A run knows no settings of groups, and keeps no interval that ended in less than MIN_DURATION_MS.
     """
-    if not asked.cut.is_whole or settings != GroupSettings() or min_duration_ms < MIN_DURATION_MS:
+    if not scope.cut.is_whole or settings != GroupSettings() or min_duration_ms < MIN_DURATION_MS:
         return None
-    rows = asked.evidence.measured("gold.stall", STALL, asked.keys)
+    rows = scope.evidence.measured("gold.stall", STALL, scope.keys)
     if rows is None:
         return None
-    if asked.misplaced.num_rows:
-        rows = of_places(rows, asked.places)
+    if scope.misplaced.num_rows:
+        rows = of_places(rows, scope.places)
     return stalls_at(rows, now_ms, min_duration_ms)
 
 

@@ -53,14 +53,14 @@ def state_table(
     return table, misplaced_warnings(placed.filter(placed.column("misplaced")), names)
 
 
-def state(evidence: Evidence, wanted: KeyFilter, asked: CutChoice, *, verbose: bool = False) -> Answer:
+def state(evidence: Evidence, key_filter: KeyFilter, cut: CutChoice, *, verbose: bool = False) -> Answer:
     """The answer to `sharelens state`."""
-    keys = resolve(evidence, wanted)
-    cut = cut_of(asked)
-    table, misplaced = state_table(evidence, keys, cut)
-    warnings = check_cut(evidence, cut) + misplaced
+    keys = resolve(evidence, key_filter)
+    prefix = cut_of(cut)
+    table, misplaced = state_table(evidence, keys, prefix)
+    warnings = check_cut(evidence, prefix) + misplaced
     if table.num_rows == 0:
-        ensure_known(evidence, wanted, keys)
+        ensure_known(evidence, key_filter, keys)
     summary = evidence_line(evidence.cover(), incomplete_rows(table.column("completeness")))
     return Answer(
         table=table,
