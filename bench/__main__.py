@@ -1,6 +1,6 @@
 """Measures speed and memory and prints one table: python -m bench [--records N] [--only SECTION].
 
-Everything is run side by side in this one call, as processes that a user would start; figures are of this machine.
+One call runs all sections, with the processes that a user would start; figures are of this machine.
 """
 
 import argparse
@@ -151,7 +151,7 @@ def _udf(bench: Bench, directory: Path, ours_s: float) -> Figure:
 
 
 def increment(bench: Bench) -> Iterator[Figure]:
-    """A second run over 1 % new records, and one over nothing new, in both shapes."""
+    """A second run over 1 % new records, and a third without new records, in both shapes."""
     for shape in SHAPES:
         directory, lake = bench.log(shape), bench.lake(shape)
         shutil.rmtree(lake, ignore_errors=True)
@@ -356,7 +356,7 @@ def _best(work: Callable[[], object]) -> float:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Runs the sections asked for."""
+    """Runs the selected sections."""
     parser = argparse.ArgumentParser(prog="python -m bench", description=__doc__)
     parser.add_argument("--records", type=int, default=1_000_000)
     parser.add_argument("--share-partitions", type=int, help="[default: 20 in hot, 20000 in cool]")

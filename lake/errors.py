@@ -1,4 +1,4 @@
-"""What can go wrong with a lake."""
+"""The errors of lakes."""
 
 from state_model.errors import SharelensError
 
