@@ -73,8 +73,6 @@ class LogPrefix:
             still_open |= (pc.field("state_partition") == partition) & (pc.field("valid_to_log_offset") > last)
         return all_of(self.begin_condition(), still_open)
 
-    whole, expression, within = is_whole, condition, of_state_partition
-
 
 WHOLE_LOG = LogPrefix()
 
