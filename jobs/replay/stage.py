@@ -25,7 +25,7 @@ from lake.parquet import DataFile, ParquetSink, conform
 from lake.slices import SILVER, PartitionKey, Slice, read_unit, slices, units
 from lake.tables import TABLES
 from state_model.columnar import replay, schemas, spans
-from state_model.columnar.keys import KEY, number_keys, only_keys_of, place_of_keys
+from state_model.columnar.keys import SHARE_PARTITION_KEY, number_keys, only_keys_of, place_of_keys
 from state_model.columnar.replay import Replayed
 from state_model.columnar.values import Loss
 from state_model.topics import STATE_TOPIC
@@ -116,7 +116,7 @@ def _replay_chunk(chunk: Chunk, update_limit: int, history: ParquetSink, closed:
     job = chunk.job
     whole = list(units(job.slices))
     state = job.seed if chunk.scalars is None else _seed_inside(chunk, whole)
-    touched = [schemas.SHARE_PARTITION_STATE.empty_table().select(KEY)]
+    touched = [schemas.SHARE_PARTITION_STATE.empty_table().select(SHARE_PARTITION_KEY)]
     unfinished = [schemas.DELIVERY_HISTORY.empty_table()]
     count = 0
     for number, records in _units_read(whole, chunk.first, chunk.end):
@@ -138,7 +138,7 @@ def _replay_chunk(chunk: Chunk, update_limit: int, history: ParquetSink, closed:
         closed.write(done.closed, cluster_id=job.cluster_id)
         touched.append(number_keys(records)[1].cast(touched[0].schema))
         count += records.num_rows
-    keys = pa.concat_tables(touched).group_by(KEY).aggregate([])
+    keys = pa.concat_tables(touched).group_by(SHARE_PARTITION_KEY).aggregate([])
     return Part(state=state, touched=keys, unfinished=pa.concat_tables(unfinished), record_count=count)
 
 
@@ -150,7 +150,7 @@ def _units_read(whole: Sequence[list[Slice]], first: int, end: int) -> Iterator[
 def _seed_inside(chunk: Chunk, whole: Sequence[list[Slice]]) -> pa.Table:
     """The state at a chunk's beginning: scalars from the thin pass, ranges from each latest snapshot on."""
     assert chunk.scalars is not None
-    here = [read_unit(unit, schemas.SHARE_RECORD, columns=list(KEY)) for unit in whole[chunk.first : chunk.end]]
+    here = [read_unit(u, schemas.SHARE_RECORD, columns=SHARE_PARTITION_KEY) for u in whole[chunk.first : chunk.end]]
     scalars = only_keys_of(chunk.scalars, pa.concat_tables(here))
     begin = spans.span_begin(scalars, chunk.job.slices[0].first_offset)
     needed = [n for n in range(chunk.first) if whole[n][-1].last_offset >= begin]
