@@ -201,7 +201,7 @@ def measures(bench: Bench) -> Iterator[Figure]:
                 section="measures",
                 what=f"{shape}: {cost_of_question.name} of the log",
                 value=f"{cost_of_question.cpu_s:.2f} s of CPU, {bench.records / cost_of_question.cpu_s:,.0f} rows/s",
-                note=f"computed anew each time; peak {cost_of_question.peak_bytes / 2**20:.0f} MiB",
+                note=f"computed again each time; peak {cost_of_question.peak_bytes / 2**20:.0f} MiB",
             )
 
 

@@ -145,7 +145,7 @@ def free_ports(count: int) -> list[int]:
 
 @contextmanager
 def _running(command: Sequence[str], folder: Path, port: int) -> Iterator[Started]:
-    output_file = folder / "told.txt"
+    output_file = folder / "output.txt"
     begun_s = time.perf_counter()
     with output_file.open("wb") as output:
         process = subprocess.Popen(command, stdout=output, stderr=subprocess.STDOUT)

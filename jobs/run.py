@@ -23,7 +23,7 @@ from jobs.ingest import plan
 from jobs.ingest import stage as ingest
 from jobs.ingest.copies import divergence
 from jobs.ingest.dead_letter_topics import without_letters
-from jobs.ingest.names import commit_names, told_names
+from jobs.ingest.names import commit_names, unknown_names
 from jobs.ingest.plan import Extent
 from jobs.ingest.undecoded import undecoded_lowest
 from jobs.measure import reconcile
@@ -219,7 +219,7 @@ class Pipeline:
             lowest=lowest,
         )
         rows = plan.extent_rows(extents, cluster_id=cluster_id, run=self._next_run("topics"), stamp=self._stamp())
-        names = told_names(self._lake, cluster_id, partitions, self._options.topic_names)
+        names = unknown_names(self._lake, cluster_id, partitions, self._options.topic_names)
         if rows or names.num_rows:
             self._begin("topics", rows, extents)
             commit_names(self._lake, "topics", books.done(self._lake, "topics"), names)

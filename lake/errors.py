@@ -4,7 +4,7 @@ from state_model.errors import SharelensError
 
 
 class LakeError(SharelensError):
-    """Raised when a lake can't be read or written as asked."""
+    """Raised when a lake can't be read or written."""
 
 
 class LakeLockedError(LakeError):

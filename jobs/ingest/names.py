@@ -27,7 +27,7 @@ def new_names(lake: Lake, names: pa.Table) -> pa.Table:
     return names.filter(pa.array(keep, pa.bool_()))
 
 
-def told_names(
+def unknown_names(
     lake: Lake, cluster_id: str, partitions: Sequence[LogPartition], topic_names: dict[str, str]
 ) -> pa.Table:
     """NAME rows from partition directories and --topic-names that the lake lacks."""

@@ -220,7 +220,7 @@ def _without(
     replaced: Sequence[pa.Table],
     base: Mapping[str, Bases],
 ) -> tuple[list[DataFile], list[str]]:
-    """New files with the rows that no task replaced, and the paths of the files that held others.
+    """New files with the rows that no task replaced, and the paths of the files that they replace.
 
     `touched`, `base`: the measured share partitions of each cluster, and the bounds of rows never recomputed.
     """
