@@ -22,7 +22,7 @@ from measures.headers import ABORTED, NoRecords, spans_of
 from sharelens.questions.dlq import Reconciled, with_cluster
 from sharelens.questions.evidence import Evidence
 from sharelens.questions.measure_inputs import Part
-from state_model.columnar.keys import KEY, number_keys, only_keys_of
+from state_model.columnar.keys import SHARE_PARTITION_KEY, number_keys, only_keys_of
 
 Ints = npt.NDArray[np.int64]
 ACKNOWLEDGED = 2
@@ -194,7 +194,7 @@ def _meets(spans: tuple[Ints, Ints, Any], first: int, last: int) -> bool:
 
 def _acknowledged(part: Part) -> pa.Table:
     """What was acknowledged, by share partition and life."""
-    names = [*KEY, "life_log_offset", "first_offset", "last_offset"]
+    names = [*SHARE_PARTITION_KEY, "life_log_offset", "first_offset", "last_offset"]
     return part.deliveries.filter(pc.equal(part.deliveries.column("delivery_state"), ACKNOWLEDGED)).select(names)
 
 
@@ -203,7 +203,7 @@ def _acknowledged_elsewhere(reconciled: Reconciled) -> list[bool]:
     rows = reconciled.rows
     scope = reconciled.asked.only(only_keys_of(reconciled.asked.places, rows))
     ranges = pa.concat_tables([_acknowledged(part) for part in scope.parts()])
-    (mine, theirs), _ = number_keys(rows.select(KEY), ranges)
+    (mine, theirs), _ = number_keys(rows.select(SHARE_PARTITION_KEY), ranges)
     columns = (ranges.column(name).to_numpy() for name in ("first_offset", "last_offset", "life_log_offset"))
     order = np.argsort(theirs, kind="stable")
     firsts, lasts, lives = (column[order] for column in columns)
