@@ -142,8 +142,8 @@ $(JAR_STAMP): jobs/spark/jars.py $(ENV_STAMP)
 	@touch $@
 
 # A session maps Spark's classes from an archive instead of reading and verifying them: some seconds each start.
-$(ARCHIVE_STAMP): jobs/spark/class_archive.py jobs/spark/java.py $(JAR_STAMP)
-	@$(BIN)/python -m jobs.spark.class_archive
+$(ARCHIVE_STAMP): jobs/spark/train_class_archive.py jobs/spark/class_archive.py jobs/spark/java.py $(JAR_STAMP)
+	@$(BIN)/python -m jobs.spark.train_class_archive
 	@touch $@
 
 # Compiled kernels are kept beside their modules, so that no first question waits for a compiler.

@@ -56,6 +56,7 @@ class Lake:
         """By table the first version that the disk may not have yet (`lake.durability`)."""
         self._handles: dict[str, DeltaTable] = {}
         self._snapshots: dict[str, Snapshot] = {}
+        self._transactions: dict[tuple[str, int, str], int | None] = {}
         self._process = os.getpid()
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -95,7 +96,7 @@ class Lake:
             handle = self._handles.get(table)
             if handle is None:
                 handle = self._handles[table] = self._open(table)
-            else:
+            elif self._may_be_newer(table, int(handle.version())):
                 handle.update_incremental()
             return handle
 
@@ -108,6 +109,7 @@ class Lake:
         """Closes all handles: files of the logs were renamed under them."""
         self._handles.clear()
         self._snapshots.clear()
+        self._transactions.clear()
 
     def version(self, table: str) -> int:
         """The newest version; -1 when there is no table."""
@@ -121,8 +123,11 @@ class Lake:
         if not self.exists(table):
             return None
         with self._readable(table):
-            committed = self._at(table, version).transaction_version(application)
-        return None if committed is None else int(committed)
+            handle = self._at(table, version)
+            key = (table, int(handle.version()), application)
+            if key not in self._transactions:  # each call of delta-rs reads the log
+                self._transactions[key] = handle.transaction_version(application)
+        return self._transactions[key]
 
     def schema(self, table: str, version: int | None = None) -> pa.Schema:
         """The columns of a table as its log has them, not as we declare them."""
@@ -166,6 +171,10 @@ class Lake:
     def has_commit(self, table: str, version: int) -> bool:
         """Whether the file of a commit is there."""
         return os.path.exists(self._commit_path(table, version))
+
+    def _may_be_newer(self, table: str, version: int) -> bool:
+        """Whether a table may have gone on: on a local disk a look at two names costs less than asking delta-rs."""
+        return self.has_commit(table, version + 1) or not self.has_commit(table, version)
 
     def _commit_path(self, table: str, version: int) -> str:
         return os.path.join(self.table_storage(table).root, LOG, f"{version:020d}.json")

@@ -12,6 +12,7 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
+from urllib.parse import unquote
 
 from lake import crash_points
 from lake.lake import LOG, LOG_ENTRY, Lake
@@ -67,14 +68,17 @@ def remove_files(lake: Lake, table: str, floor: int, *, named: Iterable[int], no
     root = lake.table_storage(table).path
     count = size = 0
     for name in sorted(unused):
-        file = root / name
-        found = file.stat()
-        if found.st_mtime_ns // 1_000_000 > youngest_ms:
+        file = root / unquote(name)
+        try:
+            status = file.stat()
+        except FileNotFoundError:
+            continue  # delta-rs also lists what an earlier upkeep has removed
+        if status.st_mtime_ns // 1_000_000 > youngest_ms:
             continue
         if not dry_run:
             crash_points.passing(f"vacuum:{table}")
             file.unlink()
-        count, size = count + 1, size + found.st_size
+        count, size = count + 1, size + status.st_size
     return Removed(files=count, size_bytes=size)
 
 

@@ -32,7 +32,7 @@ class Finding:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Checked:
+class CheckResult:
     """The result of a check. `counts` of the journal: deliveries, acks_confirmed, acks_ambiguous, …"""
 
     findings: tuple[Finding, ...]
@@ -66,16 +66,16 @@ class _SharePartition:
     delivered: set[int] = field(default_factory=set)
 
 
-def check(entries: Iterable[tuple[int, Entry]]) -> Checked:
+def check(entries: Iterable[tuple[int, Entry]]) -> CheckResult:
     """Check the entries of a journal, in order."""
-    judge = _Judge()
+    checker = _JournalChecker()
     for line, entry in entries:
-        judge.take(line, entry)
-    judge.finish()
-    return Checked(findings=tuple(judge.findings), counts=dict(judge.counts))
+        checker.take(line, entry)
+    checker.finish()
+    return CheckResult(findings=tuple(checker.findings), counts=dict(checker.counts))
 
 
-class _Judge:
+class _JournalChecker:
     def __init__(self) -> None:
         self.findings: list[Finding] = []
         self.counts: Counter[str] = Counter()

@@ -23,7 +23,7 @@ Offsets = Mapping[TopicPartition, CommittedOffset]
 
 
 @dataclass(frozen=True, slots=True)
-class _Kept:
+class _OrderedOffset:
     """An offset with its order of commits within a partition of the log."""
 
     committed: CommittedOffset
@@ -35,8 +35,8 @@ class GroupOffsets:
 
     def __init__(self, log: GroupLog) -> None:
         self._log = log
-        self._offsets: dict[str, dict[TopicPartition, _Kept]] = {}
-        self._pending: dict[tuple[int, int], dict[str, dict[TopicPartition, _Kept]]] = {}
+        self._offsets: dict[str, dict[TopicPartition, _OrderedOffset]] = {}
+        self._pending: dict[tuple[int, int], dict[str, dict[TopicPartition, _OrderedOffset]]] = {}
         self._count = 0
 
     def commit(self, group_id: str, offsets: Offsets) -> None:
@@ -141,9 +141,9 @@ class GroupOffsets:
         groups = self._pending.setdefault((partition, producer_id), {})
         groups.setdefault(group_id, {})[at] = self._numbered(committed)
 
-    def _numbered(self, committed: CommittedOffset) -> _Kept:
+    def _numbered(self, committed: CommittedOffset) -> _OrderedOffset:
         self._count += 1
-        return _Kept(committed, self._count)
+        return _OrderedOffset(committed, self._count)
 
     def _drop(self, group_id: str, at: TopicPartition) -> None:
         for offsets in self._tables_of(group_id):
@@ -151,7 +151,7 @@ class GroupOffsets:
         if not self._offsets.get(group_id, True):
             del self._offsets[group_id]
 
-    def _tables_of(self, group_id: str) -> Iterator[dict[TopicPartition, _Kept]]:
+    def _tables_of(self, group_id: str) -> Iterator[dict[TopicPartition, _OrderedOffset]]:
         if group_id in self._offsets:
             yield self._offsets[group_id]
         for groups in self._pending.values():

@@ -66,7 +66,7 @@ def acquire(window: Window, spans: Sequence[BatchSpan], fetch_offset: int, terms
     if fetch_offset < first_in_log:
         window.archive_available(fetch_offset, first_in_log - 1)
         window.close_holes(fetch_offset, first_in_log - 1)
-    taking = _Taking(window, spans, terms, record_count)
+    taking = _Acquisition(window, spans, terms, record_count)
     taking.take(max(first_in_log, window.start_offset), last)
     return taking.ranges
 
@@ -113,7 +113,7 @@ def _is_aborted(span: BatchSpan, aborted: Sequence[AbortedTransaction]) -> bool:
     )
 
 
-class _Taking:
+class _Acquisition:
     """One acquisition in progress: the acquired ranges and the remaining number of records."""
 
     __slots__ = ("_is_over", "_left", "_spans", "_terms", "_window", "ranges")

@@ -63,7 +63,7 @@ def check(options: CheckOptions, progress: Progress | None = None) -> Checked:
     """Checks a lake under its lock.
 
     Raises:
-        LakeError: no lake there, or nothing published although the published cut is asked for.
+        LakeError: no lake there, or nothing published although the published cut is to be checked.
         LakeLockedError: a run holds it.
         JobError: Great Expectations is not installed, or there is nothing to check yet.
     """
@@ -90,16 +90,18 @@ def check_held(options: CheckOptions, progress: Progress) -> Checked:
         for number, table in enumerate(options.tables, 1):
             if table in scope.versions:
                 rules = [rule for rule in rules_of(table, options.limits) if rule.level in options.levels]
-                asked = [rule for rule in rules if rule.kind not in options.skip]
-                verdicts = _judged(judge, scope, table, asked, facts_of(scope, table, asked, now_ms, connection))
+                judged = [rule for rule in rules if rule.kind not in options.skip]
+                verdicts = _judged(judge, scope, table, judged, facts_of(scope, table, judged, now_ms, connection))
                 verdicts += [_unjudged(rule, "skipped") for rule in rules if rule.kind in options.skip]
-                found = {"table_name": table, "version": scope.versions[table], "slice_rows": scope.rows(table)}
-                rows += [{**stamp, **found, **_row(verdict)} for verdict in verdicts]
+                about = {"table_name": table, "version": scope.versions[table], "slice_rows": scope.rows(table)}
+                rows += [{**stamp, **about, **_row(verdict)} for verdict in verdicts]
             progress.at("check", number, len(options.tables))
     judge.publish_docs()
-    told = results.table_of(rows)
-    results.commit(options.lake, check_id, told)
-    return Checked(check_id=check_id, run_id=scope.run, slice=scope.text, results=told, closed=closed(options.lake))
+    result_rows = results.table_of(rows)
+    results.commit(options.lake, check_id, result_rows)
+    return Checked(
+        check_id=check_id, run_id=scope.run, slice=scope.text, results=result_rows, closed=closed(options.lake)
+    )
 
 
 def scope_of(options: CheckOptions) -> Scope:

@@ -76,36 +76,36 @@ def facts_of(
 
     Of a table of another shape it is its columns alone: nothing else can be read of it.
     """
-    found = Facts()
+    facts = Facts()
     kinds = {rule.kind for rule in rules}
     if SHAPE in kinds:
-        _shape(found, scope, table)
-        if not found.shape_is_known:
-            return found
+        _shape(facts, scope, table)
+        if not facts.shape_is_known:
+            return facts
     if KEYS in kinds:
-        _repeated_keys(found, scope, table, connection)
+        _repeated_keys(facts, scope, table, connection)
     for rule in rules:
         if rule.kind == REFERENCES and rule.reference is not None:
-            _missing(found, scope, table, rule.reference, connection)
+            _missing(facts, scope, table, rule.reference, connection)
     if STAGE in kinds:
-        found.put("runs_behind", [_runs_behind(scope.lake, table)], pa.int64())
+        facts.put("runs_behind", [_runs_behind(scope.lake, table)], pa.int64())
     if FRESHNESS in kinds:
-        _evidence_age(found, scope, now_ms)
+        _evidence_age(facts, scope, now_ms)
     if VOLUME in kinds:
-        _volume(found, scope, table)
-    return found
+        _volume(facts, scope, table)
+    return facts
 
 
-def _shape(found: Facts, scope: Scope, table: str) -> None:
+def _shape(facts: Facts, scope: Scope, table: str) -> None:
     """The columns as the table has them now, not as we declare them."""
     version = scope.versions[table]
     scope.lake.snapshot(table, version)
-    texts = [field_text(one) for one in scope.lake.schema(table, version)]
-    found.put("field", texts, pa.string())
-    found.shape_is_known = set(texts) == {field_text(one) for one in TABLES[table].schema}
+    texts = [field_text(column) for column in scope.lake.schema(table, version)]
+    facts.put("field", texts, pa.string())
+    facts.shape_is_known = set(texts) == {field_text(column) for column in TABLES[table].schema}
 
 
-def _repeated_keys(found: Facts, scope: Scope, table: str, connection: duckdb.DuckDBPyConnection) -> None:
+def _repeated_keys(facts: Facts, scope: Scope, table: str, connection: duckdb.DuckDBPyConnection) -> None:
     """Each key that occurs more than once among what the slice could repeat, as often as it occurs."""
     key = TABLES[table].key
     offset = next((name for name in OFFSETS if name in key), None)
@@ -124,7 +124,7 @@ def _repeated_keys(found: Facts, scope: Scope, table: str, connection: duckdb.Du
         connection.execute(f"CREATE OR REPLACE TEMP TABLE begun AS {began_at}")
         ((least,),) = connection.execute("SELECT min(begin_) FROM begun").fetchall()
         if least is None:
-            found.put("repeated_key", [], pa.string())
+            facts.put("repeated_key", [], pa.string())
             return
         connection.register("reach", rows.scanner(columns=list(key), filter=pc.field(offset) >= int(least)).to_reader())
         query = (
@@ -133,11 +133,11 @@ def _repeated_keys(found: Facts, scope: Scope, table: str, connection: duckdb.Du
         )
     keys = connection.execute(query).fetchall()
     texts = [_key_text(key, row[:-1]) for row in keys for _ in range(min(int(row[-1]), 3))]
-    found.put("repeated_key", texts, pa.string())
+    facts.put("repeated_key", texts, pa.string())
 
 
 def _missing(
-    found: Facts, scope: Scope, table: str, reference: Reference, connection: duckdb.DuckDBPyConnection
+    facts: Facts, scope: Scope, table: str, reference: Reference, connection: duckdb.DuckDBPyConnection
 ) -> None:
     """How many rows of the slice have no like in the parent, and one of them."""
     fact = references.fact_of(reference)
@@ -148,7 +148,7 @@ def _missing(
     last = _quoted(reference.columns[-1])
     ((lowest, highest),) = connection.execute(f"SELECT min({last}), max({last}) FROM child").fetchall()  # noqa: S608
     if lowest is None:
-        found.put(fact, [0], pa.int64())
+        facts.put(fact, [0], pa.int64())
         return
     inside = reference.parent_only
     if reference.ordered:
@@ -168,9 +168,9 @@ def _missing(
     if reference.ordered:
         _forgive_dropped(scope.lake, reference, connection)
     ((count,),) = connection.execute("SELECT count(*) FROM lost").fetchall()
-    found.put(fact, [int(count)], pa.int64())
-    for one in connection.execute("FROM lost ORDER BY ALL LIMIT 1").fetchall():
-        found.details[fact] = f"the first: {_key_text(reference.columns, one)}"
+    facts.put(fact, [int(count)], pa.int64())
+    for row in connection.execute("FROM lost ORDER BY ALL LIMIT 1").fetchall():
+        facts.details[fact] = f"the first: {_key_text(reference.columns, row)}"
 
 
 def _forgive_dropped(lake: Lake, reference: Reference, connection: duckdb.DuckDBPyConnection) -> None:
@@ -204,20 +204,20 @@ def _runs_behind(lake: Lake, table: str) -> int:
     return max(0, books.done(lake, "decode") - books.done(lake, "replay"))
 
 
-def _evidence_age(found: Facts, scope: Scope, now_ms: int) -> None:
+def _evidence_age(facts: Facts, scope: Scope, now_ms: int) -> None:
     """How long ago the newest record of each cluster's state topic was written."""
     taken = (pc.field("status") == "taken") & (pc.field("topic") == STATE_TOPIC)
     rows = scope.dataset("bronze.ingest_extent").to_table(columns=["cluster_id", "log_time_ms"], filter=taken)
     newest = rows.group_by("cluster_id").aggregate([("log_time_ms", "max")]).sort_by("cluster_id")
     ages = [None if at_ms is None else max(0, now_ms - at_ms) for at_ms in newest.column("log_time_ms_max").to_pylist()]
-    found.put("evidence_age_ms", ages, pa.int64())
-    told = zip(newest.column("cluster_id").to_pylist(), ages, strict=True)
-    oldest = max(((age, cluster) for cluster, age in told if age is not None), default=None)
+    facts.put("evidence_age_ms", ages, pa.int64())
+    by_cluster = zip(newest.column("cluster_id").to_pylist(), ages, strict=True)
+    oldest = max(((age, cluster) for cluster, age in by_cluster if age is not None), default=None)
     if oldest is not None:
-        found.details["evidence_age_ms"] = f"cluster {oldest[1]}: {oldest[0] // 60_000} minutes"
+        facts.details["evidence_age_ms"] = f"cluster {oldest[1]}: {oldest[0] // 60_000} minutes"
 
 
-def _volume(found: Facts, scope: Scope, table: str) -> None:
+def _volume(facts: Facts, scope: Scope, table: str) -> None:
     """The slice's rows as a ratio to the median of the checks before; null when too little is known."""
     before = earlier_volumes(scope.lake, table, scope.run)
     rows = scope.rows(table)
@@ -226,5 +226,5 @@ def _volume(found: Facts, scope: Scope, table: str) -> None:
         usual = sorted(before)[len(before) // 2]
         if max(usual, rows) >= FEWEST:
             ratio = rows / max(1, usual)
-            found.details["volume_ratio"] = f"{rows} rows, usually {usual}"
-    found.put("volume_ratio", [ratio], pa.float64())
+            facts.details["volume_ratio"] = f"{rows} rows, usually {usual}"
+    facts.put("volume_ratio", [ratio], pa.float64())

@@ -57,11 +57,11 @@ class Index:
 
     def render(self, links: Mapping[str, Any], **_: Any) -> str:
         """The page as HTML."""
-        found = sorted(
+        rows = sorted(
             links.get("validations_links", ()),
             key=lambda link: (bool(link["validation_success"]), link["expectation_suite_name"], link["filepath"]),
         )
-        lines = "\n".join(_line(link) for link in found)
+        lines = "\n".join(_line(link) for link in rows)
         return (
             f"<!DOCTYPE html>\n<html>\n{HEAD}\n<title>sharelens: quality gates</title>\n</head>\n<body>\n"
             "<h1>Quality gates</h1>\n<table>\n<tr><th>validation</th><th>result</th><th>judged at (UTC)</th>"

@@ -26,7 +26,9 @@ def next_check(lake: Lake) -> int:
 def table_of(rows: Sequence[dict[str, Any]]) -> pa.Table:
     """Results as rows of the table, without the times that are derived."""
     schema = TABLES[RESULTS].schema
-    return pa.Table.from_pylist(list(rows), schema=pa.schema([one for one in schema if one.name != "checked_time"]))
+    return pa.Table.from_pylist(
+        list(rows), schema=pa.schema([field for field in schema if field.name != "checked_time"])
+    )
 
 
 def commit(lake: Lake, check_id: int, rows: pa.Table) -> None:
@@ -51,19 +53,19 @@ def in_use(lake: Lake) -> pa.Table:
     columns = ["table_name", "run_id", "check_id", "level"]
     rows = lake.snapshot(RESULTS).dataset().to_table(columns=columns)
     newest = rows.filter(pc.field("level") == BLOCKING).group_by("table_name").aggregate([("check_id", "max")])
-    found = set(newest.column("check_id_max").to_pylist())
+    checks = set(newest.column("check_id_max").to_pylist())
     runs = rows.group_by(["table_name", "run_id"]).aggregate([("check_id", "max")]).sort_by([("run_id", "descending")])
     seen: dict[str, int] = {}
     for row in runs.to_pylist():
         seen[row["table_name"]] = seen.get(row["table_name"], 0) + 1
         if seen[row["table_name"]] <= REMEMBERED + 1:
-            found.add(row["check_id_max"])
-    return pa.table({"check_id": pa.array(sorted(found), pa.int64())})
+            checks.add(row["check_id_max"])
+    return pa.table({"check_id": pa.array(sorted(checks), pa.int64())})
 
 
 def cluster_of(lake: Lake) -> str:
     """The cluster when the lake holds one, else `unknown`: a result is about a table, whatever clusters are in it."""
     from state_model.topics import UNKNOWN_CLUSTER
 
-    found = {row["cluster_id"] for row in books.extents(lake, pc.field("status") == "taken")}
-    return str(next(iter(found))) if len(found) == 1 else UNKNOWN_CLUSTER
+    clusters = {row["cluster_id"] for row in books.extents(lake, pc.field("status") == "taken")}
+    return str(next(iter(clusters))) if len(clusters) == 1 else UNKNOWN_CLUSTER

@@ -58,8 +58,8 @@ def published(cut: scan.Cut, *, whole: bool) -> Scope:
     books_now = {name: cut.lake.version(name) for name in scan.UNLISTED}
     run = int(str(cut.publication["run_id"]))
     before = [number for number in _publications(cut.lake) if number < run]
-    held = {name: version for name, version in {**cut.versions, **books_now}.items() if version >= 0}
-    return Scope(lake=cut.lake, versions=held, after_run=0 if whole else max(before, default=0), run=run)
+    versions = {name: version for name, version in {**cut.versions, **books_now}.items() if version >= 0}
+    return Scope(lake=cut.lake, versions=versions, after_run=0 if whole else max(before, default=0), run=run)
 
 
 def _publications(lake: Lake) -> list[int]:
@@ -70,16 +70,16 @@ def _publications(lake: Lake) -> list[int]:
 def columns_for(table: str, rules: Sequence[Rule]) -> dict[str, pc.Expression]:
     """What the rules about rows need: columns, computed ones, and of lists and bytes only whether they are there."""
     schema = TABLES[table].schema
-    wanted: dict[str, pc.Expression] = {}
+    columns: dict[str, pc.Expression] = {}
     for rule in rules:
         if rule.about_facts:
             continue
         if rule.computed is not None:
-            wanted[rule.column] = rule.computed
+            columns[rule.column] = rule.computed
             continue
         for name in rule.needs or (rule.column,):
-            wanted[name] = pc.field(name) if _is_plain(schema.field(name).type) else _presence(name)
-    return wanted
+            columns[name] = pc.field(name) if _is_plain(schema.field(name).type) else _presence(name)
+    return columns
 
 
 def _is_plain(kind: pa.DataType) -> bool:
@@ -93,13 +93,13 @@ def _presence(name: str) -> pc.Expression:
 def pieces(rows: ds.Dataset, where: pc.Expression, table: str, rules: Sequence[Rule]) -> Iterator[pa.Table]:
     """A table's rows with the columns that the rules need, PIECE_ROWS at most in one; none without rows."""
     scanner = rows.scanner(columns=columns_for(table, rules), filter=where, batch_size=1 << 16)
-    held: list[pa.RecordBatch] = []
+    batches: list[pa.RecordBatch] = []
     count = 0
     for batch in scanner.to_batches():
         if count and count + batch.num_rows > PIECE_ROWS:
-            yield pa.Table.from_batches(held)
-            held, count = [], 0
-        held.append(batch)
+            yield pa.Table.from_batches(batches)
+            batches, count = [], 0
+        batches.append(batch)
         count += batch.num_rows
     if count:
-        yield pa.Table.from_batches(held)
+        yield pa.Table.from_batches(batches)

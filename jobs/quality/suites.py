@@ -58,7 +58,7 @@ SETS: dict[str, tuple[str, ...]] = {
 }
 STATES = {"delivery_state": range(5)}
 STATE_NAMES = ("AVAILABLE", "ACQUIRED", "ACKNOWLEDGED", "ARCHIVING", "ARCHIVED")
-TOLD = {
+SETS_OF_ONE_TABLE = {
     ("bronze.ingest_extent", "status"): ("planned", "taken", "dropped"),
     ("gold.quality_result", "level"): (BLOCKING, WARNING),
 }
@@ -189,14 +189,14 @@ def _between(table: Table, rule: str, column: str, level: str, least: int, most:
 
 
 def _sets(table: Table) -> Iterator[Rule]:
-    told: dict[str, tuple[object, ...]] = {
+    values_of: dict[str, tuple[object, ...]] = {
         **{name: values for name, values in SETS.items() if _is_text(table, name)},
         **{name: tuple(values) for name, values in STATES.items() if name in table.schema.names},
-        **{name: values for (owner, name), values in TOLD.items() if owner == table.name},
+        **{name: values for (owner, name), values in SETS_OF_ONE_TABLE.items() if owner == table.name},
     }
     if "delivery_state_name" in table.schema.names:
-        told["delivery_state_name"] = STATE_NAMES
-    for name, values in told.items():
+        values_of["delivery_state_name"] = STATE_NAMES
+    for name, values in values_of.items():
         yield Rule(
             table=table.name,
             name=f"{name}_is_known",

@@ -1,40 +1,30 @@
-"""An archive of the classes that Spark loads, so that a session starts some seconds sooner.
+"""The archive of the classes that Spark loads: with one a session starts some seconds sooner.
 
 Half of a session's start is the JVM reading and verifying 18,000 classes. It can map them from an archive that one
 training session leaves behind. The archive only fits one Java, one Spark and one set of jars, as its name says; a JVM
-that finds it unfit goes on without it. `python -m jobs.spark.class_archive` makes it; `make setup` calls that.
+that finds it unfit goes on without it. `python -m jobs.spark.train_class_archive` makes it; `make setup` calls that.
 """
 
 import hashlib
-import subprocess
-import sys
-import tempfile
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
-from jobs.settings import Settings, load_settings
-from jobs.spark.java import Java, find_java
+from jobs.spark.java import Java
 from jobs.spark.kept_files import keep_folder
-from state_model.errors import SharelensError
-
-if TYPE_CHECKING:
-    import pyarrow as pa
-    from pyspark.sql import SparkSession
 
 QUIET: Final = ("-Xshare:auto", "-Xlog:cds=off", "-Xlog:cds+dynamic=off")
-EXIT_TIMEOUT_S: Final = 120
 
 
 def archive_path(java: Java, jars: Sequence[Path]) -> Path:
     """Where the archive for this Java, this Spark and these jars is kept, whether it is there or not."""
-    digest = hashlib.sha256(_identity(java))
+    digest = hashlib.sha256(identity(java))
     for jar in jars:
         digest.update(f"{jar} {jar.stat().st_size} {jar.stat().st_mtime_ns}\n".encode())
     return keep_folder() / f"classes-{java.version}-{digest.hexdigest()[:16]}.jsa"
 
 
-def _identity(java: Java) -> bytes:
+def identity(java: Java) -> bytes:
     """Where the Java is, and its build."""
     release = java.home / "release"
     return str(java.home).encode() + (release.read_bytes() if release.is_file() else b"")
@@ -44,70 +34,3 @@ def archive_options(java: Java, jars: Sequence[Path]) -> tuple[str, ...]:
     """The JVM options that use the archive; none when there is none."""
     path = archive_path(java, jars)
     return (f"-XX:SharedArchiveFile={path}", *QUIET) if path.is_file() and " " not in str(path) else ()
-
-
-def make_archive(settings: Settings, java: Java, target: Path) -> None:
-    """Run a training session whose JVM writes the archive when it exits, then put it in place.
-
-    Raises:
-        SharelensError: when Spark does not start, or its JVM leaves no archive.
-    """
-    from jobs.spark.session import JVM_OPTIONS, spark_session
-
-    with tempfile.TemporaryDirectory(prefix=".archive-", dir=target.parent) as folder:
-        partial = Path(folder) / "classes.jsa"
-        options = " ".join((*_base_options(java), *QUIET, f"-XX:ArchiveClassesAtExit={partial}"))
-        conf = {**settings.spark_conf, JVM_OPTIONS: options}
-        session = spark_session("training", settings.model_copy(update={"spark_conf": conf}))
-        _train(session)
-        if not partial.is_file():
-            raise SharelensError("the JVM left no class archive; sessions start some seconds slower without one")
-        partial.rename(target)
-
-
-def _base_options(java: Java) -> tuple[str, ...]:
-    """A slim runtime comes without the archive of its own classes that ours builds on: make that first."""
-    if (java.home / "lib" / "server" / "classes.jsa").is_file():
-        return ()
-    base = keep_folder() / f"base-{java.version}-{hashlib.sha256(_identity(java)).hexdigest()[:16]}.jsa"
-    if not base.is_file():
-        command = [str(java.program), "-Xshare:dump", f"-XX:SharedArchiveFile={base}"]
-        subprocess.run(command, check=False, capture_output=True, timeout=EXIT_TIMEOUT_S)
-    return (f"-XX:SharedArchiveFile={base}",) if base.is_file() else ()
-
-
-def _train(session: "SparkSession") -> None:
-    """Do what every run does, stop, and wait for the JVM to go."""
-
-    def unchanged(batches: "Iterable[pa.RecordBatch]") -> "Iterable[pa.RecordBatch]":
-        yield from batches
-
-    gateway = session.sparkContext._gateway
-    session.range(0, 4, 1, 4).mapInArrow(unchanged, "id bigint").collect()
-    session.stop()
-    process = None if gateway is None else gateway.proc
-    if process is None:
-        return
-    process.stdin.close()  # the JVM ends with it
-    process.wait(timeout=EXIT_TIMEOUT_S)
-
-
-def main() -> int:
-    """Make the archive if it is missing. Without one everything works, so its absence is said but is no failure."""
-    from jobs.spark.jars import delta_jars
-
-    settings = load_settings(flags={"master": "local[2]"})
-    try:
-        java, jars = find_java(), delta_jars(settings)
-        target = archive_path(java, jars)
-        if not target.is_file():
-            make_archive(settings, java, target)
-    except (SharelensError, OSError, subprocess.SubprocessError) as error:
-        sys.stdout.write(f"no class archive: {error}\n")
-        return 0
-    sys.stdout.write(f"Spark's classes are archived ({target.stat().st_size >> 20} MB)\n")
-    return 0
-
-
-if __name__ == "__main__":
-    raise SystemExit(main())

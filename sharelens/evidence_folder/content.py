@@ -14,6 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from evidence.as_of import LogPrefix
+from evidence.conditions import filter_rows
 from measures.groups import groups as group_rows
 from sharelens.evidence_folder import findings, notes
 from sharelens.evidence_folder.events import trace_events
@@ -37,7 +38,7 @@ from sharelens.evidence_folder.writers import TableFiles, sorted_rows, write_fil
 from sharelens.filters import Wanted, parse_wanted
 from sharelens.output import Answer
 from sharelens.questions.completeness import times
-from sharelens.questions.evidence import Evidence, Keys, StatePartitionCover, kept
+from sharelens.questions.evidence import Evidence, Keys, StatePartitionCover
 from sharelens.questions.letter_evidence import Letters
 from sharelens.questions.measure_inputs import Part
 from sharelens.questions.measured import in_parts
@@ -109,7 +110,7 @@ def look_up(evidence: Evidence, question: Question) -> ResolvedQuestion:
             f"the window up to {time_text(question.to_ms)} lies before the evidence in {evidence.place}, which {begins}"
         )
     places: dict[str, frozenset[int] | None] = {}
-    for row in kept(share_partitions, keys.expression()).to_pylist():
+    for row in filter_rows(share_partitions, keys.expression()).to_pylist():
         places[row["topic_id"]] = (places.get(row["topic_id"]) or frozenset()) | {row["partition"]}
     return ResolvedQuestion(question=question, wanted=wanted, keys=keys, places=Keys(topics=places), cover=cover)
 

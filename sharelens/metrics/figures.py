@@ -13,8 +13,9 @@ from sharelens.metrics import catalog
 from sharelens.metrics.catalog import Metric
 from sharelens.metrics.measured import Measured
 from sharelens.questions.completeness import COMPLETE, times
-from sharelens.questions.evidence import KEY, Evidence
+from sharelens.questions.evidence import Evidence
 from sharelens.questions.missing import unknown_ends, unnamed_topics
+from state_model.columnar.keys import SHARE_PARTITION_KEY
 from state_model.topics import UNKNOWN_CLUSTER
 
 Key = tuple[str, str, int]
@@ -89,7 +90,7 @@ def figures(evidence: Evidence, read_ms: int) -> Figures:
 
 
 def _keys(rows: pa.Table) -> Iterator[Key]:
-    return zip(*(rows.column(name).to_pylist() for name in KEY), strict=True)
+    return zip(*(rows.column(name).to_pylist() for name in SHARE_PARTITION_KEY), strict=True)
 
 
 def _live(lag: pa.Table) -> dict[Key, dict[Metric, float]]:

@@ -5,12 +5,13 @@ from collections.abc import Iterator
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from evidence.conditions import filter_rows
 from measures import cost as measure
 from sharelens.asked import CutAsked
 from sharelens.filters import Wanted
 from sharelens.output import Answer, Column, Row, known, name_column, number_column
 from sharelens.questions.completeness import check_cut, cut_of
-from sharelens.questions.evidence import Evidence, Span, kept
+from sharelens.questions.evidence import Evidence, Span
 from sharelens.questions.measure_inputs import Part
 from sharelens.questions.measured import answer, marked, of_parts, scope
 from sharelens.questions.state import completeness_cell, topic_cell
@@ -35,7 +36,7 @@ def pruning(evidence: Evidence, asked: CutAsked) -> Answer:
     cut = cut_of(asked)
 
     def records() -> Iterator[pa.Table]:
-        return (kept(rows, cut.expression()) for rows in evidence.each_record(measure.PRUNING_READ))
+        return (filter_rows(rows, cut.condition()) for rows in evidence.each_record(measure.PRUNING_READ))
 
     found = measure.pruning(records)
     lost = {part.state_partition: part.losses[0].reason for part in evidence.cover() if part.losses}

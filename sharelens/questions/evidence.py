@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import TracebackType
-from typing import Protocol, Self, TypeAlias
+from typing import Protocol, Self
 
 import numpy as np
 import pyarrow as pa
@@ -11,12 +11,12 @@ import pyarrow.compute as pc
 
 from evidence.as_of import LogPrefix
 from evidence.clock_steps import ClockStep
-from evidence.conditions import all_of, filter_rows
+from evidence.conditions import all_of
 from lake.bounded_scan import Choice
 from measures.places import places_of
 from measures.topics import TopicPartition
 from sharelens.questions.letter_evidence import Letters
-from state_model.columnar.keys import PLACE_KEY, SHARE_PARTITION_KEY
+from state_model.columnar.keys import PLACE_KEY
 from state_model.columnar.values import Loss
 from state_model.errors import SharelensError
 
@@ -25,8 +25,6 @@ class TooMuchError(SharelensError):
     """Raised when more would have to be read than --max-bytes allows."""
 
 
-Cut: TypeAlias = LogPrefix
-kept, KEY, PLACE = filter_rows, SHARE_PARTITION_KEY, PLACE_KEY
 GROUP_ORDER = [("partition", "ascending"), ("log_offset", "ascending")]
 PLACED = pa.schema(
     [
@@ -40,7 +38,7 @@ PLACED = pa.schema(
     ]
 )
 """Share partitions in state partitions: how many records, the log time of the newest one, the largest start offset."""
-COUNTED = [*PLACE, "log_time_ms", "start_offset"]
+COUNTED = [*PLACE_KEY, "log_time_ms", "start_offset"]
 """What is counted to get these, a row a record."""
 
 
@@ -116,7 +114,7 @@ def counted_places(parts: Iterable[pa.Table]) -> pa.Table:
         rows = part.append_column("records", pa.repeat(pa.scalar(1, pa.int64()), part.num_rows))
         both = pa.concat_tables([counted, rows.select(PLACED.names).cast(PLACED)])
         largest = [(name, "max") for name in ("log_time_ms", "start_offset")]
-        largest_of = both.group_by(PLACE).aggregate([("records", "sum"), *largest])
+        largest_of = both.group_by(PLACE_KEY).aggregate([("records", "sum"), *largest])
         counted = largest_of.rename_columns(
             [name.removesuffix("_sum").removesuffix("_max") for name in largest_of.column_names]
         )
@@ -125,7 +123,7 @@ def counted_places(parts: Iterable[pa.Table]) -> pa.Table:
 
 
 def of_places(rows: pa.Table, places: pa.Table) -> pa.Table:
-    """The rows (with PLACE) of these places, in their order."""
+    """The rows (with PLACE_KEY) of these places, in their order."""
     (of_rows, chosen), _ = places_of(rows, places)
     return rows.filter(pa.array(np.isin(of_rows, chosen)))
 
@@ -192,15 +190,15 @@ class Evidence(Protocol):
     def places(self, keys: Keys) -> pa.Table:
         """PLACED rows of the share partitions, one each, in any order."""
 
-    def histories(self, places: pa.Table, cut: Cut) -> tuple[pa.Table, pa.Table]:
-        """SHARE_PARTITION_HISTORY and DELIVERY_HISTORY rows of these places (PLACE) up to the cut.
+    def histories(self, places: pa.Table, cut: LogPrefix) -> tuple[pa.Table, pa.Table]:
+        """SHARE_PARTITION_HISTORY and DELIVERY_HISTORY rows of these places (PLACE_KEY) up to the cut.
 
         The first in (state_partition, log_offset) order, the others by state partition and share partition, then as
         they began; what ended after the cut is open. Memory goes by the records of the places.
         """
 
     def records_of(self, places: pa.Table) -> pa.Table:
-        """SHARE_RECORD rows of these places (PLACE), in any order."""
+        """SHARE_RECORD rows of these places (PLACE_KEY), in any order."""
 
     def each_record(self, columns: Sequence[str]) -> Iterator[pa.Table]:
         """These columns of all SHARE_RECORD rows, in bounded tables, in any order; one table at least."""
@@ -217,7 +215,7 @@ class Evidence(Protocol):
         A lake gives bounded tables, log directories one.
         """
 
-    def states(self, keys: Keys, cut: Cut) -> pa.Table:
+    def states(self, keys: Keys, cut: LogPrefix) -> pa.Table:
         """PLACED_STATE rows of the live share partitions after the records of the cut, in any order.
 
         Each share partition has one row that is not misplaced.
@@ -235,7 +233,7 @@ class Evidence(Protocol):
     def delivery(self, keys: Keys, offset: int) -> pa.Table:
         """DELIVERY_HISTORY rows whose range covers the record offset, in any order."""
 
-    def deliveries(self, keys: Keys, cut: Cut) -> pa.Table:
+    def deliveries(self, keys: Keys, cut: LogPrefix) -> pa.Table:
         """DELIVERY_HISTORY rows that began inside the cut, by state partition and share partition, then as they began.
 
         What ended after the cut is open.

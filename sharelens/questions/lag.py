@@ -7,6 +7,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from evidence.as_of import LogPrefix
 from measures import lag as measure
 from measures.inputs import topic_ends
 from measures.lag_over_time import Arrivals
@@ -24,15 +25,15 @@ from sharelens.questions.completeness import (
     misplaced_warnings,
     times,
 )
-from sharelens.questions.evidence import KEY, Cut, Evidence
+from sharelens.questions.evidence import Evidence
 from sharelens.questions.measure_inputs import EvidenceInputs
-from sharelens.questions.misplaced import WHERE, misplaced_places
+from sharelens.questions.misplaced import misplaced_places
 from sharelens.questions.missing import unknown_ends
 from sharelens.questions.naming import ensure_known, resolve
 from sharelens.questions.shape import constant
 from sharelens.questions.state import completeness_cell, topic_cell
 from sharelens.times import lasted, time_text
-from state_model.columnar.keys import SHARE_PARTITION_ORDER
+from state_model.columnar.keys import PLACE_KEY, SHARE_PARTITION_KEY, SHARE_PARTITION_ORDER
 from state_model.errors import UsageError
 
 EndOffsets = Mapping[tuple[str, int], int]
@@ -63,12 +64,12 @@ def lag(
     topic_ids = found.column("topic_id").unique().to_pylist()
     names = evidence.names(topic_ids)
     cut = _within(evidence, cut)
-    table = evidence.measured("gold.lag", LAG, keys) if cut.whole and end_offsets is None else None
+    table = evidence.measured("gold.lag", LAG, keys) if cut.is_whole and end_offsets is None else None
     if table is None:
         ends = topic_ends(EvidenceInputs(evidence, cut), measure.begins_of(found))
         if end_offsets is not None:
             ends = with_end_offsets(ends, end_offsets, {i: names[i] for i in topic_ids if i in names})
-        table = measure.lag(found, ends, names, end_of_now=cut.whole)
+        table = measure.lag(found, ends, names, end_of_now=cut.is_whole)
     table = table.sort_by(SHARE_PARTITION_ORDER)
     table = table.add_column(0, "cluster_id", constant(evidence.cluster_id, table.num_rows, pa.string()))
     warnings += misplaced_warnings(placed.filter(placed.column("misplaced")), names)
@@ -76,7 +77,7 @@ def lag(
     closing = evidence_line(evidence.cover(), incomplete_rows(table.column("completeness")))
     return Answer(
         table=table,
-        columns=text_columns(inferred=not cut.whole),
+        columns=text_columns(inferred=not cut.is_whole),
         summary=f"{_cut_line(evidence, cut, table, now_ms)}\n{closing}",
         warnings=tuple(warnings),
         none="no live share partition",
@@ -100,7 +101,7 @@ def lag_over_time(
     history = without_places(history, misplaced)
     names = evidence.names(history.column("topic_id").unique().to_pylist())
     moments = _moments(evidence, every_ms, from_ms, to_ms)
-    share_partitions = history.group_by(KEY).aggregate([]).num_rows
+    share_partitions = history.group_by(SHARE_PARTITION_KEY).aggregate([]).num_rows
     if len(moments) * share_partitions > MOST_ROWS:
         raise UsageError(
             f"--every: {len(moments)} moments of {share_partitions} share partitions are more than {MOST_ROWS} rows; "
@@ -133,19 +134,19 @@ def _moments(evidence: Evidence, every_ms: int, from_ms: int | None, to_ms: int 
 
 
 def without_places(rows: pa.Table, places: pa.Table) -> pa.Table:
-    """The rows that lie in none of the places (trace.WHERE)."""
+    """The rows that lie in none of the places (PLACE_KEY)."""
     if places.num_rows == 0:
         return rows
-    gone = {tuple(row.values()) for row in places.select(list(WHERE)).to_pylist()}
+    gone = {tuple(row.values()) for row in places.select(list(PLACE_KEY)).to_pylist()}
     return rows.filter(
-        pa.array([tuple(row.values()) not in gone for row in rows.select(list(WHERE)).to_pylist()], pa.bool_())
+        pa.array([tuple(row.values()) not in gone for row in rows.select(list(PLACE_KEY)).to_pylist()], pa.bool_())
     )
 
 
-def _within(evidence: Evidence, cut: Cut) -> Cut:
+def _within(evidence: Evidence, cut: LogPrefix) -> LogPrefix:
     """The cut, or no cut where it lies at or behind the end of the evidence."""
     last = times(evidence.cover())[1]
-    return Cut() if cut.as_of_ms is not None and last is not None and cut.as_of_ms >= last else cut
+    return LogPrefix() if cut.as_of_ms is not None and last is not None and cut.as_of_ms >= last else cut
 
 
 def with_end_offsets(ends: pa.Table, given: EndOffsets, names: Mapping[str, str]) -> pa.Table:
@@ -180,7 +181,7 @@ def _place_of(ids: Sequence[str], partition: int, rows: Mapping[TopicPartition, 
     return (choice[0], partition) if len(choice) == 1 else None
 
 
-def _cut_line(evidence: Evidence, cut: Cut, table: pa.Table, now_ms: int | None) -> str:
+def _cut_line(evidence: Evidence, cut: LogPrefix, table: pa.Table, now_ms: int | None) -> str:
     """Which moment all columns stand for, how old it is, and where the end offsets come from."""
     at_ms = times(evidence.cover())[1] if cut.as_of_ms is None else cut.as_of_ms
     moment = "offsets of the state log" if cut.at_offsets else time_text(at_ms)

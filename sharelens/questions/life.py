@@ -5,13 +5,14 @@ from collections.abc import Collection
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from evidence.conditions import filter_rows
 from measures import life as measure
 from measures.deletions import DELETION, deleted_by
 from measures.schemas import DELETED_BY, EVENTS
 from sharelens.asked import CutAsked
 from sharelens.filters import Wanted
 from sharelens.output import Answer, Column, Row, known, name_column, number_column, time_column
-from sharelens.questions.evidence import Evidence, Span, TooMuchError, kept
+from sharelens.questions.evidence import Evidence, Span, TooMuchError
 from sharelens.questions.measured import PLACE_ORDER, Scope, answer, kept_rows, rows_of, scope
 from sharelens.questions.missing import without_group_records
 from sharelens.questions.state import completeness_cell, topic_cell
@@ -22,7 +23,7 @@ def life(
 ) -> Answer:
     """The answer to `sharelens life`; `span` bounds the log time of the events."""
     told = scope(evidence, wanted, asked)
-    found = kept(event_rows(told), span.expression())
+    found = filter_rows(event_rows(told), span.expression())
     found = found.filter(pc.is_in(found.column("event"), value_set=pa.array(sorted(events), pa.string())))
     found, warnings = _with_deletions(evidence, found, asked)
     counts = {row["values"]: row["counts"] for row in pc.value_counts(found.column("event")).to_pylist()}

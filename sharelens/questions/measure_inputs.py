@@ -5,10 +5,12 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
+from evidence.as_of import LogPrefix
+from evidence.conditions import filter_rows
 from measures.inputs import NO_SETTINGS, Inputs
 from measures.settings import GroupSettings
 from measures.topics import TopicPartition
-from sharelens.questions.evidence import PLACED, Cut, Evidence, Span, kept
+from sharelens.questions.evidence import PLACED, Evidence, Span
 from state_model.columnar.schemas import DELIVERY_HISTORY, SHARE_PARTITION_HISTORY
 from state_model.columnar.values import Loss
 
@@ -35,7 +37,7 @@ class EvidenceInputs(Inputs):
     def __init__(
         self,
         evidence: Evidence,
-        cut: Cut,
+        cut: LogPrefix,
         part: Part = NO_PART,
         settings: GroupSettings = NO_SETTINGS,
         window: Span | None = None,
@@ -55,8 +57,8 @@ class EvidenceInputs(Inputs):
 
     def records(self) -> pa.Table:
         """Those of the part up to the cut, in the window."""
-        records = kept(self._evidence.records_of(self._part.places), self._cut.expression())
-        return kept(records, self._window.expression())
+        records = filter_rows(self._evidence.records_of(self._part.places), self._cut.condition())
+        return filter_rows(records, self._window.expression())
 
     def headers(self, begins: Mapping[TopicPartition, int]) -> Iterator[pa.Table]:
         """Of all user partitions that the evidence has."""

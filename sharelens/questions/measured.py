@@ -10,6 +10,7 @@ from functools import cached_property
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from evidence.as_of import LogPrefix
 from measures.catalog import MEASURES
 from measures.inputs import NO_SETTINGS, Inputs
 from measures.lives import PLACE
@@ -19,19 +20,19 @@ from measures.topics import TopicPartition, topic_partitions
 from sharelens.asked import CutAsked
 from sharelens.filters import Wanted
 from sharelens.output import Answer, Column
-from sharelens.questions import evidence as asked_of
 from sharelens.questions.completeness import check_cut, cut_of, evidence_line, incomplete_rows, misplaced_warnings
-from sharelens.questions.evidence import PLACED, Cut, Evidence, Keys, Span
+from sharelens.questions.evidence import PLACED, Evidence, Keys, Span
 from sharelens.questions.measure_inputs import EvidenceInputs, Part
 from sharelens.questions.misplaced import misplaced_places
 from sharelens.questions.naming import ensure_known, resolve
 from sharelens.questions.shape import constant, topic_column
+from state_model.columnar.keys import PLACE_KEY, SHARE_PARTITION_KEY
 
 MARKS = ["completeness", "completeness_reason"]
 PART_ROWS = 1 << 17
 """Records of the history in a part, about; a share partition with more is a part of its own."""
-PART_ORDER = [(name, "ascending") for name in ("state_partition", *asked_of.KEY)]
-PLACE_ORDER = [(name, "ascending") for name in asked_of.PLACE]
+PART_ORDER = [(name, "ascending") for name in ("state_partition", *SHARE_PARTITION_KEY)]
+PLACE_ORDER = [(name, "ascending") for name in PLACE_KEY]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -40,7 +41,7 @@ class Scope:
 
     evidence: Evidence
     keys: Keys
-    cut: Cut
+    cut: LogPrefix
     places: pa.Table
     misplaced: pa.Table
     warnings: tuple[str, ...]
@@ -85,7 +86,7 @@ class Scope:
         return Part(places=places, history=history, deliveries=deliveries)
 
 
-def in_parts(evidence: Evidence, keys: Keys, cut: Cut, places: pa.Table) -> Iterator[Part]:
+def in_parts(evidence: Evidence, keys: Keys, cut: LogPrefix, places: pa.Table) -> Iterator[Part]:
     """The histories of places (PLACED), misplaced or not, by state partition and share partition."""
     none = PLACED.empty_table()
     return Scope(evidence=evidence, keys=keys, cut=cut, places=places, misplaced=none, warnings=()).parts()
@@ -102,13 +103,13 @@ def scope(evidence: Evidence, wanted: Wanted, asked: CutAsked) -> Scope:
     places = evidence.places(keys)
     if places.num_rows == 0:
         ensure_known(evidence, wanted, keys)
-    aside = misplaced_places(evidence, keys, places).select(asked_of.PLACE)
+    aside = misplaced_places(evidence, keys, places).select(PLACE_KEY)
     warnings = check_cut(evidence, cut)
     misplaced = PLACED.empty_table()
     if aside.num_rows:
         warnings += misplaced_warnings(aside, evidence.names(aside.column("topic_id").unique().to_pylist()))
-        misplaced = places.join(aside, keys=asked_of.PLACE, join_type="left semi")
-        places = places.join(aside, keys=asked_of.PLACE, join_type="left anti")
+        misplaced = places.join(aside, keys=PLACE_KEY, join_type="left semi")
+        places = places.join(aside, keys=PLACE_KEY, join_type="left anti")
     return Scope(evidence=evidence, keys=keys, cut=cut, places=places, misplaced=misplaced, warnings=tuple(warnings))
 
 
@@ -120,7 +121,7 @@ def rows_of(asked: Scope, rows: Callable[[Inputs], pa.Table], settings: GroupSet
 def kept_rows(asked: Scope, name: str) -> pa.Table | None:
     """The rows of a measure that a run kept, in any order; None where the cut is an earlier one or no run kept them."""
     measure = MEASURES[name]
-    if not asked.cut.whole or measure.table is None:
+    if not asked.cut.is_whole or measure.table is None:
         return None
     return asked.evidence.measured(measure.table, measure.schema, asked.keys)
 

@@ -12,8 +12,6 @@ from evidence.placement import is_ambiguous, misplaced_places_of, placed
 from sharelens.questions.evidence import Evidence, Keys
 from state_model.columnar.keys import PLACE_KEY
 
-WHERE = tuple(PLACE_KEY)
-
 
 def place_of(row: Mapping[str, Any]) -> tuple[Any, ...]:
     """The share partition and the state partition of a row."""

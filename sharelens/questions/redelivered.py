@@ -5,12 +5,13 @@ from collections.abc import Collection
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from evidence.conditions import filter_rows
 from measures import redelivered as measure
 from measures.schemas import REDELIVERIES
 from sharelens.asked import CutAsked
 from sharelens.filters import Wanted
 from sharelens.output import Answer, Column, name_column, number_column, time_column
-from sharelens.questions.evidence import Evidence, Span, kept
+from sharelens.questions.evidence import Evidence, Span
 from sharelens.questions.measured import PLACE_ORDER, Scope, answer, kept_rows, rows_of, scope
 from sharelens.questions.state import completeness_cell, topic_cell
 
@@ -24,7 +25,7 @@ def redelivered(
     """The answer to `sharelens redelivered`; `span` bounds the log time of the later delivery's outcome."""
     scoped = scope(evidence, wanted, asked)
     found = redelivered_rows(scoped)
-    found = kept(found.rename_columns({"last_ms": "log_time_ms"}), span.expression())
+    found = filter_rows(found.rename_columns({"last_ms": "log_time_ms"}), span.expression())
     found = found.rename_columns({"log_time_ms": "last_ms"})
     found = found.filter(pc.is_in(found.column("kind"), value_set=pa.array(sorted(kinds), pa.string())))
     sizes = pc.add(pc.subtract(found.column("last_offset"), found.column("first_offset")), 1)

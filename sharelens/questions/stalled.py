@@ -5,13 +5,14 @@ from collections.abc import Mapping
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from evidence.as_of import LogPrefix
 from measures import stalls as measure
 from measures.settings import GroupSettings
 from sharelens.asked import CutAsked
 from sharelens.filters import Wanted
 from sharelens.output import Answer, Column, Row, known, name_column, number_column, time_column
 from sharelens.questions.completeness import times
-from sharelens.questions.evidence import Cut, Evidence, Span
+from sharelens.questions.evidence import Evidence, Span
 from sharelens.questions.measured import answer, rows_of, scope
 from sharelens.questions.missing import unseen
 from sharelens.questions.published_stalls import published_stalls
@@ -66,7 +67,7 @@ def stalled(
     )
 
 
-def _now(evidence: Evidence, cut: Cut) -> int:
+def _now(evidence: Evidence, cut: LogPrefix) -> int:
     """The moment up to which what stands still has stood."""
     last = times(evidence.cover())[1] or 0
     return last if cut.as_of_ms is None else min(last, cut.as_of_ms)

@@ -77,7 +77,7 @@ def in_place(key: Mapping[str, Any]) -> pc.Expression:
 def turning_rows(parts: Iterable[pa.Table], offset: int, log_offsets: pa.ChunkedArray) -> pa.Table:
     """The history rows that tell the life of one record: all that `life_events` and completeness marks need.
 
-    These are the rows at which something about the record changes, those at `log_offsets`, and of each place (WHERE)
+    These are the rows at which something about the record changes, those at `log_offsets`, and of each place
     the first and the last one. Of the other rows nothing stays in memory.
 
     Args:
@@ -261,7 +261,7 @@ def attempt_events(moves: Iterable[Event], states: Sequence[Event], losses: Sequ
 
 
 def letter_events(letters: pa.Table, place: Mapping[str, Any]) -> Iterator[Event]:
-    """One event for each dead letter of the record (DLQ_RECORD rows); `place` has the columns of WHERE.
+    """One event for each dead letter of the record (DLQ_RECORD rows); `place` has the columns of PLACE_KEY.
 
     It has the letter's own time, and no place in the state log.
     """

@@ -133,7 +133,7 @@ def _read(
 ) -> Reading:
     order = ranked(tables["lag"], tables["stalls"], tables["poison"], tables["redelivered"])
     read = Reading(scoped.evidence, order, traced, moments, names)
-    if isinstance(scoped.evidence, LakeEvidence) and scoped.cut.whole:
+    if isinstance(scoped.evidence, LakeEvidence) and scoped.cut.is_whole:
         read.take_lake(scoped, scoped.evidence)
     else:
         for part in scoped.parts():

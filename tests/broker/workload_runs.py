@@ -19,7 +19,7 @@ from tests.broker import running
 from tests.broker.kafka_tools import DUMP_LOG_SEGMENTS, TIMEOUT_S, kafka_tool
 from tests.broker.running import RunningBroker
 from tests.compat.test_log_dir_answers import answerable, compare_states, first_offsets, key_of, lines
-from workloads.check import Checked, check
+from workloads.check import CheckResult, check
 from workloads.checkpoints import Checkpoints
 from workloads.journal import Journal, read_journal
 from workloads.load import Amount
@@ -92,10 +92,10 @@ class Supervised:
                 self.broker = self._start(self.broker.bootstrap)
 
 
-def run_profiles(bootstrap: str, folder: Path, names: Iterable[str], amount: Amount) -> dict[str, Checked]:
+def run_profiles(bootstrap: str, folder: Path, names: Iterable[str], amount: Amount) -> dict[str, CheckResult]:
     """Run profiles side by side on one broker; what their journals show."""
 
-    def run(name: str) -> Checked:
+    def run(name: str) -> CheckResult:
         path = folder / f"{name}.jsonl"
         requested = WorkloadOptions(
             bootstrap=bootstrap, profile=PROFILES[name], amount=amount, seed=7, topic=f"t-{name}", group=f"g-{name}"

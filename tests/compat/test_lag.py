@@ -10,7 +10,7 @@ import pytest
 
 from lake.scan import open_lake
 from sharelens.cli import main
-from sharelens.questions.evidence import KEY_ORDER
+from state_model.columnar.keys import SHARE_PARTITION_ORDER
 from tests.compat.test_log_dir_answers import answerable, at_offsets, first_offsets, lines
 from tests.datasets import KINDS, dataset, scenarios
 from tests.in_process import recorded_lake
@@ -86,7 +86,7 @@ def test_lag_now_is_what_the_broker_listed_last(name: str, ask: Ask) -> None:
     assert compare(straight, last) == expected
     lake = recorded_lake(name)
     assert ask("lag", "--lake", str(lake)) == straight
-    gold = open_lake(lake).scan("gold.lag").sort_by(KEY_ORDER)
+    gold = open_lake(lake).scan("gold.lag").sort_by(SHARE_PARTITION_ORDER)
     assert [{name: row[name] for name in straight[0]} for row in gold.to_pylist()] == straight
 
 

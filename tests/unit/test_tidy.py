@@ -26,7 +26,27 @@ PACKAGES = (
     "tools",
 )
 MAX_FUNCTION_LINES = 70
-MAX_MODULE_LINES = 500
+MAX_MODULE_LINES = 400
+LARGER_MODULES = {
+    "broker/broker.py": 412,
+    "broker/share/share_partition.py": 405,
+    "broker/storage/partition_log.py": 441,
+    "broker/storage/record_batch.py": 497,
+    "measures/dead_letters.py": 425,
+    "measures/incomplete.py": 418,
+    "sharelens/output.py": 416,
+    "sharelens/questions/log_evidence.py": 405,
+    "state_model/columnar/fold.py": 454,
+    "state_model/columnar/replay.py": 423,
+}
+"""Modules over the budget, with the lines that they may have; they only shrink."""
+VAGUE_NAMES = {"found", "told", "asked", "held", "wanted", "anew", "nothing", "everything"}
+VAGUE_NAMES_LEFT = {
+    "sharelens": 235,
+}
+"""Definitions that still have such a name, by package: counts only shrink, and other packages have none."""
+PURE_CACHES = ("lake/parquet.py encoding",)
+"""Functions of the lake that remember what follows from a schema alone."""
 MAX_FILE_BYTES = 4 << 20
 # Written in pieces, so that this file may be looked at like any other.
 BANNED = {
@@ -45,11 +65,22 @@ BANNED = {
 }
 NO_NAMES = {"found", "told", "asked", "held", "wanted", "given", "one", "anew", "NOTHING", "EVERYTHING"}
 """Words that name nothing: a name says what the value is."""
-PLAINLY_NAMED = ("state_model", "kafka_log", "pyspark_kafka_log", "tools/log_writer")
+PLAINLY_NAMED = (
+    "state_model",
+    "kafka_log",
+    "pyspark_kafka_log",
+    "evidence",
+    "measures",
+    "lake",
+    "jobs",
+    "bench",
+    "tools",
+    "dags",
+)
 """Where the rule of names holds; every package that follows it belongs here."""
 TEXT_SUFFIXES = {".py", ".md", ".toml", ".yaml", ".yml", ".txt", ".properties", ".sql", ".cfg", ""}
 # Tests of a property that several modules of the package keep together.
-TESTS_OF_A_WHOLE_PACKAGE = {"tests/unit/kafka_log/test_damage.py"}
+TESTS_OF_A_WHOLE_PACKAGE = {"tests/unit/kafka_log/test_damage.py", "tests/unit/sharelens/cli/test_terminal.py"}
 CHANGELOG_HEADING = re.compile(r"^## \[(Unreleased|\d+\.\d+\.\d+)\]( - \d{4}-\d{2}-\d{2})?$")
 CHANGELOG_SECTIONS = {"Added", "Changed", "Deprecated", "Removed", "Fixed", "Security"}
 
@@ -126,7 +157,86 @@ def test_functions_fit_on_a_page():
 def test_modules_keep_to_their_budget():
     sizes = {found.where: found.lines for found in _definitions() if not found.name}
     assert len(sizes) > 20
-    assert {name: lines for name, lines in sizes.items() if lines > MAX_MODULE_LINES} == {}
+    large = {name: lines for name, lines in sizes.items() if lines > LARGER_MODULES.get(name, MAX_MODULE_LINES)}
+    assert large == {}
+
+
+def test_names_say_what_they_name():
+    counts = dict.fromkeys(VAGUE_NAMES_LEFT, 0)
+    places: dict[str, list[str]] = {}
+    for path in _modules():
+        names = [(line, name) for line, name in _defined_names(path) if name.strip("_").lower() in VAGUE_NAMES]
+        package = path.relative_to(ROOT).parts[0]
+        counts[package] = counts.get(package, 0) + len(names)
+        places.setdefault(package, []).extend(f"{path.relative_to(ROOT)}:{line} {name}" for line, name in names)
+    over = {name: places[name] for name, count in counts.items() if count > VAGUE_NAMES_LEFT.get(name, 0)}
+    assert over == {}
+
+
+def _defined_names(path: Path) -> Iterator[tuple[int, str]]:
+    """Functions, classes, parameters and assigned names of a module."""
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        match node:
+            case ast.FunctionDef(name=name) | ast.AsyncFunctionDef(name=name) | ast.ClassDef(name=name):
+                yield node.lineno, name
+            case ast.arg(arg=name) | ast.Name(id=name, ctx=ast.Store()):
+                yield node.lineno, name
+
+
+def test_no_module_of_the_lake_remembers_results_between_calls():
+    decorators = [
+        f"{path.relative_to(ROOT)} {node.name}"
+        for path in (ROOT / "lake").rglob("*.py")
+        for node in ast.parse(path.read_text(encoding="utf-8")).body
+        if isinstance(node, ast.FunctionDef)
+        and any(re.match(r"(functools\.)?(lru_)?cache\b", ast.unparse(one)) for one in node.decorator_list)
+    ]
+    assert set(decorators) <= set(PURE_CACHES)
+
+
+def test_no_two_modules_import_each_other():
+    modules = {_module_name(path): path for path in _modules()}
+    imports = {name: _imported(name, path, set(modules)) for name, path in modules.items()}
+    reached = {name: _reached(name, imports) for name in modules}
+    cycles = {
+        frozenset({name, other})
+        for name in modules
+        for other in reached[name]
+        if other != name and name in reached[other]
+    }
+    assert cycles == set()
+
+
+def _module_name(path: Path) -> str:
+    return ".".join(path.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__")
+
+
+def _imported(name: str, path: Path, modules: set[str]) -> set[str]:
+    """Our modules that a module imports, inside functions too; imports for type checkers alone don't count."""
+    targets = set()
+    waiting: list[ast.AST] = [ast.parse(path.read_text(encoding="utf-8"))]
+    while waiting:
+        node = waiting.pop()
+        if isinstance(node, ast.If) and ast.unparse(node.test).endswith("TYPE_CHECKING"):
+            continue
+        if isinstance(node, ast.ImportFrom) and node.module:
+            full = {f"{node.module}.{alias.name}" for alias in node.names}
+            targets |= (full & modules) | ({node.module} if full - modules else set())
+        elif isinstance(node, ast.Import):
+            targets |= {alias.name for alias in node.names}
+        waiting.extend(ast.iter_child_nodes(node))
+    return (targets & modules) - {name}
+
+
+def _reached(name: str, imports: dict[str, set[str]]) -> set[str]:
+    reached: set[str] = set()
+    waiting = list(imports[name])
+    while waiting:
+        module = waiting.pop()
+        if module not in reached:
+            reached.add(module)
+            waiting.extend(imports[module])
+    return reached
 
 
 def test_error_classes_end_in_error_and_say_when_they_are_raised():

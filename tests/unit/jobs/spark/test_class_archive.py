@@ -45,9 +45,3 @@ def test_other_java_or_changed_jars_need_another_archive(kept, jar):
     assert second != first
     os.utime(jar, ns=(1, 1))
     assert class_archive.archive_path(java(kept), [jar]) != second
-
-
-def test_runtime_with_its_own_archive_needs_no_base(kept):
-    (kept / "lib" / "server").mkdir(parents=True)
-    (kept / "lib" / "server" / "classes.jsa").write_bytes(b"x")
-    assert class_archive._base_options(java(kept)) == ()

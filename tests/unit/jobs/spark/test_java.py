@@ -64,11 +64,22 @@ def test_a_java_without_the_vector_module_is_launched_without_that_argument(tmp_
     assert java.home_for_spark(real) == home
 
 
+def test_a_java_21_is_launched_without_the_jar_that_comes_twice(tmp_path, monkeypatch):
+    monkeypatch.setattr(java, "keep_folder", lambda: tmp_path / "keep")
+    monkeypatch.setenv("SPARK_HOME", "/opt/spark here")
+    real = java.Java(home=fake_java(tmp_path / "java", 21), version=21, origin="test")
+    spark = "/opt/spark here"
+    path = f"/a.jar:/conf:{spark}/jars/slf4j-api-2.0.jar:{spark}/jars/*:/etc/hadoop"
+    command = [java.home_for_spark(real) / "bin" / "java", "-cp", path]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert done.stdout.splitlines() == ["-cp", f"/a.jar:/conf:{spark}/jars/*:/etc/hadoop"]
+
+
 @pytest.mark.parametrize("modules", ['MODULES="java.base jdk.incubator.vector"\n', ""])
 def test_a_java_with_the_vector_module_is_used_as_it_is(tmp_path, monkeypatch, modules):
     monkeypatch.setattr(java, "keep_folder", lambda: tmp_path / "keep")
-    real = java.Java(home=fake_java(tmp_path / "java", 21), version=21, origin="test")
-    (real.home / "release").write_text(f'JAVA_VERSION="21.0.1"\n{modules}')
+    real = java.Java(home=fake_java(tmp_path / "java", 17), version=17, origin="test")
+    (real.home / "release").write_text(f'JAVA_VERSION="17.0.1"\n{modules}')
     assert java.home_for_spark(real) == real.home
     assert not (tmp_path / "keep").exists()
 

@@ -360,7 +360,7 @@ def test_a_full_disk_breaks_nothing(lake: Path, monkeypatch: pytest.MonkeyPatch)
 
     real = pq.ParquetWriter.write_table
     monkeypatch.setattr(pq.ParquetWriter, "write_table", full)
-    with pytest.raises(OSError, match="No space left"):
+    with pytest.raises(LakeError, match="no space left on the disk at /"):
         kept(lake, retain=AGES)
     assert published_versions(Lake(lake)) == versions
     assert not differences(old, content(lake))

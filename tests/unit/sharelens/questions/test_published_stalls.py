@@ -6,14 +6,14 @@ from typing import Any
 import pyarrow.compute as pc
 import pytest
 
+from measures import stalls
 from measures.settings import GroupSettings
 from measures.stalls import IDLE
 from sharelens.asked import CutAsked
 from sharelens.filters import Wanted
 from sharelens.questions.lake_evidence import LakeEvidence, open_lake_evidence
-from sharelens.questions.measured import of_parts, scope
+from sharelens.questions.measured import rows_of, scope
 from sharelens.questions.published_stalls import published_stalls
-from sharelens.questions.stalled import stalls_of
 from tests.in_process import make_lake
 from tests.state_logs import START_MS, snapshot, update, write_log_directory
 from tests.user_topics import write_orders
@@ -56,7 +56,7 @@ def test_they_are_those_of_the_histories(evidence: LakeEvidence, min_duration_ms
     now_ms = START_MS + 10 * MINUTE_MS + after_ms
     published = published_stalls(asked, NO_SETTINGS, now_ms, min_duration_ms)
     assert published is not None
-    computed = of_parts(asked, lambda part: stalls_of(part, asked, NO_SETTINGS, now_ms, min_duration_ms))
+    computed = rows_of(asked, lambda inputs: stalls.rows(inputs, now_ms=now_ms, min_duration_ms=min_duration_ms))
     computed = computed.filter(pc.not_equal(computed.column("kind"), IDLE))
     order = [("group_id", "ascending"), ("since_ms", "ascending")]
     assert published.sort_by(order).to_pylist() == computed.sort_by(order).to_pylist()

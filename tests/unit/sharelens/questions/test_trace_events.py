@@ -8,7 +8,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lake.bounded_scan import Bounds
-from sharelens.questions.misplaced import WHERE
 from sharelens.questions.trace_events import (
     SCALARS,
     in_place,
@@ -17,6 +16,7 @@ from sharelens.questions.trace_events import (
     rows_of_places,
     turning_rows,
 )
+from state_model.columnar.keys import PLACE_KEY
 from state_model.columnar.schemas import SHARE_PARTITION_HISTORY
 
 OFFSET = 10
@@ -118,4 +118,4 @@ def test_a_long_life_costs_its_first_row_groups_the_turn_and_the_last() -> None:
 
 
 def test_the_columns_of_a_place_come_first() -> None:
-    assert SCALARS[: len(WHERE)] == WHERE
+    assert SCALARS[: len(PLACE_KEY)] == tuple(PLACE_KEY)

@@ -1,0 +1,88 @@
+"""What an increment recomputes: the same rows as one run, whatever the order of the evidence, and few of them."""
+
+import shutil
+import tempfile
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from bench import generate
+from lake.lake import Lake
+from measures.catalog import STAGED
+from tests.depths import examples
+from tests.in_process import make_lake
+from tests.lakes import content, differences
+from tests.state_logs import write_log_directory, write_state_partition
+from tests.unit.jobs.test_measure_on import STEPS, story
+from tests.user_topics import write_orders
+
+pytestmark = pytest.mark.slow
+
+TABLES = tuple(str(measure.table) for measure in STAGED.values())
+FEW_ROWS = 100
+MOST_REWRITTEN = {"hot": 0.03, "cool": 0.10}
+"""By shape the part of a measure's rows that 1 % more records may rewrite."""
+
+
+def logs_of(folder: Path, records: list[dict[str, Any]], first: int, end: int, *, topic: bool) -> Path:
+    """A copy of the log from one record up to, not including, another."""
+    logs = write_log_directory(folder, records)
+    shutil.rmtree(logs / "__share_group_state-0")
+    write_state_partition(logs, records[first:end], base_offset=first)
+    if topic:
+        shutil.rmtree(logs / "orders-0")
+        write_orders(logs)
+    return logs
+
+
+@examples("lake", shrink=False)
+@given(
+    STEPS,
+    st.lists(st.tuples(st.integers(0, 27), st.integers(1, 12), st.booleans()), min_size=1, max_size=3),
+    st.booleans(),
+)
+def test_copies_in_any_order_measure_what_one_run_measures(
+    steps: list[tuple[Any, int]], copies: list[tuple[int, int, bool]], topic: bool
+) -> None:
+    records = story(steps)
+    with tempfile.TemporaryDirectory() as scratch:
+        root = Path(scratch)
+        for number, (first, size, with_topic) in enumerate(copies):
+            first = min(first, len(records) - 1)
+            end = min(first + size, len(records))
+            make_lake(root / "lake", logs_of(root / f"{number}", records, first, end, topic=topic and with_topic))
+        whole = logs_of(root / "whole", records, 0, len(records), topic=topic)
+        make_lake(root / "lake", whole)
+        make_lake(root / "at-once", whole)
+        assert not differences(content(root / "lake", TABLES), content(root / "at-once", TABLES))
+
+
+@pytest.mark.parametrize(("shape", "share_partitions"), [("hot", 1), ("cool", 40)])
+def test_one_percent_of_news_rewrites_few_rows_and_no_final_one(
+    shape: str, share_partitions: int, tmp_path: Path
+) -> None:
+    logs, lake = tmp_path / "logs", tmp_path / "lake"
+    generate.generate(logs, shape=shape, records=20_000, share_partition_count=share_partitions, state_partitions=1)
+    make_lake(lake, logs)
+    before = files(lake)
+    generate.append(logs, fraction=0.01)
+    make_lake(lake, logs)
+    after = files(lake)
+    for table, held in before.items():
+        gone = {path: rows for path, rows in held.items() if path not in after[table]}
+        assert not any(path.startswith("is_final=true") for path in gone), table
+        rows = sum(held.values())
+        if rows >= FEW_ROWS and any(path.startswith("is_final") for path in held):
+            assert sum(gone.values()) <= MOST_REWRITTEN[shape] * rows, table
+
+
+def files(lake: Path) -> dict[str, dict[str, int]]:
+    """For each measure the live files with the number of their rows."""
+    opened = Lake(lake)
+    return {
+        table: {str(file["path"]): int(file["num_records"]) for file in opened.snapshot(table).files}
+        for table in TABLES
+    }
