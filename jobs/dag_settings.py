@@ -20,7 +20,7 @@ from pydantic import (
 
 def _absolute(path: str) -> str:
     if not PurePosixPath(path).is_absolute():
-        raise ValueError("not an absolute path")
+        raise ValueError("should be an absolute path")
     return path
 
 

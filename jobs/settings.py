@@ -55,7 +55,7 @@ def _spark_value(value: object) -> object:
 
 def _spark_name(name: str) -> str:
     if not name.startswith("spark."):
-        raise ValueError("not a setting of Spark, whose names begin with spark.")
+        raise ValueError("should be a setting of Spark, whose names begin with spark.")
     return name
 
 

@@ -129,6 +129,7 @@ def write(
             schema=handle.schema(),
             commit_properties=CommitProperties(
                 app_transactions=[Transaction(application, run) for application, run in transactions.items()],
+                custom_metadata={"userMetadata": ", ".join(f"{name} {run}" for name, run in transactions.items())},
                 max_commit_retries=0,
             ),
             post_commithook_properties=PostCommitHookProperties(create_checkpoint=True, cleanup_expired_logs=False),

@@ -98,10 +98,11 @@ def test_spark_goes_back_to_earlier_versions_and_tells_their_history(
 ) -> None:
     name = "silver.share_record"
     history = spark.sql(f"DESCRIBE HISTORY {path_of(whole, name)}").collect()
-    assert [row.operation for row in history] == ["decode", "decode", "CREATE TABLE"]
+    assert [row.operation for row in history] == ["WRITE", "WRITE", "CREATE TABLE"]
+    assert [row.userMetadata for row in history] == ["decode 2", "decode 1", None]
     upkeep = spark.sql(f"DESCRIBE HISTORY {path_of(kept, name)}").first()
     assert upkeep is not None
-    assert upkeep.operation == "maintain"
+    assert upkeep.userMetadata.startswith("maintain ")
     stamps = [row.timestamp for row in reversed(history)]
     assert stamps == sorted(set(stamps))
     versions = [f"SELECT * FROM {path_of(whole, name)} VERSION AS OF {version}" for version in range(3)]

@@ -165,7 +165,7 @@ def test_dag_settings_are_merged_key_by_key(conf):
 @pytest.mark.parametrize(
     ("value", "said"),
     [
-        ('{"lake": "here"}', "dags.lake in environment variables SHARELENS_*: not an absolute path, not 'here'"),
+        ('{"lake": "here"}', "dags.lake in environment variables SHARELENS_*: should be an absolute path, not 'here'"),
         ('{"log_dirs": []}', "dags.log_dirs in"),
         ('{"log_dirs": ["here"]}', "dags.log_dirs.0 in"),
         ('{"start": "2026-01-01T00:00:00"}', "should have timezone info"),
