@@ -182,6 +182,21 @@ def _chosen(given_up: pa.Table, piece_key: Ints, letters: pa.Table, letter: Ints
     return chosen
 
 
+def named_rows(given_up: pa.Table, letters: pa.Table, names: Mapping[str, str]) -> pa.Array:
+    """Which POISON_RECORD rows hold an offset of their share partition that a dead letter names."""
+    candidates = _candidates(_readable(letters), names)
+    if candidates.num_rows == 0 or given_up.num_rows == 0:
+        return pa.repeat(False, given_up.num_rows)
+    (row_key, key), _ = number_keys(given_up, candidates)
+    offset = _readable(letters).column("offset").to_numpy()[candidates.column("letter").to_numpy()]
+    offsets = np.unique(offset)
+    size = len(offsets) + 1
+    named = np.sort(key * size + np.searchsorted(offsets, offset))
+    low = row_key * size + np.searchsorted(offsets, given_up.column("offset").to_numpy())
+    end = row_key * size + np.searchsorted(offsets, given_up.column("last_offset").to_numpy(), "right")
+    return pa.array(np.searchsorted(named, low) < np.searchsorted(named, end))
+
+
 def _pairs(given_up: pa.Table, piece_key: Ints, letters: pa.Table, letter: Ints, key: Ints) -> tuple[Ints, Ints]:
     """(dead letter, row of `given_up`) wherever the row's share partition and offsets are the letter's."""
     first, last, life, number = (

@@ -1,7 +1,7 @@
 """Dead letters and what groups archived, side by side: what arrived, what is missing, what came twice, and bursts."""
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pyarrow as pa
@@ -10,21 +10,22 @@ import pyarrow.compute as pc
 from evidence.conditions import filter_rows
 from kafka_log.dead_letters import DeadLetterTopics
 from measures import dead_letters as measure
-from measures import poison as poison_measure
 from measures.dead_letter_schemas import FINDINGS, NO_TOPIC_KNOWN, STATUSES, UNKNOWN
 from measures.letter_causes import with_letter_causes
+from measures.schemas import POISON_RECORD
 from measures.settings import GroupSettings
 from sharelens.asked import CutAsked
 from sharelens.filters import Wanted
 from sharelens.output import Answer, Column, Row, known, name_cell, name_column, number_column, time_column
 from sharelens.questions.completeness import evidence_line, incomplete_rows
 from sharelens.questions.evidence import Evidence, Keys, Span
-from sharelens.questions.given_up import given_up
+from sharelens.questions.given_up import given_up_stream
 from sharelens.questions.letter_evidence import Letters
 from sharelens.questions.measured import Scope, scope
 from sharelens.questions.naming import listed
 from sharelens.questions.shape import constant
 from sharelens.questions.state import completeness_cell, topic_cell
+from sharelens.questions.streaming import rows_of_stream
 from state_model.columnar.keys import only_keys_of
 
 NOT_FOUND = (
@@ -80,18 +81,36 @@ def reconciled(
         SharelensError: the cut lies before the evidence, or the dead letters are larger than --max-bytes.
     """
     scoped = scope(evidence, wanted, asked)
+    stream, warnings = reconciled_stream(scoped, asked, settings, topics, span)
+    return Reconciled(rows=rows_of_stream(stream, measure.ORDER), asked=scoped, warnings=warnings)
+
+
+def reconciled_stream(
+    scoped: Scope,
+    asked: CutAsked,
+    settings: GroupSettings,
+    topics: DeadLetterTopics | None = None,
+    span: Span = EVER,
+) -> tuple[Iterator[pa.Table], tuple[str, ...]]:
+    """The rows of `reconciled` in bounded tables, in any order, and its warnings."""
     letters = _letters_about(scoped, asked.as_of_ms, topics)
-    rows = letters.against(given_up(scoped, settings), settings)
-    warnings = (*scoped.warnings, *_warnings(letters.mine, letters.partitions), *_absent(evidence, topics))
-    return Reconciled(rows=_in_span(rows, span), asked=scoped, warnings=warnings)
+    warnings = (*scoped.warnings, *_warnings(letters.mine, letters.partitions), *_absent(scoped.evidence, topics))
+    tables = letters.reconciled(given_up_stream(scoped, settings), settings)
+    return (_in_span(rows, span) for rows in tables), warnings
 
 
-def told_by_letters(asked: Scope, found: pa.Table, settings: GroupSettings, as_of_ms: int | None) -> pa.Table:
-    """POISON_RECORD rows (`given_up`) with the causes that dead letters tell; runs are cut where they differ."""
-    near_limit = found.filter(pc.is_null(found.column("cause")))
-    rows = found.filter(pc.is_valid(found.column("cause")))
-    rows = with_letter_causes(rows, _letters_about(asked, as_of_ms, None).against(rows, settings))
-    return pa.concat_tables([rows, near_limit]).sort_by(poison_measure.ORDER)
+def told_by_letters(
+    asked: Scope, settings: GroupSettings, as_of_ms: int | None, *, near_limit: bool = False
+) -> Iterator[pa.Table]:
+    """Rows of `given_up_stream` with the causes that dead letters tell; runs are cut where they differ."""
+    letters = _letters_about(asked, as_of_ms, None)
+    with_letter = [POISON_RECORD.empty_table()]
+    for rows in given_up_stream(asked, settings, near_limit=near_limit):
+        has_letter = letters.meet(rows)
+        with_letter.append(rows.filter(has_letter))
+        yield rows.filter(pc.invert(has_letter))
+    rows = pa.concat_tables(with_letter)
+    yield with_letter_causes(rows, letters.against(rows, settings))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -103,6 +122,20 @@ class _LettersAbout:
     mine: pa.Table
     partitions: pa.Table
     topics: measure.LetterTopics
+
+    def meet(self, rows: pa.Table) -> pa.Array:
+        """Which POISON_RECORD rows hold an offset that a dead letter names; none of those near the limit."""
+        return pc.and_(measure.named_rows(rows, self.mine, self.names), pc.is_valid(rows.column("cause")))
+
+    def reconciled(self, stream: Iterable[pa.Table], settings: GroupSettings) -> Iterator[pa.Table]:
+        """DLQ_RECONCILIATION rows of a stream of POISON_RECORD rows; only those that dead letters name are kept."""
+        without_letters = replace(self, mine=self.mine.slice(0, 0))
+        with_letter = [POISON_RECORD.empty_table()]
+        for rows in stream:
+            has_letter = self.meet(rows)
+            with_letter.append(rows.filter(has_letter))
+            yield without_letters.against(rows.filter(pc.invert(has_letter)), settings)
+        yield self.against(pa.concat_tables(with_letter), settings)
 
     def against(self, found: pa.Table, settings: GroupSettings) -> pa.Table:
         """DLQ_RECONCILIATION rows of POISON_RECORD rows, none of them near the limit."""

@@ -151,6 +151,9 @@ class LogEvidence:
     def measured(self, table: str, schema: pa.Schema, keys: Keys) -> None:
         """A log holds none."""
 
+    def measured_stream(self, table: str, schema: pa.Schema, keys: Keys) -> None:
+        """A log holds none."""
+
     def records(self, keys: Keys, span: Span) -> Iterator[pa.Table]:
         """Decoded records, as one table."""
         condition = all_of(keys.expression(), span.expression())

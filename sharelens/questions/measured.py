@@ -118,6 +118,21 @@ def rows_of(asked: Scope, rows: Callable[[Inputs], pa.Table], settings: GroupSet
     return of_parts(asked, lambda part: rows(asked.inputs(part, settings)))
 
 
+def stream_of(
+    asked: Scope, rows: Callable[[Inputs], pa.Table], settings: GroupSettings = NO_SETTINGS
+) -> Iterator[pa.Table]:
+    """The rows of a measure from the histories, part by part."""
+    return (rows(asked.inputs(part, settings)) for part in asked.parts())
+
+
+def kept_stream(asked: Scope, name: str) -> Iterator[pa.Table] | None:
+    """The rows of `kept_rows` in bounded tables."""
+    measure = MEASURES[name]
+    if not asked.cut.is_whole or measure.table is None:
+        return None
+    return asked.evidence.measured_stream(measure.table, measure.schema, asked.keys)
+
+
 def kept_rows(asked: Scope, name: str) -> pa.Table | None:
     """The rows of a measure that a run kept, in any order; None where the cut is an earlier one or no run kept them."""
     measure = MEASURES[name]
