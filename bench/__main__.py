@@ -83,11 +83,11 @@ def kernels(bench: Bench) -> Iterator[Figure]:
     yield _rate("kernels", "segments -> Arrow, 1 core", count, _best(read))
 
     def decode() -> list[pa.RecordBatch]:
-        found = []
+        tables = []
         for batch in batches:
             times = np.maximum.accumulate(batch.column("timestamp_ms").to_numpy())
-            found.append(decode_share_records(batch, log_time_ms=times).records)
-        return found
+            tables.append(decode_share_records(batch, log_time_ms=times).records)
+        return tables
 
     decoded = decode()
     yield _rate("kernels", "decode kernel alone, 1 core", count, _best_inside(record_kernels, "decode_rows", decode))
@@ -158,7 +158,7 @@ def increment(bench: Bench) -> Iterator[Figure]:
         first = sharelens("run", "--log-dir", str(directory), "--lake", str(lake))
         appended = generate.append(directory, fraction=0.01)
         second = sharelens("run", "--log-dir", str(directory), "--lake", str(lake))
-        nothing = sharelens("run", "--log-dir", str(directory), "--lake", str(lake))
+        idle = sharelens("run", "--log-dir", str(directory), "--lake", str(lake))
         share = (
             f"{100 * second.seconds / first.seconds:.0f} % of the first run's {first.seconds:.1f} s; "
             f"stages alone {_working_s(second):.1f} s, {100 * _working_s(second) / _working_s(first):.0f} %; "
@@ -177,7 +177,7 @@ def increment(bench: Bench) -> Iterator[Figure]:
             value=_rewritten(rows),
             note="the states of all share partitions and their open ranges",
         )
-        yield Figure(section="increment", what=f"{shape}: nothing new, no JVM", value=f"{nothing.seconds:.2f} s")
+        yield Figure(section="increment", what=f"{shape}: nothing new, no JVM", value=f"{idle.seconds:.2f} s")
         yield from _memory(f"increment {shape}", first)
 
 
@@ -196,24 +196,24 @@ def measures(bench: Bench) -> Iterator[Figure]:
                 note=f"over 1 % more {cost.increment_s:.2f} s, {100 * cost.increment_s / cost.whole_s:.0f} %; "
                 f"peak so far {cost.peak_bytes / 2**20:.0f} MiB",
             )
-        for asked in measured.questions(bench.log(shape)):
+        for cost_of_question in measured.questions(bench.log(shape)):
             yield Figure(
                 section="measures",
-                what=f"{shape}: {asked.name} of the log",
-                value=f"{asked.cpu_s:.2f} s of CPU, {bench.records / asked.cpu_s:,.0f} rows/s",
-                note=f"told anew each time; peak {asked.peak_bytes / 2**20:.0f} MiB",
+                what=f"{shape}: {cost_of_question.name} of the log",
+                value=f"{cost_of_question.cpu_s:.2f} s of CPU, {bench.records / cost_of_question.cpu_s:,.0f} rows/s",
+                note=f"computed anew each time; peak {cost_of_question.peak_bytes / 2**20:.0f} MiB",
             )
 
 
 def questions(bench: Bench) -> Iterator[Figure]:
     """Questions from cold processes, in both shapes, with the highest memory of each."""
-    from bench import questions as asked
+    from bench import questions as question_costs
 
     for shape in SHAPES:
         directory, lake = bench.log(shape), bench.lake(shape)
         if not lake.exists():
             sharelens("run", "--log-dir", str(directory), "--lake", str(lake))
-        for cost in asked.costs(lake, directory):
+        for cost in question_costs.costs(lake, directory):
             yield Figure(
                 section="questions",
                 what=f"{shape}: {cost.name}",
@@ -228,8 +228,8 @@ def upkeep(bench: Bench) -> Iterator[Figure]:
 
     lake = bench.lake("upkeep")
     shutil.rmtree(lake, ignore_errors=True)
-    found = kept.compare(bench.log("hot"), lake, bench.commits, bench.runs)
-    for when, state in (("before", found.before), ("after", found.after)):
+    compared = kept.compare(bench.log("hot"), lake, bench.commits, bench.runs)
+    for when, state in (("before", compared.before), ("after", compared.after)):
         yield Figure(
             section="upkeep",
             what=f"{when}: run over 0.1 % new records",
@@ -237,7 +237,7 @@ def upkeep(bench: Bench) -> Iterator[Figure]:
             note=f"{bench.runs} runs, medians of the first and of the last quarter; `state` {state.state_s:.2f} s; "
             f"{state.live_files} live files, {state.disk_files} on disk",
         )
-    total = found.done.as_dict()
+    total = compared.done.as_dict()
     yield Figure(
         section="upkeep",
         what=f"maintain after {bench.commits} commits a table",
@@ -246,12 +246,12 @@ def upkeep(bench: Bench) -> Iterator[Figure]:
         f"{total['bytes_before'] / 2**20:.0f} to {total['bytes_after'] / 2**20:.0f} MiB",
     )
     millions = bench.records / 1e6
-    whole_mb = sum(found.size_bytes.values()) / millions / 1e6
-    largest = sorted(found.size_bytes.items(), key=lambda item: -item[1])[:6]
+    whole_mb = sum(compared.size_bytes.values()) / millions / 1e6
+    largest = sorted(compared.size_bytes.items(), key=lambda item: -item[1])[:6]
     yield Figure(
         section="upkeep",
         what="cost of a million records",
-        value=f"{found.first_run_s / millions:.0f} core-seconds, {whole_mb:.0f} MB",
+        value=f"{compared.first_run_s / millions:.0f} core-seconds, {whole_mb:.0f} MB",
         note="; ".join(f"{name} {size / millions / 1e6:.1f} MB" for name, size in largest),
     )
 
@@ -334,16 +334,16 @@ def _best_inside(module: ModuleType, name: str, work: Callable[[], object]) -> f
         spent += time.perf_counter() - begun
         return result
 
-    found = []
+    seconds = []
     setattr(module, name, timed)
     try:
         for _ in range(REPEATS):
             spent = 0.0
             work()
-            found.append(spent)
+            seconds.append(spent)
     finally:
         setattr(module, name, plain)
-    return min(found)
+    return min(seconds)
 
 
 def _best(work: Callable[[], object]) -> float:
@@ -364,7 +364,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--runs", type=int, default=20, help="of the section upkeep, before and after  [default: 20]")
     parser.add_argument("--only", choices=SECTIONS, action="append")
     parser.add_argument("--folder", type=Path, help="where logs and lakes are kept  [default: a temporary folder]")
-    asked = parser.parse_args(arguments)
+    options = parser.parse_args(arguments)
     sections = {
         "kernels": kernels,
         "pipeline": pipeline,
@@ -377,17 +377,17 @@ def main(arguments: Sequence[str] | None = None) -> int:
     }
     with tempfile.TemporaryDirectory(prefix="sharelens-bench-") as scratch:
         bench = Bench(
-            folder=asked.folder or Path(scratch),
-            records=asked.records,
-            commits=asked.commits,
-            runs=asked.runs,
-            share_partitions=asked.share_partitions,
+            folder=options.folder or Path(scratch),
+            records=options.records,
+            commits=options.commits,
+            runs=options.runs,
+            share_partitions=options.share_partitions,
         )
         figures = []
-        for name in asked.only or SECTIONS:
+        for name in options.only or SECTIONS:
             print(f"measuring: {name}", file=sys.stderr)
             figures += list(sections[name](bench))
-    table = Table(title=f"{asked.records:,} records", title_justify="left")
+    table = Table(title=f"{options.records:,} records", title_justify="left")
     for heading in ("section", "what", "figure", "note"):
         table.add_column(heading)
     for figure in figures:

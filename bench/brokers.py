@@ -84,15 +84,15 @@ def measure(broker: Broker, folder: Path, records: int) -> Speed:
     Raises:
         BrokerUnavailableError: it does not start, or its client failed; and whatever the broker raises.
     """
-    with broker(folder) as one:
-        idle_bytes = one.idle_bytes()
-        command = [sys.executable, "-m", "bench.share_load", one.bootstrap, str(records)]
+    with broker(folder) as started:
+        idle_bytes = started.idle_bytes()
+        command = [sys.executable, "-m", "bench.share_load", started.bootstrap, str(records)]
         done = subprocess.run(command, capture_output=True, text=True, check=False)
         if done.returncode != 0:
             raise BrokerUnavailableError(f"the client failed: {_last_line(done.stderr)}")
         rounds = json.loads(done.stdout)
     medians = {int(batch): statistics.median(rates) for batch, rates in rounds.items()}
-    return Speed(start_s=one.start_s, idle_bytes=idle_bytes, records_per_s=medians)
+    return Speed(start_s=started.start_s, idle_bytes=idle_bytes, records_per_s=medians)
 
 
 @contextmanager
@@ -104,8 +104,8 @@ def light_broker(folder: Path) -> Iterator[Started]:
         *(word for name, text in SHARE_SETTINGS.items() for word in ("--set", f"{name}={text}")),
     ]
     folder.mkdir(parents=True)
-    with _running(command, folder, port) as one:
-        yield one
+    with _running(command, folder, port) as started:
+        yield started
 
 
 @contextmanager
@@ -128,31 +128,31 @@ def kafka_broker(folder: Path) -> Iterator[Started]:
     )  # fmt: skip
     if formatted.returncode != 0:
         raise BrokerUnavailableError(f"Kafka's log directory can't be formatted: {_last_line(formatted.stderr)}")
-    with _running(_java("kafka.Kafka", str(properties)), folder, broker) as one:
-        yield one
+    with _running(_java("kafka.Kafka", str(properties)), folder, broker) as started:
+        yield started
 
 
 def free_ports(count: int) -> list[int]:
     """Ports that nobody listens on now."""
     sockets = [socket.socket() for _ in range(count)]
-    for one in sockets:
-        one.bind((HOST, 0))
-    ports = [int(one.getsockname()[1]) for one in sockets]
-    for one in sockets:
-        one.close()
+    for listener in sockets:
+        listener.bind((HOST, 0))
+    ports = [int(listener.getsockname()[1]) for listener in sockets]
+    for listener in sockets:
+        listener.close()
     return ports
 
 
 @contextmanager
 def _running(command: Sequence[str], folder: Path, port: int) -> Iterator[Started]:
-    told = folder / "told.txt"
+    output_file = folder / "told.txt"
     begun_s = time.perf_counter()
-    with told.open("wb") as output:
+    with output_file.open("wb") as output:
         process = subprocess.Popen(command, stdout=output, stderr=subprocess.STDOUT)
     try:
         while not _answers(port):
             if process.poll() is not None or time.perf_counter() - begun_s > START_TIMEOUT_S:
-                raise BrokerUnavailableError(f"no answer: {_last_line(told.read_text(errors='replace'))}")
+                raise BrokerUnavailableError(f"no answer: {_last_line(output_file.read_text(errors='replace'))}")
             time.sleep(TRY_AGAIN_S)
         yield Started(bootstrap=f"{HOST}:{port}", start_s=time.perf_counter() - begun_s, pid=process.pid)
     finally:
@@ -168,9 +168,9 @@ def _answers(port: int) -> bool:
     """Whether the broker answers ApiVersions, the first thing that every client asks."""
     request = struct.pack(">hhih", 18, 0, 1, 0)
     try:
-        with socket.create_connection((HOST, port), timeout=5) as one:
-            one.sendall(struct.pack(">i", len(request)) + request)
-            return len(one.recv(8)) > 0
+        with socket.create_connection((HOST, port), timeout=5) as connection:
+            connection.sendall(struct.pack(">i", len(request)) + request)
+            return len(connection.recv(8)) > 0
     except OSError:
         return False
 

@@ -55,9 +55,11 @@ def dump(log_directory: Path) -> Dumped:
         code = tool.wait(DUMP_TIMEOUT_S)
         seconds = time.perf_counter() - started
         problems.seek(0)
-        told = problems.read(READ_BYTES).decode(errors="replace").splitlines()
+        problem_lines = problems.read(READ_BYTES).decode(errors="replace").splitlines()
     if code != 0 or records == 0:
-        raise ToolUnavailableError(f"DumpLogSegments printed {records} records and ended with {code}: {told[-1:]}")
+        raise ToolUnavailableError(
+            f"DumpLogSegments printed {records} records and ended with {code}: {problem_lines[-1:]}"
+        )
     return Dumped(records=records, printed_bytes=printed, seconds=seconds)
 
 

@@ -63,7 +63,7 @@ def _sample(root: int, peaks: dict[str, int], ended: threading.Event) -> None:
 def _tree(root: int) -> list[tuple[int, str]]:
     """(pid, command) of a process and all below it."""
     children: dict[int, list[tuple[int, str]]] = {}
-    found = [(root, "")]
+    processes = [(root, "")]
     for folder in Path("/proc").iterdir():
         if folder.name.isdigit():
             try:
@@ -71,9 +71,9 @@ def _tree(root: int) -> list[tuple[int, str]]:
             except OSError:
                 continue
             children.setdefault(int(tail.split()[1]), []).append((int(folder.name), head.partition("(")[2]))
-    for pid, _ in found:
-        found += children.get(pid, [])
-    return found
+    for pid, _ in processes:
+        processes += children.get(pid, [])
+    return processes
 
 
 def _peak_bytes(pid: int) -> int:

@@ -32,7 +32,7 @@ QUESTIONS = (
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Asked:
+class QuestionCost:
     """CPU seconds and peak memory of a question about everything."""
 
     name: str
@@ -40,7 +40,7 @@ class Asked:
     peak_bytes: int
 
 
-def questions(directory: Path) -> Iterator[Asked]:
+def questions(directory: Path) -> Iterator[QuestionCost]:
     """The cost of what is told anew each time."""
     for words in QUESTIONS:
         before = resource.getrusage(resource.RUSAGE_CHILDREN)
@@ -48,7 +48,7 @@ def questions(directory: Path) -> Iterator[Asked]:
         after = resource.getrusage(resource.RUSAGE_CHILDREN)
         cpu_s = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
         name = " ".join(word for word in words if word not in (*ROW, "--out", "-"))
-        yield Asked(name=name, cpu_s=cpu_s, peak_bytes=done.peak_bytes["driver"])
+        yield QuestionCost(name=name, cpu_s=cpu_s, peak_bytes=done.peak_bytes["driver"])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -14,7 +14,7 @@ RECORDS_BELOW_START = 50
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Asked:
+class QuestionCost:
     """A question: medians of wall clock in seconds and highest memory of its process."""
 
     name: str
@@ -22,7 +22,7 @@ class Asked:
     peak_bytes: int
 
 
-def costs(lake: Path, directory: Path) -> Iterator[Asked]:
+def costs(lake: Path, directory: Path) -> Iterator[QuestionCost]:
     """One share partition, one group, the first rows of the largest table, and the whole report."""
     share_partition = json.loads(sharelens("state", "--lake", str(lake), "--limit", "1", "--output", "json").output)[0]
     group = ["--group", share_partition["group_id"]]
@@ -30,18 +30,18 @@ def costs(lake: Path, directory: Path) -> Iterator[Asked]:
     offset = ["--offset", str(max(0, share_partition["start_offset"] - RECORDS_BELOW_START))]
     of_lake, of_log = ["--lake", str(lake)], ["--log-dir", str(directory)]
     for source, where in (("lake", of_lake), ("log-dir", of_log)):
-        yield _asked(f"state --{source}", "state", *where, *key)
-        yield _asked(f"trace --{source}", "trace", *where, *key, *offset)
-        yield _asked(f"records of a share partition --{source} --limit 20", "records", *where, *key, "--limit", "20")
-    yield _asked("records --lake --limit 10", "records", *of_lake, "--limit", "10")
-    yield _asked("lag --lake --group", "lag", *of_lake, *group)
-    yield _asked("sql, all columns of the records", "sql", *of_lake, "SELECT * FROM silver.share_record")
+        yield _cost_of(f"state --{source}", "state", *where, *key)
+        yield _cost_of(f"trace --{source}", "trace", *where, *key, *offset)
+        yield _cost_of(f"records of a share partition --{source} --limit 20", "records", *where, *key, "--limit", "20")
+    yield _cost_of("records --lake --limit 10", "records", *of_lake, "--limit", "10")
+    yield _cost_of("lag --lake --group", "lag", *of_lake, *group)
+    yield _cost_of("sql, all columns of the records", "sql", *of_lake, "SELECT * FROM silver.share_record")
     with tempfile.TemporaryDirectory(prefix="sharelens-report-") as folder:
         page = Path(folder) / "report.html"
-        yield _asked("report", "report", *of_lake, "--out", str(page), repeats=1)
+        yield _cost_of("report", "report", *of_lake, "--out", str(page), repeats=1)
 
 
-def _asked(name: str, *arguments: str, repeats: int = REPEATS) -> Asked:
+def _cost_of(name: str, *arguments: str, repeats: int = REPEATS) -> QuestionCost:
     runs = [sharelens(*arguments) for _ in range(repeats)]
     seconds = statistics.median(run.seconds for run in runs)
-    return Asked(name=name, seconds=seconds, peak_bytes=max(run.peak_bytes["driver"] for run in runs))
+    return QuestionCost(name=name, seconds=seconds, peak_bytes=max(run.peak_bytes["driver"] for run in runs))

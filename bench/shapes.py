@@ -65,12 +65,12 @@ def share_partitions(count: int, seed: int, state_partitions: int) -> ShareParti
     topics = [_topic_id(seed, number // PARTITIONS_PER_TOPIC) for number in range(count)]
     groups = [f"orders-group-{number // (10 * PARTITIONS_PER_TOPIC):03}" for number in range(count)]
     partitions = [number % PARTITIONS_PER_TOPIC for number in range(count)]
-    found = [partition_for(*key, state_partitions) for key in zip(groups, topics, partitions, strict=True)]
+    numbers = [partition_for(*key, state_partitions) for key in zip(groups, topics, partitions, strict=True)]
     return SharePartitions(
         group_ids=pa.array(groups, pa.string()),
         topic_ids=pa.array(topics, pa.string()),
         partitions=pa.array(partitions, pa.int32()),
-        state_partitions=np.array(found, np.int64),
+        state_partitions=np.array(numbers, np.int64),
     )
 
 

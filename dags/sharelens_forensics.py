@@ -14,20 +14,20 @@ Settings: `cases_dir` in `conf/base/dags.yaml`.
 """
 
 MOMENT = r"^\d{4}-\d\d-\d\dT\d\d:\d\d(:\d\d(\.\d{1,3})?)?(Z|[+-]\d\d:\d\d)$"
-TOLD = settings()
-CASE = f"{TOLD.cases_dir}/{{{{ params.case }}}}"
+SETTINGS = settings()
+CASE = f"{SETTINGS.cases_dir}/{{{{ params.case }}}}"
 WINDOW = [
     *("--group", "{{ params.group }}", "--topic", "{{ params.topic or '' }}"),
     *("--from", "{{ params['from'] }}", "--to", "{{ params['to'] }}"),
 ]
-LAKE = ["--lake", TOLD.lake, "--cluster-id", TOLD.cluster_id or ""]
+LAKE = ["--lake", SETTINGS.lake, "--cluster-id", SETTINGS.cluster_id or ""]
 
 with DAG(
     "sharelens_forensics",
     description="Report and verified evidence of one group and window",
     doc_md=DOCS,
     schedule=None,
-    start_date=TOLD.start,
+    start_date=SETTINGS.start,
     catchup=False,
     tags=["sharelens", "kafka", "incident"],
     default_args=defaults(),

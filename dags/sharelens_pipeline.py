@@ -21,11 +21,11 @@ says what to do.
 Settings: `conf/base/dags.yaml`.
 """
 
-TOLD = settings()
-LAKE = ["--lake", TOLD.lake]
-CLUSTER = ["--cluster-id", TOLD.cluster_id or ""]
+SETTINGS = settings()
+LAKE = ["--lake", SETTINGS.lake]
+CLUSTER = ["--cluster-id", SETTINGS.cluster_id or ""]
 UNTIL = "{{ dag_run.data_interval_end.isoformat() if dag_run.logical_date and dag_run.data_interval_end else '' }}"
-SOURCES = [word for folder in TOLD.log_dirs for word in ("--log-dir", folder)]
+SOURCES = [word for folder in SETTINGS.log_dirs for word in ("--log-dir", folder)]
 STAGES = {
     "ingest": [["ingest", *LAKE, *SOURCES, *CLUSTER, "--until", UNTIL]],
     "decode": [["decode", *LAKE]],
@@ -34,8 +34,8 @@ STAGES = {
     "check": [["check", *LAKE]],
     "publish": [
         ["publish", *LAKE, "--require-check"],
-        *([["metrics", *LAKE, "--output-file", TOLD.metrics_file]] if TOLD.metrics_file else []),
-        *([["report", *LAKE, "--out", TOLD.report_file]] if TOLD.report_file else []),
+        *([["metrics", *LAKE, "--output-file", SETTINGS.metrics_file]] if SETTINGS.metrics_file else []),
+        *([["report", *LAKE, "--out", SETTINGS.report_file]] if SETTINGS.report_file else []),
     ],
 }
 
@@ -43,9 +43,9 @@ with DAG(
     "sharelens_pipeline",
     description="Kafka share-group logs into Delta tables, measured, checked and published",
     doc_md=DOCS,
-    schedule=CronDataIntervalTimetable(TOLD.schedule, timezone="UTC"),
-    start_date=TOLD.start,
-    catchup=TOLD.catchup,
+    schedule=CronDataIntervalTimetable(SETTINGS.schedule, timezone="UTC"),
+    start_date=SETTINGS.start,
+    catchup=SETTINGS.catchup,
     max_active_runs=1,
     tags=["sharelens", "kafka"],
     default_args=defaults(),

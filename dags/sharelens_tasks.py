@@ -64,14 +64,14 @@ def table_assets() -> list[Asset]:
 
 def defaults() -> dict[str, Any]:
     """default_args of every DAG: who owns it, how often a task is tried, how long an attempt may take."""
-    told = settings()
+    values = settings()
     return {
         "owner": "sharelens",
-        "retries": told.retries,
-        "retry_delay": timedelta(seconds=told.retry_delay_s),
+        "retries": values.retries,
+        "retry_delay": timedelta(seconds=values.retry_delay_s),
         "retry_exponential_backoff": True,
         "max_retry_delay": timedelta(hours=1),
-        "execution_timeout": timedelta(seconds=told.timeout_s),
+        "execution_timeout": timedelta(seconds=values.timeout_s),
     }
 
 
@@ -101,7 +101,7 @@ class SharelensOperator(BaseOperator):
         if self.folder is not None:
             os.makedirs(self.folder, mode=0o700, exist_ok=True)
         for words in self.commands:
-            last = self._run([*settings().command, *_given(words)])
+            last = self._run([*settings().command, *_without_empty(words)])
         return last
 
     def _run(self, words: list[str]) -> str:
@@ -119,7 +119,7 @@ class SharelensOperator(BaseOperator):
             os.killpg(process.pid, signal.SIGTERM)
 
 
-def _given(words: Sequence[str]) -> list[str]:
+def _without_empty(words: Sequence[str]) -> list[str]:
     """The words without empty values and their options."""
     kept: list[str] = []
     for word in words:

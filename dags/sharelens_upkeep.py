@@ -14,19 +14,19 @@ after.
 Settings: `retain` and `upkeep_schedule` in `conf/base/dags.yaml`.
 """
 
-TOLD = settings()
+SETTINGS = settings()
 
 with DAG(
     "sharelens_upkeep",
     description="Compaction, retention and vacuum of the lake",
     doc_md=DOCS,
-    schedule=CronTriggerTimetable(TOLD.upkeep_schedule, timezone="UTC"),
-    start_date=TOLD.start,
+    schedule=CronTriggerTimetable(SETTINGS.upkeep_schedule, timezone="UTC"),
+    start_date=SETTINGS.start,
     catchup=False,
     max_active_runs=1,
     tags=["sharelens", "kafka"],
     default_args=defaults(),
 ) as dag:
     SharelensOperator(
-        task_id="maintain", commands=[["maintain", "--lake", TOLD.lake, "--retain", TOLD.retain, "--execute"]]
+        task_id="maintain", commands=[["maintain", "--lake", SETTINGS.lake, "--retain", SETTINGS.retain, "--execute"]]
     )

@@ -159,12 +159,12 @@ def _last_rows(number: Ints, order: Ints) -> Ints:
     return ranked[ends]
 
 
-def _state_batches(wanted: Ints, ranges: pa.Table, of_ranges: Ints) -> pa.ListArray:
+def _state_batches(numbers: Ints, ranges: pa.Table, of_ranges: Ints) -> pa.ListArray:
     """The ranges of each wanted number as a list, ascending."""
     order = np.lexsort((ranges.column("first_offset").to_numpy(), of_ranges))
     ordered = of_ranges[order]
-    begin = np.searchsorted(ordered, wanted, "left")
-    count = np.searchsorted(ordered, wanted, "right") - begin
+    begin = np.searchsorted(ordered, numbers, "left")
+    count = np.searchsorted(ordered, numbers, "right") - begin
     ends = np.cumsum(count)
     total = int(ends[-1]) if len(ends) else 0
     index = np.repeat(begin - (ends - count), count) + np.arange(total)

@@ -108,8 +108,8 @@ def _newest_first(state: pa.Table) -> Ints:
     return newest
 
 
-def _fits(state: pa.Table, newest_first: Ints, wanted: Mask) -> Mask:
-    """Of the `wanted` rows those that lie where the newest records say.
+def _fits(state: pa.Table, newest_first: Ints, candidates: Mask) -> Mask:
+    """Of the `candidates` rows those that lie where the newest records say.
 
     From the newest row on, each one leaves the numbers of state partitions that put it where it is; one that none of
     the numbers left would put there is passed over.
@@ -120,7 +120,7 @@ def _fits(state: pa.Table, newest_first: Ints, wanted: Mask) -> Mask:
     keys = state.select(SHARE_PARTITION_KEY)
     for rank, row in enumerate(newest_first):
         narrowing = len(counts) > 1 and rank < NARROWED_BY
-        if not (narrowing or wanted[row]):
+        if not (narrowing or candidates[row]):
             continue
         group_id, topic_id, partition = (keys.column(name)[row].as_py() for name in SHARE_PARTITION_KEY)
         fitting = fitting_counts(counts, (group_id, topic_id, partition), int(places[row]))

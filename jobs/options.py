@@ -1,10 +1,13 @@
 """What a caller asks of the jobs."""
 
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 from jobs.quality.limits import DEFAULT_LIMITS, Limits
 from kafka_log.dead_letters import DeadLetterTopics
-from lake.lake import Lake
+
+if TYPE_CHECKING:
+    from lake.lake import Lake
 
 STAGES = ("ingest", "decode", "replay", "measure", "publish")
 CHECKED_STAGES = ("ingest", "decode", "replay", "measure", "check", "publish")
@@ -23,7 +26,7 @@ class RunOptions:
     not checked.
     """
 
-    lake: Lake
+    lake: "Lake"
     log_dirs: tuple[str, ...] = ()
     until_ms: int | None = None
     cluster_id: str | None = None

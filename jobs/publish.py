@@ -37,12 +37,12 @@ def versions_since(lake: Lake, since_ms: int) -> dict[str, list[int]]:
     """The versions of each table that the newest publication names, and those published at or after a moment."""
     rows = lake.snapshot(PUBLICATION).rows().to_pylist()
     newest = max((row["run_id"] for row in rows), default=0)
-    found: dict[str, list[int]] = {}
+    versions: dict[str, list[int]] = {}
     for row in rows:
         if row["run_id"] == newest or row["published_at_ms"] >= since_ms:
             for entry in row["tables"]:
-                found.setdefault(entry["table"], []).append(entry["version"])
-    return found
+                versions.setdefault(entry["table"], []).append(entry["version"])
+    return versions
 
 
 def published_cluster(lake: Lake) -> str | None:
@@ -149,5 +149,5 @@ def _first_times(lake: Lake, places: set[PartitionKey]) -> dict[PartitionKey, in
     """Log time of the first record of each of the given state partitions."""
     if not places:
         return {}
-    found = slices(lake.snapshot("silver.share_record"), SILVER, runs=EVERY_RUN, only=places)
-    return {key: min(piece.oldest_ms for piece in pieces) for key, pieces in found.items()}
+    pieces_by_partition = slices(lake.snapshot("silver.share_record"), SILVER, runs=EVERY_RUN, only=places)
+    return {key: min(piece.oldest_ms for piece in pieces) for key, pieces in pieces_by_partition.items()}

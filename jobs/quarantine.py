@@ -10,8 +10,8 @@ QUARANTINE = "bronze.quarantine"
 def new_problems(lake: Lake, problems: pa.Table) -> pa.Table:
     """PROBLEM rows with a cluster_id, less those that quarantine holds already (same source, place and reason)."""
     place = ["cluster_id", "source_id", "topic_id", "partition", "file", "position", "reason"]
-    held = lake.snapshot(QUARANTINE).rows(place).to_pylist()
-    known = {tuple(row.values()) for row in held}
+    quarantined = lake.snapshot(QUARANTINE).rows(place).to_pylist()
+    known = {tuple(row.values()) for row in quarantined}
     keep = []
     for row in problems.select(place).to_pylist():
         mark = tuple(row.values())

@@ -60,23 +60,23 @@ def group_of(table: str) -> str:
 def cuts(lake: Lake, group: str) -> dict[PartitionKey, Cut]:
     """The newest cut of each log partition that retention has cut for a group of tables."""
     rows = books.extents(lake, (pc.field("status") == DROPPED) & (pc.field("content") == group))
-    found: dict[PartitionKey, Cut] = {}
+    cuts_by_partition: dict[PartitionKey, Cut] = {}
     for row in sorted(rows, key=lambda row: int(row["run_id"])):
         key = (row["cluster_id"], row["topic_id"], row["partition"])
-        found[key] = Cut(offset=row["end_offset_exclusive"], time_ms=row["log_time_ms"], run=row["run_id"])
-    return found
+        cuts_by_partition[key] = Cut(offset=row["end_offset_exclusive"], time_ms=row["log_time_ms"], run=row["run_id"])
+    return cuts_by_partition
 
 
-def offsets(found: dict[PartitionKey, Cut]) -> dict[PartitionKey, int]:
+def offsets(cuts_by_partition: dict[PartitionKey, Cut]) -> dict[PartitionKey, int]:
     """The offsets of the cuts."""
-    return {key: cut.offset for key, cut in found.items()}
+    return {key: cut.offset for key, cut in cuts_by_partition.items()}
 
 
 def bases(lake: Lake, keys: Iterable[PartitionKey]) -> dict[PartitionKey, pa.Table]:
     """The states at the silver cut of each of the state partitions that has one: rows of gold.share_partition_base."""
     silver = cuts(lake, SILVER)
-    wanted = {key: silver[key] for key in keys if key in silver}
-    if not wanted:
+    cuts_by_partition = {key: silver[key] for key in keys if key in silver}
+    if not cuts_by_partition:
         return {}
     rows = lake.snapshot(BASE).dataset().to_table()
     return {
@@ -86,7 +86,7 @@ def bases(lake: Lake, keys: Iterable[PartitionKey]) -> dict[PartitionKey, pa.Tab
             & (pc.field("state_partition") == key[2])
             & (pc.field("run_id") == cut.run)
         )
-        for key, cut in wanted.items()
+        for key, cut in cuts_by_partition.items()
     }
 
 

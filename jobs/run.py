@@ -170,10 +170,10 @@ class Pipeline:
         mine = [row for row in taken if row["cluster_id"] == cluster_id and row["content"] == "log_record"]
         before = {row["topic"] for row in mine}
         letters = options.dead_letter_topics
-        asked = [p for p in partitions if p.topic in RECORD_TOPICS or p.topic in before or letters.takes(p.topic)]
-        asked.sort(key=lambda p: p.topic not in RECORD_TOPICS)  # what state speaks of is there when letters are read
+        selected = [p for p in partitions if p.topic in RECORD_TOPICS or p.topic in before or letters.takes(p.topic)]
+        selected.sort(key=lambda p: p.topic not in RECORD_TOPICS)  # what state speaks of is there when letters are read
         extents = plan.plan(
-            asked,
+            selected,
             mine,
             content="log_record",
             include_uncommitted=options.include_uncommitted,
@@ -186,18 +186,18 @@ class Pipeline:
             rows += plan.rebuild_rows(mine, options.rebuild, run=run, stamp=self._stamp())
         self.summary.cluster_id = cluster_id
         if not options.include_uncommitted and options.until_ms is None:
-            self.summary.held_back = plan.held_back(asked, mine, extents)
+            self.summary.held_back = plan.held_back(selected, mine, extents)
         if rows:
             self._begin("ingest", rows, extents)
 
     def _plan_rebuild(self) -> None:
         """Plans what is to be rebuilt of the cluster that was named, or of all."""
         options, taken = self._options, self._taken()
-        held = sorted({row["cluster_id"] for row in taken})
-        if options.cluster_id is not None and options.cluster_id not in held:
-            there = ", ".join(held) or "none"
+        clusters = sorted({row["cluster_id"] for row in taken})
+        if options.cluster_id is not None and options.cluster_id not in clusters:
+            there = ", ".join(clusters) or "none"
             raise ClusterMismatchError(f"no cluster {options.cluster_id} in {self._lake}; clusters there: {there}")
-        self.summary.cluster_id = options.cluster_id or (held[0] if len(held) == 1 else None)
+        self.summary.cluster_id = options.cluster_id or (clusters[0] if len(clusters) == 1 else None)
         mine = [r for r in taken if r["content"] == "log_record" and options.cluster_id in (None, r["cluster_id"])]
         if options.rebuild is not None and mine:
             rows = plan.rebuild_rows(mine, options.rebuild, run=self._next_run("ingest"), stamp=self._stamp())
@@ -303,8 +303,8 @@ class Pipeline:
         with self._timed("check"):
             from jobs.quality.check import CheckOptions, check_held
 
-            asked = CheckOptions(lake=self._lake, skip=self._options.skip_checks, limits=self._options.limits)
-            check_held(asked, self._progress)
+            check_options = CheckOptions(lake=self._lake, skip=self._options.skip_checks, limits=self._options.limits)
+            check_held(check_options, self._progress)
 
     def _publish(self) -> None:
         self.summary.gates = gates.closed(self._lake)

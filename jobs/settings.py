@@ -146,13 +146,13 @@ def load_settings(*, environment: str | None = None, flags: Mapping[str, object]
     if required:
         _require_environment(_conf_folder() / required)
     chosen = required or DEFAULT_ENVIRONMENT
-    given = {name: value for name, value in (flags or {}).items() if value is not None}
+    values = {name: value for name, value in (flags or {}).items() if value is not None}
     try:
-        return Settings(**{**given, "environment": chosen})  # type: ignore[arg-type]  # pydantic checks them
+        return Settings(**{**values, "environment": chosen})  # type: ignore[arg-type]  # pydantic checks them
     except ValidationError as error:
-        raise SettingsError(_explained(error, _layers(chosen, given))) from None
+        raise SettingsError(_explained(error, _layers(chosen, values))) from None
     except SourceError:  # a variable that should hold JSON
-        raise SettingsError(_not_json(_layers(chosen, given))) from None
+        raise SettingsError(_not_json(_layers(chosen, values))) from None
 
 
 def conf_file(name: str) -> Path:

@@ -44,8 +44,8 @@ def writing(lake: Lake, timeout_s: float) -> Iterator[Writer]:
     """
     os.umask(0o077)
     lake.path.mkdir(mode=0o700, parents=True, exist_ok=True)
-    with lock.hold(lake, timeout_s) as held:
-        yield Writer(lock=held, set_aside=tuple(_recovered(lake)))
+    with lock.hold(lake, timeout_s) as lock_of_lake:
+        yield Writer(lock=lock_of_lake, set_aside=tuple(_recovered(lake)))
 
 
 def _rests_on_torn(lake: Lake, torn: Iterable[str]) -> str | None:

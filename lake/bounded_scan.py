@@ -150,13 +150,13 @@ def _lower_bound(piece: ds.ParquetFileFragment, order: Sequence[str]) -> Bound:
 
 def _statistics(piece: ds.ParquetFileFragment, columns: Sequence[str]) -> dict[str, Bounds]:
     group = piece.row_groups[0].metadata
-    found = {}
+    bounds = {}
     for index in range(group.num_columns):
         chunk = group.column(index)
         known = chunk.statistics
         if chunk.path_in_schema in columns and known is not None and known.has_min_max and known.has_null_count:
-            found[chunk.path_in_schema] = Bounds(known.min, known.max, known.null_count > 0)
-    return found
+            bounds[chunk.path_in_schema] = Bounds(known.min, known.max, known.null_count > 0)
+    return bounds
 
 
 def _below(rows: pa.Table, order: Sequence[str], bound: Bound) -> Flags:

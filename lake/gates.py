@@ -30,12 +30,12 @@ class Gate:
 
 def gates(lake: Lake, *, any_schema: bool = False) -> dict[str, Gate]:
     """The gate of every table that was ever checked, by table; `any_schema`: of a lake of an older version, too."""
-    found: dict[str, Gate] = {}
+    gates_by_table: dict[str, Gate] = {}
     for rows in _newest_first(lake, any_schema=any_schema):
         blocking = rows.filter(pc.field("level") == BLOCKING)
         order = [("check_id", "descending"), ("table_name", "ascending"), ("expectation", "ascending")]
         for row in blocking.sort_by(order).to_pylist():
-            gate = found.get(row["table_name"])
+            gate = gates_by_table.get(row["table_name"])
             if gate is None:
                 gate = Gate(
                     table=row["table_name"],
@@ -46,8 +46,8 @@ def gates(lake: Lake, *, any_schema: bool = False) -> dict[str, Gate]:
                 )
             if gate.check_id == row["check_id"]:
                 failed = (row["expectation"],) if row["success"] is False else ()
-                found[gate.table] = _with_failed(gate, failed)
-    return found
+                gates_by_table[gate.table] = _with_failed(gate, failed)
+    return gates_by_table
 
 
 def _with_failed(gate: Gate, failed: tuple[str, ...]) -> Gate:
@@ -67,13 +67,13 @@ def _newest_first(lake: Lake, *, any_schema: bool) -> list[pa.Table]:
     snapshot = lake.snapshot(RESULTS, any_schema=any_schema)
     if not snapshot.files:
         return []
-    held, newest = snapshot.dataset(), snapshot.largest("check_id")
-    last = held.to_table(columns=COLUMNS, filter=pc.field("check_id") == newest)
-    tables = pc.unique(held.to_table(columns=["table_name"]).column("table_name"))
+    results, newest = snapshot.dataset(), snapshot.largest("check_id")
+    last = results.to_table(columns=COLUMNS, filter=pc.field("check_id") == newest)
+    tables = pc.unique(results.to_table(columns=["table_name"]).column("table_name"))
     seen = last.filter(pc.field("level") == BLOCKING).column("table_name")
     if len(pc.unique(seen)) == len(tables):
         return [last]
-    return [held.to_table(columns=COLUMNS)]
+    return [results.to_table(columns=COLUMNS)]
 
 
 def closed(lake: Lake, *, any_schema: bool = False) -> tuple[Gate, ...]:

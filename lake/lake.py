@@ -56,6 +56,7 @@ class Lake:
         """By table the first version that the disk may not have yet (`lake.durability`)."""
         self._handles: dict[str, DeltaTable] = {}
         self._snapshots: dict[str, Snapshot] = {}
+        self._transactions: dict[tuple[str, int, str], int | None] = {}
         self._process = os.getpid()
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -108,6 +109,7 @@ class Lake:
         """Closes all handles: files of the logs were renamed under them."""
         self._handles.clear()
         self._snapshots.clear()
+        self._transactions.clear()
 
     def version(self, table: str) -> int:
         """The newest version; -1 when there is no table."""
@@ -121,8 +123,11 @@ class Lake:
         if not self.exists(table):
             return None
         with self._readable(table):
-            committed = self._at(table, version).transaction_version(application)
-        return None if committed is None else int(committed)
+            handle = self._at(table, version)
+            key = (table, int(handle.version()), application)
+            if key not in self._transactions:  # each call of delta-rs reads the log
+                self._transactions[key] = handle.transaction_version(application)
+        return self._transactions[key]
 
     def schema(self, table: str, version: int | None = None) -> pa.Schema:
         """The columns of a table as its log has them, not as we declare them."""

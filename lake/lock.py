@@ -81,12 +81,12 @@ def _describe(handle: int, jvm: int | None) -> None:
 
 def _read(handle: int) -> dict[str, object]:
     try:
-        found = json.loads(os.pread(handle, 4096, 0) or b"{}")
+        content = json.loads(os.pread(handle, 4096, 0) or b"{}")
     except ValueError:
         return {}
-    return found if isinstance(found, dict) else {}
+    return content if isinstance(content, dict) else {}
 
 
 def _holder(handle: int) -> str:
-    found = _read(handle)
-    return f"process {found.get('pid', '?')} on {found.get('host', '?')}"
+    content = _read(handle)
+    return f"process {content.get('pid', '?')} on {content.get('host', '?')}"

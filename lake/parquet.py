@@ -313,27 +313,27 @@ def statistics(metadata: pq.FileMetaData, schema: pa.Schema) -> dict[str, Any]:
             name = chunk.path_in_schema
             if name not in useful or chunk.statistics is None:
                 continue
-            found = chunk.statistics
-            nulls[name] = nulls.get(name, 0) + found.null_count
-            bounds = _bounds(found, chunk.num_values)
+            chunk_statistics = chunk.statistics
+            nulls[name] = nulls.get(name, 0) + chunk_statistics.null_count
+            bounds = _bounds(chunk_statistics, chunk.num_values)
             if bounds is not None:
                 lowest[name] = min(lowest.get(name, bounds[0]), bounds[0])
                 highest[name] = max(highest.get(name, bounds[1]), bounds[1])
     return {"numRecords": metadata.num_rows, "minValues": lowest, "maxValues": highest, "nullCount": nulls}
 
 
-def _bounds(found: pq.Statistics, value_count: int) -> tuple[Any, Any] | None:
+def _bounds(chunk_statistics: pq.Statistics, value_count: int) -> tuple[Any, Any] | None:
     """Values around all those of a column chunk; None when all of them are null."""
-    if not found.has_min_max:
-        return None if found.null_count >= value_count else ("", ABOVE_ALL_TEXT)
-    if isinstance(found.max, datetime):
-        return _in_millis(found.min), _in_millis(found.max + ALMOST_A_MILLI)
-    if not isinstance(found.max, str):
-        return found.min, found.max
-    highest = found.max
+    if not chunk_statistics.has_min_max:
+        return None if chunk_statistics.null_count >= value_count else ("", ABOVE_ALL_TEXT)
+    if isinstance(chunk_statistics.max, datetime):
+        return _in_millis(chunk_statistics.min), _in_millis(chunk_statistics.max + ALMOST_A_MILLI)
+    if not isinstance(chunk_statistics.max, str):
+        return chunk_statistics.min, chunk_statistics.max
+    highest = chunk_statistics.max
     if len(highest) > LONGEST_STATISTIC and highest[LONGEST_STATISTIC] != ABOVE_ALL_TEXT[0]:
         highest = highest[:LONGEST_STATISTIC] + ABOVE_ALL_TEXT[0]
-    return found.min[:LONGEST_STATISTIC], highest
+    return chunk_statistics.min[:LONGEST_STATISTIC], highest
 
 
 def _in_millis(moment: datetime) -> str:

@@ -85,14 +85,15 @@ class RowGroups:
 
     def partition_is(self, column: str, text: str) -> Flags:
         """Which row groups lie in files of a partition value; all where the table has no such partition column."""
-        told = [(file.partition_values.get(column, text), file.metadata.num_row_groups) for file in self._files]
-        return np.repeat([value == text for value, _ in told], [count for _, count in told]).astype(np.bool_)
+        values = [(file.partition_values.get(column, text), file.metadata.num_row_groups) for file in self._files]
+        return np.repeat([value == text for value, _ in values], [count for _, count in values]).astype(np.bool_)
 
     def _known(self, column: str, least: object, most: object, kind: np.dtype[Any]) -> Bounds:
         if column not in self._bounds:
-            told = [_told(chunk, least, most) for file in self._files for chunk in _chunks(file, column)]
+            bounds = [_bounds_of_chunk(chunk, least, most) for file in self._files for chunk in _chunks(file, column)]
             low, high, nulls = (
-                np.array([one[number] for one in told], kind if number < 2 else np.bool_) for number in range(3)
+                np.array([chunk_bounds[number] for chunk_bounds in bounds], kind if number < 2 else np.bool_)
+                for number in range(3)
             )
             self._bounds[column] = Bounds(low=low, high=high, nulls=nulls)
         return self._bounds[column]
@@ -111,8 +112,8 @@ class RowGroups:
         self, file: File, numbers: Sequence[int], columns: Sequence[str], coded: Sequence[str]
     ) -> Iterator[pa.Table]:
         kinds = self.schema(columns, coded)
-        held = [name for name in columns if name not in file.partition_values]
-        texts = [name for name in coded if name in held]
+        stored = [name for name in columns if name not in file.partition_values]
+        texts = [name for name in coded if name in stored]
         with pq.ParquetFile(
             file.path,
             metadata=file.metadata,
@@ -120,12 +121,12 @@ class RowGroups:
             pre_buffer=False,
             filesystem=file.storage.file_system(),
         ) as opened:
-            for found in _joined(opened.iter_batches(BATCH_ROWS, row_groups=numbers, columns=held, use_threads=False)):
+            for rows in _joined(opened.iter_batches(BATCH_ROWS, row_groups=numbers, columns=stored, use_threads=False)):
                 for name, text in file.partition_values.items():
                     if name in columns:
                         value = pa.scalar(text).cast(self._schema.field(name).type)
-                        found = found.append_column(name, pa.repeat(value, found.num_rows))
-                yield found.select(columns).cast(kinds)
+                        rows = rows.append_column(name, pa.repeat(value, rows.num_rows))
+                yield rows.select(columns).cast(kinds)
 
     def schema(self, columns: Sequence[str], coded: Sequence[str] = ()) -> pa.Schema:
         """The types of columns as they are read."""
@@ -134,16 +135,16 @@ class RowGroups:
 
 def _joined(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.Table]:
     """Neighbouring batches together, BATCH_ROWS rows at least but in the last table: a row group may be small."""
-    held: list[pa.RecordBatch] = []
+    pending: list[pa.RecordBatch] = []
     count = 0
     for batch in batches:
-        held.append(batch)
+        pending.append(batch)
         count += batch.num_rows
         if count >= BATCH_ROWS:
-            yield pa.Table.from_batches(held)
-            held, count = [], 0
-    if held:
-        yield pa.Table.from_batches(held)
+            yield pa.Table.from_batches(pending)
+            pending, count = [], 0
+    if pending:
+        yield pa.Table.from_batches(pending)
 
 
 def _chunks(file: File, column: str) -> Iterator[pq.ColumnChunkMetaData]:
@@ -153,11 +154,11 @@ def _chunks(file: File, column: str) -> Iterator[pq.ColumnChunkMetaData]:
         yield file.metadata.row_group(number).column(at)
 
 
-def _told(chunk: pq.ColumnChunkMetaData, least: object, most: object) -> tuple[object, object, bool]:
-    found = chunk.statistics
-    if found is None:
+def _bounds_of_chunk(chunk: pq.ColumnChunkMetaData, least: object, most: object) -> tuple[object, object, bool]:
+    statistics = chunk.statistics
+    if statistics is None:
         return least, most, True
-    nulls = found.null_count > 0
-    if found.has_min_max:
-        return found.min, found.max, nulls
-    return (most, least, True) if found.null_count >= chunk.num_values else (least, most, nulls)
+    nulls = statistics.null_count > 0
+    if statistics.has_min_max:
+        return statistics.min, statistics.max, nulls
+    return (most, least, True) if statistics.null_count >= chunk.num_values else (least, most, nulls)

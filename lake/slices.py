@@ -68,8 +68,8 @@ def slices(
 
     `begins`: log partitions of which rows below an offset are left out.
     """
-    wanted = None if only is None else set(only)
-    found: dict[PartitionKey, list[Slice]] = {}
+    keys = None if only is None else set(only)
+    slices_by_partition: dict[PartitionKey, list[Slice]] = {}
     for file in snapshot.files:
         low, high = file.get("min.run_id"), file.get("max.run_id")
         if low is not None and high is not None and (high < runs[0] or low > runs[1]):
@@ -77,11 +77,11 @@ def slices(
         for piece in _slices_of(snapshot.storage, str(file["path"]), columns, runs):
             key = (piece.cluster_id, piece.topic_id, piece.partition)
             begin = (begins or {}).get(key, piece.first_offset)
-            if (wanted is None or key in wanted) and piece.last_offset >= begin:
-                found.setdefault(key, []).append(_from(piece, begin))
-    for pieces in found.values():
+            if (keys is None or key in keys) and piece.last_offset >= begin:
+                slices_by_partition.setdefault(key, []).append(_from(piece, begin))
+    for pieces in slices_by_partition.values():
         pieces.sort(key=lambda piece: (piece.first_offset, piece.last_offset))
-    return found
+    return slices_by_partition
 
 
 def _from(piece: Slice, begin: int) -> Slice:

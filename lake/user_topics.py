@@ -36,18 +36,20 @@ def books(scan: Scan) -> pa.Table:
     return scan("bronze.ingest_extent", BOOK_COLUMNS, condition)
 
 
-def batches(scan: Scan, told: pa.Table, begins: Mapping[TopicPartition, int], columns: list[str]) -> Iterator[pa.Table]:
+def batches(
+    scan: Scan, extent_rows: pa.Table, begins: Mapping[TopicPartition, int], columns: list[str]
+) -> Iterator[pa.Table]:
     """Headers that reach the beginnings or lie above, by (topic id, partition), then in offset order.
 
-    `told`: the books. `columns` names topic_id, partition, base_offset and last_offset among others.
+    `extent_rows`: the books. `columns` names topic_id, partition, base_offset and last_offset among others.
     """
-    for group in _binned(begins, _row_counts(told)):
-        found = scan("bronze.topic_batch", columns, _condition(group))
-        yield _from_begins(found, group).sort_by(BATCH_ORDER)
+    for group in _binned(begins, _row_counts(extent_rows)):
+        headers = scan("bronze.topic_batch", columns, _condition(group))
+        yield _from_begins(headers, group).sort_by(BATCH_ORDER)
 
 
-def _row_counts(told: pa.Table) -> dict[TopicPartition, int]:
-    counts = told.group_by(["topic_id", "partition"]).aggregate([("record_count", "sum")])
+def _row_counts(extent_rows: pa.Table) -> dict[TopicPartition, int]:
+    counts = extent_rows.group_by(["topic_id", "partition"]).aggregate([("record_count", "sum")])
     columns = (counts.column(name).to_pylist() for name in ("topic_id", "partition", "record_count_sum"))
     return {(topic_id, partition): rows for topic_id, partition, rows in zip(*columns, strict=True)}
 
@@ -57,15 +59,15 @@ def _binned(
 ) -> Iterator[dict[TopicPartition, int]]:
     """Neighbouring user partitions of `begins`, in order, that hold up to ROWS_AT_ONCE `rows` together."""
     group: dict[TopicPartition, int] = {}
-    held = 0
+    group_rows = 0
     for place in sorted(begins):
         count = rows.get(place, 0)
-        if group and held + count > ROWS_AT_ONCE:
+        if group and group_rows + count > ROWS_AT_ONCE:
             yield group
-            group, held = {}, 0
+            group, group_rows = {}, 0
         if count:
             group[place] = begins[place]
-            held += count
+            group_rows += count
     if group:
         yield group
 
@@ -78,18 +80,18 @@ def _condition(group: Mapping[TopicPartition, int]) -> pc.Expression:
     return here & (pc.field("last_offset") >= min(group.values()))
 
 
-def _from_begins(found: pa.Table, group: Mapping[TopicPartition, int]) -> pa.Table:
+def _from_begins(headers: pa.Table, group: Mapping[TopicPartition, int]) -> pa.Table:
     """The headers of exactly these user partitions that reach the beginning asked for."""
     topics = pa.array([topic_id for topic_id, _ in group], pa.string())
     names = pc.unique(topics)
     index = _places(pc.index_in(topics, value_set=names), pa.array([number for _, number in group], pa.int32()))
     order = np.argsort(index)
     begins = np.fromiter(group.values(), np.int64, len(group))[order]
-    here = pc.fill_null(pc.index_in(found.column("topic_id"), value_set=names), -1)
-    places = _places(here, found.column("partition"))
+    here = pc.fill_null(pc.index_in(headers.column("topic_id"), value_set=names), -1)
+    places = _places(here, headers.column("partition"))
     at = np.searchsorted(index[order], places).clip(max=len(begins) - 1)
-    wanted = (index[order][at] == places) & (found.column("last_offset").to_numpy() >= begins[at])
-    return found.filter(pa.array(wanted))
+    reaches = (index[order][at] == places) & (headers.column("last_offset").to_numpy() >= begins[at])
+    return headers.filter(pa.array(reaches))
 
 
 def _places(topics: pa.Array, partitions: pa.Array) -> npt.NDArray[np.int64]:
@@ -99,13 +101,13 @@ def _places(topics: pa.Array, partitions: pa.Array) -> npt.NDArray[np.int64]:
     return places
 
 
-def extents(told: pa.Table, wanted: Iterable[TopicPartition]) -> pa.Table:
+def extents(extent_rows: pa.Table, partitions: Iterable[TopicPartition]) -> pa.Table:
     """TOPIC_EXTENT rows from the books, by (topic id, partition): the maximum over what the runs were told."""
-    asked = set(wanted)
+    selected = set(partitions)
     rows_of: dict[TopicPartition, list[dict[str, Any]]] = {}
-    for row in told.to_pylist():
+    for row in extent_rows.to_pylist():
         place = (row["topic_id"], row["partition"])
-        if place in asked:
+        if place in selected:
             rows_of.setdefault(place, []).append(row)
     rows = []
     for place in sorted(rows_of):

@@ -70,15 +70,15 @@ def remove_files(lake: Lake, table: str, floor: int, *, named: Iterable[int], no
     for name in sorted(unused):
         file = root / unquote(name)
         try:
-            found = file.stat()
+            status = file.stat()
         except FileNotFoundError:
             continue  # delta-rs also lists what an earlier upkeep has removed
-        if found.st_mtime_ns // 1_000_000 > youngest_ms:
+        if status.st_mtime_ns // 1_000_000 > youngest_ms:
             continue
         if not dry_run:
             crash_points.passing(f"vacuum:{table}")
             file.unlink()
-        count, size = count + 1, size + found.st_size
+        count, size = count + 1, size + status.st_size
     return Removed(files=count, size_bytes=size)
 
 

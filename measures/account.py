@@ -7,8 +7,8 @@ The newest life whose start offset ever stood at or below an offset decides:
                                        15-19 passed_without_outcome
 
 Below every start offset: below_first_start. An offset that was open when its life ended, and lies below the start
-offset of the life that followed: skipped_by_reset. Offsets that the start offset passed although no outcome was ever
-logged are told apart by the user topic's own batch headers.
+offset of the life that followed: skipped_by_reset. The batch headers of the user topic say why the start offset passed
+offsets without a logged outcome.
 """
 
 from collections.abc import Mapping, Sequence
@@ -20,14 +20,14 @@ import pyarrow.compute as pc
 from measures.lives import DELETED, LIVE, PLACE, Lives, lives_of, number_places
 from measures.newly import NEVER, outcomes_of
 from measures.schemas import ACCOUNTED, CLASSES
-from measures.steps import LAST_OFFSET, NOTHING, Flags, Ints, Layers, Ranges, together
+from measures.steps import LAST_OFFSET, NO_VALUE, Flags, Ints, Layers, Ranges, together
 from measures.topic_log import ABORTED, CONTROL, WHATS, TopicLog
 from state_model.columnar.values import Loss
 from state_model.share_records import DeliveryState
 
 ONCE, AFTER_RETRIES, ARCHIVED, OPEN, BELOW_FIRST_START, SKIPPED, PASSED, NOT_IN_EVIDENCE = range(len(CLASSES))
 REASONS = (*WHATS, None, "life_ended", "acknowledged_again", "start_undetermined", "recreated")
-"""Of passed_without_outcome: what the topic's log says of the offset, or life_ended; else a remark on the class."""
+"""Of passed_without_outcome: what the batch headers say of the offset, or life_ended; else a remark on the class."""
 NO_REASON, LIFE_ENDED, AGAIN, START_UNDETERMINED, RECREATED = range(len(WHATS), len(REASONS))
 UNKNOWN = WHATS.index("unknown")
 DROPPED = ("changed", "split_or_joined", "start_offset_passed")
@@ -45,8 +45,8 @@ def account(
 ) -> pa.Table:
     """ACCOUNTED rows from SHARE_PARTITION_HISTORY and DELIVERY_HISTORY.
 
-    `windows`: by (topic id, partition) the first offset and the end (exclusive) to account for; share partitions of
-    others are left out. `topics`: what the batch headers said. `losses`: what the evidence lacks, by state partition.
+    `windows`: by (topic id, partition) the first offset and the end (exclusive) to account for; user partitions without
+    a window are left out. `topics`: summaries of the batch headers. `losses`: missing records, by state partition.
     The rows of a share partition are disjoint and cover its window.
     """
     (of_history, of_deliveries), places = number_places(history, deliveries)
@@ -55,8 +55,8 @@ def account(
     deliveries, life = deliveries.filter(pa.array(life >= 0)), life[life >= 0]
     window = [windows.get((row["topic_id"], row["partition"]), (0, 0)) for row in places.select(PLACE[3:]).to_pylist()]
     bounds = np.array(window, np.int64).reshape(-1, 2)
-    told = _classed(lives, deliveries, life, bounds)
-    rows = _with_topics(told, places, topics or {})
+    classified = _classed(lives, deliveries, life, bounds)
+    rows = _with_topics(classified, places, topics or {})
     return _table(rows, lives, places)
 
 
@@ -90,10 +90,12 @@ def _classed(lives: Lives, deliveries: pa.Table, life: Ints, bounds: Ints) -> Ra
         np.append(deliveries.column(name).to_numpy().astype(np.int64), NEVER)
         for name in ("delivery_count", "valid_from_log_offset")
     )
-    told = {"class": code, "reason": reason, "life": decides}
-    told |= {name: np.where(row == NEVER, NEVER, values[known]) for name, values in (("count", counts), ("at", at))}
+    values_by_name = {"class": code, "reason": reason, "life": decides}
+    values_by_name |= {
+        name: np.where(row == NEVER, NEVER, values[known]) for name, values in (("count", counts), ("at", at))
+    }
     inside = cells.total_of("window", np.ones(len(bounds), np.int64)) > 0
-    return cells.ranges(inside, told)
+    return cells.ranges(inside, values_by_name)
 
 
 def _deciding_row(cells: Layers, deliveries: pa.Table, life: Ints, decides: Ints) -> Ints:
@@ -102,7 +104,7 @@ def _deciding_row(cells: Layers, deliveries: pa.Table, life: Ints, decides: Ints
     rank = np.empty(len(order), np.int64)
     rank[order] = np.arange(len(order))
     newest = cells.highest_of("rows", rank)
-    row = np.where(newest == NOTHING, NEVER, np.append(order, NEVER)[np.maximum(newest, 0)])
+    row = np.where(newest == NO_VALUE, NEVER, np.append(order, NEVER)[np.maximum(newest, 0)])
     same = np.append(life, NEVER - 1)[row] == decides  # row NEVER reads the last, which is no life
     return np.where(same, row, NEVER)
 
@@ -168,39 +170,43 @@ def _out_of_reach(lives: Lives, place: Ints) -> tuple[Ints, Ints]:
     return code[place], reason[place]
 
 
-def _with_topics(told: Ranges, places: pa.Table, topics: Mapping[tuple[str, int], TopicLog]) -> Ranges:
-    """What was passed without an outcome, or is open without one, told apart by the user topic's headers."""
-    passed = (told.values["class"] == PASSED) & (told.values["reason"] == UNKNOWN)
-    untouched = (told.values["class"] == OPEN) & (told.values["reason"] == NO_REASON) & (told.values["at"] == NEVER)
+def _with_topics(classified: Ranges, places: pa.Table, topics: Mapping[tuple[str, int], TopicLog]) -> Ranges:
+    """The ranges, with reasons from the batch headers for offsets that have no outcome."""
+    passed = (classified.values["class"] == PASSED) & (classified.values["reason"] == UNKNOWN)
+    untouched = (
+        (classified.values["class"] == OPEN)
+        & (classified.values["reason"] == NO_REASON)
+        & (classified.values["at"] == NEVER)
+    )
     keys = places.select(["topic_id", "partition"]).to_pylist()
     here = [topics.get((row["topic_id"], row["partition"])) for row in keys]
-    wanted = np.unique(told.group[passed | untouched]).tolist()
-    logs = [(place, log) for place in wanted if (log := here[place]) is not None]
+    places_with_gaps = np.unique(classified.group[passed | untouched]).tolist()
+    logs = [(place, log) for place in places_with_gaps if (log := here[place]) is not None]
     if not logs:
-        return told
+        return classified
     layer = (
         together([np.full(len(log.what), place, np.int64) for place, log in logs]),
         together([log.range_first for _, log in logs]),
         together([log.range_last for _, log in logs]),
     )
-    cells = Layers({"told": (told.group, told.first, told.last), "topic": layer})
+    cells = Layers({"classified": (classified.group, classified.first, classified.last), "topic": layer})
     what = cells.highest_of("topic", together([log.what for _, log in logs]))
-    of = cells.highest_of("told", np.arange(len(told.group)))
-    inside = of != NOTHING
+    of = cells.highest_of("classified", np.arange(len(classified.group)))
+    inside = of != NO_VALUE
     of = np.maximum(of, 0)
-    values = {name: column[of] for name, column in told.values.items()}
-    tells = (passed[of] & (what != NOTHING)) | (untouched[of] & ((what == ABORTED) | (what == CONTROL)))
+    values = {name: column[of] for name, column in classified.values.items()}
+    tells = (passed[of] & (what != NO_VALUE)) | (untouched[of] & ((what == ABORTED) | (what == CONTROL)))
     values["reason"] = np.where(tells, what, values["reason"])
     return cells.ranges(inside, values)
 
 
-def _table(told: Ranges, lives: Lives, places: pa.Table) -> pa.Table:
-    columns = {name: places.column(name).take(pa.array(told.group)) for name in PLACE}
-    value = told.values
+def _table(classified: Ranges, lives: Lives, places: pa.Table) -> pa.Table:
+    columns = {name: places.column(name).take(pa.array(classified.group)) for name in PLACE}
+    value = classified.values
     life = np.append(lives.key, NEVER)[value["life"]]
     columns |= {
-        "first_offset": pa.array(told.first),
-        "last_offset": pa.array(told.last),
+        "first_offset": pa.array(classified.first),
+        "last_offset": pa.array(classified.last),
         "class": pa.array(CLASSES, pa.string()).take(pa.array(value["class"])),
         "reason": pa.array(REASONS, pa.string()).take(pa.array(value["reason"])),
         "delivery_count": pa.array(value["count"], mask=value["count"] == NEVER),

@@ -25,9 +25,9 @@ from measures.steps import Flags, Ints, numbered
 from measures.topics import BATCH_COLUMNS, TopicPartition, runs
 
 HEADER_COLUMNS = [*BATCH_COLUMNS, "base_timestamp_ms"]
-"""What is read of a batch header here."""
+"""The columns of a batch header that ages need."""
 NO_AGE = np.int64(1 << 62)
-"""Above all ages."""
+"""Larger than every age."""
 PIECES_AT_ONCE = 1 << 20
 PIECES_KEPT = 1 << 22
 CLOCKS = (CREATE_TIME, LOG_APPEND_CLOCK)
@@ -40,7 +40,7 @@ Headers = Callable[[Mapping[TopicPartition, int]], Iterator[pa.Table]]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pieces:
-    """What ranges and batches share: the range (`entry`), its offsets, the bounds of their age, the clock.
+    """Overlaps of ranges and batches: the range (`entry`), the offsets, the bounds of their age, the clock.
 
     `clock`: a place in CLOCKS.
     """
@@ -65,11 +65,12 @@ class AgeCounts:
 
 
 class Ages:
-    """Takes batch headers, by user partition and in offset order, and finds the ages of settled offsets.
+    """Computes the ages of settled offsets from batch headers, which come by user partition and in offset order.
 
-    Its memory is one entry a settled range, and one a combination of hour, outcome and edges of ages; `exact`: ages are
-    not rounded to edges, so the memory grows with the ages that occur. `blocks`: what ranges are told apart by beside
-    place, hour and outcome. `least`, `largest_min`, `largest`: for each bucket the exact bounds of its smallest and its
+    Memory: one entry for each settled range and for each combination of hour, outcome and edges of ages. `exact`: ages
+    are not rounded to edges, so memory grows with the number of different ages. `blocks`: a number by which ranges are
+    grouped, beside place, hour and outcome.
+    `least`, `largest_min`, `largest`: for each bucket the exact bounds of its smallest and its
     largest age (NO_AGE, -NO_AGE: none).
     """
 
@@ -84,7 +85,7 @@ class Ages:
         self.least = np.full(len(self.sample), NO_AGE)
         self.largest_min, self.largest = np.full((2, len(self.sample)), -NO_AGE)
         self._covered, self._control, self._aged = (np.zeros(count, np.int64) for _ in range(3))
-        self._found: list[Ints] = []
+        self._samples: list[Ints] = []
         self._rows, self._most_rows = 0, PIECES_KEPT
 
     def _by_topic(self) -> dict[TopicPartition, Ints]:
@@ -99,11 +100,11 @@ class Ages:
         return {names[int(of[entries[0]])]: entries for entries in parts}
 
     def begins(self) -> dict[TopicPartition, int]:
-        """The smallest settled offset of each user partition: from there on headers are wanted."""
+        """The smallest settled offset of each user partition: ages need the headers from there on."""
         return {name: int(self._settled.first[entries].min()) for name, entries in self._entries.items()}
 
     def take(self, batches: pa.Table) -> None:
-        """Notes HEADER_COLUMNS rows that follow those taken before; several user partitions may be among them."""
+        """Adds HEADER_COLUMNS rows, which follow the rows of earlier calls; they may be of several user partitions."""
         for pieces in self.pieces(batches):
             weight = pieces.last - pieces.first + 1
             np.add.at(self._aged, pieces.entry, weight)
@@ -112,11 +113,11 @@ class Ages:
             np.maximum.at(self.largest_min, bucket, pieces.age_min)
             np.maximum.at(self.largest, bucket, pieces.age_max)
             columns = [bucket, pieces.clock, *self._bounds(pieces), weight]
-            self._found.append(added_up(np.stack(columns)))
-            self._rows += self._found[-1].shape[1]
+            self._samples.append(added_up(np.stack(columns)))
+            self._rows += self._samples[-1].shape[1]
             if self._rows > self._most_rows:
-                self._found = [added_up(np.concatenate(self._found, axis=1))]
-                self._rows = self._found[0].shape[1]
+                self._samples = [added_up(np.concatenate(self._samples, axis=1))]
+                self._rows = self._samples[0].shape[1]
                 self._most_rows = max(PIECES_KEPT, 2 * self._rows)
 
     def _bounds(self, pieces: Pieces) -> tuple[Ints, Ints]:
@@ -125,7 +126,7 @@ class Ages:
         return lower_edges(pieces.age_min), upper_edges(pieces.age_max)
 
     def pieces(self, batches: pa.Table) -> Iterator[Pieces]:
-        """The pieces with an age that the headers give, in bounded numbers; notes what else they tell of the ranges."""
+        """Pieces with an age, in bounded tables; also counts covered offsets and control records of the ranges."""
         if batches.num_rows == 0:
             return
         for mine in runs(batches.select(HEADER_COLUMNS)):
@@ -171,7 +172,7 @@ class Ages:
         return self._control + np.where(archived, absent, 0)
 
     def unsure(self) -> frozenset[TopicPartition]:
-        """User partitions of which archived offsets lie below the headers taken: gaps, if others lie below them."""
+        """User partitions with archived offsets below the first header read: gaps, if the topic has earlier headers."""
         archived = self._settled.outcome == ARCHIVED_AT
         return frozenset(
             name
@@ -180,14 +181,14 @@ class Ages:
         )
 
     def note_lowest(self, place: TopicPartition, base: int) -> None:
-        """Notes where the headers of a user partition begin, of which some were taken."""
+        """Sets where the headers of a user partition begin."""
         low, high = self._span[place]
         self._span[place] = (min(base, low), high)
 
     def counts(self) -> AgeCounts:
-        """The ages found so far."""
-        found = added_up(np.concatenate([np.zeros((5, 0), np.int64), *self._found], axis=1))
-        bucket, clock, age_min, age_max, weight = found
+        """The number of offsets for each bucket, clock and bounds of the age."""
+        columns = added_up(np.concatenate([np.zeros((5, 0), np.int64), *self._samples], axis=1))
+        bucket, clock, age_min, age_max, weight = columns
         return AgeCounts(bucket=bucket, clock=clock, age_min=age_min, age_max=age_max, weight=weight)
 
     def listed(self, pieces: Pieces) -> pa.Table:
@@ -217,12 +218,12 @@ def taken(
     exact: bool = False,
     blocks: Ints | None = None,
 ) -> Ages:
-    """The ages of settled offsets by the batch headers that `headers` gives from beginnings on.
+    """The ages of settled offsets, from the batch headers that `headers` reads from given offsets on.
 
     `exact`, `blocks`: as `Ages` has them.
 
-    `lowest`: where user partitions begin to matter; asked only where a header below the smallest settled offset decides
-    whether that offset is a gap.
+    `lowest`: reads the lowest start offset of user partitions; called only where a header below the smallest settled
+    offset decides whether that offset is a gap.
     """
     ages = Ages(settled, exact=exact, blocks=blocks)
     for batches in headers(ages.begins()):
@@ -262,23 +263,23 @@ def _overlaps(entries: Ints, first: Ints, last: Ints, bases: Ints, lasts: Ints) 
         begin = end
 
 
-def added_up(found: Ints) -> Ints:
-    """Columns of values and a weight (the last row) in the order of the values, the weights of equal ones added up."""
-    if found.shape[1] == 0:
-        return found
-    code, sample = numbered(*found[:-1])
+def added_up(columns: Ints) -> Ints:
+    """Distinct columns of values in their order, with the sum of their weights as the last row."""
+    if columns.shape[1] == 0:
+        return columns
+    code, sample = numbered(*columns[:-1])
     weight = np.zeros(len(sample), np.int64)
-    np.add.at(weight, code, found[-1])
-    return np.concatenate([found[:-1, sample], weight[None, :]])
+    np.add.at(weight, code, columns[-1])
+    return np.concatenate([columns[:-1, sample], weight[None, :]])
 
 
 def age_ranges(settled: Settled, batches: Iterator[pa.Table], most: int) -> tuple[pa.Table, bool]:
-    """AGE rows, those of the largest age first, at most so many; and whether there were more."""
+    """At most `most` AGE rows, largest age first; and whether there were more."""
     ages = Ages(settled)
-    held, more = AGE.empty_table(), False
+    largest, more = AGE.empty_table(), False
     for table in batches:
         for pieces in ages.pieces(table):
-            held = pa.concat_tables([held, ages.listed(pieces)])
-            held, more = held.sort_by(LARGEST_FIRST), more or held.num_rows > most
-            held = held.slice(0, most).combine_chunks()
-    return held, more
+            largest = pa.concat_tables([largest, ages.listed(pieces)])
+            largest, more = largest.sort_by(LARGEST_FIRST), more or largest.num_rows > most
+            largest = largest.slice(0, most).combine_chunks()
+    return largest, more

@@ -9,7 +9,7 @@ and its table in `lake.tables` where a lake keeps it.
     BY_RECORD_OFFSET    rows that the reach, a record offset, does not lie above
     BY_BLOCK            the same, of contributions that add up
     BY_GROUP            all rows of the group
-    COMPUTED            nothing: a lake does not keep it
+    COMPUTED            no rows: a lake does not keep them
 """
 
 from collections.abc import Callable, Mapping
@@ -27,7 +27,7 @@ Rows = Callable[[Inputs], pa.Table]
 
 
 class Rule(Enum):
-    """What an increment replaces; the module says it."""
+    """The rows that an increment replaces; the module docstring explains each rule."""
 
     WHOLE = auto()
     BY_LOG_OFFSET = auto()
@@ -38,7 +38,7 @@ class Rule(Enum):
 
 
 class Reads(Enum):
-    """What of `Inputs` a measure reads, beside history and deliveries."""
+    """The `Inputs` that a measure reads, beside history and deliveries."""
 
     HEADERS = auto()
     EXTENTS = auto()
@@ -135,9 +135,9 @@ MEASURES: Mapping[str, Measure] = {
     ),
     "cost": Measure(schema=schemas.COST, rows=cost.rows, reads=frozenset({Reads.RECORDS}), rule=Rule.COMPUTED),
 }
-"""By name; the stage commits them in this order. `progress` comes after what goes on from it."""
+"""By name; the stage commits them in this order. `progress` comes after the measures that resume from it."""
 OF_TABLE: Mapping[str, Measure] = {measure.table: measure for measure in MEASURES.values() if measure.table is not None}
 STAGED: Mapping[str, Measure] = {
     name: measure for name, measure in MEASURES.items() if measure.rule not in (Rule.BY_GROUP, Rule.COMPUTED)
 }
-"""What the measure stage computes share partition by share partition."""
+"""The measures that the measure stage computes share partition by share partition."""

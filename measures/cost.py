@@ -19,7 +19,7 @@ from measures.steps import Flags, Ints
 from state_model.share_records import DeliveryState
 
 PRUNING_READ = [*PLACE, "record_type", "log_offset", "log_time_ms", "record_bytes", "below_log_start"]
-"""What is read of a record to tell what pruning could free."""
+"""The columns of a record from which PRUNING rows are computed."""
 STALL_MS = 600_000
 """Pruning stalls when the oldest newest snapshot is older than two rounds of the cold snapshot job (300 s each)."""
 
@@ -32,7 +32,7 @@ def rows(inputs: Inputs, *, of_window: bool = False) -> pa.Table:
 def cost(records: pa.Table, history: pa.Table, deliveries: pa.Table, *, of_window: bool = False) -> pa.Table:
     """COST rows by share partition from SHARE_RECORD, SHARE_PARTITION_HISTORY and DELIVERY_HISTORY rows.
 
-    `of_window`: `records` are those of a window, and only what they acknowledged counts.
+    `of_window`: `records` are the records of a window, and only their acknowledgements count.
     """
     (of_records, of_history, of_deliveries), places = number_places(records, history, deliveries)
     lives = lives_of(history, of_history)
@@ -41,16 +41,16 @@ def cost(records: pa.Table, history: pa.Table, deliveries: pa.Table, *, of_windo
     acknowledged = outcomes.state == DeliveryState.ACKNOWLEDGED
     if of_window:
         state_partition = places.column("state_partition").to_numpy()[lives.place[outcomes.life]]
-        told = rows_at(records, state_partition, outcomes.at)
-        acknowledged &= pc.is_valid(told).to_numpy(zero_copy_only=False).astype(np.bool_)
+        record_rows = rows_at(records, state_partition, outcomes.at)
+        acknowledged &= pc.is_valid(record_rows).to_numpy(zero_copy_only=False).astype(np.bool_)
     sizes = (outcomes.last - outcomes.first + 1)[acknowledged]
     settled = _sums(lives.place[outcomes.life[acknowledged]], sizes, places.num_rows)
     kind = _kinds(records)
     bytes_of = records.column("record_bytes").to_numpy().astype(np.int64)
-    one = np.ones(len(of_records), np.int64)
+    ones = np.ones(len(of_records), np.int64)
     columns = {name: places.column(name) for name in PLACE}
     for name, chosen in kind.items():
-        columns[name] = pa.array(_sums(of_records[chosen], one[chosen], places.num_rows))
+        columns[name] = pa.array(_sums(of_records[chosen], ones[chosen], places.num_rows))
         columns[f"{name.removesuffix('s')}_bytes"] = pa.array(
             _sums(of_records[chosen], bytes_of[chosen], places.num_rows)
         )
@@ -77,9 +77,9 @@ def _kinds(records: pa.Table) -> dict[str, Flags]:
 
 
 def _sums(place: Ints, values: Ints, places: int) -> Ints:
-    found = np.zeros(places, np.int64)
-    np.add.at(found, place, values)
-    return found
+    sums = np.zeros(places, np.int64)
+    np.add.at(sums, place, values)
+    return sums
 
 
 def _ratio(part: Ints, whole: Ints) -> pa.Array:
@@ -87,7 +87,7 @@ def _ratio(part: Ints, whole: Ints) -> pa.Array:
 
 
 def _spans(place: Ints, records: pa.Table, kind: dict[str, Flags], places: int) -> dict[str, pa.Array]:
-    """Updates behind each snapshot of a place; those before the first one held belong to none."""
+    """Updates behind each snapshot of a place; updates before the first known snapshot are not counted."""
     order = np.lexsort((records.column("log_offset").to_numpy(), place))
     begins, of = kind["snapshots"][order], place[order]
     span = np.cumsum(begins) - 1
@@ -112,7 +112,7 @@ def pruning(records: Callable[[], Iterable[pa.Table]]) -> pa.Table:
     """PRUNING rows by state partition.
 
     `records` gives the PRUNING_READ columns of all SHARE_RECORD rows of these state partitions, in bounded tables, in
-    any order. It is asked twice: what can be freed depends on the newest snapshots of all share partitions.
+    any order. It is called twice: what can be freed depends on the newest snapshots of all share partitions.
     """
     kinds = _kinds_of_places(records())
     snapshots = kinds.filter(pc.equal(kinds.column("record_type"), "snapshot"))
@@ -149,29 +149,29 @@ def _kinds_of_places(records: Iterable[pa.Table]) -> pa.Table:
     """By share partition, state partition and record type: `records`, their bytes, the newest one's offset and time."""
     by = [*PLACE, "record_type"]
     folds = {"records": "sum", "record_bytes": "sum", "log_offset": "max", "log_time_ms": "max"}
-    found: pa.Table | None = None
+    sums: pa.Table | None = None
     for table in records:
-        one = table.select([*by, "log_offset", "log_time_ms"])
-        one = one.append_column("records", pa.repeat(pa.scalar(1, pa.int64()), table.num_rows))
-        one = one.append_column("record_bytes", table.column("record_bytes").cast(pa.int64()))
-        one = pa.table([one.column(name) for name in (*by, *folds)], names=[*by, *folds])
-        both = one if found is None else pa.concat_tables([found, one])
-        found = both.group_by(by, use_threads=False).aggregate(list(folds.items()))
-        found = found.rename_columns([*by, *folds])
-    if found is None:
+        values = table.select([*by, "log_offset", "log_time_ms"])
+        values = values.append_column("records", pa.repeat(pa.scalar(1, pa.int64()), table.num_rows))
+        values = values.append_column("record_bytes", table.column("record_bytes").cast(pa.int64()))
+        values = pa.table([values.column(name) for name in (*by, *folds)], names=[*by, *folds])
+        both = values if sums is None else pa.concat_tables([sums, values])
+        sums = both.group_by(by, use_threads=False).aggregate(list(folds.items()))
+        sums = sums.rename_columns([*by, *folds])
+    if sums is None:
         raise ValueError("records gives no table, not even an empty one")
-    return found
+    return sums
 
 
 def _freeable(records: Iterable[pa.Table], prune_to: Mapping[int, int]) -> dict[int, tuple[int, int]]:
-    """By state partition the number and the bytes of records below an offset, those below the log start left out."""
+    """By state partition the number and the bytes of records from the log start up to an offset (exclusive)."""
     free: dict[int, tuple[int, int]] = {}
     numbers = pa.array(sorted(prune_to), pa.int32())
     ends = pa.array([prune_to[number] for number in sorted(prune_to)], pa.int64())
     for table in records:
         end = ends.take(pc.index_in(table.column("state_partition").combine_chunks(), value_set=numbers))
-        wanted = pc.and_(pc.less(table.column("log_offset"), end), pc.invert(table.column("below_log_start")))
-        rows = table.select(["state_partition", "record_bytes"]).filter(pc.fill_null(wanted, False))
+        is_freeable = pc.and_(pc.less(table.column("log_offset"), end), pc.invert(table.column("below_log_start")))
+        rows = table.select(["state_partition", "record_bytes"]).filter(pc.fill_null(is_freeable, False))
         sums = rows.group_by("state_partition").aggregate([("record_bytes", "sum"), ("record_bytes", "count")])
         for row in sums.to_pylist():
             count, size = free.get(row["state_partition"], (0, 0))

@@ -1,4 +1,4 @@
-"""Rows of the reconciliation of dead letters, and its words. Nothing here computes."""
+"""The Arrow schemas of the reconciliation of dead letters, and its status and reason words."""
 
 import pyarrow as pa
 

@@ -44,9 +44,9 @@ CLEAR_CAUSES = pa.array(["rejected", "delivery_limit"])
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LetterTopics:
-    """What is known of topics for dead letters.
+    """The dead letter topics of groups, and how far back their logs reach.
 
-    `of_groups`: the topics in which dead letters of a group lie. `since_ms`: for each topic that was looked into, None
+    `of_groups`: the topics in which dead letters of a group lie. `since_ms`: for each topic that was read, None
     when its log reaches back to its beginning, else the time of its oldest dead letter. `held_back`: topics with
     records above the high watermark that were not read.
     """
@@ -58,10 +58,10 @@ class LetterTopics:
     @classmethod
     def of(cls, letters: pa.Table, partitions: pa.Table) -> "LetterTopics":
         """From group_id, dlq_topic and timestamp_ms of all dead letters, and DLQ_PARTITION rows of all topics."""
-        found = letters.group_by(["group_id", "dlq_topic"]).aggregate([("timestamp_ms", "min")])
+        oldest_rows = letters.group_by(["group_id", "dlq_topic"]).aggregate([("timestamp_ms", "min")])
         groups: dict[str, set[str]] = {}
         oldest: dict[str, int] = {}
-        for row in found.to_pylist():
+        for row in oldest_rows.to_pylist():
             groups.setdefault(row["group_id"], set()).add(row["dlq_topic"])
             oldest[row["dlq_topic"]] = min(row["timestamp_ms_min"], oldest.get(row["dlq_topic"], DUSK))
         since: dict[str, int | None] = {}
@@ -69,9 +69,9 @@ class LetterTopics:
             topic = row["dlq_topic"]
             cut = oldest.get(topic, DUSK) if row["log_start_offset"] > 0 else None
             since[topic] = since.get(topic) if cut is None else cut
-        held = partitions.filter(pc.greater(partitions.column("held_back"), 0)).column("dlq_topic").to_pylist()
+        held_back = partitions.filter(pc.greater(partitions.column("held_back"), 0)).column("dlq_topic").to_pylist()
         of_groups = {group: frozenset(names) for group, names in groups.items()}
-        return cls(of_groups=of_groups, since_ms=since, held_back=frozenset(held))
+        return cls(of_groups=of_groups, since_ms=since, held_back=frozenset(held_back))
 
     def judged(self, group_id: str, settings: GroupSettings) -> tuple[str, str, str | None, int]:
         """(status, reason, topic, time) of a group's records without a dead letter; before that time it may be gone."""
@@ -103,11 +103,11 @@ def reconcile(
 
     Args:
         given_up: POISON_RECORD rows of whole share partitions, gaps among them, none near the limit.
-        letters: DLQ_RECORD rows (LETTER_COLUMNS); those whose headers can't be read are left out.
-        history: SHARE_PARTITION_HISTORY rows (HISTORY_READ) of the share partitions, those `named_by` letters at least,
-            in any parts and order: none of them is held, and none asked for while each letter has its record.
+        letters: DLQ_RECORD rows (LETTER_COLUMNS); rows whose headers can't be read are left out.
+        history: SHARE_PARTITION_HISTORY rows (HISTORY_READ) of at least the share partitions `named_by` letters, in
+            any parts and order. It is streamed, and not read while each letter has its record.
         names: topic names by id. An id that a dead letter holds instead of a name stands for itself.
-        topics: what is known of all topics for dead letters.
+        topics: the dead letter topics of all groups.
         settings: of the groups; DEAD_LETTER_TOPIC names where a group's dead letters go.
         begins_ms: log time from which on no share partition's records are missing; None: there is none.
         nameless: (group, partition) of share partitions whose topic has no known name (`nameless_places`).
@@ -150,17 +150,17 @@ def _ids(names: Mapping[str, str]) -> dict[str, list[str]]:
 def _candidates(letters: pa.Table, names: Mapping[str, str]) -> pa.Table:
     """The share partitions (KEY) that each dead letter may belong to; `letter` is its row."""
     ids = _ids(names)
-    told = letters.column("topic").dictionary_encode().combine_chunks()
-    meant = [sorted({name, *ids.get(name, ())}) for name in told.dictionary.to_pylist()]
+    topic_codes = letters.column("topic").dictionary_encode().combine_chunks()
+    meant = [sorted({name, *ids.get(name, ())}) for name in topic_codes.dictionary.to_pylist()]
     lengths = np.array([len(some) for some in meant], np.int64)
     begins = np.cumsum(lengths) - lengths
-    code = told.indices.to_numpy()
+    code = topic_codes.indices.to_numpy()
     row = np.repeat(np.arange(len(code)), lengths[code])
     place = np.arange(len(row)) - np.repeat(np.cumsum(lengths[code]) - lengths[code], lengths[code])
     flat = pa.array([topic_id for some in meant for topic_id in some], pa.string())
-    found = letters.select(["group_id", "partition"]).take(pa.array(row))
-    found = found.append_column("topic_id", flat.take(pa.array(begins[code[row]] + place)))
-    return found.append_column("letter", pa.array(row, pa.int64()))
+    candidates = letters.select(["group_id", "partition"]).take(pa.array(row))
+    candidates = candidates.append_column("topic_id", flat.take(pa.array(begins[code[row]] + place)))
+    return candidates.append_column("letter", pa.array(row, pa.int64()))
 
 
 def _chosen(given_up: pa.Table, piece_key: Ints, letters: pa.Table, letter: Ints, key: Ints) -> Ints:
@@ -210,7 +210,7 @@ def _pairs(given_up: pa.Table, piece_key: Ints, letters: pa.Table, letter: Ints,
     offsets = letters.column("offset").to_numpy()[letter]
     mine = np.lexsort((offsets, key))
     ordered = key[mine]
-    found: list[tuple[Ints, Ints]] = [(np.empty(0, np.int64), np.empty(0, np.int64))]
+    pairs: list[tuple[Ints, Ints]] = [(np.empty(0, np.int64), np.empty(0, np.int64))]
     for begin, end in zip([0, *(turns + 1).tolist()], [*(turns + 1).tolist(), len(order)], strict=True):
         if begin == end:
             continue
@@ -219,8 +219,8 @@ def _pairs(given_up: pa.Table, piece_key: Ints, letters: pa.Table, letter: Ints,
         at = np.searchsorted(first[order[begin:end]], offsets[some], "right") - 1
         piece = order[begin + np.maximum(at, 0)]
         hit = (at >= 0) & (last[piece] >= offsets[some])
-        found.append((letter[some[hit]], piece[hit]))
-    return np.concatenate([one for one, _ in found]), np.concatenate([other for _, other in found])
+        pairs.append((letter[some[hit]], piece[hit]))
+    return np.concatenate([part for part, _ in pairs]), np.concatenate([part for _, part in pairs])
 
 
 def _named(topic_ids: pa.ChunkedArray, names: Mapping[str, str]) -> pa.Array:
@@ -230,7 +230,7 @@ def _named(topic_ids: pa.ChunkedArray, names: Mapping[str, str]) -> pa.Array:
 
 def _rows(count: int, columns: Mapping[str, object]) -> pa.Table:
     """DLQ_RECONCILIATION rows; a column that is not given is null."""
-    made = {told.name: columns.get(told.name, pa.nulls(count, told.type)) for told in DLQ_RECONCILIATION}
+    made = {column.name: columns.get(column.name, pa.nulls(count, column.type)) for column in DLQ_RECONCILIATION}
     return pa.table(made).cast(DLQ_RECONCILIATION)
 
 
@@ -240,22 +240,22 @@ def _archived_ms(rows: pa.Table) -> pa.Array:
 
 
 def _of_state(rows: pa.Table) -> dict[str, object]:
-    """What POISON_RECORD rows tell."""
-    told = (*KEY, "archiving_ms", "state_partition", "life_log_offset", "log_offset", *(f.name for f in COMPLETENESS))
-    return {name: rows.column(name) for name in told} | {"archived_ms": _archived_ms(rows)}
+    """Columns of DLQ_RECONCILIATION from POISON_RECORD rows."""
+    names = (*KEY, "archiving_ms", "state_partition", "life_log_offset", "log_offset", *(f.name for f in COMPLETENESS))
+    return {name: rows.column(name) for name in names} | {"archived_ms": _archived_ms(rows)}
 
 
 def _of_letters(rows: pa.Table) -> dict[str, object]:
-    """What dead letters tell."""
-    told = (*LETTER_PLACE, "group_id", "partition", "offset", "value_size_bytes")
-    return {name: rows.column(name) for name in told} | {
+    """Columns of DLQ_RECONCILIATION from dead letters."""
+    names = (*LETTER_PLACE, "group_id", "partition", "offset", "value_size_bytes")
+    return {name: rows.column(name) for name in names} | {
         "last_offset": rows.column("offset"),
         "dead_lettered_ms": rows.column("timestamp_ms"),
     }
 
 
 def _matched(given_up: pa.Table, letters: pa.Table, chosen: Ints, names: Mapping[str, str]) -> pa.Table:
-    """The dead letters that have their record: the first one of it matched, the others duplicates."""
+    """Rows of the dead letters whose record is known: the first letter of a record is matched, others duplicate."""
     at = np.flatnonzero(chosen >= 0)
     offsets = letters.column("offset").to_numpy()
     at = at[np.lexsort((at, offsets[at], chosen[at]))]
@@ -283,7 +283,7 @@ def _without_letter(
     topics: LetterTopics,
     settings: GroupSettings,
 ) -> pa.Table:
-    """The runs of records whose dead letter is due, and not there."""
+    """Rows of the runs of records whose dead letter is due and missing."""
     due = pc.and_(pc.is_valid(given_up.column("archiving_ms")), pc.not_equal(given_up.column("cause"), GAP))
     due = pc.fill_null(due, False).to_numpy(zero_copy_only=False)
     at = np.flatnonzero(chosen >= 0)
@@ -292,11 +292,11 @@ def _without_letter(
     groups = rows.column("group_id").dictionary_encode().combine_chunks()
     judged = [topics.judged(group, settings) for group in groups.dictionary.to_pylist()]
     code = groups.indices.to_numpy()
-    cut = np.array([told[3] for told in judged], np.int64)[code]
+    cut = np.array([verdict[3] for verdict in judged], np.int64)[code]
     gone = rows.column("archiving_ms").to_numpy() < cut
     waits = pc.not_equal(rows.column("delivery_state"), ARCHIVED_STATE)
     status, reason, topic = (
-        pa.array([told[part] for told in judged], pa.string()).take(groups.indices) for part in range(3)
+        pa.array([verdict[part] for verdict in judged], pa.string()).take(groups.indices) for part in range(3)
     )
     status, reason = pc.if_else(gone, words.UNKNOWN, status), pc.if_else(gone, words.EXPIRED, reason)
     columns = _of_state(rows) | {
@@ -316,9 +316,9 @@ def _without_letter(
 def _left(given_up: pa.Table, piece: Ints, offset: Ints, due: Ints) -> tuple[Ints, Ints, Ints]:
     """Runs (row, first, last) of the rows `due` without the offsets that have a dead letter."""
     firsts, lasts = (given_up.column(name).to_numpy() for name in ("offset", "last_offset"))
-    wanted = np.isin(piece, due)
-    rows = np.concatenate([due, piece[wanted]])
-    ends = np.concatenate([lasts[due], offset[wanted] - 1])
+    is_due = np.isin(piece, due)
+    rows = np.concatenate([due, piece[is_due]])
+    ends = np.concatenate([lasts[due], offset[is_due] - 1])
     order = np.lexsort((ends, rows))
     rows, ends = rows[order], ends[order]
     begins_row = np.append(True, np.diff(rows) != 0)[: len(rows)]
@@ -335,12 +335,12 @@ def _without_state(
     begins_ms: int | None,
     nameless: Set[tuple[str, int]],
 ) -> pa.Table:
-    """Dead letters of records that were not given up as far as the state log tells."""
+    """Rows of the dead letters whose record the state log does not show as given up."""
     candidates = _candidates(letters, names)
-    told = _told_by_state(letters, candidates, _telling(history, letters, candidates)) if letters.num_rows else {}
+    says = _verdicts_by_letter(letters, candidates, _telling(history, letters, candidates)) if letters.num_rows else {}
     rows = []
     for row, letter in enumerate(letters.select(["group_id", "topic", "partition", "timestamp_ms"]).to_pylist()):
-        known = told.get(row)
+        known = says.get(row)
         if known is not None:
             topic_id = candidates.column("topic_id")[known[2]].as_py()
             rows.append((topic_id, known[0], known[1]))
@@ -374,19 +374,19 @@ def nameless_places(places: pa.Table, names: Mapping[str, str]) -> set[tuple[str
 
 
 def _telling(history: Iterable[pa.Table], letters: pa.Table, candidates: pa.Table) -> pa.Table:
-    """The rows of a history, in parts, that tell of dead letters: a long one is not held.
+    """The history rows that decide about dead letters; streams the parts of the history to bound memory.
 
-    Of each share partition that letters may belong to the first and the last one, and the last one before each letter.
+    Of each candidate share partition: the first row, the last row, and the last row before each letter.
     """
-    found = pa.schema([SHARE_PARTITION_HISTORY.field(name) for name in HISTORY_READ]).empty_table()
+    kept = pa.schema([SHARE_PARTITION_HISTORY.field(name) for name in HISTORY_READ]).empty_table()
     for rows in history:
-        both = pa.concat_tables([found, rows.select(HISTORY_READ).cast(found.schema)])
+        both = pa.concat_tables([kept, rows.select(HISTORY_READ).cast(kept.schema)])
         seen = _Times.of(letters, candidates, both)
         some = seen.begin < seen.end
         before = seen.at[seen.at > seen.begin] - 1
         looked_at = np.unique(np.concatenate([seen.begin[some], before, seen.end[some] - 1]))
-        found = both.take(pa.array(seen.order[looked_at]))
-    return found
+        kept = both.take(pa.array(seen.order[looked_at]))
+    return kept
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -404,29 +404,29 @@ class _Times:
 
     @staticmethod
     def of(letters: pa.Table, candidates: pa.Table, history: pa.Table) -> "_Times":
-        (held, key), _ = number_keys(history, candidates)
+        (history_key, key), _ = number_keys(history, candidates)
         times, offsets = (history.column(name).to_numpy() for name in ("log_time_ms", "log_offset"))
-        order = np.lexsort((offsets, times, held))
+        order = np.lexsort((offsets, times, history_key))
         stamps = letters.column("timestamp_ms").to_numpy()[candidates.column("letter").to_numpy()]
-        is_letter = np.repeat([False, True], [len(held), len(key)])
-        both = np.lexsort((is_letter, np.concatenate([times, stamps]), np.concatenate([held, key])))
+        is_letter = np.repeat([False, True], [len(history_key), len(key)])
+        both = np.lexsort((is_letter, np.concatenate([times, stamps]), np.concatenate([history_key, key])))
         rows_before = np.cumsum(~is_letter[both])
         at = np.empty(len(both), np.int64)
         at[both] = rows_before
-        keys = held[order]
+        keys = history_key[order]
         begin, end = (np.searchsorted(keys, key, side) for side in ("left", "right"))
-        return _Times(order=order, begin=begin, end=end, at=at[len(held) :])
+        return _Times(order=order, begin=begin, end=end, at=at[len(history_key) :])
 
 
-def _told_by_state(letters: pa.Table, candidates: pa.Table, history: pa.Table) -> dict[int, tuple[str, str, int]]:
-    """What the state at its time says of each dead letter: status, reason, and which candidate says so.
+def _verdicts_by_letter(letters: pa.Table, candidates: pa.Table, history: pa.Table) -> dict[int, tuple[str, str, int]]:
+    """Status, reason and deciding candidate of each dead letter, from the state at the time of the letter.
 
-    Of several share partitions the one that says most: that the record was not given up.
+    Of several candidates the most certain one decides; NOT_ARCHIVED is the most certain reason.
     """
     seen = _Times.of(letters, candidates, history)
     whole = pc.equal(history.column("completeness"), "complete").to_numpy(zero_copy_only=False)[seen.order]
     says = [words.TOO_EARLY, words.TOO_LATE, words.NOT_COMPLETE, words.NOT_ARCHIVED]
-    found: dict[int, tuple[str, str, int]] = {}
+    verdicts: dict[int, tuple[str, str, int]] = {}
     weight: dict[int, int] = {}
     for candidate, row in enumerate(candidates.column("letter").to_pylist()):
         begin, end, at = (int(places[candidate]) for places in (seen.begin, seen.end, seen.at))
@@ -436,5 +436,5 @@ def _told_by_state(letters: pa.Table, candidates: pa.Table, history: pa.Table) -
         if place > weight.get(row, -1):
             weight[row] = place
             status = words.UNEXPECTED if says[place] == words.NOT_ARCHIVED else words.UNKNOWN
-            found[row] = (status, says[place], candidate)
-    return found
+            verdicts[row] = (status, says[place], candidate)
+    return verdicts

@@ -1,14 +1,14 @@
 """Who deleted share state: a topic, a group's offsets of it and the group leave the same tombstone in the state log.
 
 The group coordinator writes of each group which topics have state (ShareGroupStatePartitionMetadata). A request first
-moves them to the topics on their way to deletion, and a group that is deleted ends with a tombstone of its own; a topic
-that was deleted just is no longer there:
+moves them to the deleting topics, and a deleted group ends with a tombstone of its own; a deleted topic is absent from
+the next record:
 
     initialized orders -> deleting orders -> (nothing)        group_offsets
     initialized orders -> deleting orders -> tombstone        group
     initialized orders -> (nothing)                           topic
 
-The log is compacted and another broker's clock stamps it, so this is an inference, and of what is gone null.
+The log is compacted and another broker's clock stamps it: the cause is an inference, and null where records are gone.
 """
 
 import bisect
@@ -27,25 +27,25 @@ BY_TOPIC, BY_GROUP, BY_OFFSETS = "topic", "group", "group_offsets"
 
 
 class _Loss(NamedTuple):
-    """A record after which a topic of the group has no share state, and by what; None: a request, not told of what."""
+    """A record after which a topic of the group has no share state, and its cause; None: a request of unknown cause."""
 
     at_ms: int
     by: str | None
 
 
 def deleted_by(events: pa.Table, records: pa.Table) -> pa.Array:
-    """BY_TOPIC, BY_GROUP, BY_OFFSETS or null for each of `events` (LIFE rows), null for those that are no deletion.
+    """BY_TOPIC, BY_GROUP, BY_OFFSETS or null for each of `events` (LIFE rows); null for events other than deletions.
 
     `records`: GROUP_RECORD rows of their groups in (partition, log offset) order.
     """
     losses = _losses(records)
-    asked = zip(
+    event_fields = zip(
         *(events.column(name).to_pylist() for name in ("event", "group_id", "topic_id", "log_time_ms")), strict=True
     )
     return pa.array(
         [
             _nearest(losses.get((group, topic), []), at_ms) if event == DELETION else None
-            for event, group, topic, at_ms in asked
+            for event, group, topic, at_ms in event_fields
         ],
         pa.string(),
     )
@@ -58,21 +58,21 @@ def _nearest(losses: list[_Loss], at_ms: int) -> str | None:
 
 
 def _losses(records: pa.Table) -> dict[tuple[str, str], list[_Loss]]:
-    """By group and topic id, in order of time."""
-    told = records.filter(pc.equal(records.column("record_type"), STATE_PARTITIONS))
+    """The losses of share state by group and topic id, in order of time."""
+    rows = records.filter(pc.equal(records.column("record_type"), STATE_PARTITIONS))
     values: dict[str, list[tuple[int, dict[str, Any] | None]]] = {}
-    for row in told.select(["group_id", "timestamp_ms", "is_tombstone", "value_json"]).to_pylist():
+    for row in rows.select(["group_id", "timestamp_ms", "is_tombstone", "value_json"]).to_pylist():
         value = None if row["is_tombstone"] else json.loads(row["value_json"])
         values.setdefault(row["group_id"], []).append((row["timestamp_ms"], value))
-    found: dict[tuple[str, str], list[_Loss]] = {}
+    losses_by_topic: dict[tuple[str, str], list[_Loss]] = {}
     for group, versions in values.items():
         for number in range(1, len(versions)):
             at_ms, value = versions[number]
             for topic in _with_state(versions[number - 1][1]) - _with_state(value):
-                found.setdefault((group, topic), []).append(
+                losses_by_topic.setdefault((group, topic), []).append(
                     _Loss(at_ms, _by(topic, value, versions[number + 1 : number + 2]))
                 )
-    return {key: sorted(losses, key=lambda loss: loss.at_ms) for key, losses in found.items()}
+    return {key: sorted(losses, key=lambda loss: loss.at_ms) for key, losses in losses_by_topic.items()}
 
 
 def _by(topic: str, value: Mapping[str, Any] | None, later: list[tuple[int, dict[str, Any] | None]]) -> str | None:

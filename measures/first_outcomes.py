@@ -107,7 +107,7 @@ def _by_level(
 
 
 @kernel
-def _told(ranges: np.ndarray, rows: np.ndarray, bounds: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def _first_outcomes(ranges: np.ndarray, rows: np.ndarray, bounds: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """For each cell the range with the first outcome (NOWHERE: none), and the largest delivery count."""
     oldest, largest = np.full(bounds.shape[0], NOWHERE, np.int64), np.full(bounds.shape[0], NOWHERE, np.int64)
     low, high, order, begins = _by_level(ranges, rows, bounds)
@@ -122,8 +122,8 @@ def _told(ranges: np.ndarray, rows: np.ndarray, bounds: np.ndarray) -> tuple[np.
 
 
 @kernel
-def _same(ranges: np.ndarray, one: int, other: int) -> bool:
-    return bool(ranges[one, AT] == ranges[other, AT] and ranges[one, STATE] == ranges[other, STATE])
+def _same(ranges: np.ndarray, row: int, other: int) -> bool:
+    return bool(ranges[row, AT] == ranges[other, AT] and ranges[row, STATE] == ranges[other, STATE])
 
 
 @kernel
@@ -138,7 +138,7 @@ def pieces_of(ranges: np.ndarray, rows: np.ndarray, begins: np.ndarray) -> np.nd
     for life in range(begins.shape[0] - 1):
         own = rows[begins[life] : begins[life + 1]]
         bounds = _bounds(ranges, own)
-        oldest, largest = _told(ranges, own, bounds)
+        oldest, largest = _first_outcomes(ranges, own, bounds)
         for cell in range(bounds.shape[0] - 1):
             row = oldest[cell]
             if row == NOWHERE:

@@ -1,7 +1,7 @@
-"""Which offsets ended up in a state that is looked for, life by life, as kernels over ranges of delivery history.
+"""Offsets whose last state in a life is a selected one, as kernels over ranges of delivery history.
 
-The last range that covers an offset in a life is its last state: each offset lies in one range at a time. The first
-tells its first outcome; the first one with the last state tells when it came into it.
+The last range that covers an offset in a life has its last state: each offset lies in one range at a time. The first
+range has its first outcome; the first range with the last state has the time of that state.
 """
 
 import numpy as np
@@ -17,21 +17,21 @@ NOWHERE = -1
 WIDTH = 7
 ARCHIVING_STATE = 3
 
-# Columns of a range; FLAGS: 1 its state is looked for, 2 and it counts as the last one.
+# Columns of a range; FLAGS: REACHED = its state is a selected one, SELECTED = it also counts as the last one.
 (RANGE_FIRST, RANGE_LAST, BEGIN, STATE, FLAGS) = range(5)
-REACHED, WANTED = 1, 2
+REACHED, SELECTED = 1, 2
 
 
 @kernel
 def _union(ranges: np.ndarray, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """First and last offsets of the disjoint, ascending ranges that the wanted ones cover together."""
+    """First and last offsets of the union of the selected ranges, disjoint and ascending."""
     count = 0
     for i in range(rows.shape[0]):
-        count += ranges[rows[i], FLAGS] & WANTED != 0
+        count += ranges[rows[i], FLAGS] & SELECTED != 0
     chosen = np.empty(count, np.int64)
     count = 0
     for i in range(rows.shape[0]):
-        if ranges[rows[i], FLAGS] & WANTED != 0:
+        if ranges[rows[i], FLAGS] & SELECTED != 0:
             chosen[count] = rows[i]
             count += 1
     chosen = chosen[np.argsort(ranges[chosen, RANGE_FIRST])]
@@ -51,14 +51,14 @@ def _union(ranges: np.ndarray, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray
 @kernel
 def _touching(ranges: np.ndarray, rows: np.ndarray, firsts: np.ndarray, lasts: np.ndarray) -> np.ndarray:
     """The rows whose range shares an offset with one of the disjoint ranges."""
-    found = np.empty(rows.shape[0], np.int64)
+    touching = np.empty(rows.shape[0], np.int64)
     count = 0
     for i in range(rows.shape[0]):
         at = np.searchsorted(lasts, ranges[rows[i], RANGE_FIRST])
         if at < lasts.shape[0] and firsts[at] <= ranges[rows[i], RANGE_LAST]:
-            found[count] = rows[i]
+            touching[count] = rows[i]
             count += 1
-    return found[:count]
+    return touching[:count]
 
 
 @kernel
@@ -80,7 +80,7 @@ def _painted(ranges: np.ndarray, rows: np.ndarray, bounds: np.ndarray, state: in
     """For each cell the newest or the oldest of the rows that covers it; only reached ones of a state, if it is none
     of NOWHERE. `rows` by time."""
     cells = bounds.shape[0]
-    found = np.full(cells, NOWHERE, np.int64)
+    covering = np.full(cells, NOWHERE, np.int64)
     onward = np.arange(cells + 1)
     for n in range(rows.shape[0]):
         row = rows[rows.shape[0] - 1 - n] if newest else rows[n]
@@ -93,9 +93,9 @@ def _painted(ranges: np.ndarray, rows: np.ndarray, bounds: np.ndarray, state: in
                 cell = onward[cell]
             if cell >= cells or bounds[cell] > ranges[row, RANGE_LAST]:
                 break
-            found[cell] = row
+            covering[cell] = row
             onward[cell] = cell + 1
-    return found
+    return covering
 
 
 @kernel
@@ -119,7 +119,7 @@ def _pieces_of(ranges: np.ndarray, rows: np.ndarray, out: np.ndarray, made: int)
         ways[state] = _painted(ranges, rows, bounds, state, False)
     before = NOWHERE
     for cell in range(bounds.shape[0]):
-        if final[cell] == NOWHERE or ranges[final[cell], FLAGS] & WANTED == 0:
+        if final[cell] == NOWHERE or ranges[final[cell], FLAGS] & SELECTED == 0:
             before = NOWHERE
             continue
         last = bounds[cell + 1] - 1 if cell + 1 < bounds.shape[0] else MAX_OFFSET
@@ -144,7 +144,7 @@ def _pieces_of(ranges: np.ndarray, rows: np.ndarray, out: np.ndarray, made: int)
 
 @kernel
 def pieces_of(ranges: np.ndarray, rows: np.ndarray, begins: np.ndarray) -> np.ndarray:
-    """What is wanted of all lives: pieces (FIRST to PRESENCE), cut wherever what covers them changes.
+    """The selected offsets of all lives: pieces (FIRST to PRESENCE), cut where their ranges begin and end.
 
     `ranges`: RANGE_FIRST to FLAGS (int64). `rows`: their numbers by life; `begins`: where each life's begin.
     """
@@ -156,12 +156,12 @@ def pieces_of(ranges: np.ndarray, rows: np.ndarray, begins: np.ndarray) -> np.nd
 
 
 @kernel
-def near_wanted(ranges: np.ndarray, rows: np.ndarray, begins: np.ndarray) -> np.ndarray:
-    """Whether each range shares an offset with a wanted one of its life; arguments as for `pieces_of`."""
-    found = np.zeros(ranges.shape[0], np.bool_)
+def near_selected(ranges: np.ndarray, rows: np.ndarray, begins: np.ndarray) -> np.ndarray:
+    """Whether each range shares an offset with a selected one of its life; arguments as for `pieces_of`."""
+    is_near = np.zeros(ranges.shape[0], np.bool_)
     for life in range(begins.shape[0] - 1):
         mine = rows[begins[life] : begins[life + 1]]
         firsts, lasts = _union(ranges, mine)
         if firsts.shape[0] > 0:
-            found[_touching(ranges, mine, firsts, lasts)] = True
-    return found
+            is_near[_touching(ranges, mine, firsts, lasts)] = True
+    return is_near

@@ -1,4 +1,4 @@
-"""Rows grouped by numbers, in the time of one look at each."""
+"""Row numbers grouped by a number: counting sort, O(n)."""
 
 import numpy as np
 import numpy.typing as npt
@@ -29,13 +29,13 @@ def _filled(codes: np.ndarray, bounds: np.ndarray) -> np.ndarray:
 
 
 def grouped(codes: Ints, groups: int) -> tuple[Ints, Ints]:
-    """Row numbers by group, those of a group in their order; and where each group begins, with the end of the last."""
+    """Row numbers by group (a stable order), and the index at which each group begins, with the end as last value."""
     bounds = _counted(codes, groups)
     return _filled(codes, bounds), bounds
 
 
 def in_order(codes: Ints, groups: int, offsets: Ints) -> tuple[Ints, Ints]:
-    """As `grouped`, each group by `offsets`."""
+    """Like `grouped`, with each group sorted by `offsets`."""
     order, bounds = grouped(codes, groups)
     ordered = offsets[order]
     inside = np.diff(ordered) < 0

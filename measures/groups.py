@@ -1,7 +1,7 @@
 """Share groups by the group coordinator's own log: state, epochs, members, last change.
 
-The log is compacted: of each key only the newest record is sure to be there, which is all that the end of the log
-needs. Of a group that has later records an earlier moment may lack some that these replaced. The state is Kafka's:
+The log is compacted: it surely has only the newest record of each key, which suffices for the end of the log. At an
+earlier moment, records of a group that later ones replaced may be missing. The state is Kafka's:
 DEAD after the group's tombstone, EMPTY without members, else STABLE (ShareGroup.ShareGroupState).
 """
 
@@ -22,7 +22,7 @@ COMPACTED = "compacted"
 
 @dataclass(slots=True)
 class _Group:
-    """What the newest record of each key says."""
+    """The newest value of each key of one group."""
 
     values: dict[int, dict[str, Any] | None] = field(default_factory=dict)
     members: dict[str, dict[str, Any]] = field(default_factory=dict)
@@ -31,16 +31,16 @@ class _Group:
     has_later: bool = False
 
     def take(self, row: dict[str, Any]) -> None:
-        """Applies a record that follows those taken before."""
+        """Applies the next record of the log."""
         value = None if row["is_tombstone"] else json.loads(row["value_json"])
         self.newest = row
         kind, member = row["record_type"], row["member_id"]
         if kind in (MEMBER, ASSIGNMENT):
-            held = self.members if kind == MEMBER else self.assignments
+            values_by_member = self.members if kind == MEMBER else self.assignments
             if value is None:
-                held.pop(member, None)
+                values_by_member.pop(member, None)
             else:
-                held[member] = value
+                values_by_member[member] = value
         else:
             self.values[kind] = value
 
@@ -91,15 +91,17 @@ def _partitions(topics: Iterable[dict[str, Any]]) -> int:
 def groups(records: pa.Table, as_of_ms: int | None = None) -> pa.Table:
     """GROUPS rows by group id from silver.group_record rows in (partition, log offset) order.
 
-    `as_of_ms`: takes records stamped up to that time only; those of groups with later records may be compacted away.
+    `as_of_ms`: uses records with a timestamp up to this one; of groups with later records, some may be compacted away.
     """
     of_share_groups = pa.array(SHARE_TYPES, records.schema.field("record_type").type)
-    found: dict[str, _Group] = {}
+    groups_by_id: dict[str, _Group] = {}
     for batch in records.filter(pc.is_in(records.column("record_type"), value_set=of_share_groups)).to_batches():
         for row in batch.to_pylist():
-            group = found.setdefault(row["group_id"], _Group())
+            group = groups_by_id.setdefault(row["group_id"], _Group())
             if as_of_ms is None or row["timestamp_ms"] <= as_of_ms:
                 group.take(row)
             else:
                 group.has_later = True
-    return pa.Table.from_pylist([found[name].row() for name in sorted(found) if found[name].newest], schema=GROUPS)
+    return pa.Table.from_pylist(
+        [groups_by_id[name].row() for name in sorted(groups_by_id) if groups_by_id[name].newest], schema=GROUPS
+    )

@@ -1,6 +1,6 @@
-"""What batch headers of a user topic say of single offsets: which hold no record for a group, and how old they are.
+"""Offsets without a record for a group, and times of single offsets, from the batch headers of a user topic.
 
-    offsets   0-9 data of producer 7 | 10 ABORT of producer 7 | 11-14 nothing | 15-19 data
+    offsets   0-9 data of producer 7 | 10 ABORT of producer 7 | 11-14 no batch | 15-19 data
               aborted                  control                  absent
 
 Inside a batch compaction may have removed records; a header does not tell which, so those count as records.
@@ -31,14 +31,14 @@ NO_RECORD = pa.schema(
     ]
 )
 """Ranges of offsets that hold no record for a group that reads committed records."""
-HELD = pa.schema(
+HEADER_RANGE = pa.schema(
     [
         *TOPIC_PARTITION,
         column("first_offset", pa.int64(), "first offset that a held batch header covers", nullable=False),
         column("last_offset", pa.int64(), "last offset that one covers (inclusive)", nullable=False),
     ]
 )
-"""Where headers are held at all; outside, nothing is known of an offset."""
+"""The offsets that batch headers cover; other offsets are unknown."""
 OFFSET_TIME = pa.schema(
     [
         *TOPIC_PARTITION,
@@ -58,26 +58,26 @@ def begins_of(history: pa.Table) -> dict[TopicPartition, int]:
 
 
 class NoRecords:
-    """Takes batch headers, by user partition and in offset order, and finds the ranges without records.
+    """Collects the ranges without records from batch headers, which come by user partition and in offset order.
 
-    Its memory is one entry a range found, and one a transaction that is still open.
+    Memory: one entry for each range and for each transaction that is still open.
     """
 
     def __init__(self) -> None:
-        self._found: list[pa.Table] = []
-        self._held: dict[TopicPartition, tuple[int, int]] = {}
+        self._ranges: list[pa.Table] = []
+        self._spans: dict[TopicPartition, tuple[int, int]] = {}
         self._open: dict[TopicPartition, pa.Table] = {}
 
     @classmethod
     def of(cls, headers: Iterable[pa.Table]) -> "NoRecords":
-        """The ranges of bounded tables of headers."""
-        found = cls()
+        """The ranges without records of batch headers that come in bounded tables."""
+        no_records = cls()
         for batches in headers:
-            found.take(batches)
-        return found
+            no_records.take(batches)
+        return no_records
 
     def take(self, batches: pa.Table) -> None:
-        """Notes BATCH_COLUMNS rows that follow those taken before; several user partitions may be among them."""
+        """Adds BATCH_COLUMNS rows, which follow the rows of earlier calls; they may be of several user partitions."""
         if batches.num_rows == 0:
             return
         for mine in runs(batches.select(BATCH_COLUMNS)):
@@ -87,13 +87,13 @@ class NoRecords:
     def _note(self, place: TopicPartition, mine: pa.Table) -> None:
         bases: Ints = mine.column("base_offset").to_numpy()
         lasts: Ints = mine.column("last_offset").to_numpy()
-        before = self._held.get(place)
+        before = self._spans.get(place)
         ends = np.concatenate([[bases[0] - 1 if before is None else before[1]], np.maximum.accumulate(lasts)[:-1]])
         holes = np.flatnonzero(bases > ends + 1)
         self._add(place, ends[holes] + 1, bases[holes] - 1, ABSENT)
         control = pc.is_valid(mine.column("control_type")).to_numpy()
         self._add(place, bases[control], lasts[control], CONTROL)
-        self._held[place] = (int(bases[0]) if before is None else before[0], max(int(lasts.max()), int(ends[-1])))
+        self._spans[place] = (int(bases[0]) if before is None else before[0], max(int(lasts.max()), int(ends[-1])))
         self._note_aborted(place, mine)
 
     def _note_aborted(self, place: TopicPartition, mine: pa.Table) -> None:
@@ -124,49 +124,51 @@ class NoRecords:
         if len(firsts):
             count = len(firsts)
             columns = [pa.repeat(place[0], count), pa.array(np.full(count, place[1], np.int32)), firsts, lasts]
-            self._found.append(pa.table([*columns, pa.repeat(reason, count)], schema=NO_RECORD))
+            self._ranges.append(pa.table([*columns, pa.repeat(reason, count)], schema=NO_RECORD))
 
     def ranges(self) -> pa.Table:
         """NO_RECORD rows by user partition and first offset, disjoint."""
-        found = pa.concat_tables([NO_RECORD.empty_table(), *self._found])
-        return found.sort_by([(name, "ascending") for name in ("topic_id", "partition", "first_offset")])
+        rows = pa.concat_tables([NO_RECORD.empty_table(), *self._ranges])
+        return rows.sort_by([(name, "ascending") for name in ("topic_id", "partition", "first_offset")])
 
-    def held(self) -> pa.Table:
-        """HELD rows, one a user partition."""
-        rows = [(*place, *span) for place, span in sorted(self._held.items())]
-        return pa.Table.from_pylist([dict(zip(HELD.names, row, strict=True)) for row in rows], schema=HELD)
+    def header_ranges(self) -> pa.Table:
+        """HEADER_RANGE rows, one a user partition."""
+        rows = [(*place, *span) for place, span in sorted(self._spans.items())]
+        return pa.Table.from_pylist(
+            [dict(zip(HEADER_RANGE.names, row, strict=True)) for row in rows], schema=HEADER_RANGE
+        )
 
 
 class OffsetTimes:
-    """Takes batch headers like NoRecords, and finds the batches that hold some offsets."""
+    """Collects the timestamps of given offsets from batch headers, which come in the same order as for NoRecords."""
 
-    def __init__(self, wanted: dict[TopicPartition, Ints]) -> None:
-        """`wanted`: ascending offsets without repetition, by user partition."""
-        self._wanted = wanted
-        self._found: dict[TopicPartition, list[tuple[int, int, str]]] = {}
+    def __init__(self, offsets: dict[TopicPartition, Ints]) -> None:
+        """`offsets`: ascending offsets without repetition, by user partition."""
+        self._offsets = offsets
+        self._times: dict[TopicPartition, list[tuple[int, int, str]]] = {}
 
     def take(self, batches: pa.Table) -> None:
-        """Notes BATCH_COLUMNS rows."""
+        """Adds BATCH_COLUMNS rows."""
         if batches.num_rows == 0:
             return
         for mine in runs(batches.select(BATCH_COLUMNS)):
             place = (str(mine.column("topic_id")[0].as_py()), int(mine.column("partition")[0].as_py()))
-            offsets = self._wanted.get(place)
+            offsets = self._offsets.get(place)
             if offsets is None:
                 continue
             at = np.searchsorted(mine.column("last_offset").to_numpy(), offsets)
             inside = at < mine.num_rows
             inside[inside] = mine.column("base_offset").to_numpy()[at[inside]] <= offsets[inside]
             rows = mine.select(["max_timestamp_ms", "timestamp_type"]).take(pa.array(at[inside]))
-            told = zip(offsets[inside].tolist(), *(part.to_pylist() for part in rows.columns), strict=True)
-            self._found.setdefault(place, []).extend(told)
+            times = zip(offsets[inside].tolist(), *(part.to_pylist() for part in rows.columns), strict=True)
+            self._times.setdefault(place, []).extend(times)
 
     def table(self) -> pa.Table:
-        """OFFSET_TIME rows of the offsets whose batch was met."""
+        """OFFSET_TIME rows of the offsets that a batch covers."""
         rows = [
-            dict(zip(OFFSET_TIME.names, (*place, *told), strict=True))
-            for place, found in sorted(self._found.items())
-            for told in found
+            dict(zip(OFFSET_TIME.names, (*place, *time), strict=True))
+            for place, times in sorted(self._times.items())
+            for time in times
         ]
         return pa.Table.from_pylist(rows, schema=OFFSET_TIME)
 
@@ -177,9 +179,9 @@ Spans = Mapping[TopicPartition, tuple[Ints, Ints, npt.NDArray[np.int8]]]
 
 def spans_of(ranges: pa.Table) -> Spans:
     """NO_RECORD rows by user partition: first offsets, last offsets, and the reasons as places in REASONS."""
-    found: dict[TopicPartition, tuple[Ints, Ints, npt.NDArray[np.int8]]] = {}
+    spans: dict[TopicPartition, tuple[Ints, Ints, npt.NDArray[np.int8]]] = {}
     if ranges.num_rows == 0:
-        return found
+        return spans
     ranges = ranges.combine_chunks()
     topics = pc.dictionary_encode(ranges.column("topic_id")).combine_chunks().indices.to_numpy().astype(np.int64)
     places = (topics << 32) | ranges.column("partition").to_numpy()
@@ -188,15 +190,15 @@ def spans_of(ranges: pa.Table) -> Spans:
     reasons = pc.index_in(ranges.column("reason"), value_set=pa.array(REASONS)).to_numpy().astype(np.int8)
     for begin, end in itertools.pairwise(cuts):
         place = (str(ranges.column("topic_id")[begin].as_py()), int(ranges.column("partition")[begin].as_py()))
-        found[place] = (firsts[begin:end], lasts[begin:end], reasons[begin:end])
-    return found
+        spans[place] = (firsts[begin:end], lasts[begin:end], reasons[begin:end])
+    return spans
 
 
 def news_from(mine: pa.Table, is_new: npt.NDArray[np.bool_]) -> int | None:
-    """The lowest offset of which new headers of one user partition tell something; None without new ones.
+    """The lowest offset that new headers of one user partition describe; None without new headers.
 
-    `mine`: BATCH_COLUMNS rows in offset order. A header also tells that nothing lies between it and the one before, and
-    an ABORT marker of its producer's data before it.
+    `mine`: BATCH_COLUMNS rows in offset order. A header also describes the gap between it and the one before, and an
+    ABORT marker describes the data of its producer before it.
     """
     if not is_new.any():
         return None

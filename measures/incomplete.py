@@ -63,13 +63,13 @@ DELIVERY_COLUMNS = [
     "is_open",
     "end_reason",
 ]
-"""What measures read of SHARE_PARTITION_HISTORY and DELIVERY_HISTORY."""
+"""The columns of SHARE_PARTITION_HISTORY and DELIVERY_HISTORY that measures read."""
 
 # Columns of an interval, as the kernel writes them.
 (BEGIN, LATEST, END, FIRST, LAST, STATE, COUNT, BEHIND, TOP, THROTTLED, WRITTEN, SHOWN) = range(12)
 WIDTH = 12
 FEW = 32
-"""Ranges that are sorted by insertion."""
+"""Up to this number, ranges are sorted by insertion."""
 # Columns of a record.
 (OFFSET, TIME, START, COMPLETE, LIFE, IS_WRITE) = range(6)
 # Columns of a range.
@@ -119,7 +119,7 @@ def _find(
     active: np.ndarray, count: int, ranges: np.ndarray, start: int, complete: int, holes: np.ndarray,
     aborted_too: bool, out: np.ndarray,
 ) -> None:  # fmt: skip
-    """Writes FIRST, LAST, STATE, COUNT and TOP of an interval's row: what the active ranges say from `start` on."""
+    """Writes FIRST, LAST, STATE, COUNT and TOP of an interval's row from the active ranges at or above `start`."""
     budget = complete
     for i in range(count):
         budget -= _offsets(ranges, active[i], start) if _is_done(ranges, active[i]) else 0
@@ -223,7 +223,7 @@ def _by_first(rows: np.ndarray, ranges: np.ndarray) -> None:
 def _note(
     out: np.ndarray, current: int, made: int, row: np.ndarray, records: np.ndarray, record: int, first_record: int
 ) -> int:
-    """Goes on with the current interval, or ends it and begins the one at `made`; the one that is current then."""
+    """Extends the current interval, or ends it and begins the one at `made`; returns the current interval."""
     same = (
         current >= 0
         and out[current, FIRST] == row[FIRST]
@@ -366,7 +366,7 @@ def first_incomplete(
 
 
 def _holes(no_records: pa.Table, places: Places) -> tuple[Ints, Ints]:
-    """What is known of offsets without records (first, last, place in REASONS), and each place's part of it."""
+    """The ranges of offsets without records (first, last, place in REASONS), and the slice of each place."""
     spans = spans_of(no_records)
     at: dict[TopicPartition, tuple[int, int]] = {}
     parts = [np.empty((0, 3), np.int64)]
@@ -382,17 +382,17 @@ def _holes(no_records: pa.Table, places: Places) -> tuple[Ints, Ints]:
 
 
 def _written(earlier: pa.Table | None, places: Places) -> Ints:
-    """When the state of each place was written last before its first row; -1: nothing tells."""
-    found = np.full(places.count, UNKNOWN, np.int64)
+    """Log time of the last write of each place before its first row; -1: unknown."""
+    written_ms = np.full(places.count, UNKNOWN, np.int64)
     if earlier is not None:
         at = places.of(earlier)
-        told = pc.fill_null(earlier.column("earlier_write_ms"), UNKNOWN).to_numpy()
-        found[at[at >= 0]] = told[at >= 0]
-    return found
+        earlier_ms = pc.fill_null(earlier.column("earlier_write_ms"), UNKNOWN).to_numpy()
+        written_ms[at[at >= 0]] = earlier_ms[at >= 0]
+    return written_ms
 
 
 def records_of(history: pa.Table) -> Ints:
-    """What the kernel reads of SHARE_PARTITION_HISTORY rows; a cold snapshot (made of what was there) is no write."""
+    """SHARE_PARTITION_HISTORY rows as the kernel reads them; a cold snapshot repeats the state and is no write."""
     update = pc.equal(history.column("record_type"), "update")
     fresh = pc.equal(history.column("create_timestamp_ms"), history.column("write_timestamp_ms"))
     gone = pc.equal(history.column("record_type"), "tombstone")

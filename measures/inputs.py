@@ -1,4 +1,4 @@
-"""What a measure may read: the evidence about some share partitions, as pyarrow Tables.
+"""The input of measures: the evidence about some share partitions, as pyarrow Tables.
 
 A lake, log directories and a group of rows of a DataFrame implement `Inputs`; every measure (`measures.catalog`) is a
 function of it. All tables are of one cluster, one state topic and one cut of the log.
@@ -29,7 +29,7 @@ Made = TypeVar("Made")
 
 
 class Inputs(ABC):
-    """The evidence about some share partitions. What a source does not have keeps the default: no rows."""
+    """The evidence about some share partitions. Methods that a source does not implement return no rows."""
 
     settings: GroupSettings = NO_SETTINGS
     """Settings of groups, as far as configuration files name them."""
@@ -83,7 +83,7 @@ class Inputs(ABC):
         return {}
 
     def once(self, name: str, make: Callable[[], Made]) -> Made:
-        """The value that `make` returns, computed at the first call: several measures share it."""
+        """The value of `make`, computed at the first call; several measures share it."""
         memo = self.__dict__.setdefault("_memo", {})
         if name not in memo:
             memo[name] = make()
@@ -92,10 +92,10 @@ class Inputs(ABC):
 
 def offset_times(inputs: Inputs, offsets: dict[TopicPartition, Ints]) -> pa.Table:
     """OFFSET_TIME rows of ascending offsets."""
-    found = OffsetTimes(offsets)
+    times = OffsetTimes(offsets)
     for batches in inputs.headers({place: int(some[0]) for place, some in offsets.items()}):
-        found.take(batches)
-    return found.table()
+        times.take(batches)
+    return times.table()
 
 
 def topic_ends(inputs: Inputs, begins: Mapping[TopicPartition, int]) -> pa.Table:

@@ -7,7 +7,7 @@
     lag_naive = end - start = 8
 
 The count is the broker's and goes with the start offset of the same write. It is absent (-1) before 4.2 and in a state
-that no leader wrote yet; then Kafka shows no lag, and neither does this.
+that no leader wrote yet; then Kafka shows no lag, and `lag` is null.
 """
 
 from collections.abc import Mapping
@@ -56,13 +56,13 @@ def rows(inputs: Inputs) -> pa.Table:
 
 
 def begins_of(states: pa.Table) -> dict[TopicPartition, int]:
-    """From which offset on a user partition matters: the smallest start offset of the share partitions on it.
+    """The smallest start offset of the share partitions on each user partition.
 
-    A partition that no share partition has a start offset for is left out: nothing was served from it yet.
+    A user partition without any start offset is left out: no share group has read it yet.
     """
     places = states.select(["topic_id", "partition", "start_offset"]).filter(pc.field("start_offset") >= 0)
-    found = places.group_by(["topic_id", "partition"]).aggregate([("start_offset", "min")])
-    columns = (found.column(name).to_pylist() for name in ("topic_id", "partition", "start_offset_min"))
+    begins = places.group_by(["topic_id", "partition"]).aggregate([("start_offset", "min")])
+    columns = (begins.column(name).to_pylist() for name in ("topic_id", "partition", "start_offset_min"))
     return {(topic_id, partition): begin for topic_id, partition, begin in zip(*columns, strict=True)}
 
 
@@ -70,16 +70,16 @@ def lag(states: pa.Table, ends: pa.Table, names: Mapping[str, str], *, end_of_no
     """LAG rows of share partitions, in the order of `states`.
 
     Args:
-        states: SHARE_PARTITION_STATE rows (more columns do no harm).
-        ends: TOPIC_END rows of their user partitions; one that has none ends nobody knows where.
+        states: SHARE_PARTITION_STATE rows; further columns are allowed.
+        ends: TOPIC_END rows of their user partitions; the end of a partition without a row is unknown.
         names: topic names by id, as far as known.
         end_of_now: the ends are those of the evidence's end; else of an earlier moment.
     """
-    found = _matched(states, ends)
+    ends_of_rows = _matched(states, ends)
     start, count = _plain(states.column("start_offset"), -1), _plain(states.column("delivery_complete_count"), -1)
-    end, stable = _plain(found.column("end_offset"), -1), _plain(found.column("last_stable_offset"), -1)
+    end, stable = _plain(ends_of_rows.column("end_offset"), -1), _plain(ends_of_rows.column("last_stable_offset"), -1)
     progress = progress_of(states, end, stable)
-    inferred = _inferred_end(found, start, progress)
+    inferred = _inferred_end(ends_of_rows, start, progress)
     counted = np.where(count >= 0, count, 0)
     lags = end - start - counted
     known = (start >= 0) & (count >= 0) & (end >= 0) & (lags >= 0)
@@ -100,14 +100,14 @@ def lag(states: pa.Table, ends: pa.Table, names: Mapping[str, str], *, end_of_no
     }
     columns["why"] = _whys(columns, start, count, end, stable, progress)
     for name in ("end_offset", "end_offset_source", "last_stable_offset"):
-        columns[name] = found.column(name)
+        columns[name] = ends_of_rows.column(name)
     served = (start >= 0) & ((end < 0) | (start < end))  # else a batch was looked at for another group alone
-    columns["newest_batch_ms"] = pc.if_else(pa.array(served), found.column("newest_batch_ms"), None)
+    columns["newest_batch_ms"] = pc.if_else(pa.array(served), ends_of_rows.column("newest_batch_ms"), None)
     return pa.table([columns[n] if n in columns else states.column(n) for n in LAG.names], names=LAG.names).cast(LAG)
 
 
 def progress_of(states: pa.Table, end: Ints, stable: Ints) -> Progress:
-    """What the state batches of each row hold; `end` and `stable` are offsets (exclusive), -1 where unknown."""
+    """Progress of each row, from its state batches; `end` and `stable` are offsets (exclusive), -1: unknown."""
     rows = states.num_rows
     flat = pc.list_flatten(states.column("state_batches")).combine_chunks()
     owner = np.repeat(np.arange(rows), pc.list_value_length(states.column("state_batches")).to_numpy())
@@ -175,11 +175,11 @@ def _named(topic_ids: pa.ChunkedArray, names: Mapping[str, str]) -> pa.Array:
 
 
 def _inferred_end(ends: pa.Table, start: Ints, progress: Progress) -> Ints:
-    """The end of an earlier moment: never below what had been delivered by then; -1 where nobody asked or can know."""
+    """The end at an earlier moment, at least the offset behind the last delivery by then; -1: not inferred."""
     guess = _plain(ends.column("end_offset_inferred"), -1)
-    asked = pc.is_valid(ends.column("end_offset_inferred")).to_numpy()
+    is_inferred = pc.is_valid(ends.column("end_offset_inferred")).to_numpy()
     least = np.maximum(start, progress.last + 1)
-    result: Ints = np.where(asked & (start >= 0), np.maximum(guess, least), guess)
+    result: Ints = np.where(is_inferred & (start >= 0), np.maximum(guess, least), guess)
     return result
 
 
@@ -195,7 +195,7 @@ def _reasons(start: Ints, count: Ints, end: Ints, lags: Ints, *, end_of_now: boo
 def _whys(
     columns: Mapping[str, Any], start: Ints, count: Ints, end: Ints, stable: Ints, progress: Progress
 ) -> pa.Array:
-    told: list[str | None] = []
+    reasons: list[str | None] = []
     for row in range(len(start)):
         words = []
         if start[row] >= 0 and count[row] > 0:
@@ -205,8 +205,8 @@ def _whys(
         words += _count_words(int(count[row]) - int(progress.done[row])) if start[row] >= 0 and count[row] >= 0 else []
         if 0 <= stable[row] < end[row]:
             words.append(f"{_offsets(end[row] - stable[row])} in or behind an open transaction")
-        told.append("; ".join(words) or None)
-    return pa.array(told, pa.string())
+        reasons.append("; ".join(words) or None)
+    return pa.array(reasons, pa.string())
 
 
 def _count_words(difference: int) -> list[str]:

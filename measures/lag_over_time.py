@@ -25,9 +25,9 @@ Ints = npt.NDArray[np.int64]
 
 
 class Arrivals:
-    """Takes batch headers, by user partition and in offset order; tells where a partition ended at any moment.
+    """Computes the end of user partitions at any moment from batch headers, which come in offset order.
 
-    Sixteen bytes a batch are kept, of batches alone that came later than all before them.
+    Keeps sixteen bytes for each batch whose timestamp is above all earlier ones.
     """
 
     def __init__(self) -> None:
@@ -53,8 +53,8 @@ class Arrivals:
             return np.full(len(moments), -1, np.int64)
         times, ends = (np.concatenate(columns) for columns in zip(*parts, strict=True))
         at = np.searchsorted(times, moments, "right") - 1
-        found: Ints = np.where(at >= 0, ends[at.clip(min=0)], -1)
-        return found
+        offsets: Ints = np.where(at >= 0, ends[at.clip(min=0)], -1)
+        return offsets
 
 
 def lag_over_time(history: pa.Table, arrivals: Arrivals, moments: Ints, names: Mapping[str, str]) -> pa.Table:
@@ -76,11 +76,11 @@ def lag_over_time(history: pa.Table, arrivals: Arrivals, moments: Ints, names: M
     known = keys.to_pylist()
     for first, end in itertools.pairwise(cuts):
         at = np.searchsorted(times[first:end], moments, "right") - 1
-        held = (at >= 0) & alive[first:end][at.clip(min=0)]
+        is_alive = (at >= 0) & alive[first:end][at.clip(min=0)]
         key = known[int(number[order[first]])]
-        rows = history.take(pa.array(order[first:end][at[held]]))
-        ends = arrivals.ends((key["topic_id"], key["partition"]), moments[held])
-        tables.append(_measured(rows, ends, moments[held], names.get(key["topic_id"])))
+        rows = history.take(pa.array(order[first:end][at[is_alive]]))
+        ends = arrivals.ends((key["topic_id"], key["partition"]), moments[is_alive])
+        tables.append(_measured(rows, ends, moments[is_alive], names.get(key["topic_id"])))
     sorting = [("state_partition", "ascending"), *ORDER, ("at_ms", "ascending")]
     return pa.concat_tables(tables).sort_by(sorting)
 

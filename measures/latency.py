@@ -2,7 +2,7 @@
 
 Percentiles are by nearest rank over offsets. Each has two bounds: the percentile of the lower bounds of all ages, and
 that of the upper ones; the true one lies between, because every age lies between its own bounds. Bounds are edges of
-buckets (`measures.age_edges`) unless exact ones are asked for; the smallest and the largest age are always exact.
+buckets (`measures.age_edges`) unless ages are exact; the smallest and the largest age are always exact.
 """
 
 from collections.abc import Mapping
@@ -156,13 +156,13 @@ def _quantiles(ages: Ints, entries: int) -> Mapping[int, Ints]:
     some = end > begin
     before = np.append(0, reached)[begin]
     total = np.append(0, reached)[end] - before
-    found = {}
+    quantiles = {}
     for rank in PERCENTILES:
         whole, part = np.divmod(total, 100)
         target = np.maximum(whole * rank + -(-part * rank // 100), 1)
         at = np.minimum(np.searchsorted(reached, before + target, "left"), np.maximum(end - 1, 0))
-        found[rank] = np.where(some, np.append(age, 0)[np.where(some, at, len(age))], 0)
-    return found
+        quantiles[rank] = np.where(some, np.append(age, 0)[np.where(some, at, len(age))], 0)
+    return quantiles
 
 
 def _rates(tally: Tally, by: By) -> dict[str, pa.Array]:
@@ -181,8 +181,8 @@ def _rates(tally: Tally, by: By) -> dict[str, pa.Array]:
 
 def _table(columns: dict[str, pa.Array], schema: pa.Schema, by: By, newest: pa.Table) -> pa.Table:
     columns |= _completeness(pa.table({name: columns[name] for name in by.columns}), newest, by)
-    wanted = pa.schema([field for field in schema if field.name in columns])
-    return pa.table({name: columns[name] for name in wanted.names}).cast(wanted)
+    fields = pa.schema([field for field in schema if field.name in columns])
+    return pa.table({name: columns[name] for name in fields.names}).cast(fields)
 
 
 def _completeness(rows: pa.Table, newest: pa.Table, by: By) -> dict[str, pa.Array]:

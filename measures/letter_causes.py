@@ -1,8 +1,8 @@
-"""What a dead letter says of its record's cause, put into the poison rows: it knows what the state log can only infer.
+"""Poison rows with the causes from dead letters: a dead letter has the cause that the state log only implies.
 
 poison     5-9 ARCHIVED  unknown                        a run of equal records
 letters    6: rejected · 7: rejected · 9: delivery_limit
-told       5 unknown · 6-7 rejected by dead_letter · 8 unknown · 9 delivery_limit by dead_letter
+result     5 unknown · 6-7 rejected by dead_letter · 8 unknown · 9 delivery_limit by dead_letter
 """
 
 from collections.abc import Iterator, Sequence
@@ -23,11 +23,11 @@ Letter = tuple[int, str]
 
 
 def with_letter_causes(given_up: pa.Table, reconciled: pa.Table) -> pa.Table:
-    """POISON_RECORD rows by ORDER, runs cut where dead letters tell other causes than the rest.
+    """POISON_RECORD rows in key order, cut into runs with one cause from dead letters.
 
     Args:
         given_up: POISON_RECORD rows.
-        reconciled: DLQ_RECONCILIATION rows of the same records; those whose cause a dead letter tells are used.
+        reconciled: DLQ_RECONCILIATION rows of the same records; rows with a cause from a dead letter are used.
     """
     telling = reconciled.filter(pc.equal(reconciled.column("cause_source"), DEAD_LETTER))
     telling = telling.filter(pc.is_valid(telling.column("dlq_offset")))
@@ -36,10 +36,10 @@ def with_letter_causes(given_up: pa.Table, reconciled: pa.Table) -> pa.Table:
         by_life.setdefault(_place(row), {})[row["offset"]] = row["cause"]
     if not by_life:
         return given_up
-    told = {life: sorted(letters.items()) for life, letters in by_life.items()}
+    letters_by_life = {life: sorted(letters.items()) for life, letters in by_life.items()}
     here = pc.is_in(given_up.column("group_id"), value_set=telling.column("group_id").unique())
     rows = given_up.filter(here).to_pylist()
-    pieces = [piece for row in rows for piece in _pieces(row, told.get(_place(row), []))]
+    pieces = [piece for row in rows for piece in _pieces(row, letters_by_life.get(_place(row), []))]
     cut = pa.Table.from_pylist(pieces, schema=POISON_RECORD)
     return pa.concat_tables([given_up.filter(pc.invert(here)), cut]).sort_by(ORDER)
 
@@ -49,15 +49,15 @@ def _place(row: Row) -> Place:
 
 
 def _pieces(row: Row, letters: Sequence[Letter]) -> Iterator[Row]:
-    """A row, or the runs into which the letters inside it cut it."""
+    """The row, cut into runs with one cause where letters lie inside it."""
     first, last = row["offset"], row["last_offset"]
     for begin, end, cause in _runs(first, last, [letter for letter in letters if first <= letter[0] <= last]):
-        told = {} if cause is None else {"cause": cause, "cause_source": DEAD_LETTER}
-        yield row | {"offset": begin, "last_offset": end} | told
+        cause_columns = {} if cause is None else {"cause": cause, "cause_source": DEAD_LETTER}
+        yield row | {"offset": begin, "last_offset": end} | cause_columns
 
 
 def _runs(first: int, last: int, letters: Sequence[Letter]) -> Iterator[tuple[int, int, str | None]]:
-    """(first, last, cause) of neighbouring offsets with one cause, ascending; None: no letter tells it."""
+    """(first, last, cause) of neighbouring offsets with one cause, ascending; None: no letter has a cause."""
     begin, end, said = first, first - 1, None
     for offset, cause in letters:
         if offset > end + 1:

@@ -3,9 +3,8 @@
     start offset before 20, reset to 5     replayed 5-19
     start offset before 20, reset to 50    skipped 20-49
 
-What a reset or a re-creation skips or replays goes by the start offset where the life before ended and the first one
-that the new life determined. Offsets above the start offset may have been settled already; how many of them is told
-beside it.
+The offsets that a reset or a re-creation skips or replays lie between the last start offset of the life before and the
+first start offset of the new life. Offsets above the start offset may have been settled already; a column counts them.
 """
 
 import numpy as np
@@ -68,8 +67,8 @@ def _deletions(rows: pa.Table, place: Ints) -> list[Event]:
     gone = pc.equal(rows.column("record_type"), "tombstone").to_numpy(zero_copy_only=False).astype(np.bool_)
     events: list[Event] = []
     for at in np.flatnonzero(gone).tolist():
-        held = at > 0 and place[at - 1] == place[at] and not gone[at - 1]
-        events.append((at, at - 1 if held else NEVER, GONE))
+        has_state = at > 0 and place[at - 1] == place[at] and not gone[at - 1]
+        events.append((at, at - 1 if has_state else NEVER, GONE))
     return events
 
 
@@ -95,7 +94,7 @@ def _moves(rows: pa.Table, lives: Lives) -> list[Event]:
 def _consequences(
     lives: Lives, place: Ints, deliveries: pa.Table, history: pa.Table, at: Ints, code: Ints
 ) -> dict[str, pa.Array]:
-    """What each reset or re-creation skipped, replayed and forgot; null on other rows."""
+    """Counts of offsets that each reset or re-creation skipped, replayed and forgot; null on other rows."""
     names = (*SPANS, "settled_skipped", "settled_dropped")
     values: dict[str, list[int | None]] = {name: [None] * len(at) for name in names}
     (_, of_deliveries), _ = number_places(history, deliveries)

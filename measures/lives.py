@@ -1,4 +1,4 @@
-"""The lives of share partitions by their scalar history: how each began and ended, where its start offset stood.
+"""The lives of share partitions, from their scalar history: beginning, end and start offsets of each.
 
 A life reaches from a creation or reset to the next reset or deletion. The start offset of a life is -1 until it is
 determined; -1 never counts as an offset here.
@@ -29,11 +29,11 @@ def number_places(*tables: pa.Table) -> tuple[list[Ints], pa.Table]:
 
     The second value has the PLACE columns of each place. All tables come from one state topic.
     """
-    found, places = places_of(*tables)
+    numbers, places = places_of(*tables)
     topics = pc.unique(pa.chunked_array([chunk for table in tables for chunk in table.column("log_topic_id").chunks]))
     topic = topics[0] if len(topics) else pa.scalar("", pa.string())
     keys = places.keys.append_column("log_topic_id", pa.repeat(topic, places.count))
-    return found, keys.select(PLACE)
+    return numbers, keys.select(PLACE)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -82,9 +82,9 @@ class Lives:
 
 
 def lives_of(history: pa.Table, place: Ints, losses: Mapping[int, Sequence[Loss]] | None = None) -> Lives:
-    """The lives that SHARE_PARTITION_HISTORY rows tell of; `place` has the place of each row.
+    """The lives in SHARE_PARTITION_HISTORY rows; `place` has the place of each row.
 
-    `losses`: what the evidence lacks, by state partition.
+    `losses`: the missing records, by state partition.
     """
     order = np.lexsort((history.column("log_offset").to_numpy(), place))
     rows = history.take(pa.array(order))
@@ -96,11 +96,11 @@ def lives_of(history: pa.Table, place: Ints, losses: Mapping[int, Sequence[Loss]
     begins = ~gone & (first_of_place | after_gone | np.append(True, np.diff(key) != 0)[: len(place)])
     last_of_place = np.append(first_of_place[1:], True)[: len(place)]
     before_gone = np.append(gone[1:], False)[: len(place)] & ~last_of_place
-    held = np.flatnonzero(~gone)
-    number = np.cumsum(begins)[held] - 1
-    ends = held[np.append(np.diff(number) != 0, True)[: len(held)]]
+    state_rows = np.flatnonzero(~gone)
+    number = np.cumsum(begins)[state_rows] - 1
+    ends = state_rows[np.append(np.diff(number) != 0, True)[: len(state_rows)]]
     start = pc.fill_null(rows.column("start_offset"), UNDETERMINED).to_numpy()
-    first, lowest = _starts(number, start[held], int(begins.sum()))
+    first, lowest = _starts(number, start[state_rows], int(begins.sum()))
     offset = rows.column("log_offset").to_numpy()
     born = pc.and_(pc.equal(rows.column("record_type"), "snapshot"), pc.equal(rows.column("snapshot_epoch"), 0))
     created = pc.fill_null(born, False).to_numpy(zero_copy_only=False)
@@ -116,12 +116,12 @@ def lives_of(history: pa.Table, place: Ints, losses: Mapping[int, Sequence[Loss]
         from_creation=created[begins] | ~first_of_place[begins],
         first_row=np.flatnonzero(begins),
         last_row=ends,
-        **_movements(rows, held, number, start, losses or {}),
+        **_movements(rows, state_rows, number, start, losses or {}),
     )
 
 
 def _starts(life: Ints, start: Ints, lives: int) -> tuple[Ints, Ints]:
-    """The first and the lowest start offset of each life that is none of -1."""
+    """The first and the lowest start offset of each life, -1 excluded."""
     first, lowest = np.full(lives, UNDETERMINED, np.int64), np.full(lives, UNDETERMINED, np.int64)
     known = np.flatnonzero(start >= 0)
     if len(known):
@@ -132,15 +132,15 @@ def _starts(life: Ints, start: Ints, lives: int) -> tuple[Ints, Ints]:
 
 
 def _movements(
-    rows: pa.Table, held: Ints, life: Ints, start: Ints, losses: Mapping[int, Sequence[Loss]]
+    rows: pa.Table, state_rows: Ints, life: Ints, start: Ints, losses: Mapping[int, Sequence[Loss]]
 ) -> dict[str, Ints]:
-    """Where the start offset went back, and what it passed unseen, by records of lives that follow each other."""
+    """Ranges that the start offset moved back over, and ranges that it passed while records were missing."""
     offset = rows.column("log_offset").to_numpy()
-    was, now = held[:-1], held[1:]
+    was, now = state_rows[:-1], state_rows[1:]
     same = (life[1:] == life[:-1]) & (start[was] >= 0) & (start[now] >= 0)
     back = same & (start[now] < start[was])
     unsure = pc.is_in(rows.column("completeness"), value_set=pa.array(BLIND)).to_numpy(zero_copy_only=False)
-    lost = _lost_between(rows, held, offset, losses)
+    lost = _lost_between(rows, state_rows, offset, losses)
     blind = same & (start[now] > start[was]) & (unsure[now] | lost)
     return {
         "back_life": life[1:][back],
@@ -153,17 +153,17 @@ def _movements(
     }
 
 
-def _lost_between(rows: pa.Table, held: Ints, offset: Ints, losses: Mapping[int, Sequence[Loss]]) -> Flags:
-    """Whether the evidence lacks a record between each row of `held` and the next that could be of the same key."""
-    found = np.zeros(max(0, len(held) - 1), np.bool_)
+def _lost_between(rows: pa.Table, state_rows: Ints, offset: Ints, losses: Mapping[int, Sequence[Loss]]) -> Flags:
+    """Whether the evidence lacks a record between each of `state_rows` and the next that could be of the same key."""
+    is_lost = np.zeros(max(0, len(state_rows) - 1), np.bool_)
     state_partition = rows.column("state_partition").to_numpy()
     for number, some in losses.items():
-        here = state_partition[held[1:]] == number
+        here = state_partition[state_rows[1:]] == number
         for loss in some:
-            hit = here & (offset[held[:-1]] < loss.first_offset) & (offset[held[1:]] > loss.first_offset)
+            hit = here & (offset[state_rows[:-1]] < loss.first_offset) & (offset[state_rows[1:]] > loss.first_offset)
             if loss.group_id is not None and hit.any():
                 named = {"group_id": loss.group_id, "topic_id": loss.topic_id, "partition": loss.partition}
                 for name, value in named.items():
-                    hit &= pc.equal(rows.column(name), value).to_numpy(zero_copy_only=False)[held[1:]]
-            found |= hit
-    return found
+                    hit &= pc.equal(rows.column(name), value).to_numpy(zero_copy_only=False)[state_rows[1:]]
+            is_lost |= hit
+    return is_lost

@@ -24,20 +24,23 @@ ASSIGNED_MEMBERS = pa.list_(
         ]
     )
 )
-"""`since_ms`: timestamp of the member's assignment record; client id and host are null when no record tells them."""
+"""`since_ms`: timestamp of the member's assignment record; client id and host are null without a member record."""
 _READ = ["timestamp_ms", "record_type", "member_id", "is_tombstone", "value_json"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Assigned:
-    """Assignments as (member, from, to) in ms, half-open (to None: no end). Nothing is held before `known_from_ms`."""
+    """Assignments as (member, from, to) in ms, half-open (to None: no end).
+
+    Assignments before `known_from_ms` are unknown.
+    """
 
     known_from_ms: int | None
     spans: tuple[tuple[str, int, int | None], ...]
     clients: Mapping[str, Mapping[str, Any]]
 
     def at(self, moment_ms: int) -> list[dict[str, Any]] | None:
-        """ASSIGNED_MEMBERS value at a moment, by member id; None before the first assignment that is held."""
+        """ASSIGNED_MEMBERS value at a moment, by member id; None before the first known assignment."""
         if self.known_from_ms is None or moment_ms < self.known_from_ms:
             return None
         there = (
@@ -59,12 +62,12 @@ class Assigned:
 
 def assigned(records: pa.Table, topic_id: str, partition: int) -> Assigned:
     """The members that a partition was assigned to, from GROUP_RECORD rows of one share group in log order."""
-    told = records.filter(pc.is_in(records.column("record_type"), value_set=pa.array([MEMBER, ASSIGNMENT], pa.int16())))
+    rows = records.filter(pc.is_in(records.column("record_type"), value_set=pa.array([MEMBER, ASSIGNMENT], pa.int16())))
     clients: dict[str, Mapping[str, Any]] = {}
     since: dict[str, int] = {}
     spans: list[tuple[str, int, int | None]] = []
     first: int | None = None
-    for row in told.select(_READ).to_pylist():
+    for row in rows.select(_READ).to_pylist():
         value = None if row["is_tombstone"] else json.loads(row["value_json"])
         member, moment = row["member_id"], row["timestamp_ms"]
         if row["record_type"] == MEMBER:

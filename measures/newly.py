@@ -1,4 +1,4 @@
-"""Outcomes of deliveries: the ranges of delivery history that are new, without those that only split or joined.
+"""Outcomes of deliveries: the new ranges of delivery history, without the results of splits and joins.
 
 record 5   0-9 AVAILABLE/1                        new: 0-9 AVAILABLE/1
 record 6   0-2 AVAILABLE/1   3-9 ACKNOWLEDGED/1   new: 3-9 ACKNOWLEDGED/1; 0-2 is a part of what ended there
@@ -16,14 +16,14 @@ from state_model.columnar.kernels import kernel
 from state_model.columnar.ranges import grown
 
 NEVER = -1
-# Columns of what the kernel reads and writes.
+# Columns of the ranges that the kernel reads and writes.
 (LIFE, AT, FIRST, LAST, STATE, COUNT) = range(6)
 (PIECE_FIRST, PIECE_LAST, ROW) = range(3)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outcomes:
-    """Outcomes of deliveries: one entry a range that newly came to a state; what merely split or joined is left out."""
+    """Outcomes of deliveries: one entry for each range that newly came to a state; splits and joins are left out."""
 
     life: Ints
     first: Ints
@@ -34,16 +34,16 @@ class Outcomes:
 
 
 @kernel
-def _is_before(one: np.ndarray, other: np.ndarray) -> bool:
+def _is_before(earlier: np.ndarray, other: np.ndarray) -> bool:
     """Whether a range belongs to an earlier life, or to an earlier record of the same one."""
-    return bool(one[LIFE] < other[LIFE] or (one[LIFE] == other[LIFE] and one[AT] < other[AT]))
+    return bool(earlier[LIFE] < other[LIFE] or (earlier[LIFE] == other[LIFE] and earlier[AT] < other[AT]))
 
 
 @kernel
 def _news(began: np.ndarray, ended: np.ndarray) -> np.ndarray:
-    """The parts of each range that began which none covers that ended at the same record in the same state and count.
+    """The parts of ranges that began, less ranges that ended at the same record in the same state and count.
 
-    Both come by life, record and first offset; those of one life and record are disjoint.
+    Both are sorted by life, record and first offset; ranges of one life and record are disjoint.
     """
     out = np.empty((began.shape[0] + 1, 3), np.int64)
     made, low = 0, 0
@@ -72,8 +72,8 @@ def _news(began: np.ndarray, ended: np.ndarray) -> np.ndarray:
 def outcomes_of(deliveries: pa.Table, life: Ints) -> Outcomes:
     """The outcomes in DELIVERY_HISTORY rows; `life` numbers the life of each row.
 
-    A range begins anew where a neighbour changed. Offsets are new to a state only where no range of the same state and
-    count ended at the record at which the range began.
+    A range splits or joins when a neighbour changes. Offsets are new to a state only where no range of the same state
+    and count ended at the record at which the range began.
     """
     state, count, first, last, since = (
         deliveries.column(name).to_numpy().astype(np.int64)

@@ -8,7 +8,7 @@ Value = TypeVar("Value")
 
 
 class Painted(Generic[Value]):
-    """Disjoint ranges (both ends inclusive) with a value each; a value painted over others replaces them there."""
+    """Disjoint ranges (both ends inclusive) with a value each; painting a range replaces the values below it."""
 
     def __init__(self) -> None:
         self._first: list[int] = []
@@ -16,7 +16,7 @@ class Painted(Generic[Value]):
         self._value: list[Value] = []
 
     def over(self, first: int, last: int) -> list[tuple[int, int, Value | None]]:
-        """The line from `first` to `last` in pieces of one value each; None where nothing was painted."""
+        """The line from `first` to `last` in pieces of one value each; None where no value was painted."""
         return list(self._pieces(first, last))
 
     def _pieces(self, first: int, last: int) -> Iterator[tuple[int, int, Value | None]]:

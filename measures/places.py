@@ -14,7 +14,7 @@ Ints = npt.NDArray[np.int64]
 
 
 MOST_CELLS = 1 << 22
-"""Entries of an array that stands for all combinations of two numbers; beyond that they are looked up otherwise."""
+"""The largest array over all combinations of two numbers; larger sets of combinations use a slower lookup."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -28,11 +28,11 @@ class Places:
 
     @property
     def count(self) -> int:
-        """How many there are."""
+        """The number of places."""
         return int(self.keys.num_rows)
 
     def of(self, rows: pa.Table) -> Ints:
-        """The place of each row of a table with KEY and state_partition; -1 for others."""
+        """The place of each row of a table with KEY and state_partition; -1 for unknown places."""
         if self._lookup is not None:
             return self._lookup.of(rows)
         (own, theirs), both = places_of(self.keys, rows)
@@ -49,7 +49,7 @@ class Places:
 class _Lookup:
     """Places by arrays over all combinations: groups with topics, and those pairs with partitions; -1 for none.
 
-    The first entry of each kind, and of partitions the last one, stands for what is not known.
+    Unknown groups, topics and pairs have the first entry, unknown partitions the last one.
     """
 
     groups: pa.Array
@@ -95,12 +95,12 @@ class _Lookup:
         # As numbers without a sign, negative ones are large.
         partition = np.minimum(rows.column("partition").to_numpy().astype(np.uint32), self.width - 1)
         place = self.places[pair * self.width + partition]
-        found: Ints = np.where(self.state_partitions[place] == rows.column("state_partition").to_numpy(), place, -1)
-        return found
+        numbers: Ints = np.where(self.state_partitions[place] == rows.column("state_partition").to_numpy(), place, -1)
+        return numbers
 
 
 def places_of(*tables: pa.Table) -> tuple[list[Ints], Places]:
-    """For each table the place of each row, in one numbering; they have KEY and state_partition. Text may be coded."""
+    """The places of each table's rows, in one numbering; tables have KEY and state_partition, text in any encoding."""
     keys, names = number_keys(*tables)
     rank = place_of_keys(names)
     state_partitions = [table.column("state_partition").to_numpy().astype(np.int64) for table in tables]
@@ -110,29 +110,29 @@ def places_of(*tables: pa.Table) -> tuple[list[Ints], Places]:
     order = np.argsort(known)
     number = np.empty(len(order), np.int64)
     number[order] = np.arange(len(order))
-    found = number[coded.indices.to_numpy()]
+    place_numbers = number[coded.indices.to_numpy()]
     of_rank = np.empty(len(rank), np.int64)
     of_rank[rank] = np.arange(len(rank))
     table = names.select(KEY).take(pa.array(of_rank[known[order] >> 32]))
     numbers = pa.array((known[order] & 0xFFFFFFFF).astype(np.int32))
     ends = np.cumsum([rows.num_rows for rows in tables])[:-1]
-    return np.split(found, ends), Places(keys=table.append_column("state_partition", numbers))
+    return np.split(place_numbers, ends), Places(keys=table.append_column("state_partition", numbers))
 
 
 def coded(texts: pa.ChunkedArray) -> tuple[list[str], Ints]:
-    """The different texts of a column without nulls, and the place of each row's among them."""
-    one = texts.combine_chunks()
-    one = one if pa.types.is_dictionary(one.type) else one.dictionary_encode()
-    return one.dictionary.to_pylist(), one.indices.to_numpy().astype(np.int64)
+    """The distinct texts of a column without nulls, and the index of each row's text."""
+    codes = texts.combine_chunks()
+    codes = codes if pa.types.is_dictionary(codes.type) else codes.dictionary_encode()
+    return codes.dictionary.to_pylist(), codes.indices.to_numpy().astype(np.int64)
 
 
-def codes_in(values: pa.ChunkedArray, wanted: pa.Array) -> Ints:
-    """The place of each value in `wanted` (distinct); -1 where it is not there or null."""
+def codes_in(values: pa.ChunkedArray, vocabulary: pa.Array) -> Ints:
+    """The index of each value in `vocabulary` (distinct values); -1 for nulls and values that it lacks."""
     coded = values.combine_chunks() if isinstance(values, pa.ChunkedArray) else values
     if not pa.types.is_dictionary(coded.type):
-        found: Ints = pc.fill_null(pc.index_in(coded, value_set=wanted), -1).to_numpy().astype(np.int64)
-        return found
-    of_code = np.append(pc.fill_null(pc.index_in(coded.dictionary, value_set=wanted), -1).to_numpy(), -1)
+        plain_codes: Ints = pc.fill_null(pc.index_in(coded, value_set=vocabulary), -1).to_numpy().astype(np.int64)
+        return plain_codes
+    of_code = np.append(pc.fill_null(pc.index_in(coded.dictionary, value_set=vocabulary), -1).to_numpy(), -1)
     codes: Ints = pc.fill_null(coded.indices, len(coded.dictionary)).to_numpy()
     place: Ints = of_code[codes].astype(np.int64)
     return place

@@ -4,11 +4,11 @@
                            ARCHIVING before, fewer than the limit      rejected       4.4: on its way to a dead letter
                            fewer deliveries than the limit             rejected
                            as many deliveries as the limit             delivery_limit
-                           no limit told, delivered once               rejected       no broker takes a limit below 2
+                           no known limit, delivered once              rejected       no broker takes a limit below 2
                            else                                        unknown
 
-A rejection at the last delivery looks like an exceeded limit, and a limit that was changed since makes a wrong one of
-either: only a dead letter's own words tell for sure. Where no header is held, an archived offset may be a gap as well.
+A rejection at the last delivery looks like an exceeded limit, and a later change of the limit makes either look like
+the other: only a dead letter is certain. Where no batch header is known, an archived offset may be a gap as well.
 """
 
 import itertools
@@ -39,7 +39,7 @@ AVAILABLE_STATE, ARCHIVING_STATE, ARCHIVED_STATE = 0, 3, 4
 REJECTED, DELIVERY_LIMIT, GAP, UNKNOWN = "rejected", "delivery_limit", "gap", "unknown"
 DEAD_LETTER, CONFIGURATION, HEADERS, INFERRED = "dead_letter", "configuration", "headers", "inferred"
 
-RECORD, NOTHING, UNSEEN = range(3)
+RECORD, NO_RECORD_THERE, UNSEEN = range(3)
 NEVER = -1
 NO_LIMIT = 1 << 62
 NO_OFFSETS: Ints = np.empty(0, np.int64)
@@ -51,15 +51,15 @@ ORDER = [(name, "ascending") for name in (*KEY, "state_partition", "life_log_off
 def rows(inputs: Inputs, *, near_limit: bool = False) -> pa.Table:
     """POISON_RECORD rows by share partition, life and offset; `near_limit` as in `poison`."""
     empty = inputs.no_records()
-    ranges, held = empty.ranges(), empty.held()
-    return poison(inputs.history(), inputs.deliveries(), ranges, held, inputs.settings, near_limit=near_limit)
+    ranges, header_ranges = empty.ranges(), empty.header_ranges()
+    return poison(inputs.history(), inputs.deliveries(), ranges, header_ranges, inputs.settings, near_limit=near_limit)
 
 
 def poison(
     history: pa.Table,
     deliveries: pa.Table,
     no_records: pa.Table,
-    held: pa.Table,
+    header_ranges: pa.Table,
     settings: GroupSettings,
     *,
     near_limit: bool = False,
@@ -67,23 +67,23 @@ def poison(
     """POISON_RECORD rows by share partition, life and offset.
 
     Args:
-        history: SHARE_PARTITION_HISTORY rows of the share partitions; completeness is taken from them.
+        history: SHARE_PARTITION_HISTORY rows of the share partitions; they have the completeness.
         deliveries: DELIVERY_HISTORY rows of whole share partitions.
         no_records: measures.headers.NO_RECORD rows of their user partitions, as far as known.
-        held: measures.headers.HELD rows of the same.
+        header_ranges: measures.headers.HEADER_RANGE rows of the same.
         settings: of the groups.
-        near_limit: also records that the next failed delivery will archive, where the limit is told.
+        near_limit: also records that the next failed delivery will archive, where the limit is known.
     """
-    pieces = given_up.pieces_of(*_wanted(deliveries, settings, near_limit=near_limit))
+    pieces = given_up.pieces_of(*_given_up_ranges(deliveries, settings, near_limit=near_limit))
     spans = spans_of(no_records.filter(pc.not_equal(no_records.column("reason"), ABORTED)))
-    covered = {(topic_id, partition): (first, last) for topic_id, partition, first, last in _tuples(held)}
+    covered = {(topic_id, partition): (first, last) for topic_id, partition, first, last in _tuples(header_ranges)}
     table = _table(_with_presences(pieces, deliveries, spans, covered), deliveries, settings)
     table = _with_completeness(table, history)
     return table.sort_by(ORDER)
 
 
-def _wanted(deliveries: pa.Table, settings: GroupSettings, *, near_limit: bool) -> tuple[Ints, Ints, Ints]:
-    """What the kernel reads of the ranges; their numbers by life, and where each life's begin."""
+def _given_up_ranges(deliveries: pa.Table, settings: GroupSettings, *, near_limit: bool) -> tuple[Ints, Ints, Ints]:
+    """The ranges as the kernel reads them; their row numbers by life, and where each life begins among these."""
     (place,), _ = places_of(deliveries)
     life = pa.array(deliveries.column("life_log_offset").to_numpy()).dictionary_encode().indices.to_numpy()
     lives = pa.array((place << 32) | life).dictionary_encode()
@@ -96,10 +96,10 @@ def _wanted(deliveries: pa.Table, settings: GroupSettings, *, near_limit: bool) 
         least = np.array([NO_LIMIT if limit is None else limit - 1 for limit in limits], np.int64)
         is_open = deliveries.column("is_open").to_numpy(zero_copy_only=False)
         near = (states == AVAILABLE_STATE) & (counts >= least[codes])
-        wanted_near = near & is_open
-    given = (states == ARCHIVED_STATE) | (states == ARCHIVING_STATE)
-    wanted = given | wanted_near if near_limit else given
-    flags = (given | near) * given_up.REACHED + wanted * given_up.WANTED
+        is_open_near = near & is_open
+    is_given_up = (states == ARCHIVED_STATE) | (states == ARCHIVING_STATE)
+    is_selected = is_given_up | is_open_near if near_limit else is_given_up
+    flags = (is_given_up | near) * given_up.REACHED + is_selected * given_up.SELECTED
     rows, begins = grouped(lives.indices.to_numpy().astype(np.int64), len(lives.dictionary))
     return np.stack([first, last, begin, states, flags], axis=1), rows, begins
 
@@ -120,13 +120,13 @@ def _with_presences(
     places = (codes << 32) | at.column("partition").to_numpy()
     known = np.unique(places)
     rows, begins = grouped(np.searchsorted(known, places), len(known))
-    found = [pieces[:0]]
+    cut = [pieces[:0]]
     for number, (begin, end) in enumerate(itertools.pairwise(begins.tolist())):
         topic = (topics[known[number] >> 32], int(known[number] & 0xFFFFFFFF))
-        held = covered.get(topic)
+        span = covered.get(topic)
         mine = pieces[rows[begin:end]]
-        found.append(mine if held is None else _with_presence(mine, spans.get(topic, NO_SPANS)[:2], held))
-    return np.concatenate(found)
+        cut.append(mine if span is None else _with_presence(mine, spans.get(topic, NO_SPANS)[:2], span))
+    return np.concatenate(cut)
 
 
 def _cut(pieces: Ints, others: list[Ints]) -> Ints:
@@ -155,14 +155,14 @@ def _covers(pieces: Ints, offsets: Ints) -> npt.NDArray[np.bool_]:
     return covered
 
 
-def _with_presence(pieces: Ints, nothing: tuple[Ints, Ints], held: tuple[int, int]) -> Ints:
+def _with_presence(pieces: Ints, gap_spans: tuple[Ints, Ints], span: tuple[int, int]) -> Ints:
     """The pieces, cut where it changes whether a record is there, with PRESENCE."""
-    firsts, lasts = nothing
+    firsts, lasts = gap_spans
     gaps = np.stack([firsts, lasts, firsts], axis=1)
-    seen = np.array([(*held, 0)], np.int64)
+    seen = np.array([(*span, 0)], np.int64)
     pieces = _cut(pieces, [gaps, seen])
     there = np.where(_covers(seen, pieces[:, FIRST]), RECORD, UNSEEN)
-    pieces[:, PRESENCE] = np.where(_covers(gaps, pieces[:, FIRST]), NOTHING, there)
+    pieces[:, PRESENCE] = np.where(_covers(gaps, pieces[:, FIRST]), NO_RECORD_THERE, there)
     return pieces
 
 
@@ -172,8 +172,8 @@ def _table(pieces: Ints, deliveries: pa.Table, settings: GroupSettings) -> pa.Ta
     entered = deliveries.take(pa.array(pieces[:, ENTERED]))
     groups, codes = coded(rows.column("group_id"))
     of_row = pa.array(codes)
-    told = [settings.of(group, DELIVERY_COUNT_LIMIT) for group in groups]
-    limits = pa.array([setting.number for setting in told], pa.int64()).take(of_row)
+    limit_settings = [settings.of(group, DELIVERY_COUNT_LIMIT) for group in groups]
+    limits = pa.array([setting.number for setting in limit_settings], pa.int64()).take(of_row)
     cause, source = _causes(pieces, rows, pc.fill_null(limits, 0).to_numpy())
     columns = {name: rows.column(name) for name in rows.column_names} | {
         "offset": pieces[:, FIRST],
@@ -181,7 +181,9 @@ def _table(pieces: Ints, deliveries: pa.Table, settings: GroupSettings) -> pa.Ta
         "cause": cause,
         "cause_source": source,
         "delivery_count_limit": limits,
-        "delivery_count_limit_source": pa.array([setting.origin for setting in told], pa.string()).take(of_row),
+        "delivery_count_limit_source": pa.array([setting.origin for setting in limit_settings], pa.string()).take(
+            of_row
+        ),
         "first_outcome_ms": deliveries.column("valid_from_ms").take(pa.array(pieces[:, EARLIEST])),
         "last_outcome_ms": entered.column("valid_from_ms"),
         "archiving_ms": deliveries.column("valid_from_ms").take(
@@ -194,19 +196,19 @@ def _table(pieces: Ints, deliveries: pa.Table, settings: GroupSettings) -> pa.Ta
 
 
 def _causes(pieces: Ints, rows: pa.Table, limits: Ints) -> tuple[pa.Array, pa.Array]:
-    """Cause and its source of each piece; the first rule that applies. A limit of 0 is not told."""
+    """Cause and its source of each piece; the first rule that applies. A limit of 0 is unknown."""
     counts = rows.column("delivery_count").to_numpy().astype(np.int64)
     near = rows.column("delivery_state").to_numpy() == AVAILABLE_STATE
-    presence, told = pieces[:, PRESENCE], limits > 0
+    presence, has_limit = pieces[:, PRESENCE], limits > 0
     letter, exceeded = pieces[:, ARCHIVING_AT] != NEVER, (limits > 0) & (counts >= limits)
-    first_try = ~told & (counts < LOWEST_DELIVERY_COUNT_LIMIT)
+    first_try = ~has_limit & (counts < LOWEST_DELIVERY_COUNT_LIMIT)
     rules: list[tuple[npt.NDArray[np.bool_], str | None, str | None]] = [
         (near, None, None),
-        (presence == NOTHING, GAP, HEADERS),
+        (presence == NO_RECORD_THERE, GAP, HEADERS),
         (exceeded & (letter | (presence == RECORD)), DELIVERY_LIMIT, CONFIGURATION),
         (exceeded, DELIVERY_LIMIT, INFERRED),
-        (letter & (told | first_try), REJECTED, DEAD_LETTER),
-        ((presence == RECORD) & told, REJECTED, CONFIGURATION),
+        (letter & (has_limit | first_try), REJECTED, DEAD_LETTER),
+        ((presence == RECORD) & has_limit, REJECTED, CONFIGURATION),
         ((presence == RECORD) & first_try, REJECTED, INFERRED),
         (np.ones(len(pieces), np.bool_), UNKNOWN, None),
     ]

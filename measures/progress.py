@@ -1,4 +1,4 @@
-"""How far the measures have read a share partition: what the next run goes on from without reading it all again.
+"""How far the measures have read a share partition, so that the next run reads only the rest.
 
     records     1      2      3      4      5 | 6 new
     first incomplete offset
@@ -26,31 +26,31 @@ Ints = npt.NDArray[np.int64]
 
 def rows(inputs: Inputs) -> pa.Table:
     """PROGRESS rows of the share partitions at the cut."""
-    found, earlier = intervals_of(inputs), inputs.earlier()
-    _, places = places_of(found.history)
-    return progress(found, places, PROGRESS.empty_table() if earlier is None else earlier)
+    intervals, earlier = intervals_of(inputs), inputs.earlier()
+    _, places = places_of(intervals.history)
+    return progress(intervals, places, PROGRESS.empty_table() if earlier is None else earlier)
 
 
-def progress(found: Intervals, places: Places, before: pa.Table) -> pa.Table:
-    """PROGRESS rows, with log_topic_id where the history has it, of the places that `found` has rows of.
+def progress(intervals: Intervals, places: Places, before: pa.Table) -> pa.Table:
+    """PROGRESS rows of the places in `intervals`, with log_topic_id where the history has it.
 
-    `before`: the PROGRESS rows of those places that `found` does not hold from the beginning.
+    `before`: the earlier PROGRESS rows of places whose `intervals` do not begin with their first record.
     """
-    history = found.history
+    history = intervals.history
     of_row = places.of(history)
     counts = np.bincount(of_row, minlength=places.count)
     here = np.flatnonzero(counts)
     last = np.cumsum(counts[here]) - 1
     earlier = _aligned(before, places)
-    current, highest = _intervals(found, of_row, places.count)
+    current, highest = _intervals(intervals, of_row, places.count)
     highest = np.maximum(highest, earlier["highest_earlier_offset"])
     since = current[:, 0]
     started = since >= 0
-    writes = _writes(found, of_row, earlier["earlier_write_ms"])
+    writes = _writes(intervals, of_row, earlier["earlier_write_ms"])
     offset, time = (history.column(name).to_numpy() for name in ("log_offset", "log_time_ms"))
     rows = history.take(pa.array(last))
     gone = pc.equal(rows.column("record_type"), "tombstone")
-    read_from = _last_of_earlier_life(found, of_row, last, here)
+    read_from = _last_of_earlier_life(intervals, of_row, last, here)
     at, started = np.maximum(since, 0)[here], started[here]
     read_from = np.where(started, offset[at], read_from)
     columns = {name: rows.column(name) for name in rows.column_names} | {
@@ -67,7 +67,7 @@ def progress(found: Intervals, places: Places, before: pa.Table) -> pa.Table:
 
 
 def _aligned(before: pa.Table, places: Places) -> dict[str, Ints]:
-    """What was known of each place; -1 for nothing."""
+    """The columns of the earlier PROGRESS rows, one value for each place; -1: none."""
     at = places.of(before)
     before, at = before.filter(pa.array(at >= 0)), at[at >= 0]
     result = {}
@@ -77,9 +77,9 @@ def _aligned(before: pa.Table, places: Places) -> dict[str, Ints]:
     return result
 
 
-def _intervals(found: Intervals, of_row: Ints, count: int) -> tuple[Ints, Ints]:
+def _intervals(intervals: Intervals, of_row: Ints, count: int) -> tuple[Ints, Ints]:
     """For each place the first row and the offset of the interval that lasts (-1: none), and the highest one before."""
-    rows = found.rows
+    rows = intervals.rows
     place = of_row[rows[:, incomplete.BEGIN]]
     lasts = rows[:, incomplete.END] < 0
     current = np.full((count, 2), UNKNOWN, np.int64)
@@ -89,9 +89,9 @@ def _intervals(found: Intervals, of_row: Ints, count: int) -> tuple[Ints, Ints]:
     return current, highest
 
 
-def _writes(found: Intervals, of_row: Ints, earlier: Ints) -> Ints:
+def _writes(intervals: Intervals, of_row: Ints, earlier: Ints) -> Ints:
     """For each row of the history the log time of the last write of its place before it; -1: none."""
-    records = incomplete.records_of(found.history)
+    records = incomplete.records_of(intervals.history)
     written = np.where(records[:, incomplete.IS_WRITE] > 0, np.arange(len(records)), UNKNOWN)
     newest = np.maximum.accumulate(written) if len(written) else written
     before = np.append(UNKNOWN, newest[:-1])[: len(newest)]
@@ -101,12 +101,12 @@ def _writes(found: Intervals, of_row: Ints, earlier: Ints) -> Ints:
     return np.where(inside, records[np.maximum(before, 0), incomplete.TIME], earlier[of_row])
 
 
-def _last_of_earlier_life(found: Intervals, of_row: Ints, last: Ints, here: Ints) -> Ints:
+def _last_of_earlier_life(intervals: Intervals, of_row: Ints, last: Ints, here: Ints) -> Ints:
     """For each place that has rows the log offset of the last record of the life before the one at its end; -1: none.
 
-    A tombstone is of no life: before it, the life that it ended is meant.
+    A tombstone belongs to no life: at a tombstone, the life before is the one that it ended.
     """
-    history = found.history
+    history = intervals.history
     life = incomplete.records_of(history)[:, incomplete.LIFE]
     at_end = np.full(int(of_row.max(initial=-1)) + 1, UNKNOWN, np.int64)
     at_end[here] = life[last]

@@ -4,8 +4,8 @@
     reset to 5
     life 2   5-9 ACKNOWLEDGED/1  (replayed_by_reset)
 
-The log holds outcomes: a delivery shows when its outcome is written. Not seen are deliveries that had none yet, whether
-the consumer processed a record before it came back, and consumers that read a record without this group.
+The log holds outcomes: a delivery appears when its outcome is written. The log does not show deliveries without an
+outcome, whether the consumer processed a record before its redelivery, and reads by consumers outside this group.
 """
 
 import itertools
@@ -15,14 +15,14 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from measures.given_up import WANTED, near_wanted
+from measures.given_up import SELECTED, near_selected
 from measures.grouped import grouped
 from measures.inputs import Inputs
 from measures.lives import DELETED, PLACE, Lives, lives_of, number_places
 from measures.newly import NEVER, Outcomes, outcomes_of
 from measures.painted import Painted
 from measures.schemas import REDELIVERED, REDELIVERIES
-from measures.steps import NOTHING, Cells, Flags, Ints, Ranges, together
+from measures.steps import NO_VALUE, Cells, Flags, Ints, Ranges, together
 from state_model.share_records import DeliveryState
 
 RETRY, AFTER_ACKNOWLEDGED, BY_RESET, BY_RECREATION, WENT_BACK = range(5)
@@ -41,16 +41,16 @@ def redelivered(history: pa.Table, deliveries: pa.Table) -> pa.Table:
     near = np.zeros(len(life), np.bool_)
     near[life >= 0] = _near_second_deliveries(deliveries.filter(pa.array(life >= 0)), life[life >= 0], lives)
     deliveries, life = deliveries.filter(pa.array(near)), life[near]
-    told = _told(outcomes_of(deliveries, life), lives)
-    found = [_within_lives(told), *_across_lives(told, lives)]
-    rows = {name: together([part[name] for part in found]) for name in _FIELDS}
+    deliveries_by_life = _outcomes_by_life(outcomes_of(deliveries, life), lives)
+    parts = [_within_lives(deliveries_by_life), *_across_lives(deliveries_by_life, lives)]
+    rows = {name: together([part[name] for part in parts]) for name in _FIELDS}
     return _table(rows, lives, places, history)
 
 
 def _near_second_deliveries(deliveries: pa.Table, life: Ints, lives: Lives) -> Flags:
-    """Which ranges share an offset with one that tells of a second delivery by itself, or is of a life where any may.
+    """Whether each range may have a redelivered offset: it overlaps a second delivery, or its place had several lives.
 
-    Elsewhere each offset was delivered once, and its ranges need not be compared with each other.
+    Offsets of the other ranges were delivered once, so those ranges are not compared with each other.
     """
     first, last, state, count = (
         deliveries.column(name).to_numpy().astype(np.int64)
@@ -59,8 +59,8 @@ def _near_second_deliveries(deliveries: pa.Table, life: Ints, lives: Lives) -> F
     several = np.bincount(lives.place, minlength=1)[lives.place] > 1
     several[lives.back_life] = True
     again = (count > 1) | ((count < 1) & (state != DeliveryState.AVAILABLE)) | several[life]
-    ranges = np.stack([first, last, first, state, again * WANTED], axis=1)
-    return near_wanted(ranges, *grouped(life, lives.count))
+    ranges = np.stack([first, last, first, state, again * SELECTED], axis=1)
+    return near_selected(ranges, *grouped(life, lives.count))
 
 
 _FIELDS = (
@@ -69,8 +69,8 @@ _FIELDS = (
 Rows = Mapping[str, Ints]
 
 
-def _told(outcomes: Outcomes, lives: Lives) -> Ranges:
-    """Ranges of each life (as group) in which everything that rows need to know is the same."""
+def _outcomes_by_life(outcomes: Outcomes, lives: Lives) -> Ranges:
+    """Ranges of each life (as group), cut so that the values for REDELIVERED rows are constant in each."""
     known = len(outcomes.life)
     cells = Cells(
         together([outcomes.life, lives.back_life]),
@@ -96,30 +96,30 @@ def _told(outcomes: Outcomes, lives: Lives) -> Ranges:
 
 
 def _went_back(cells: Cells, lives: Lives, known: int, first_at: Ints, last_at: Ints) -> Ints:
-    """For each cell the first record that brought it back between its first and its last outcome; NEVER for none."""
-    found = np.full(cells.count, NEVER, np.int64)
+    """For each cell the first record that moved the start offset back over it between its outcomes; NEVER: none."""
+    went_back_at = np.full(cells.count, NEVER, np.int64)
     for event in range(len(lives.back_life) - 1, -1, -1):
         low, high = cells.low[known + event], cells.high[known + event]
         at = lives.back_at[event]
-        between = (first_at[low:high] != NOTHING) & (first_at[low:high] < at) & (last_at[low:high] >= at)
-        found[low:high][between] = at
-    return found
+        between = (first_at[low:high] != NO_VALUE) & (first_at[low:high] < at) & (last_at[low:high] >= at)
+        went_back_at[low:high][between] = at
+    return went_back_at
 
 
-def _within_lives(told: Ranges) -> Rows:
+def _within_lives(outcomes: Ranges) -> Rows:
     """Rows for offsets that one life delivered more than once."""
-    value = told.values
+    value = outcomes.values
     back = value["back_at"] != NEVER
-    after = ~back & (value["acknowledged_count"] != NOTHING) & (value["count"] > value["acknowledged_count"])
-    wanted = back | after | (value["count"] > 1)
+    after = ~back & (value["acknowledged_count"] != NO_VALUE) & (value["count"] > value["acknowledged_count"])
+    is_redelivered = back | after | (value["count"] > 1)
     kind = np.select([back, after], [WENT_BACK, AFTER_ACKNOWLEDGED], RETRY)
-    some = told.where(wanted)
+    some = outcomes.where(is_redelivered)
     return {
         "life": some.group,
         "earlier": np.full(len(some.group), NEVER, np.int64),
         "first": some.first,
         "last": some.last,
-        "kind": kind[wanted],
+        "kind": kind[is_redelivered],
         "acknowledged": some.values["acknowledged"],
         "count": some.values["count"],
         "first_at": some.values["first_at"],
@@ -128,31 +128,33 @@ def _within_lives(told: Ranges) -> Rows:
     }
 
 
-def _across_lives(told: Ranges, lives: Lives) -> list[Rows]:
+def _across_lives(outcomes: Ranges, lives: Lives) -> list[Rows]:
     """Rows for offsets that an earlier life had delivered; only places with several such lives are looked at."""
-    told = told.where(told.values["delivered"] > 0)
-    of_place = lives.place[told.group]
+    outcomes = outcomes.where(outcomes.values["delivered"] > 0)
+    of_place = lives.place[outcomes.group]
     bounds = [0, *(np.flatnonzero(np.diff(of_place)) + 1).tolist(), len(of_place)]
     rows: list[tuple[int, ...]] = []
     for first, end in itertools.pairwise(bounds):
-        if first < end and told.group[first] != told.group[end - 1]:
-            rows += _replays(told.part(first, end), lives)
+        if first < end and outcomes.group[first] != outcomes.group[end - 1]:
+            rows += _replays(outcomes.part(first, end), lives)
     columns = np.array(rows, np.int64).reshape(-1, len(_FIELDS)).T
     return [dict(zip(_FIELDS, columns, strict=True))]
 
 
-def _replays(told: Ranges, lives: Lives) -> list[tuple[int, ...]]:
-    """Rows (_FIELDS) of one place; `told` comes life after life."""
+def _replays(outcomes: Ranges, lives: Lives) -> list[tuple[int, ...]]:
+    """Rows (_FIELDS) of one place; `outcomes` comes life after life."""
     before: Painted[tuple[int, int, int, int]] = Painted()
     rows: list[tuple[int, ...]] = []
-    values = (told.values[name] for name in ("count", "acknowledged", "last_at"))
-    columns = [column.tolist() for column in (told.group, told.first, told.last, *values)]
+    values = (outcomes.values[name] for name in ("count", "acknowledged", "last_at"))
+    columns = [column.tolist() for column in (outcomes.group, outcomes.first, outcomes.last, *values)]
     for life, first, last, count, acknowledged, last_at in zip(*columns, strict=True):
-        for piece_first, piece_last, held in before.over(first, last):
-            earlier, had_count, had_acknowledged, proof = held if held is not None else (NEVER, 0, 0, NEVER)
+        for piece_first, piece_last, earlier_delivery in before.over(first, last):
+            earlier, had_count, had_acknowledged, proof = (
+                earlier_delivery if earlier_delivery is not None else (NEVER, 0, 0, NEVER)
+            )
             sums = (had_acknowledged + acknowledged, max(had_count, count))
             before.paint(piece_first, piece_last, (life, sums[1], sums[0], last_at))
-            if held is not None:
+            if earlier_delivery is not None:
                 kind = BY_RECREATION if (lives.ending[earlier:life] == DELETED).any() else BY_RESET
                 begun = int(lives.begun_at[life])
                 rows.append((life, earlier, piece_first, piece_last, kind, *sums, proof, begun, last_at))
@@ -189,8 +191,8 @@ def _or_null(values: Ints, known: Ints) -> pa.Array:
 def rows_at(history: pa.Table, state_partition: Ints, log_offset: Ints) -> pa.Array:
     """The row of `history` for each place in the state log; null where it has none."""
     mine = [history.column(name).to_numpy().astype(np.int64) for name in ("state_partition", "log_offset")]
-    asked = [state_partition.astype(np.int64), log_offset.astype(np.int64)]
-    offsets = pa.array(together([mine[1], asked[1]])).dictionary_encode().indices.to_numpy()
-    places = pa.array((together([mine[0], asked[0]]) << 32) | offsets)
+    places_to_look_up = [state_partition.astype(np.int64), log_offset.astype(np.int64)]
+    offsets = pa.array(together([mine[1], places_to_look_up[1]])).dictionary_encode().indices.to_numpy()
+    places = pa.array((together([mine[0], places_to_look_up[0]]) << 32) | offsets)
     rows = history.num_rows
     return pc.index_in(places[rows:], value_set=places[:rows])

@@ -1,4 +1,4 @@
-"""The Arrow schemas of the measures' rows, with a comment a column. Nothing here computes: tables load no kernels."""
+"""The Arrow schemas of the measures' rows, with a comment for each column; importing them loads no kernels."""
 
 import pyarrow as pa
 

@@ -1,4 +1,4 @@
-"""What is known of the settings of share groups: a value, and its origin. No default is assumed unasked."""
+"""The known settings of share groups: value and origin. A default needs the file that could override it."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -24,7 +24,7 @@ OF_THE_GROUP_ALONE = frozenset({ISOLATION_LEVEL, DEAD_LETTER_TOPIC})
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Setting:
-    """A value with its origin; both null when nothing tells the value."""
+    """A value with its origin; both null when the value is unknown."""
 
     value: str | None = None
     origin: str | None = None
@@ -37,10 +37,11 @@ class Setting:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GroupSettings:
-    """The settings told by files; None: that file was not given.
+    """The settings from configuration files; None: the run got no such file.
 
     `groups`: for each group its settings by name. `broker`: the broker's own by name. A group's setting counts before
-    the broker's (`group.` and the name); what neither has is Kafka's default once the file that could say it is given.
+    the broker's (`group.` and the name). A setting in neither has Kafka's default, if the run got the file that could
+    set it.
     """
 
     groups: Mapping[str, Mapping[str, Setting]] | None = None
@@ -52,10 +53,10 @@ class GroupSettings:
         if own is not None:
             return own
         if name in OF_THE_GROUP_ALONE:
-            told = self.groups is not None
+            is_known = self.groups is not None
         else:
-            told = self.broker is not None
+            is_known = self.broker is not None
             written = (self.broker or {}).get(f"group.{name}")
             if written is not None:
                 return Setting(value=written, origin=BROKER_CONFIG)
-        return Setting(value=DEFAULTS.get(name), origin=KAFKA_DEFAULT) if told else Setting()
+        return Setting(value=DEFAULTS.get(name), origin=KAFKA_DEFAULT) if is_known else Setting()

@@ -1,4 +1,4 @@
-"""What was settled: for each life, each offset once, when it first became ACKNOWLEDGED or ARCHIVED.
+"""Settled offsets: for each life, the first time that an offset became ACKNOWLEDGED or ARCHIVED.
 
     0-9 AVAILABLE/1 @ 1   3-4 ACKNOWLEDGED/2 @ 2   4 ACKNOWLEDGED/3 @ 5   ->   3 acknowledged at 2, 2 deliveries
                                                                               4 acknowledged at 2, 3 deliveries
@@ -36,10 +36,10 @@ NUMBERS = (
     "valid_from_log_offset",
     "valid_from_ms",
 )
-"""What is read of a range of delivery history."""
+"""The columns of delivery history that this module reads."""
 BLOCK_BITS = 12
 BLOCK_OFFSETS = 1 << BLOCK_BITS
-"""Record offsets of a block: what the contributions to latency and attempts are told apart by, beside the hour."""
+"""Record offsets of a block; contributions to latency and attempts are grouped by block and hour."""
 LONG_OFFSETS = BLOCK_OFFSETS << 6
 """A range of more offsets is not cut into blocks: a record may claim 2^62 offsets."""
 LATEST_MS = 1 << 61
@@ -51,8 +51,8 @@ class Settled:
     """Ranges of settled offsets, disjoint within a life; `places` has the PLACE columns of each `place`.
 
     `outcome`: place in OUTCOME_NAMES; `count`: largest delivery count in the life; `at`: log offset of the first
-    outcome; `at_ms`: its log time, NOT_KNOWN where only a later snapshot shows the outcome. `open_…`: what was
-    delivered and is not settled, at the end of the histories.
+    outcome; `at_ms`: its log time, NOT_KNOWN where only a later snapshot shows the outcome. `open_…`: ranges
+    that were delivered and are not settled at the end of the histories.
     """
 
     places: pa.Table
@@ -86,7 +86,7 @@ class Settled:
         return cut.where(self.last >= least).where_open(self.open_last >= open_least)
 
     def in_blocks(self) -> "Settled":
-        """The ranges cut where a block begins; those of more than LONG_OFFSETS stay whole."""
+        """The ranges cut where a block begins; ranges of more than LONG_OFFSETS stay whole."""
         row, first, last = _in_blocks(self.first, self.last)
         names = ("place", "outcome", "count", "at", "at_ms")
         columns = {name: getattr(self, name)[row] for name in names} | {"first": first, "last": last}
@@ -95,25 +95,25 @@ class Settled:
         return replace(self, **columns, open_first=first, open_last=last)
 
     def within(self, from_ms: int | None, to_ms: int | None) -> "Settled":
-        """Only what was settled from one log time on and before another; with a bound, nothing of an unknown time."""
+        """The ranges settled at log times in [from_ms, to_ms); with a bound, ranges of unknown time are left out."""
         if from_ms is None and to_ms is None:
             return self
-        wanted = self.at_ms != NOT_KNOWN
+        is_inside = self.at_ms != NOT_KNOWN
         if from_ms is not None:
-            wanted &= self.at_ms >= from_ms
+            is_inside &= self.at_ms >= from_ms
         if to_ms is not None:
-            wanted &= self.at_ms < to_ms
-        return self.where(wanted)
+            is_inside &= self.at_ms < to_ms
+        return self.where(is_inside)
 
-    def where(self, wanted: Flags) -> "Settled":
-        """Only the wanted ranges."""
+    def where(self, selected: Flags) -> "Settled":
+        """The selected settled ranges, with all open ones."""
         names = ("place", "first", "last", "outcome", "count", "at", "at_ms")
-        return replace(self, **{name: getattr(self, name)[wanted] for name in names})
+        return replace(self, **{name: getattr(self, name)[selected] for name in names})
 
-    def where_open(self, wanted: Flags) -> "Settled":
-        """Only the wanted ones of the open ranges."""
+    def where_open(self, selected: Flags) -> "Settled":
+        """All settled ranges, with the selected open ones."""
         names = ("open_place", "open_first", "open_last", "open_count")
-        return replace(self, **{name: getattr(self, name)[wanted] for name in names})
+        return replace(self, **{name: getattr(self, name)[selected] for name in names})
 
     @property
     def hour_ms(self) -> Ints:
@@ -122,38 +122,38 @@ class Settled:
 
 
 def settled(history: pa.Table, deliveries: pa.Table, losses: Mapping[int, Sequence[Loss]] | None = None) -> Settled:
-    """What SHARE_PARTITION_HISTORY and DELIVERY_HISTORY rows tell; `losses`: what is missing, by state partition."""
+    """Settled ranges in SHARE_PARTITION_HISTORY and DELIVERY_HISTORY; `losses`: missing records by state partition."""
     (of_history, of_deliveries), places = number_places(history, deliveries)
-    told = _numbers(deliveries)
-    life, lives = numbered_lives(of_deliveries, told["life_log_offset"])
-    begin, end = np.clip(told["first_offset"], 0, LAST_OFFSET), np.clip(told["last_offset"], -1, LAST_OFFSET) + 1
-    others = (told[name] for name in ("delivery_state", "delivery_count", "valid_from_log_offset"))
+    columns = _numbers(deliveries)
+    life, lives = numbered_lives(of_deliveries, columns["life_log_offset"])
+    begin, end = np.clip(columns["first_offset"], 0, LAST_OFFSET), np.clip(columns["last_offset"], -1, LAST_OFFSET) + 1
+    others = (columns[name] for name in ("delivery_state", "delivery_count", "valid_from_log_offset"))
     ranges = np.stack([begin, np.maximum(begin, end), *others], axis=1)
     rows, begins = grouped(life, lives)
-    telling = _telling(told)[rows]
-    found = pieces_of(ranges, rows[telling], np.append(0, np.cumsum(telling))[begins])
-    row = found[:, ROW]
-    place, at = of_deliveries[row], told["valid_from_log_offset"][row]
+    telling = _telling(columns)[rows]
+    pieces = pieces_of(ranges, rows[telling], np.append(0, np.cumsum(telling))[begins])
+    row = pieces[:, ROW]
+    place, at = of_deliveries[row], columns["valid_from_log_offset"][row]
     unseen = _among(place, at, *_only_shows(history, of_history, losses or {}))
-    still = _open(told, deliveries)
+    still = _open(columns, deliveries)
     return Settled(
         places=places,
         place=place,
-        first=found[:, FIRST],
-        last=found[:, LAST],
-        outcome=(told["delivery_state"][row] == DeliveryState.ARCHIVED).astype(np.int64),
-        count=found[:, COUNT],
+        first=pieces[:, FIRST],
+        last=pieces[:, LAST],
+        outcome=(columns["delivery_state"][row] == DeliveryState.ARCHIVED).astype(np.int64),
+        count=pieces[:, COUNT],
         at=at,
-        at_ms=np.where(unseen, NOT_KNOWN, np.clip(told["valid_from_ms"][row], 0, LATEST_MS)),
+        at_ms=np.where(unseen, NOT_KNOWN, np.clip(columns["valid_from_ms"][row], 0, LATEST_MS)),
         open_place=of_deliveries[still],
         open_first=begin[still],
         open_last=end[still] - 1,
-        open_count=told["delivery_count"][still],
+        open_count=columns["delivery_count"][still],
     )
 
 
 def settled_of(inputs: Inputs) -> Settled:
-    """What the histories of some share partitions tell."""
+    """Settled ranges in the histories of some share partitions."""
     return inputs.once("settled", lambda: settled(inputs.history(), inputs.deliveries(), inputs.losses()))
 
 
@@ -179,41 +179,41 @@ def numbered_lives(place: Ints, key: Ints) -> tuple[Ints, int]:
     return both.indices.to_numpy().astype(np.int64), len(both.dictionary)
 
 
-def _is_done(told: Mapping[str, Ints]) -> Flags:
-    state = told["delivery_state"]
+def _is_done(columns: Mapping[str, Ints]) -> Flags:
+    state = columns["delivery_state"]
     done: Flags = (state == DeliveryState.ACKNOWLEDGED) | (state == DeliveryState.ARCHIVED)
     return done
 
 
-def _telling(told: Mapping[str, Ints]) -> Flags:
-    """Ranges that can tell an outcome, or a larger delivery count than the one with the outcome."""
-    done = _is_done(told)
-    least = told["delivery_count"][done].min(initial=np.iinfo(np.int64).max)
-    telling: Flags = done | (told["delivery_count"] > least)
+def _telling(columns: Mapping[str, Ints]) -> Flags:
+    """Whether each range has an outcome, or a larger delivery count than a range with one."""
+    done = _is_done(columns)
+    least = columns["delivery_count"][done].min(initial=np.iinfo(np.int64).max)
+    telling: Flags = done | (columns["delivery_count"] > least)
     return telling
 
 
-def _open(told: Mapping[str, Ints], deliveries: pa.Table) -> Flags:
+def _open(columns: Mapping[str, Ints], deliveries: pa.Table) -> Flags:
     """Ranges at the end that were delivered and are neither acknowledged nor archived."""
     still: Flags = deliveries.column("is_open").to_numpy(zero_copy_only=False).astype(np.bool_)
-    wanted: Flags = still & ~_is_done(told) & (told["delivery_count"] > 0)
-    return wanted
+    delivered: Flags = still & ~_is_done(columns) & (columns["delivery_count"] > 0)
+    return delivered
 
 
 def _among(place: Ints, at: Ints, places: Ints, offsets: Ints) -> Flags:
-    """Whether each (place, log offset) is one of the others, which are few."""
+    """Whether each (place, log offset) is among the pairs of `places` and `offsets`, which are few."""
     result = np.isin(at, offsets)
     near = np.flatnonzero(result)
-    wanted = set(zip(places.tolist(), offsets.tolist(), strict=True))
+    pairs_to_match = set(zip(places.tolist(), offsets.tolist(), strict=True))
     pairs = zip(place[near].tolist(), at[near].tolist(), strict=True)
-    result[near] = np.fromiter((pair in wanted for pair in pairs), np.bool_, len(near))
+    result[near] = np.fromiter((pair in pairs_to_match for pair in pairs), np.bool_, len(near))
     return result
 
 
 def _only_shows(history: pa.Table, place: Ints, losses: Mapping[int, Sequence[Loss]]) -> tuple[Ints, Ints]:
-    """Place and log offset of snapshots that show what came before them and is not held.
+    """Place and log offset of snapshots that show outcomes of records missing from the evidence.
 
-    A snapshot otherwise holds, beside what was logged before, just the write that made the coordinator take it.
+    Other snapshots add to the records before them only the write at which the coordinator took the snapshot.
     """
     offset = history.column("log_offset").to_numpy()
     order, _ = in_order(place, int(place.max(initial=-1)) + 1, offset)
@@ -228,9 +228,9 @@ def _only_shows(history: pa.Table, place: Ints, losses: Mapping[int, Sequence[Lo
         at = np.sort(np.array([loss.first_offset for loss in some], np.int64))
         between = np.searchsorted(at, offset, "left") > np.searchsorted(at, previous, "right")
         lost |= (state_partition == number) & between
-    found = (begins | before_blind | lost) & _is_in(history, "record_type", ["snapshot"])[order]
-    return place[found], offset[found]
+    is_blind = (begins | before_blind | lost) & _is_in(history, "record_type", ["snapshot"])[order]
+    return place[is_blind], offset[is_blind]
 
 
-def _is_in(rows: pa.Table, name: str, wanted: Sequence[str]) -> Flags:
-    return codes_in(rows.column(name), pa.array(wanted)) >= 0
+def _is_in(rows: pa.Table, name: str, values: Sequence[str]) -> Flags:
+    return codes_in(rows.column(name), pa.array(values)) >= 0

@@ -1,12 +1,12 @@
-"""Stalls: how long a share partition's first incomplete offset stood while there was work, and what held it.
+"""Stalls: how long a share partition's first incomplete offset stood while there was work, and the likely kind.
 
-Held by a member and never delivered look alike in the log, so a kind says what the log shows, not who is to blame:
+An acquired record and one that was never delivered look alike in the log, so a kind names evidence and no cause:
 
     dead_letter_pending   the offset is ARCHIVING: the broker writes its dead letter (4.4)
-    window_full           as many offsets from it on are in flight or done as the group may have: nothing new is fetched
+    window_full           as many offsets from it on are in flight or done as the group may have: fetches wait
     blocked_by_record     others behind it are finished, or state is still written, but it is not done
     silent_with_backlog   there are records, and no state was written for the least duration of a stall
-    idle                  nothing is left to do; no stall
+    idle                  all records are done; no stall
 """
 
 import itertools
@@ -41,7 +41,7 @@ WORST_FIRST = [
     *((name, "ascending") for name in ("group_id", "topic_id", "partition", "state_partition", "since_ms")),
 ]
 FOREVER = 1 << 62
-"""A moment after all others: what stands still then stands still unless something is written."""
+"""Later than every log time: an interval without end lasts until a record ends it."""
 
 
 def rows(inputs: Inputs, *, now_ms: int | None = None, min_duration_ms: int = MIN_DURATION_MS) -> pa.Table:
@@ -53,29 +53,29 @@ def rows(inputs: Inputs, *, now_ms: int | None = None, min_duration_ms: int = MI
 
 
 def lasting_rows(inputs: Inputs) -> pa.Table:
-    """STALL rows that depend on no moment: what stands still stands as if nothing were written any more; none idle."""
-    found = rows(inputs)
-    return found.filter(pc.not_equal(found.column("kind"), IDLE))
+    """STALL rows that depend on no moment, as if the log had no further records; without idle rows."""
+    stalling = rows(inputs)
+    return stalling.filter(pc.not_equal(stalling.column("kind"), IDLE))
 
 
 def intervals_of(inputs: Inputs) -> Intervals:
-    """The intervals of the first incomplete offset; of share partitions measured earlier those from the last one on."""
+    """The intervals of the first incomplete offset; resumes at the last interval of the run before."""
     return inputs.once("intervals", lambda: _intervals_of(inputs))
 
 
 def _intervals_of(inputs: Inputs) -> Intervals:
     earlier = inputs.earlier()
     ranges = inputs.no_records().ranges()
-    found = intervals(inputs.history(), inputs.deliveries(), ranges, inputs.settings, earlier=earlier)
+    lasting = intervals(inputs.history(), inputs.deliveries(), ranges, inputs.settings, earlier=earlier)
     if earlier is None or earlier.num_rows == 0:
-        return found
-    (of_history, of_earlier), places = places_of(found.history, earlier)
+        return lasting
+    (of_history, of_earlier), places = places_of(lasting.history, earlier)
     since = np.full(places.count, -1, np.int64)
     last = pc.add(earlier.column("log_offset"), 1)
     since[of_earlier] = pc.coalesce(earlier.column("since_log_offset"), last).to_numpy()
-    begin = found.rows[:, incomplete.BEGIN]
-    kept = found.history.column("log_offset").to_numpy()[begin] >= since[of_history[begin]]
-    return Intervals(history=found.history, rows=found.rows[kept])
+    begin = lasting.rows[:, incomplete.BEGIN]
+    kept = lasting.history.column("log_offset").to_numpy()[begin] >= since[of_history[begin]]
+    return Intervals(history=lasting.history, rows=lasting.rows[kept])
 
 
 def intervals(
@@ -86,7 +86,7 @@ def intervals(
     *,
     earlier: pa.Table | None = None,
 ) -> Intervals:
-    """How long each first incomplete offset stood, with what the groups' settings tell (measures.incomplete)."""
+    """How long each first incomplete offset stood, by the groups' settings (measures.incomplete)."""
     groups = history.column("group_id").unique().to_pylist()
     committed = frozenset(group for group in groups if settings.of(group, ISOLATION_LEVEL).value == READ_COMMITTED)
     limits = {group: settings.of(group, DELIVERY_COUNT_LIMIT).number for group in groups}
@@ -101,18 +101,18 @@ def _slowed_from(limit: int) -> int:
     return max(2, (limit + 1) // 2)
 
 
-def long_enough(found: Intervals, now_ms: int | None, min_duration_ms: int) -> Intervals:
-    """The intervals that may be stalls: those that lasted, by the state log's times; `now_ms` as in `stalls`."""
-    since, until = _log_times(found, now_ms)
-    return Intervals(history=found.history, rows=found.rows[until - since >= min_duration_ms])
+def long_enough(candidates: Intervals, now_ms: int | None, min_duration_ms: int) -> Intervals:
+    """The intervals that lasted `min_duration_ms` by the state log's times; `now_ms` as in `stalls`."""
+    since, until = _log_times(candidates, now_ms)
+    return Intervals(history=candidates.history, rows=candidates.rows[until - since >= min_duration_ms])
 
 
-def offsets_of(found: Intervals) -> dict[TopicPartition, Ints]:
+def offsets_of(candidates: Intervals) -> dict[TopicPartition, Ints]:
     """The first incomplete offsets, ascending without repetition, by user partition."""
-    rows = found.history.select(["topic_id", "partition"]).take(pa.array(found.rows[:, incomplete.BEGIN]))
+    rows = candidates.history.select(["topic_id", "partition"]).take(pa.array(candidates.rows[:, incomplete.BEGIN]))
     topics, places = _user_partitions(rows)
-    order = np.lexsort((found.rows[:, incomplete.FIRST], places))
-    firsts, of = found.rows[order, incomplete.FIRST], places[order]
+    order = np.lexsort((candidates.rows[:, incomplete.FIRST], places))
+    firsts, of = candidates.rows[order, incomplete.FIRST], places[order]
     new = np.ones(len(order), np.bool_)
     new[1:] = (np.diff(of) != 0) | (np.diff(firsts) != 0)
     firsts, of = firsts[new], of[new]
@@ -130,16 +130,16 @@ def _user_partitions(rows: pa.Table) -> tuple[list[str], Ints]:
     return topics, places
 
 
-def _log_times(found: Intervals, now_ms: int | None) -> tuple[Ints, Ints]:
-    times: Ints = found.history.column("log_time_ms").to_numpy()
-    ended = found.rows[:, incomplete.END]
+def _log_times(candidates: Intervals, now_ms: int | None) -> tuple[Ints, Ints]:
+    times: Ints = candidates.history.column("log_time_ms").to_numpy()
+    ended = candidates.rows[:, incomplete.END]
     moment = FOREVER if now_ms is None else now_ms
     until = np.where(ended < 0, max(moment, int(times.max(initial=0))), times[ended])
-    return times[found.rows[:, incomplete.BEGIN]], until
+    return times[candidates.rows[:, incomplete.BEGIN]], until
 
 
 def stalls(
-    found: Intervals,
+    candidates: Intervals,
     offset_times: pa.Table,
     end_offsets: Mapping[TopicPartition, tuple[int, str]],
     settings: GroupSettings,
@@ -150,43 +150,43 @@ def stalls(
     """STALL rows, the longest first; idle share partitions are among them.
 
     Args:
-        found: the intervals to judge.
+        candidates: the intervals to judge.
         offset_times: OFFSET_TIME rows of their offsets, as far as known.
-        end_offsets: the user partitions' ends at the cut, as far as known, and what tells them.
+        end_offsets: the user partitions' ends at the cut, as far as known, with the source of each.
         settings: of the groups.
         now_ms: the moment up to which an interval without end lasts; the last log time if that is later. None: every
-            such interval counts, without a duration, and as if nothing were written any more.
+            such interval counts, without a duration, as if the log had no further records.
         min_duration_ms: the shortest stall.
 
-    An interval in which nothing at or behind the offset was ever logged, of a record that no held batch header covers,
-    says nothing: silence can't be told from idleness. It has no row.
+    An interval has no row if neither a state record names its offset or a later one nor a batch header covers it: then
+    silence and idleness look alike.
     """
-    if len(found.rows) == 0:
+    if len(candidates.rows) == 0:
         return STALL.empty_table()
-    begun, until = _log_times(found, now_ms)
-    history = found.history
-    rows = history.take(pa.array(found.rows[:, incomplete.LATEST]))
+    begun, until = _log_times(candidates, now_ms)
+    history = candidates.history
+    rows = history.take(pa.array(candidates.rows[:, incomplete.LATEST]))
     partitions = _user_partitions(rows)
-    appended, by_broker = _appended(offset_times, partitions, found.rows[:, incomplete.FIRST])
-    since, clock = _since(found, begun, until, appended, by_broker)
+    appended, by_broker = _appended(offset_times, partitions, candidates.rows[:, incomplete.FIRST])
+    since, clock = _since(candidates, begun, until, appended, by_broker)
     ends, end_sources = _ends(end_offsets, partitions)
-    still = found.rows[:, incomplete.END] < 0
+    still = candidates.rows[:, incomplete.END] < 0
     groups, group_of = coded(rows.column("group_id"))
     limits = [settings.of(group, MAX_RECORD_LOCKS) for group in groups]
-    window = np.maximum(0, found.rows[:, incomplete.TOP] - found.rows[:, incomplete.FIRST] + 1)
+    window = np.maximum(0, candidates.rows[:, incomplete.TOP] - candidates.rows[:, incomplete.FIRST] + 1)
     numbers = pa.array([limit.number for limit in limits], pa.int64()).take(pa.array(group_of))
     full = window >= pc.fill_null(numbers, np.iinfo(np.int64).max).to_numpy()
-    idle = still & (ends >= 0) & (found.rows[:, incomplete.FIRST] >= ends)
+    idle = still & (ends >= 0) & (candidates.rows[:, incomplete.FIRST] >= ends)
     since, clock = np.where(idle, begun, since), np.where(idle, 0, clock).astype(np.int8)
-    kinds = _kinds(found, until, full, idle, min_duration_ms)
+    kinds = _kinds(candidates, until, full, idle, min_duration_ms)
     lasting = (clock >= 0) & (until - since >= min_duration_ms)
-    table = _table(found, rows, {
+    table = _table(candidates, rows, {
         "since_ms": since,
         "since_clock": _words(clock, (STATE_LOG, RECORD_APPEND_TIME, RECORD_CREATE_TIME)),
         "until_ms": _or_null(until, ~still),
         "duration_ms": _or_null(until - since, ~still | (now_ms is not None)),
         "kind": _words(kinds, KINDS),
-        "ended_by": _ended_by(found),
+        "ended_by": _ended_by(candidates),
         "window_used": window,
         "window_limit": numbers,
         "window_limit_source": pa.array([limit.origin for limit in limits], pa.string()).take(pa.array(group_of)),
@@ -199,40 +199,42 @@ def stalls(
 def _ends(
     end_offsets: Mapping[TopicPartition, tuple[int, str]], partitions: tuple[list[str], Ints]
 ) -> tuple[Ints, pa.Array]:
-    """The end of each row's user partition (-1: unknown), and what tells it."""
+    """The end of each row's user partition (-1: unknown), and its source."""
     topics, places = partitions
     known, of_row = np.unique(places, return_inverse=True)
-    told = [end_offsets.get((topics[place >> 32], place & 0xFFFFFFFF), (-1, None)) for place in known.tolist()]
-    ends = np.array([offset for offset, _ in told], np.int64)
-    return ends[of_row], pa.array([source for _, source in told], pa.string()).take(pa.array(of_row))
+    ends_of_partitions = [
+        end_offsets.get((topics[place >> 32], place & 0xFFFFFFFF), (-1, None)) for place in known.tolist()
+    ]
+    ends = np.array([offset for offset, _ in ends_of_partitions], np.int64)
+    return ends[of_row], pa.array([source for _, source in ends_of_partitions], pa.string()).take(pa.array(of_row))
 
 
 def _appended(offset_times: pa.Table, partitions: tuple[list[str], Ints], firsts: Ints) -> tuple[Ints, Flags]:
     """When the batch of each first incomplete offset was stamped (-1: unknown), and whether by a broker."""
     topics, places = partitions
-    told = offset_times.select(OFFSET_TIME.names).combine_chunks()
-    of_told = codes_in(told.column("topic_id"), pa.array(topics, pa.string()))
-    told_places = (of_told << 32) | told.column("partition").to_numpy()
-    both = pa.array(np.concatenate([told_places, places])).dictionary_encode().indices.to_numpy().astype(np.int64)
-    offsets = np.concatenate([told.column("offset").to_numpy(), firsts])
+    times = offset_times.select(OFFSET_TIME.names).combine_chunks()
+    topic_of_time = codes_in(times.column("topic_id"), pa.array(topics, pa.string()))
+    place_of_time = (topic_of_time << 32) | times.column("partition").to_numpy()
+    both = pa.array(np.concatenate([place_of_time, places])).dictionary_encode().indices.to_numpy().astype(np.int64)
+    offsets = np.concatenate([times.column("offset").to_numpy(), firsts])
     offset_codes = pa.array(offsets).dictionary_encode().indices.to_numpy()
     keys = pa.array((both << 32) | offset_codes)
-    at = pc.index_in(keys[told.num_rows :], value_set=keys[: told.num_rows])
-    stamps = told.column("max_timestamp_ms").take(at)
+    at = pc.index_in(keys[times.num_rows :], value_set=keys[: times.num_rows])
+    stamps = times.column("max_timestamp_ms").take(at)
     known = pc.is_valid(stamps).to_numpy()
-    by_broker = codes_in(told.column("timestamp_type").take(at), pa.array([LOG_APPEND_TIME])) == 0
+    by_broker = codes_in(times.column("timestamp_type").take(at), pa.array([LOG_APPEND_TIME])) == 0
     return np.where(known, np.maximum(pc.fill_null(stamps, 0).to_numpy(), 0), -1), by_broker
 
 
 def _since(
-    found: Intervals, begun: Ints, until: Ints, appended: Ints, by_broker: Flags
+    candidates: Intervals, begun: Ints, until: Ints, appended: Ints, by_broker: Flags
 ) -> tuple[Ints, npt.NDArray[np.int8]]:
-    """Since when each offset could be worked on, and whose clock says so (-1: nobody's).
+    """The time from which each offset could be consumed, and its clock (-1: unknown).
 
     The record may be younger than the interval: the group had caught up. A stamp of a producer's clock that lies after
     the first word of the state log about the record is wrong, and the log's time is taken.
     """
-    shown = found.rows[:, incomplete.SHOWN]
+    shown = candidates.rows[:, incomplete.SHOWN]
     latest = np.where(shown < 0, until, shown)
     younger = (appended > begun) & (appended <= latest)
     since = np.where(younger, appended, np.where((appended >= 0) & (appended <= begun), begun, latest))
@@ -240,42 +242,42 @@ def _since(
     return since, np.where((appended < 0) & (shown < 0), -1, clock).astype(np.int8)
 
 
-def _kinds(found: Intervals, until: Ints, full: Flags, idle: Flags, min_duration_ms: int) -> npt.NDArray[np.int8]:
+def _kinds(candidates: Intervals, until: Ints, full: Flags, idle: Flags, min_duration_ms: int) -> npt.NDArray[np.int8]:
     """Places in KINDS; the first that applies, `idle` before all."""
-    quiet = until - found.rows[:, incomplete.WRITTEN] >= min_duration_ms
+    quiet = until - candidates.rows[:, incomplete.WRITTEN] >= min_duration_ms
     rules = [
         (idle, IDLE),
-        (found.rows[:, incomplete.STATE] == ARCHIVING_STATE, DEAD_LETTER_PENDING),
+        (candidates.rows[:, incomplete.STATE] == ARCHIVING_STATE, DEAD_LETTER_PENDING),
         (full, WINDOW_FULL),
-        ((found.rows[:, incomplete.BEHIND] > 0) | ~quiet, BLOCKED),
+        ((candidates.rows[:, incomplete.BEHIND] > 0) | ~quiet, BLOCKED),
     ]
     conditions, names = zip(*rules, strict=True)
     chosen = np.select(conditions, [KINDS.index(name) for name in names], KINDS.index(SILENT))
     return chosen.astype(np.int8)
 
 
-def _ended_by(found: Intervals) -> pa.Array:
-    """What the record that ended each interval did."""
-    ended = found.rows[:, incomplete.END]
+def _ended_by(candidates: Intervals) -> pa.Array:
+    """The effect of the record that ended each interval, as a word."""
+    ended = candidates.rows[:, incomplete.END]
     at = np.maximum(ended, 0)
-    types = found.history.column("record_type").take(pa.array(at))
+    types = candidates.history.column("record_type").take(pa.array(at))
     gone = pc.equal(types, "tombstone").to_numpy(zero_copy_only=False)
-    lives = pc.fill_null(found.history.column("life_log_offset"), -1).to_numpy()
-    other = lives[at] != lives[found.rows[:, incomplete.LATEST]]
+    lives = pc.fill_null(candidates.history.column("life_log_offset"), -1).to_numpy()
+    other = lives[at] != lives[candidates.rows[:, incomplete.LATEST]]
     codes = np.select([ended < 0, gone, other], [-1, 2, 1], 0).astype(np.int8)
     return _words(codes, (MOVED, RESET, DELETED))
 
 
-def _table(found: Intervals, rows: pa.Table, columns: dict[str, object]) -> pa.Table:
+def _table(candidates: Intervals, rows: pa.Table, columns: dict[str, object]) -> pa.Table:
     """STALL rows in the order of the intervals."""
     known = {
-        "first_incomplete_offset": found.rows[:, incomplete.FIRST],
-        "last_incomplete_offset": _or_null(found.rows[:, incomplete.LAST]),
-        "delivery_state": _or_null(found.rows[:, incomplete.STATE]),
-        "delivery_count": _or_null(found.rows[:, incomplete.COUNT]),
-        "finished_behind": found.rows[:, incomplete.BEHIND],
-        "throttled_offsets_inferred": _or_null(found.rows[:, incomplete.THROTTLED]),
-        "last_state_write_ms": _or_null(found.rows[:, incomplete.WRITTEN]),
+        "first_incomplete_offset": candidates.rows[:, incomplete.FIRST],
+        "last_incomplete_offset": _or_null(candidates.rows[:, incomplete.LAST]),
+        "delivery_state": _or_null(candidates.rows[:, incomplete.STATE]),
+        "delivery_count": _or_null(candidates.rows[:, incomplete.COUNT]),
+        "finished_behind": candidates.rows[:, incomplete.BEHIND],
+        "throttled_offsets_inferred": _or_null(candidates.rows[:, incomplete.THROTTLED]),
+        "last_state_write_ms": _or_null(candidates.rows[:, incomplete.WRITTEN]),
     }
     columns = {name: rows.column(name) for name in rows.column_names} | known | columns
     return pa.table({name: columns[name] for name in STALL.names}).cast(STALL)

@@ -17,8 +17,8 @@ Ints = npt.NDArray[np.int64]
 Flags = npt.NDArray[np.bool_]
 
 LAST_OFFSET = (1 << 63) - 2
-"""The largest offset a record can have: the one behind it must fit 64 bits too. What lies above is cut off."""
-NOTHING = -(1 << 63)
+"""The largest offset a record can have: the offset behind it must fit 64 bits too. Higher offsets are cut off."""
+NO_VALUE = -(1 << 63)
 """Value of a cell that no range covers."""
 
 
@@ -31,10 +31,10 @@ class Ranges:
     last: Ints
     values: Mapping[str, Ints]
 
-    def where(self, wanted: Flags) -> "Ranges":
-        """The wanted ranges."""
-        values = {name: column[wanted] for name, column in self.values.items()}
-        return Ranges(group=self.group[wanted], first=self.first[wanted], last=self.last[wanted], values=values)
+    def where(self, selected: Flags) -> "Ranges":
+        """The selected ranges."""
+        values = {name: column[selected] for name, column in self.values.items()}
+        return Ranges(group=self.group[selected], first=self.first[selected], last=self.last[selected], values=values)
 
     def part(self, begin: int, end: int) -> "Ranges":
         """The ranges from one place up to, not including, another."""
@@ -44,10 +44,10 @@ class Ranges:
 
 
 class Cells:
-    """The cells between the boundaries of ranges; arrays of one value a cell are what the methods give.
+    """The cells between the boundaries of ranges; methods return arrays with one value for each cell.
 
-    `group`, `first`, `last`: one a range, last inclusive. Negative offsets and those above LAST_OFFSET are cut off; a
-    range of which nothing is left covers no cell.
+    `group`, `first`, `last`: one a range, last inclusive. Negative offsets and offsets above LAST_OFFSET are cut
+    off; a range that lies outside wholly covers no cell.
     """
 
     def __init__(self, group: Ints, first: Ints, last: Ints) -> None:
@@ -68,13 +68,13 @@ class Cells:
         return len(self.begin)
 
     def highest(self, values: Ints, chosen: Flags | None = None) -> Ints:
-        """For each cell the largest value of the (chosen) ranges over it; NOTHING where there is none."""
+        """For each cell the largest value of the (chosen) ranges over it; NO_VALUE where there is none."""
         return _highest(self.count, *self._of(chosen, values))
 
     def lowest(self, values: Ints, chosen: Flags | None = None) -> Ints:
-        """For each cell the smallest value (above NOTHING) of the ranges over it; NOTHING where there is none."""
-        found = self.highest(-values, chosen)
-        return np.where(found == NOTHING, NOTHING, -found)
+        """For each cell the smallest value (above NO_VALUE) of the ranges over it; NO_VALUE where there is none."""
+        highest = self.highest(-values, chosen)
+        return np.where(highest == NO_VALUE, NO_VALUE, -highest)
 
     def total(self, weights: Ints, chosen: Flags | None = None) -> Ints:
         """For each cell the sum of the weights of the (chosen) ranges over it."""
@@ -84,10 +84,10 @@ class Cells:
         """Whether a (chosen) range lies over the cell."""
         return self.total(np.ones(len(self.low), np.int64), chosen) > 0
 
-    def ranges(self, wanted: Flags, values: Mapping[str, Ints]) -> Ranges:
-        """The wanted cells; neighbours in a group whose values are all equal are one range."""
+    def ranges(self, selected: Flags, values: Mapping[str, Ints]) -> Ranges:
+        """The selected cells; neighbours in a group with equal values become one range."""
         inside = np.append(self.group[1:] == self.group[:-1], False)[: self.count]
-        at = np.flatnonzero(wanted & inside)
+        at = np.flatnonzero(selected & inside)
         end = self.begin[np.minimum(at + 1, self.count - 1)] if self.count else self.begin[:0]
         columns = {name: column[at] for name, column in values.items()}
         return joined(self.group[at], self.begin[at], end - 1, columns)
@@ -110,7 +110,7 @@ class Layers(Cells):
         }
 
     def highest_of(self, layer: str, values: Ints) -> Ints:
-        """For each cell the largest value of the layer's ranges over it; NOTHING where there is none."""
+        """For each cell the largest value of the layer's ranges over it; NO_VALUE where there is none."""
         here = self._layer[layer]
         return _highest(self.count, self.low[here], self.high[here], values)
 
@@ -125,17 +125,17 @@ def _highest(cells: int, low: Ints, high: Ints, values: Ints) -> Ints:
     some = high > low
     low, high, values = low[some], high[some], values[some]
     level = np.frexp((high - low).astype(np.float64))[1] - 1
-    found = np.full(cells, NOTHING, np.int64)
+    highest = np.full(cells, NO_VALUE, np.int64)
     for power in range(int(level.max(initial=0)), -1, -1):
         mine = level == power
-        np.maximum.at(found, low[mine], values[mine])
-        np.maximum.at(found, high[mine] - (1 << power), values[mine])
+        np.maximum.at(highest, low[mine], values[mine])
+        np.maximum.at(highest, high[mine] - (1 << power), values[mine])
         if power:
             half = 1 << (power - 1)
-            halved = found.copy()
-            np.maximum(halved[half:], found[:-half], out=halved[half:])
-            found = halved
-    return found
+            halved = highest.copy()
+            np.maximum(halved[half:], highest[:-half], out=halved[half:])
+            highest = halved
+    return highest
 
 
 def _total(cells: int, low: Ints, high: Ints, weights: Ints) -> Ints:
@@ -159,7 +159,7 @@ def joined(group: Ints, first: Ints, last: Ints, values: Mapping[str, Ints]) -> 
 
 
 def numbered(*columns: Ints) -> tuple[Ints, Ints]:
-    """The number of each row's combination of values, in their order, and for each number the index of one such row."""
+    """The rank of each row's combination of values, and for each rank the index of a row with it."""
     order = np.lexsort(columns[::-1])
     new = np.zeros(len(order), np.bool_)
     new[:1] = True
@@ -171,5 +171,5 @@ def numbered(*columns: Ints) -> tuple[Ints, Ints]:
 
 
 def together(parts: Sequence[Ints]) -> Ints:
-    """The arrays one behind the other; an empty one for none."""
+    """The concatenated arrays; an empty array for none."""
     return np.concatenate([np.zeros(0, np.int64), *parts])

@@ -1,4 +1,4 @@
-"""What latency and attempts add up: a tally has one entry a row of their answers, and tallies of parts add up exactly.
+"""Tallies behind latency and attempts: one entry for each row of an answer; tallies of parts add up exactly.
 
     part 1   orders, hour 10, acknowledged   300 offsets   200 of an age of 5 ms, 100 of 7 ms
     part 2   orders, hour 10, acknowledged   100 offsets   100 of an age of 7 ms
@@ -27,7 +27,7 @@ MARKS = ["completeness", "completeness_reason"]
 KEEP_NULLS = pc.ScalarAggregateOptions(skip_nulls=False)
 """The last value as it is: a row that is complete has no reason, whatever rows before it had."""
 CLOCK_NAMES = (None, CREATE_TIME, LOG_APPEND_TIME, BOTH)
-"""By a bit for each clock that occurs."""
+"""The clock names, by the bits of the clocks that occur."""
 OPEN_OUTCOME = OUTCOMES.index("open")
 NO_FIRST = np.iinfo(np.int64).max
 NO_AGES = np.zeros((3, 0), np.int64)
@@ -36,7 +36,7 @@ LATENCY_SUMS = ("settled_offsets", "gap_offsets", "deliveries")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class By:
-    """What rows are told apart by, beside group, topic and outcome."""
+    """The grouping of rows, beside group, topic and outcome."""
 
     partition: bool = True
     hour: bool = True
@@ -44,12 +44,12 @@ class By:
 
     @property
     def columns(self) -> list[str]:
-        """Columns that say which share partitions a row is about."""
+        """Columns that name the share partitions of a row."""
         return PLACE if self.partition else KEY[:2]
 
 
 CONTRIBUTIONS = By(block=True)
-"""What a lake keeps."""
+"""The grouping of the contributions in a lake."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,9 +57,9 @@ class Tally:
     """Entries by unit, hour, outcome, delivery count and block, each combination once, in that order.
 
     `units`: the columns of By, one row a unit, by group and topic id, then by partition. `hour_ms`: NOT_KNOWN where the
-    time is not known or rows are not by hour; `outcome`: place in OUTCOMES; `count`, `block`: 0 where rows are not told
-    apart by it. `first`, `last`: lowest and highest record offset. `sums`: values by name that add up; what would not
-    fit 64 bits is LAST_OFFSET. `first_ms`, `last_ms`: times of outcomes (NO_FIRST, NOT_KNOWN: none known).
+    time is not known or rows are not by hour; `outcome`: place in OUTCOMES; `count`, `block`: 0 where rows are not
+    grouped by it. `first`, `last`: lowest and highest record offset. `sums`: values by name that add up, at most
+    LAST_OFFSET. `first_ms`, `last_ms`: times of outcomes (NO_FIRST, NOT_KNOWN: none known).
     `clocks`: a bit for each that occurs. `least`, `largest_min`, `largest`: exact bounds of the
     smallest and the largest age (NO_AGE, -NO_AGE: none). `lower`, `upper`: the bounds of ages as rows of entry, age and
     number of offsets, by entry and age, each once. `newest`: PLACE and completeness of the newest record of each share
@@ -87,12 +87,12 @@ class Tally:
 
     @property
     def size(self) -> int:
-        """Entries."""
+        """The number of entries."""
         return len(self.unit)
 
     @property
     def ages(self) -> int:
-        """Ages held, of both sides."""
+        """The number of ages, of both sides."""
         return len(self.lower[0]) + len(self.upper[0])
 
 
@@ -101,7 +101,7 @@ SMALLEST_OF = ("first", "first_ms", "least")
 
 
 def of_latency(settled: Settled, ages: Ages, history: pa.Table, by: By) -> Tally:
-    """What LATENCY rows add up; `ages` has taken all headers, `history`: SHARE_PARTITION_HISTORY rows."""
+    """The tally behind LATENCY rows; `ages` has taken all headers, `history`: SHARE_PARTITION_HISTORY rows."""
     gaps = ages.gaps()
     sizes = settled.size - gaps
     known = settled.at_ms != NOT_KNOWN
@@ -123,7 +123,7 @@ def of_latency(settled: Settled, ages: Ages, history: pa.Table, by: By) -> Tally
 
 
 def of_attempts(settled: Settled, gaps: Ints, history: pa.Table, by: By) -> Tally:
-    """What ATTEMPTS rows add up; `gaps`: offsets of each range without a record."""
+    """The tally behind ATTEMPTS rows; `gaps`: offsets of each range without a record."""
     still = len(settled.open_place)
     both = replace(
         settled,
@@ -139,7 +139,7 @@ def of_attempts(settled: Settled, gaps: Ints, history: pa.Table, by: By) -> Tall
 
 
 def of_contributions(rows: pa.Table, by: By) -> Tally:
-    """What LATENCY_CONTRIBUTION or ATTEMPTS_CONTRIBUTION rows add up, in the form of `by`."""
+    """The tally of LATENCY_CONTRIBUTION or ATTEMPTS_CONTRIBUTION rows, grouped as `by`."""
     size = rows.num_rows
     unit, units = _numbered_rows(rows.select(by.columns).combine_chunks())
     is_latency = "settled_offsets" in rows.column_names
@@ -192,19 +192,19 @@ def _histogram(rows: pa.Table, name: str) -> Ints:
 
 
 def added(tallies: Iterable[Tally]) -> Tally:
-    """The sum of one tally or more, whose rows are by group: those of a share partition never meet."""
-    held: list[Tally] = []
+    """The sum of at least one tally, grouped so that no two tallies share a share partition."""
+    pending: list[Tally] = []
     most = PIECES_KEPT
     for tally in tallies:
-        held.append(tally)
-        if sum(one.ages + one.size for one in held) > most:
-            held = [_sum_of(held)]
-            most = max(PIECES_KEPT, 2 * (held[0].ages + held[0].size))
-    return _sum_of(held)
+        pending.append(tally)
+        if sum(part.ages + part.size for part in pending) > most:
+            pending = [_sum_of(pending)]
+            most = max(PIECES_KEPT, 2 * (pending[0].ages + pending[0].size))
+    return _sum_of(pending)
 
 
 def sums_of(entry: Ints, values: Ints, entries: int) -> Ints:
-    """The sum of the values of each entry; what would not fit 64 bits is the largest offset."""
+    """The sum of the values of each entry, at most LAST_OFFSET."""
     total = np.zeros(entries, np.int64)
     np.add.at(total, entry, values)
     about = np.bincount(entry, weights=values.astype(np.float64), minlength=entries)
@@ -212,7 +212,7 @@ def sums_of(entry: Ints, values: Ints, entries: int) -> Ints:
 
 
 def times(values: Ints, factor: Ints) -> Ints:
-    """The product; what would not fit 64 bits is the largest offset."""
+    """The product, at most LAST_OFFSET."""
     fits = values <= LAST_OFFSET // factor
     return np.where(fits, np.where(fits, values, 0) * factor, LAST_OFFSET)
 
@@ -260,7 +260,7 @@ def _plain(rows: pa.Table) -> pa.Table:
 
 
 def _numbered_rows(rows: pa.Table) -> tuple[Ints, pa.Table]:
-    """The number of each row among the distinct ones, in their order; and these."""
+    """The rank of each row among the distinct rows, and the distinct rows."""
     names = rows.column_names
     distinct = rows.group_by(names, use_threads=False).aggregate([]).sort_by([(name, "ascending") for name in names])
     numbers = distinct.append_column("number", pa.array(np.arange(distinct.num_rows)))
@@ -269,7 +269,7 @@ def _numbered_rows(rows: pa.Table) -> tuple[Ints, pa.Table]:
 
 
 def _reduced(entries: Tally) -> Tally:
-    """The tally of entries in any order, several of one combination perhaps."""
+    """The tally of entries in any order, in which combinations may repeat."""
     entry, sample = numbered(entries.unit, entries.hour_ms, entries.outcome, entries.count, entries.block)
     size = len(sample)
     columns = {name: getattr(entries, name)[sample] for name in ("unit", "hour_ms", "outcome", "count", "block")}
@@ -279,9 +279,7 @@ def _reduced(entries: Tally) -> Tally:
             function.at(columns[name], entry, getattr(entries, name))
     clocks = np.zeros(size, np.int64)
     np.bitwise_or.at(clocks, entry, entries.clocks)
-    lower, upper = (
-        added_up(np.stack([entry[found[0]], found[1], found[2]])) for found in (entries.lower, entries.upper)
-    )
+    lower, upper = (added_up(np.stack([entry[side[0]], side[1], side[2]])) for side in (entries.lower, entries.upper))
     sums = {name: sums_of(entry, values, size) for name, values in entries.sums.items()}
     return replace(entries, **columns, sums=sums, clocks=clocks, lower=lower, upper=upper)
 
@@ -289,26 +287,27 @@ def _reduced(entries: Tally) -> Tally:
 def _sum_of(tallies: Sequence[Tally]) -> Tally:
     if len(tallies) == 1:
         return tallies[0]
-    number, units = _numbered_rows(pa.concat_tables([one.units for one in tallies]))
-    first_unit = np.cumsum([0, *(one.units.num_rows for one in tallies)])
-    first_entry = np.cumsum([0, *(one.size for one in tallies)])
+    number, units = _numbered_rows(pa.concat_tables([tally.units for tally in tallies]))
+    first_unit = np.cumsum([0, *(tally.units.num_rows for tally in tallies)])
+    first_entry = np.cumsum([0, *(tally.size for tally in tallies)])
 
     def ages(side: str) -> Ints:
         moved = [
-            np.add(getattr(one, side), [[begin], [0], [0]]) for one, begin in zip(tallies, first_entry, strict=False)
+            np.add(getattr(tally, side), [[begin], [0], [0]])
+            for tally, begin in zip(tallies, first_entry, strict=False)
         ]
         return np.concatenate(moved, axis=1)
 
     names = ("hour_ms", "outcome", "count", "block", "clocks", *SMALLEST_OF, *LARGEST_OF)
-    columns = {name: together([getattr(one, name) for one in tallies]) for name in names}
+    columns = {name: together([getattr(tally, name) for tally in tallies]) for name in names}
     return _reduced(
         Tally(
             units=units,
-            unit=number[together([one.unit + begin for one, begin in zip(tallies, first_unit, strict=False)])],
-            sums={name: together([one.sums[name] for one in tallies]) for name in tallies[0].sums},
+            unit=number[together([tally.unit + begin for tally, begin in zip(tallies, first_unit, strict=False)])],
+            sums={name: together([tally.sums[name] for tally in tallies]) for name in tallies[0].sums},
             lower=ages("lower"),
             upper=ages("upper"),
-            newest=pa.concat_tables([one.newest for one in tallies]),
+            newest=pa.concat_tables([tally.newest for tally in tallies]),
             **columns,
         )
     )

@@ -1,4 +1,4 @@
-"""What a user partition's batch headers say of its offsets: markers, aborted transactions, offsets that are not there.
+"""Offsets of a user partition without a record, from its batch headers: markers, aborted transactions, absent offsets.
 
     headers   0-9 data | 10-14 data of producer 7 | 15 ABORT of producer 7 |      | 20-29 data
     offsets              10-14 aborted              15 control              16-19 compacted
@@ -23,12 +23,12 @@ ABORTED, CONTROL, EXPIRED, COMPACTED, UNKNOWN = range(len(WHATS))
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TopicLog:
-    """A window of one user partition: offsets [first, end), and what its batch headers say of them.
+    """A window of one user partition: offsets [first, end), and their classes by its batch headers.
 
-    `looked_at`: offsets whose headers were asked for; `batch_offsets`: how many of these lie in a batch that is held.
+    `looked_at`: offsets whose headers were read; `batch_offsets`: how many of these lie in a known batch.
 
-    `range_first`, `range_last`, `what`: ascending, disjoint ranges inside the window, what as an index into WHATS;
-    offsets in none of them lie in ordinary or committed batches.
+    `range_first`, `range_last`, `what`: ascending, disjoint ranges inside the window, with `what` as an index into
+    WHATS; other offsets lie in ordinary or committed batches.
     """
 
     first: int
@@ -42,7 +42,7 @@ class TopicLog:
 
 @dataclass(slots=True)
 class _Seen:
-    """What the headers of one user partition said so far."""
+    """The sums over the headers of one user partition read so far."""
 
     next_offset: int | None = None
     first_in_window: int | None = None
@@ -53,7 +53,7 @@ class _Seen:
 
 
 class TopicLogs:
-    """Takes batch headers by user partition and in offset order; memory goes by markers, aborted batches and holes.
+    """Collects batch headers, by user partition and in offset order; keeps markers, aborted batches and holes.
 
     `from_ms`, `to_ms`: the window (half-open); None puts no bound.
     """
@@ -64,7 +64,7 @@ class TopicLogs:
         self._seen: dict[TopicPartition, _Seen] = {}
 
     def take(self, batches: pa.Table) -> None:
-        """Notes BATCH_COLUMNS rows that follow those taken before; several user partitions may be among them."""
+        """Adds BATCH_COLUMNS rows, which follow the rows of earlier calls; they may be of several user partitions."""
         if batches.num_rows == 0:
             return
         for mine in runs(batches.select(BATCH_COLUMNS)):
@@ -85,10 +85,10 @@ class TopicLogs:
     def log(
         self, place: TopicPartition, *, first: int | None, end: int | None, log_start: int | None, looked_from: int = 0
     ) -> TopicLog | None:
-        """The window of a user partition; None when neither headers nor `end` say where it ends.
+        """The window of a user partition; None when its end is unknown.
 
         `first`, `end`: where the account begins and ends when no time says so (None: where the headers do).
-        `looked_from`: headers of batches below were not asked for.
+        `looked_from`: headers of batches below were not read.
         """
         seen = self._seen.get(place, _Seen())
         known_end = end if end is not None else seen.next_offset
@@ -99,15 +99,15 @@ class TopicLogs:
             begin = max(begin, known_end if seen.first_in_window is None else seen.first_in_window)
         stop = known_end if seen.end_of_window is None else min(known_end, seen.end_of_window)
         stop = max(begin, stop)
-        held = _within(seen.batches, begin, stop)
-        known = [*seen.known, *_holes(held, begin, stop, log_start)]
+        batches = _within(seen.batches, begin, stop)
+        known = [*seen.known, *_holes(batches, begin, stop, log_start)]
         inside = sorted((max(a, begin), min(b, stop - 1), what) for a, b, what in known if a < stop and b >= begin)
         columns = np.array(inside, np.int64).reshape(-1, 3).T
         return TopicLog(
             first=begin,
             end=stop,
             looked_at=stop - min(stop, max(begin, looked_from)),
-            batch_offsets=sum(last - base + 1 for base, last in _within(held, looked_from, stop)),
+            batch_offsets=sum(last - base + 1 for base, last in _within(batches, looked_from, stop)),
             range_first=columns[0],
             range_last=columns[1],
             what=columns[2],
@@ -134,7 +134,7 @@ def _note_extent(seen: _Seen, mine: pa.Table) -> None:
 
 
 def _note_transactions(seen: _Seen, mine: pa.Table) -> None:
-    """Markers, and what an ABORT ends; the offsets of an open transaction wait for its marker."""
+    """Adds markers and aborted ranges; offsets of an open transaction wait for its marker."""
     telling = pc.or_(mine.column("transactional"), pc.is_valid(mine.column("control_type")))
     for row in mine.filter(telling).to_pylist():
         first, last, producer = row["base_offset"], row["last_offset"], row["producer_id"]
@@ -158,15 +158,15 @@ def _within(pieces: list[tuple[int, int]], begin: int, stop: int) -> list[tuple[
     return [(max(a, begin), min(b, stop - 1)) for a, b in pieces if a < stop and b >= begin]
 
 
-def _holes(held: list[tuple[int, int]], begin: int, stop: int, log_start: int | None) -> list[tuple[int, int, int]]:
+def _holes(batches: list[tuple[int, int]], begin: int, stop: int, log_start: int | None) -> list[tuple[int, int, int]]:
     """Offsets of the window without a batch: below the log start expired; between batches compacted; else unknown."""
-    found: list[tuple[int, int, int]] = []
+    holes: list[tuple[int, int, int]] = []
     at = begin
-    for first, last in [*held, (stop, stop)]:
+    for first, last in [*batches, (stop, stop)]:
         if at < first:
-            found += _hole(at, first - 1, log_start, between=bool(held) and held[0][0] < at < held[-1][1])
+            holes += _hole(at, first - 1, log_start, between=bool(batches) and batches[0][0] < at < batches[-1][1])
         at = last + 1
-    return found
+    return holes
 
 
 def _hole(first: int, last: int, log_start: int | None, *, between: bool) -> list[tuple[int, int, int]]:

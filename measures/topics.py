@@ -36,7 +36,7 @@ TOPIC_EXTENT = pa.schema(
         ),
     ]
 )
-"""What the evidence says of a user partition without looking into it."""
+"""The extent of a user partition by its books alone, without its headers."""
 TOPIC_END = pa.schema(
     [
         *TOPIC_PARTITION,
@@ -64,12 +64,12 @@ BATCH_COLUMNS = [
     "transactional",
     "control_type",
 ]
-"""What is read of a batch header (bronze.topic_batch)."""
+"""The columns of a batch header (bronze.topic_batch) that measures read."""
 
 
 @dataclass(slots=True)
 class _Seen:
-    """What the headers of one user partition said so far."""
+    """The state of one user partition after the headers read so far."""
 
     newest_ms: int | None = None
     end: int | None = None
@@ -80,10 +80,10 @@ class _Seen:
 
 
 class EndsFromHeaders:
-    """Takes batch headers, by user partition and in offset order, and tells where the partitions end.
+    """Computes the ends of user partitions from batch headers, which come by user partition and in offset order.
 
-    `as_of_ms`: the moment to answer for; None for the end of the evidence. Its memory is one entry a user partition and
-    one an open transaction, however many batches pass by.
+    `as_of_ms`: the moment of the ends; None for the end of the evidence. Memory: one entry for each user partition and
+    each open transaction, whatever the number of batches.
     """
 
     def __init__(self, as_of_ms: int | None = None) -> None:
@@ -91,7 +91,7 @@ class EndsFromHeaders:
         self._seen: dict[TopicPartition, _Seen] = {}
 
     def take(self, batches: pa.Table) -> None:
-        """Notes BATCH_COLUMNS rows that follow those taken before; several user partitions may be among them."""
+        """Adds BATCH_COLUMNS rows, which follow the rows of earlier calls; they may be of several user partitions."""
         if batches.num_rows == 0:
             return
         for mine in runs(batches):
@@ -119,7 +119,7 @@ class EndsFromHeaders:
     def ends(self, extents: pa.Table) -> pa.Table:
         """TOPIC_END rows, one for each of `extents` (TOPIC_EXTENT), in their order.
 
-        Of a partition without headers at or above its beginning, what the extent says is all there is.
+        The row of a partition without headers at or above its beginning comes from its extent alone.
         """
         rows = [self._row(extent) for extent in extents.to_pylist()]
         return pa.Table.from_pylist(rows, schema=TOPIC_END)
@@ -131,7 +131,7 @@ class EndsFromHeaders:
             ends = [value for value in (extent["end_offset"], *seen.open_since.values()) if isinstance(value, int)]
             return row | {"last_stable_offset": min(ends) if extent["end_offset"] is not None else None}
         end = seen.end_at_moment if seen.beyond_moment else extent["end_offset"]
-        if seen.newest_ms is None:  # nothing at or above the beginning: the partition ended there all the time
+        if seen.newest_ms is None:  # no batch at or above the beginning: the partition ended there all the time
             return row | {"end_offset_inferred": end}
         known = seen.by_broker_clock and end is not None
         return row | {
@@ -148,7 +148,7 @@ def topic_partitions(rows: pa.Table) -> list[TopicPartition]:
 
 
 def runs(batches: pa.Table) -> Iterator[pa.Table]:
-    """Slices of headers that are sorted by user partition, one for each."""
+    """Slices of headers sorted by user partition, one for each user partition."""
     topics = pc.dictionary_encode(batches.column("topic_id").combine_chunks()).indices.to_numpy().astype(np.int64)
     places = (topics << 32) | batches.column("partition").to_numpy()
     cuts = [0, *(np.flatnonzero(np.diff(places)) + 1).tolist(), batches.num_rows]
@@ -176,5 +176,5 @@ def _note_transactions(open_since: dict[int, int], mine: pa.Table) -> None:
 
 
 def _by_producer(rows: pa.Table, name: str, how: str) -> list[tuple[int, int]]:
-    found = rows.group_by("producer_id").aggregate([(name, how)])
-    return list(zip(found.column("producer_id").to_pylist(), found.column(f"{name}_{how}").to_pylist(), strict=True))
+    totals = rows.group_by("producer_id").aggregate([(name, how)])
+    return list(zip(totals.column("producer_id").to_pylist(), totals.column(f"{name}_{how}").to_pylist(), strict=True))

@@ -1,7 +1,7 @@
-"""What a user topic holds at one offset, by its batch headers.
+"""The kind of offset at one place of a user topic, by its batch headers.
 
-offsets   0-9 data of producer 7 | 10 ABORT of producer 7 | 11-14 nothing | 15-19 data | end 20
-          aborted                  control                  absent          record       (nothing told)
+offsets   0-9 data of producer 7 | 10 ABORT of producer 7 | 11-14 no batch | 15-19 data | end 20
+          aborted                  control                  absent          record       (unknown)
 """
 
 from collections.abc import Iterable

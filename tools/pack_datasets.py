@@ -26,7 +26,7 @@ def main(argv: Sequence[str]) -> int:
         return 2
     folder = Path(argv[0])
     TEST_DATA.mkdir(parents=True, exist_ok=True)
-    sums = [_pack_one(data_set, TEST_DATA, _everything) for data_set in _data_sets(folder)]
+    sums = [_pack_one(data_set, TEST_DATA, _any_file) for data_set in _data_sets(folder)]
     (TEST_DATA / "SHA256SUMS").write_text("".join(sums), encoding="ascii")
     for name in SCENARIOS:
         _pack_one(folder / name, DEMO_DATA, _logs_and_answers)
@@ -39,7 +39,7 @@ def _data_sets(folder: Path) -> list[Path]:
     return sorted(path for path in folder.iterdir() if path.is_dir())
 
 
-def _everything(name: str) -> bool:
+def _any_file(name: str) -> bool:
     del name
     return True
 
@@ -48,10 +48,10 @@ def _logs_and_answers(name: str) -> bool:
     return name.startswith("logs/") or name in ("checkpoints.jsonl", "meta.json")
 
 
-def _pack_one(data_set: Path, into: Path, wanted: Callable[[str], bool]) -> str:
+def _pack_one(data_set: Path, into: Path, is_packed: Callable[[str], bool]) -> str:
     """Write one packed data set and return its line for SHA256SUMS."""
     files = [path.relative_to(data_set).as_posix() for path in data_set.rglob("*") if path.is_file()]
-    files = [name for name in files if wanted(name)]
+    files = [name for name in files if is_packed(name)]
     content = pack(data_set, files)
     target = into / f"{data_set.name}{SUFFIX}"
     target.write_bytes(content)

@@ -81,33 +81,33 @@ def _line(cells: Iterable[str]) -> str:
     return "| " + " | ".join(cells) + " |"
 
 
-def _broker_row(one: Definition) -> Iterable[str]:
-    key, default, takes, meaning = _own_row(one)
-    return key, default, takes, "yes" if one.is_dynamic else "", meaning
+def _broker_row(setting: Definition) -> Iterable[str]:
+    key, default, takes, meaning = _own_row(setting)
+    return key, default, takes, "yes" if setting.is_dynamic else "", meaning
 
 
-def _group_row(one: Definition) -> Iterable[str]:
-    key, default, takes, meaning = _own_row(one)
-    bounds = BOUNDS.get(one.name)
+def _group_row(setting: Definition) -> Iterable[str]:
+    key, default, takes, meaning = _own_row(setting)
+    bounds = BOUNDS.get(setting.name)
     if bounds is not None:
-        default, takes = f"`{one.synonyms[0][0]}`", f"`{bounds.low}` to `{bounds.high}`"
+        default, takes = f"`{setting.synonyms[0][0]}`", f"`{bounds.low}` to `{bounds.high}`"
     return key, default, takes, meaning
 
 
-def _own_row(one: Definition) -> tuple[str, str, str, str]:
-    text = one.text(one.default)
+def _own_row(setting: Definition) -> tuple[str, str, str, str]:
+    text = setting.text(setting.default)
     default = "" if not text else _number(int(text)) if text.lstrip("-").isdigit() else text
-    return f"`{one.name}`", default, _takes(one), one.doc
+    return f"`{setting.name}`", default, _takes(setting), setting.doc
 
 
-def _takes(one: Definition) -> str:
-    if one.choices:
-        return ", ".join(one.choices)
-    if one.low is not None and one.high is not None:
-        return f"{_number(one.low)} to {_number(one.high)}"
-    if one.low is not None:
-        return f"at least {_number(one.low)}"
-    return one.kind.name.lower()
+def _takes(setting: Definition) -> str:
+    if setting.choices:
+        return ", ".join(setting.choices)
+    if setting.low is not None and setting.high is not None:
+        return f"{_number(setting.low)} to {_number(setting.high)}"
+    if setting.low is not None:
+        return f"at least {_number(setting.low)}"
+    return setting.kind.name.lower()
 
 
 def _number(value: float) -> str:
@@ -124,10 +124,10 @@ PAGES: Mapping[str, Callable[[], str]] = {"broker-apis.md": apis, "broker-config
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Writes the pages, or with --check says whether they are as they should be."""
-    asked = sys.argv[1:] if arguments is None else arguments
+    options = sys.argv[1:] if arguments is None else arguments
     for name, page in PAGES.items():
         target = FOLDER / name
-        if "--check" not in asked:
+        if "--check" not in options:
             target.write_text(page(), encoding="utf-8")
         elif not target.exists() or target.read_text(encoding="utf-8") != page():
             return 1

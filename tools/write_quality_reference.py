@@ -41,11 +41,11 @@ INTRODUCTIONS: dict[str, dict[str, str]] = yaml.safe_load(
 def pages() -> dict[Path, str]:
     """Every page by its path."""
     rules = [rule for name in TABLES for rule in rules_of(name, LIMITS)]
-    found = {REFERENCE: reference(rules)}
+    texts = {REFERENCE: reference(rules)}
     for kind in INTRODUCTIONS:
         blocking = [rule for rule in rules if rule.kind == kind and rule.level == BLOCKING]
-        found[RUNBOOKS / f"{kind}.md"] = runbook(kind, blocking)
-    return found
+        texts[RUNBOOKS / f"{kind}.md"] = runbook(kind, blocking)
+    return texts
 
 
 def reference(rules: Sequence[Rule]) -> str:
@@ -70,22 +70,24 @@ def _row(rule: Rule) -> str:
 
 def runbook(kind: str, rules: Sequence[Rule]) -> str:
     """The runbook of a kind: a heading a table, so that each expectation has its anchor."""
-    told = INTRODUCTIONS[kind]
+    words = INTRODUCTIONS[kind]
     lines = [
         f"# Gate closed: {kind}",
         "",
         f"Written by `{WRITTEN}`. The expectation: {KINDS[kind]}.",
         "",
-        _wrapped(f"**What it means.** {told['means']} The last publication goes on answering; nothing newer is shown."),
+        _wrapped(
+            f"**What it means.** {words['means']} The last publication goes on answering; nothing newer is shown."
+        ),
         "",
-        _wrapped(f"**What to look at.** {told['look']} Everything the check saw:"),
+        _wrapped(f"**What to look at.** {words['look']} Everything the check saw:"),
         "",
         "```sh",
         'sharelens sql --lake DIR "SELECT table_name, expectation, observed, details FROM gold.quality_result',
         '  WHERE success = false ORDER BY check_id DESC, table_name LIMIT 20"',
         "```",
         "",
-        _wrapped(f"**What to do.** {told['do']} Then `sharelens check --lake DIR`; {THEN}"),
+        _wrapped(f"**What to do.** {words['do']} Then `sharelens check --lake DIR`; {THEN}"),
     ]
     return "\n".join([*lines, *_by_table(rules), ""])
 
@@ -102,11 +104,11 @@ def _by_table(rules: Sequence[Rule]) -> Iterator[str]:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Writes the pages, or with --check says whether they are as they should be."""
-    asked = sys.argv[1:] if arguments is None else arguments
-    wanted = pages()
-    if "--check" in asked:
-        return int(any(not path.is_file() or path.read_text(encoding="utf-8") != text for path, text in wanted.items()))
-    for path, text in wanted.items():
+    options = sys.argv[1:] if arguments is None else arguments
+    texts = pages()
+    if "--check" in options:
+        return int(any(not path.is_file() or path.read_text(encoding="utf-8") != text for path, text in texts.items()))
+    for path, text in texts.items():
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text, encoding="utf-8")
     return 0

@@ -71,8 +71,8 @@ def _names(names: Sequence[str]) -> str:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Writes the page, or with --check says whether it is as it should be."""
-    asked = sys.argv[1:] if arguments is None else arguments
-    if "--check" in asked:
+    options = sys.argv[1:] if arguments is None else arguments
+    if "--check" in options:
         return 0 if TARGET.read_text(encoding="utf-8") == reference() else 1
     TARGET.write_text(reference(), encoding="utf-8")
     return 0

@@ -21,7 +21,7 @@ from state_model.share_records import DeliveryState
 
 # Looked up once, and compared in turn: hashing members of an enumeration is slow.
 _AVAILABLE, _ACKNOWLEDGED, _ARCHIVED = DeliveryState.AVAILABLE, DeliveryState.ACKNOWLEDGED, DeliveryState.ARCHIVED
-_HELD = (DeliveryState.ACQUIRED, DeliveryState.ARCHIVING)
+_IN_PROGRESS = (DeliveryState.ACQUIRED, DeliveryState.ARCHIVING)
 _first_of = attrgetter("first")
 
 
@@ -386,7 +386,7 @@ class Window:
         kept = [
             batch
             for batch in self._batches[: max(0, count)]
-            if any(run.state in _HELD or run.target is not None for run in batch.runs)
+            if any(run.state in _IN_PROGRESS or run.target is not None for run in batch.runs)
         ]
         if count > 0:
             self._batches[:count] = kept

@@ -20,15 +20,15 @@ def merged(
     Rows matching `drop` are left out first. Equal values keep the row of the earlier run.
     """
     table = TABLES[name]
-    held = lake.snapshot(name).rows()
-    kept = held if drop is None else held.filter(~drop)
+    existing = lake.snapshot(name).rows()
+    kept = existing if drop is None else existing.filter(~drop)
     new = fresh.append_column("run_id", pa.repeat(run, fresh.num_rows)).select(table.schema.names).cast(table.schema)
     order = [(column, "ascending") for column in (*table.key, LEAST[name], "run_id")]
     rows = pa.concat_tables([kept.cast(table.schema), new]).sort_by(order)
     rows = rows.append_column("place", pa.array(np.arange(rows.num_rows)))
     first = rows.group_by(list(table.key)).aggregate([("place", "min")]).column("place_min")
     rows = rows.take(first).drop_columns(["place"]).sort_by(order)
-    if rows.equals(held.cast(table.schema).sort_by(order)):
+    if rows.equals(existing.cast(table.schema).sort_by(order)):
         return [], []
     removes = lake.snapshot(name).paths
     return write_rows(lake, table, rows, {}), removes

@@ -42,9 +42,9 @@ def divergence(
         for split in reader.splits(alone, first, end, 1 << 62):
             for chunk in reader.read_split(split, include_uncommitted=True):
                 rows = without_digests(chunk.records) if internal else letters_of(chunk.records, keep_values=False)
-                found = _first_difference(lake, cluster_id, partition, rows)
-                if found is not None:
-                    return _judged(partition, copy, *found)
+                difference = _first_difference(lake, cluster_id, partition, rows)
+                if difference is not None:
+                    return _judged(partition, copy, *difference)
     return None
 
 

@@ -10,15 +10,15 @@ from state_model.topics import RECORD_TOPICS
 def without_letters(taken: Sequence[dict[str, Any]]) -> list[str]:
     """One line for each topic looked into for dead letters in which a run found records and no dead letter."""
     looked: dict[str, int] = {}
-    found: dict[str, int] = {}
+    letters: dict[str, int] = {}
     for rows in books.by_partition(taken).values():
         row = rows[0]
         if row["topic"] in RECORD_TOPICS or row["content"] != "log_record":
             continue
         looked[row["topic"]] = looked.get(row["topic"], 0) + row["end_offset_exclusive"] - row["from_offset"]
-        found[row["topic"]] = found.get(row["topic"], 0) + row["record_count"]
+        letters[row["topic"]] = letters.get(row["topic"], 0) + row["record_count"]
     return [
         f"{topic}: {count} offsets without a dead letter (no header __dlq.errors.*): not taken"
         for topic, count in sorted(looked.items())
-        if count and not found[topic]
+        if count and not letters[topic]
     ]

@@ -27,13 +27,15 @@ def new_names(lake: Lake, names: pa.Table) -> pa.Table:
     return names.filter(pa.array(keep, pa.bool_()))
 
 
-def told_names(lake: Lake, cluster_id: str, partitions: Sequence[LogPartition], given: dict[str, str]) -> pa.Table:
+def told_names(
+    lake: Lake, cluster_id: str, partitions: Sequence[LogPartition], topic_names: dict[str, str]
+) -> pa.Table:
     """NAME rows that partition directories and --topic-names tell and the lake doesn't know yet."""
-    found = {(p.topic_id, p.topic, "partition.metadata") for p in partitions if p.topic_id != ZERO_UUID}
-    found |= {(topic_id, topic, "topic_names") for topic_id, topic in given.items()}
+    names = {(p.topic_id, p.topic, "partition.metadata") for p in partitions if p.topic_id != ZERO_UUID}
+    names |= {(topic_id, topic, "topic_names") for topic_id, topic in topic_names.items()}
     rows = [
         {"topic_id": topic_id, "topic": topic, "source": source, "valid_from_ms": None}
-        for topic_id, topic, source in sorted(found)
+        for topic_id, topic, source in sorted(names)
     ]
     return new_names(lake, books.of_cluster(pa.Table.from_pylist(rows, schema=NAME), cluster_id))
 

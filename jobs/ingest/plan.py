@@ -60,19 +60,21 @@ def scan_directories(uris: Sequence[str], *, include_deleted: bool) -> list[LogD
     return [scan_log_directory(uri, include_deleted=include_deleted) for uri in uris]
 
 
-def cluster_of(directories: Sequence[LogDirectory], given: str | None, held: Iterable[str]) -> str:
+def cluster_of(directories: Sequence[LogDirectory], named: str | None, known_clusters: Iterable[str]) -> str:
     """The cluster id of a run; `directories` name one at most (`kafka_log.union.unite` refuses more).
 
     Raises:
         ClusterMismatchError: an id that contradicts --cluster-id, or no id at all while the lake already holds a
             named cluster.
     """
-    found = {d.cluster_id: d.uri for d in directories if d.cluster_id is not None}
-    own = next(iter(found), None)
-    if own is not None and given is not None and own != given:
-        raise ClusterMismatchError(f"--cluster-id {given}, but {found[own]} is of cluster {own}; leave the option out")
-    cluster = own or given
-    known = sorted(set(held) - {UNKNOWN_CLUSTER})
+    uris_by_cluster = {d.cluster_id: d.uri for d in directories if d.cluster_id is not None}
+    own = next(iter(uris_by_cluster), None)
+    if own is not None and named is not None and own != named:
+        raise ClusterMismatchError(
+            f"--cluster-id {named}, but {uris_by_cluster[own]} is of cluster {own}; leave the option out"
+        )
+    cluster = own or named
+    known = sorted(set(known_clusters) - {UNKNOWN_CLUSTER})
     if cluster is None and known:
         raise ClusterMismatchError(
             f"no meta.properties in {directories[0].uri} and the lake holds {', '.join(known)}; say --cluster-id"
@@ -136,11 +138,11 @@ def plan_partition(
             offered[copy.uri] = (first, min(last, divergence.offset))
     if superseded_from is not None:
         known = known.below(superseded_from)
-    wanted: list[Interval] = []
+    missing: list[Interval] = []
     for copy in partition.copies:
         first, last = offered[copy.uri]
-        wanted += known.missing_from(copy.source_id, (first, min(last, end)))
-    ranges = union(wanted)
+        missing += known.missing_from(copy.source_id, (first, min(last, end)))
+    ranges = union(missing)
     if not ranges and not unread and not _log_start_moved(partition, rows):
         return _only_its_end(partition, content, include_uncommitted) if not rows and until_ms is None else None
     begin = ranges[0][0] if ranges else known.end
@@ -216,8 +218,8 @@ def _log_start_moved(partition: LogPartition, rows: Sequence[dict[str, Any]]) ->
     """Whether the log start of a state partition is news: Kafka prunes minutes behind the last record."""
     if partition.topic != STATE_TOPIC or not rows:
         return False
-    told = [(row["log_start_offset"], row["log_start_known"]) for row in rows]
-    return log_start([*told, (partition.log_start_offset, partition.log_start_known)]) != log_start(told)
+    log_starts = [(row["log_start_offset"], row["log_start_known"]) for row in rows]
+    return log_start([*log_starts, (partition.log_start_offset, partition.log_start_known)]) != log_start(log_starts)
 
 
 def held_back(partitions: Sequence[LogPartition], taken: Sequence[dict[str, Any]], extents: Sequence[Extent]) -> int:
@@ -293,12 +295,12 @@ def resumed(planned: Sequence[dict[str, Any]], taken: Sequence[dict[str, Any]]) 
     One that is gone meanwhile has vanished: what it was to give is a gap, until it or another copy comes back.
     """
     parents = sorted({row["source_uri"].rsplit("/", 1)[0] for row in planned})
-    found = {(p.topic_id, p.partition): p for p in unite([there for uri in parents for there in _if_there(uri)])}
+    partitions = {(p.topic_id, p.partition): p for p in unite([there for uri in parents for there in _if_there(uri)])}
     result = []
     for (_, topic_id, number), rows in books.by_partition(planned).items():
         row = rows[0]
         uris = {r["source_uri"] for r in rows}
-        partition = found.get((topic_id, number)) or _vanished(row)
+        partition = partitions.get((topic_id, number)) or _vanished(row)
         partition = replace(
             partition,
             copies=tuple(copy for copy in partition.copies if copy.uri in uris),
@@ -382,10 +384,10 @@ def rebuild_rows(
 
 def weight(partition: LogPartition, first: int, end: int) -> int:
     """Bytes of log that the offsets [first, end) take, by the average of the copy that holds most."""
-    held = max(
+    segments = max(
         (copy.segments for copy in partition.copies if copy.segments), key=lambda s: sum(x.size_bytes for x in s)
     )
-    total = sum(segment.size_bytes for segment in held)
-    begin = held[0].base_offset
+    total = sum(segment.size_bytes for segment in segments)
+    begin = segments[0].base_offset
     whole = max(1, max(end, reader.readable_end(partition, include_uncommitted=True)) - begin)
     return max(1, total * (end - first) // whole)

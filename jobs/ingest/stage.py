@@ -248,10 +248,10 @@ def taken_rows(
     planned: Sequence[dict[str, Any]], extents: Sequence[Extent], outcomes: Sequence[Outcome]
 ) -> list[dict[str, Any]]:
     """The planned rows with counts, digest, log time and gaps; counts stand at a partition's first copy."""
-    found: dict[PartitionKey, list[Taken]] = {}
+    taken_by_partition: dict[PartitionKey, list[Taken]] = {}
     for outcome in outcomes:
         for taken in outcome.taken:
-            found.setdefault((taken.topic_id, taken.partition), []).append(taken)
+            taken_by_partition.setdefault((taken.topic_id, taken.partition), []).append(taken)
     damage: dict[PartitionKey, list[Damage]] = {}
     for problem in (row for outcome in outcomes for row in outcome.problems.to_pylist()):
         if problem["offset"] is not None and problem["last_offset"] is not None:
@@ -266,7 +266,7 @@ def taken_rows(
             result.append({**row, "status": "taken"})
             continue
         extent = extent_of[key]
-        pieces = sorted(found.get(key[:2], []), key=lambda t: t.from_offset)
+        pieces = sorted(taken_by_partition.get(key[:2], []), key=lambda t: t.from_offset)
         times = [t.log_time_ms for t in pieces if t.log_time_ms is not None]
         times += [] if extent.log_time_ms is None else [extent.log_time_ms]
         filled = {
@@ -324,8 +324,8 @@ def commit_taken(
     table = TABLE_OF[stage]
     cluster_id = rows[0]["cluster_id"] if rows else ""
     if not books.is_committed(lake, QUARANTINE, stage, run):
-        found = [superseded_problems(lake, cluster_id, extents), *(outcome.problems for outcome in outcomes)]
-        problems = new_problems(lake, books.of_cluster(pa.concat_tables(found), cluster_id))
+        parts = [superseded_problems(lake, cluster_id, extents), *(outcome.problems for outcome in outcomes)]
+        problems = new_problems(lake, books.of_cluster(pa.concat_tables(parts), cluster_id))
         books.commit(lake, QUARANTINE, stage, run, write_rows(lake, TABLES[QUARANTINE], problems, {"run_id": run}))
     if not books.is_committed(lake, table, stage, run):
         adds = [file for outcome in outcomes for file in outcome.files]

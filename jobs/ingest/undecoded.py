@@ -56,5 +56,5 @@ def undecoded_lowest(engine: Engine, lake: Lake, cluster_id: str, progress: Prog
     ]
     tasks = [Task(units=tuple(group)) for group in executors.binned(weighed)]
     size_bytes = sum(size for _, size in weighed)
-    found = engine.run("start offsets", starts_task, tasks, progress, size_bytes=size_bytes)
-    return lowest_of(pa.concat_tables([TOPIC_START.empty_table(), *found]))
+    starts = engine.run("start offsets", starts_task, tasks, progress, size_bytes=size_bytes)
+    return lowest_of(pa.concat_tables([TOPIC_START.empty_table(), *starts]))

@@ -1,11 +1,11 @@
-"""Where the histories are whole after a cut of retention, and which rows measures therefore leave as they are.
+"""Where the histories are whole after a cut of retention, and the rows that measures therefore never recompute.
 
     log of a share partition    [ dropped, but for what still counts | whole ... ]
-    events, stalls, hours       rows of before the cut stay          ^ made anew from here on
-    record offsets              rows of what the start offset has passed stay, in the lives that were there
+    events, stalls, hours       rows from before the cut stay        ^ recomputed from here on
+    record offsets              rows below the start offset at the cut stay, in the lives up to the cut
 
-What retention drops is what no later record of the same life can change. Of the share partitions that it has cut,
-gold.measure_base says where each kind of row ends that is not made anew, whatever is measured again.
+No later record of the same life can change the rows that retention drops. For each share partition that retention has
+cut, gold.measure_base has the bound of each kind of row: rows before it are never recomputed.
 """
 
 from collections.abc import Iterator, Mapping
@@ -36,7 +36,7 @@ BY_HOUR = ("gold.latency", "gold.attempts")
 BY_LOG_OFFSET = {"gold.stall": "stalls_from_log_offset", "gold.life_event": "events_from_log_offset"}
 EDGES = (*BY_LOG_OFFSET.values(), "hours_from_ms", "whole_from_offset", "lives_to_log_offset")
 RANGE_COLUMNS = (*WHERE[1:], *KEY, "last_offset", "valid_to_log_offset")
-"""What tells of a range of the delivery history whether it was passed."""
+"""Columns that decide whether the start offset passed a range of the delivery history."""
 READ_FROM = "read_from_log_offset"
 UNREAD = -1
 NONE = -(1 << 62)
@@ -47,19 +47,19 @@ Flags = npt.NDArray[np.bool_]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Bases:
-    """Rows of gold.measure_base of one state topic, as layers that hold each share partition once at most."""
+    """Rows of gold.measure_base of one state topic, in layers with at most one row for each share partition."""
 
     layers: tuple[pa.Table, ...]
 
     def stays(self, table: str, rows: pa.Table) -> Flags:
-        """Which rows of a measure, with PLACE columns, lie where nothing is made anew."""
+        """Whether each row of a measure (with PLACE columns) is one that is never recomputed."""
         result = np.zeros(rows.num_rows, np.bool_)
         for layer in self.layers:
             result |= _Edge(layer, rows).stays(table)
         return result
 
     def clipped(self, table: str, rows: pa.Table) -> pa.Table:
-        """Rows that were made anew, without what they tell of where nothing is made anew."""
+        """The recomputed rows, without their parts that are never recomputed."""
         for layer in self.layers:
             if table in BY_OFFSET:
                 first, life = BY_OFFSET[table]
@@ -69,7 +69,7 @@ class Bases:
 
 
 class _Edge:
-    """One layer as rows see it: what holds for the share partition of each."""
+    """The values of one layer for the share partition of each row."""
 
     def __init__(self, layer: pa.Table, rows: pa.Table) -> None:
         self._layer = layer
@@ -77,12 +77,12 @@ class _Edge:
         self._at = Places(keys=layer.select(PLACE).combine_chunks()).of(rows)
 
     def passed(self) -> Flags:
-        """Which ranges of the delivery history hold offsets that were passed, and ended before the events are told."""
+        """Whether each range of the delivery history was passed and ended before the first recomputed event."""
         below, before = self._of("whole_from_offset"), self._of("events_from_log_offset")
         return (self._plain("last_offset", EVERY) < below) & (self._plain("valid_to_log_offset", EVERY) < before)
 
     def _of(self, name: str) -> Ints:
-        """The value of a column for each row; NONE where the layer does not hold the share partition."""
+        """The value of a column for each row; NONE where the layer lacks the share partition."""
         values: Ints = np.append(self._layer.column(name).to_numpy(), NONE)[self._at]
         return values
 
@@ -96,7 +96,7 @@ class _Edge:
         return np.where(old, self._of("whole_from_offset"), NONE)
 
     def stays(self, table: str) -> Flags:
-        """Which rows lie where nothing is made anew."""
+        """Whether each row is one that is never recomputed."""
         if table in BY_OFFSET:
             return self._plain("last_offset", EVERY) < self.first_offsets(BY_OFFSET[table][1])
         if table in BY_HOUR:
@@ -113,7 +113,7 @@ def _with_firsts(rows: pa.Table, name: str, least: Ints) -> pa.Table:
 
 
 def bases(lake: LakeReader, cluster_id: str, log_topic_id: str) -> Bases:
-    """What is known of the share partitions of a state topic that retention has cut."""
+    """The bases of a state topic: the bounds of share partitions that retention has cut."""
     here = (pc.field("cluster_id") == cluster_id) & (pc.field("log_topic_id") == log_topic_id)
     return Bases(layers=tuple(_layers(lake.snapshot(BASE).rows(where=here))))
 
@@ -156,11 +156,11 @@ def _progress(lake: Lake) -> pa.Table:
 
 
 def _rows_at_cut(lake: Lake, kept: pa.Table, moments_ms: Mapping[str, int]) -> pa.Table:
-    """Rows of gold.measure_base, without run_id; share partitions of which nothing goes have none."""
+    """Rows of gold.measure_base, without run_id; share partitions that lose no rows have none."""
     schema = pa.schema([field for field in TABLES[BASE].schema if field.name != "run_id"])
     rows = _progress(lake).join(kept, keys=kept.column_names[:4], join_type="inner")
     rows = rows.filter(pc.field("from") > UNREAD)
-    found = [schema.empty_table()]
+    tables = [schema.empty_table()]
     for topic in rows.select(WHERE[:2]).group_by(WHERE[:2]).aggregate([]).to_pylist():
         here = pc.field("cluster_id") == topic["cluster_id"]
         mine = rows.filter(here & (pc.field("log_topic_id") == topic["log_topic_id"])).combine_chunks()
@@ -172,8 +172,8 @@ def _rows_at_cut(lake: Lake, kept: pa.Table, moments_ms: Mapping[str, int]) -> p
             "whole_from_offset": pa.array(_whole_from(lake, topic, mine)),
             "lives_to_log_offset": last,
         }
-        found.append(conform(pa.table(columns), schema))
-    return pa.concat_tables(found)
+        tables.append(conform(pa.table(columns), schema))
+    return pa.concat_tables(tables)
 
 
 def _whole_from(lake: Lake, topic: Mapping[str, str], mine: pa.Table) -> Ints:
@@ -184,7 +184,7 @@ def _whole_from(lake: Lake, topic: Mapping[str, str], mine: pa.Table) -> Ints:
     places = Places(keys=mine.select(PLACE))
     begins = np.append(mine.column("from").to_numpy(), EVERY)
     lowest = np.full(places.count, EVERY, np.int64)
-    for rows in _held(lake, HISTORY, topic, [*PLACE, "log_offset", "start_offset"]):
+    for rows in _rows_of_topic(lake, HISTORY, topic, [*PLACE, "log_offset", "start_offset"]):
         at = places.of(rows)
         start = pc.fill_null(rows.column("start_offset"), EVERY).to_numpy()
         known = (at >= 0) & (rows.column("log_offset").to_numpy() >= begins[at])
@@ -193,7 +193,7 @@ def _whole_from(lake: Lake, topic: Mapping[str, str], mine: pa.Table) -> Ints:
     while moved:
         before = lowest.copy()
         for table, (first, _) in BY_OFFSET.items():
-            for rows in _held(lake, table, topic, [*PLACE, first, "last_offset"]):
+            for rows in _rows_of_topic(lake, table, topic, [*PLACE, first, "last_offset"]):
                 at = places.of(rows)
                 firsts, edge = rows.column(first).to_numpy(), np.append(lowest, NONE)[at]
                 across = (firsts < edge) & (rows.column("last_offset").to_numpy() >= edge)
@@ -202,7 +202,7 @@ def _whole_from(lake: Lake, topic: Mapping[str, str], mine: pa.Table) -> Ints:
     return lowest
 
 
-def _held(lake: Lake, table: str, topic: Mapping[str, str], columns: list[str]) -> Iterator[pa.Table]:
+def _rows_of_topic(lake: Lake, table: str, topic: Mapping[str, str], columns: list[str]) -> Iterator[pa.Table]:
     """Columns of the rows of a state topic, row group by row group."""
     names = [name for name in WHERE[:2] if name in TABLES[table].schema.names]
     for file in lake.snapshot(table).files:
@@ -214,7 +214,7 @@ def _held(lake: Lake, table: str, topic: Mapping[str, str], columns: list[str]) 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Passed:
-    """Which ranges of the delivery history lie where nothing is made anew.
+    """Whether each range of the delivery history lies where measures are never recomputed.
 
     `rows`: of gold.measure_base, without run_id; `topics`: the state topics that are measured, as (cluster id, topic
     id).
@@ -235,17 +235,17 @@ class Passed:
 
 
 def passed(lake: Lake, kept: pa.Table, moments_ms: Mapping[str, int]) -> Passed:
-    """What the histories no longer need where they keep what `kept` (`read_on`) says; `moments_ms`: by cluster."""
+    """Rows of gold.measure_base for a cut of the histories at `kept` (`read_on`); `moments_ms`: by cluster."""
     measured = lake.snapshot(PROGRESS).rows(WHERE[:2]).to_pylist()
     topics = frozenset((row["cluster_id"], row["log_topic_id"]) for row in measured)
     return Passed(rows=_rows_at_cut(lake, kept, moments_ms), topics=topics)
 
 
 def commit_rows(lake: Lake, stage: str, run: int, rows: pa.Table) -> None:
-    """Adds rows, which lack run_id, to gold.measure_base, without those that others say more than."""
+    """Adds rows (without run_id) to gold.measure_base, less dominated rows."""
     added = conform(rows, TABLES[BASE].schema, {"run_id": run})
-    held = lake.snapshot(BASE).rows().cast(added.schema)
-    both = _telling(pa.concat_tables([held, added]))
+    existing = lake.snapshot(BASE).rows().cast(added.schema)
+    both = _telling(pa.concat_tables([existing, added]))
     if not pc.any(pc.equal(both.column("run_id"), run)).as_py():
         return
     files = write_rows(lake, TABLES[BASE], both, {})
@@ -254,7 +254,7 @@ def commit_rows(lake: Lake, stage: str, run: int, rows: pa.Table) -> None:
 
 
 def _telling(rows: pa.Table) -> pa.Table:
-    """The rows, in the order of runs, without those of which another of the same share partition says as much."""
+    """The rows in the order of runs, less rows that another row of the same share partition dominates."""
     places: dict[tuple[object, ...], list[int]] = {}
     for number, row in enumerate(rows.select([*WHERE, *KEY]).to_pylist()):
         places.setdefault(tuple(row.values()), []).append(number)

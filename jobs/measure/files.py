@@ -1,4 +1,4 @@
-"""New files of a measure's table: one of final rows, which no increment in log order touches, and one of the others."""
+"""New files of a measure's table: one of final rows, which no increment in log order rewrites, and one of open rows."""
 
 from collections.abc import Sequence
 from contextlib import ExitStack
@@ -12,7 +12,7 @@ from measures.catalog import Measure, Rule
 
 
 def has_final_rows(measure: Measure) -> bool:
-    """Whether the table tells final rows from others."""
+    """Whether the table has a column `is_final`."""
     return measure.rule is not Rule.WHOLE
 
 

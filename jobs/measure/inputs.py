@@ -10,10 +10,10 @@ import pyarrow.compute as pc
 
 from jobs.measure.bases import PLACE, Bases, bases
 from jobs.measure.reading import (
+    ABOVE_ALL,
+    BELOW_ALL,
     DELIVERY,
-    EVERYTHING,
     HISTORY,
-    NOTHING,
     STATE,
     Flags,
     Ints,
@@ -43,7 +43,7 @@ Made = TypeVar("Made")
 
 
 class LakeInputs:
-    """What a lake holds of the share partitions of a task, and where the earlier runs measured to.
+    """Inputs of a task's share partitions from a lake, and the offsets up to which earlier runs measured them.
 
     Arrays with one entry a place are in the order of `places`. Misplaced share partitions have no rows. Text of the
     histories is dictionary-encoded.
@@ -65,7 +65,7 @@ class LakeInputs:
 
     @cached_property
     def progress(self) -> pa.Table:
-        """PROGRESS rows of the places that are measured on from there; those that are measured whole have none."""
+        """PROGRESS rows of the places that resume; places that are measured whole have none."""
         names = [*PLACE, *PROGRESS_COLUMNS]
         if self._all_new.all():
             return pa.schema([TABLES[PROGRESS].schema.field(name) for name in names]).empty_table()
@@ -73,9 +73,9 @@ class LakeInputs:
         at = self.places.of(rows)
         known = pc.is_valid(rows.column("read_from_log_offset")).to_numpy() & ~self._all_new[at]
         rows, at = rows.filter(pa.array(known)), at[known]
-        ended = np.where(integers(rows, "since_log_offset") >= 0, integers(rows, "highest_earlier_offset"), NOTHING)
+        ended = np.where(integers(rows, "since_log_offset") >= 0, integers(rows, "highest_earlier_offset"), ABOVE_ALL)
         lowest = self.new_headers_from[at]
-        return rows.filter(pa.array((lowest == NOTHING) | (lowest > ended)))
+        return rows.filter(pa.array((lowest == ABOVE_ALL) | (lowest > ended)))
 
     @cached_property
     def whole(self) -> Flags:
@@ -92,13 +92,13 @@ class LakeInputs:
 
     @cached_property
     def measured_to(self) -> Ints:
-        """The last log offset that earlier runs measured; EVERYTHING where a place is measured whole."""
-        return self.known("log_offset", EVERYTHING)
+        """The last log offset that earlier runs measured; BELOW_ALL where a place is measured whole."""
+        return self.known("log_offset", BELOW_ALL)
 
     @cached_property
     def read_from(self) -> Ints:
-        """The log offset from which on `recent_history` holds the records; EVERYTHING: all."""
-        return self.known("read_from_log_offset", EVERYTHING)
+        """The log offset from which on `recent_history` holds the records; BELOW_ALL: all."""
+        return self.known("read_from_log_offset", BELOW_ALL)
 
     @cached_property
     def recent_history(self) -> pa.Table:
@@ -124,28 +124,28 @@ class LakeInputs:
 
     @cached_property
     def reach(self) -> Ints:
-        """The lowest record offset, for each place, that new evidence can affect; NOTHING for none.
+        """The lowest record offset, for each place, that new evidence can affect; ABOVE_ALL for none.
 
-        EVERYTHING where a place is measured whole.
+        BELOW_ALL where a place is measured whole.
         """
         if self.whole.all():
-            return np.full(self.places.count, EVERYTHING, np.int64)
+            return np.full(self.places.count, BELOW_ALL, np.int64)
         result = self.new_headers_from.copy()
         rows = self.recent_deliveries
         at = self.places.of(rows)
         new = rows.column("valid_from_log_offset").to_numpy() > self.measured_to[at]
         np.minimum.at(result, at[new], rows.column("first_offset").to_numpy()[new])
         rows = self.recent_history
-        at, start = self.places.of(rows), integers(rows, "start_offset", NOTHING)
+        at, start = self.places.of(rows), integers(rows, "start_offset", ABOVE_ALL)
         # A start offset that is not known any more (-1) lies below all that it had passed.
-        lower = (start >= 0) | (self.known("start_offset", NOTHING)[at] >= 0)
+        lower = (start >= 0) | (self.known("start_offset", ABOVE_ALL)[at] >= 0)
         new = (rows.column("log_offset").to_numpy() > self.measured_to[at]) & lower
         np.minimum.at(result, at[new], start[new])
-        return np.where(self.whole, EVERYTHING, result)
+        return np.where(self.whole, BELOW_ALL, result)
 
     @cached_property
     def reach_of_open(self) -> Ints:
-        """The reach of what is told of open offsets: also that of ranges that ended without another one in their place.
+        """The reach for open offsets: `reach`, lowered to ranges that ended without a successor.
 
         The start offset passed them, or the share partition was deleted.
         """
@@ -153,7 +153,7 @@ class LakeInputs:
         if self.whole.all():
             return result
         rows = self.recent_deliveries
-        at, ended = self.places.of(rows), integers(rows, "valid_to_log_offset", EVERYTHING)
+        at, ended = self.places.of(rows), integers(rows, "valid_to_log_offset", BELOW_ALL)
         was_open = pc.invert(pc.is_in(rows.column("delivery_state"), value_set=DONE)).to_numpy(zero_copy_only=False)
         gone = was_open & (ended > self.measured_to[at])
         np.minimum.at(result, at[gone], rows.column("first_offset").to_numpy()[gone])
@@ -161,25 +161,25 @@ class LakeInputs:
 
     @cached_property
     def passed_before(self) -> Ints:
-        """Below this record offset rows were final after the run before; EVERYTHING: none was."""
+        """Below this record offset rows were final after the run before; BELOW_ALL: none was."""
         return start_offsets(self.places, self.progress)
 
     def rows_from(self, table: str, columns: list[str], offsets: Ints) -> pa.Table:
         """Rows of a measure by record offset that may reach an offset: all open ones, and final ones from it on."""
         is_open = self.lake.rows(table, columns, final=False)
-        late = np.where(offsets < self.passed_before, offsets, NOTHING)
-        if (late == NOTHING).all():
+        late = np.where(offsets < self.passed_before, offsets, ABOVE_ALL)
+        if (late == ABOVE_ALL).all():
             return is_open
         return pa.concat_tables([is_open, self.lake.rows(table, columns, ("last_offset", late), final=True)])
 
     @cached_property
     def base(self) -> Bases:
-        """Where rows are never recomputed, because retention has cut the histories they rest on."""
+        """The bounds below which rows are never recomputed, because retention has cut their histories."""
         return bases(self.task.lake, self.task.cluster_id, self.task.log_topic_id)
 
     @cached_property
     def lowest_offsets(self) -> dict[TopicPartition, int]:
-        """Where the user partitions of the places begin to matter."""
+        """The lowest start offset of each user partition of the places."""
         if self.topic_books.num_rows == 0:
             return {}
         of_topics = pc.field("topic_id").isin(pc.unique(self.places.keys.column("topic_id")))
@@ -189,10 +189,10 @@ class LakeInputs:
 
     @cached_property
     def new_headers_from(self) -> Ints:
-        """The lowest record offset that headers of the runs since describe anew, for each place; NOTHING for none."""
+        """The lowest record offset that new batch headers describe, for each place; ABOVE_ALL for none."""
         lowest_of: dict[TopicPartition, int] = {}
         if not self.lowest_offsets:
-            return np.full(self.places.count, NOTHING, np.int64)
+            return np.full(self.places.count, ABOVE_ALL, np.int64)
         taken = (pc.field("content") == "topic_batch") & (pc.field("status") == "taken")
         later = taken & (pc.field("run_id") > self.task.before)
         new = set(topic_partitions(self.lake.scan("bronze.ingest_extent", ["topic_id", "partition"], later)))
@@ -202,11 +202,11 @@ class LakeInputs:
                 lowest = news_from(mine, mine.column("run_id").to_numpy() > self.task.before)
                 if lowest is not None:
                     lowest_of[topic_partitions(mine.slice(0, 1))[0]] = lowest
-        return np.array([lowest_of.get(place, NOTHING) for place in topic_partitions(self.places.keys)], np.int64)
+        return np.array([lowest_of.get(place, ABOVE_ALL) for place in topic_partitions(self.places.keys)], np.int64)
 
     @cached_property
     def topic_books(self) -> pa.Table:
-        """What the runs took of user partitions (`lake.user_topics`)."""
+        """The books of user partitions (`lake.user_topics`)."""
         return user_topics.books(self.lake.scan)
 
     @cached_property
@@ -240,7 +240,7 @@ class LakeInputs:
 
 
 class _View(Inputs):
-    """What all ways to read the histories share."""
+    """The inputs that are the same for every view of the histories."""
 
     def __init__(self, source: LakeInputs) -> None:
         self.source = source
@@ -256,11 +256,11 @@ class _View(Inputs):
         return user_topics.batches(self.source.lake.scan, self.source.topic_books, begins, HEADER_COLUMNS)
 
     def extents(self, partitions: Iterable[TopicPartition]) -> pa.Table:
-        """By what the runs took of the partitions."""
+        """From the books."""
         return user_topics.extents(self.source.topic_books, partitions)
 
     def lowest_offsets(self) -> Mapping[TopicPartition, int]:
-        """By silver.topic_start."""
+        """From silver.topic_start."""
         return self.source.lowest_offsets
 
     def no_records(self) -> NoRecords:
@@ -268,12 +268,12 @@ class _View(Inputs):
         return self.source.once("no records", super().no_records)
 
     def names(self) -> Mapping[str, str]:
-        """By silver.name."""
+        """From silver.name."""
         return self.source.names
 
 
 class FromRecord(_View):
-    """The histories from the record on from which the earlier runs say that they are to be read."""
+    """The histories from the record on that the progress of earlier runs names."""
 
     def history(self) -> pa.Table:
         """From `read_from_log_offset` on."""
@@ -294,10 +294,10 @@ class FromOffset(_View):
     def __init__(self, source: LakeInputs, offsets: Ints) -> None:
         super().__init__(source)
         self._deliveries = source.deliveries_from(offsets)
-        first = np.full(source.places.count, NOTHING, np.int64)
+        first = np.full(source.places.count, ABOVE_ALL, np.int64)
         at = source.places.of(self._deliveries)
         np.minimum.at(first, at, self._deliveries.column("valid_from_log_offset").to_numpy())
-        self._history = source.history_from(np.where(offsets == EVERYTHING, EVERYTHING, first))
+        self._history = source.history_from(np.where(offsets == BELOW_ALL, BELOW_ALL, first))
 
     def history(self) -> pa.Table:
         """From the first record that `deliveries` names."""
@@ -313,6 +313,6 @@ def start_offsets(places: Places, progress: pa.Table) -> Ints:
 
     None lies below one that is not known.
     """
-    result = np.full(places.count, EVERYTHING, np.int64)
-    result[places.of(progress)] = integers(progress, "start_offset", NOTHING)
+    result = np.full(places.count, BELOW_ALL, np.int64)
+    result[places.of(progress)] = integers(progress, "start_offset", ABOVE_ALL)
     return result

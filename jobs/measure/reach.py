@@ -30,7 +30,7 @@ import pyarrow.compute as pc
 
 from jobs.measure.bases import PLACE
 from jobs.measure.inputs import FromOffset, FromRecord, LakeInputs, start_offsets
-from jobs.measure.reading import EVERYTHING, NOTHING, Flags, Ints, integers
+from jobs.measure.reading import ABOVE_ALL, BELOW_ALL, Flags, Ints, integers
 from lake.tables import TABLES
 from measures import progress
 from measures.catalog import STAGED, Measure, Rule
@@ -65,7 +65,7 @@ class Groups:
         )
 
     def where(self, chosen: Flags) -> "Groups":
-        """The chosen ones."""
+        """The selected groups."""
         return Groups(
             place=self.place[chosen],
             block=self.block[chosen],
@@ -74,7 +74,7 @@ class Groups:
         )
 
     def among(self, others: "Groups") -> Flags:
-        """Which ones are among the others."""
+        """Whether each group is among `others`."""
         mine, theirs = codes_of(self, others)
         return np.isin(mine, theirs)
 
@@ -102,23 +102,23 @@ class Contributions:
 
 
 class Reach:
-    """What is recomputed of a task's share partitions. Arrays have one entry a place, in the order of its places."""
+    """The rows to recompute of a task's share partitions. Arrays have one entry for each place, in their order."""
 
     def __init__(self, inputs: LakeInputs) -> None:
         self.inputs = inputs
         self.from_record = FromRecord(inputs)
 
     def since(self, measure: Measure) -> Ints:
-        """From which value of `measure.order` on final rows are replaced; NOTHING: none, EVERYTHING: all."""
+        """From which value of `measure.order` on final rows are replaced; ABOVE_ALL: none, BELOW_ALL: all."""
         inputs = self.inputs
         if measure.rule is Rule.BY_RECORD_OFFSET:
             return self._since_offset[str(measure.table)]
         if measure.rule is Rule.BY_BLOCK:
             return self.contributions.since
         if measure.table == "gold.stall":
-            since = inputs.known("since_log_offset", EVERYTHING)
+            since = inputs.known("since_log_offset", BELOW_ALL)
             return np.where(inputs.whole | (since >= 0), since, inputs.measured_to + 1)
-        return np.where(inputs.whole, EVERYTHING, inputs.read_from + 1)
+        return np.where(inputs.whole, BELOW_ALL, inputs.read_from + 1)
 
     def reaches_final(self, measure: Measure) -> Flags:
         """Places of which final rows are replaced."""
@@ -136,14 +136,14 @@ class Reach:
         return self.inputs.once("new progress", lambda: progress.rows(self.from_record))
 
     def final_below(self, measure: Measure) -> Ints:
-        """The value of `measure.order` below which nothing changes any more."""
+        """The value of `measure.order` below which rows are final."""
         now = self.progress
         if measure.rule is Rule.BY_RECORD_OFFSET:
             return start_offsets(self.inputs.places, now)
-        name, plus, unknown = ("since_log_offset", 0, NOTHING)
+        name, plus, unknown = ("since_log_offset", 0, ABOVE_ALL)
         if measure.table != "gold.stall":
             name, plus, unknown = ("read_from_log_offset", 1, -1)
-        result = np.full(self.inputs.places.count, NOTHING if name == "since_log_offset" else EVERYTHING, np.int64)
+        result = np.full(self.inputs.places.count, ABOVE_ALL if name == "since_log_offset" else BELOW_ALL, np.int64)
         result[self.inputs.places.of(now)] = integers(now, name, unknown) + plus
         return result
 
@@ -163,7 +163,7 @@ class Reach:
         """The reach, moved down so that no row of the table lies across it; rows of several lives overlap."""
         inputs, first = self.inputs, str(measure.first)
         result, moved = inputs.reach, not inputs.whole.all()
-        while moved and (result < NOTHING).any():
+        while moved and (result < ABOVE_ALL).any():
             rows = inputs.rows_from(str(measure.table), [*PLACE, first, "last_offset"], result)
             at = inputs.places.of(rows)
             across = rows.column("last_offset").to_numpy() >= result[at]
@@ -174,7 +174,7 @@ class Reach:
 
     @property
     def contributions(self) -> Contributions:
-        """What is recomputed of latency and attempts."""
+        """The contributions to latency and attempts that are recomputed."""
         return self._read_by_offset[0]
 
     @property
@@ -186,13 +186,13 @@ class Reach:
     def _read_by_offset(self) -> tuple[Contributions, FromOffset]:
         def read() -> tuple[Contributions, FromOffset]:
             whole = self.inputs.whole | self._marked_otherwise()
-            found = self._contributions(whole)
-            view = FromOffset(self.inputs, self._lowest(found))
+            contributions = self._contributions(whole)
+            view = FromOffset(self.inputs, self._lowest(contributions))
             unclear = self._unclear(view) & ~whole
             if unclear.any():
-                found = self._contributions(whole | unclear)
-                view = FromOffset(self.inputs, self._lowest(found))
-            return found, view
+                contributions = self._contributions(whole | unclear)
+                view = FromOffset(self.inputs, self._lowest(contributions))
+            return contributions, view
 
         return self.inputs.once("by offset", read)
 
@@ -206,7 +206,7 @@ class Reach:
         since = inputs.reach_of_open
         late = (since < inputs.passed_before) & (since > 0)
         since = np.where(late, since & -BLOCK_OFFSETS, since)
-        since = np.where(whole, EVERYTHING, since)
+        since = np.where(whole, BELOW_ALL, since)
         if inputs.whole.all():
             none = Groups.of(inputs, TABLES["gold.latency"].schema.empty_table())
             return Contributions(since=since, floor=since, groups=none, kept=none, kept_last=none.block)
@@ -233,7 +233,7 @@ class Reach:
         )
 
     def _unclear(self, view: FromOffset) -> Flags:
-        """Places of which only the whole history tells the contributions.
+        """Places whose contributions need the whole history.
 
         The first record that is read is a snapshot, which may show outcomes of records before it; or a range has more
         offsets than a block, and is cut into blocks as a whole.
@@ -251,8 +251,8 @@ class Reach:
         return result
 
     def _marked_otherwise(self) -> Flags:
-        """Places whose newest record, whose completeness every contribution has, differs; or a new snapshot shows
-        outcomes of records that are not held.
+        """Places whose completeness changed (each contribution has it), or whose new snapshot shows outcomes of missing
+        records.
         """
         inputs = self.inputs
         result = np.zeros(inputs.places.count, np.bool_)
@@ -272,7 +272,7 @@ class Reach:
         return result | differs
 
     def settled(self) -> Settled:
-        """What is recomputed of contributions, cut into blocks."""
+        """The recomputed settled ranges, cut into blocks."""
         return self.inputs.once("settled", self._settled)
 
     def _settled(self) -> Settled:
@@ -287,7 +287,7 @@ class Reach:
         return done.where_open(new | still.among(contributions.groups))
 
     def is_final(self, rows: pa.Table) -> Flags:
-        """Which contributions, kept or recomputed, are final: those whose group is."""
+        """Whether each contribution, kept or recomputed, is final: whether its group is."""
         contributions, places = self.contributions, self.inputs.places
         done, now = self.settled(), self.progress
         settled, _ = groups_of(done, places.of(done.places))

@@ -1,6 +1,6 @@
 """Rows of the share partitions of one task, read from the lake's tables row group by row group.
 
-This module and `jobs.measure.stage` are all that touches the lake's files here.
+Only this module and `jobs.measure.stage` access the lake's files here.
 """
 
 from collections.abc import Iterator, Sequence
@@ -24,7 +24,7 @@ STILL_OPEN = {"is_open": True, END: None, "valid_to_ms": None, "end_reason": Non
 LOG_TOPIC = ["cluster_id", "log_topic_id"]
 CODED = ["group_id", "topic_id", "record_type"]
 """Text without nulls: Arrow can't concatenate dictionaries with nulls."""
-EVERYTHING, NOTHING = -(1 << 62), 1 << 62
+BELOW_ALL, ABOVE_ALL = -(1 << 62), 1 << 62
 """Offsets and times below, and above, all others."""
 Ints = npt.NDArray[np.int64]
 Flags = npt.NDArray[np.bool_]
@@ -74,10 +74,10 @@ class Reader:
         self, table: str, columns: list[str], *least: Limit, coded: bool = True, final: bool | None = None
     ) -> Iterator[pa.Table]:
         """The same in bounded tables, one at least."""
-        most = (BEGINS[table], self._upto) if table in BEGINS and (self._upto < NOTHING).any() else None
+        most = (BEGINS[table], self._upto) if table in BEGINS and (self._upto < ABOVE_ALL).any() else None
         if most is not None:
             least = tuple(
-                (name, np.minimum(values, self._upto + 1 if name == END else NOTHING)) for name, values in least
+                (name, np.minimum(values, self._upto + 1 if name == END else ABOVE_ALL)) for name, values in least
             )
         limits = _Limits(self.task, self.places.keys.column("state_partition").to_numpy(), least, most)
         ends = [END] if most is not None and table == DELIVERY else []
@@ -92,17 +92,17 @@ class Reader:
             at = self.places.of(rows)
             kept = (at >= 0) & limits.is_here(rows)
             if least:
-                kept &= np.logical_or.reduce([integers(rows, name, NOTHING) >= values[at] for name, values in least])
+                kept &= np.logical_or.reduce([integers(rows, name, ABOVE_ALL) >= values[at] for name, values in least])
             if most is not None:
                 kept &= integers(rows, most[0]) <= most[1][at]
             mine = rows.filter(pa.array(kept))
             if ends:
-                mine = _reopened(mine, integers(mine, END, NOTHING) > self._upto[at[kept]])
+                mine = _reopened(mine, integers(mine, END, ABOVE_ALL) > self._upto[at[kept]])
             yield mine.select(columns)
 
 
 def _reopened(rows: pa.Table, ended_later: Flags) -> pa.Table:
-    """DELIVERY_HISTORY rows of which some were still there where the log is read to."""
+    """DELIVERY_HISTORY rows, open where they ended behind the last log offset that is read."""
     for name, value in STILL_OPEN.items():
         if name in rows.column_names:
             at = rows.schema.get_field_index(name)
@@ -115,17 +115,17 @@ def _reopened(rows: pa.Table, ended_later: Flags) -> pa.Table:
 class _Limits:
     """Which row groups may hold rows of a task's state partitions, by their statistics.
 
-    `least`: one of these is met; none of them: no matter. Of a state partition the lowest limit counts.
+    `least`: a row group must meet one of these limits, if there are any. The lowest limit of a state partition counts.
     """
 
     def __init__(self, task: Task, state_partitions: Ints, least: Sequence[Limit], most: Limit | None) -> None:
         self._task = task
         self._numbers = np.unique(state_partitions)
         at = np.searchsorted(self._numbers, state_partitions)
-        self._least = [(name, np.full(len(self._numbers), NOTHING, np.int64)) for name, _ in least]
+        self._least = [(name, np.full(len(self._numbers), ABOVE_ALL, np.int64)) for name, _ in least]
         for (_, lowest), (_, values) in zip(self._least, least, strict=True):
             np.minimum.at(lowest, at, values)
-        self._most = None if most is None else (most[0], np.full(len(self._numbers), EVERYTHING, np.int64))
+        self._most = None if most is None else (most[0], np.full(len(self._numbers), BELOW_ALL, np.int64))
         if self._most is not None and most is not None:
             np.maximum.at(self._most[1], at, most[1])
 
@@ -135,7 +135,7 @@ class _Limits:
         return [*own, *(name for name, _ in (*self._least, *([] if self._most is None else [self._most])))]
 
     def chosen(self, table: str, groups: RowGroups) -> Flags:
-        """Which row groups statistics do not exclude; a null reaches all."""
+        """Whether each row group may have rows in the limits, by statistics; a null is above all values."""
         result = np.ones(groups.count, np.bool_)
         for name, text in zip(LOG_TOPIC, (self._task.cluster_id, self._task.log_topic_id), strict=True):
             if name in TABLES[table].schema.names:
@@ -148,7 +148,7 @@ class _Limits:
             reached = np.zeros(groups.count, np.bool_)
             for name, lowest in self._least:
                 values = groups.integers(name)
-                highest = np.where(values.nulls, NOTHING, values.high)
+                highest = np.where(values.nulls, ABOVE_ALL, values.high)
                 for number in np.flatnonzero(result & ~reached).tolist():
                     reached[number] = lowest[begin[number] : end[number]].min() <= highest[number]
             result &= reached

@@ -7,7 +7,7 @@ import numpy as np
 import pyarrow as pa
 
 from jobs.measure.reach import Groups, Reach
-from jobs.measure.reading import EVERYTHING, NOTHING, Flags, Ints, integers
+from jobs.measure.reading import ABOVE_ALL, BELOW_ALL, Flags, Ints, integers
 from lake.parquet import conform
 from lake.tables import TABLES, TOPIC
 from measures.catalog import Measure, Rule
@@ -16,9 +16,9 @@ from measures.places import coded
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Changes:
-    """Rows of a measure's table for the files of open rows and of final ones, and the final rows that go.
+    """Rows of a measure's table for the files of open rows and of final ones, and the final rows to delete.
 
-    `since`: by place, from which value of `Measure.order` on final rows go; `replaced`: places that have such rows.
+    `since`: by place, from which value of `Measure.order` on final rows are deleted; `replaced`: places with such rows.
     """
 
     open_rows: pa.Table
@@ -28,7 +28,7 @@ class Changes:
 
 
 def changes(reach: Reach, measure: Measure) -> Changes:
-    """What a run writes of a measure; every open row of the places is replaced."""
+    """The rows of a measure that a run writes; they replace every open row of the places."""
     inputs, view = reach.inputs, reach.view(measure)
     assert measure.rows is not None
     if measure.rule is Rule.BY_BLOCK:
@@ -37,10 +37,10 @@ def changes(reach: Reach, measure: Measure) -> Changes:
     rows = measure.rows(view) if measure.table != "gold.progress" else reach.progress
     constants = {"run_id": inputs.task.run, "cluster_id": inputs.task.cluster_id}
     if measure.rule is Rule.WHOLE:
-        nothing = np.full(inputs.places.count, NOTHING, np.int64)
+        no_since = np.full(inputs.places.count, ABOVE_ALL, np.int64)
         none = np.zeros(inputs.places.count, np.bool_)
         rows = conform_open(rows, measure, constants)
-        return Changes(open_rows=rows, final_rows=rows.slice(0, 0), since=nothing, replaced=none)
+        return Changes(open_rows=rows, final_rows=rows.slice(0, 0), since=no_since, replaced=none)
     since = reach.since(measure)
     rows = _with_topic(_from(rows, measure, reach, since), reach)
     rows = inputs.base.clipped(str(measure.table), conform_open(rows, measure, constants))
@@ -87,16 +87,16 @@ def _with_kept(rows: pa.Table, measure: Measure, reach: Reach, since: Ints) -> p
     inputs = reach.inputs
     if inputs.base.layers or not inputs.whole.all():
         names = rows.column_names
-        held = inputs.lake.rows(str(measure.table), names, coded=False, final=False).cast(rows.schema)
-        at = inputs.places.of(held)
+        open_rows = inputs.lake.rows(str(measure.table), names, coded=False, final=False).cast(rows.schema)
+        at = inputs.places.of(open_rows)
         if measure.rule is Rule.BY_BLOCK:
-            stays = ~Groups.of(inputs, held).among(reach.contributions.groups) & (since[at] != EVERYTHING)
+            stays = ~Groups.of(inputs, open_rows).among(reach.contributions.groups) & (since[at] != BELOW_ALL)
         else:
-            stays = order_of(held, measure) < since[at]
+            stays = order_of(open_rows, measure) < since[at]
         stays &= ~inputs.whole[at]
-        stays |= inputs.base.stays(str(measure.table), held)
+        stays |= inputs.base.stays(str(measure.table), open_rows)
         if stays.any():
-            rows = pa.concat_tables([rows, held.filter(pa.array(stays))])
+            rows = pa.concat_tables([rows, open_rows.filter(pa.array(stays))])
     order = np.lexsort((order_of(rows, measure), inputs.places.of(rows)))
     return rows.take(pa.array(order))
 

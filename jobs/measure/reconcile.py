@@ -2,8 +2,8 @@
 
 A dead letter names a topic and no id, so share partitions of a group whose topics bore one name are judged together.
 Groups without a dead letter, and without a record that was on its way to one (ARCHIVING), cost a look at two columns.
-What was given up is what gold.poison_record says; the histories are read for what they say at the times of letters,
-and none of them is held. What retention took of them leaves a verdict that rested on it as it was.
+gold.poison_record names the records that were given up; the histories give the states at the times of letters, and are
+streamed. A verdict whose history rows retention dropped stays.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -51,7 +51,7 @@ NAMED = pa.schema([("group_id", pa.string()), ("name", pa.string()), ("partition
 """Share partitions whose topics bore one name are judged together."""
 NO_PLACES = TABLES[STATE].schema.empty_table().select(PLACE)
 DUE = pc.field("archiving_ms").is_valid()
-"""Of the records that were given up those that were on their way to a dead letter."""
+"""The given up records that were on their way to a dead letter (ARCHIVING)."""
 RESTS_ON = ["cluster_id", "state_partition", "log_offset"]
 """Columns that name, in the reconciliation and in GIVEN_UP, the record with which something was given up."""
 
@@ -74,28 +74,28 @@ class Task:
 
 
 def is_due(lake: Lake, run: int) -> bool:
-    """Whether the table has not seen what the runs up to `run` wrote."""
+    """Whether the table lacks news of the runs up to `run`."""
     return not books.is_committed(lake, TABLE, "measure", run)
 
 
 def run_reconcile(engine: Engine, lake: Lake, run: int, progress: Progress) -> dict[str, int]:
-    """Judges the groups that have news; rows written."""
+    """Judges the groups that have news, and returns the number of rows written by table."""
     if not is_due(lake, run):
         return {}
     before = lake.transaction(TABLE, "measure") or 0
     touched = _touched(lake, before)
     tasks = list(_tasks(lake, run, touched))
     files = engine.run("measure", reconcile_task, tasks, progress, size_bytes=_size_bytes(lake))
-    adds = [file for found in files for file in found]
+    adds = [file for written in files for file in written]
     kept, removes = books.rewritten_without(lake, TABLE, _rows_of(touched))
     books.commit(lake, TABLE, "measure", run, [*adds, *kept], removes)
     return {TABLE: sum(file.record_count for file in adds)}
 
 
 def _concerned(lake: Lake, before: int) -> pa.Table:
-    """The groups that have a dead letter, or a record that was on its way to one; of those without a row yet only the
-    ones that got such a record after run `before`."""
-    found = [
+    """The groups that have a dead letter, a row in the table, or a record that went on its way to a dead letter after
+    run `before`."""
+    groups = [
         _different(lake, table, CLUSTER_GROUP, where)
         for table, where in (
             (LETTERS, pc.field("group_id").is_valid()),
@@ -103,17 +103,17 @@ def _concerned(lake: Lake, before: int) -> pa.Table:
             (GIVEN_UP, DUE & (pc.field("run_id") > before)),
         )
     ]
-    return pa.concat_tables(found).group_by(CLUSTER_GROUP).aggregate([])
+    return pa.concat_tables(groups).group_by(CLUSTER_GROUP).aggregate([])
 
 
 def _different(lake: LakeReader, table: str, columns: Sequence[str], where: pc.Expression) -> pa.Table:
     """The different values of some columns together, of the rows that meet a condition; file by file."""
     schema = TABLES[table].schema
-    found = [pa.schema([(name, schema.field(name).type) for name in columns]).empty_table()]
+    tables = [pa.schema([(name, schema.field(name).type) for name in columns]).empty_table()]
     for fragment in lake.snapshot(table).dataset().get_fragments(filter=where):
         rows = fragment.to_table(schema=schema, columns=list(columns), filter=where)
-        found.append(rows.group_by(list(columns)).aggregate([]).cast(found[0].schema))
-    return pa.concat_tables(found).group_by(list(columns)).aggregate([])
+        tables.append(rows.group_by(list(columns)).aggregate([]).cast(tables[0].schema))
+    return pa.concat_tables(tables).group_by(list(columns)).aggregate([])
 
 
 def _touched(lake: Lake, before: int) -> pa.Table:
@@ -162,18 +162,18 @@ def _tasks(lake: Lake, run: int, touched: pa.Table) -> Iterator[Task]:
 
 
 def _begins(lake: Lake) -> dict[tuple[str, str], int]:
-    """For each state topic the log time from which on all its partitions are held."""
-    found: dict[tuple[str, str], int] = {}
+    """For each state topic the log time from which on the lake has all its partitions."""
+    begins: dict[tuple[str, str], int] = {}
     dropped = _dropped(lake)
     pieces_of = slices(lake.snapshot("silver.share_record"), SILVER, runs=EVERY_RUN)
     for (cluster_id, topic_id, number), pieces in pieces_of.items():
         first = max(min(piece.oldest_ms for piece in pieces), dropped.get((cluster_id, topic_id, number), 0))
-        found[cluster_id, topic_id] = max(first, found.get((cluster_id, topic_id), first))
-    return found
+        begins[cluster_id, topic_id] = max(first, begins.get((cluster_id, topic_id), first))
+    return begins
 
 
 def _dropped(lake: Lake) -> dict[PartitionKey, int]:
-    """Of each state partition that retention has cut the log time before which it took records."""
+    """The log time of the retention cut of each state partition that has one."""
     cuts = {**retained.cuts(lake, retained.SILVER), **retained.cuts(lake, retained.HISTORY)}
     return {key: cut.time_ms for key, cut in cuts.items()}
 
@@ -207,11 +207,11 @@ def _judged(task: Task) -> Iterator[pa.Table]:
     topics = LetterTopics.of(letters, partitions_in_books(books_rows.to_pylist()))
     here = of_groups & (pc.field("cluster_id") == task.cluster_id)
     of_topic = pc.field("log_topic_id") == task.log_topic_id
-    held = _different(task.lake, PROGRESS, PLACE, here & of_topic)
+    measured = _different(task.lake, PROGRESS, PLACE, here & of_topic)
     due = _different(task.lake, GIVEN_UP, KEY, here & DUE)
-    nameless = nameless_places(held, names)
+    nameless = nameless_places(measured, names)
     verdicts = _verdicts(of_cluster, of_groups, task.dropped_ms)
-    for keys, some in _together(held, due, letters, names):
+    for keys, some in _together(measured, due, letters, names):
         inputs = LakeInputs(_measured(task, keys))
         called = _only(names, keys)
         rows = reconcile(
@@ -228,7 +228,7 @@ def _judged(task: Task) -> Iterator[pa.Table]:
 
 
 def _verdicts(of_cluster: LakeInputs, of_groups: pc.Expression, dropped_ms: int | None) -> pa.Table:
-    """DLQ_RECONCILIATION rows of letters that should not be there, as records told that retention took since."""
+    """DLQ_RECONCILIATION rows of unexpected letters whose verdict rests on records that retention dropped since."""
     if dropped_ms is None:
         return words.DLQ_RECONCILIATION.empty_table()
     sure = of_groups & (pc.field("status") == words.UNEXPECTED) & (pc.field("dead_lettered_ms") < dropped_ms)
@@ -236,7 +236,7 @@ def _verdicts(of_cluster: LakeInputs, of_groups: pc.Expression, dropped_ms: int 
 
 
 def _with_verdicts(rows: pa.Table, verdicts: pa.Table) -> pa.Table:
-    """The rows, with the verdict from before where nothing is known of a letter any more."""
+    """The rows, with the earlier verdict where the records of a letter are gone."""
     if verdicts.num_rows == 0:
         return rows
     at = pa.array(np.arange(rows.num_rows))
@@ -250,7 +250,7 @@ def _with_verdicts(rows: pa.Table, verdicts: pa.Table) -> pa.Table:
 
 
 def rests_on(lake: Lake) -> pa.Table:
-    """RESTS_ON of what dead letters were held against, or were due for: as long as letters stay, it does."""
+    """RESTS_ON columns of the records that verdicts rest on; retention keeps them as long as the letters."""
     return _different(lake, TABLE, RESTS_ON, pc.field("log_offset").is_valid())
 
 
@@ -273,18 +273,18 @@ def _measured(task: Task, keys: pa.Table) -> reading.Task:
 
 
 def _together(
-    held: pa.Table, due: pa.Table, letters: pa.Table, names: Mapping[str, str]
+    measured: pa.Table, due: pa.Table, letters: pa.Table, names: Mapping[str, str]
 ) -> Iterator[tuple[pa.Table, pa.Table]]:
     """Share partitions (KEY) with the dead letters that may be theirs, whole names together.
 
     Share partitions that neither have a record on its way to a dead letter nor are named by one are left out.
     """
-    named = [_named(rows, names) for rows in (held, due, letters.filter(pc.is_valid(letters.column("topic"))))]
-    wanted = pa.concat_tables([rows.select(NAMED.names).cast(NAMED) for rows in named[1:]])
-    wanted = wanted.group_by(NAMED.names).aggregate([])
+    named = [_named(rows, names) for rows in (measured, due, letters.filter(pc.is_valid(letters.column("topic"))))]
+    names_to_judge = pa.concat_tables([rows.select(NAMED.names).cast(NAMED) for rows in named[1:]])
+    names_to_judge = names_to_judge.group_by(NAMED.names).aggregate([])
     order = [(name, "ascending") for name in NAMED.names]
-    for first in range(0, wanted.num_rows, KEYS_AT_ONCE):
-        some = wanted.sort_by(order).slice(first, KEYS_AT_ONCE)
+    for first in range(0, names_to_judge.num_rows, KEYS_AT_ONCE):
+        some = names_to_judge.sort_by(order).slice(first, KEYS_AT_ONCE)
         keys, mine = (rows.join(some, keys=NAMED.names, join_type="left semi") for rows in (named[0], named[2]))
         yield keys.select(PLACE).sort_by([(name, "ascending") for name in PLACE]), mine.select(LETTER_COLUMNS)
 
@@ -292,6 +292,6 @@ def _together(
 def _named(rows: pa.Table, names: Mapping[str, str]) -> pa.Table:
     """The rows with the name of their topic, known by its id or as it is written."""
     column = "topic_id" if "topic_id" in rows.column_names else "topic"
-    told = rows.column(column).dictionary_encode().combine_chunks()
-    labels = pa.array([names.get(text, text) for text in told.dictionary.to_pylist()], pa.string())
-    return rows.append_column("name", labels.take(told.indices))
+    topics = rows.column(column).dictionary_encode().combine_chunks()
+    labels = pa.array([names.get(text, text) for text in topics.dictionary.to_pylist()], pa.string())
+    return rows.append_column("name", labels.take(topics.indices))

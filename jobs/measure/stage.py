@@ -1,7 +1,7 @@
 """The measure stage: rows of every measure (`measures.catalog`) for the share partitions with new evidence.
 
 Plan: `jobs.measure.touched` and `jobs.measure.steps`. Task: `measure_tasks` computes and writes the rows of some share
-partitions. Commit: each table's new files in the place of those they replace. What is replaced: `jobs.measure.reach`.
+partitions. Commit: each table's new files replace old ones. `jobs.measure.reach` decides which rows are replaced.
 """
 
 from collections import Counter
@@ -21,7 +21,7 @@ from jobs.measure.bases import BY_OFFSET, PLACE, TEXTS, WHERE, Bases, bases
 from jobs.measure.files import MeasureFiles, has_final_rows
 from jobs.measure.inputs import LakeInputs
 from jobs.measure.reach import Reach
-from jobs.measure.reading import HISTORY, NOTHING, Task
+from jobs.measure.reading import ABOVE_ALL, HISTORY, Task
 from jobs.measure.recompute import changes, order_of
 from jobs.measure.steps import in_one_step, steps
 from jobs.measure.touched import touched_since
@@ -37,15 +37,15 @@ from state_model.columnar.keys import KEY
 from state_model.topics import STATE_TOPIC
 
 TASK_ROWS, LEAST_TASK_ROWS = 1 << 17, 1 << 15
-"""Records of the history that one task reads, about: what is in memory at once, and what is not split over cores."""
+"""About the number of history records that one task reads: its memory, and the unit of parallel work."""
 LEAST_TASKS, MOST_TASKS = 4, 16
 """Tasks that are done one after the other and write into the same files."""
 LEAST_ROWS = 2
-"""What a share partition counts for, however little is new."""
+"""The least weight of a share partition, whatever the number of its new records."""
 IN_STEPS = tuple(name for name in STAGED if name != "lag")
 """Measures that take steps, `progress` last; lag is about the end of the log alone."""
 STEP, MOST_STEPS = "measure-step", 1 << 20
-"""Transaction of a step that is not the last one of a run: its run and number in one."""
+"""Transaction of a step before the last one of a run: run and step number in one."""
 COMPARED = {
     *WHERE, *KEY, "hour_ms", *(life for _, life in BY_OFFSET.values()),
     *(measure.order for measure in STAGED.values()),
@@ -68,7 +68,7 @@ class Outcome:
 
 
 def measure_tasks(tasks: Sequence[Task]) -> dict[str, Outcome]:
-    """Measures the share partitions of tasks of a run, task after task, and writes their rows; runs on an executor."""
+    """Measures the share partitions of tasks one after the other, and writes their rows; runs on an executor."""
     names = tasks[0].measures
     replaced: dict[str, list[pa.Table]] = {name: [] for name in names}
     with ExitStack() as stack:
@@ -93,12 +93,12 @@ def _measured(reach: Reach, measure: Measure, files: MeasureFiles) -> pa.Table:
 
 
 def is_due(lake: Lake, run: int) -> bool:
-    """Whether a measure has not seen what the runs up to `run` wrote."""
+    """Whether a measure lacks news of the runs up to `run`."""
     return any(not books.is_committed(lake, str(measure.table), "measure", run) for measure in STAGED.values())
 
 
 def run_measure(engine: Engine, lake: Lake, run: int, progress: Progress) -> dict[str, int]:
-    """Measures what changed since each measure was last taken; rows written, by table."""
+    """Measures the changes since the last run of each measure; returns the number of rows written by table."""
     due = [name for name, measure in STAGED.items() if not books.is_committed(lake, str(measure.table), "measure", run)]
     if not due:
         return {}
@@ -122,7 +122,7 @@ def run_measure(engine: Engine, lake: Lake, run: int, progress: Progress) -> dic
 
 
 def _is_on_its_way(lake: Lake, done: Mapping[str, int]) -> bool:
-    """Whether a killed run took steps beyond what is done of measures."""
+    """Whether a killed run committed steps beyond the progress of the measures."""
     newest = {name: lake.transaction(str(STAGED[name].table), STEP) or 0 for name in done}
     return any(newest[name] // MOST_STEPS > run for name, run in done.items())
 
@@ -134,7 +134,7 @@ def _commit(
     touched: pa.Table,
     outcomes: Sequence[Mapping[str, Outcome]],
 ) -> dict[str, int]:
-    """Puts what tasks wrote of the share partitions in the place of what it replaces; rows written, by table."""
+    """Commits the rows of tasks in place of the replaced rows; returns the number of rows written by table."""
     base = {cluster_id: bases(lake, cluster_id, topic_id) for cluster_id, topic_id in newest_incarnations(lake).items()}
     order = [(name, "ascending") for name in PLACE]
     places = {
@@ -157,7 +157,7 @@ def _commit(
 
 
 def batches_of(lake: Lake, run: int, before: int, names: Sequence[str]) -> list[list[Task]]:
-    """The tasks of some measures over what runs after `before`, up to `run`, wrote, as `measure_tasks` takes them.
+    """The tasks of some measures over the news of the runs after `before` up to `run`, for `measure_tasks`.
 
     Without the steps, which go on from what was committed.
     """
@@ -195,7 +195,7 @@ def _tasks(lake: Lake, run: int, names: tuple[str, ...], step: pa.Table) -> Iter
 
 
 def newest_incarnations(lake: Lake) -> dict[str, str]:
-    """Per cluster the id of the state topic whose records are the newest: what questions answer from."""
+    """Per cluster the id of the state topic with the newest records, from which questions answer."""
     extents = books.extents(lake, (pc.field("topic") == STATE_TOPIC) & (pc.field("status") == "taken"))
     times: dict[str, list[tuple[str, int | None]]] = {}
     for row in extents:
@@ -205,7 +205,7 @@ def newest_incarnations(lake: Lake) -> dict[str, str]:
 
 
 def _size_bytes(lake: Lake, touched: pa.Table) -> int:
-    """About how much the tasks read: the share of the histories and of the headers that is touched."""
+    """About the bytes that the tasks read: the touched share of the histories and of the headers."""
     history = lake.snapshot(HISTORY).files
     records = sum(int(str(file["num_records"])) for file in history)
     names = (HISTORY, "gold.delivery_history", "bronze.topic_batch")
@@ -222,7 +222,7 @@ def _without(
 ) -> tuple[list[DataFile], list[str]]:
     """New files with the rows that no task replaced, and the paths of the files that held others.
 
-    `touched`, `base`: of each cluster what was measured, and what is never recomputed.
+    `touched`, `base`: the measured share partitions of each cluster, and the bounds of rows never recomputed.
     """
     table = str(measure.table)
     removes: list[str] = []
@@ -259,7 +259,7 @@ class _Since:
     def __init__(self, replaced: pa.Table) -> None:
         ordered = replaced.sort_by([(name, "ascending") for name in PLACE]).combine_chunks()
         self._places = Places(keys=ordered.select(PLACE))
-        self._since = np.append(ordered.column("since").to_numpy(), NOTHING)
+        self._since = np.append(ordered.column("since").to_numpy(), ABOVE_ALL)
 
     def reaches(self, measure: Measure, rows: pa.Table) -> Flags:
         """Which rows lie at or above it."""

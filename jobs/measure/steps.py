@@ -1,12 +1,12 @@
-"""Long share partitions are measured in steps by log offset, each on from the one before: a task's memory has a bound.
+"""Steps over long share partitions by log offset, so that the memory of a task has a bound.
 
     records of a share partition     0 .............. | ................ | ......... end
     step 1                           measured as if the log ended here
     step 2                           goes on from what step 1 left ----->|
     step 3                           goes on, to the end -------------------------->
 
-A step leaves in the tables what a run leaves that has seen no more of the log. Share partitions that are not long are
-measured in the last one.
+After a step the tables are those of a run over a log that ends there. Short share partitions are measured in the last
+step.
 """
 
 from collections.abc import Iterator, Mapping
@@ -18,23 +18,23 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from jobs.measure.bases import TEXTS, WHERE
-from jobs.measure.reading import HISTORY, NOTHING
+from jobs.measure.reading import ABOVE_ALL, HISTORY
 from lake.lake import Lake
 from measures.settled import HOUR_MS
 from state_model.columnar.keys import KEY
 
 STEP_ROWS = 1 << 18
-"""Records of a share partition that one step reads, about."""
+"""About the number of records of a share partition that one step reads."""
 SAMPLES = 128
-"""Records of a step that it may end before, about."""
+"""About the number of records by which a step may be shorter."""
 Ints = npt.NDArray[np.int64]
 
 
 def steps(lake: Lake, run: int, before: int, touched: pa.Table) -> Iterator[pa.Table]:
-    """What to measure (`jobs.measure.stage.touched_since` run `before`) in one step after the other.
+    """The steps over touched share partitions (`jobs.measure.touched.touched_since` run `before`).
 
-    `upto`: the last log offset that is read of a share partition; NOTHING: all that there are. `before`: the run that
-    it goes on from. `rows`: about how many records that are. All share partitions are in the last step.
+    `upto`: the last log offset that is read of a share partition; ABOVE_ALL: all. `before`: the run that
+    it resumes from. `rows`: about the number of records. All share partitions are in the last step.
     """
     long = np.flatnonzero(touched.column("rows").to_numpy() > STEP_ROWS)
     ends = {
@@ -50,25 +50,25 @@ def steps(lake: Lake, run: int, before: int, touched: pa.Table) -> Iterator[pa.T
         columns = {name: rows.column(name) for name in (*WHERE, *KEY)} | {
             "whole": pc.and_(rows.column("whole"), begins),
             "rows": rows.column("rows").to_numpy() // counts[here],
-            "upto": pa.array([ends[n][-left] if n in ends else NOTHING for n in here.tolist()], pa.int64()),
+            "upto": pa.array([ends[n][-left] if n in ends else ABOVE_ALL for n in here.tolist()], pa.int64()),
             "before": pc.if_else(begins, before, run),
         }
         yield pa.table(columns)
 
 
 def in_one_step(touched: pa.Table, before: int) -> pa.Table:
-    """The same as the only step."""
-    columns = {"upto": pa.repeat(NOTHING, touched.num_rows), "before": pa.repeat(before, touched.num_rows)}
+    """All touched share partitions as the only step."""
+    columns = {"upto": pa.repeat(ABOVE_ALL, touched.num_rows), "before": pa.repeat(before, touched.num_rows)}
     return pa.table({name: touched.column(name) for name in touched.column_names} | columns)
 
 
 def _ends(lake: Lake, place: Mapping[str, Any], before: int) -> list[int]:
-    """The last log offset of each step of a long share partition, NOTHING for the last one.
+    """The last log offset of each step of a long share partition, ABOVE_ALL for the last one.
 
-    A step ends with an hour where it can: what is told by hour goes on from the beginning of one.
+    A step ends with an hour where it can, because contributions by hour resume at the beginning of an hour.
     """
-    found = [np.zeros((3, 0), np.int64), *_samples(lake, place, 0 if place["whole"] else before)]
-    offsets, weights, times = np.concatenate(found, axis=1)
+    samples = [np.zeros((3, 0), np.int64), *_samples(lake, place, 0 if place["whole"] else before)]
+    offsets, weights, times = np.concatenate(samples, axis=1)
     order = np.argsort(offsets)
     offsets, ends = offsets[order], np.cumsum(weights[order])
     new_hours = np.flatnonzero(np.diff(times[order] // HOUR_MS)) + 1
@@ -79,7 +79,7 @@ def _ends(lake: Lake, place: Mapping[str, Any], before: int) -> list[int]:
         end = next((hour for hour in hours[::-1].tolist() if 2 * (ends[hour - 1] - done) >= STEP_ROWS), end)
         result.append(int(offsets[end]) - 1)
         begin, done = end, int(ends[end - 1])
-    return [*result, NOTHING]
+    return [*result, ABOVE_ALL]
 
 
 def _samples(lake: Lake, place: Mapping[str, Any], before: int) -> Iterator[Ints]:

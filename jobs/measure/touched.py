@@ -1,4 +1,4 @@
-"""Share partitions with new evidence since a run: what a measure stage goes through.
+"""Share partitions with new evidence since a run: the work of a measure stage.
 
 A share partition has new evidence when a later run wrote a record of it or took headers of its user partition. It is
 measured whole when its topic's name was learned, its state partition starts over or has a hole that was detected or
@@ -36,32 +36,34 @@ Flags = npt.NDArray[np.bool_]
 def touched_since(lake: Lake, before: int, *, whole: bool = False) -> pa.Table:
     """The share partitions (NO_PLACES) that have news since run `before`, without repetition.
 
-    `whole`: begins anew. `rows`: about how many records of the history are read for it.
+    `whole`: measured from its first record. `rows`: about the number of history records that this reads.
     """
-    found = [NO_PLACES, _with_records(lake, pc.field("run_id") > before, whole=whole or before == 0)]
+    parts = [NO_PLACES, _with_records(lake, pc.field("run_id") > before, whole=whole or before == 0)]
     holes = _state_partitions_with_holes(lake, before)
     if holes is not None and before > 0:
-        found.append(_with_records(lake, holes, whole=True))
-    held = _held(lake)
+        parts.append(_with_records(lake, holes, whole=True))
+    measured = _measured_before(lake)
     topics = changed(lake, before, ["topic_batch"])
     later = lake.snapshot("silver.name").rows(["cluster_id", "topic_id"], pc.field("run_id") > before)
     named = set(zip(*(later.column(name).to_pylist() for name in later.column_names), strict=True))
     if topics or named:
         places = list(
-            zip(*(held.column(name).to_pylist() for name in ("cluster_id", "topic_id", "partition")), strict=True)
+            zip(*(measured.column(name).to_pylist() for name in ("cluster_id", "topic_id", "partition")), strict=True)
         )
-        found.append(held.filter(pa.array([place in topics for place in places], pa.bool_())))
-        found.append(_anew(held.filter(pa.array([place[:2] in named for place in places], pa.bool_()))))
-    touched = _unique(pa.concat_tables(found))
+        parts.append(measured.filter(pa.array([place in topics for place in places], pa.bool_())))
+        parts.append(_from_the_start(measured.filter(pa.array([place[:2] in named for place in places], pa.bool_()))))
+    touched = _unique(pa.concat_tables(parts))
     live = _places_in(lake, STATE, ["misplaced"])
-    known = pa.concat_tables([held, live.select(NO_PLACES.column_names)])
-    touched = _unique(pa.concat_tables([touched, *_moved(touched, known), *_judged_otherwise(live, held)]))
-    touched = _unique(pa.concat_tables([touched, _anew(_only_keys(held, touched.filter(pc.field("whole"))))]))
+    known = pa.concat_tables([measured, live.select(NO_PLACES.column_names)])
+    touched = _unique(pa.concat_tables([touched, *_moved(touched, known), *_judged_otherwise(live, measured)]))
+    touched = _unique(
+        pa.concat_tables([touched, _from_the_start(_only_keys(measured, touched.filter(pc.field("whole"))))])
+    )
     return touched if before == 0 else _unique(pa.concat_tables([touched, *_counted(lake, touched)]))
 
 
 def _counted(lake: Lake, touched: pa.Table) -> Iterator[pa.Table]:
-    """The share partitions that begin anew, with how many rows the histories have of them, whatever run wrote these."""
+    """The share partitions that are measured whole, with the number of their rows in the history."""
     whole = touched.filter(pc.field("whole"))
     if whole.num_rows:
         there = pc.field("state_partition").isin(pc.unique(whole.column("state_partition")))
@@ -71,18 +73,18 @@ def _counted(lake: Lake, touched: pa.Table) -> Iterator[pa.Table]:
 
 def _with_records(lake: Lake, where: pc.Expression, *, whole: bool) -> pa.Table:
     """The share partitions that have rows in the history, and how many."""
-    found = [NO_PLACES]
+    parts = [NO_PLACES]
     columns = [*WHERE, *KEY]
     for fragment in lake.snapshot(HISTORY).dataset().get_fragments(filter=where):
         rows = fragment.to_table(schema=TABLES[HISTORY].schema, columns=columns, filter=where)
         counted = rows.group_by(columns).aggregate([([], "count_all")]).rename_columns([*columns, "rows"])
         counted = counted.append_column("whole", pa.repeat(whole, counted.num_rows))
-        found.append(counted.select(NO_PLACES.column_names).cast(NO_PLACES.schema))
-    summed = pa.concat_tables(found).group_by([*columns, "whole"]).aggregate([("rows", "sum")])
+        parts.append(counted.select(NO_PLACES.column_names).cast(NO_PLACES.schema))
+    summed = pa.concat_tables(parts).group_by([*columns, "whole"]).aggregate([("rows", "sum")])
     return summed.rename_columns([*columns, "whole", "rows"]).select(NO_PLACES.column_names)
 
 
-def _held(lake: Lake) -> pa.Table:
+def _measured_before(lake: Lake) -> pa.Table:
     """The share partitions that were measured before, as rows of NO_PLACES."""
     return _places_in(lake, PROGRESS, [])
 
@@ -95,18 +97,18 @@ def _places_in(lake: Lake, table: str, more: list[str]) -> pa.Table:
     return rows.cast(pa.schema([*NO_PLACES.schema, *(TABLES[table].schema.field(name) for name in more)]))
 
 
-def _judged_otherwise(live: pa.Table, held: pa.Table) -> Iterator[pa.Table]:
-    """Places, to begin anew, of which others decided that they are misplaced now, or are not any more."""
+def _judged_otherwise(live: pa.Table, measured: pa.Table) -> Iterator[pa.Table]:
+    """Places to measure whole because records of other places changed whether they are misplaced."""
     names = ["cluster_id", *KEY]
     counted = live.group_by(names).aggregate([([], "count_all")]).filter(pc.field("count_all") > 1)
     if counted.num_rows:
         several = _only_keys(live, counted)
-        is_held = _among(several, held, ["cluster_id", *PLACE])
+        is_held = _among(several, measured, ["cluster_id", *PLACE])
         misplaced = several.column("misplaced").to_numpy(zero_copy_only=False)
-        yield _anew(several.select(NO_PLACES.column_names).filter(pa.array(is_held == misplaced)))
+        yield _from_the_start(several.select(NO_PLACES.column_names).filter(pa.array(is_held == misplaced)))
 
 
-def _anew(rows: pa.Table) -> pa.Table:
+def _from_the_start(rows: pa.Table) -> pa.Table:
     at = NO_PLACES.schema.get_field_index("whole")
     return rows.set_column(at, NO_PLACES.schema.field(at), pa.repeat(True, rows.num_rows))
 
@@ -120,12 +122,12 @@ def _only_keys(rows: pa.Table, keys: pa.Table) -> pa.Table:
     return rows.filter(pa.array(_among(rows, keys, ["cluster_id", *KEY])))
 
 
-def _moved(touched: pa.Table, held: pa.Table) -> list[pa.Table]:
-    """All places, to begin anew, of share partitions that lie in several state partitions or state topics."""
-    both = _unique(pa.concat_tables([touched, _only_keys(held, touched)]))
+def _moved(touched: pa.Table, measured: pa.Table) -> list[pa.Table]:
+    """All places of share partitions that lie in several state partitions or state topics, to measure whole."""
+    both = _unique(pa.concat_tables([touched, _only_keys(measured, touched)]))
     names = ["cluster_id", *KEY]
     several = both.group_by(names).aggregate([([], "count_all")]).filter(pc.field("count_all") > 1)
-    return [_anew(_only_keys(both, several))]
+    return [_from_the_start(_only_keys(both, several))]
 
 
 def _among(rows: pa.Table, others: pa.Table, names: Sequence[str]) -> Flags:
@@ -134,11 +136,11 @@ def _among(rows: pa.Table, others: pa.Table, names: Sequence[str]) -> Flags:
     clusters = rows.column("cluster_id")
     for cluster_id in pc.unique(clusters).to_pylist():
         here = pc.equal(clusters, cluster_id)
-        mine, wanted = rows.filter(here), others.filter(pc.field("cluster_id") == cluster_id)
+        mine, candidates = rows.filter(here), others.filter(pc.field("cluster_id") == cluster_id)
         if "state_partition" in names:
-            (ours, theirs), _ = places_of(mine, wanted)
+            (ours, theirs), _ = places_of(mine, candidates)
         else:
-            (ours, theirs), _ = number_keys(mine, wanted)
+            (ours, theirs), _ = number_keys(mine, candidates)
         result[here.to_numpy(zero_copy_only=False)] = np.isin(ours, theirs)
     return result
 

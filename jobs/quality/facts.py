@@ -100,9 +100,9 @@ def _shape(facts: Facts, scope: Scope, table: str) -> None:
     """The columns as the table has them now, not as we declare them."""
     version = scope.versions[table]
     scope.lake.snapshot(table, version)
-    texts = [field_text(one) for one in scope.lake.schema(table, version)]
+    texts = [field_text(column) for column in scope.lake.schema(table, version)]
     facts.put("field", texts, pa.string())
-    facts.shape_is_known = set(texts) == {field_text(one) for one in TABLES[table].schema}
+    facts.shape_is_known = set(texts) == {field_text(column) for column in TABLES[table].schema}
 
 
 def _repeated_keys(facts: Facts, scope: Scope, table: str, connection: duckdb.DuckDBPyConnection) -> None:
@@ -169,8 +169,8 @@ def _missing(
         _forgive_dropped(scope.lake, reference, connection)
     ((count,),) = connection.execute("SELECT count(*) FROM lost").fetchall()
     facts.put(fact, [int(count)], pa.int64())
-    for one in connection.execute("FROM lost ORDER BY ALL LIMIT 1").fetchall():
-        facts.details[fact] = f"the first: {_key_text(reference.columns, one)}"
+    for row in connection.execute("FROM lost ORDER BY ALL LIMIT 1").fetchall():
+        facts.details[fact] = f"the first: {_key_text(reference.columns, row)}"
 
 
 def _forgive_dropped(lake: Lake, reference: Reference, connection: duckdb.DuckDBPyConnection) -> None:

@@ -26,7 +26,9 @@ def next_check(lake: Lake) -> int:
 def table_of(rows: Sequence[dict[str, Any]]) -> pa.Table:
     """Results as rows of the table, without the times that are derived."""
     schema = TABLES[RESULTS].schema
-    return pa.Table.from_pylist(list(rows), schema=pa.schema([one for one in schema if one.name != "checked_time"]))
+    return pa.Table.from_pylist(
+        list(rows), schema=pa.schema([field for field in schema if field.name != "checked_time"])
+    )
 
 
 def commit(lake: Lake, check_id: int, rows: pa.Table) -> None:

@@ -160,17 +160,17 @@ def _seed_inside(chunk: Chunk, whole: Sequence[list[Slice]]) -> pa.Table:
 
 def scalar_task(task: Task) -> list[pa.Table]:
     """The thin pass over one job: the state without ranges at the beginning of each chunk; runs on an executor."""
-    found = []
+    states = []
     job = task.chunks[0].job
     whole = list(units(job.slices))
     state = replay.without_ranges(job.seed)
     for chunk in task.chunks:
-        found.append(state)
+        states.append(state)
         for unit in whole[chunk.first : chunk.end]:
             records = read_unit(unit, schemas.REPLAYED, columns=THIN_COLUMNS)
             losses = spans.losses_until(job.losses, records, last=False)
             state = replay.replay_scalars(records, seed=state, losses=losses, update_limit=task.update_limit)
-    return found
+    return states
 
 
 def run_replay(engine: Engine, lake: Lake, run: int, progress: Progress, *, update_limit: int) -> dict[str, int]:
@@ -178,8 +178,8 @@ def run_replay(engine: Engine, lake: Lake, run: int, progress: Progress, *, upda
     before = books.done(lake, "replay")
     rows = {k: r for k, r in changed(lake, before, ["log_record", "replay"]).items() if r["topic"] == STATE_TOPIC}
     late = {key for key, row in rows.items() if row["rebuild"]}
-    held = lake.snapshot(STATE).rows()
-    jobs = plan_jobs(lake, rows, late, held, (before + 1, run))
+    state = lake.snapshot(STATE).rows()
+    jobs = plan_jobs(lake, rows, late, state, (before + 1, run))
     busy = [job for job in jobs if job.slices]
     chunks = _with_scalars(engine, [cut(job, len(busy)) for job in busy], lake, run, update_limit, progress)
     weighed = [(chunk, _weight(chunk)) for group in chunks for chunk in group]
@@ -190,7 +190,7 @@ def run_replay(engine: Engine, lake: Lake, run: int, progress: Progress, *, upda
     outcomes = engine.run("replay", replay_task, tasks, progress, size_bytes=size_bytes)
     parts = [part for outcome in outcomes for part in outcome.parts]
     stitched = _stitch(chunks, parts, [job for job in jobs if not job.slices])
-    return _commit(lake, run, outcomes, stitched, set(rows), late, held)
+    return _commit(lake, run, outcomes, stitched, set(rows), late, state)
 
 
 def _weight(chunk: Chunk) -> int:
@@ -198,7 +198,11 @@ def _weight(chunk: Chunk) -> int:
 
 
 def plan_jobs(
-    lake: Lake, rows: dict[PartitionKey, dict[str, Any]], late: set[PartitionKey], held: pa.Table, runs: tuple[int, int]
+    lake: Lake,
+    rows: dict[PartitionKey, dict[str, Any]],
+    late: set[PartitionKey],
+    state: pa.Table,
+    runs: tuple[int, int],
 ) -> list[Job]:
     """One job a state partition with something new."""
     fresh = slices(lake.snapshot(SHARE_RECORD), SILVER, runs=runs, only=set(rows) - late)
@@ -209,7 +213,7 @@ def plan_jobs(
     losses = find_losses(lake, extents, late, runs)
     jobs = []
     for key in sorted(rows):
-        seed = bases.get(key, held.slice(0, 0)) if key in late else held.filter(_at(key))
+        seed = bases.get(key, state.slice(0, 0)) if key in late else state.filter(_at(key))
         seed = seed.select(schemas.SHARE_PARTITION_STATE.names).cast(schemas.SHARE_PARTITION_STATE)
         begin = begins.get(key, 0) if key in late else 0
         jobs.append(
@@ -250,23 +254,17 @@ def cut(job: Job, jobs: int) -> list[Chunk]:
 def _with_scalars(
     engine: Engine, jobs: Sequence[list[Chunk]], lake: Lake, run: int, update_limit: int, progress: Progress
 ) -> list[list[Chunk]]:
-    """The chunks with the scalars at their beginnings, found by a thin pass over the jobs that have several."""
+    """The chunks with the scalars at their beginnings; a thin pass over the jobs with several chunks computes them."""
     long = [chunks for chunks in jobs if len(chunks) > 1]
     tasks = [Task(lake=lake, run=run, update_limit=update_limit, chunks=tuple(c)) for c in long]
     size_bytes = sum(_weight(chunk) for chunks in long for chunk in chunks)
-    found = iter(engine.run("replay scalars", scalar_task, tasks, progress, size_bytes=size_bytes))
+    states_of_jobs = iter(engine.run("replay scalars", scalar_task, tasks, progress, size_bytes=size_bytes))
     result = []
-    for chunks in jobs:
-        if len(chunks) == 1:
-            result.append(chunks)
-            continue
-        states = next(found)
-        first = chunks[0]
-        rest = [
-            Chunk(job=chunk.job, first=chunk.first, end=chunk.end, scalars=state)
-            for chunk, state in zip(chunks[1:], states[1:], strict=True)
-        ]
-        result.append([first, *rest])
+    for first, *later in jobs:
+        states = next(states_of_jobs)[1:] if later else []
+        with_states = zip(later, states, strict=True)
+        later = [Chunk(job=c.job, first=c.first, end=c.end, scalars=state) for c, state in with_states]
+        result.append([first, *later])
     return result
 
 
@@ -311,7 +309,7 @@ def _commit(
     stitched: _Stitched,
     keys: set[PartitionKey],
     late: set[PartitionKey],
-    held: pa.Table,
+    previous_state: pa.Table,
 ) -> dict[str, int]:
     place = ("log_topic_id", "state_partition")
     begins = _begins(lake, late)
@@ -320,7 +318,7 @@ def _commit(
         drop = books.with_unfinished(lake, HISTORY, "replay", run, drop)
         kept, removes = books.rewritten_without(lake, HISTORY, drop)
         books.commit(lake, HISTORY, "replay", run, [*(f for o in outcomes for f in o.files[HISTORY]), *kept], removes)
-    state = whole_state(stitched.state, held, keys, run)
+    state = whole_state(stitched.state, previous_state, keys, run)
     if not books.is_committed(lake, DELIVERY, "replay", run):
         drop = retained.derived_again(late, *place, "valid_to_log_offset", begins)
         drop = books.with_unfinished(lake, DELIVERY, "replay", run, drop)
@@ -340,16 +338,16 @@ def _commit(
     }
 
 
-def whole_state(fresh: pa.Table, held: pa.Table, keys: set[PartitionKey], run: int) -> pa.Table:
-    """All rows of gold.share_partition_state: `fresh` ones of state partitions `keys`, those of `held` for the others.
+def whole_state(fresh: pa.Table, previous: pa.Table, keys: set[PartitionKey], run: int) -> pa.Table:
+    """All rows of gold.share_partition_state: of state partitions `keys` the `fresh` ones, else `previous`.
 
     Of a share partition that lies in several state partitions, or incarnations of the state topic, all rows but one are
     marked as misplaced; each is what the next run folds on there.
     """
     rows = conform(fresh, TABLES[STATE].schema, {"run_id": run, "misplaced": False})
-    columns = [held.column(name).to_pylist() for name in ("cluster_id", "log_topic_id", "state_partition")]
+    columns = [previous.column(name).to_pylist() for name in ("cluster_id", "log_topic_id", "state_partition")]
     place = zip(*columns, strict=True)
-    kept = held.filter(pa.array([key not in keys for key in place], pa.bool_()))
+    kept = previous.filter(pa.array([key not in keys for key in place], pa.bool_()))
     both = pa.concat_tables([rows, kept])
     clusters = pc.unique(both.column("cluster_id")).sort()
     return pa.concat_tables([both.slice(0, 0), *(_placed(both, cluster) for cluster in clusters)])

@@ -21,8 +21,8 @@ def commit_bases(lake: Lake, stage: str, run: int, ends: dict[PartitionKey, int]
     """
     if not ends:
         return
-    held = retained.bases(lake, retained.cuts(lake, retained.SILVER))
-    rows = pa.concat_tables([*held.values(), _states(lake, run, ends, update_limit)])
+    bases = retained.bases(lake, retained.cuts(lake, retained.SILVER))
+    rows = pa.concat_tables([*bases.values(), _states(lake, run, ends, update_limit)])
     files: list[DataFile] = write_rows(lake, TABLES[BASE], rows, {})
     removes = lake.snapshot(BASE).paths
     books.commit(lake, BASE, stage, run, files, removes)
@@ -30,11 +30,11 @@ def commit_bases(lake: Lake, stage: str, run: int, ends: dict[PartitionKey, int]
 
 def _states(lake: Lake, run: int, ends: dict[PartitionKey, int], update_limit: int) -> pa.Table:
     """Rows of gold.share_partition_base: the fold of what silver holds below the ends, on the bases before."""
-    held = lake.snapshot(replay.STATE).dataset().to_table(filter=pc.scalar(False))
+    empty_state = lake.snapshot(replay.STATE).dataset().to_table(filter=pc.scalar(False))
     extents = books.by_partition(books.extents(lake, pc.field("status") == "taken"))
     newest = {key: max(extents[key], key=lambda row: int(row["run_id"])) for key in ends}
     states = [TABLES[BASE].schema.empty_table()]
-    for job in replay.plan_jobs(lake, newest, set(ends), held, (0, run)):
+    for job in replay.plan_jobs(lake, newest, set(ends), empty_state, (0, run)):
         end = ends[job.cluster_id, job.topic_id, job.partition]
         state = books.of_cluster(_folded(job, end, update_limit), job.cluster_id)
         states.append(conform(state, TABLES[BASE].schema, {"run_id": run, "misplaced": False}))

@@ -78,14 +78,14 @@ def row_groups(
 ) -> Iterator[pa.Table]:
     """The row groups of files of a table, one after the other; text dictionary-encoded. `columns`: only these."""
     schema = pa.schema([field for field in table.schema if field.name not in partition_values])
-    wanted = [field for field in schema if not columns or field.name in columns]
-    text = [field.name for field in wanted if pa.types.is_string(field.type)]
+    fields = [field for field in schema if not columns or field.name in columns]
+    text = [field.name for field in fields if pa.types.is_string(field.type)]
     system = lake.table_storage(table.name).file_system()
     for path in paths:
         with pq.ParquetFile(path, read_dictionary=text, filesystem=system) as file:
             for number in range(file.metadata.num_row_groups):
-                rows = file.read_row_group(number, columns=[field.name for field in wanted], use_threads=False)
-                yield rows.select([field.name for field in wanted])
+                rows = file.read_row_group(number, columns=[field.name for field in fields], use_threads=False)
+                yield rows.select([field.name for field in fields])
 
 
 def in_order(
@@ -93,15 +93,15 @@ def in_order(
 ) -> Iterator[pa.Table]:
     """All rows in order; more than `run_bytes` of them go through files in `folder`."""
     spilled: list[Path] = []
-    held: list[pa.Table] = []
+    pending: list[pa.Table] = []
     size = 0
     for rows in tables:
-        held.append(rows)
+        pending.append(rows)
         size += rows.nbytes
         if size >= run_bytes:
-            spilled.append(_spill(_sorted(held, order), scratch, folder / f"run-{len(spilled)}.parquet"))
-            held, size = [], 0
-    rest = _sorted(held, order) if held else None
+            spilled.append(_spill(_sorted(pending, order), scratch, folder / f"run-{len(spilled)}.parquet"))
+            pending, size = [], 0
+    rest = _sorted(pending, order) if pending else None
     if not spilled:
         if rest is not None:
             yield rest
@@ -148,17 +148,17 @@ def _merged(paths: Sequence[Path], order: Sequence[str]) -> Iterator[pa.Table]:
     with ExitStack() as opened:
         files = [opened.enter_context(pq.ParquetFile(path)) for path in paths]
         pieces = [_pieces(file, number) for number, file in enumerate(files)]
-        held = _sorted([piece for source in pieces if (piece := next(source, None)) is not None], order)
+        pending = _sorted([piece for source in pieces if (piece := next(source, None)) is not None], order)
         while True:
-            ends = np.flatnonzero(held.column(_GOES_ON).to_numpy(zero_copy_only=False))
+            ends = np.flatnonzero(pending.column(_GOES_ON).to_numpy(zero_copy_only=False))
             if not len(ends):
-                yield held.drop_columns([_GOES_ON, _SOURCE])
+                yield pending.drop_columns([_GOES_ON, _SOURCE])
                 return
             end = int(ends[0]) + 1
-            yield held.slice(0, end).drop_columns([_GOES_ON, _SOURCE])
-            source = held.column(_SOURCE)[end - 1].as_py()
+            yield pending.slice(0, end).drop_columns([_GOES_ON, _SOURCE])
+            source = pending.column(_SOURCE)[end - 1].as_py()
             more = [piece for piece in (next(pieces[source], None),) if piece is not None]
-            held = _sorted([held.slice(end), *more], order)
+            pending = _sorted([pending.slice(end), *more], order)
 
 
 _GOES_ON, _SOURCE = "_goes_on", "_source"
@@ -175,37 +175,37 @@ def _pieces(file: pq.ParquetFile, source: int) -> Iterator[pa.Table]:
         yield rows.append_column(_SOURCE, pa.repeat(source, rows.num_rows))
 
 
-def _as_groups(tables: Iterable[pa.Table], one: Sequence[str]) -> Iterator[pa.Table]:
-    """The rows in pieces for a row group each: not too many, nor too large, and of one value of the columns `one`."""
-    held: list[pa.Table] = []
+def _as_groups(tables: Iterable[pa.Table], constant: Sequence[str]) -> Iterator[pa.Table]:
+    """The rows in pieces for a row group each: of bounded size, with one value of the columns `constant`."""
+    pending: list[pa.Table] = []
     count = size = 0
     for rows in tables:
-        borders = _borders(rows, one)
+        borders = _borders(rows, constant)
         for first, end in pairwise(borders):
             piece = rows.slice(first, end - first)
             full = count + piece.num_rows > ROW_GROUP_ROWS or size > GROUP_BYTES
-            if held and (full or not _same(held[-1], piece, one)):
-                yield pa.concat_tables(held)
-                held, count, size = [], 0, 0
-            held.append(piece)
+            if pending and (full or not _same(pending[-1], piece, constant)):
+                yield pa.concat_tables(pending)
+                pending, count, size = [], 0, 0
+            pending.append(piece)
             count += piece.num_rows
             size += rows.nbytes * piece.num_rows // rows.num_rows
-    if held:
-        yield pa.concat_tables(held)
+    if pending:
+        yield pa.concat_tables(pending)
 
 
-def _borders(rows: pa.Table, one: Sequence[str]) -> list[int]:
+def _borders(rows: pa.Table, constant: Sequence[str]) -> list[int]:
     """Where pieces begin and where the last one ends: every ROW_GROUP_ROWS / 8 rows, and where a value changes."""
     if rows.num_rows == 0:
         return []
     cut = np.zeros(rows.num_rows + 1, np.bool_)
     cut[:: ROW_GROUP_ROWS // 8] = True
     cut[-1] = True
-    for name in one:
+    for name in constant:
         cut[1:-1] |= np.diff(_ranks(rows.column(name))) != 0
     return [int(place) for place in np.flatnonzero(cut)]
 
 
-def _same(left: pa.Table, right: pa.Table, one: Sequence[str]) -> bool:
-    """Whether both hold the same values of the columns `one`, of which each holds one value."""
-    return all(left.column(name)[0].as_py() == right.column(name)[0].as_py() for name in one)
+def _same(left: pa.Table, right: pa.Table, constant: Sequence[str]) -> bool:
+    """Whether both hold the same values of the columns `constant`, of which each holds one value."""
+    return all(left.column(name)[0].as_py() == right.column(name)[0].as_py() for name in constant)

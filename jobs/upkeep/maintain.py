@@ -190,12 +190,12 @@ class _Work:
         self._progress.at(what, len(tables), len(tables))
 
     def _before(self, name: str) -> TableUpkeep:
-        found = self._lake.snapshot(name)
+        snapshot = self._lake.snapshot(name)
         return TableUpkeep(
             table=name,
-            files_before=len(found.files),
-            bytes_before=found.size_bytes,
-            version_before=found.version,
+            files_before=len(snapshot.files),
+            bytes_before=snapshot.size_bytes,
+            version_before=snapshot.version,
         )
 
     def _floor(self, name: str) -> int:
@@ -348,4 +348,6 @@ def _by_partition(files: Iterable[Mapping[str, Any]]) -> list[tuple[dict[str, st
     groups: dict[str, Files] = {}
     for file in files:
         groups.setdefault(str(file["path"]).rpartition("/")[0], []).append(file)
-    return [(partition_values(f"{folder}/"), found) for folder, found in sorted(groups.items())]
+    return [
+        (partition_values(f"{folder}/"), files_of_partition) for folder, files_of_partition in sorted(groups.items())
+    ]

@@ -204,10 +204,10 @@ class Dropping:
         assert self.kept is not None
         numbered = view.append_column("row", pa.array(np.arange(view.num_rows))).filter(old)
         numbered = numbered.filter(pc.is_valid(numbered.column("anchor")))
-        found = numbered.join(self.kept, keys=[*PLACE, "key"], join_type="left outer")
-        stays = pc.fill_null(pc.greater_equal(found.column("offset"), found.column("from")), True)
+        matched = numbered.join(self.kept, keys=[*PLACE, "key"], join_type="left outer")
+        stays = pc.fill_null(pc.greater_equal(matched.column("offset"), matched.column("from")), True)
         result = np.zeros(view.num_rows, np.bool_)
-        result[found.column("row").to_numpy()[stays.to_numpy()]] = True
+        result[matched.column("row").to_numpy()[stays.to_numpy()]] = True
         if self.named is not None:
             pointed_to = numbered.join(self.named, keys=[*PLACE, "offset"], join_type="left semi")
             result[pointed_to.column("row").to_numpy()] = True
@@ -257,14 +257,16 @@ def moments(lake: Lake, ages: Mapping[str, int], now_ms: int) -> dict[str, dict[
     for row in taken:
         if row["content"] == "log_record" and row["log_time_ms"] is not None:
             newest[row["cluster_id"]] = max(row["log_time_ms"], newest.get(row["cluster_id"], row["log_time_ms"]))
-    found = {
+    moments_by_group = {
         group: {cluster: min(time, now_ms) - age for cluster, time in newest.items()} for group, age in ages.items()
     }
-    if found.get(CHECKS):  # the results of a check over several clusters name none
-        found[CHECKS].setdefault(UNKNOWN_CLUSTER, min(found[CHECKS].values()))
-    if HISTORY in found:
-        found[HISTORY] = {cluster: moment - moment % HOUR_MS for cluster, moment in found[HISTORY].items()}
-    return found
+    if moments_by_group.get(CHECKS):  # the results of a check over several clusters name none
+        moments_by_group[CHECKS].setdefault(UNKNOWN_CLUSTER, min(moments_by_group[CHECKS].values()))
+    if HISTORY in moments_by_group:
+        moments_by_group[HISTORY] = {
+            cluster: moment - moment % HOUR_MS for cluster, moment in moments_by_group[HISTORY].items()
+        }
+    return moments_by_group
 
 
 def histories(lake: Lake, moments_ms: dict[str, int], before: Mapping[PartitionKey, Cut]) -> dict[str, Dropping]:
@@ -284,33 +286,33 @@ def dropping(lake: Lake, name: str, moments_ms: dict[str, int], before: Mapping[
     if isinstance(rule, ByTime):
         in_use = IN_USE[name](lake) if name in IN_USE else None
         return Dropping(rule=rule, moments=moments_ms, cuts={}, in_use=in_use)
-    found = _cuts(lake, name, rule, moments_ms)
+    cuts = _cuts(lake, name, rule, moments_ms)
     for key, cut in before.items():
-        if key in found:
-            found[key] = max(found[key], cut.offset)
-    kept = _anchors(lake, name, rule, moments_ms, found)
-    return Dropping(rule=rule, moments=moments_ms, cuts=found, kept=kept)
+        if key in cuts:
+            cuts[key] = max(cuts[key], cut.offset)
+    kept = _anchors(lake, name, rule, moments_ms, cuts)
+    return Dropping(rule=rule, moments=moments_ms, cuts=cuts, kept=kept)
 
 
 def _named_by(lake: Lake, ranges: Dropping) -> pa.Table:
     """PLACE and offset of the records with which ranges that stay began and ended, and their lives began."""
     place = ["cluster_id", "log_topic_id", "state_partition"]
-    found = pa.table({name: pa.array([], kind) for name, kind in NAMED.items()})
-    held = lake.snapshot(RANGES).files
-    for file in held:
+    named = pa.table({name: pa.array([], kind) for name, kind in NAMED.items()})
+    files = lake.snapshot(RANGES).files
+    for file in files:
         paths = [str(file["path"])]
         for rows in row_groups(lake, TABLES[RANGES], paths, {}, tuple({*ranges.columns, *place, *NAMING})):
             stay = ranges.keep(rows)
             parts = [stay.select([*place, name]).rename_columns([*PLACE, "offset"]) for name in NAMING]
-            both = pa.concat_tables([found, *(part.cast(found.schema) for part in parts)])
-            found = both.filter(pc.is_valid(both.column("offset"))).group_by(both.column_names).aggregate([])
-    return found
+            both = pa.concat_tables([named, *(part.cast(named.schema) for part in parts)])
+            named = both.filter(pc.is_valid(both.column("offset"))).group_by(both.column_names).aggregate([])
+    return named
 
 
 def _views(lake: Lake, name: str, rule: ByLog, moments_ms: dict[str, int]) -> Iterator[pa.Table]:
     """The row groups of the files that hold old rows."""
-    held = lake.snapshot(name).files
-    files = [str(file["path"]) for file in held if _is_old(file, rule, moments_ms)]
+    snapshot_files = lake.snapshot(name).files
+    files = [str(file["path"]) for file in snapshot_files if _is_old(file, rule, moments_ms)]
     for rows in row_groups(lake, TABLES[name], files, {}, rule.columns):
         yield rule.view(rows)
 
@@ -338,10 +340,10 @@ def _anchors(
     lake: Lake, name: str, rule: ByLog, moments_ms: dict[str, int], cuts: dict[PartitionKey, int]
 ) -> pa.Table | None:
     """The last anchor below the cut of each key."""
-    found: pa.Table | None = None
+    anchored: pa.Table | None = None
     for view in _views(lake, name, rule, moments_ms):
         anchors = view.filter(pc.and_(below(view, cuts), pc.fill_null(view.column("anchor"), False)))
         last = anchors.group_by([*PLACE, "key"]).aggregate([("offset", "max")]).rename_columns([*PLACE, "key", "from"])
-        both = last if found is None else pa.concat_tables([found, last])
-        found = both.group_by([*PLACE, "key"]).aggregate([("from", "max")]).rename_columns([*PLACE, "key", "from"])
-    return found
+        both = last if anchored is None else pa.concat_tables([anchored, last])
+        anchored = both.group_by([*PLACE, "key"]).aggregate([("from", "max")]).rename_columns([*PLACE, "key", "from"])
+    return anchored

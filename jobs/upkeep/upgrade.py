@@ -66,7 +66,7 @@ class Upgraded:
     @property
     def is_needed(self) -> bool:
         """Whether there was something to do."""
-        return any(need.kind is not Kind.NOTHING for need in self.needs)
+        return any(need.kind is not Kind.UNCHANGED for need in self.needs)
 
 
 def upgrade(
@@ -92,7 +92,7 @@ def upgrade(
     if options.dry_run:
         return looked_at
     os.umask(0o077)
-    with lock.hold(lake, options.lock_timeout_s) as held:
+    with lock.hold(lake, options.lock_timeout_s) as writer_lock:
         shutil.rmtree(lake.path / OLDER, ignore_errors=True)
         if not looked_at.is_needed:
             shutil.rmtree(lake.path / UPGRADE, ignore_errors=True)
@@ -101,14 +101,14 @@ def upgrade(
         new = Lake(lake.path / UPGRADE)
         _carry(lake, new, needs)
         goes_on = books.done(new, "ingest-plan") > books.done(lake, "ingest-plan")
-        asked = RunOptions(
+        run_options = RunOptions(
             lake=new,
             stages=("ingest", "decode", "replay", "measure"),
             rebuild=None if goes_on else stage,
             in_process_bytes=options.in_process_bytes,
         )
-        writer = Writer(lock=held, set_aside=())
-        summary = Pipeline(asked, session, progress or Progress(), writer).go()
+        writer = Writer(lock=writer_lock, set_aside=())
+        summary = Pipeline(run_options, session, progress or Progress(), writer).go()
         run = _publish(lake, new, summary.cluster_id)
         durability.sync(new)
         (new.path / UPGRADE_COMPLETE).touch(mode=0o600)

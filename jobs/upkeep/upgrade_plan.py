@@ -18,9 +18,9 @@ from lake.tables import SCHEMA_VERSION, TABLES, Table
 
 STAGES = ("decode", "replay", "measure")
 REPLAYED = ("gold.share_partition_state", "gold.share_partition_history", "gold.delivery_history")
-TOLD = ("silver.name", "gold.share_partition_base", "gold.measure_base", gates.RESULTS, scan.PUBLICATION)
+NOT_DERIVED = ("silver.name", "gold.share_partition_base", "gold.measure_base", gates.RESULTS, scan.PUBLICATION)
 """Tables behind bronze whose rows do not follow from bronze alone."""
-FILLED_BY_LATER_RUNS = (*TOLD, "silver.dlq_record")
+FILLED_BY_LATER_RUNS = (*NOT_DERIVED, "silver.dlq_record")
 """Tables that, where a lake lacks them, hold nothing of what it has: an older version took no dead letters."""
 FILLED: dict[str, dict[str, Any]] = {
     "bronze.ingest_extent": {"log_start_known": False},
@@ -33,7 +33,7 @@ DERIVED_ANEW = {1: "decode"}
 class Kind(StrEnum):
     """What is done to a table; the value is what a person reads."""
 
-    NOTHING = "nothing"
+    UNCHANGED = "nothing"
     VERSION = "new version number"
     COLUMNS = "new columns, empty in old rows"
     REWRITTEN = "rewritten"
@@ -60,7 +60,7 @@ class Need:
 
 def stage_of(table: str) -> str | None:
     """The stage that derives a table from the layer below it; None when its rows come from elsewhere."""
-    if table in TOLD or table.startswith("bronze."):
+    if table in NOT_DERIVED or table.startswith("bronze."):
         return None
     if table in REPLAYED:
         return "replay"
@@ -112,8 +112,8 @@ def _need(lake: Lake, table: Table, opened: Snapshot | None) -> Need:
         kind=kind,
         detail=detail,
         readable=readable,
-        rows=0 if kind is Kind.NOTHING else opened.record_count,
-        size_bytes=0 if kind is Kind.NOTHING else opened.size_bytes,
+        rows=0 if kind is Kind.UNCHANGED else opened.record_count,
+        size_bytes=0 if kind is Kind.UNCHANGED else opened.size_bytes,
     )
 
 
@@ -123,16 +123,16 @@ def _difference(lake: Lake, table: Table, written: int) -> tuple[Kind, str, bool
     A column that rows lack may be null in what others tell; what is derived is derived anew, so that it has its values.
     """
     handle = lake.handle(table.name)
-    held, wanted = _columns(handle.schema().to_json()), _wanted(table)
-    added = [name for name in wanted if name not in held]
-    dropped = [name for name in held if name not in wanted]
-    changed = [name for name in wanted if name in held and not _holds(wanted[name], held[name])]
+    present, declared = _columns(handle.schema().to_json()), _declared_columns(table)
+    added = [name for name in declared if name not in present]
+    dropped = [name for name in present if name not in declared]
+    changed = [name for name in declared if name in present and not _holds(declared[name], present[name])]
     moved = tuple(handle.metadata().partition_columns) != table.partition_by
-    detail = _told(adds=added, drops=dropped, changes=changed, partitions=table.partition_by if moved else ())
-    needed = [name for name in added if not wanted[name][1]]
+    detail = _change_text(adds=added, drops=dropped, changes=changed, partitions=table.partition_by if moved else ())
+    needed = [name for name in added if not declared[name][1]]
     readable = not (dropped or changed or moved or needed)
     if readable and not added:
-        return (Kind.NOTHING if written == SCHEMA_VERSION and held == wanted else Kind.VERSION), "", True
+        return (Kind.UNCHANGED if written == SCHEMA_VERSION and present == declared else Kind.VERSION), "", True
     if stage_of(table.name) is not None:
         return Kind.DERIVED, detail, readable
     if readable:
@@ -147,7 +147,7 @@ def _difference(lake: Lake, table: Table, written: int) -> tuple[Kind, str, bool
 
 
 @cache
-def _wanted(table: Table) -> dict[str, tuple[str, bool]]:
+def _declared_columns(table: Table) -> dict[str, tuple[str, bool]]:
     """The columns of a table of this version."""
     from deltalake import Schema
 
@@ -167,11 +167,11 @@ def _bare(kind: Any) -> str:
     return json.dumps([_bare(item) for item in kind] if isinstance(kind, list) else kind)
 
 
-def _holds(wanted: tuple[str, bool], held: tuple[str, bool]) -> bool:
-    """Whether all values of a column of `held` are values of one of `wanted`."""
-    return wanted[0] == held[0] and (wanted[1] or not held[1])
+def _holds(declared: tuple[str, bool], present: tuple[str, bool]) -> bool:
+    """Whether all values of a column of `present` are values of one of `declared`."""
+    return declared[0] == present[0] and (declared[1] or not present[1])
 
 
-def _told(**columns: Iterable[str]) -> str:
+def _change_text(**columns: Iterable[str]) -> str:
     parts = [f"{what} {', '.join(names)}" for what, names in columns.items() if names]
     return "; ".join(parts)

@@ -166,7 +166,7 @@ def _readable(evidence: Evidence, found: Reconciled) -> list[str]:
     told = NoRecords.of(evidence.topic_batches(dict.fromkeys(places, 0)))
     ranges = told.ranges()
     gaps = spans_of(ranges.filter(pc.not_equal(ranges.column("reason"), ABORTED)))
-    held = {(row["topic_id"], row["partition"]): row for row in told.held().to_pylist()}
+    held = {(row["topic_id"], row["partition"]): row for row in told.header_ranges().to_pylist()}
     result = []
     for row in rows:
         place, first, last = (row["topic_id"], row["partition"]), row["offset"], row["last_offset"]

@@ -28,14 +28,10 @@ PACKAGES = (
 MAX_FUNCTION_LINES = 70
 MAX_MODULE_LINES = 400
 LARGER_MODULES = {
-    "bench/__main__.py": 404,
     "broker/broker.py": 412,
     "broker/share/share_partition.py": 405,
     "broker/storage/partition_log.py": 441,
     "broker/storage/record_batch.py": 497,
-    "jobs/measure/inputs.py": 417,
-    "jobs/measure/stage.py": 436,
-    "jobs/replay/stage.py": 401,
     "measures/dead_letters.py": 425,
     "measures/incomplete.py": 418,
     "sharelens/output.py": 416,
@@ -46,14 +42,7 @@ LARGER_MODULES = {
 """Modules over the budget, with the lines that they may have; they only shrink."""
 VAGUE_NAMES = {"found", "told", "asked", "held", "wanted", "anew", "nothing", "everything"}
 VAGUE_NAMES_LEFT = {
-    "evidence": 2,
-    "measures": 148,
-    "lake": 30,
-    "jobs": 88,
-    "broker": 1,
     "sharelens": 235,
-    "bench": 14,
-    "tools": 9,
 }
 """Definitions that still have such a name, by package: counts only shrink, and other packages have none."""
 PURE_CACHES = ("lake/parquet.py encoding",)
@@ -76,7 +65,18 @@ BANNED = {
 }
 NO_NAMES = {"found", "told", "asked", "held", "wanted", "given", "one", "anew", "NOTHING", "EVERYTHING"}
 """Words that name nothing: a name says what the value is."""
-PLAINLY_NAMED = ("state_model", "kafka_log", "pyspark_kafka_log", "tools/log_writer")
+PLAINLY_NAMED = (
+    "state_model",
+    "kafka_log",
+    "pyspark_kafka_log",
+    "evidence",
+    "measures",
+    "lake",
+    "jobs",
+    "bench",
+    "tools",
+    "dags",
+)
 """Where the rule of names holds; every package that follows it belongs here."""
 TEXT_SUFFIXES = {".py", ".md", ".toml", ".yaml", ".yml", ".txt", ".properties", ".sql", ".cfg", ""}
 # Tests of a property that several modules of the package keep together.

@@ -177,8 +177,8 @@ def parts(column: pa.Array | pa.ChunkedArray) -> Parts:
 def _header_parts(records: pa.RecordBatch | pa.Table) -> tuple[Int64s, Parts, Parts]:
     """Which headers each record has (rows + 1 bounds), their keys, their values."""
     if "headers" not in records.schema.names:
-        nothing = parts(pa.array([], pa.binary()))
-        return np.zeros(records.num_rows + 1, dtype=np.int64), nothing, nothing
+        no_parts = parts(pa.array([], pa.binary()))
+        return np.zeros(records.num_rows + 1, dtype=np.int64), no_parts, no_parts
     column = records["headers"]
     if isinstance(column, pa.ChunkedArray):
         column = column.combine_chunks()

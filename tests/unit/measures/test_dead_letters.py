@@ -51,7 +51,7 @@ def rows_of(
     deliveries = pa.concat_tables([done.closed, open_ranges(done.state)])
     no_records = NoRecords()
     no_records.take(headers(topic, topic_id=ZERO_UUID))
-    given_up = poison.poison(done.history, deliveries, no_records.ranges(), no_records.held(), NO_SETTINGS)
+    given_up = poison.poison(done.history, deliveries, no_records.ranges(), no_records.header_ranges(), NO_SETTINGS)
     found = letter_rows(letters)
     history = done.history.select(HISTORY_READ)
     if shuffled is not None:

@@ -25,7 +25,7 @@ def test_markers_holes_and_aborted_records_are_told_however_headers_are_chunked(
     told = [(row["first_offset"], row["last_offset"], row["reason"]) for row in found.ranges().to_pylist()]
     assert told == [(0, 9, "aborted"), (15, 15, "control"), (16, 19, "absent"), (25, 25, "control")]
     held = {"topic_id": ORDERS_ID, "partition": 0, "first_offset": 0, "last_offset": 29}
-    assert found.held().to_pylist() == [held]
+    assert found.header_ranges().to_pylist() == [held]
 
 
 def test_transactions_of_one_partition_say_nothing_about_another():

@@ -20,7 +20,7 @@ def given_up(text, topic=RECORDS, settings=LIMIT_3, **more):
     deliveries = pa.concat_tables([done.closed, open_ranges(done.state)])
     found = NoRecords()
     found.take(headers(topic, topic_id=ZERO_UUID))
-    rows = measure.poison(done.history, deliveries, found.ranges(), found.held(), settings, **more)
+    rows = measure.poison(done.history, deliveries, found.ranges(), found.header_ranges(), settings, **more)
     assert rows.schema.equals(POISON_RECORD)
     return rows.to_pylist()
 

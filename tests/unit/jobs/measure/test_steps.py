@@ -6,7 +6,7 @@ import pyarrow as pa
 import pytest
 
 from jobs.measure import steps as measure_steps
-from jobs.measure.reading import NOTHING
+from jobs.measure.reading import ABOVE_ALL
 from jobs.measure.touched import touched_since
 from lake.lake import Lake
 from tests.in_process import make_lake
@@ -44,14 +44,14 @@ def ends_of(steps: list[pa.Table], group: str) -> list[int]:
 def test_a_step_ends_after_so_many_records(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     steps = steps_of(lake_of(tmp_path, list(range(9))), 4, monkeypatch)
     # Log offset 1 is the other share partition's.
-    assert ends_of(steps, "long") == [4, 8, NOTHING]
+    assert ends_of(steps, "long") == [4, 8, ABOVE_ALL]
 
 
 def test_a_step_ends_with_an_hour_where_that_leaves_it_half_its_length(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     steps = steps_of(lake_of(tmp_path, [1, 2, 61, 62, 63, 121, 122, 123]), 4, monkeypatch)
-    assert ends_of(steps, "long") == [3, 6, NOTHING]
+    assert ends_of(steps, "long") == [3, 6, ABOVE_ALL]
 
 
 def test_the_last_step_has_all_share_partitions_and_the_first_begins(
@@ -68,7 +68,7 @@ def test_the_last_step_has_all_share_partitions_and_the_first_begins(
 
 def test_nothing_long_is_one_step(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     steps = steps_of(lake_of(tmp_path, [1, 2]), 100, monkeypatch)
-    assert [sorted(set(step.column("upto").to_pylist())) for step in steps] == [[NOTHING]]
+    assert [sorted(set(step.column("upto").to_pylist())) for step in steps] == [[ABOVE_ALL]]
 
 
 def test_nothing_to_measure_is_one_step_too(tmp_path: Path) -> None:

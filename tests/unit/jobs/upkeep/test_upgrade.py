@@ -70,7 +70,7 @@ def upgraded(name: str) -> Path:
         with pytest.raises(LakeVersionError, match="sharelens upgrade --lake"):
             make_lake(lake, dataset(SCENARIO) / "logs")
         assert brought(lake).is_needed
-        assert {need.kind for need in look(Lake(lake))} == {Kind.NOTHING}
+        assert {need.kind for need in look(Lake(lake))} == {Kind.UNCHANGED}
         assert publish.is_current(Lake(lake))
 
     return made_once(f"upgrade/{name}", make) / "lake"
