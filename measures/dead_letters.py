@@ -113,8 +113,8 @@ def reconcile(
         nameless: (group, partition) of share partitions whose topic has no known name (`nameless_places`).
     """
     order = [(name, "ascending") for name in ("timestamp_ms", *LETTER_PLACE)]
-    letters = _readable(letters).sort_by(order)
-    candidates = _candidates(letters, names)
+    letters = readable_letters(letters).sort_by(order)
+    candidates = candidate_places(letters, names)
     (piece_key, key), _ = number_keys(given_up, candidates)
     chosen = _chosen(given_up, piece_key, letters, candidates.column("letter").to_numpy(), key)
     alone = np.flatnonzero(chosen < 0)
@@ -126,7 +126,7 @@ def reconcile(
     return pa.concat_tables(parts).sort_by(ORDER)
 
 
-def _readable(letters: pa.Table) -> pa.Table:
+def readable_letters(letters: pa.Table) -> pa.Table:
     """LETTER_COLUMNS of the dead letters that say which record they are about."""
     readable = pc.is_valid(letters.column("group_id"))
     for name in ("topic", "partition", "offset"):
@@ -136,7 +136,7 @@ def _readable(letters: pa.Table) -> pa.Table:
 
 def named_by(letters: pa.Table, names: Mapping[str, str]) -> pa.Table:
     """The share partitions (KEY) that dead letters may belong to, without repetition: all whose history is read."""
-    return _candidates(_readable(letters), names).select(KEY).group_by(KEY).aggregate([])
+    return candidate_places(readable_letters(letters), names).select(KEY).group_by(KEY).aggregate([])
 
 
 def _ids(names: Mapping[str, str]) -> dict[str, list[str]]:
@@ -147,7 +147,7 @@ def _ids(names: Mapping[str, str]) -> dict[str, list[str]]:
     return ids
 
 
-def _candidates(letters: pa.Table, names: Mapping[str, str]) -> pa.Table:
+def candidate_places(letters: pa.Table, names: Mapping[str, str]) -> pa.Table:
     """The share partitions (KEY) that each dead letter may belong to; `letter` is its row."""
     ids = _ids(names)
     topic_codes = letters.column("topic").dictionary_encode().combine_chunks()
@@ -180,21 +180,6 @@ def _chosen(given_up: pa.Table, piece_key: Ints, letters: pa.Table, letter: Ints
     chosen = np.full(letters.num_rows, -1, np.int64)
     chosen[letter_at[last]] = piece_at[last]
     return chosen
-
-
-def named_rows(given_up: pa.Table, letters: pa.Table, names: Mapping[str, str]) -> pa.Array:
-    """Which POISON_RECORD rows hold an offset of their share partition that a dead letter names."""
-    candidates = _candidates(_readable(letters), names)
-    if candidates.num_rows == 0 or given_up.num_rows == 0:
-        return pa.repeat(False, given_up.num_rows)
-    (row_key, key), _ = number_keys(given_up, candidates)
-    offset = _readable(letters).column("offset").to_numpy()[candidates.column("letter").to_numpy()]
-    offsets = np.unique(offset)
-    size = len(offsets) + 1
-    named = np.sort(key * size + np.searchsorted(offsets, offset))
-    low = row_key * size + np.searchsorted(offsets, given_up.column("offset").to_numpy())
-    end = row_key * size + np.searchsorted(offsets, given_up.column("last_offset").to_numpy(), "right")
-    return pa.array(np.searchsorted(named, low) < np.searchsorted(named, end))
 
 
 def _pairs(given_up: pa.Table, piece_key: Ints, letters: pa.Table, letter: Ints, key: Ints) -> tuple[Ints, Ints]:
@@ -336,7 +321,7 @@ def _without_state(
     nameless: Set[tuple[str, int]],
 ) -> pa.Table:
     """Rows of the dead letters whose record the state log does not show as given up."""
-    candidates = _candidates(letters, names)
+    candidates = candidate_places(letters, names)
     says = _verdicts_by_letter(letters, candidates, _telling(history, letters, candidates)) if letters.num_rows else {}
     rows = []
     for row, letter in enumerate(letters.select(["group_id", "topic", "partition", "timestamp_ms"]).to_pylist()):

@@ -204,10 +204,7 @@ class Evidence(Protocol):
         """These columns of all SHARE_RECORD rows, in bounded tables, in any order; one table at least."""
 
     def measured_stream(self, table: str, schema: pa.Schema, keys: Keys) -> Iterator[pa.Table] | None:
-        """The rows of `measured` in bounded tables, one at least; None: no run took the measure."""
-
-    def measured(self, table: str, schema: pa.Schema, keys: Keys) -> pa.Table | None:
-        """Rows of a measure (a gold table) of the share partitions at the end of the evidence, in any order.
+        """Rows of a measure (a gold table) of the share partitions at the end of the evidence, in bounded tables.
 
         They are what the histories give without settings of groups. None: no run took the measure.
         """

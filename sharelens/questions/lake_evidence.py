@@ -166,11 +166,6 @@ class LakeEvidence:
         for rows in self._stream("silver.share_record", list(columns), pc.field("log_topic_id") == self._log_topic_id):
             yield rows.cast(pa.schema([schemas.SHARE_RECORD.field(name) for name in columns]))
 
-    def measured(self, table: str, schema: pa.Schema, keys: Keys) -> pa.Table | None:
-        """Rows of the table, where the cut has it."""
-        tables = self.measured_stream(table, schema, keys)
-        return None if tables is None else pa.concat_tables(list(tables))
-
     def measured_stream(self, table: str, schema: pa.Schema, keys: Keys) -> Iterator[pa.Table] | None:
         """Rows of the table, where the cut has it, row group by row group."""
         if table not in self.lake.versions:

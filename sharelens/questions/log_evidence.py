@@ -148,9 +148,6 @@ class LogEvidence:
             for records in log.read():
                 yield records.select(columns)
 
-    def measured(self, table: str, schema: pa.Schema, keys: Keys) -> None:
-        """A log holds none."""
-
     def measured_stream(self, table: str, schema: pa.Schema, keys: Keys) -> None:
         """A log holds none."""
 

@@ -135,10 +135,8 @@ def kept_stream(asked: Scope, name: str) -> Iterator[pa.Table] | None:
 
 def kept_rows(asked: Scope, name: str) -> pa.Table | None:
     """The rows of a measure that a run kept, in any order; None where the cut is an earlier one or no run kept them."""
-    measure = MEASURES[name]
-    if not asked.cut.is_whole or measure.table is None:
-        return None
-    return asked.evidence.measured(measure.table, measure.schema, asked.keys)
+    tables = kept_stream(asked, name)
+    return None if tables is None else pa.concat_tables(list(tables))
 
 
 def of_parts(asked: Scope, measure: Callable[[Part], pa.Table]) -> pa.Table:
