@@ -1,6 +1,6 @@
 """Measures speed and memory and prints one table: python -m bench [--records N] [--only SECTION].
 
-Everything is run side by side in this one call, as processes that a user would start; figures are of this machine.
+One call runs all sections, with the processes that a user would start; figures are of this machine.
 """
 
 import argparse
@@ -151,7 +151,7 @@ def _udf(bench: Bench, directory: Path, ours_s: float) -> Figure:
 
 
 def increment(bench: Bench) -> Iterator[Figure]:
-    """A second run over 1 % new records, and one over nothing new, in both shapes."""
+    """A second run over 1 % new records, and a third without new records, in both shapes."""
     for shape in SHAPES:
         directory, lake = bench.log(shape), bench.lake(shape)
         shutil.rmtree(lake, ignore_errors=True)
@@ -201,7 +201,7 @@ def measures(bench: Bench) -> Iterator[Figure]:
                 section="measures",
                 what=f"{shape}: {cost_of_question.name} of the log",
                 value=f"{cost_of_question.cpu_s:.2f} s of CPU, {bench.records / cost_of_question.cpu_s:,.0f} rows/s",
-                note=f"computed anew each time; peak {cost_of_question.peak_bytes / 2**20:.0f} MiB",
+                note=f"computed again each time; peak {cost_of_question.peak_bytes / 2**20:.0f} MiB",
             )
 
 
@@ -356,7 +356,7 @@ def _best(work: Callable[[], object]) -> float:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Runs the sections asked for."""
+    """Runs the selected sections."""
     parser = argparse.ArgumentParser(prog="python -m bench", description=__doc__)
     parser.add_argument("--records", type=int, default=1_000_000)
     parser.add_argument("--share-partitions", type=int, help="[default: 20 in hot, 20000 in cool]")

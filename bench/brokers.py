@@ -67,7 +67,7 @@ class Started:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Speed:
-    """What one broker took; `records_per_s` by the most records in a batch of the producer, median of the rounds."""
+    """Figures of a broker; `records_per_s` by the most records in a batch of the producer, median of the rounds."""
 
     start_s: float
     idle_bytes: int
@@ -75,7 +75,7 @@ class Speed:
 
 
 Broker = Callable[[Path], AbstractContextManager[Started]]
-"""A broker with its files in a folder that is not there yet; ended when the block ends."""
+"""A broker with its files in a new folder; ended when the block ends."""
 
 
 def measure(broker: Broker, folder: Path, records: int) -> Speed:
@@ -145,7 +145,7 @@ def free_ports(count: int) -> list[int]:
 
 @contextmanager
 def _running(command: Sequence[str], folder: Path, port: int) -> Iterator[Started]:
-    output_file = folder / "told.txt"
+    output_file = folder / "output.txt"
     begun_s = time.perf_counter()
     with output_file.open("wb") as output:
         process = subprocess.Popen(command, stdout=output, stderr=subprocess.STDOUT)
@@ -165,7 +165,7 @@ def _running(command: Sequence[str], folder: Path, port: int) -> Iterator[Starte
 
 
 def _answers(port: int) -> bool:
-    """Whether the broker answers ApiVersions, the first thing that every client asks."""
+    """Whether the broker answers ApiVersions, the first request of every client."""
     request = struct.pack(">hhih", 18, 0, 1, 0)
     try:
         with socket.create_connection((HOST, port), timeout=5) as connection:

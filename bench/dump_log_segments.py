@@ -22,7 +22,7 @@ READ_BYTES = 1 << 20
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Dumped:
-    """What the tool did: records and bytes that it printed, and the seconds of its process, JVM start included."""
+    """The work of the tool: records and bytes that it printed, and the seconds of its process, JVM start included."""
 
     records: int
     printed_bytes: int
@@ -64,7 +64,7 @@ def dump(log_directory: Path) -> Dumped:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Dump the directory that is named and say what it took."""
+    """Dumps the named directory and prints the figures."""
     (name,) = sys.argv[1:] if arguments is None else arguments
     try:
         dumped = dump(Path(name))

@@ -31,7 +31,7 @@ STATE_BATCHES_PER_RECORD = 10
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
-    """Which log: the same settings make the same bytes."""
+    """The settings of a log; the same settings make the same bytes."""
 
     shape: str
     seed: int
@@ -248,7 +248,7 @@ def _records(keys: SharePartitions, stretch: _Stretch) -> pa.RecordBatch:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Command line: one JSON line about what was written."""
+    """Command line: prints one JSON line about the written records."""
     parser = argparse.ArgumentParser(
         prog="python -m bench.generate", description=f"Write log segments of {STATE_TOPIC} for benchmarks."
     )

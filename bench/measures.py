@@ -1,8 +1,7 @@
 """The measure stage in this process, measure by measure, whole and over 1 % new records: seconds of CPU time.
 
-Measures that are due together share what they read of the histories; here each one is measured alone and reads for
-itself, so the lines add up to more than the stage. What goes through all histories (`QUESTIONS`) is asked of the log
-directory, each time anew, in a process of its own.
+Measures that are due together share their reads of the histories; here each one runs alone, so the lines add up to more
+than the stage. Questions about all histories (`QUESTIONS`) read the log directory, each in a process of its own.
 """
 
 import resource
@@ -41,7 +40,7 @@ class QuestionCost:
 
 
 def questions(directory: Path) -> Iterator[QuestionCost]:
-    """The cost of what is told anew each time."""
+    """The cost of each question to the log directory."""
     for words in QUESTIONS:
         before = resource.getrusage(resource.RUSAGE_CHILDREN)
         done = sharelens(*words, "--log-dir", str(directory), "--max-bytes", str(1 << 40))
@@ -87,7 +86,7 @@ def costs(whole: Path, more: Path) -> Iterator[Cost]:
 
 
 def _measured(folder: Path, names: tuple[str, ...]) -> float:
-    """CPU seconds of measuring what is due, without committing it."""
+    """CPU seconds of the due measures, without their commit."""
     begun, lake = _cpu_s(), Lake(folder)
     before, run = books.done(lake, "measure"), books.done(lake, "replay")
     for tasks in measure.batches_of(lake, run, before, names):

@@ -158,7 +158,7 @@ def put_snapshot_time(state: np.ndarray, key: int, now: int) -> None:
 def apply(
     state: np.ndarray, key: int, window: np.ndarray, operation: int, now: int, actions: int, seed: np.ndarray
 ) -> int:
-    """Do one operation; SNAPSHOT or UPDATE for what it appends, -1 for nothing."""
+    """Do one operation; SNAPSHOT or UPDATE for the appended record, -1 for none."""
     if operation == INITIALIZE or not state[PRESENT, key]:
         initialize(state, key, now)
         return SNAPSHOT

@@ -1,4 +1,4 @@
-"""A lake after a thousand small commits a table: what a run, an answer and the files cost, before and after upkeep.
+"""A lake after a thousand small commits a table: the cost of a run, an answer and the files, before and after upkeep.
 
 The commits are made here, from the rows of one run: each takes the next rows of every growing table in the order of
 log time, as that many scheduled runs would, with a publication each. The runs that are measured are real ones.
@@ -34,7 +34,7 @@ GROWING = {
 """Tables that every run adds rows to, with the column that orders these."""
 STAGE = "bench"
 IN_ONE_PROCESS = {"SHARELENS_IN_PROCESS_BYTES": str(1 << 40)}
-"""Without Spark, whose workers are nobody's children: their CPU time would be missed."""
+"""Without Spark: its workers are no child processes, so their CPU time would be missed."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -106,7 +106,7 @@ def _cpu_s(*arguments: str) -> float:
 
 
 def measured(directory: Path, lake: Path, count: int) -> State:
-    """What runs and `state` take; files as they are after the runs."""
+    """The cost of runs and `state`; the files after the runs."""
     seconds = list(runs_s(directory, lake, count))
     some = max(1, count // 4)
     return State(

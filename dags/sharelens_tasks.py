@@ -1,4 +1,4 @@
-"""What the DAGs share: their settings, tasks that call the command line, an asset for each published table.
+"""The common parts of the DAGs: settings, tasks that call the command line, an asset for each published table.
 
 A task is one call of `sharelens` after the other, as lists of words: no shell reads them, so that a group named
 `; rm -rf ~` stays a name. Whether Spark runs here or on a cluster is the configuration's business (conf/README.md).
@@ -78,13 +78,13 @@ def defaults() -> dict[str, Any]:
 class SharelensOperator(BaseOperator):
     """Runs `sharelens` once for each list of words, in order; the first that fails fails the task.
 
-    A word that Jinja makes empty is left out together with the option before it: `["--until", "{{ … }}"]` is nothing
-    in a run without an interval. `folder` is made first, for its owner alone. Returns the last line that was said, a
+    A word that Jinja makes empty is left out together with the option before it: `["--until", "{{ … }}"]` is empty
+    in a run without an interval. `folder` is made first, for its owner alone. Returns the last line of the output, a
     job's JSON summary.
 
     Raises:
         AirflowFailException: the command was wrong, or a gate closed: no retry would help.
-        AirflowException: it failed; a retry goes on where it stopped.
+        AirflowException: it failed; a retry resumes where it stopped.
     """
 
     template_fields: ClassVar[Sequence[str]] = ("commands", "folder")

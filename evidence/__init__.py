@@ -1,1 +1,1 @@
-"""What is known and how completely: covered offset ranges, log time, losses, incarnations. No Spark, no I/O."""
+"""Evidence and its completeness: covered offset ranges, log time, losses, incarnations. No Spark, no I/O."""

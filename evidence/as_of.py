@@ -115,8 +115,8 @@ def delivery_history_as_of(rows: pa.Table, prefix: LogPrefix) -> pa.Table:
 def mark_losses(states: pa.Table, losses: Mapping[int, Sequence[Loss]]) -> pa.Table:
     """SHARE_PARTITION_STATE rows, incomplete where a loss of their state partition lies above their last record.
 
-    `losses`: by state partition, ascending, those that begin in the prefix. Rows that are provisional or incomplete
-    already keep their mark.
+    `losses`: by state partition, ascending, the losses that begin in the prefix. Rows that are provisional or
+    incomplete already keep their mark.
     """
     marks, reasons = (states.column(name).to_pylist() for name in ("completeness", "completeness_reason"))
     partitions, offsets = (states.column(name).to_pylist() for name in ("state_partition", "log_offset"))
@@ -160,7 +160,7 @@ def _last_rows(number: Ints, order: Ints) -> Ints:
 
 
 def _state_batches(numbers: Ints, ranges: pa.Table, of_ranges: Ints) -> pa.ListArray:
-    """The ranges of each wanted number as a list, ascending."""
+    """The ranges of each number as a list, ascending."""
     order = np.lexsort((ranges.column("first_offset").to_numpy(), of_ranges))
     ordered = of_ranges[order]
     begin = np.searchsorted(ordered, numbers, "left")

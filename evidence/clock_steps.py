@@ -1,4 +1,4 @@
-"""Where the clock behind record timestamps went back by more than a minute.
+"""Clock steps: places where record timestamps went back by more than a minute.
 
 "As of T" goes by log time. While a clock lies back, log time stands still, and a moment inside the step names more than
 one state: answers about it name the log offset to ask for instead.
@@ -39,7 +39,7 @@ class ClockStep:
 
 
 def is_late(timestamps_ms: Ints, log_time_ms: Ints) -> npt.NDArray[np.bool_]:
-    """Which records are stamped over a minute before their log time."""
+    """Whether each record is stamped over a minute before its log time."""
     late: npt.NDArray[np.bool_] = np.maximum(log_time_ms, NO_LOG_TIME + STEP_MS) - STEP_MS > timestamps_ms
     return late
 
@@ -74,7 +74,7 @@ def late_records(records: pa.RecordBatch, log_time_ms: Ints) -> pa.Table:
 
 
 def steps_around(records: pa.Table, moment_ms: int) -> list[ClockStep]:
-    """Steps that blur what "as of `moment_ms`" means: one a state partition at most, in their order.
+    """Steps that make "as of `moment_ms`" ambiguous: at most one for each state partition, in their order.
 
     `records`: rows with the columns of LATE_RECORD, in any order, of every record that `is_late` at least.
     """

@@ -1,6 +1,6 @@
-"""Covered ranges: which offsets of a log partition have been read, and which a source may still give.
+"""Covered ranges: the offsets of a log partition that were read, and the offsets that a source may still give.
 
-The rows are those of bronze.ingest_extent with status `taken`: what one run took of one partition from one source.
+The input is bronze.ingest_extent with status `taken`: one row for a run, a partition and a source.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -18,10 +18,10 @@ Extent = Mapping[str, Any]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Coverage:
-    """What the extents cover of one log partition.
+    """The coverage of one log partition by its extents.
 
     `covered`: the covered ranges (offsets that need no second reading), disjoint and ascending; `requested`: by source
-    id the offsets that it was asked for; `log_time_ms`: log time so far (None: no record); `end`: first offset above
+    id the requested offsets; `log_time_ms`: log time so far (None: no record); `end`: first offset above
     every request; `lost_ends`: by source id the gap at its end.
     """
 
@@ -32,7 +32,7 @@ class Coverage:
     lost_ends: dict[str, Interval] = field(default_factory=dict)
 
     def missing_from(self, source_id: str, available: Interval) -> list[Interval]:
-        """What a source offers that it was not asked for before and that is not covered.
+        """The offsets of a source that were not requested before and are not covered.
 
         The gap at its end is requested again once the source ends elsewhere: a broker that recovers cuts off what it
         can't read there and appends, and a copy that was cut short is finished.
@@ -44,7 +44,7 @@ class Coverage:
         return difference([available], self.covered + requested)
 
     def below(self, offset: int) -> "Coverage":
-        """The coverage when everything from `offset` on is set aside."""
+        """The coverage without the offsets from `offset` on."""
         return Coverage(
             covered=_below(self.covered, offset),
             requested={source: _below(intervals, offset) for source, intervals in self.requested.items()},
@@ -58,8 +58,8 @@ def coverage(extents: Iterable[Extent]) -> Coverage:
     """Coverage of one log partition from its taken extents, in any order.
 
     Offsets taken at or above the committed end are not covered: they are read again. A gap is not covered, and a source
-    that had vanished may be asked again. A run that set rows aside (`superseded_from`) covers what it took in their
-    place and nothing above.
+    that had vanished may be read again. A run that set rows aside (`superseded_from`) covers the offsets it took in
+    their place, and none above.
     """
     covered: list[Interval] = []
     requested: dict[str, list[Interval]] = {}
@@ -88,12 +88,12 @@ def coverage(extents: Iterable[Extent]) -> Coverage:
 
 
 def newest_log_time(extents: Iterable[Extent]) -> int | None:
-    """Log time after what the extents took; None when they took no record."""
+    """Log time after the records of the extents; None without records."""
     return max((row["log_time_ms"] for row in extents if row["log_time_ms"] is not None), default=None)
 
 
 def gaps_of_extent(row: Extent, reason: str | None = None) -> list[Interval]:
-    """The gaps of an extent; those of one reason, if it is named."""
+    """The gaps of an extent; only gaps of `reason`, if it is set."""
     gaps = [gap for gap in row["gaps"] if reason in (None, gap["reason"])]
     return [(gap["first_offset"], gap["last_offset"] + 1) for gap in gaps]
 

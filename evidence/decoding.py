@@ -1,4 +1,4 @@
-"""Records of the state topic as typed rows with their log time, and what could not be decoded, as problems.
+"""Records of the state topic as typed rows with their log time; undecodable records as problems.
 
 The kernels are those of state_model.columnar.decode (share-group-state-log §2-3); here they meet whole tables.
 """

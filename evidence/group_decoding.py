@@ -1,4 +1,4 @@
-"""Records of __consumer_offsets as rows: share and streams groups decoded, everything else counted.
+"""Records of __consumer_offsets as rows: share and streams groups decoded, other records counted.
 
 Group records are few beside offset commits, so those are set aside by the first two bytes of their keys, and only
 the rest goes through the reference decoder (consumer-offsets-records).
@@ -26,7 +26,7 @@ DECODED_TYPES = tuple(number for number, kind in RECORD_TYPES.items() if kind.va
 STATE_PARTITION_METADATA: Final = 15
 """Record type ShareGroupStatePartitionMetadata: the only group record that has topic names beside topic ids."""
 UNKNOWN_TOPIC: Final = "<UNKNOWN>"
-"""What the group coordinator writes for the name of a topic that is gone."""
+"""The name that the group coordinator writes for a deleted topic."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

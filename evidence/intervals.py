@@ -17,7 +17,7 @@ def union(intervals: Iterable[Interval]) -> list[Interval]:
 
 
 def difference(left: Iterable[Interval], right: Iterable[Interval]) -> list[Interval]:
-    """What `left` covers and `right` doesn't."""
+    """The offsets of `left` that `right` lacks."""
     result: list[Interval] = []
     holes = union(right)
     for first, end in union(left):
@@ -33,6 +33,6 @@ def difference(left: Iterable[Interval], right: Iterable[Interval]) -> list[Inte
 
 
 def intersection(left: Iterable[Interval], right: Iterable[Interval]) -> list[Interval]:
-    """What both cover."""
+    """The offsets of both."""
     whole = union(left)
     return difference(whole, difference(whole, right))

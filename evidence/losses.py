@@ -41,7 +41,7 @@ def gap_reason(
     """Why a log partition lacks a range of offsets.
 
     By the damage that it overlaps, the lowest of several; else by where the log and its copies begin: remote (tiered),
-    pruned, or a gap that nothing explains. Without any copy the log has vanished.
+    pruned, or a gap of unknown cause. Without any copy the log has vanished.
     """
     if not copies:
         return VANISHED
@@ -60,7 +60,7 @@ def losses_of_extents(extents: Iterable[Extent], *, runs: tuple[int, int] = EVER
     """Losses of one log partition by its rows of bronze.ingest_extent, in any order: gaps that no extent covers.
 
     Ascending and disjoint, neighbours of one reason joined; of several reasons for an offset the latest run's counts.
-    Only gaps of `runs` (inclusive); what earlier runs took and no later one fills them too.
+    Only gaps of `runs` (inclusive); extents of earlier and later runs fill them too.
     """
     taken = [
         row
@@ -118,7 +118,7 @@ def losses_of_problems(problems: pa.Table) -> list[Loss]:
 
 
 def in_order(losses: Iterable[Loss]) -> list[Loss]:
-    """Losses by their first offset, ascending; those that share it in the order in which they came."""
+    """Losses by their first offset, ascending, in a stable order."""
     return sorted(losses, key=lambda loss: loss.first_offset)
 
 

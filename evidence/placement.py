@@ -33,7 +33,7 @@ def possible_counts(largest_index: int) -> Ints:
 
 
 def fitting_counts(counts: Ints, key: tuple[str, str, int], state_partition: int) -> Ints:
-    """Those of `counts` that put the share partition (group id, topic id, partition) into the state partition."""
+    """The numbers in `counts` that put the share partition (group id, topic id, partition) into the state partition."""
     fitting: Ints = counts[magnitude(string_hash(coordinator_key(*key))) % counts == state_partition]
     return fitting
 
@@ -78,7 +78,7 @@ def _incarnations(state: pa.Table) -> list[Ints]:
 
 
 def _misplaced_in_one(state: pa.Table, number: Ints) -> Mask:
-    """The mask for rows of one incarnation; `number` tells share partitions apart."""
+    """The mask for rows of one incarnation; `number`: of the share partition of each row."""
     newest_first = _newest_first(state)
     several = np.bincount(number)[number] > 1
     fits = _fits(state, newest_first, several)
@@ -94,9 +94,9 @@ def _misplaced_in_one(state: pa.Table, number: Ints) -> Mask:
 def _newest_first(state: pa.Table) -> Ints:
     """Rows by the time of their last change, the newest first.
 
-    That is the log time of the last record, or when the content of the snapshot came about if that is what the state
-    consists of: the coordinator writes snapshots of share partitions at rest over and over, also where nobody looks
-    for them any more (share-group-state-log §6).
+    That is the log time of the last record, or the creation time of a snapshot's content if the state consists of the
+    snapshot: the coordinator writes snapshots of share partitions at rest over and over, also in
+    state partitions that no leader reads any more (share-group-state-log §6).
     """
     log_time = state.column("log_time_ms").to_numpy()
     created = pc.fill_null(state.column("create_timestamp_ms"), 0).to_numpy()
@@ -109,10 +109,10 @@ def _newest_first(state: pa.Table) -> Ints:
 
 
 def _fits(state: pa.Table, newest_first: Ints, candidates: Mask) -> Mask:
-    """Of the `candidates` rows those that lie where the newest records say.
+    """Whether each of the `candidates` rows lies in the state partition that the newest records imply.
 
-    From the newest row on, each one leaves the numbers of state partitions that put it where it is; one that none of
-    the numbers left would put there is passed over.
+    From the newest row on, each row narrows the possible numbers of state partitions to those that put it where it
+    is; a row that no remaining number would put there is skipped.
     """
     places = state.column("state_partition").to_numpy()
     counts = possible_counts(int(places.max()))
@@ -131,7 +131,7 @@ def _fits(state: pa.Table, newest_first: Ints, candidates: Mask) -> Mask:
 
 
 def misplaced_places_of(places: pa.Table, states: pa.Table) -> pa.Table:
-    """Those of `places`, in their order, that do not hold their share partition's state: another place does.
+    """The misplaced rows of `places`, in their order: another place has the state of their share partition.
 
     The state of a share partition without a row in `states` lies at the place with the newest record, of several at the
     one with the highest state partition.

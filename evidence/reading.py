@@ -41,7 +41,7 @@ def read_whole(partition: LogPartition, *, include_uncommitted: bool) -> Iterato
 
 
 class Reading:
-    """What is known of one state partition after its chunks were taken in offset order.
+    """The log times, losses and late records of one state partition, from its chunks in offset order.
 
     `first_ms`, `last_ms`: log time of the first and the last record; None without a record. `losses` (after `close`):
     ranges without records below the end offset, and records that could not be decoded, ascending. `late`: LATE_RECORD

@@ -1,4 +1,4 @@
-"""Arrow schemas of what is derived from records beside share-group state. The Delta tables derive from them."""
+"""Arrow schemas of rows derived from records other than share-group state. The Delta tables derive from them."""
 
 from typing import Final
 
@@ -7,7 +7,7 @@ import pyarrow as pa
 from state_model.columnar.schemas import LOG_POSITION, column
 
 DECODED_FROM: Final = "bronze.log_record"
-"""What stands for the file in the PROBLEM row of a record that could not be decoded."""
+"""The value of `file` in the PROBLEM row of a record that could not be decoded."""
 
 GROUP_RECORD = pa.schema(
     [

@@ -1,4 +1,4 @@
-"""The books of a lake: runs, stages and what each took. All of it lives in the tables themselves.
+"""The books of a lake: runs, stages and the extents that each took; the tables themselves keep them.
 
 A run is a number. Every commit of a stage carries (stage, run) as its transaction, so a stage that is run again after
 a kill skips what it had committed. The last commit of a stage marks it done.
@@ -48,7 +48,7 @@ def done(lake: Lake, stage: str) -> int:
 def commit(
     lake: Lake, name: str, stage: str, run: int, adds: Sequence[DataFile] = (), removes: Sequence[str] = ()
 ) -> int:
-    """One commit of a stage to one table; the new version. What a mark stands for is on the disk before it."""
+    """Commits a stage to one table, and returns the new version. Flushes all commits of a stage before its mark."""
     if MARKER.get(stage) == name:
         durability.sync(lake)
     return commits.commit(lake, name, stage=stage, run=run, adds=adds, removes=removes)
@@ -62,7 +62,7 @@ def is_committed(lake: Lake, name: str, stage: str, run: int) -> bool:
 def with_unfinished(lake: Lake, name: str, stage: str, run: int, drop: pc.Expression | None) -> pc.Expression | None:
     """`drop`, and the rows of runs in which the stage was killed after it wrote to this table.
 
-    A later run that goes on from the last complete one derives those rows once more.
+    A later run that resumes from the last complete one derives those rows again.
     """
     finished = done(lake, stage)
     written = lake.transaction(name, stage) or 0
@@ -85,8 +85,8 @@ def rewritten_without(
 ) -> tuple[list[DataFile], list[str]]:
     """New files with the rows that stay, and the paths of the files that hold rows matching `drop`.
 
-    Files whose statistics exclude a match are not touched. Of a partitioned table only files of the partition
-    `partition_values` are looked at. Nothing happens when `drop` is None.
+    Files whose statistics exclude a match stay. Of a partitioned table only files of the partition
+    `partition_values` are read. Both lists are empty when `drop` is None.
     """
     if drop is None:
         return [], []
@@ -121,7 +121,7 @@ def by_partition(rows: Sequence[dict[str, Any]]) -> dict[PartitionKey, list[dict
 
 @lru_cache(maxsize=1)
 def software_version() -> str:
-    """The version of sharelens that is at work."""
+    """The version of sharelens that is running."""
     return version("sharelens")
 
 

@@ -1,4 +1,4 @@
-"""The setting `dags`: what the Airflow DAGs read. Imports neither Airflow nor Spark, because DAG files import it."""
+"""The setting `dags`, for the Airflow DAGs. Imports neither Airflow nor Spark, because DAG files import it."""
 
 import shlex
 from datetime import UTC, datetime

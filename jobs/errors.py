@@ -1,4 +1,4 @@
-"""What can go wrong in a job."""
+"""The errors of jobs."""
 
 from state_model.errors import SharelensError
 

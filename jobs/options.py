@@ -1,4 +1,4 @@
-"""What a caller asks of the jobs."""
+"""The options of the jobs."""
 
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
@@ -20,10 +20,10 @@ class RunOptions:
     `until_ms`: only records whose log time lies below it; `rebuild`: "decode", "replay" or "measure" starts over from
     bronze, silver or the histories; `topic_names`: names by topic id for topics that left no directory; `stages`: which
     to run, a subset of CHECKED_STAGES in order; `in_process_bytes`: how much a stage may read and still run in this
-    process, without a JVM (0: always on Spark); `dead_letter_topics`: where dead letters are looked for;
+    process, without a JVM (0: always on Spark); `dead_letter_topics`: the topics to search for dead letters;
     `keep_dlq_values`: their keys and values are kept, too; `skip_checks`: kinds of expectations that the stage check
-    leaves out; `limits`: where its freshness and volume begin to count; `require_check`: nothing is published that was
-    not checked.
+    leaves out; `limits`: where its freshness and volume begin to count; `require_check`: only checked tables are
+    published.
     """
 
     lake: "Lake"

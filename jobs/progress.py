@@ -1,4 +1,4 @@
-"""Telling a caller how far long work is, without knowing how it is shown."""
+"""Reports the progress of long work to a callback of the caller."""
 
 import threading
 from collections.abc import Callable, Iterator
@@ -12,7 +12,7 @@ POLL_S = 0.25
 
 
 class Progress:
-    """Reports (stage, tasks done, tasks in all) to a callback; without a callback nothing is polled."""
+    """Reports (stage, tasks done, tasks in all) to a callback; without a callback it does not poll."""
 
     def __init__(self, report: Callable[[str, int, int], None] | None = None) -> None:
         self._report = report

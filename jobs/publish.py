@@ -1,4 +1,4 @@
-"""Publish: one row says at which versions the tables form a cut. Questions read nothing else."""
+"""Publish: one row names the versions of the tables that form a cut. Questions read only cuts."""
 
 from typing import Any
 
@@ -28,7 +28,7 @@ def is_current(lake: Lake) -> bool:
 
 
 def published_versions(lake: Lake) -> dict[str, int]:
-    """The versions of the newest publication; empty when nothing was published."""
+    """The versions of the newest publication; empty without a publication."""
     row = _newest(lake)
     return {} if row is None else {entry["table"]: entry["version"] for entry in row["tables"]}
 
@@ -46,19 +46,19 @@ def versions_since(lake: Lake, since_ms: int) -> dict[str, list[int]]:
 
 
 def published_cluster(lake: Lake) -> str | None:
-    """The cluster that the newest publication names; None when nothing was published."""
+    """The cluster that the newest publication names; None without a publication."""
     row = _newest(lake)
     return None if row is None else str(row["cluster_id"])
 
 
 def unchecked(lake: Lake) -> list[str]:
-    """Tables whose newest version no check has looked at."""
+    """Tables whose newest version no check has judged."""
     known = {name: gate.version for name, gate in gates.gates(lake).items()}
     return [name for name, version in current_versions(lake).items() if known.get(name) != version]
 
 
 def ensure_checked(lake: Lake) -> None:
-    """Refuses what no check has looked at.
+    """Refuses tables whose newest version no check has judged.
 
     Raises:
         JobError: a table has a newer version than its last check.
@@ -105,7 +105,7 @@ def cut_files(lake: Lake, run: int, cluster_id: str, version: str) -> list[DataF
 
 
 def evidence(lake: Lake) -> list[dict[str, Any]]:
-    """What the lake holds of every state partition: log range and log time."""
+    """The log range and the log time of every state partition in the lake."""
     rows = books.extents(lake, (pc.field("topic") == STATE_TOPIC) & (pc.field("status") == "taken"))
     groups = books.by_partition([row for row in rows if row["content"] == "log_record"])
     before = _newest(lake)
@@ -119,7 +119,7 @@ def evidence(lake: Lake) -> list[dict[str, Any]]:
         extent = coverage(group)
         if extent.covered:
             first_offset, first_ms = extent.covered[0][0], first_times.get(key)
-            if key in cuts:  # what retention has dropped of the history is no evidence any more
+            if key in cuts:  # history that retention has dropped is no evidence any more
                 first_offset = max(first_offset, cuts[key].offset)
                 first_ms = max(first_ms or cuts[key].time_ms, cuts[key].time_ms)
             entry = {

@@ -1,4 +1,4 @@
-"""Rows of bronze.quarantine: what could not be read, or was set aside."""
+"""Rows of bronze.quarantine: unreadable and superseded records."""
 
 import pyarrow as pa
 

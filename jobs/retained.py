@@ -1,10 +1,10 @@
-"""Where retention has cut: rows of bronze.ingest_extent with the status `dropped`, and the states that stand there.
+"""The cuts of retention: rows of bronze.ingest_extent with the status `dropped`, and the states at the cuts.
 
     log of a state partition   [ ... dropped, but for what still counts ... | kept ... ]
                                                                             ^ cut: an offset of the log
     gold.share_partition_base: the states after all records before the cut, which a rebuild folds on
 
-A cut never goes back. What arrives late below one is not derived from any more.
+A cut never goes back. Records that arrive late below a cut are ignored.
 """
 
 from collections.abc import Iterable
@@ -21,7 +21,7 @@ BASE = "gold.share_partition_base"
 DROPPED = "dropped"
 BRONZE, SILVER, HISTORY, MEASURES, CHECKS = "bronze", "silver", "history", "measures", "checks"
 GROUPS = (BRONZE, SILVER, HISTORY, MEASURES, CHECKS)
-"""What an age can be given for, as `--retain` names it; `content` of a row in the books."""
+"""The groups of tables with an age, as `--retain` names them; `content` of a row in the books."""
 
 STAYS = {
     "bronze.topic_batch": "a dropped header looks like an offset without a record; ages, gaps and ends rest on it",

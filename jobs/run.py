@@ -1,9 +1,9 @@
 """The pipeline: ingest -> decode -> replay -> topics -> measure [-> check] -> publish, each once, whatever kills it.
 
     plan | bronze, extents | silver | gold | user topics' headers | publication
-         ^ a killed run goes on from here: its plan, and what it had committed, are in the tables
+         ^ a killed run resumes here: its plan and its commits are in the tables
 
-Nothing new is found without a JVM: the session starts when the first stage has work.
+A run that finds no new records starts no JVM: the session starts when the first stage has work.
 """
 
 import time
@@ -23,7 +23,7 @@ from jobs.ingest import plan
 from jobs.ingest import stage as ingest
 from jobs.ingest.copies import divergence
 from jobs.ingest.dead_letter_topics import without_letters
-from jobs.ingest.names import commit_names, told_names
+from jobs.ingest.names import commit_names, unknown_names
 from jobs.ingest.plan import Extent
 from jobs.ingest.undecoded import undecoded_lowest
 from jobs.measure import reconcile
@@ -50,11 +50,10 @@ if TYPE_CHECKING:
 
 @dataclass(slots=True, kw_only=True)
 class Summary:
-    """What a run did, for the one JSON line: run id (null: nothing new), counts, seconds a stage, warnings.
+    """The summary of a run, for the one JSON line: run id (null: no news), counts, seconds by stage, warnings.
 
-    `set_aside`: files of logs that a power cut had torn. `engine`: what computed a stage, "spark" or "local" (in the
-    process of the run); `gates`: the closed ones; `withheld`: there was something to publish, and a closed gate kept it
-    back.
+    `set_aside`: files of logs that a power cut had torn. `engine`: that of each stage, "spark" or "local" (in the
+    process of the run); `gates`: the closed ones; `withheld`: a closed gate prevented a publication.
     """
 
     run_id: int | None = None
@@ -115,7 +114,7 @@ class Pipeline:
         return spark
 
     def go(self) -> Summary:
-        """Runs the stages asked for."""
+        """Runs the stages that the options name."""
         directories = plan.scan_directories(self._options.log_dirs, include_deleted=self._options.include_deleted)
         self.summary.skipped = [line for directory in directories for line in directory.skipped]
         create_tables(self._lake)
@@ -140,7 +139,7 @@ class Pipeline:
         return self.summary
 
     def _resume(self, stage: str) -> None:
-        """Finishes a stage that was planned and killed."""
+        """Finishes a stage that was killed after its plan."""
         run = books.done(self._lake, f"{stage}-plan")
         if run <= books.done(self._lake, stage):
             return
@@ -171,7 +170,7 @@ class Pipeline:
         before = {row["topic"] for row in mine}
         letters = options.dead_letter_topics
         selected = [p for p in partitions if p.topic in RECORD_TOPICS or p.topic in before or letters.takes(p.topic)]
-        selected.sort(key=lambda p: p.topic not in RECORD_TOPICS)  # what state speaks of is there when letters are read
+        selected.sort(key=lambda p: p.topic not in RECORD_TOPICS)  # share state before the letters about it
         extents = plan.plan(
             selected,
             mine,
@@ -220,7 +219,7 @@ class Pipeline:
             lowest=lowest,
         )
         rows = plan.extent_rows(extents, cluster_id=cluster_id, run=self._next_run("topics"), stamp=self._stamp())
-        names = told_names(self._lake, cluster_id, partitions, self._options.topic_names)
+        names = unknown_names(self._lake, cluster_id, partitions, self._options.topic_names)
         if rows or names.num_rows:
             self._begin("topics", rows, extents)
             commit_names(self._lake, "topics", books.done(self._lake, "topics"), names)
@@ -232,7 +231,7 @@ class Pipeline:
         return {**books.stamp(), "until_ms": self._options.until_ms}
 
     def _begin(self, stage: str, rows: list[dict[str, Any]], extents: Sequence[Extent]) -> None:
-        """Commits the plan and carries it out."""
+        """Commits the plan, then executes it."""
         run = rows[0]["run_id"] if rows else self._next_run(stage)
         table = TABLES[books.EXTENT]
         files = write_rows(self._lake, table, books.rows_table(books.EXTENT, rows), {})
@@ -240,7 +239,7 @@ class Pipeline:
         self._read(stage, run, rows, extents)
 
     def _read(self, stage: str, run: int, rows: Sequence[dict[str, Any]], extents: Sequence[Extent]) -> None:
-        """Reads the extents of a planned stage and commits what was taken."""
+        """Reads the extents of a planned stage and commits their rows."""
         with self._timed(stage):
             outcomes = ingest.read_extents(
                 self._engine,
@@ -297,7 +296,7 @@ class Pipeline:
         self.summary.counts |= counts
 
     def _check(self) -> None:
-        """Judges what is not published yet; a lake without news since its last cut and a check of it is left alone."""
+        """Checks the tables, unless the lake is published and checked as it is."""
         if publish.is_current(self._lake) and not publish.unchecked(self._lake):
             return
         with self._timed("check"):
@@ -336,7 +335,7 @@ class Pipeline:
 def run(options: RunOptions, session: Callable[[], "SparkSession"], progress: Progress | None = None) -> Summary:
     """Runs the pipeline, or the stages of it that `options` names.
 
-    `session` makes or returns the Spark session; it is called only when there is something to compute.
+    `session` makes or returns the Spark session; it is called only when a stage has work.
 
     Raises:
         SharelensError: bad directories, mixed clusters, a held lake, another lake version, no rows with
@@ -372,7 +371,7 @@ def check_lake(options: RunOptions) -> None:
                 f"{options.lake} holds other things ({sorted(strange)[0]}) and no lake; give an empty or new folder"
             )
     if not options.log_dirs:
-        scan.ensure_lake(options.lake)  # without a source there is nothing to make a lake of
+        scan.ensure_lake(options.lake)  # without a source there are no records for a new lake
 
 
 def _check_sources(options: RunOptions) -> None:

@@ -178,7 +178,7 @@ def _require_environment(folder: Path) -> None:
 
 
 def _layers(environment: str, flags: Mapping[str, object]) -> list[Layer]:
-    """Every place that settings come from, the weakest first."""
+    """Every source of settings, the weakest first."""
     names = {name: f"{PREFIX}{name.upper()}" for name in Settings.model_fields}
     variables = {name: os.environ[variable] for name, variable in names.items() if variable in os.environ}
     return [
@@ -229,7 +229,7 @@ def _explained(error: ValidationError, layers: Sequence[Layer]) -> str:
 
 
 def _siblings(path: Sequence[int | str]) -> list[str]:
-    """The settings that there are where an unknown one stands."""
+    """The known settings beside an unknown one."""
     groups: dict[int | str, type[BaseModel]] = {"dags": DagSettings, "quality": QualitySettings}
     group = Settings if len(path) == 1 else groups[path[0]]
     return [name for name in group.model_fields if name != "environment"]
@@ -249,7 +249,7 @@ def _not_json(layers: Sequence[Layer]) -> str:
 
 
 def _trace(name: str, layers: Sequence[Layer]) -> str:
-    """Every place looked at, the strongest first, with what it says."""
+    """Every source, the strongest first, with its settings."""
     places = [
         f"{layer.place}: {layer.values[name]!r}" if name in layer.values else f"{layer.place}: unset"
         for layer in reversed(layers)

@@ -1,7 +1,7 @@
 """Scans of a table whose memory does not grow with the table: few row groups at once, and in the order of a key.
 
-Everything here works on an Arrow dataset of Parquet files, whose partition expressions say what holds for all rows of
-a file: files are left out by these, row groups by their own statistics.
+The functions scan an Arrow dataset of Parquet files, whose partition expressions hold for all rows of a file: they skip
+files by these expressions, and row groups by their own statistics.
 """
 
 import itertools
@@ -23,7 +23,7 @@ Bound = tuple[int, ...]
 
 @dataclass(frozen=True, slots=True)
 class Bounds:
-    """What a row group's statistics say of a column: all values lie from `low` to `high`, and whether some are null."""
+    """The statistics of a column in a row group: all values lie from `low` to `high`; `nulls`: some may be null."""
 
     low: Any
     high: Any
@@ -31,7 +31,7 @@ class Bounds:
 
 
 Statistics = Mapping[str, Bounds]
-"""By column; columns of which nothing is known are absent."""
+"""By column; columns without statistics are absent."""
 Choice = Callable[[Sequence[Statistics]], Sequence[bool]]
 """Which of some row groups, in their order, have to be read."""
 Flags = npt.NDArray[np.bool_]
@@ -93,8 +93,8 @@ def tables_in_order(
     """Rows that meet the condition, ascending by the integer columns `order`, which are among `columns`.
 
     Row groups are read by their lower bounds, one at first and then more at once (READ_ROWS); rows wait only for row
-    groups that may hold smaller ones. Memory goes by the row groups that overlap, so by the order in which files were
-    written and not by their number. `choice` leaves out row groups, of those that may have rows.
+    groups that may hold smaller ones. Memory grows with the overlap of row groups, so with the disorder of the
+    files and not with their number. `choice` leaves out row groups, of those that may have rows.
     """
     ordered = _by_lower_bound(dataset, order, where)
     if choice is not None:

@@ -32,7 +32,7 @@ def create_tables(lake: Lake) -> None:
 
 
 def create(lake: Lake, table: Table) -> None:
-    """Creates a table at version 0; nothing happens when it is already there."""
+    """Creates a table at version 0, unless it exists."""
     from deltalake import DeltaTable
 
     if lake.exists(table.name):
@@ -73,7 +73,7 @@ def commit(
 ) -> int:
     """Commits added and removed files of a stage of a run; the new table version.
 
-    A (stage, run) that the table already holds is skipped: the version that is there is returned. Without `data_change`
+    A (stage, run) that the table already has is skipped: the current version is returned. Without `data_change`
     the files hold the same rows as before, and readers of changes may pass over the commit.
 
     Raises:
@@ -97,7 +97,7 @@ def write(
     removes: Sequence[str] = (),
     data_change: bool = True,
 ) -> int:
-    """Commits files with the versions of some applications, whatever the table holds of them; the new table version.
+    """Commits files with the versions of some applications, without a look at earlier ones; the new table version.
 
     Raises:
         LakeError: as `commit`.
@@ -141,7 +141,7 @@ def write(
 
 
 def _check(lake: Lake, name: str, unknown: set[str]) -> None:
-    """Refuses what delta-rs would accept: a removed file that is not live, and columns that are not ours."""
+    """Refuses a removed file that is not live, and a foreign schema; delta-rs would accept both."""
     if unknown:
         raise LakeError(f"{name} in {lake}: {sorted(unknown)[0]} is no live file of the table; run again")
     if not lake.schema(name).equals(TABLES[name].schema, check_metadata=False):
@@ -157,7 +157,7 @@ def _other_writer(lake: Lake, name: str, version: int) -> LakeError:
 
 @contextmanager
 def _one_line(lake: Lake, name: str, version: int) -> Iterator[None]:
-    """Writes the log for its owner alone, and says in one line what delta-rs failed at."""
+    """Writes the log for its owner alone, and turns errors of delta-rs into one line."""
     from deltalake.exceptions import CommitFailedError, DeltaError
 
     mask = os.umask(0o077)

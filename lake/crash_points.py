@@ -1,6 +1,6 @@
 """Named places around every file and commit of ours, where the kill tests stop a run.
 
-Nothing happens unless a test armed a point; `record` lists the points that a run passes.
+A point has no effect unless a test armed it; `record` lists the points that a run passes.
 """
 
 from collections.abc import Iterator

@@ -1,9 +1,9 @@
-"""What a power cut leaves: what was committed is flushed to the disk, and commits that it tore are set aside.
+"""Durability across power cuts: flushes commits to the disk, and sets torn commits aside.
 
     data files | commits of a stage | the commit that marks the stage as done | ... | publication
     ^ on the disk before their commit ^ on the disk before the mark             ^ all on the disk before it
 
-A commit that is there therefore has its files, a mark what it stands for, and a publication all of its cut.
+So a commit on the disk has its files, a mark its stage's commits, and a publication its whole cut.
 """
 
 import json

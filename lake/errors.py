@@ -1,10 +1,10 @@
-"""What can go wrong with a lake."""
+"""The errors of lakes."""
 
 from state_model.errors import SharelensError
 
 
 class LakeError(SharelensError):
-    """Raised when a lake can't be read or written as asked."""
+    """Raised when a lake can't be read or written."""
 
 
 class LakeLockedError(LakeError):

@@ -1,7 +1,7 @@
 """The quality gates as the last checks left them: which tables have a closed one. Reads gold.quality_result alone.
 
-A gate is about one table. It is closed when the newest check of the table found a blocking expectation not met, and
-stays closed, whatever is written, until a later check finds it met.
+A gate is about one table. It closes when a blocking expectation fails in the newest check of the table, and stays
+closed, whatever is written, until the expectation passes in a later check.
 """
 
 from collections.abc import Sequence
@@ -19,7 +19,7 @@ BLOCKING = "blocking"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Gate:
-    """What the newest check with blocking expectations said of a table; `failed`: their names, none when it is open."""
+    """The newest check of a table with blocking expectations; `failed`: the failed ones, none for an open gate."""
 
     table: str
     version: int

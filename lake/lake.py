@@ -29,7 +29,7 @@ LOG_ENTRY = re.compile(r"([0-9]{20})\.(json|checkpoint\..*parquet|checkpoint\.pa
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LakeView:
-    """What a task may have of a lake: where it writes files, and the snapshots that the driver gave it to read."""
+    """A lake as tasks see it: the folders to write files to, and the snapshots from the driver to read."""
 
     storage: Storage
     snapshots: Mapping[str, Snapshot]
@@ -87,7 +87,7 @@ class Lake:
         return self.exists(FIRST_TABLE)
 
     def handle(self, table: str) -> "DeltaTable":
-        """The table as delta-rs has it, at its newest version.
+        """The delta-rs table, at its newest version.
 
         Raises:
             LakeError: there is no such table, or its log can't be read.
@@ -130,7 +130,7 @@ class Lake:
         return self._transactions[key]
 
     def schema(self, table: str, version: int | None = None) -> pa.Schema:
-        """The columns of a table as its log has them, not as we declare them."""
+        """The columns of a table by its log, not by `lake.tables`."""
         with self._readable(table):
             return pa.schema(self._at(table, version).schema().to_arrow())
 
@@ -169,11 +169,11 @@ class Lake:
             return 0
 
     def has_commit(self, table: str, version: int) -> bool:
-        """Whether the file of a commit is there."""
+        """Whether the file of a commit exists."""
         return os.path.exists(self._commit_path(table, version))
 
     def _may_be_newer(self, table: str, version: int) -> bool:
-        """Whether a table may have gone on: on a local disk a look at two names costs less than asking delta-rs."""
+        """Whether a table may have a newer version; on a local disk, two file names are cheaper than delta-rs."""
         return self.has_commit(table, version + 1) or not self.has_commit(table, version)
 
     def _commit_path(self, table: str, version: int) -> str:
@@ -252,4 +252,4 @@ class Lake:
 
 
 LakeReader = Lake | LakeView
-"""What snapshots are read from: the lake in the driver, a view of it in a task."""
+"""The source of snapshots: the lake in the driver, a view of it in a task."""

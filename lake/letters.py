@@ -1,4 +1,4 @@
-"""What a lake's books say of the topics that were looked into for dead letters."""
+"""The partitions that runs have searched for dead letters, from a lake's books."""
 
 from collections.abc import Iterable, Sequence
 from typing import Any
@@ -19,12 +19,12 @@ DLQ_PARTITION = pa.schema(
         pa.field("letters", pa.int64()),
     ]
 )
-"""A partition that was looked into: up to where (exclusive), offsets above that were left out, dead letters found."""
+"""A searched partition: the end (exclusive), the offsets above it that were left out, the number of dead letters."""
 ORDER = [("dlq_topic", "ascending"), ("dlq_topic_id", "ascending"), ("dlq_partition", "ascending")]
 
 
 def partitions_in_books(extents: Sequence[dict[str, Any]]) -> pa.Table:
-    """DLQ_PARTITION rows from rows of bronze.ingest_extent; those that took nothing of such a topic are left out."""
+    """DLQ_PARTITION rows from rows of bronze.ingest_extent; rows without an extent of such a topic are left out."""
     groups: dict[tuple[str, str, int], list[dict[str, Any]]] = {}
     for row in extents:
         taken = row["status"] == "taken" and row["content"] == "log_record"

@@ -39,7 +39,7 @@ def hold(lake: Lake, timeout_s: float) -> Iterator[LakeLock]:
         _describe(handle, None)
         try:
             yield LakeLock(handle)
-        finally:  # whoever lives to see the end of a run commits nothing more: only a killed one leaves its JVM's name
+        finally:  # a run that ends commits no more: only a killed one leaves its JVM's name
             os.ftruncate(handle, 0)
     finally:
         os.close(handle)

@@ -112,7 +112,7 @@ class ParquetSink:
     """Writes rows of one table into files near `file_bytes`, in the order given.
 
     Files get their place in the table's folder at once, are on the disk when the sink is closed, and become part of the
-    table only by a commit (`lake.commit`); what an interrupted writer leaves is never read.
+    table only by a commit (`lake.commit`); files of an interrupted writer are never read.
     """
 
     def __init__(
@@ -151,7 +151,7 @@ class ParquetSink:
         return self._files
 
     def write(self, rows: pa.Table, **constants: object) -> None:
-        """Appends rows; nothing happens for an empty table. `constants`: columns that these rows share.
+        """Appends rows; an empty table adds none. `constants`: columns that these rows share.
 
         Raises:
             LakeError: the disk is full; no file is left.
@@ -225,7 +225,7 @@ class _OpenFile:
         )
 
     def discard(self) -> None:
-        """Removes what was written; an error of closing says nothing that the first one did not say."""
+        """Removes the file; an error of closing adds no information to the first error."""
         for part in ("_writer", "_stream"):
             with contextlib.suppress(OSError, RuntimeError, AttributeError):
                 getattr(self, part).close()

@@ -1,8 +1,7 @@
 """A table read row group by row group, without those that statistics exclude.
 
-Arrow's datasets do the same for any condition; where a question is asked of many share partitions at once, judging a
-condition for each row group costs them more than reading it. Nor are Arrow's threads used: who reads is one task of
-several that share the cores, and would wait for them.
+Arrow's datasets do the same for any condition; for a condition about many share partitions, its evaluation for each row
+group costs more than reading the row group. Arrow's threads are off: several tasks share the cores.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -36,9 +35,9 @@ class File:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Bounds:
-    """What statistics say of a column in each row group: values lie from `low` to `high`; `nulls`: it may have some.
+    """The statistics of a column in each row group: values lie from `low` to `high`; `nulls`: it may have some.
 
-    Where all values are null, `low` is above `high`; where nothing is said, everything lies between them.
+    Where all values are null, `low` is above `high`; without statistics, all values lie between them.
     """
 
     low: npt.NDArray[Any]
@@ -75,7 +74,7 @@ class RowGroups:
         return self._known(column, LEAST, MOST, np.dtype(np.int64))
 
     def may_hold(self, column: str, text: str) -> Flags:
-        """In which row groups a text may occur."""
+        """Whether each row group may have a text."""
         bounds = self._known(column, None, None, np.dtype(object))
         within = [
             low is None or low <= text <= high
@@ -84,7 +83,7 @@ class RowGroups:
         return np.array(within, np.bool_)
 
     def partition_is(self, column: str, text: str) -> Flags:
-        """Which row groups lie in files of a partition value; all where the table has no such partition column."""
+        """Whether each row group is in a file of a partition value; true without such a partition column."""
         values = [(file.partition_values.get(column, text), file.metadata.num_row_groups) for file in self._files]
         return np.repeat([value == text for value, _ in values], [count for _, count in values]).astype(np.bool_)
 

@@ -56,7 +56,7 @@ def open_lake(lake: Lake | str | os.PathLike[str]) -> Cut:
     """Opens the newest published cut of a lake, or of the one that a path or URI names.
 
     Raises:
-        LakeError: no such folder, not a lake, nothing published yet, or unreadable.
+        LakeError: no such folder, not a lake, no publication yet, or unreadable.
         LakeVersionError: written by a version with other schemas.
     """
     lake = lake if isinstance(lake, Lake) else Lake(lake)
@@ -70,12 +70,12 @@ def open_lake(lake: Lake | str | os.PathLike[str]) -> Cut:
     newest = rows.sort_by([("run_id", "descending")]).slice(0, 1).to_pylist()[0]
     versions = {entry["table"]: entry["version"] for entry in newest["tables"]}
     cut = Cut(lake=lake, versions=versions, publication=newest)
-    cut.snapshot("gold.share_partition_state")  # refuses a lake of another version before any question is asked
+    cut.snapshot("gold.share_partition_state")  # refuses a lake of another version before any query
     return cut
 
 
 def ensure_lake(lake: Lake) -> None:
-    """Refuses what is not a lake.
+    """Refuses a folder that is no lake.
 
     Raises:
         LakeError: no such folder, or one without a lake's tables.

@@ -1,7 +1,7 @@
-"""Row groups as units of streaming: which of them hold a log partition's rows, in offset order.
+"""Row groups as units of streaming: the row groups with a log partition's rows, in offset order.
 
-Writers put one log partition into a row group, so a footer says all there is to know; row groups that hold several, or
-rows of runs that are not asked for beside others, are looked into (six thin columns).
+Writers put one log partition into a row group, so the footer suffices; of row groups with several log partitions, or
+with rows of further runs, six thin columns are read.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -66,7 +66,7 @@ def slices(
 ) -> dict[PartitionKey, list[Slice]]:
     """The slices of a table's rows with run_id in `runs` (inclusive), by log partition, in offset order.
 
-    `begins`: log partitions of which rows below an offset are left out.
+    `begins`: by log partition the offset below which rows are left out.
     """
     keys = None if only is None else set(only)
     slices_by_partition: dict[PartitionKey, list[Slice]] = {}
@@ -192,7 +192,7 @@ def _bounds(group: pq.RowGroupMetaData) -> dict[str, tuple[Any, Any]]:
 def _mixed(
     file: pq.ParquetFile, number: int, columns: Columns, runs: tuple[int, int], common: dict[str, Any]
 ) -> Iterator[Slice]:
-    """Slices of a row group that holds several log partitions or runs."""
+    """Slices of a row group with several log partitions or runs."""
     names = ["cluster_id", columns.topic_id, columns.partition, columns.offset, columns.timestamp, "run_id"]
     thin = file.read_row_group(number, columns=names)
     thin = thin.filter(

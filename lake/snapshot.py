@@ -1,4 +1,4 @@
-"""A version of a table as a value: what tasks read through, wherever they run. Nothing here uses delta-rs."""
+"""A version of a table as a value, through which tasks read anywhere. This module does not use delta-rs."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -105,7 +105,7 @@ def _dataset(snapshot: Snapshot, coded: Sequence[str]) -> ds.Dataset:
 
 
 def _guarantee(file: Mapping[str, Any], schema: pa.Schema) -> pc.Expression:
-    """What holds for every row of a file, by its statistics and partition values."""
+    """A condition that holds for every row of a file, by its statistics and partition values."""
     result = pc.scalar(True)
     for field in schema:
         value = file.get(f"partition.{field.name}")

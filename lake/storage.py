@@ -64,7 +64,7 @@ def resolve(uri: str | os.PathLike[str], options: Mapping[str, str] | None = Non
     """The storage that a path or URI names.
 
     Raises:
-        LakeError: a scheme that there is no storage for.
+        LakeError: a scheme without a storage.
     """
     text = os.fspath(uri)
     scheme = urlsplit(text).scheme if "://" in text else ""

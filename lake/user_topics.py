@@ -1,4 +1,4 @@
-"""What a lake says of user topics: their batch headers in bounded tables, and how far a partition goes."""
+"""User topics of a lake: their batch headers in bounded tables, and the extents of their partitions."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
@@ -31,7 +31,7 @@ ROWS_AT_ONCE = 1 << 20
 
 
 def books(scan: Scan) -> pa.Table:
-    """BOOK_COLUMNS of all runs: what they took of user partitions."""
+    """BOOK_COLUMNS of all runs: the extents of user partitions that they took."""
     condition = (pc.field("content") == "topic_batch") & (pc.field("status") == "taken")
     return scan("bronze.ingest_extent", BOOK_COLUMNS, condition)
 
@@ -73,7 +73,7 @@ def _binned(
 
 
 def _condition(group: Mapping[TopicPartition, int]) -> pc.Expression:
-    """What a scan can use to find the headers of some user partitions; it may let others through."""
+    """A condition for the headers of some user partitions; further headers may meet it."""
     topics = pa.array(sorted({topic_id for topic_id, _ in group}), pa.string())
     partitions = pa.array(sorted({partition for _, partition in group}), pa.int32())
     here: pc.Expression = pc.field("topic_id").isin(topics) & pc.field("partition").isin(partitions)
@@ -81,7 +81,7 @@ def _condition(group: Mapping[TopicPartition, int]) -> pc.Expression:
 
 
 def _from_begins(headers: pa.Table, group: Mapping[TopicPartition, int]) -> pa.Table:
-    """The headers of exactly these user partitions that reach the beginning asked for."""
+    """The headers of these user partitions that reach the beginning of each."""
     topics = pa.array([topic_id for topic_id, _ in group], pa.string())
     names = pc.unique(topics)
     index = _places(pc.index_in(topics, value_set=names), pa.array([number for _, number in group], pa.int32()))
@@ -102,7 +102,7 @@ def _places(topics: pa.Array, partitions: pa.Array) -> npt.NDArray[np.int64]:
 
 
 def extents(extent_rows: pa.Table, partitions: Iterable[TopicPartition]) -> pa.Table:
-    """TOPIC_EXTENT rows from the books, by (topic id, partition): the maximum over what the runs were told."""
+    """TOPIC_EXTENT rows from the books, by (topic id, partition): the maximum over all runs."""
     selected = set(partitions)
     rows_of: dict[TopicPartition, list[dict[str, Any]]] = {}
     for row in extent_rows.to_pylist():
@@ -126,8 +126,8 @@ def extents(extent_rows: pa.Table, partitions: Iterable[TopicPartition]) -> pa.T
 def extent(place: TopicPartition, start: int | None, committed_end: int | None, log_end: int) -> dict[str, object]:
     """A TOPIC_EXTENT row: the high watermark, or the end of the log where there is no such checkpoint.
 
-    A high watermark of 0 also stands for a checkpoint without a line for the partition: it tells nothing of a log that
-    holds records. `log_end`: where the log ends, committed or not.
+    A high watermark of 0 also stands for a checkpoint without a line for the partition: for a log with records it
+    is unknown. `log_end`: where the log ends, committed or not.
     """
     end: int | None = committed_end or log_end
     source: str | None = HIGH_WATERMARK if committed_end else LOG_END

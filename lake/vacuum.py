@@ -1,11 +1,11 @@
-"""Removes what no reader of the last days needs: data files, and commits that a checkpoint stands for.
+"""Removes old data files that no readable version needs, and commits that a checkpoint replaces.
 
-Everything from a version on, the floor, stays as it is: the files that were live there, those that came later, and the
-commits. The floor is the oldest version that somebody may still ask for: the newest one when the window began, or older
-where the newest publication, or one inside the window, names an older one.
+Versions from the floor on stay as they are, with their live files and commits. The floor is the oldest version that a
+reader may still open: the newest one when the window began, or an older one that the newest publication or one inside
+the window names.
 
-delta-rs says which files no version needs. It deletes none itself: its vacuum commits twice to the table, beyond the
-publication. Nor does it cut the log, which it does by age alone, whatever a publication names.
+delta-rs lists the files that no version needs, but this module deletes them: the vacuum of delta-rs commits twice to
+the table, beyond the publication. It also cuts the log by age alone, without regard to publications.
 """
 
 import re
@@ -24,7 +24,7 @@ GRACE_MS = 3_600_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Removed:
-    """What was removed, or would be: data files with their bytes, commits and checkpoints of the log."""
+    """The removed files (with a dry run, the files to remove): data files with bytes, commits and checkpoints."""
 
     files: int = 0
     size_bytes: int = 0
@@ -34,7 +34,7 @@ class Removed:
 def floor_of(lake: Lake, table: str, *, since_ms: int, named: Iterable[int]) -> int:
     """The oldest version to keep: the newest before `since_ms` (epoch ms), or an older one that is `named`.
 
-    Versions that an upkeep with a shorter window has made unreadable are beyond keeping.
+    Versions that an upkeep with a shorter window has made unreadable don't count.
     """
     return max(_oldest(lake, table), min([_version_at(lake, table, since_ms), *named]))
 
@@ -55,7 +55,7 @@ def _version_at(lake: Lake, table: str, moment_ms: int) -> int:
 
 
 def remove_files(lake: Lake, table: str, floor: int, *, named: Iterable[int], now_ms: int, dry_run: bool) -> Removed:
-    """Removes the data files that no version from `floor` on holds, and what killed runs left.
+    """Removes the data files that no version from `floor` on has, and files of killed runs.
 
     `named`: the versions that publications name. Between them a file is known to be of a later version by its time.
     """
@@ -102,7 +102,7 @@ def _checkpoint_file(lake: Lake, table: str, version: int) -> Path:
 
 
 def remove_log(lake: Lake, table: str, floor: int, *, dry_run: bool) -> Removed:
-    """Removes commits and checkpoints below the floor, once a checkpoint stands there, and what killed commits left."""
+    """Removes commits and checkpoints below a floor that has a checkpoint, and files of killed commits."""
     stands = dry_run or _checkpoint_file(lake, table, floor).exists()
     log = _log(lake, table)
     old = [file for file in sorted(log.iterdir()) if _is_staged(file) or (stands and _version_of(file) < floor)]

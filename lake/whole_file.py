@@ -9,7 +9,7 @@ from state_model.errors import SharelensError
 
 
 def write_whole(target: Path, content: bytes, *, mode: int = 0o600) -> None:
-    """Puts a file in place at once: a reader, or another process that writes the same file, sees all of it or nothing.
+    """Puts a file in place at once: readers and other writers of the same file see the whole file or none.
 
     Raises:
         SharelensError: the target is a device, a pipe, a link or a folder, which would be replaced, not written to.

@@ -22,7 +22,7 @@ from measures import dead_letter_schemas as words
 from measures.dead_letter_schemas import DLQ_RECONCILIATION
 from measures.poison import ARCHIVED_STATE, DEAD_LETTER, GAP
 from measures.settings import DEAD_LETTER_TOPIC, GroupSettings
-from state_model.columnar.keys import KEY, number_keys
+from state_model.columnar.keys import SHARE_PARTITION_KEY, number_keys
 from state_model.columnar.ranges import MAX_OFFSET
 from state_model.columnar.schemas import COMPLETENESS, SHARE_PARTITION_HISTORY
 from state_model.uuids import ZERO_UUID
@@ -37,8 +37,9 @@ LETTER_COLUMNS = [
     "value_size_bytes",
 ]  # fmt: skip
 """The columns of DLQ_RECORD that are read."""
-HISTORY_READ = [*KEY, "log_offset", "log_time_ms", "completeness", "completeness_reason"]
-ORDER = [(name, "ascending") for name in (*KEY, "offset", "state_partition", "life_log_offset", *LETTER_PLACE)]
+HISTORY_READ = [*SHARE_PARTITION_KEY, "log_offset", "log_time_ms", "completeness", "completeness_reason"]
+LIFE_PLACE = ("state_partition", "life_log_offset")
+ORDER = [(name, "ascending") for name in (*SHARE_PARTITION_KEY, "offset", *LIFE_PLACE, *LETTER_PLACE)]
 CLEAR_CAUSES = pa.array(["rejected", "delivery_limit"])
 
 
@@ -135,8 +136,8 @@ def readable_letters(letters: pa.Table) -> pa.Table:
 
 
 def named_by(letters: pa.Table, names: Mapping[str, str]) -> pa.Table:
-    """The share partitions (KEY) that dead letters may belong to, without repetition: all whose history is read."""
-    return candidate_places(readable_letters(letters), names).select(KEY).group_by(KEY).aggregate([])
+    """The distinct share partitions that dead letters may belong to; reconciliation reads the history of these."""
+    return candidate_places(readable_letters(letters), names).group_by(SHARE_PARTITION_KEY).aggregate([])
 
 
 def _ids(names: Mapping[str, str]) -> dict[str, list[str]]:
@@ -148,7 +149,7 @@ def _ids(names: Mapping[str, str]) -> dict[str, list[str]]:
 
 
 def candidate_places(letters: pa.Table, names: Mapping[str, str]) -> pa.Table:
-    """The share partitions (KEY) that each dead letter may belong to; `letter` is its row."""
+    """The share partitions (SHARE_PARTITION_KEY) that each dead letter may belong to; `letter` is its row."""
     ids = _ids(names)
     topic_codes = letters.column("topic").dictionary_encode().combine_chunks()
     meant = [sorted({name, *ids.get(name, ())}) for name in topic_codes.dictionary.to_pylist()]
@@ -226,7 +227,7 @@ def _archived_ms(rows: pa.Table) -> pa.Array:
 
 def _of_state(rows: pa.Table) -> dict[str, object]:
     """Columns of DLQ_RECONCILIATION from POISON_RECORD rows."""
-    names = (*KEY, "archiving_ms", "state_partition", "life_log_offset", "log_offset", *(f.name for f in COMPLETENESS))
+    names = (*SHARE_PARTITION_KEY, *LIFE_PLACE, "archiving_ms", "log_offset", *(f.name for f in COMPLETENESS))
     return {name: rows.column(name) for name in names} | {"archived_ms": _archived_ms(rows)}
 
 
@@ -353,16 +354,13 @@ def _without_state(
 
 
 def nameless_places(places: pa.Table, names: Mapping[str, str]) -> set[tuple[str, int]]:
-    """(group, partition) of share partitions (rows with KEY) whose topic has no known name."""
-    keys = places.select(KEY).group_by(KEY).aggregate([])
+    """(group, partition) of share partitions (rows with SHARE_PARTITION_KEY) whose topic has no known name."""
+    keys = places.select(SHARE_PARTITION_KEY).group_by(SHARE_PARTITION_KEY).aggregate([])
     return {(row["group_id"], row["partition"]) for row in keys.to_pylist() if row["topic_id"] not in names}
 
 
 def _telling(history: Iterable[pa.Table], letters: pa.Table, candidates: pa.Table) -> pa.Table:
-    """The history rows that decide about dead letters; streams the parts of the history to bound memory.
-
-    Of each candidate share partition: the first row, the last row, and the last row before each letter.
-    """
+    """First and last history row of each candidate, and the last row before each letter; streams to bound memory."""
     kept = pa.schema([SHARE_PARTITION_HISTORY.field(name) for name in HISTORY_READ]).empty_table()
     for rows in history:
         both = pa.concat_tables([kept, rows.select(HISTORY_READ).cast(kept.schema)])

@@ -24,7 +24,7 @@ from measures.headers import ABORTED, ABSENT, REASONS, spans_of
 from measures.places import Places, coded, places_of
 from measures.topics import TopicPartition, topic_partitions
 from state_model.columnar.kernels import kernel
-from state_model.columnar.keys import KEY
+from state_model.columnar.keys import SHARE_PARTITION_KEY
 from state_model.columnar.ranges import grown
 
 Ints = npt.NDArray[np.int64]
@@ -33,7 +33,7 @@ ABSENT_CODE, ABORTED_CODE = REASONS.index(ABSENT), REASONS.index(ABORTED)
 UNKNOWN = -1
 HISTORY_COLUMNS = [
     "state_partition",
-    *KEY,
+    *SHARE_PARTITION_KEY,
     "log_offset",
     "log_time_ms",
     "record_type",
@@ -50,7 +50,7 @@ HISTORY_COLUMNS = [
 ]
 DELIVERY_COLUMNS = [
     "state_partition",
-    *KEY,
+    *SHARE_PARTITION_KEY,
     "life_log_offset",
     "first_offset",
     "last_offset",
@@ -337,7 +337,7 @@ def first_incomplete(
         no_records: measures.headers.NO_RECORD rows of their user partitions, as far as known.
         reads_committed: groups known to have share.isolation.level=read_committed.
         slowed_from: by group, the delivery count from which the broker slows delivery down; absent: unknown.
-        earlier: KEY, state_partition and earlier_write_ms of share partitions whose rows begin later than their log:
+        earlier: PLACE_KEY and earlier_write_ms of share partitions whose rows begin later than their log:
             when state was written last before them.
 
     Of such a share partition `deliveries` are the ranges that were part of the state from the first row on, and the

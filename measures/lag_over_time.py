@@ -19,7 +19,7 @@ import pyarrow.compute as pc
 from measures.lag import NO_COUNT, NO_END_THEN, NO_START
 from measures.schemas import LAG_OVER_TIME
 from measures.topics import TopicPartition, runs
-from state_model.columnar.keys import ORDER, number_keys
+from state_model.columnar.keys import SHARE_PARTITION_ORDER, number_keys
 
 Ints = npt.NDArray[np.int64]
 
@@ -58,7 +58,7 @@ class Arrivals:
 
 
 def lag_over_time(history: pa.Table, arrivals: Arrivals, moments: Ints, names: Mapping[str, str]) -> pa.Table:
-    """LAG_OVER_TIME rows: one a moment at which a share partition was alive, by (state partition, KEY, moment).
+    """LAG_OVER_TIME rows: one a moment at which a share partition was alive; by state partition, key, moment.
 
     Args:
         history: SHARE_PARTITION_HISTORY rows, each share partition in log order.
@@ -81,7 +81,7 @@ def lag_over_time(history: pa.Table, arrivals: Arrivals, moments: Ints, names: M
         rows = history.take(pa.array(order[first:end][at[is_alive]]))
         ends = arrivals.ends((key["topic_id"], key["partition"]), moments[is_alive])
         tables.append(_measured(rows, ends, moments[is_alive], names.get(key["topic_id"])))
-    sorting = [("state_partition", "ascending"), *ORDER, ("at_ms", "ascending")]
+    sorting = [("state_partition", "ascending"), *SHARE_PARTITION_ORDER, ("at_ms", "ascending")]
     return pa.concat_tables(tables).sort_by(sorting)
 
 

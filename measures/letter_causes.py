@@ -13,9 +13,9 @@ import pyarrow.compute as pc
 
 from measures.poison import DEAD_LETTER, ORDER
 from measures.schemas import POISON_RECORD
-from state_model.columnar.keys import KEY
+from state_model.columnar.keys import SHARE_PARTITION_KEY
 
-LIFE = [*KEY, "state_partition", "life_log_offset"]
+LIFE = [*SHARE_PARTITION_KEY, "state_partition", "life_log_offset"]
 Place = tuple[object, ...]
 Row = dict[str, Any]
 Letter = tuple[int, str]

@@ -22,7 +22,7 @@ FIRST_SEEN, CREATED, RECREATED, RESET, GONE, STATE_EPOCH, LEADER_EPOCH, WENT_BAC
 TERMINAL = (DeliveryState.ACKNOWLEDGED, DeliveryState.ARCHIVED)
 SPANS = ("skipped_first_offset", "skipped_last_offset", "replayed_first_offset", "replayed_last_offset")
 Event = tuple[int, int, int]
-"""Row of the record, row that held before it (NEVER: none), number of the event."""
+"""Row of the record, row of the state before it (NEVER: none), number of the event."""
 
 
 def rows(inputs: Inputs) -> pa.Table:

@@ -13,10 +13,10 @@ import pyarrow.compute as pc
 
 from measures.places import places_of
 from measures.steps import Flags, Ints, numbered, together
-from state_model.columnar.keys import KEY
+from state_model.columnar.keys import SHARE_PARTITION_KEY
 from state_model.columnar.values import Loss
 
-PLACE = ["log_topic_id", "state_partition", *KEY]
+PLACE = ["log_topic_id", "state_partition", *SHARE_PARTITION_KEY]
 """Columns that say which share partition, in which state partition."""
 LIVE, RESET, DELETED = 0, 1, 2
 UNDETERMINED = -1

@@ -8,7 +8,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from state_model.columnar.keys import KEY, number_keys, place_of_keys
+from state_model.columnar.keys import SHARE_PARTITION_KEY, number_keys, place_of_keys
 
 Ints = npt.NDArray[np.int64]
 
@@ -21,7 +21,7 @@ MOST_CELLS = 1 << 22
 class Places:
     """Share partitions in state partitions, numbered by group, topic id, partition and state partition.
 
-    `keys`: their KEY and state_partition columns, one row each, in that order.
+    `keys`: their SHARE_PARTITION_KEY and state_partition columns, one row each, in that order.
     """
 
     keys: pa.Table
@@ -32,7 +32,7 @@ class Places:
         return int(self.keys.num_rows)
 
     def of(self, rows: pa.Table) -> Ints:
-        """The place of each row of a table with KEY and state_partition; -1 for unknown places."""
+        """The place of each row of a table with SHARE_PARTITION_KEY and state_partition; -1 for unknown places."""
         if self._lookup is not None:
             return self._lookup.of(rows)
         (own, theirs), both = places_of(self.keys, rows)
@@ -64,7 +64,7 @@ class _Lookup:
         """None where the arrays would be large, or share partitions lie in several state partitions."""
         if keys.num_rows == 0:
             return None
-        groups, topics = (pc.unique(keys.column(name)).cast(pa.string()) for name in KEY[:2])
+        groups, topics = (pc.unique(keys.column(name)).cast(pa.string()) for name in SHARE_PARTITION_KEY[:2])
         partitions = keys.column("partition").to_numpy().astype(np.int64)
         width = int(partitions.max()) + 2
         cells = (len(groups) + 1) * (len(topics) + 1)
@@ -100,7 +100,7 @@ class _Lookup:
 
 
 def places_of(*tables: pa.Table) -> tuple[list[Ints], Places]:
-    """The places of each table's rows, in one numbering; tables have KEY and state_partition, text in any encoding."""
+    """The places of each table's rows, in one numbering; tables have PLACE_KEY, text in any encoding."""
     keys, names = number_keys(*tables)
     rank = place_of_keys(names)
     state_partitions = [table.column("state_partition").to_numpy().astype(np.int64) for table in tables]
@@ -113,7 +113,7 @@ def places_of(*tables: pa.Table) -> tuple[list[Ints], Places]:
     place_numbers = number[coded.indices.to_numpy()]
     of_rank = np.empty(len(rank), np.int64)
     of_rank[rank] = np.arange(len(rank))
-    table = names.select(KEY).take(pa.array(of_rank[known[order] >> 32]))
+    table = names.select(SHARE_PARTITION_KEY).take(pa.array(of_rank[known[order] >> 32]))
     numbers = pa.array((known[order] & 0xFFFFFFFF).astype(np.int32))
     ends = np.cumsum([rows.num_rows for rows in tables])[:-1]
     return np.split(place_numbers, ends), Places(keys=table.append_column("state_partition", numbers))

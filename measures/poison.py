@@ -30,7 +30,7 @@ from measures.redelivered import rows_at
 from measures.schemas import POISON_RECORD
 from measures.settings import DELIVERY_COUNT_LIMIT, LOWEST_DELIVERY_COUNT_LIMIT, GroupSettings
 from measures.topics import TopicPartition
-from state_model.columnar.keys import KEY
+from state_model.columnar.keys import SHARE_PARTITION_KEY
 from state_model.columnar.ranges import MAX_OFFSET
 from state_model.columnar.schemas import COMPLETENESS
 
@@ -45,7 +45,7 @@ NO_LIMIT = 1 << 62
 NO_OFFSETS: Ints = np.empty(0, np.int64)
 NO_SPANS = (NO_OFFSETS, NO_OFFSETS, np.empty(0, np.int8))
 
-ORDER = [(name, "ascending") for name in (*KEY, "state_partition", "life_log_offset", "offset")]
+ORDER = [(name, "ascending") for name in (*SHARE_PARTITION_KEY, "state_partition", "life_log_offset", "offset")]
 
 
 def rows(inputs: Inputs, *, near_limit: bool = False) -> pa.Table:

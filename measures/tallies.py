@@ -21,7 +21,7 @@ from measures.lives import PLACE
 from measures.places import codes_in
 from measures.settled import BLOCK_BITS, NOT_KNOWN, Settled
 from measures.steps import LAST_OFFSET, Ints, numbered, together
-from state_model.columnar.keys import KEY
+from state_model.columnar.keys import SHARE_PARTITION_KEY
 
 MARKS = ["completeness", "completeness_reason"]
 KEEP_NULLS = pc.ScalarAggregateOptions(skip_nulls=False)
@@ -45,7 +45,7 @@ class By:
     @property
     def columns(self) -> list[str]:
         """Columns that name the share partitions of a row."""
-        return PLACE if self.partition else KEY[:2]
+        return PLACE if self.partition else SHARE_PARTITION_KEY[:2]
 
 
 CONTRIBUTIONS = By(block=True)

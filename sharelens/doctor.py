@@ -41,16 +41,16 @@ def run_checks(*, lake: str | None = None, log_dirs: Sequence[str] = ()) -> list
 def check_python(version: tuple[int, int] = sys.version_info[:2]) -> Check:
     """Python is of a supported version."""
     shown = ".".join(str(part) for part in version)
-    wanted = ".".join(str(part) for part in MIN_PYTHON)
+    oldest = ".".join(str(part) for part in MIN_PYTHON)
     if version >= MIN_PYTHON:
         return Check(name="python", ok=True, detail=f"{shown} at {sys.executable}")
-    return Check(name="python", ok=False, detail=f"{shown} at {sys.executable}", what_to_do=f"use {wanted} or newer")
+    return Check(name="python", ok=False, detail=f"{shown} at {sys.executable}", what_to_do=f"use {oldest} or newer")
 
 
 def check_spark(find_version: Callable[[str], str] = metadata.version) -> Check:
     """pyspark of the tested line is installed; questions do without it."""
     try:
-        found = find_version("pyspark")
+        version = find_version("pyspark")
     except metadata.PackageNotFoundError:
         return Check(
             name="spark",
@@ -58,9 +58,9 @@ def check_spark(find_version: Callable[[str], str] = metadata.version) -> Check:
             detail="pyspark is not installed: questions work, run and its stages do not",
             what_to_do="pip install 'sharelens[spark]'",
         )
-    if found.startswith(SPARK_LINE):
-        return Check(name="spark", ok=True, detail=f"pyspark {found}")
-    return Check(name="spark", ok=False, detail=f"pyspark {found}", what_to_do=f"install pyspark {SPARK_LINE}x")
+    if version.startswith(SPARK_LINE):
+        return Check(name="spark", ok=True, detail=f"pyspark {version}")
+    return Check(name="spark", ok=False, detail=f"pyspark {version}", what_to_do=f"install pyspark {SPARK_LINE}x")
 
 
 def check_java() -> Check:
@@ -119,9 +119,9 @@ def check_memory(
     detail = f"{min(amounts) / GIB:.1f} GiB available"
     if min(amounts) >= MIN_MEMORY_BYTES:
         return Check(name="memory", ok=True, detail=detail)
-    wanted = f"{MIN_MEMORY_BYTES / GIB:.0f} GiB"
+    needed = f"{MIN_MEMORY_BYTES / GIB:.0f} GiB"
     return Check(
-        name="memory", ok=False, detail=detail, what_to_do=f"free {wanted}, or give fewer cores: --master 'local[1]'"
+        name="memory", ok=False, detail=detail, what_to_do=f"free {needed}, or give fewer cores: --master 'local[1]'"
     )
 
 
@@ -131,9 +131,9 @@ def check_disk(name: str, folder: Path) -> Check:
     detail = f"{free / GIB:.1f} GiB free at {folder}"
     if free >= MIN_FREE_DISK_BYTES:
         return Check(name=f"disk-{name}", ok=True, detail=detail)
-    wanted = f"{MIN_FREE_DISK_BYTES / GIB:.0f} GiB"
+    needed = f"{MIN_FREE_DISK_BYTES / GIB:.0f} GiB"
     return Check(
-        name=f"disk-{name}", ok=False, detail=detail, what_to_do=f"free {wanted} there or choose another place"
+        name=f"disk-{name}", ok=False, detail=detail, what_to_do=f"free {needed} there or choose another place"
     )
 
 
@@ -143,8 +143,8 @@ def check_lake(lake: Path) -> Check:
     if lake.exists() and not lake.is_dir():
         return Check(name=name, ok=False, detail=f"{lake} is not a directory", what_to_do="name a directory")
     place = _existing(lake)
-    wanted = os.R_OK | os.W_OK | os.X_OK
-    if os.access(place, wanted):
+    rights = os.R_OK | os.W_OK | os.X_OK
+    if os.access(place, rights):
         return Check(name=name, ok=True, detail=f"{lake} {'can be written' if lake.exists() else 'can be made'}")
     return Check(
         name=name, ok=False, detail=f"no right to write {place}", what_to_do="run as its owner, or choose another lake"
@@ -157,12 +157,12 @@ def check_log_dir(log_dir: str) -> Check:
 
     name = "log-dir"
     try:
-        found = scan_log_directory(log_dir)
+        directory = scan_log_directory(log_dir)
     except (SharelensError, OSError) as error:
         return Check(
             name=name, ok=False, detail=str(error), what_to_do="name a broker's log directory or a copy of one"
         )
-    segments = [segment.uri for partition in found.partitions for segment in partition.segments]
+    segments = [segment.uri for partition in directory.partitions for segment in partition.segments]
     unreadable = [uri for uri in segments if "://" not in uri and not os.access(uri, os.R_OK)]
     if unreadable:
         return Check(
@@ -171,7 +171,7 @@ def check_log_dir(log_dir: str) -> Check:
             detail=f"no right to read {unreadable[0]} and {len(unreadable) - 1} more",
             what_to_do="run as the broker's user, or copy the directory",
         )
-    detail = f"{log_dir}: {len(found.partitions)} partitions, {len(segments)} segments"
+    detail = f"{log_dir}: {len(directory.partitions)} partitions, {len(segments)} segments"
     return Check(name=name, ok=True, detail=detail)
 
 

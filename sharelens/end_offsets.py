@@ -29,7 +29,7 @@ def read_end_offsets(path: str) -> dict[tuple[str, int], int]:
 
 
 def _parts(line: str, where: str) -> tuple[str, int, int | None]:
-    found = LINE.fullmatch(line)
-    if found is None or int(found["partition"]) > LAST_PARTITION or int(found["offset"] or 0) > LARGEST_OFFSET:
+    match = LINE.fullmatch(line)
+    if match is None or int(match["partition"]) > LAST_PARTITION or int(match["offset"] or 0) > LARGEST_OFFSET:
         raise UsageError(f"{where} is not topic:partition:offset, as kafka-get-offsets prints it")
-    return found["topic"], int(found["partition"]), int(found["offset"]) if found["offset"] else None
+    return match["topic"], int(match["partition"]), int(match["offset"]) if match["offset"] else None

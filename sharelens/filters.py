@@ -1,4 +1,4 @@
-"""Which share partitions a question is about, as typed: `--group`, `--topic NAME|ID[:0,1]`, `--partition`."""
+"""Filters of a command line: `--group`, `--topic NAME|ID[:0,1]`, `--partition`, `--at-offset`."""
 
 import re
 from collections.abc import Iterable
@@ -20,16 +20,16 @@ class TopicChoice:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Wanted:
-    """What was typed; an empty field puts no condition."""
+class KeyFilter:
+    """Groups, topics and partitions to keep; an empty field keeps all."""
 
     groups: frozenset[str] = frozenset()
     topics: tuple[TopicChoice, ...] = ()
     partitions: frozenset[int] = frozenset()
 
     @property
-    def everything(self) -> bool:
-        """No condition at all."""
+    def keeps_all(self) -> bool:
+        """The filter keeps every share partition."""
         return not (self.groups or self.topics or self.partitions)
 
 
@@ -50,13 +50,15 @@ def parse_topic(text: str) -> TopicChoice:
     if not colon:
         return TopicChoice(text=name)
     example = f"--topic {name}:0,1"
-    found = (parse_partition(one.strip(), option=f"--topic {text}", example=example) for one in numbers.split(","))
-    return TopicChoice(text=name, partitions=frozenset(found))
+    partitions = (
+        parse_partition(number.strip(), option=f"--topic {text}", example=example) for number in numbers.split(",")
+    )
+    return TopicChoice(text=name, partitions=frozenset(partitions))
 
 
-def parse_wanted(groups: Iterable[str], topics: Iterable[str], partitions: Iterable[int]) -> Wanted:
-    """The conditions of one command line."""
-    return Wanted(
+def parse_key_filter(groups: Iterable[str], topics: Iterable[str], partitions: Iterable[int]) -> KeyFilter:
+    """The filter of a command line."""
+    return KeyFilter(
         groups=frozenset(groups),
         topics=tuple(parse_topic(topic) for topic in topics),
         partitions=frozenset(partitions),
@@ -64,15 +66,15 @@ def parse_wanted(groups: Iterable[str], topics: Iterable[str], partitions: Itera
 
 
 def parse_at_offset(text: str) -> dict[int, int]:
-    """`P:O[,P:O...]`: per state partition the last log offset that counts; -1 means none of its records."""
+    """Last log offset of each state partition in `P:O[,P:O...]`, inclusive; -1: none of its records."""
     cuts: dict[int, int] = {}
     for part in text.split(","):
-        found = re.fullmatch(r"\s*(\d{1,10}):(-1|\d{1,19})\s*", part)
-        if found is None or int(found[1]) > LAST_PARTITION or int(found[2]) >= 2**63:
+        match = re.fullmatch(r"\s*(\d{1,10}):(-1|\d{1,19})\s*", part)
+        if match is None or int(match[1]) > LAST_PARTITION or int(match[2]) >= 2**63:
             raise UsageError(
                 f"--at-offset: {part!r} is not STATE-PARTITION:OFFSET; type --at-offset 0:1234,3:77 (-1 = none)"
             )
-        if int(found[1]) in cuts:
-            raise UsageError(f"--at-offset: state partition {found[1]} is named twice; name it once")
-        cuts[int(found[1])] = int(found[2])
+        if int(match[1]) in cuts:
+            raise UsageError(f"--at-offset: state partition {match[1]} is named twice; name it once")
+        cuts[int(match[1])] = int(match[2])
     return cuts

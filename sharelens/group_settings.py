@@ -50,11 +50,11 @@ def _groups(path: str) -> dict[str, dict[str, Setting]]:
             continue
         if not line.strip():
             continue
-        found = LINE.fullmatch(line)
-        if found is None or current is None:
+        match = LINE.fullmatch(line)
+        if match is None or current is None:
             raise UsageError(
                 f"--group-configs: line {number} of {path} is not what kafka-configs prints; give {GROUP_CONFIGS_FROM}"
             )
-        source = found["synonyms"].partition(":")[0].lower() or GROUP_CONFIGS
-        current[found["name"]] = Setting(value=found["value"], origin=source)
+        source = match["synonyms"].partition(":")[0].lower() or GROUP_CONFIGS
+        current[match["name"]] = Setting(value=match["value"], origin=source)
     return groups

@@ -4,10 +4,10 @@ from pathlib import Path
 from typing import Any
 
 from measures.settings import GroupSettings
-from sharelens.asked import Source
 from sharelens.questions import opening
 from sharelens.report.gather import Asked, Gathered, gather
 from sharelens.report.page import build, render
+from sharelens.request import Source
 from tests.state_logs import START_MS, snapshot, update, write_log_directory
 from tests.user_topics import write_orders
 

@@ -2,7 +2,7 @@
 
     python -m tools.pack_datasets FOLDER
 
-FOLDER has one folder a data set (see tests/data/README.md). What is packed only changes when a file in it does.
+FOLDER has one folder a data set (see tests/data/README.md). A pack changes only when a file in it does.
 """
 
 import hashlib

@@ -14,7 +14,7 @@ QUESTIONS = ("state", "records", "status", "stalled", "poison", "redelivered", "
 
 
 def main() -> int:
-    """Ask every question of every demo log; what they answer is not shown, a failure is."""
+    """Ask every question of every demo log; prints failures, not answers."""
     started = time.monotonic()
     with tempfile.TemporaryDirectory(prefix="sharelens-warm-") as folder:
         for name in SCENARIOS:

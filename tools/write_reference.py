@@ -56,7 +56,7 @@ def _section(table: Table) -> str:
 
 
 def _retention(name: str) -> str:
-    """Which age makes rows of a table go, or why none does."""
+    """The age at which rows of a table are dropped, or the reason why none are."""
     return f"dropped by the age of: `{RULES[name].group}`" if name in RULES else f"never dropped: {STAYS[name]}"
 
 

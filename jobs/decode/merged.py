@@ -1,4 +1,4 @@
-"""Small tables of which each key keeps the row with the least value, whichever run brought it."""
+"""Small tables with one row for each key: the row with the least value over all runs."""
 
 import numpy as np
 import pyarrow as pa
@@ -15,7 +15,7 @@ LEAST = {"silver.name": "valid_from_ms", "silver.topic_start": "start_offset"}
 def merged(
     lake: Lake, name: str, fresh: pa.Table, run: int, drop: pc.Expression | None = None
 ) -> tuple[list[DataFile], list[str]]:
-    """Files with all rows of a table once `fresh` (without run_id) is in, and those they replace; none for no change.
+    """Files with all rows of a table and of `fresh` (without run_id), and the replaced files; both empty: no change.
 
     Rows matching `drop` are left out first. Equal values keep the row of the earlier run.
     """

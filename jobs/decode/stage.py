@@ -46,7 +46,7 @@ class Unit:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Task:
-    """What one executor task decodes."""
+    """The units that one executor task decodes."""
 
     lake: Lake
     run: int
@@ -128,7 +128,7 @@ def _decode_shares(rows: pa.Table, unit: Unit, sink: ParquetSink) -> dict[str, p
 
 
 def changed(lake: Lake, after: int, contents: Sequence[str]) -> dict[PartitionKey, dict[str, Any]]:
-    """Log partitions with extents of runs after `after`: the newest row of each, `rebuild` if any of them says so."""
+    """Log partitions with extents of runs after `after`: the newest row of each, `rebuild` if any of them has it."""
     rows = books.extents(
         lake, (pc.field("run_id") > after) & (pc.field("status") == "taken") & pc.field("content").isin(list(contents))
     )
@@ -140,7 +140,7 @@ def changed(lake: Lake, after: int, contents: Sequence[str]) -> dict[PartitionKe
 
 
 def run_decode(engine: Engine, lake: Lake, run: int, progress: Progress) -> dict[str, int]:
-    """Decodes what was taken since the last decode; rows by table and group record type."""
+    """Decodes the records taken since the last decode; returns row counts by table and group record type."""
     before = books.done(lake, "decode")
     partitions = changed(lake, before, ["log_record"])
     late = {key for key, row in partitions.items() if row["rebuild"]}
@@ -172,7 +172,7 @@ def units_of(topic: str, cluster_id: str, pieces: Sequence[Slice], log_time_ms: 
 def _commit(
     lake: Lake, run: int, outcomes: Sequence[Outcome], late: set[PartitionKey], begins: dict[PartitionKey, int]
 ) -> dict[str, int]:
-    """Commits what the tasks decoded; silver.share_record last, as the mark that decode is done.
+    """Commits the rows of the tasks; silver.share_record last, as the mark that decode is done.
 
     Below `begins`, where retention has cut bronze, rows stay as they are.
     """
@@ -191,7 +191,7 @@ def _commit(
         else:
             adds = [file for outcome in outcomes for file in outcome.files.get(name, ())]
             adds += write_rows(lake, TABLES[name], fresh[name], {"run_id": run}) if name in fresh else []
-            if name != QUARANTINE:  # which ingest writes to as well, and which takes no problem twice
+            if name != QUARANTINE:  # ingest writes to this table as well; each problem has one row
                 drop = books.with_unfinished(lake, name, "decode", run, drop)
             kept, removes = books.rewritten_without(lake, name, drop)
             adds += kept

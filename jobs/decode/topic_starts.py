@@ -1,7 +1,7 @@
-"""Where each user partition begins to matter: the smallest start offset that share state ever named for it.
+"""The smallest start offset of each user partition in all share state of the lake.
 
-A fact of all records held, whenever they were read, so that bronze.topic_batch is one too: batches below it were never
-served to a share group (start offsets only go up within a life, and each life of each group names its first one).
+It does not depend on when records were read, so neither do the rows of bronze.topic_batch: batches below it were never
+delivered to a share group (start offsets only go up within a life, and each life of each group names its first one).
 """
 
 import pyarrow as pa

@@ -1,6 +1,6 @@
-"""A copy that was not read before, held against what the lake has of the same partition.
+"""Compares a new copy of a partition with the rows of the same partition in the lake.
 
-Same offset, other bytes: the higher leader epoch wins, and what followed the loser in its copy goes with it (Kafka's
+Same offset, other bytes: the higher leader epoch wins, and the loser is dropped with all records behind it (Kafka's
 log truncation after an unclean or a fenced leader). With equal leader epochs two clusters share an id.
 """
 

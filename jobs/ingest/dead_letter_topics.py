@@ -1,4 +1,4 @@
-"""What a run says of the topics that it looked into for dead letters."""
+"""The lines of a run about topics without a dead letter."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -8,7 +8,7 @@ from state_model.topics import RECORD_TOPICS
 
 
 def without_letters(taken: Sequence[dict[str, Any]]) -> list[str]:
-    """One line for each topic looked into for dead letters in which a run found records and no dead letter."""
+    """One line for each searched topic in which a run took records and no dead letter."""
     looked: dict[str, int] = {}
     letters: dict[str, int] = {}
     for rows in books.by_partition(taken).values():

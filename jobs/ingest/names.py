@@ -17,7 +17,7 @@ KEY = ["cluster_id", "topic_id", "topic", "source"]
 
 
 def new_names(lake: Lake, names: pa.Table) -> pa.Table:
-    """`names` (NAME rows with cluster_id) without those that the lake knows; one row a KEY."""
+    """The rows of `names` (NAME with cluster_id) that the lake lacks; one row for each KEY."""
     known = {tuple(row.values()) for row in lake.snapshot(NAMES).rows(KEY).to_pylist()}
     keep = []
     for row in names.select(KEY).to_pylist():
@@ -27,10 +27,10 @@ def new_names(lake: Lake, names: pa.Table) -> pa.Table:
     return names.filter(pa.array(keep, pa.bool_()))
 
 
-def told_names(
+def unknown_names(
     lake: Lake, cluster_id: str, partitions: Sequence[LogPartition], topic_names: dict[str, str]
 ) -> pa.Table:
-    """NAME rows that partition directories and --topic-names tell and the lake doesn't know yet."""
+    """NAME rows from partition directories and --topic-names that the lake lacks."""
     names = {(p.topic_id, p.topic, "partition.metadata") for p in partitions if p.topic_id != ZERO_UUID}
     names |= {(topic_id, topic, "topic_names") for topic_id, topic in topic_names.items()}
     rows = [

@@ -1,6 +1,6 @@
-"""What a run has to read: the union of the copies, less what the lake holds. Pure but for listing and headers.
+"""The extents that a run reads: the union of the copies, less the offsets in the lake. Reads only headers.
 
-Offsets are the measure, never file positions, so that rolled, compacted, copied and late files mean nothing special.
+Plans count offsets, never file positions, so that rolled, compacted, copied and late files need no special case.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -31,14 +31,14 @@ class Divergence:
 
 
 Compare = Callable[[LogPartition, PartitionDirectory, Sequence[Interval]], Divergence | None]
-"""Holds a copy against the lake over the given offsets."""
+"""Compares a copy with the lake over some offsets."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Extent:
-    """What this run takes of one partition: `ranges` are read, [from_offset, end) is what the books will say.
+    """The extent that this run takes of one partition: it reads `ranges`, and the books get [from_offset, end).
 
-    `late`: a range lies below what was taken before, or replaces uncommitted rows, so derived tables start over for
+    `late`: a range lies below offsets taken before, or replaces uncommitted rows, so derived tables start over for
     the partition. `log_time_ms`: running maximum of record timestamps before the first range. `covered`: what the lake
     covered before. `superseded_from`: rows taken earlier from that offset on are set aside for this run's.
     """
@@ -95,7 +95,7 @@ def plan(
     """The extents of a run, one a partition that has something new.
 
     `taken`: rows of bronze.ingest_extent with the same content and cluster; `lowest`: offset per (topic id, partition)
-    below which nothing is wanted; `compare` holds a copy that was not read before against the lake.
+    below which no header is needed; `compare` compares a new copy with the lake.
     """
     groups = {key[1:]: rows for key, rows in books.by_partition(taken).items()}
     result = []
@@ -117,7 +117,7 @@ def plan_partition(
     floor: int,
     compare: Compare | None,
 ) -> Extent | None:
-    """What is new of one partition; None when nothing is."""
+    """The new extent of one partition; None without news."""
     known = coverage(rows)
     seen_end = max((row["end_offset_exclusive"] for row in rows), default=0)
     committed_end = _committed_end(partition, rows)
@@ -162,9 +162,9 @@ def plan_partition(
 
 
 def _only_its_end(partition: LogPartition, content: str, include_uncommitted: bool) -> Extent | None:
-    """An extent that takes nothing of a partition and says how far it goes.
+    """An extent without records, which notes the end of a partition.
 
-    Of a user partition every group has seen all it holds; of one for dead letters it says that none is there.
+    It is for user partitions that every group has read to the end, and for topics without dead letters.
     """
     if partition.topic in RECORD_TOPICS:
         return None
@@ -193,8 +193,8 @@ def _end_until(
     """Where the prefix with log time < `until_ms` ends (exclusive offset).
 
     Raises:
-        IntervalHoleError: the copies lack what comes right after the prefix that is held, or something between, of the
-            state log: nobody can say any more which interval that belonged to.
+        IntervalHoleError: the copies lack offsets of the state log right behind the prefix in the lake, or inside the
+            interval: it is unknown to which interval the missing records belong.
     """
     end = offered[-1][1] if offered else 0
     if end <= known.end:
@@ -292,7 +292,7 @@ def extent_rows(extents: Sequence[Extent], *, cluster_id: str, run: int, stamp: 
 def resumed(planned: Sequence[dict[str, Any]], taken: Sequence[dict[str, Any]]) -> list[Extent]:
     """The extents of a run that was killed, from its planned rows; directories are listed again.
 
-    One that is gone meanwhile has vanished: what it was to give is a gap, until it or another copy comes back.
+    A directory that is gone has vanished: its offsets are a gap until it or another copy comes back.
     """
     parents = sorted({row["source_uri"].rsplit("/", 1)[0] for row in planned})
     partitions = {(p.topic_id, p.partition): p for p in unite([there for uri in parents for there in _if_there(uri)])}
@@ -316,14 +316,14 @@ def resumed(planned: Sequence[dict[str, Any]], taken: Sequence[dict[str, Any]]) 
 def _if_there(uri: str) -> list[LogDirectory]:
     try:
         return [scan_log_directory(uri, include_deleted=True)]
-    except LogDirectoryError:  # those that this run names were listed before
+    except LogDirectoryError:  # the directories of this run were listed before
         return []
 
 
 def _extent_of(
     row: dict[str, Any], partition: LogPartition, before: Sequence[dict[str, Any]], sources: set[str]
 ) -> Extent:
-    """An extent as it was planned: what it asks for, less what was held before."""
+    """An extent as it was planned: its requested offsets, less those covered before."""
     known = coverage(before)
     if row["superseded_from"] is not None:
         known = known.below(row["superseded_from"])
@@ -358,7 +358,7 @@ def _vanished(row: dict[str, Any]) -> LogPartition:
 def rebuild_rows(
     taken: Sequence[dict[str, Any]], what: str, *, run: int, stamp: dict[str, Any]
 ) -> list[dict[str, Any]]:
-    """Planned rows that take nothing and make the stages from `what` on (decode, replay or measure) start over."""
+    """Planned rows without records that make the stages from `what` on (decode, replay or measure) start over."""
     rows = []
     for group in books.by_partition(taken).values():
         row = max(group, key=lambda r: r["run_id"])
@@ -383,7 +383,7 @@ def rebuild_rows(
 
 
 def weight(partition: LogPartition, first: int, end: int) -> int:
-    """Bytes of log that the offsets [first, end) take, by the average of the copy that holds most."""
+    """Bytes of log for the offsets [first, end), by the average of the largest copy."""
     segments = max(
         (copy.segments for copy in partition.copies if copy.segments), key=lambda s: sum(x.size_bytes for x in s)
     )

@@ -1,7 +1,7 @@
-"""Ingest: log directories -> bronze. First the plan is committed, then what was taken.
+"""Ingest: log directories -> bronze. It commits the plan first, then the rows.
 
-A killed run is finished from its plan. State partitions are read before user topics, so a lag may be too high by what
-came between, never negative.
+A killed run is finished from its plan. State partitions are read before user topics, so a lag may be too high by the
+records that arrived between, never negative.
 """
 
 import hashlib
@@ -35,7 +35,7 @@ from state_model.topics import RECORD_TOPICS, STATE_TOPIC
 TABLE_OF = {"ingest": LOG_RECORD, "topics": TOPIC_BATCH}
 """The table that a reading stage fills."""
 HEADER_WEIGHT_BYTES = 1 << 20
-"""What walking the batch headers of a user partition weighs beside reading records."""
+"""The weight of reading a batch header, against reading records."""
 PartitionKey = tuple[str, int]
 """(topic id, partition) of a log partition."""
 
@@ -53,7 +53,7 @@ class Piece:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Task:
-    """What one executor task reads, and where it writes."""
+    """The splits that one executor task reads, and the table that it writes."""
 
     lake: Lake
     table: str
@@ -66,7 +66,7 @@ class Task:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Taken:
-    """What one split yielded. `intervals`: offsets that were read; `sha256`: over keys, values and offsets."""
+    """The result of one split. `intervals`: offsets that were read; `sha256`: over keys, values and offsets."""
 
     topic_id: str
     partition: int
@@ -285,7 +285,7 @@ def taken_rows(
 
 
 def is_rebuild(row: dict[str, Any]) -> bool:
-    """Whether an extent takes nothing and only makes derived tables start over."""
+    """Whether an extent only makes derived tables start over, without records."""
     return str(row["source_id"]).startswith("rebuild ")
 
 
@@ -293,7 +293,7 @@ def gaps_of(extent: Extent, pieces: Sequence[Taken], damage: Sequence[Damage]) -
     """The offset ranges of an extent that the evidence lacks, with the reason.
 
     __share_group_state is neither compacted nor transactional, so there every missing offset is lost. In other topics
-    holes are ordinary (compaction, transaction markers), so only what a problem names is.
+    holes are ordinary (compaction, transaction markers), so only offsets with a problem are lost.
     """
     whole = (extent.from_offset, extent.end)
     read = [interval for piece in pieces for interval in piece.intervals]

@@ -1,6 +1,6 @@
-"""Start offsets that records name which were taken but not decoded yet.
+"""Start offsets in records that are not decoded yet.
 
-`ingest` alone must know from where on user topics matter, or their headers would wait for the next interval.
+`ingest` needs them to read the headers of user topics in the same run; else the headers wait for the next interval.
 """
 
 from collections.abc import Mapping
@@ -25,7 +25,7 @@ from state_model.topics import STATE_TOPIC
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Task:
-    """Units of bronze rows of the state topic that one executor task looks through."""
+    """Units of bronze rows of the state topic for one executor task."""
 
     units: tuple[tuple[Slice, ...], ...]
 

@@ -23,19 +23,18 @@ from lake.lake import Lake, LakeReader
 from lake.parquet import conform, write_rows
 from lake.tables import TABLES
 from measures.places import Places, places_of
-from state_model.columnar.keys import KEY
+from state_model.columnar.keys import PLACE_KEY, SHARE_PARTITION_KEY
 
 BASE, HISTORY, PROGRESS = "gold.measure_base", "gold.share_partition_history", "gold.progress"
 WHERE = ["cluster_id", "log_topic_id", "state_partition"]
-PLACE = [*KEY, "state_partition"]
-TEXTS = [*WHERE[:2], *KEY[:2]]
+TEXTS = [*WHERE[:2], *SHARE_PARTITION_KEY[:2]]
 """Text that is read as dictionaries: few values in many rows."""
 BY_OFFSET = {"gold.poison_record": ("offset", "life_log_offset"), "gold.redelivered_record": ("first_offset", "life")}
 """Measures whose rows are ranges of record offsets, with the columns of the first one and of the life."""
 BY_HOUR = ("gold.latency", "gold.attempts")
 BY_LOG_OFFSET = {"gold.stall": "stalls_from_log_offset", "gold.life_event": "events_from_log_offset"}
 EDGES = (*BY_LOG_OFFSET.values(), "hours_from_ms", "whole_from_offset", "lives_to_log_offset")
-RANGE_COLUMNS = (*WHERE[1:], *KEY, "last_offset", "valid_to_log_offset")
+RANGE_COLUMNS = (*WHERE[1:], *SHARE_PARTITION_KEY, "last_offset", "valid_to_log_offset")
 """Columns that decide whether the start offset passed a range of the delivery history."""
 READ_FROM = "read_from_log_offset"
 UNREAD = -1
@@ -52,7 +51,7 @@ class Bases:
     layers: tuple[pa.Table, ...]
 
     def stays(self, table: str, rows: pa.Table) -> Flags:
-        """Whether each row of a measure (with PLACE columns) is one that is never recomputed."""
+        """Whether each row of a measure (with PLACE_KEY columns) is one that is never recomputed."""
         result = np.zeros(rows.num_rows, np.bool_)
         for layer in self.layers:
             result |= _Edge(layer, rows).stays(table)
@@ -74,7 +73,7 @@ class _Edge:
     def __init__(self, layer: pa.Table, rows: pa.Table) -> None:
         self._layer = layer
         self._rows = rows
-        self._at = Places(keys=layer.select(PLACE).combine_chunks()).of(rows)
+        self._at = Places(keys=layer.select(PLACE_KEY).combine_chunks()).of(rows)
 
     def passed(self) -> Flags:
         """Whether each range of the delivery history was passed and ended before the first recomputed event."""
@@ -134,7 +133,7 @@ def _layers(rows: pa.Table) -> Iterator[pa.Table]:
 def read_on(lake: Lake, kept: pa.Table) -> pa.Table:
     """The first log offset kept (`from`) of each share partition, moved down to where measuring goes on.
 
-    `kept`: cluster_id, place_id, place (a state partition of a state topic), key (`jobs.retained.joined` of KEY), from.
+    `kept`: cluster_id, place_id, place (a state partition of a state topic), key (`jobs.retained.joined`), from.
     """
     names = kept.column_names[:4]
     both = kept.join(_progress(lake).select([*names, READ_FROM]), keys=names)
@@ -145,12 +144,12 @@ def read_on(lake: Lake, kept: pa.Table) -> pa.Table:
 def _progress(lake: Lake) -> pa.Table:
     """Where measuring stands, with the columns of `read_on`; from UNREAD on where reading begins with the first."""
     rows = lake.snapshot(PROGRESS).rows()
-    columns = {name: rows.column(name) for name in (*WHERE, *KEY, "since_log_offset", "log_offset")}
+    columns = {name: rows.column(name) for name in (*WHERE, *SHARE_PARTITION_KEY, "since_log_offset", "log_offset")}
     columns |= {
         READ_FROM: pc.fill_null(rows.column(READ_FROM), UNREAD),
         "place_id": rows.column("log_topic_id"),
         "place": rows.column("state_partition"),
-        "key": joined(rows, tuple(KEY)),
+        "key": joined(rows, tuple(SHARE_PARTITION_KEY)),
     }
     return pa.table(columns)
 
@@ -165,7 +164,7 @@ def _rows_at_cut(lake: Lake, kept: pa.Table, moments_ms: Mapping[str, int]) -> p
         here = pc.field("cluster_id") == topic["cluster_id"]
         mine = rows.filter(here & (pc.field("log_topic_id") == topic["log_topic_id"])).combine_chunks()
         last = mine.column("log_offset")
-        columns = {name: mine.column(name) for name in (*WHERE, *KEY)} | {
+        columns = {name: mine.column(name) for name in (*WHERE, *SHARE_PARTITION_KEY)} | {
             "events_from_log_offset": pc.add(mine.column(READ_FROM), 1),
             "stalls_from_log_offset": pc.coalesce(mine.column("since_log_offset"), pc.add(last, 1)),
             "hours_from_ms": pa.repeat(moments_ms[topic["cluster_id"]], mine.num_rows),
@@ -181,10 +180,10 @@ def _whole_from(lake: Lake, topic: Mapping[str, str], mine: pa.Table) -> Ints:
 
     Moved down so that no row of a measure lies across it.
     """
-    places = Places(keys=mine.select(PLACE))
+    places = Places(keys=mine.select(PLACE_KEY))
     begins = np.append(mine.column("from").to_numpy(), EVERY)
     lowest = np.full(places.count, EVERY, np.int64)
-    for rows in _rows_of_topic(lake, HISTORY, topic, [*PLACE, "log_offset", "start_offset"]):
+    for rows in _rows_of_topic(lake, HISTORY, topic, [*PLACE_KEY, "log_offset", "start_offset"]):
         at = places.of(rows)
         start = pc.fill_null(rows.column("start_offset"), EVERY).to_numpy()
         known = (at >= 0) & (rows.column("log_offset").to_numpy() >= begins[at])
@@ -193,7 +192,7 @@ def _whole_from(lake: Lake, topic: Mapping[str, str], mine: pa.Table) -> Ints:
     while moved:
         before = lowest.copy()
         for table, (first, _) in BY_OFFSET.items():
-            for rows in _rows_of_topic(lake, table, topic, [*PLACE, first, "last_offset"]):
+            for rows in _rows_of_topic(lake, table, topic, [*PLACE_KEY, first, "last_offset"]):
                 at = places.of(rows)
                 firsts, edge = rows.column(first).to_numpy(), np.append(lowest, NONE)[at]
                 across = (firsts < edge) & (rows.column("last_offset").to_numpy() >= edge)
@@ -256,7 +255,7 @@ def commit_rows(lake: Lake, stage: str, run: int, rows: pa.Table) -> None:
 def _telling(rows: pa.Table) -> pa.Table:
     """The rows in the order of runs, less rows that another row of the same share partition dominates."""
     places: dict[tuple[object, ...], list[int]] = {}
-    for number, row in enumerate(rows.select([*WHERE, *KEY]).to_pylist()):
+    for number, row in enumerate(rows.select([*WHERE, *SHARE_PARTITION_KEY]).to_pylist()):
         places.setdefault(tuple(row.values()), []).append(number)
     values = np.stack([rows.column(name).to_numpy() for name in EDGES], axis=1)
     stays: list[int] = []

@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from jobs.measure.bases import PLACE, Bases, bases
+from jobs.measure.bases import Bases, bases
 from jobs.measure.reading import (
     ABOVE_ALL,
     BELOW_ALL,
@@ -29,7 +29,7 @@ from measures.inputs import Inputs
 from measures.places import Places
 from measures.topics import BATCH_COLUMNS, TopicPartition, runs, topic_partitions
 from state_model.columnar import schemas
-from state_model.columnar.keys import KEY
+from state_model.columnar.keys import PLACE_KEY, SHARE_PARTITION_ORDER
 from state_model.share_records import DeliveryState
 
 PROGRESS = "gold.progress"
@@ -51,8 +51,8 @@ class LakeInputs:
 
     def __init__(self, task: Task) -> None:
         self.task = task
-        keys = task.keys.sort_by([(name, "ascending") for name in PLACE]).combine_chunks()
-        self.places = Places(keys=keys.select(PLACE))
+        keys = task.keys.sort_by([(name, "ascending") for name in PLACE_KEY]).combine_chunks()
+        self.places = Places(keys=keys.select(PLACE_KEY))
         self._all_new: Flags = keys.column("whole").to_numpy(zero_copy_only=False).astype(np.bool_)
         self.lake = Reader(task, self.places, keys.column("upto").to_numpy())
         self._memo: dict[str, object] = {}
@@ -66,7 +66,7 @@ class LakeInputs:
     @cached_property
     def progress(self) -> pa.Table:
         """PROGRESS rows of the places that resume; places that are measured whole have none."""
-        names = [*PLACE, *PROGRESS_COLUMNS]
+        names = [*PLACE_KEY, *PROGRESS_COLUMNS]
         if self._all_new.all():
             return pa.schema([TABLES[PROGRESS].schema.field(name) for name in names]).empty_table()
         rows = self.lake.rows(PROGRESS, names)
@@ -220,7 +220,7 @@ class LakeInputs:
     @cached_property
     def _misplaced(self) -> Flags:
         """Which places hold share partitions that belong to another state partition."""
-        rows = self.lake.rows(STATE, [*PLACE, "misplaced"])
+        rows = self.lake.rows(STATE, [*PLACE_KEY, "misplaced"])
         result = np.zeros(self.places.count, np.bool_)
         result[self.places.of(rows)] = rows.column("misplaced").to_numpy(zero_copy_only=False)
         return result
@@ -234,8 +234,8 @@ class LakeInputs:
         return rows.append_column("log_topic_id", pa.repeat(self.task.log_topic_id, rows.num_rows))
 
     def history_parts(self, columns: Sequence[str]) -> Iterator[pa.Table]:
-        """Columns of the whole history and PLACE, in bounded tables."""
-        names = [*dict.fromkeys([*columns, *PLACE])]
+        """Columns of the whole history and PLACE_KEY, in bounded tables."""
+        names = [*dict.fromkeys([*columns, *PLACE_KEY])]
         return (self.placed(rows) for rows in self.lake.parts(HISTORY, names))
 
 
@@ -246,10 +246,10 @@ class _View(Inputs):
         self.source = source
 
     def states(self) -> pa.Table:
-        """Live share partitions, none of them misplaced, by KEY."""
+        """Live share partitions, none of them misplaced, by SHARE_PARTITION_KEY."""
         rows = self.source.lake.rows(STATE, schemas.PLACED_STATE.names, coded=False)
         rows = rows.filter(pc.invert(rows.column("misplaced")))
-        return rows.select(schemas.SHARE_PARTITION_STATE.names).sort_by([(name, "ascending") for name in KEY])
+        return rows.select(schemas.SHARE_PARTITION_STATE.names).sort_by(SHARE_PARTITION_ORDER)
 
     def headers(self, begins: Mapping[TopicPartition, int]) -> Iterator[pa.Table]:
         """HEADER_COLUMNS rows of bronze.topic_batch."""

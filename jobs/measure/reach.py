@@ -28,7 +28,6 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from jobs.measure.bases import PLACE
 from jobs.measure.inputs import FromOffset, FromRecord, LakeInputs, start_offsets
 from jobs.measure.reading import ABOVE_ALL, BELOW_ALL, Flags, Ints, integers
 from lake.tables import TABLES
@@ -40,9 +39,10 @@ from measures.lives import BLIND
 from measures.places import codes_in
 from measures.settled import BLOCK_BITS, BLOCK_OFFSETS, HOUR_MS, NOT_KNOWN, Settled, settled_of
 from measures.steps import numbered, together
+from state_model.columnar.keys import PLACE_KEY
 
 MARK = ["completeness", "completeness_reason"]
-GROUP_COLUMNS = [*PLACE, "hour_ms", "outcome", "first_offset", "last_offset"]
+GROUP_COLUMNS = [*PLACE_KEY, "hour_ms", "outcome", "first_offset", "last_offset"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -164,7 +164,7 @@ class Reach:
         inputs, first = self.inputs, str(measure.first)
         result, moved = inputs.reach, not inputs.whole.all()
         while moved and (result < ABOVE_ALL).any():
-            rows = inputs.rows_from(str(measure.table), [*PLACE, first, "last_offset"], result)
+            rows = inputs.rows_from(str(measure.table), [*PLACE_KEY, first, "last_offset"], result)
             at = inputs.places.of(rows)
             across = rows.column("last_offset").to_numpy() >= result[at]
             lower = result.copy()

@@ -36,7 +36,7 @@ Limit = tuple[str, Ints]
 class Task:
     """Share partitions of one cluster, by name, for some measures.
 
-    `log_topic_id`: of the state topic. `keys`: PLACE rows without repetition, `whole`: whether all their rows are
+    `log_topic_id`: of the state topic. `keys`: PLACE_KEY rows without repetition, `whole`: whether all their rows are
     recomputed, `upto`: the last log offset that is read. `before`: the last run that was measured; 0 for none.
     """
 

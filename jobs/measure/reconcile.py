@@ -16,7 +16,6 @@ import pyarrow.compute as pc
 from jobs import books, retained
 from jobs.measure import reading
 from jobs.measure import stage as measure
-from jobs.measure.bases import PLACE
 from jobs.measure.inputs import PROGRESS, LakeInputs
 from jobs.measure.reading import STATE
 from jobs.measure.steps import in_one_step
@@ -40,7 +39,7 @@ from measures.dead_letters import (
 )
 from measures.inputs import NO_SETTINGS
 from measures.schemas import POISON_RECORD
-from state_model.columnar.keys import KEY
+from state_model.columnar.keys import PLACE_KEY, SHARE_PARTITION_KEY
 from state_model.topics import RECORD_TOPICS
 
 TABLE, LETTERS, GIVEN_UP = "gold.dlq_reconciliation", "silver.dlq_record", "gold.poison_record"
@@ -49,7 +48,7 @@ GROUPS_A_TASK = 128
 KEYS_AT_ONCE = 512
 NAMED = pa.schema([("group_id", pa.string()), ("name", pa.string()), ("partition", pa.int32())])
 """Share partitions whose topics bore one name are judged together."""
-NO_PLACES = TABLES[STATE].schema.empty_table().select(PLACE)
+NO_PLACES = TABLES[STATE].schema.empty_table().select(PLACE_KEY)
 DUE = pc.field("archiving_ms").is_valid()
 """The given up records that were on their way to a dead letter (ARCHIVING)."""
 RESTS_ON = ["cluster_id", "state_partition", "log_offset"]
@@ -207,8 +206,8 @@ def _judged(task: Task) -> Iterator[pa.Table]:
     topics = LetterTopics.of(letters, partitions_in_books(books_rows.to_pylist()))
     here = of_groups & (pc.field("cluster_id") == task.cluster_id)
     of_topic = pc.field("log_topic_id") == task.log_topic_id
-    measured = _different(task.lake, PROGRESS, PLACE, here & of_topic)
-    due = _different(task.lake, GIVEN_UP, KEY, here & DUE)
+    measured = _different(task.lake, PROGRESS, PLACE_KEY, here & of_topic)
+    due = _different(task.lake, GIVEN_UP, SHARE_PARTITION_KEY, here & DUE)
     nameless = nameless_places(measured, names)
     verdicts = _verdicts(of_cluster, of_groups, task.dropped_ms)
     for keys, some in _together(measured, due, letters, names):
@@ -275,7 +274,7 @@ def _measured(task: Task, keys: pa.Table) -> reading.Task:
 def _together(
     measured: pa.Table, due: pa.Table, letters: pa.Table, names: Mapping[str, str]
 ) -> Iterator[tuple[pa.Table, pa.Table]]:
-    """Share partitions (KEY) with the dead letters that may be theirs, whole names together.
+    """Share partitions (SHARE_PARTITION_KEY) with the dead letters that may be theirs, whole names together.
 
     Share partitions that neither have a record on its way to a dead letter nor are named by one are left out.
     """
@@ -286,7 +285,7 @@ def _together(
     for first in range(0, names_to_judge.num_rows, KEYS_AT_ONCE):
         some = names_to_judge.sort_by(order).slice(first, KEYS_AT_ONCE)
         keys, mine = (rows.join(some, keys=NAMED.names, join_type="left semi") for rows in (named[0], named[2]))
-        yield keys.select(PLACE).sort_by([(name, "ascending") for name in PLACE]), mine.select(LETTER_COLUMNS)
+        yield keys.select(PLACE_KEY).sort_by([(name, "ascending") for name in PLACE_KEY]), mine.select(LETTER_COLUMNS)
 
 
 def _named(rows: pa.Table, names: Mapping[str, str]) -> pa.Table:

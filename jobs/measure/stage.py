@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 
 from evidence.incarnations import newest_first
 from jobs import books
-from jobs.measure.bases import BY_OFFSET, PLACE, TEXTS, WHERE, Bases, bases
+from jobs.measure.bases import BY_OFFSET, TEXTS, WHERE, Bases, bases
 from jobs.measure.files import MeasureFiles, has_final_rows
 from jobs.measure.inputs import LakeInputs
 from jobs.measure.reach import Reach
@@ -33,7 +33,7 @@ from lake.tables import TABLES
 from measures.catalog import STAGED, Measure
 from measures.parts import stretches
 from measures.places import Places, codes_in
-from state_model.columnar.keys import KEY
+from state_model.columnar.keys import PLACE_KEY, SHARE_PARTITION_KEY
 from state_model.topics import STATE_TOPIC
 
 TASK_ROWS, LEAST_TASK_ROWS = 1 << 17, 1 << 15
@@ -47,11 +47,11 @@ IN_STEPS = tuple(name for name in STAGED if name != "lag")
 STEP, MOST_STEPS = "measure-step", 1 << 20
 """Transaction of a step before the last one of a run: run and step number in one."""
 COMPARED = {
-    *WHERE, *KEY, "hour_ms", *(life for _, life in BY_OFFSET.values()),
+    *WHERE, *SHARE_PARTITION_KEY, "hour_ms", *(life for _, life in BY_OFFSET.values()),
     *(measure.order for measure in STAGED.values()),
 }  # fmt: skip
 """Columns by which a final row is kept or goes."""
-COMPARED_OPEN = {"cluster_id", *PLACE}
+COMPARED_OPEN = {"cluster_id", *PLACE_KEY}
 """The same for an open row."""
 Flags = npt.NDArray[np.bool_]
 
@@ -60,7 +60,7 @@ Flags = npt.NDArray[np.bool_]
 class Outcome:
     """New files of one measure by some tasks, and the final rows that they replace.
 
-    `replaced`: cluster_id, PLACE and `since` of places of which final rows from that value on go.
+    `replaced`: cluster_id, PLACE_KEY and `since` of places of which final rows from that value on go.
     """
 
     files: tuple[DataFile, ...]
@@ -136,9 +136,9 @@ def _commit(
 ) -> dict[str, int]:
     """Commits the rows of tasks in place of the replaced rows; returns the number of rows written by table."""
     base = {cluster_id: bases(lake, cluster_id, topic_id) for cluster_id, topic_id in newest_incarnations(lake).items()}
-    order = [(name, "ascending") for name in PLACE]
+    order = [(name, "ascending") for name in PLACE_KEY]
     places = {
-        cluster_id: Places(keys=rows.group_by(PLACE).aggregate([]).sort_by(order).combine_chunks())
+        cluster_id: Places(keys=rows.group_by(PLACE_KEY).aggregate([]).sort_by(order).combine_chunks())
         for cluster_id, rows in _by_cluster([touched])
     }
 
@@ -179,7 +179,7 @@ def _tasks(lake: Lake, run: int, names: tuple[str, ...], step: pa.Table) -> Iter
         log_topic_id = incarnations.get(cluster_id, "")
         here = (pc.field("cluster_id") == cluster_id) & (pc.field("log_topic_id") == log_topic_id)
         here &= pc.field("before") == before
-        keys = step.filter(here).sort_by([(name, "ascending") for name in ("state_partition", *KEY)])
+        keys = step.filter(here).sort_by([(name, "ascending") for name in ("state_partition", *SHARE_PARTITION_KEY)])
         weights = np.maximum(keys.column("rows").to_numpy(), LEAST_ROWS)
         share = int(weights.sum()) // cores() + 1
         for some in stretches(keys, weights, min(TASK_ROWS, max(LEAST_TASK_ROWS, share))):
@@ -190,7 +190,7 @@ def _tasks(lake: Lake, run: int, names: tuple[str, ...], step: pa.Table) -> Iter
                 measures=names,
                 cluster_id=cluster_id,
                 log_topic_id=log_topic_id,
-                keys=some.select([*PLACE, "whole", "upto"]),
+                keys=some.select([*PLACE_KEY, "whole", "upto"]),
             )
 
 
@@ -220,7 +220,7 @@ def _without(
     replaced: Sequence[pa.Table],
     base: Mapping[str, Bases],
 ) -> tuple[list[DataFile], list[str]]:
-    """New files with the rows that no task replaced, and the paths of the files that held others.
+    """New files with the rows that no task replaced, and the paths of the files that they replace.
 
     `touched`, `base`: the measured share partitions of each cluster, and the bounds of rows never recomputed.
     """
@@ -257,8 +257,8 @@ class _Since:
     """From which value on rows of a measure were recomputed, by place."""
 
     def __init__(self, replaced: pa.Table) -> None:
-        ordered = replaced.sort_by([(name, "ascending") for name in PLACE]).combine_chunks()
-        self._places = Places(keys=ordered.select(PLACE))
+        ordered = replaced.sort_by([(name, "ascending") for name in PLACE_KEY]).combine_chunks()
+        self._places = Places(keys=ordered.select(PLACE_KEY))
         self._since = np.append(ordered.column("since").to_numpy(), ABOVE_ALL)
 
     def reaches(self, measure: Measure, rows: pa.Table) -> Flags:

@@ -21,7 +21,7 @@ from jobs.measure.bases import TEXTS, WHERE
 from jobs.measure.reading import ABOVE_ALL, HISTORY
 from lake.lake import Lake
 from measures.settled import HOUR_MS
-from state_model.columnar.keys import KEY
+from state_model.columnar.keys import SHARE_PARTITION_KEY
 
 STEP_ROWS = 1 << 18
 """About the number of records of a share partition that one step reads."""
@@ -47,7 +47,7 @@ def steps(lake: Lake, run: int, before: int, touched: pa.Table) -> Iterator[pa.T
         here = np.flatnonzero(counts >= left)
         rows = touched.take(pa.array(here))
         begins = pa.array(counts[here] == left)
-        columns = {name: rows.column(name) for name in (*WHERE, *KEY)} | {
+        columns = {name: rows.column(name) for name in (*WHERE, *SHARE_PARTITION_KEY)} | {
             "whole": pc.and_(rows.column("whole"), begins),
             "rows": rows.column("rows").to_numpy() // counts[here],
             "upto": pa.array([ends[n][-left] if n in ends else ABOVE_ALL for n in here.tolist()], pa.int64()),
@@ -93,10 +93,10 @@ def _samples(lake: Lake, place: Mapping[str, Any], before: int) -> Iterator[Ints
         chosen &= (bounds.low <= place[name]) & (place[name] <= bounds.high)
     chosen &= groups.integers("run_id").high > before
     here = pc.field("run_id") > before
-    for name in (*WHERE, *KEY):
+    for name in (*WHERE, *SHARE_PARTITION_KEY):
         here &= pc.field(name) == place[name]
     stride = max(1, STEP_ROWS // SAMPLES)
-    for rows in groups.read(chosen, [*WHERE, *KEY, "log_offset", "log_time_ms", "run_id"]):
+    for rows in groups.read(chosen, [*WHERE, *SHARE_PARTITION_KEY, "log_offset", "log_time_ms", "run_id"]):
         mine = rows.filter(here).sort_by("log_offset")
         first = np.arange(0, mine.num_rows, stride)
         offsets, times = (mine.column(name).to_numpy()[first] for name in ("log_offset", "log_time_ms"))

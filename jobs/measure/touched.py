@@ -14,18 +14,18 @@ import pyarrow.compute as pc
 
 from jobs import books
 from jobs.decode.stage import changed
-from jobs.measure.bases import PLACE, WHERE
+from jobs.measure.bases import WHERE
 from jobs.measure.inputs import PROGRESS
 from jobs.measure.reading import HISTORY, STATE
 from lake.lake import Lake
 from lake.tables import TABLES
 from measures.places import places_of
-from state_model.columnar.keys import KEY, number_keys
+from state_model.columnar.keys import PLACE_KEY, SHARE_PARTITION_KEY, number_keys
 from state_model.topics import STATE_TOPIC
 
 NO_PLACES = pa.schema(
     [
-        *(TABLES[HISTORY].schema.field(name).remove_metadata() for name in (*WHERE, *KEY)),
+        *(TABLES[HISTORY].schema.field(name).remove_metadata() for name in (*WHERE, *SHARE_PARTITION_KEY)),
         pa.field("whole", pa.bool_()),
         pa.field("rows", pa.int64()),
     ]
@@ -68,13 +68,13 @@ def _counted(lake: Lake, touched: pa.Table) -> Iterator[pa.Table]:
     if whole.num_rows:
         there = pc.field("state_partition").isin(pc.unique(whole.column("state_partition")))
         rows = _with_records(lake, there, whole=True)
-        yield rows.filter(pa.array(_among(rows, whole, ["cluster_id", *PLACE])))
+        yield rows.filter(pa.array(_among(rows, whole, ["cluster_id", *PLACE_KEY])))
 
 
 def _with_records(lake: Lake, where: pc.Expression, *, whole: bool) -> pa.Table:
     """The share partitions that have rows in the history, and how many."""
     parts = [NO_PLACES]
-    columns = [*WHERE, *KEY]
+    columns = [*WHERE, *SHARE_PARTITION_KEY]
     for fragment in lake.snapshot(HISTORY).dataset().get_fragments(filter=where):
         rows = fragment.to_table(schema=TABLES[HISTORY].schema, columns=columns, filter=where)
         counted = rows.group_by(columns).aggregate([([], "count_all")]).rename_columns([*columns, "rows"])
@@ -91,7 +91,7 @@ def _measured_before(lake: Lake) -> pa.Table:
 
 def _places_in(lake: Lake, table: str, more: list[str]) -> pa.Table:
     """The share partitions in a table, as rows of NO_PLACES, with some more of its columns."""
-    rows = lake.snapshot(table).rows([*WHERE, *KEY, *more])
+    rows = lake.snapshot(table).rows([*WHERE, *SHARE_PARTITION_KEY, *more])
     rows = rows.append_column("whole", pa.repeat(False, rows.num_rows))
     rows = rows.append_column("rows", pa.repeat(0, rows.num_rows)).select([*NO_PLACES.column_names, *more])
     return rows.cast(pa.schema([*NO_PLACES.schema, *(TABLES[table].schema.field(name) for name in more)]))
@@ -99,11 +99,11 @@ def _places_in(lake: Lake, table: str, more: list[str]) -> pa.Table:
 
 def _judged_otherwise(live: pa.Table, measured: pa.Table) -> Iterator[pa.Table]:
     """Places to measure whole because records of other places changed whether they are misplaced."""
-    names = ["cluster_id", *KEY]
+    names = ["cluster_id", *SHARE_PARTITION_KEY]
     counted = live.group_by(names).aggregate([([], "count_all")]).filter(pc.field("count_all") > 1)
     if counted.num_rows:
         several = _only_keys(live, counted)
-        is_held = _among(several, measured, ["cluster_id", *PLACE])
+        is_held = _among(several, measured, ["cluster_id", *PLACE_KEY])
         misplaced = several.column("misplaced").to_numpy(zero_copy_only=False)
         yield _from_the_start(several.select(NO_PLACES.column_names).filter(pa.array(is_held == misplaced)))
 
@@ -114,18 +114,18 @@ def _from_the_start(rows: pa.Table) -> pa.Table:
 
 
 def _unique(rows: pa.Table) -> pa.Table:
-    grouped = rows.group_by([*WHERE, *KEY]).aggregate([("whole", "any"), ("rows", "max")])
-    return grouped.rename_columns([*WHERE, *KEY, "whole", "rows"]).select(NO_PLACES.column_names)
+    grouped = rows.group_by([*WHERE, *SHARE_PARTITION_KEY]).aggregate([("whole", "any"), ("rows", "max")])
+    return grouped.rename_columns([*WHERE, *SHARE_PARTITION_KEY, "whole", "rows"]).select(NO_PLACES.column_names)
 
 
 def _only_keys(rows: pa.Table, keys: pa.Table) -> pa.Table:
-    return rows.filter(pa.array(_among(rows, keys, ["cluster_id", *KEY])))
+    return rows.filter(pa.array(_among(rows, keys, ["cluster_id", *SHARE_PARTITION_KEY])))
 
 
 def _moved(touched: pa.Table, measured: pa.Table) -> list[pa.Table]:
     """All places of share partitions that lie in several state partitions or state topics, to measure whole."""
     both = _unique(pa.concat_tables([touched, _only_keys(measured, touched)]))
-    names = ["cluster_id", *KEY]
+    names = ["cluster_id", *SHARE_PARTITION_KEY]
     several = both.group_by(names).aggregate([([], "count_all")]).filter(pc.field("count_all") > 1)
     return [_from_the_start(_only_keys(both, several))]
 

@@ -37,7 +37,7 @@ FEWEST = 1000
 class Facts:
     """Columns by name with their types, and one line of detail by column.
 
-    `shape_is_known`: the table has the columns that are declared, or nobody asked.
+    `shape_is_known`: the table has the columns that are declared, or the check did not compare them.
     """
 
     columns: dict[str, pa.Array] = field(default_factory=dict)

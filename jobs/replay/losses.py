@@ -1,4 +1,4 @@
-"""Losses that a replay has to know: gaps of the extents of its runs, and records that could not be decoded."""
+"""Losses for a replay: gaps of the extents of its runs, and records that could not be decoded."""
 
 from typing import Any
 
@@ -18,8 +18,8 @@ def find_losses(
 ) -> dict[PartitionKey, list[Loss]]:
     """Losses of each state partition, ascending.
 
-    Only those of the runs `runs` (inclusive); of the partitions `late`, which start over, those of all runs that no
-    later run filled.
+    Losses of the runs `runs` (inclusive); of the partitions `late`, which start over, losses of all runs that no later
+    run filled.
 
     Args:
         extents: all rows of bronze.ingest_extent of the state partitions.

@@ -25,7 +25,7 @@ from lake.parquet import DataFile, ParquetSink, conform
 from lake.slices import SILVER, PartitionKey, Slice, read_unit, slices, units
 from lake.tables import TABLES
 from state_model.columnar import replay, schemas, spans
-from state_model.columnar.keys import KEY, number_keys, only_keys_of, place_of_keys
+from state_model.columnar.keys import SHARE_PARTITION_KEY, number_keys, only_keys_of, place_of_keys
 from state_model.columnar.replay import Replayed
 from state_model.columnar.values import Loss
 from state_model.topics import STATE_TOPIC
@@ -33,7 +33,7 @@ from state_model.topics import STATE_TOPIC
 STATE, HISTORY, DELIVERY = "gold.share_partition_state", "gold.share_partition_history", "gold.delivery_history"
 CHUNK_BYTES = 24 << 20
 BUSY_JOBS = 16
-"""State partitions with something new from which on each is folded in one go."""
+"""From this number of state partitions with news on, each one is a single chunk."""
 THIN_COLUMNS = [
     *(n for n in schemas.REPLAYED.names if n != "state_batches"),
     "state_batches.list.element.delivery_state",
@@ -65,7 +65,7 @@ class Chunk:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Task:
-    """What one executor task replays."""
+    """The chunks that one executor task replays."""
 
     lake: Lake
     run: int
@@ -75,7 +75,7 @@ class Task:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Part:
-    """What a chunk leaves to the driver: the state after it, the keys it touched, closed rows without a beginning."""
+    """The result of a chunk for the driver: the state after it, its keys, closed rows without a beginning."""
 
     state: pa.Table
     touched: pa.Table
@@ -116,7 +116,7 @@ def _replay_chunk(chunk: Chunk, update_limit: int, history: ParquetSink, closed:
     job = chunk.job
     whole = list(units(job.slices))
     state = job.seed if chunk.scalars is None else _seed_inside(chunk, whole)
-    touched = [schemas.SHARE_PARTITION_STATE.empty_table().select(KEY)]
+    touched = [schemas.SHARE_PARTITION_STATE.empty_table().select(SHARE_PARTITION_KEY)]
     unfinished = [schemas.DELIVERY_HISTORY.empty_table()]
     count = 0
     for number, records in _units_read(whole, chunk.first, chunk.end):
@@ -138,7 +138,7 @@ def _replay_chunk(chunk: Chunk, update_limit: int, history: ParquetSink, closed:
         closed.write(done.closed, cluster_id=job.cluster_id)
         touched.append(number_keys(records)[1].cast(touched[0].schema))
         count += records.num_rows
-    keys = pa.concat_tables(touched).group_by(KEY).aggregate([])
+    keys = pa.concat_tables(touched).group_by(SHARE_PARTITION_KEY).aggregate([])
     return Part(state=state, touched=keys, unfinished=pa.concat_tables(unfinished), record_count=count)
 
 
@@ -150,7 +150,7 @@ def _units_read(whole: Sequence[list[Slice]], first: int, end: int) -> Iterator[
 def _seed_inside(chunk: Chunk, whole: Sequence[list[Slice]]) -> pa.Table:
     """The state at a chunk's beginning: scalars from the thin pass, ranges from each latest snapshot on."""
     assert chunk.scalars is not None
-    here = [read_unit(unit, schemas.SHARE_RECORD, columns=list(KEY)) for unit in whole[chunk.first : chunk.end]]
+    here = [read_unit(u, schemas.SHARE_RECORD, columns=SHARE_PARTITION_KEY) for u in whole[chunk.first : chunk.end]]
     scalars = only_keys_of(chunk.scalars, pa.concat_tables(here))
     begin = spans.span_begin(scalars, chunk.job.slices[0].first_offset)
     needed = [n for n in range(chunk.first) if whole[n][-1].last_offset >= begin]
@@ -174,7 +174,7 @@ def scalar_task(task: Task) -> list[pa.Table]:
 
 
 def run_replay(engine: Engine, lake: Lake, run: int, progress: Progress, *, update_limit: int) -> dict[str, int]:
-    """Replays what was decoded since the last replay; counts of rows written."""
+    """Replays the records decoded since the last replay; returns the number of rows written."""
     before = books.done(lake, "replay")
     rows = {k: r for k, r in changed(lake, before, ["log_record", "replay"]).items() if r["topic"] == STATE_TOPIC}
     late = {key for key, row in rows.items() if row["rebuild"]}
@@ -204,7 +204,7 @@ def plan_jobs(
     state: pa.Table,
     runs: tuple[int, int],
 ) -> list[Job]:
-    """One job a state partition with something new."""
+    """One job for each state partition with news."""
     fresh = slices(lake.snapshot(SHARE_RECORD), SILVER, runs=runs, only=set(rows) - late)
     bases, begins = retained.bases(lake, late), _begins(lake, late)
     whole = slices(lake.snapshot(SHARE_RECORD), SILVER, runs=(0, runs[1]), only=late, begins=begins) if late else {}
@@ -231,7 +231,7 @@ def plan_jobs(
 
 
 def _begins(lake: Lake, late: set[PartitionKey]) -> dict[PartitionKey, int]:
-    """Where retention has cut the records of state partitions, asked only when some start over."""
+    """The retention cuts of state partitions; read only when some start over."""
     return retained.offsets(retained.cuts(lake, retained.SILVER)) if late else {}
 
 
@@ -277,7 +277,7 @@ class _Stitched:
 
 
 def _stitch(jobs: Sequence[list[Chunk]], parts: Sequence[Part], quiet: Sequence[Job]) -> _Stitched:
-    """What the driver makes of the parts, and of jobs without a new record."""
+    """The rows that the driver computes from the parts, and from jobs without a new record."""
     closed = [books.of_cluster(schemas.DELIVERY_HISTORY.empty_table(), "")]
     states = [books.of_cluster(schemas.SHARE_PARTITION_STATE.empty_table(), "")]
     states += [_settled(job, job.seed) for job in quiet]

@@ -1,4 +1,4 @@
-"""The states at the places where retention cuts silver.share_record: what `--rebuild` folds on from there."""
+"""The states at the offsets where retention cuts silver.share_record; `--rebuild` starts its fold from them."""
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -17,7 +17,7 @@ from state_model.columnar.replay import replay_records
 def commit_bases(lake: Lake, stage: str, run: int, ends: dict[PartitionKey, int], update_limit: int) -> None:
     """Puts the states before the log offsets `ends` of state partitions into gold.share_partition_base.
 
-    What the cuts in the books refer to stays: the new rows count once the books name `run`.
+    Rows that cuts in the books refer to stay: the new rows count once the books name `run`.
     """
     if not ends:
         return
@@ -29,7 +29,7 @@ def commit_bases(lake: Lake, stage: str, run: int, ends: dict[PartitionKey, int]
 
 
 def _states(lake: Lake, run: int, ends: dict[PartitionKey, int], update_limit: int) -> pa.Table:
-    """Rows of gold.share_partition_base: the fold of what silver holds below the ends, on the bases before."""
+    """Rows of gold.share_partition_base: the earlier bases, with the silver records below the ends folded in."""
     empty_state = lake.snapshot(replay.STATE).dataset().to_table(filter=pc.scalar(False))
     extents = books.by_partition(books.extents(lake, pc.field("status") == "taken"))
     newest = {key: max(extents[key], key=lambda row: int(row["run_id"])) for key in ends}

@@ -1,9 +1,9 @@
-"""Many files into few, sorted by the table's clustering columns, in bounded memory.
+"""Rewrites many files as few, sorted by the table's clustering columns, in bounded memory.
 
     row groups of the files -> sorted runs of RUN_BYTES -> merged -> files near 128 MB, a log partition a row group
 
-A run that is all there is stays in memory; several are put beside the table as files that no commit names and that go
-when they were merged (a kill leaves them to vacuum). Rows are not changed.
+A single run stays in memory. Several runs are spilled beside the table into files that no commit names; they are
+deleted after the merge (after a kill, by vacuum). Rows are not changed.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -30,7 +30,7 @@ ONE_PARTITION = {
     "bronze.log_record": ("cluster_id", "topic_id", "partition"),
     "silver.share_record": ("cluster_id", "log_topic_id", "state_partition"),
 }
-"""Tables of which a row group holds one log partition (`lake.slices`), by these columns."""
+"""Tables whose row groups have one log partition each (`lake.slices`), by these columns."""
 LEAST = -(1 << 63)
 Ints = npt.NDArray[np.int64]
 Keep = Callable[[pa.Table], pa.Table]
@@ -38,7 +38,7 @@ Keep = Callable[[pa.Table], pa.Table]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rewritten:
-    """New files, and how many rows of the old ones were left out."""
+    """The new files, and the number of dropped rows."""
 
     files: tuple[DataFile, ...]
     dropped: int
@@ -143,7 +143,7 @@ def _ranks(column: pa.ChunkedArray) -> Ints:
 def _merged(paths: Sequence[Path], order: Sequence[str]) -> Iterator[pa.Table]:
     """The rows of sorted files in order, with no more than two pieces of each in memory.
 
-    What lies at or before the last row held of a file that goes on can't be preceded by anything still to come.
+    Rows up to the last pending row of an unfinished file are safe to return: later rows sort behind it.
     """
     with ExitStack() as opened:
         files = [opened.enter_context(pq.ParquetFile(path)) for path in paths]

@@ -1,11 +1,11 @@
 """Upkeep of a lake: vacuum -> retention and compaction, one commit a table -> publish -> checkpoints.
 
-    what is published | files nobody needs go | old rows go, small files are joined | the next cut | the log is cut
+    published versions | unused files go      | old rows go, small files are joined | the next cut | the log is cut
                                                 ^ killed anywhere: the same rows in other files; the next upkeep or
                                                   run goes on from there
 
-Vacuum comes first, so that a full disk is helped before anything is written. Where retention cuts is written to the
-books, with the states that stand there, before a row goes: see `jobs.retained`.
+Vacuum comes first, so that it frees a full disk before upkeep writes. The cuts of retention, with the states at them,
+are committed to the books before a row is dropped: see `jobs.retained`.
 """
 
 import time
@@ -43,9 +43,9 @@ Files = list[Mapping[str, Any]]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MaintainOptions:
-    """What is asked of upkeep.
+    """Options of upkeep.
 
-    `retain`: milliseconds by group of tables (`jobs.retained.GROUPS`), nothing goes without; `window_ms`: how far back
+    `retain`: milliseconds by group of tables (`jobs.retained.GROUPS`); others keep all rows; `window_ms`: how far back
     publications and versions stay readable; `now_ms`: the wall clock to go by, null for the real one; `small_bytes`:
     files below it are joined; `run_bytes`: rows that are sorted in memory at once.
     """
@@ -63,7 +63,7 @@ class MaintainOptions:
 
 @dataclass(slots=True, kw_only=True)
 class TableUpkeep:
-    """One table before and after: live files and their bytes, its version; what was done to it, and for how long."""
+    """One table before and after: live files and their bytes, its version; the work on it, with its time."""
 
     table: str
     files_before: int
@@ -82,7 +82,7 @@ class TableUpkeep:
 
 @dataclass(slots=True, kw_only=True)
 class Upkeep:
-    """What upkeep did, or with a dry run would do. `run_id`: of the new publication; null when there was no need."""
+    """The work that upkeep did, or would do (dry run). `run_id`: of the new publication; null without need for one."""
 
     tables: list[TableUpkeep] = field(default_factory=list)
     cuts: dict[str, int] = field(default_factory=dict)
@@ -111,11 +111,11 @@ class Upkeep:
 def maintain(options: MaintainOptions, progress: Progress | None = None) -> Upkeep:
     """Keeps a lake small and fast, under its lock.
 
-    With closed gates nothing is done but said (`closed`).
+    With closed gates it does no work and lists the gates (`closed`).
 
     Raises:
-        JobError: something written is not published.
-        LakeError: no lake there, or nothing was published yet.
+        JobError: the lake has unpublished versions.
+        LakeError: no lake there, or no publication yet.
         LakeLockedError: somebody else writes.
     """
     lake = options.lake
@@ -132,7 +132,7 @@ def maintain(options: MaintainOptions, progress: Progress | None = None) -> Upke
 
 
 def _ensure_published(lake: Lake) -> None:
-    """Refuses a lake with versions that no cut lists, but those of an upkeep that was killed: they hold the same rows.
+    """Refuses a lake with unpublished versions, except those of a killed upkeep, which have the same rows.
 
     Raises:
         JobError: a stage wrote to a table since the last publication.
@@ -164,7 +164,7 @@ class _Work:
         self._moments = {group: by_cluster for group, by_cluster in moments.items() if by_cluster}
 
     def go(self) -> Upkeep:
-        """Does what is asked for, table by table."""
+        """Does the work that the options name, table by table."""
         names = [name for name in TABLES if self._lake.exists(name)]
         done = {name: self._before(name) for name in names}
         result = Upkeep(tables=list(done.values()), dry_run=self._options.dry_run)
@@ -215,7 +215,7 @@ class _Work:
         table.vacuumed_files, table.vacuumed_bytes = removed.files, removed.size_bytes
 
     def _cut_log(self, table: TableUpkeep) -> None:
-        """Cuts the log of a table, and notes what it has become."""
+        """Cuts the log of a table, and completes its TableUpkeep."""
         name, dry_run = table.table, self._options.dry_run
         floor = self._floor(name)
         if not dry_run:
@@ -226,11 +226,11 @@ class _Work:
         table.files_after, table.bytes_after, table.version_after = len(left.files), left.size_bytes, left.version
 
     def _droppings(self) -> dict[str, Dropping]:
-        """What retention takes from each table that it applies to."""
+        """The rows to drop from each table with retention."""
         result: dict[str, Dropping] = {}
         for group, moments in self._moments.items():
             before = retained.cuts(self._lake, group) if group in retention.CUT_BY else {}
-            if group == retained.HISTORY:  # what goes from one of the histories rests on the other
+            if group == retained.HISTORY:  # rows to drop from one of the histories depend on the other
                 result |= retention.histories(self._lake, moments, before)
                 continue
             for name, rule in retention.RULES.items():
@@ -239,7 +239,7 @@ class _Work:
         return result
 
     def _write_cuts(self, droppings: dict[str, Dropping]) -> None:
-        """Writes to the books where retention cuts from now on, and before it the states that stand there."""
+        """Commits the new cuts of retention to the books, after the states at these cuts."""
         rows: list[dict[str, Any]] = []
         ends: dict[PartitionKey, int] = {}
         taken = books.by_partition(books.extents(self._lake, pc.field("status") == "taken"))
@@ -262,7 +262,7 @@ class _Work:
             books.commit(self._lake, books.EXTENT, CUTS, self._run, files)
 
     def _cut_row(self, group: str, taken: list[dict[str, Any]], end: int) -> dict[str, Any]:
-        """A row of the books that says where a log partition was cut, and at which log time."""
+        """A row of the books with the cut of a log partition: its offset and log time."""
         row = max(taken, key=lambda row: int(row["run_id"]))
         change = {
             "run_id": self._run,
@@ -333,7 +333,7 @@ def _all(rows: pa.Table) -> pa.Table:
 
 
 def _concerns(dropping: Dropping, values: dict[str, str]) -> bool:
-    """Whether rows of a partition of the table may go at all."""
+    """Whether retention may drop rows of a partition of the table."""
     return isinstance(dropping.rule, retention.ByLog) or dropping.rule.partition_values.items() <= values.items()
 
 

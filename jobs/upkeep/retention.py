@@ -1,12 +1,11 @@
-"""Retention: which rows are older than the age their tables were given, and which of them still count.
+"""Retention: the rows that are older than the age of their tables, less rows that still count.
 
 Age is log time, against the newest one of the cluster (never past the wall clock): a log that stands still loses
-nothing. Of a log partition the rows below a cut go, the first offset that is young enough, but for those that say
-what is still true there: of a share partition the last snapshot or tombstone and what follows it, of any other key of
-__consumer_offsets its last record, of the history the last row of each share partition and every deletion: without it
-a new creation looks like a reset. Everything else goes by a time of its own: a range of the delivery history by when
-it ended, a measure by when it was over, the result of a check by when it was made. Dead letters stay, and so does
-what is told of the records that they were made of.
+no rows. In a log partition, the cut is the first offset that is young enough, and the rows below it are dropped. Rows
+that are still valid at the cut stay: the last snapshot or tombstone of a share partition and the records behind it, the
+last record of any other key of __consumer_offsets, the last history row of each share partition, and every deletion
+(without it a new creation looks like a reset). Other tables have their own times: the end of a range of the delivery
+history, the end of a measure's interval, the time of a check. Dead letters stay, with the rows about their records.
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -46,9 +45,9 @@ VIEW = [*PLACE, "offset", "time_ms", "key", "anchor"]
 class ByLog:
     """A table cut at an offset of each log partition.
 
-    `view`: its rows as VIEW: where in a log they lie, their time, the key that a later row may speak of, and whether a
-    row says all that came before it of its key (`anchor`; null: it counts for nothing once it is old). `lasting`: a
-    value of `record_type` whose rows stay whatever their age; null: none.
+    `view`: its rows as VIEW: place in the log, time, key, and whether a row replaces all earlier rows of its key
+    (`anchor`; null: an old row never counts). `lasting`: a value of `record_type` whose rows stay whatever their age;
+    null: none.
     """
 
     group: str
@@ -59,7 +58,7 @@ class ByLog:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ByTime:
-    """A table whose rows go when their `column` plus `lasting_ms` lies before the moment; null stays."""
+    """A table whose rows are dropped when their `column` plus `lasting_ms` lies before the moment; null stays."""
 
     group: str
     column: str
@@ -141,7 +140,7 @@ IN_USE: dict[str, Callable[[Lake], pa.Table]] = {
     gates.RESULTS: results.in_use,
     reconcile.GIVEN_UP: reconcile.rests_on,
 }
-"""What stays of a ByTime table whatever its age: what gates go by, and what dead letters are held against."""
+"""Rows of ByTime tables that stay whatever their age: those that gates and verdicts on dead letters depend on."""
 CUT_BY = {
     BRONZE: ("bronze.log_record",), SILVER: ("silver.share_record", "silver.group_record"),
     HISTORY: ("gold.share_partition_history",),
@@ -151,7 +150,7 @@ CUT_BY = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Dropping:
-    """What goes from one table: `moments` by cluster; of a ByLog table the cuts and the first offset kept of each key.
+    """The rows to drop from one table: `moments` by cluster; of a ByLog table the cuts and the first kept offset.
 
     `kept`: PLACE, key and `from`, for keys with an anchor below the cut. `named`: PLACE and offset of rows that a row
     of another table, which stays, points to. `passed`: which rows of a ByTime table no later record changes. `in_use`:
@@ -168,7 +167,7 @@ class Dropping:
 
     @property
     def columns(self) -> tuple[str, ...]:
-        """The columns that tell which rows go."""
+        """The columns that decide which rows are dropped."""
         if isinstance(self.rule, ByLog):
             return self.rule.columns
         more = () if self.passed is None else measure_base.RANGE_COLUMNS
@@ -176,7 +175,7 @@ class Dropping:
         return tuple(dict.fromkeys(["cluster_id", self.rule.column, *more, *names]))
 
     def may_hold(self, file: Mapping[str, Any]) -> bool:
-        """Whether a file may hold a row that goes, by its statistics."""
+        """Whether a file may have a row to drop, by its statistics."""
         return _is_old(file, self.rule, self.moments)
 
     def keep(self, rows: pa.Table) -> pa.Table:
@@ -184,7 +183,7 @@ class Dropping:
         return rows.filter(pc.invert(self.gone(rows)))
 
     def gone(self, rows: pa.Table) -> pa.Array:
-        """Which rows go."""
+        """Whether each row is dropped."""
         if isinstance(self.rule, ByTime):
             moment = _moment_of(rows.column("cluster_id"), self.moments)
             old = pc.fill_null(pc.less(pc.add(rows.column(self.rule.column), self.rule.lasting_ms), moment), False)
@@ -260,7 +259,7 @@ def moments(lake: Lake, ages: Mapping[str, int], now_ms: int) -> dict[str, dict[
     moments_by_group = {
         group: {cluster: min(time, now_ms) - age for cluster, time in newest.items()} for group, age in ages.items()
     }
-    if moments_by_group.get(CHECKS):  # the results of a check over several clusters name none
+    if moments_by_group.get(CHECKS):  # results of a check over several clusters name no cluster
         moments_by_group[CHECKS].setdefault(UNKNOWN_CLUSTER, min(moments_by_group[CHECKS].values()))
     if HISTORY in moments_by_group:
         moments_by_group[HISTORY] = {
@@ -270,7 +269,7 @@ def moments(lake: Lake, ages: Mapping[str, int], now_ms: int) -> dict[str, dict[
 
 
 def histories(lake: Lake, moments_ms: dict[str, int], before: Mapping[PartitionKey, Cut]) -> dict[str, Dropping]:
-    """What goes from the two histories: see `dropping`. What the measures go on from stays."""
+    """The rows to drop from the two histories: see `dropping`. Rows from which the measures resume stay."""
     scalars = dropping(lake, SCALARS, moments_ms, before)
     ranges = dropping(lake, RANGES, moments_ms, before)
     if scalars.kept is not None:
@@ -281,7 +280,7 @@ def histories(lake: Lake, moments_ms: dict[str, int], before: Mapping[PartitionK
 
 
 def dropping(lake: Lake, name: str, moments_ms: dict[str, int], before: Mapping[PartitionKey, Cut]) -> Dropping:
-    """What goes from a table. `before`: cuts that were made already; a cut never goes back."""
+    """The rows to drop from a table. `before`: earlier cuts; a cut never goes back."""
     rule = RULES[name]
     if isinstance(rule, ByTime):
         in_use = IN_USE[name](lake) if name in IN_USE else None

@@ -1,11 +1,11 @@
 """Brings an older lake to this version: a new lake beside it, which takes its place once it is published.
 
     LAKE/bronze, silver, gold            the old lake: older software answers from it until the new one is published
-    LAKE/.upgrade/bronze, silver, gold   the new one: files of the old one by reference, and what is derived again
+    LAKE/.upgrade/bronze, silver, gold   the new one: files of the old one by reference, and derived tables
     LAKE/.upgrade/.complete              the new one is published: folder by folder it takes the place of the old one
     LAKE/.older/bronze, silver, gold     the old one, until it is removed
 
-Nothing but the lake is read: bronze is the only copy of what Kafka has pruned. Killed anywhere, the next one goes on.
+It reads the lake alone: bronze is the only copy of records that Kafka has pruned. After a kill, the next one resumes.
 """
 
 import os
@@ -40,7 +40,7 @@ LAYERS = ("gold", "silver", "bronze")
 """In the order in which they are exchanged: a folder without bronze is no lake to any reader."""
 BATCH_ROWS = 1 << 16
 APPLICATIONS = (*books.MARKER, "measure-step", "check", "maintain", "maintain-cuts")
-"""The applications whose transactions say what was done."""
+"""The applications whose transactions are carried over."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,7 +55,7 @@ class UpgradeOptions:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Upgraded:
-    """What an upgrade did; `stage`: derived anew from it on; `run_id`: run of the new cut (None: none)."""
+    """The result of an upgrade; `stage`: the first one that derives tables again; `run_id`: of the new cut, or None."""
 
     needs: list[Need]
     stage: str | None
@@ -65,20 +65,20 @@ class Upgraded:
 
     @property
     def is_needed(self) -> bool:
-        """Whether there was something to do."""
+        """Whether the lake needs an upgrade."""
         return any(need.kind is not Kind.UNCHANGED for need in self.needs)
 
 
 def upgrade(
     options: UpgradeOptions, session: Callable[[], "SparkSession"], progress: Progress | None = None
 ) -> Upgraded:
-    """Says what a lake needs to be one of this version, and does it unless `dry_run`.
+    """Upgrades a lake to this version, and returns the work; with `dry_run` it only returns the work to do.
 
     Raises:
         LakeError: no lake there, or its logs can't be read.
         LakeVersionError: of a newer or unknown version.
         LakeLockedError: a run holds it.
-        JobError: a closed gate keeps back what an upgrade would publish.
+        JobError: a closed gate forbids the publication.
     """
     lake = options.lake
     if not options.dry_run and lake.path.is_dir() and _is_complete(lake):
@@ -123,7 +123,7 @@ def _is_complete(lake: Lake) -> bool:
 
 
 def _refuse_closed_gates(lake: Lake) -> None:
-    """Refuses what would publish versions that a gate keeps back."""
+    """Refuses a lake with closed gates, because an upgrade publishes."""
     if not lake.exists(gates.RESULTS):
         return
     closed = gates.closed(lake, any_schema=True)
@@ -199,7 +199,7 @@ def _rewritten(lake: Lake, new: Lake, name: str) -> list[DataFile]:
 
 
 def _publications(lake: Lake, new: Lake) -> list[DataFile]:
-    """The publications so far, without the versions of tables that are no more."""
+    """The publications so far, without the versions of tables that no longer exist."""
     table = TABLES[publish.PUBLICATION]
     rows = lake.snapshot(table.name, any_schema=True).dataset().to_table().cast(table.schema)
     at = table.schema.get_field_index("tables")
@@ -210,7 +210,7 @@ def _publications(lake: Lake, new: Lake) -> list[DataFile]:
 
 
 def _publish(lake: Lake, new: Lake, cluster_id: str | None) -> int | None:
-    """Publishes the new lake; the run of its cut, None where no run had written anything."""
+    """Publishes the new lake, and returns the run of its cut; None for a lake without a run."""
     if not publish.is_current(new):
         run = publish.next_run(new)
         if run == 0:
@@ -220,7 +220,7 @@ def _publish(lake: Lake, new: Lake, cluster_id: str | None) -> int | None:
 
 
 def _exchange(lake: Lake) -> None:
-    """Puts the folders of the new lake in the place of those of the old one, which go; goes on where it was killed."""
+    """Replaces the folders of the old lake by those of the new one; resumes after a kill."""
     path, new, older = lake.path, lake.path / UPGRADE, lake.path / OLDER
     older.mkdir(mode=0o700, exist_ok=True)
     for layer in LAYERS:

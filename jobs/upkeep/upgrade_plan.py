@@ -1,4 +1,4 @@
-"""What an older lake needs: the schema of each table as it is, against the one of this version.
+"""The work that an older lake needs: the schema of each table, compared with the one of this version.
 
 Shapes are compared, not version numbers alone, so that an upgrade that was killed half-way is understood, too.
 """
@@ -21,17 +21,17 @@ REPLAYED = ("gold.share_partition_state", "gold.share_partition_history", "gold.
 NOT_DERIVED = ("silver.name", "gold.share_partition_base", "gold.measure_base", gates.RESULTS, scan.PUBLICATION)
 """Tables behind bronze whose rows do not follow from bronze alone."""
 FILLED_BY_LATER_RUNS = (*NOT_DERIVED, "silver.dlq_record")
-"""Tables that, where a lake lacks them, hold nothing of what it has: an older version took no dead letters."""
+"""Tables that stay empty in an upgraded lake without them: an older version took no dead letters."""
 FILLED: dict[str, dict[str, Any]] = {
     "bronze.ingest_extent": {"log_start_known": False},
 }
-"""What a row has in a column that its version did not have: the weaker of the answers."""
+"""The value of a column that an older version did not have: the weaker of the answers."""
 DERIVED_ANEW = {1: "decode"}
-"""From which stage on a lake of a version is derived anew, because its rows tell something else in the same columns."""
+"""By version the first stage that derives tables again, because the meaning of columns changed since."""
 
 
 class Kind(StrEnum):
-    """What is done to a table; the value is what a person reads."""
+    """The work on a table; the value is its text for people."""
 
     UNCHANGED = "nothing"
     VERSION = "new version number"
@@ -43,7 +43,7 @@ class Kind(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Need:
-    """What one table needs.
+    """The work on one table.
 
     `written`: its schema version (None: there is no such table); `detail`: which columns; `readable`: its rows can be
     read under the schema of this version.
@@ -74,7 +74,7 @@ def earliest(stages: Iterable[str | None]) -> str | None:
 
 
 def look(lake: Lake) -> list[Need]:
-    """What every table needs, in the order in which it is done: the books first, publications last.
+    """The work on every table, in the order of execution: the books first, publications last.
 
     Raises:
         LakeError: not a lake.
@@ -88,7 +88,7 @@ def look(lake: Lake) -> list[Need]:
 
 
 def derived_from(needs: Iterable[Need]) -> str | None:
-    """The stage from which on the lake is to be derived anew; None when nothing is."""
+    """The first stage that derives tables again; None for none."""
     stages = []
     for need in needs:
         if need.kind is Kind.DERIVED or (need.kind is Kind.CREATED and need.table not in FILLED_BY_LATER_RUNS):
@@ -118,9 +118,9 @@ def _need(lake: Lake, table: Table, opened: Snapshot | None) -> Need:
 
 
 def _difference(lake: Lake, table: Table, written: int) -> tuple[Kind, str, bool]:
-    """What leads from the table's columns to those of this version, which they are, and whether its rows are readable.
+    """The kind of work from the table's columns to those of this version, its text, and whether its rows are readable.
 
-    A column that rows lack may be null in what others tell; what is derived is derived anew, so that it has its values.
+    A column that rows lack may be null in tables that are not derived; derived tables are derived again, with values.
     """
     handle = lake.handle(table.name)
     present, declared = _columns(handle.schema().to_json()), _declared_columns(table)

@@ -142,8 +142,8 @@ def _failed(error: Exception) -> int:
             say("sharelens: out of memory; narrow the question (--group, --topic) or ask a lake, not --log-dir")
         case OSError():
             place = f"{error.filename}: " if error.filename else ""
-            told = FULL if error.errno in (errno.ENOSPC, errno.EDQUOT) else _one_line(error.strerror or str(error))
-            say(f"sharelens: {place}{told}")
+            message = FULL if error.errno in (errno.ENOSPC, errno.EDQUOT) else _one_line(error.strerror or str(error))
+            say(f"sharelens: {place}{message}")
         case _:
             say(f"sharelens: {type(error).__name__}: {_one_line(str(error))} (set {SHOW_TRACE}=1 to see where)")
     return FAILURE

@@ -20,8 +20,8 @@ from sharelens.cli.options import (
     refuse_bootstrap,
     stacked,
 )
-from sharelens.light import leave_pandas_out
 from sharelens.output import json_text, say, tell
+from sharelens.startup import import_arrow_without_pandas
 from sharelens.times import Rounding
 from state_model.errors import UsageError
 
@@ -75,15 +75,15 @@ ENGINE = [
 FLAGS = ("offline", "jars_dir", "master", "lock_timeout")
 
 
-def start(command: str, stages: tuple[str, ...], asked: dict[str, Any]) -> None:
+def start(command: str, stages: tuple[str, ...], params: dict[str, Any]) -> None:
     """Runs stages of the pipeline and writes the summary: one line of JSON on stdout."""
-    refuse_bootstrap(asked.pop("bootstrap_server", None))
-    if "ingest" in stages and not asked["log_dir"] and asked.get("rebuild") is None:
+    refuse_bootstrap(params.pop("bootstrap_server", None))
+    if "ingest" in stages and not params["log_dir"] and params.get("rebuild") is None:
         raise UsageError(f"{command}: give --log-dir DIR, a broker's log directory or a copy of one")
     if "check" not in stages:
-        leave_pandas_out()
-    settings = engine_settings(asked)
-    options = _run_options(stages, asked, settings)
+        import_arrow_without_pandas()
+    settings = engine_settings(params)
+    options = _run_options(stages, params, settings)
     from jobs.run import run as run_pipeline
     from sharelens.cli.progress import progress_bars
 
@@ -103,43 +103,43 @@ def refuse_closed(gates: "Sequence[Gate]") -> None:
     raise click.exceptions.Exit(FINDINGS)
 
 
-def _run_options(stages: tuple[str, ...], asked: dict[str, Any], settings: Any) -> "RunOptions":
+def _run_options(stages: tuple[str, ...], params: dict[str, Any], settings: Any) -> "RunOptions":
     from jobs.options import RunOptions
     from jobs.spark.session import in_process_bytes
     from lake.lake import Lake
 
-    names = asked.get("topic_names")
-    from sharelens.asked import dead_letter_topics
+    names = params.get("topic_names")
+    from sharelens.request import dead_letter_topics
     from sharelens.topic_names import read_topic_names
 
     return RunOptions(
-        lake=Lake(asked["lake"]),
-        log_dirs=tuple(asked.get("log_dir", ())),
-        until_ms=asked.get("until_ms"),
-        cluster_id=asked.get("cluster_id"),
-        include_uncommitted=asked.get("include_uncommitted", False),
-        include_deleted=asked.get("include_deleted", False),
+        lake=Lake(params["lake"]),
+        log_dirs=tuple(params.get("log_dir", ())),
+        until_ms=params.get("until_ms"),
+        cluster_id=params.get("cluster_id"),
+        include_uncommitted=params.get("include_uncommitted", False),
+        include_deleted=params.get("include_deleted", False),
         topic_names={} if names is None else read_topic_names(names),
-        rebuild=asked.get("rebuild"),
+        rebuild=params.get("rebuild"),
         lock_timeout_s=settings.lock_timeout_s,
-        require_rows=asked["require_rows"],
-        skip_checks=asked.get("skip", ()),
+        require_rows=params["require_rows"],
+        skip_checks=params.get("skip", ()),
         limits=settings.quality.limits(),
-        require_check=asked.get("require_check", False),
+        require_check=params.get("require_check", False),
         stages=stages,
         split_bytes=settings.split_bytes,
         in_process_bytes=in_process_bytes(settings),
-        dead_letter_topics=dead_letter_topics(asked.get("dlq_topic", ()), asked.get("dlq_prefix")),
-        keep_dlq_values=asked.get("dlq_values") == "keep",
+        dead_letter_topics=dead_letter_topics(params.get("dlq_topic", ()), params.get("dlq_prefix")),
+        keep_dlq_values=params.get("dlq_values") == "keep",
     )
 
 
-def engine_settings(asked: dict[str, Any]) -> Any:
-    """The settings of the jobs with the options of ENGINE on top, which are taken out of `asked`."""
+def engine_settings(params: dict[str, Any]) -> Any:
+    """The settings of the jobs with the options of ENGINE on top, which are taken out of `params`."""
     from jobs.settings import load_settings
 
-    conf = dict(map(_conf_pair, asked.pop("conf", ())))
-    flags: dict[str, object] = {name: asked.pop(name, None) for name in FLAGS}
+    conf = dict(map(_conf_pair, params.pop("conf", ())))
+    flags: dict[str, object] = {name: params.pop(name, None) for name in FLAGS}
     flags["lock_timeout_s"] = flags.pop("lock_timeout")
     flags["spark_conf"] = conf or None
     return load_settings(flags=flags)
@@ -163,7 +163,7 @@ def _conf_pair(text: str) -> tuple[str, str]:
     return name, value
 
 
-def _run(**asked: Any) -> None:
+def _run(**params: Any) -> None:
     """The whole pipeline, incremental: log directories in, delivery state out.
 
     Reads what is new in the log directories, decodes and replays it, and publishes one cut. A run that was killed is
@@ -171,35 +171,35 @@ def _run(**asked: Any) -> None:
     """
     from jobs.options import CHECKED_STAGES, STAGES
 
-    start("run", CHECKED_STAGES if asked.pop("check") else STAGES, asked)
+    start("run", CHECKED_STAGES if params.pop("check") else STAGES, params)
 
 
-def _ingest(**asked: Any) -> None:
+def _ingest(**params: Any) -> None:
     """Only the first stage: records and batch headers from log directories into bronze."""
-    start("ingest", ("ingest",), asked)
+    start("ingest", ("ingest",), params)
 
 
-def _decode(**asked: Any) -> None:
+def _decode(**params: Any) -> None:
     """Only the second stage: bronze records into typed silver rows."""
-    start("decode", ("decode",), asked)
+    start("decode", ("decode",), params)
 
 
-def _replay(**asked: Any) -> None:
+def _replay(**params: Any) -> None:
     """Only the third stage: silver records into the gold states. `sharelens publish` lets others see them."""
-    start("replay", ("replay",), asked)
+    start("replay", ("replay",), params)
 
 
-def _measure(**asked: Any) -> None:
+def _measure(**params: Any) -> None:
     """Only the fourth stage: the measures of what changed. `sharelens publish` lets others see them."""
-    start("measure", ("measure",), asked)
+    start("measure", ("measure",), params)
 
 
-def _publish(**asked: Any) -> None:
+def _publish(**params: Any) -> None:
     """The last stage: the newest versions of all tables become the cut that every question reads.
 
     Refused (exit 3) while a gate is closed, because the newest check of a table found a blocking expectation not met.
     """
-    start("publish", ("publish",), asked)
+    start("publish", ("publish",), params)
 
 
 def _command(

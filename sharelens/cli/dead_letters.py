@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from sharelens.asked import CutAsked, Source, dead_letter_topics
 from sharelens.cli.forensics import FAIL_ON, FROM, TO, fail_on_findings, in_order
 from sharelens.cli.incidents import settings_options
 from sharelens.cli.options import (
@@ -21,8 +20,9 @@ from sharelens.cli.options import (
     output_options,
 )
 from sharelens.cli.questions import answer
-from sharelens.filters import Wanted
+from sharelens.filters import KeyFilter
 from sharelens.output import Shown, json_text, say, tell
+from sharelens.request import CutChoice, Source, dead_letter_topics
 from state_model.errors import UsageError
 
 if TYPE_CHECKING:
@@ -43,11 +43,11 @@ def alone_or_before_a_word(command: Callable[..., None]) -> Callable[..., None]:
     """A group's own command: it runs when no sub-command was typed; options before a sub-command are refused."""
 
     @functools.wraps(command)
-    def chosen(*args: Any, **asked: Any) -> None:
+    def chosen(*args: Any, **params: Any) -> None:
         context = click.get_current_context()
         word = context.invoked_subcommand
         if word is None:
-            command(*args, **asked)
+            command(*args, **params)
             return
         typed = click.core.ParameterSource.COMMANDLINE
         if any(context.get_parameter_source(name) is typed for name in context.params):
@@ -85,8 +85,8 @@ def alone_or_before_a_word(command: Callable[..., None]) -> Callable[..., None]:
 @output_options
 def dlq(
     source: Source,
-    wanted: Wanted,
-    cut: CutAsked,
+    key_filter: KeyFilter,
+    cut: CutChoice,
     from_ms: int | None,
     to_ms: int | None,
     status: tuple[str, ...],
@@ -119,9 +119,11 @@ def dlq(
     with opening.open_evidence(source) as evidence:
         if as_bursts:
             gap = DEFAULT_GAP_MS if gap_ms is None else gap_ms
-            answered = questions.bursts(evidence, wanted, cut, span, gap_ms=gap, topics=topics)
+            answered = questions.bursts(evidence, key_filter, cut, span, gap_ms=gap, topics=topics)
         else:
-            answered = questions.dlq(evidence, wanted, cut, span, settings, topics=topics, statuses=status or STATUSES)
+            answered = questions.dlq(
+                evidence, key_filter, cut, span, settings, topics=topics, statuses=status or STATUSES
+            )
     answer(answered, shown, require_complete)
     if fail_on:
         fail_on_findings(questions.findings(answered), "rows missing, duplicate or unexpected")
@@ -146,8 +148,8 @@ def dlq(
 @click.option("--force", is_flag=True, help="Replace the files when they are there.")
 def plan(
     source: Source,
-    wanted: Wanted,
-    cut: CutAsked,
+    key_filter: KeyFilter,
+    cut: CutChoice,
     from_ms: int | None,
     to_ms: int | None,
     settings: "GroupSettings",
@@ -173,16 +175,16 @@ def plan(
     ensure_free(path, beside, force=force)
     span = Span(from_ms=from_ms, to_ms=to_ms)
     with opening.open_evidence(source) as evidence:
-        found = questions.reconciled(evidence, wanted, cut, settings, _topics(source), span)
-        made = redrive.redrive_plan(evidence, found)
+        reconciled = questions.reconciled(evidence, key_filter, cut, settings, _topics(source), span)
+        made = redrive.redrive_plan(evidence, reconciled)
     content = made.as_json() if path.suffix == ".json" else made.as_csv()
     line = redrive.sha256_line(content, path.name)
     write_private(path, content)
     write_private(beside, line)
-    for warning in (*found.warnings, *questions.without_topic(found.rows), *unnamed_topics(found.rows)):
+    for warning in (*reconciled.warnings, *questions.without_topic(reconciled.rows), *unnamed_topics(reconciled.rows)):
         say(f"warning: {warning}")
-    told = {"plan": str(path), "rows": made.rows.num_rows, **made.counts(), "sha256": line.split()[0].decode()}
-    tell(json_text(told))
+    summary = {"plan": str(path), "rows": made.rows.num_rows, **made.counts(), "sha256": line.split()[0].decode()}
+    tell(json_text(summary))
 
 
 COMMANDS = (dlq,)

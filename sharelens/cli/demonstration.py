@@ -8,11 +8,11 @@ from typing import Any
 
 import pyarrow as pa
 
-from sharelens.asked import CutAsked, Source
 from sharelens.cli import live
-from sharelens.filters import Wanted, parse_wanted
+from sharelens.filters import KeyFilter, parse_key_filter
 from sharelens.output import Shown, say, show
 from sharelens.packed import SUFFIX, unpack
+from sharelens.request import CutChoice, Source
 from state_model.errors import UsageError
 
 SHOWN = Shown(limit=12)
@@ -63,7 +63,7 @@ def _ask(logs: Path, lake: Path, record: live.RecordPlace | None) -> None:
     start("run", _stages(), _run_asked(logs, lake))
     with opening.open_evidence(Source(lake=str(lake))) as evidence:
         _step("state", "--lake", str(lake))
-        answered = state.state(evidence, Wanted(), CutAsked())
+        answered = state.state(evidence, KeyFilter(), CutChoice())
         show(answered, SHOWN)
         chosen = record or busiest_record(answered.table)
         if chosen is not None:
@@ -72,7 +72,7 @@ def _ask(logs: Path, lake: Path, record: live.RecordPlace | None) -> None:
                 "trace", "--lake", str(lake), "--group", group, "--topic", topic,
                 "--partition", str(partition), "--offset", str(offset),
             )  # fmt: skip
-            show(trace.trace(evidence, parse_wanted([group], [topic], [partition]), offset), SHOWN)
+            show(trace.trace(evidence, parse_key_filter([group], [topic], [partition]), offset), SHOWN)
         _step("status", "--lake", str(lake))
         if isinstance(evidence, LakeEvidence):
             show(status.lake_status(evidence.lake, None), SHOWN)
@@ -85,11 +85,11 @@ def _stages() -> tuple[str, ...]:
 
 
 def _run_asked(logs: Path, lake: Path) -> dict[str, Any]:
-    nothing = dict.fromkeys(
+    unset = dict.fromkeys(
         ("until_ms", "cluster_id", "topic_names", "rebuild", "lock_timeout", "offline", "jars_dir", "master")
     )
     flags = {"include_uncommitted": False, "include_deleted": False, "require_rows": False}
-    return {"lake": str(lake), "log_dir": (str(logs),), "conf": (), **nothing, **flags}
+    return {"lake": str(lake), "log_dir": (str(logs),), "conf": (), **unset, **flags}
 
 
 def busiest_record(states: pa.Table) -> live.RecordPlace | None:
@@ -97,9 +97,9 @@ def busiest_record(states: pa.Table) -> live.RecordPlace | None:
     best: tuple[int, live.RecordPlace] | None = None
     for row in states.select(["group_id", "topic", "topic_id", "partition", "state_batches"]).to_pylist():
         for batch in row["state_batches"]:
-            found = (row["group_id"], row["topic"] or row["topic_id"], row["partition"], batch["first_offset"])
+            place = (row["group_id"], row["topic"] or row["topic_id"], row["partition"], batch["first_offset"])
             if best is None or batch["delivery_count"] > best[0]:
-                best = batch["delivery_count"], found
+                best = batch["delivery_count"], place
     return best and best[1]
 
 

@@ -5,7 +5,6 @@ from typing import Any
 
 import click
 
-from sharelens.asked import CutAsked, Source
 from sharelens.cli.forensics import FROM, TO, in_order
 from sharelens.cli.options import (
     REQUIRE_COMPLETE,
@@ -17,8 +16,9 @@ from sharelens.cli.options import (
     stacked,
 )
 from sharelens.cli.questions import answer
-from sharelens.filters import Wanted
+from sharelens.filters import KeyFilter
 from sharelens.output import Shown
+from sharelens.request import CutChoice, Source
 from state_model.errors import UsageError
 
 BY = click.option(
@@ -55,19 +55,19 @@ def options(command: Callable[..., None]) -> Callable[..., None]:
 @RANGES
 @EXACT
 @options
-def latency(source: Source, wanted: Wanted, cut: CutAsked, ranges: bool, exact: bool, **asked: Any) -> None:
+def latency(source: Source, key_filter: KeyFilter, cut: CutChoice, ranges: bool, exact: bool, **params: Any) -> None:
     """Time from a record's own timestamp to acknowledged or archived: percentiles by group and topic, and throughput.
 
     An age has two bounds, because the topic's batch headers say when a batch was stamped, not when each of its records
     was. Percentiles are edges of buckets, at most 5 % apart. Offsets count once a life, at
     their first outcome. --from and --to bound the log time of the outcome.
     """
-    if ranges and asked["by"]:
+    if ranges and params["by"]:
         raise UsageError("latency: --ranges lists single ranges; leave --by out")
     if ranges and exact:
         raise UsageError("latency: --ranges lists ages as they are; leave --exact out")
     question = "ranges" if ranges else "exact" if exact else "latency"
-    _answer("latency", question, source, wanted, cut, **asked)
+    _answer("latency", question, source, key_filter, cut, **params)
 
 
 @click.command(
@@ -78,20 +78,20 @@ def latency(source: Source, wanted: Wanted, cut: CutAsked, ranges: bool, exact: 
     ),
 )
 @options
-def attempts(source: Source, wanted: Wanted, cut: CutAsked, **asked: Any) -> None:
+def attempts(source: Source, key_filter: KeyFilter, cut: CutChoice, **params: Any) -> None:
     """Distribution of delivery counts by group, topic and outcome, and what redelivery costs.
 
     Offsets count once a life, with their largest delivery count. --from and --to bound the log time of the outcome.
     """
-    _answer("attempts", "attempts", source, wanted, cut, **asked)
+    _answer("attempts", "attempts", source, key_filter, cut, **params)
 
 
 def _answer(
     command: str,
     question: str,
     source: Source,
-    wanted: Wanted,
-    cut: CutAsked,
+    key_filter: KeyFilter,
+    cut: CutChoice,
     *,
     from_ms: int | None,
     to_ms: int | None,
@@ -107,13 +107,13 @@ def _answer(
     span = Span(from_ms=from_ms, to_ms=to_ms)
     with opening.open_evidence(source) as evidence:
         if question == "ranges":
-            answered = latency.ranges(evidence, wanted, cut, span)
+            answered = latency.ranges(evidence, key_filter, cut, span)
         else:
             form = By(partition="partition" in by, hour="hour" in by)
             if question == "attempts":
-                answered = latency.attempts(evidence, wanted, cut, span, form)
+                answered = latency.attempts(evidence, key_filter, cut, span, form)
             else:
-                answered = latency.latency(evidence, wanted, cut, span, form, exact=question == "exact")
+                answered = latency.latency(evidence, key_filter, cut, span, form, exact=question == "exact")
     answer(answered, shown, require_complete)
 
 

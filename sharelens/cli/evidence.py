@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 import click
 
 from measures.settings import GroupSettings
-from sharelens.asked import DEFAULT_MAX_BYTES, Source
 from sharelens.cli.forensics import FINDINGS
 from sharelens.cli.incidents import settings_options
 from sharelens.cli.options import (
@@ -20,6 +19,7 @@ from sharelens.cli.options import (
     output_options,
 )
 from sharelens.output import Answer, Shown, name_column, number_column, say, show
+from sharelens.request import DEFAULT_MAX_BYTES, Source
 from sharelens.times import Rounding
 from state_model.errors import UsageError
 
@@ -180,9 +180,9 @@ def verify(
             rows += check.verify_sources(opened, read)
             rows += check.recompute(opened, read, Path(folder))
     show(check.answer(rows, read, recomputed=again), shown)
-    found = sum(row["kind"] == check.FINDING for row in rows)
-    if found:
-        say(f"sharelens: {found} findings: this is not what was written, or not what the sources give")
+    findings = sum(row["kind"] == check.FINDING for row in rows)
+    if findings:
+        say(f"sharelens: {findings} findings: this is not what was written, or not what the sources give")
         raise click.exceptions.Exit(FINDINGS)
 
 

@@ -5,9 +5,9 @@ from pathlib import Path
 
 import click
 
-from sharelens.asked import Source
 from sharelens.cli.options import Duration, evidence_options, examples
 from sharelens.output import say, tell
+from sharelens.request import Source
 from state_model.errors import UsageError
 
 MS_PER_S = 1000

@@ -2,7 +2,6 @@
 
 import click
 
-from sharelens.asked import CutAsked, Source
 from sharelens.cli.options import (
     REQUIRE_COMPLETE,
     Time,
@@ -13,8 +12,9 @@ from sharelens.cli.options import (
     output_options,
 )
 from sharelens.cli.questions import answer
-from sharelens.filters import Wanted
+from sharelens.filters import KeyFilter
 from sharelens.output import Shown, say
+from sharelens.request import CutChoice, Source
 from sharelens.times import Rounding
 from state_model.errors import UsageError
 
@@ -31,10 +31,10 @@ def in_order(command: str, from_ms: int | None, to_ms: int | None) -> None:
         raise UsageError(f"{command}: --to lies before --from; exchange them")
 
 
-def fail_on_findings(found: int, what: str) -> None:
+def fail_on_findings(count: int, what: str) -> None:
     """Exits with 3 when something was found."""
-    if found:
-        say(f"sharelens: {found} {what} (--fail-on)")
+    if count:
+        say(f"sharelens: {count} {what} (--fail-on)")
         raise click.exceptions.Exit(FINDINGS)
 
 
@@ -58,8 +58,8 @@ def fail_on_findings(found: int, what: str) -> None:
 @output_options
 def redelivered(
     source: Source,
-    wanted: Wanted,
-    cut: CutAsked,
+    key_filter: KeyFilter,
+    cut: CutChoice,
     from_ms: int | None,
     to_ms: int | None,
     kind: tuple[str, ...],
@@ -81,7 +81,7 @@ def redelivered(
         raise UsageError(f"redelivered: --kind: {unknown!r} is no kind; kinds: {', '.join(REDELIVERIES)}")
     span = Span(from_ms=from_ms, to_ms=to_ms)
     with opening.open_evidence(source) as evidence:
-        answered = redelivered.redelivered(evidence, wanted, cut, span, kinds=kind or REDELIVERIES)
+        answered = redelivered.redelivered(evidence, key_filter, cut, span, kinds=kind or REDELIVERIES)
     answer(answered, shown, require_complete)
     if fail_on:
         fail_on_findings(answered.table.num_rows, "ranges of record offsets were delivered more than once")
@@ -106,8 +106,8 @@ def redelivered(
 @output_options
 def account(
     source: Source,
-    wanted: Wanted,
-    cut: CutAsked,
+    key_filter: KeyFilter,
+    cut: CutChoice,
     from_ms: int | None,
     to_ms: int | None,
     from_offset: int | None,
@@ -133,7 +133,7 @@ def account(
         raise UsageError(f"account: --class: {unknown!r} is no class; classes: {', '.join(CLASSES)}")
     window = Span(from_ms=from_ms, to_ms=to_ms, from_offset=from_offset, to_offset=to_offset)
     with opening.open_evidence(source) as evidence:
-        answered = accounting.account(evidence, wanted, cut, window, listed=classes)
+        answered = accounting.account(evidence, key_filter, cut, window, listed=classes)
     answer(answered, shown, require_complete)
 
 
@@ -154,8 +154,8 @@ def account(
 @output_options
 def life(
     source: Source,
-    wanted: Wanted,
-    cut: CutAsked,
+    key_filter: KeyFilter,
+    cut: CutChoice,
     from_ms: int | None,
     to_ms: int | None,
     events: tuple[str, ...],
@@ -176,7 +176,7 @@ def life(
     for unknown in sorted(set(events) - set(EVENTS)):
         raise UsageError(f"life: --event: {unknown!r} is no event; events: {', '.join(EVENTS)}")
     with opening.open_evidence(source) as evidence:
-        answered = life.life(evidence, wanted, cut, Span(from_ms=from_ms, to_ms=to_ms), events=events or EVENTS)
+        answered = life.life(evidence, key_filter, cut, Span(from_ms=from_ms, to_ms=to_ms), events=events or EVENTS)
     answer(answered, shown, require_complete)
 
 
@@ -194,8 +194,8 @@ def life(
 @output_options
 def cost(
     source: Source,
-    wanted: Wanted,
-    cut: CutAsked,
+    key_filter: KeyFilter,
+    cut: CutChoice,
     from_ms: int | None,
     to_ms: int | None,
     state_partitions: bool,
@@ -207,7 +207,7 @@ def cost(
     --from and --to bound the log time of the records, and of what they acknowledged.
     """
     in_order("cost", from_ms, to_ms)
-    if state_partitions and not wanted.everything:
+    if state_partitions and not key_filter.keeps_all:
         raise UsageError(
             "cost: --state-partitions is about whole state partitions; leave --group, --topic, --partition"
         )
@@ -220,7 +220,7 @@ def cost(
         if state_partitions:
             answered = cost.pruning(evidence, cut)
         else:
-            answered = cost.cost(evidence, wanted, cut, Span(from_ms=from_ms, to_ms=to_ms))
+            answered = cost.cost(evidence, key_filter, cut, Span(from_ms=from_ms, to_ms=to_ms))
     answer(answered, shown, require_complete)
 
 

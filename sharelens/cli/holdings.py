@@ -5,9 +5,9 @@ from typing import TYPE_CHECKING, TextIO
 
 import click
 
-from sharelens.asked import Source
 from sharelens.cli.options import Size, evidence_options, examples, output_options
 from sharelens.output import Shown, show
+from sharelens.request import Source
 from state_model.errors import UsageError
 
 if TYPE_CHECKING:
@@ -109,15 +109,15 @@ def sql(
 
     Named queries speak the SQL that both engines understand; values of their parameters are bound, never pasted.
     """
-    asked = [given is not None for given in (query, file, named)].count(True)
+    query_count = [given is not None for given in (query, file, named)].count(True)
     if list_them:
-        if asked or params:
+        if query_count or params:
             raise UsageError("sql: --list goes alone; leave the query out")
         from sharelens.questions.named_queries import listed
 
         show(listed(), shown)
         return
-    if asked != 1:
+    if query_count != 1:
         raise UsageError("sql: give either the query or --file FILE, or --query NAME; --list shows the named ones")
     if params and named is None:
         raise UsageError("sql: --param goes with --query NAME")

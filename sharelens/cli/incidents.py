@@ -7,7 +7,6 @@ from typing import Any
 import click
 
 from measures.settings import GroupSettings
-from sharelens.asked import CutAsked, Source
 from sharelens.cli.forensics import FAIL_ON, FROM, TO, fail_on_findings, in_order
 from sharelens.cli.options import (
     REQUIRE_COMPLETE,
@@ -20,8 +19,9 @@ from sharelens.cli.options import (
     stacked,
 )
 from sharelens.cli.questions import answer
-from sharelens.filters import Wanted
+from sharelens.filters import KeyFilter
 from sharelens.output import Shown
+from sharelens.request import CutChoice, Source
 
 SECOND_MS = 1000
 MIN_DURATION = click.option(
@@ -75,13 +75,13 @@ def stall_options(command: Callable[..., None]) -> Callable[..., None]:
     ),
 )
 @stall_options
-def stalled(**asked: Any) -> None:
+def stalled(**params: Any) -> None:
     """Intervals in which a share partition's first incomplete record stood still although there was work.
 
     The longest come first. Kinds: dead_letter_pending, window_full, blocked_by_record, silent_with_backlog. --from and
     --to keep the intervals that reach into that time.
     """
-    _stalled("stalled", still_only=False, **asked)
+    _stalled("stalled", still_only=False, **params)
 
 
 @click.command(
@@ -89,9 +89,9 @@ def stalled(**asked: Any) -> None:
     epilog=examples("sharelens pinned --lake ./lake --fail-on"),
 )
 @stall_options
-def pinned(**asked: Any) -> None:
+def pinned(**params: Any) -> None:
     """What stands still at the end of the evidence (or at --as-of), the longest first: `stalled` without the past."""
-    _stalled("pinned", still_only=True, **asked)
+    _stalled("pinned", still_only=True, **params)
 
 
 def _stalled(
@@ -99,8 +99,8 @@ def _stalled(
     *,
     still_only: bool,
     source: Source,
-    wanted: Wanted,
-    cut: CutAsked,
+    key_filter: KeyFilter,
+    cut: CutChoice,
     from_ms: int | None,
     to_ms: int | None,
     min_duration: float,
@@ -117,7 +117,7 @@ def _stalled(
     with opening.open_evidence(source) as evidence:
         answered = stalled.stalled(
             evidence,
-            wanted,
+            key_filter,
             cut,
             Span(from_ms=from_ms, to_ms=to_ms),
             settings,
@@ -151,8 +151,8 @@ def _stalled(
 @output_options
 def poison(
     source: Source,
-    wanted: Wanted,
-    cut: CutAsked,
+    key_filter: KeyFilter,
+    cut: CutChoice,
     from_ms: int | None,
     to_ms: int | None,
     near_limit: bool,
@@ -172,7 +172,7 @@ def poison(
 
     span = Span(from_ms=from_ms, to_ms=to_ms)
     with opening.open_evidence(source) as evidence:
-        answered = poison.poison(evidence, wanted, cut, span, settings, near_limit=near_limit, gaps=gaps)
+        answered = poison.poison(evidence, key_filter, cut, span, settings, near_limit=near_limit, gaps=gaps)
     answer(answered, shown, require_complete)
     if fail_on:
         fail_on_findings(answered.table.num_rows, "runs of records were given up")

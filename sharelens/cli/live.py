@@ -84,8 +84,8 @@ def _broker(log_dir: Path, problems: Path) -> Iterator[str]:
     settings = [word for setting in SETTINGS for word in ("--set", setting)]
     arguments = ["broker", "start", "--listen", "127.0.0.1:0", "--log-dir", str(log_dir), "--fault", FAULT, *settings]
     with (
-        problems.open("wb") as told,
-        subprocess.Popen(_command(arguments), stdout=subprocess.PIPE, stderr=told, text=True) as process,
+        problems.open("wb") as stderr,
+        subprocess.Popen(_command(arguments), stdout=subprocess.PIPE, stderr=stderr, text=True) as process,
     ):
         try:
             line = _first_line(process)

@@ -6,12 +6,12 @@ import os
 
 import click
 
-from sharelens.asked import Source
 from sharelens.cli.forensics import in_order
 from sharelens.cli.options import REQUIRE_COMPLETE, Duration, Time, evidence_options, examples, output_options
 from sharelens.cli.questions import answer
-from sharelens.filters import parse_wanted
+from sharelens.filters import parse_key_filter
 from sharelens.output import Shown
+from sharelens.request import Source
 from sharelens.times import Rounding
 from state_model.errors import UsageError
 
@@ -77,8 +77,8 @@ def locate(
     if around is not None:
         reach = WITHIN_MS if within is None else within
         from_ms, to_ms = around - reach, around + reach + 1
-    wanted = parse_wanted([], [topic], partition)
-    answered = ask(source, wanted, Sought(key=wanted_key, from_ms=from_ms, to_ms=to_ms), shown.most)
+    key_filter = parse_key_filter([], [topic], partition)
+    answered = ask(source, key_filter, Sought(key=wanted_key, from_ms=from_ms, to_ms=to_ms), shown.most)
     answer(answered, shown, require_complete)
 
 

@@ -4,7 +4,6 @@ import time
 
 import click
 
-from sharelens.asked import CutAsked, Source
 from sharelens.cli.forensics import in_order
 from sharelens.cli.options import (
     END_OFFSETS,
@@ -18,8 +17,9 @@ from sharelens.cli.options import (
     output_options,
 )
 from sharelens.cli.questions import answer
-from sharelens.filters import Wanted
+from sharelens.filters import KeyFilter
 from sharelens.output import Shown
+from sharelens.request import CutChoice, Source
 from sharelens.times import Rounding
 from state_model.errors import UsageError
 
@@ -44,8 +44,8 @@ from state_model.errors import UsageError
 @output_options
 def lag(
     source: Source,
-    wanted: Wanted,
-    cut: CutAsked,
+    key_filter: KeyFilter,
+    cut: CutChoice,
     end_offsets: str | None,
     every_ms: int | None,
     from_ms: int | None,
@@ -62,15 +62,15 @@ def lag(
 
     if every_ms is None and (from_ms, to_ms) != (None, None):
         raise UsageError("lag: --from and --to go with --every; for one moment give --as-of")
-    if every_ms is not None and (cut != CutAsked() or end_offsets is not None):
+    if every_ms is not None and (cut != CutChoice() or end_offsets is not None):
         raise UsageError("lag: --every names the moments itself; leave --as-of, --at-offset and --end-offsets out")
     in_order("lag", from_ms, to_ms)
     ends = None if end_offsets is None else read_end_offsets(end_offsets)
     with opening.open_evidence(source) as evidence:
         if every_ms is None:
-            answered = lag.lag(evidence, wanted, cut, end_offsets=ends, now_ms=time.time_ns() // 1_000_000)
+            answered = lag.lag(evidence, key_filter, cut, end_offsets=ends, now_ms=time.time_ns() // 1_000_000)
         else:
-            answered = lag.lag_over_time(evidence, wanted, every_ms, from_ms, to_ms)
+            answered = lag.lag_over_time(evidence, key_filter, every_ms, from_ms, to_ms)
     answer(answered, shown, require_complete)
 
 

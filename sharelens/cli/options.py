@@ -9,9 +9,9 @@ from typing import Any
 
 import click
 
-from sharelens.asked import DEFAULT_MAX_BYTES, CutAsked, Source
-from sharelens.filters import parse_at_offset, parse_wanted
+from sharelens.filters import parse_at_offset, parse_key_filter
 from sharelens.output import Form, Shown
+from sharelens.request import DEFAULT_MAX_BYTES, CutChoice, Source
 from sharelens.times import Rounding, parse_time
 from state_model.errors import UsageError
 
@@ -46,10 +46,10 @@ class Duration(click.ParamType[int]):
         """Milliseconds, at least one; a usage error for anything else."""
         if isinstance(value, int):
             return value
-        found = DURATION.fullmatch(str(value).strip().lower())
-        if found is None or int(found[1]) == 0:
+        match = DURATION.fullmatch(str(value).strip().lower())
+        if match is None or int(match[1]) == 0:
             self.fail(f"{value!r} is no length of time; type 500ms, 30s, 5m, 1h or 1d", param, ctx)
-        return int(found[1]) * TIME_UNITS[found[2]]
+        return int(match[1]) * TIME_UNITS[match[2]]
 
 
 class Seconds(click.FloatRange):
@@ -57,10 +57,10 @@ class Seconds(click.FloatRange):
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
         """Seconds within the range; a usage error for anything else, and for NaN, which lies beside every range."""
-        found = float(super().convert(value, param, ctx))
-        if math.isnan(found):
+        seconds = float(super().convert(value, param, ctx))
+        if math.isnan(seconds):
             self.fail(f"{value!r} is no number of seconds", param, ctx)
-        return found
+        return seconds
 
 
 class Size(click.ParamType[int]):
@@ -179,13 +179,13 @@ def dead_letter_options(command: Command) -> Command:
 
 
 def filter_options(command: Command) -> Command:
-    """--group, --topic and --partition, each repeatable; the command gets `wanted`."""
+    """--group, --topic and --partition, each repeatable; the command gets `key_filter`."""
 
     @functools.wraps(command)
     def gathered(
         *args: Any, group: tuple[str, ...], topic: tuple[str, ...], partition: tuple[int, ...], **others: Any
     ) -> None:
-        command(*args, wanted=parse_wanted(group, topic, partition), **others)
+        command(*args, key_filter=parse_key_filter(group, topic, partition), **others)
 
     return stacked(
         gathered,
@@ -213,7 +213,7 @@ def cut_options(command: Command) -> Command:
         if as_of is not None and at_offset:
             raise UsageError("--as-of and --at-offset name two different cuts; give one of them")
         at_offsets = parse_at_offset(",".join(at_offset)) if at_offset else None
-        command(*args, cut=CutAsked(as_of_ms=as_of, at_offsets=at_offsets), **others)
+        command(*args, cut=CutChoice(as_of_ms=as_of, at_offsets=at_offsets), **others)
 
     return stacked(
         gathered,

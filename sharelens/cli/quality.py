@@ -40,7 +40,7 @@ from state_model.errors import UsageError
 @click.option("--data-docs", metavar="DIR", help="Write the results as pages, too: DIR/index.html.")
 @click.option("--lock-timeout", type=Seconds(min=0), default=60.0, metavar="S", help="Seconds to wait.")
 @output_options
-def check(lake: str, shown: Shown, **asked: Any) -> None:
+def check(lake: str, shown: Shown, **params: Any) -> None:
     """Judges what was written since the last cut against what is expected of every table, and keeps the results.
 
     A table with a blocking expectation that is not met has a closed gate (exit 3): nothing is published until a later
@@ -55,25 +55,25 @@ def check(lake: str, shown: Shown, **asked: Any) -> None:
     from sharelens.cli.progress import progress_bars
     from sharelens.questions.gates import answer
 
-    unknown = [name for name in asked["table"] if name not in TABLES]
+    unknown = [name for name in params["table"] if name not in TABLES]
     if unknown:
         raise UsageError(f"--table {unknown[0]}: no such table; tables: {', '.join(TABLES)}")
     limits = load_settings().quality.limits()
     options = CheckOptions(
         lake=Lake(lake),
-        published=asked["published"],
-        whole=asked["whole"],
-        levels=LEVELS if asked["level"] == "all" else (asked["level"],),
-        tables=asked["table"] or tuple(TABLES),
-        skip=asked["skip"],
-        data_docs=None if asked["data_docs"] is None else Path(asked["data_docs"]),
+        published=params["published"],
+        whole=params["whole"],
+        levels=LEVELS if params["level"] == "all" else (params["level"],),
+        tables=params["table"] or tuple(TABLES),
+        skip=params["skip"],
+        data_docs=None if params["data_docs"] is None else Path(params["data_docs"]),
         limits=replace(
             limits,
-            fresh_ms=asked["fresh_within"] or limits.fresh_ms,
-            stale_ms=asked["stale_after"] or limits.stale_ms,
+            fresh_ms=params["fresh_within"] or limits.fresh_ms,
+            stale_ms=params["stale_after"] or limits.stale_ms,
         ),
-        now_ms=asked["now_ms"],
-        lock_timeout_s=asked["lock_timeout"],
+        now_ms=params["now_ms"],
+        lock_timeout_s=params["lock_timeout"],
     )
     with progress_bars() as progress:
         checked = run_check(options, progress)

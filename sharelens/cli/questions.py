@@ -4,7 +4,6 @@ from dataclasses import replace
 
 import click
 
-from sharelens.asked import CutAsked, Source
 from sharelens.cli.options import (
     REQUIRE_COMPLETE,
     Time,
@@ -14,8 +13,9 @@ from sharelens.cli.options import (
     filter_options,
     output_options,
 )
-from sharelens.filters import Wanted
+from sharelens.filters import KeyFilter
 from sharelens.output import Answer, Shown, say, show
+from sharelens.request import CutChoice, Source
 from sharelens.times import Rounding
 from state_model.errors import UsageError
 
@@ -57,12 +57,14 @@ def _with_what_it_lacks(answered: Answer) -> Answer:
 @VERBOSE
 @REQUIRE_COMPLETE
 @output_options
-def state(source: Source, wanted: Wanted, cut: CutAsked, verbose: bool, require_complete: bool, shown: Shown) -> None:
+def state(
+    source: Source, key_filter: KeyFilter, cut: CutChoice, verbose: bool, require_complete: bool, shown: Shown
+) -> None:
     """The state of share partitions: now, as of a time, or at offsets of the state log."""
     from sharelens.questions import opening, state
 
     with opening.open_evidence(source) as evidence:
-        answered = state.state(evidence, wanted, cut, verbose=verbose)
+        answered = state.state(evidence, key_filter, cut, verbose=verbose)
     answer(answered, shown, require_complete)
 
 
@@ -90,7 +92,7 @@ def state(source: Source, wanted: Wanted, cut: CutAsked, verbose: bool, require_
 @output_options
 def records(
     source: Source,
-    wanted: Wanted,
+    key_filter: KeyFilter,
     from_ms: int | None,
     to_ms: int | None,
     from_offset: int | None,
@@ -113,7 +115,7 @@ def records(
         state_partitions=frozenset(state_partition) or None,
     )
     with opening.open_evidence(source) as evidence:
-        show(records.records(evidence, wanted, span, verbose=verbose), shown)
+        show(records.records(evidence, key_filter, span, verbose=verbose), shown)
 
 
 @click.command(
@@ -148,12 +150,12 @@ def trace(
 
     A last line tells the outcome, or why there is none: the topic's batch headers say what the offset holds.
     """
-    from sharelens.filters import parse_wanted
+    from sharelens.filters import parse_key_filter
     from sharelens.questions import opening, trace
 
-    wanted = parse_wanted([group], [topic], [partition])
+    key_filter = parse_key_filter([group], [topic], [partition])
     with opening.open_evidence(source) as evidence:
-        answered = trace.trace(evidence, wanted, offset, members=members)
+        answered = trace.trace(evidence, key_filter, offset, members=members)
     answer(answered, shown, require_complete)
 
 
@@ -173,13 +175,13 @@ def trace(
 @REQUIRE_COMPLETE
 @output_options
 def diff(
-    source: Source, wanted: Wanted, from_ms: int, to_ms: int, verbose: bool, require_complete: bool, shown: Shown
+    source: Source, key_filter: KeyFilter, from_ms: int, to_ms: int, verbose: bool, require_complete: bool, shown: Shown
 ) -> None:
     """What changed between two moments: scalars before and after, and record offsets whose delivery state differs."""
     from sharelens.questions import diff, opening
 
     with opening.open_evidence(source) as evidence:
-        answered = diff.diff(evidence, wanted, from_ms, to_ms, verbose=verbose)
+        answered = diff.diff(evidence, key_filter, from_ms, to_ms, verbose=verbose)
     answer(answered, shown, require_complete)
 
 

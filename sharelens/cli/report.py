@@ -7,7 +7,6 @@ from pathlib import Path
 import click
 
 from measures.settings import GroupSettings
-from sharelens.asked import CutAsked, Source
 from sharelens.cli.forensics import FROM, TO, in_order
 from sharelens.cli.incidents import MIN_DURATION, SECOND_MS, settings_options
 from sharelens.cli.options import (
@@ -18,8 +17,9 @@ from sharelens.cli.options import (
     examples,
     filter_options,
 )
-from sharelens.filters import Wanted
+from sharelens.filters import KeyFilter
 from sharelens.output import say
+from sharelens.request import CutChoice, Source
 from state_model.errors import UsageError
 
 STDOUT = "-"
@@ -45,8 +45,8 @@ LIBRARIES = ("altair", "jinja2", "vl_convert")
 @click.option("--out", required=True, metavar="FILE", help="The file to write (mode 0600); - for stdout.")
 def report(
     source: Source,
-    wanted: Wanted,
-    cut: CutAsked,
+    key_filter: KeyFilter,
+    cut: CutChoice,
     from_ms: int | None,
     to_ms: int | None,
     min_duration: float,
@@ -69,7 +69,7 @@ def report(
     from sharelens.report.page import build, render
 
     asked = Asked(
-        wanted=wanted,
+        wanted=key_filter,
         cut=cut,
         span=Span(from_ms=from_ms, to_ms=to_ms),
         settings=settings,

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 @output_options
-def _upgrade(lake: str, dry_run: bool, execute: bool, shown: Shown, **asked: Any) -> None:
+def _upgrade(lake: str, dry_run: bool, execute: bool, shown: Shown, **params: Any) -> None:
     """Says table by table what a lake that an older sharelens wrote needs, and does it with --execute.
 
     Nothing is read but the lake. Until the last commit the sharelens that wrote the lake answers from it as before;
@@ -27,7 +27,7 @@ def _upgrade(lake: str, dry_run: bool, execute: bool, shown: Shown, **asked: Any
     from lake.lake import Lake
     from sharelens.cli.progress import progress_bars
 
-    settings = engine_settings(asked)
+    settings = engine_settings(params)
     options = UpgradeOptions(
         lake=Lake(lake),
         dry_run=dry_run,
@@ -68,20 +68,22 @@ def _answer(done: "Upgraded", lake: str) -> Answer:
         number_column("ROWS", "rows"),
         number_column("BYTES", "size_bytes"),
     )
-    return Answer(table=pa.Table.from_pylist(rows, schema=pa.schema(names)), columns=columns, summary=_told(done, lake))
+    return Answer(
+        table=pa.Table.from_pylist(rows, schema=pa.schema(names)), columns=columns, summary=_summary(done, lake)
+    )
 
 
-def _told(done: "Upgraded", lake: str) -> str:
+def _summary(done: "Upgraded", lake: str) -> str:
     """The closing line."""
     if not done.is_needed:
         return "nothing to do: the lake is of this version"
-    anew = "nothing is derived anew"
+    rebuild = "no table is recomputed"
     if done.stage is not None:
-        anew = f"derived anew as by `run --rebuild {done.stage}`"
+        rebuild = f"tables are recomputed as by `run --rebuild {done.stage}`"
     if done.dry_run:
-        return f"{anew}; do it with `sharelens upgrade --lake {lake} --execute`"
+        return f"{rebuild}; do it with `sharelens upgrade --lake {lake} --execute`"
     published = "nothing to publish" if done.run_id is None else f"published as run {done.run_id}"
-    return f"upgraded; {anew}; {published}"
+    return f"upgraded; {rebuild}; {published}"
 
 
 upgrade = click.command(

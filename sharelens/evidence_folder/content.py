@@ -35,7 +35,7 @@ from sharelens.evidence_folder.schemas import (
 )
 from sharelens.evidence_folder.window import LogWindow, group_log_records, quarantined, state_records
 from sharelens.evidence_folder.writers import TableFiles, sorted_rows, write_file
-from sharelens.filters import Wanted, parse_wanted
+from sharelens.filters import KeyFilter, parse_key_filter
 from sharelens.output import Answer
 from sharelens.questions.completeness import times
 from sharelens.questions.evidence import Evidence, Keys, StatePartitionCover
@@ -85,7 +85,7 @@ class ResolvedQuestion:
     """
 
     question: Question
-    wanted: Wanted
+    key_filter: KeyFilter
     keys: Keys
     places: Keys
     cover: Sequence[StatePartitionCover]
@@ -100,9 +100,9 @@ def look_up(evidence: Evidence, question: Question) -> ResolvedQuestion:
     """
     share_partitions = evidence.share_partitions()
     cover = tuple(evidence.cover())
-    wanted = parse_wanted([question.group_id], question.topics, [])
-    keys = resolve(evidence, wanted)
-    ensure_known(evidence, wanted, keys)
+    key_filter = parse_key_filter([question.group_id], question.topics, [])
+    keys = resolve(evidence, key_filter)
+    ensure_known(evidence, key_filter, keys)
     first, _ = times(cover)
     if first is None or question.to_ms <= first:
         begins = "holds no record" if first is None else f"begins at {time_text(first)}"
@@ -112,7 +112,9 @@ def look_up(evidence: Evidence, question: Question) -> ResolvedQuestion:
     places: dict[str, frozenset[int] | None] = {}
     for row in filter_rows(share_partitions, keys.expression()).to_pylist():
         places[row["topic_id"]] = (places.get(row["topic_id"]) or frozenset()) | {row["partition"]}
-    return ResolvedQuestion(question=question, wanted=wanted, keys=keys, places=Keys(topics=places), cover=cover)
+    return ResolvedQuestion(
+        question=question, key_filter=key_filter, keys=keys, places=Keys(topics=places), cover=cover
+    )
 
 
 def write_content(evidence: Evidence, resolved: ResolvedQuestion, folder: Path) -> Content:
@@ -127,7 +129,7 @@ def write_content(evidence: Evidence, resolved: ResolvedQuestion, folder: Path) 
     tables.mkdir(mode=0o700)
     windows = _write_records(open_raw(evidence), resolved, tables, content)
     _write_histories(evidence, resolved, tables, content)
-    for name, answer in findings.findings(evidence, question, resolved.wanted):
+    for name, answer in findings.findings(evidence, question, resolved.key_filter):
         content.answers[name] = answer
         _write(tables, name, [sorted_rows(answer.table)], answer.table.schema, content)
         content.notes += notes.of_warnings(answer.warnings, evidence.place)

@@ -2,23 +2,23 @@
 
 from collections.abc import Iterator
 
-from sharelens.asked import CutAsked
 from sharelens.evidence_folder.question import Question
-from sharelens.filters import Wanted
+from sharelens.filters import KeyFilter
 from sharelens.output import Answer
 from sharelens.questions import accounting, dlq, lag, life, poison, redelivered, stalled
 from sharelens.questions.evidence import Evidence, Span
+from sharelens.request import CutChoice
 
 
-def findings(evidence: Evidence, question: Question, wanted: Wanted) -> Iterator[tuple[str, Answer]]:
+def findings(evidence: Evidence, question: Question, key_filter: KeyFilter) -> Iterator[tuple[str, Answer]]:
     """Each table's name with its answer."""
-    asked = CutAsked(as_of_ms=question.to_ms - 1)
+    cut = CutChoice(as_of_ms=question.to_ms - 1)
     span = Span(from_ms=question.from_ms, to_ms=question.to_ms)
     settings = question.group_settings()
-    yield "lag", lag.lag(evidence, wanted, asked)
-    yield "stall", stalled.stalled(evidence, wanted, asked, span, settings)
-    yield "poison", poison.poison(evidence, wanted, asked, span, settings, near_limit=True, gaps=True)
-    yield "redelivered", redelivered.redelivered(evidence, wanted, asked, span)
-    yield "dlq", dlq.dlq(evidence, wanted, asked, span, settings, topics=question.letter_topics())
-    yield "life", life.life(evidence, wanted, asked, span)
-    yield "account", accounting.account(evidence, wanted, asked, span)
+    yield "lag", lag.lag(evidence, key_filter, cut)
+    yield "stall", stalled.stalled(evidence, key_filter, cut, span, settings)
+    yield "poison", poison.poison(evidence, key_filter, cut, span, settings, near_limit=True, gaps=True)
+    yield "redelivered", redelivered.redelivered(evidence, key_filter, cut, span)
+    yield "dlq", dlq.dlq(evidence, key_filter, cut, span, settings, topics=question.letter_topics())
+    yield "life", life.life(evidence, key_filter, cut, span)
+    yield "account", accounting.account(evidence, key_filter, cut, span)

@@ -6,8 +6,8 @@ from typing import Any
 
 from kafka_log.dead_letters import DeadLetterTopics
 from measures.settings import DELIVERY_COUNT_LIMIT, ISOLATION_LEVEL, MAX_RECORD_LOCKS, GroupSettings, Setting
-from sharelens.asked import dead_letter_topics
 from sharelens.evidence_folder.errors import ManifestError
+from sharelens.request import dead_letter_topics
 from state_model.errors import UsageError
 
 SETTINGS = (DELIVERY_COUNT_LIMIT, ISOLATION_LEVEL, MAX_RECORD_LOCKS)

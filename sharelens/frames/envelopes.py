@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql import functions as F  # noqa: N812 - the name everybody uses
 
-from sharelens.frames.shapes import STATE_LOG, checked, spark_schema
+from sharelens.frames.shapes import STATE_LOG, blank, blanks, checked, nullable_struct, spark_schema
 from state_model.columnar import schemas
 from state_model.columnar.keys import SHARE_PARTITION_KEY
 from state_model.columnar.schemas import column
@@ -57,13 +57,16 @@ ENVELOPE = pa.schema(
         pa.field("kind", pa.int32()),
         pa.field("place", pa.int64()),
         pa.field("weight", pa.int64()),
-        pa.field("record", pa.struct(list(PLAIN_REPLAYED))),
-        pa.field("state", pa.struct(list(schemas.SHARE_PARTITION_STATE))),
+        pa.field("record", nullable_struct(PLAIN_REPLAYED)),
+        pa.field("state", nullable_struct(schemas.SHARE_PARTITION_STATE)),
         pa.field("losses", pa.list_(pa.struct(_LOSS_FIELDS))),
         pa.field("log_start_offset", pa.int64()),
     ]
 )
-"""`place` orders rows of one kind by log offset; `log_start_offset`: the log starts there or above."""
+"""What a row does not carry is blank, not null (`shapes.blank`).
+
+`place` orders rows of one kind by log offset; `log_start_offset`: the log starts there or above.
+"""
 
 
 @dataclass(slots=True)
@@ -77,7 +80,8 @@ class Context:
         """Notes what ENVELOPE rows say."""
         start = pc.max(rows.column("log_start_offset")).as_py()
         self.log_start_offset = max(self.log_start_offset, start or 0)
-        lists = rows.filter(pc.is_valid(rows.column("losses"))).column("losses")
+        lists = rows.column("losses")
+        lists = lists.filter(pc.greater(pc.list_value_length(lists), 0))
         if len(lists) and not self.losses:
             self.losses = sorted(
                 (Loss(**loss) for loss in lists[0].as_py()),
@@ -103,7 +107,7 @@ def packed(kind: int, chunk: int, rows: pa.Table, **columns: Any) -> Iterator[pa
         "place": place,
         **{name: structs(value) if isinstance(value, pa.Table) else value for name, value in columns.items()},
     }
-    arrays = [_array(known[field.name], field.type) if field.name in known else pa.nulls(count, field.type)
+    arrays = [_array(known[field.name], field.type) if field.name in known else blanks(count, field.type)
               for field in ENVELOPE]  # fmt: skip
     yield pa.RecordBatch.from_arrays(arrays, schema=pa.schema([field.with_nullable(True) for field in ENVELOPE]))
 
@@ -116,9 +120,8 @@ def structs(rows: pa.Table) -> pa.StructArray:
 
 
 def unpacked(rows: pa.Table, name: str, schema: pa.Schema) -> pa.Table:
-    """The rows of `schema` in the structs of a column, nulls left out."""
+    """The rows of `schema` in the structs of a column."""
     column = _array(rows.column(name), rows.schema.field(name).type)
-    column = column.filter(pc.is_valid(column))
     fields = {field.name: value for field, value in zip(column.type, column.flatten(), strict=True)}
     return pa.table({name: fields[name] for name in schema.names}).cast(schema)
 
@@ -157,7 +160,10 @@ def enveloped(rows: "DataFrame", columns: "dict[str, Column]") -> "DataFrame":
     columns = {name: F.col(name) for name in STATE_LOG} | {"chunk": F.lit(BEFORE_ALL), "place": F.lit(-1)} | columns
     fields = spark_schema(ENVELOPE).fields
     return rows.select(
-        *(columns.get(field.name, F.lit(None)).cast(field.dataType).alias(field.name) for field in fields)
+        *(
+            columns.get(field.name, blank(ENVELOPE.field(field.name).type)).cast(field.dataType).alias(field.name)
+            for field in fields
+        )
     )
 
 

@@ -18,7 +18,7 @@ from lake.parquet import conform
 from measures.catalog import MEASURES
 from measures.inputs import Inputs
 from measures.topics import TOPIC_EXTENT, TopicPartition, topic_partitions
-from sharelens.frames.shapes import checked, in_groups, spark_schema, timed_schema
+from sharelens.frames.shapes import blank, checked, in_groups, nullable_struct, spark_schema, timed_schema
 from state_model.columnar.keys import LOG_PARTITION_KEY
 from state_model.columnar.schemas import DELIVERY_HISTORY, SHARE_PARTITION_HISTORY, SHARE_PARTITION_STATE
 
@@ -36,7 +36,7 @@ _SCHEMAS = {
 _ENVELOPE = pa.schema(
     [*(TOPIC_EXTENT.field(name) for name in LOG_PARTITION_KEY)]
     + [pa.field("place", pa.int64())]
-    + [pa.field(name, pa.struct(list(schema))) for name, schema in _SCHEMAS.items()]
+    + [pa.field(name, nullable_struct(schema)) for name, schema in _SCHEMAS.items()]
 )
 
 
@@ -259,7 +259,10 @@ def _enveloped(rows: "DataFrame", name: str, function: str) -> "DataFrame":
     }
     fields = spark_schema(_ENVELOPE).fields
     return own.select(
-        *(columns.get(field.name, F.lit(None)).cast(field.dataType).alias(field.name) for field in fields)
+        *(
+            columns.get(field.name, blank(_ENVELOPE.field(field.name).type)).cast(field.dataType).alias(field.name)
+            for field in fields
+        )
     )
 
 
@@ -268,7 +271,7 @@ def _by_state_topic(rows: pa.Table) -> Iterator[dict[str, pa.Table]]:
     tables = {}
     for name, schema in _SCHEMAS.items():
         structs = rows.column(name).combine_chunks()
-        structs = structs.filter(pc.is_valid(structs))
+        structs = structs.filter(pc.is_valid(pc.struct_field(structs, "topic_id")))
         columns = {field.name: part for field, part in zip(structs.type, structs.flatten(), strict=True)}
         tables[name] = pa.table({field.name: columns[field.name] for field in schema}).cast(schema)
     topics = {text for some in tables.values() if "log_topic_id" in some.column_names

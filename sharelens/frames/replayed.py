@@ -125,11 +125,12 @@ def _records(share_records: "DataFrame", function: str) -> "DataFrame":
     """SHARE_RECORD rows as ENVELOPE rows."""
     flagged = PLAIN_REPLAYED.append(schemas.SHARE_RECORD.field("below_log_start"))
     rows = checked(share_records, flagged, function, "share_records")
+    batches = F.coalesce(F.col("state_batches"), F.array()).alias("state_batches")  # as in `shapes.blank`
     own = {
         "chunk": F.shiftright("log_offset", envelopes.CHUNK_BITS),
         "kind": F.lit(envelopes.RECORD),
         "place": F.col("log_offset"),
-        "record": F.struct(*PLAIN_REPLAYED.names),
+        "record": F.struct(*(batches if name == "state_batches" else F.col(name) for name in PLAIN_REPLAYED.names)),
         _START: F.when(F.col("below_log_start"), F.col("log_offset") + 1),
     }
     return envelopes.enveloped(rows, own)

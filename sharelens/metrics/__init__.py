@@ -1,5 +1,5 @@
 """The answers as metrics: Prometheus' text, or OpenTelemetry's names in OTLP's JSON."""
 
-from sharelens.light import leave_pandas_out
+from sharelens.startup import import_arrow_without_pandas
 
-leave_pandas_out()
+import_arrow_without_pandas()

@@ -6,13 +6,13 @@ import pyarrow as pa
 
 from measures import stalls
 from measures.inputs import NO_SETTINGS
-from sharelens.asked import CutAsked
-from sharelens.filters import Wanted
+from sharelens.filters import KeyFilter
 from sharelens.questions import lag as lag_question
 from sharelens.questions.evidence import Evidence
 from sharelens.questions.given_up import given_up
 from sharelens.questions.measured import Scope, rows_of, scope
 from sharelens.questions.redelivered import redelivered_rows
+from sharelens.request import CutChoice
 
 
 class FromHistories:
@@ -23,11 +23,11 @@ class FromHistories:
 
     @cached_property
     def _scope(self) -> Scope:
-        return scope(self._evidence, Wanted(), CutAsked())
+        return scope(self._evidence, KeyFilter(), CutChoice())
 
     def lag(self) -> pa.Table:
         """LAG rows of what is live."""
-        return lag_question.lag(self._evidence, Wanted(), CutAsked()).table
+        return lag_question.lag(self._evidence, KeyFilter(), CutChoice()).table
 
     def stalls(self) -> pa.Table:
         """STALL rows as if nothing were written any more, so that no row depends on a moment; without idle ones."""
@@ -41,7 +41,7 @@ class FromHistories:
         """DLQ_RECONCILIATION rows."""
         from sharelens.questions.dlq import reconciled
 
-        return reconciled(self._evidence, Wanted(), CutAsked(), NO_SETTINGS).rows
+        return reconciled(self._evidence, KeyFilter(), CutChoice(), NO_SETTINGS).rows
 
     def redelivered(self) -> pa.Table:
         """REDELIVERED rows."""

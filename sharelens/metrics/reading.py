@@ -6,11 +6,11 @@ from collections.abc import Callable, Sequence
 import pyarrow.compute as pc
 
 from lake.scan import Cut, open_lake
-from sharelens.asked import Source
 from sharelens.metrics.figures import Figures, figures
 from sharelens.metrics.samples import Export, export
 from sharelens.questions.lake_evidence import LakeEvidence, choose_cluster, clusters
 from sharelens.questions.published import publications
+from sharelens.request import Source
 
 Render = Callable[[Export], bytes]
 
@@ -31,13 +31,13 @@ def read(source: Source) -> list[Figures]:
 
 def _read_lake(lake: Cut, cluster_id: str | None) -> list[Figures]:
     there = clusters(lake)
-    wanted = there if cluster_id is None and there else [choose_cluster(lake, cluster_id)]
+    cluster_ids = there if cluster_id is None and there else [choose_cluster(lake, cluster_id)]
     moments = publications(lake).group_by("cluster_id").aggregate([("published_at_ms", "max")])
     published: dict[str, int] = dict(
         zip(moments.column("cluster_id").to_pylist(), moments.column("published_at_ms_max").to_pylist(), strict=True)
     )
     any_ms = int(pc.max(moments.column("published_at_ms_max")).as_py())
-    return [figures(LakeEvidence(lake, one), published.get(one, any_ms)) for one in wanted]
+    return [figures(LakeEvidence(lake, one), published.get(one, any_ms)) for one in cluster_ids]
 
 
 class Page:
@@ -74,5 +74,5 @@ class Page:
         self._looked_s = time.monotonic()
         return self._text
 
-    def _make(self, found: Sequence[Figures]) -> None:
-        self._text = self._render(export(found, self._max_series))
+    def _make(self, exported: Sequence[Figures]) -> None:
+        self._text = self._render(export(exported, self._max_series))

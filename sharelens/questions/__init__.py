@@ -1,5 +1,5 @@
 """What can be asked: each question is written once, over evidence that is a lake's tables or a log read in place."""
 
-from sharelens.light import leave_pandas_out
+from sharelens.startup import import_arrow_without_pandas
 
-leave_pandas_out()
+import_arrow_without_pandas()

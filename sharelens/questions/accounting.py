@@ -11,26 +11,28 @@ from measures.lives import PLACE
 from measures.schemas import CLASSES
 from measures.topic_log import TopicLog, TopicLogs, limits
 from measures.topics import TopicPartition, topic_partitions
-from sharelens.asked import CutAsked
-from sharelens.filters import Wanted
+from sharelens.filters import KeyFilter
 from sharelens.output import Answer, Column, name_cell, name_column, number_column
 from sharelens.questions.evidence import Evidence, Span
 from sharelens.questions.measure_inputs import Part
 from sharelens.questions.measured import Scope, answer, marked, of_parts, scope
 from sharelens.questions.state import completeness_cell, topic_cell
+from sharelens.request import CutChoice
 
 FROM_STATE_LOG = "state_log"
 FROM_TOPIC = "topic"
 NAMED = 4
 
 
-def account(evidence: Evidence, wanted: Wanted, asked: CutAsked, window: Span, *, listed: Sequence[str] = ()) -> Answer:
+def account(
+    evidence: Evidence, key_filter: KeyFilter, cut: CutChoice, window: Span, *, listed: Sequence[str] = ()
+) -> Answer:
     """The answer to `sharelens account`; `window`: append times and record offsets; `listed`: classes to list by range.
 
     Times are those of the user topic's batches. A topic of which the evidence has nothing is accounted for as far as
     the state log goes. User partitions of which no share group ever determined a start offset are left out.
     """
-    told = scope(evidence, wanted, asked)
+    told = scope(evidence, key_filter, cut)
     logs, sources, warnings = _windows(evidence, told, _reaches(told), window)
     losses = {part.state_partition: part.losses for part in evidence.cover()}
     totals = _Totals()

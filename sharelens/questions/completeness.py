@@ -6,9 +6,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from evidence.as_of import LogPrefix
-from sharelens.asked import CutAsked
 from sharelens.output import name_cell
 from sharelens.questions.evidence import Evidence, StatePartitionCover
+from sharelens.request import CutChoice
 from sharelens.times import time_text
 from state_model.errors import SharelensError, UsageError
 
@@ -19,9 +19,9 @@ NO_RECORD = -1
 """--at-offset P:-1: none of the partition's records count, so it does not matter what is held of it."""
 
 
-def cut_of(asked: CutAsked) -> LogPrefix:
+def cut_of(cut: CutChoice) -> LogPrefix:
     """The cut that was asked for."""
-    return LogPrefix(as_of_ms=asked.as_of_ms, at_offsets=asked.at_offsets or {})
+    return LogPrefix(as_of_ms=cut.as_of_ms, at_offsets=cut.at_offsets or {})
 
 
 def check_cut(evidence: Evidence, cut: LogPrefix) -> list[str]:

@@ -7,19 +7,19 @@ import pyarrow.compute as pc
 
 from evidence.conditions import filter_rows
 from measures import cost as measure
-from sharelens.asked import CutAsked
-from sharelens.filters import Wanted
+from sharelens.filters import KeyFilter
 from sharelens.output import Answer, Column, Row, known, name_column, number_column
 from sharelens.questions.completeness import check_cut, cut_of
 from sharelens.questions.evidence import Evidence, Span
 from sharelens.questions.measure_inputs import Part
 from sharelens.questions.measured import answer, marked, of_parts, scope
 from sharelens.questions.state import completeness_cell, topic_cell
+from sharelens.request import CutChoice
 
 
-def cost(evidence: Evidence, wanted: Wanted, asked: CutAsked, window: Span) -> Answer:
+def cost(evidence: Evidence, key_filter: KeyFilter, cut: CutChoice, window: Span) -> Answer:
     """The answer to `sharelens cost`: one row a share partition; `window` bounds the log time of the records."""
-    told = scope(evidence, wanted, asked)
+    told = scope(evidence, key_filter, cut)
 
     def of_part(part: Part) -> pa.Table:
         found = measure.rows(told.inputs(part, window=window), of_window=window != Span())
@@ -31,12 +31,12 @@ def cost(evidence: Evidence, wanted: Wanted, asked: CutAsked, window: Span) -> A
     return answer(evidence, table, COST_COLUMNS, told=summary, warnings=told.warnings, none="no record")
 
 
-def pruning(evidence: Evidence, asked: CutAsked) -> Answer:
+def pruning(evidence: Evidence, cut: CutChoice) -> Answer:
     """The answer to `sharelens cost --state-partitions`: one row a state partition."""
-    cut = cut_of(asked)
+    prefix = cut_of(cut)
 
     def records() -> Iterator[pa.Table]:
-        return (filter_rows(rows, cut.condition()) for rows in evidence.each_record(measure.PRUNING_READ))
+        return (filter_rows(rows, prefix.condition()) for rows in evidence.each_record(measure.PRUNING_READ))
 
     found = measure.pruning(records)
     lost = {part.state_partition: part.losses[0].reason for part in evidence.cover() if part.losses}
@@ -50,7 +50,7 @@ def pruning(evidence: Evidence, asked: CutAsked) -> Answer:
         found,
         PRUNING_COLUMNS,
         told=f"state partitions whose pruning stalls: {stalls}",
-        warnings=check_cut(evidence, cut),
+        warnings=check_cut(evidence, prefix),
         none="no record",
     )
 

@@ -12,5 +12,5 @@ def letters_of_record(evidence: Evidence, group_id: str, topic_id: str, partitio
     A dead letter names the topic, not its id: one of an earlier topic of the same name may be among them.
     """
     topics = frozenset({topic_id, evidence.names([topic_id]).get(topic_id, topic_id)})
-    wanted = Letters(groups=frozenset({group_id}), topics=topics, partitions=frozenset({partition}), offset=offset)
-    return evidence.dead_letters(wanted)
+    letters = Letters(groups=frozenset({group_id}), topics=topics, partitions=frozenset({partition}), offset=offset)
+    return evidence.dead_letters(letters)

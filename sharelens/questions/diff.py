@@ -8,7 +8,7 @@ from typing import Any
 import pyarrow as pa
 
 from evidence.as_of import LogPrefix
-from sharelens.filters import Wanted
+from sharelens.filters import KeyFilter
 from sharelens.output import Answer, Column, Row, known, name_column, number_column
 from sharelens.questions import vocabulary
 from sharelens.questions.completeness import check_cut, evidence_line, incomplete_rows
@@ -65,18 +65,18 @@ NO_STATE = "no delivery state any more"
 Batch = Mapping[str, Any]
 
 
-def diff(evidence: Evidence, wanted: Wanted, from_ms: int, to_ms: int, *, verbose: bool = False) -> Answer:
+def diff(evidence: Evidence, key_filter: KeyFilter, from_ms: int, to_ms: int, *, verbose: bool = False) -> Answer:
     """The answer to `sharelens diff`: share partitions that differ as of the two times, sorted by key."""
     if to_ms < from_ms:
         raise UsageError("diff: --to lies before --from; exchange them")
-    keys = resolve(evidence, wanted)
+    keys = resolve(evidence, key_filter)
     cuts = (LogPrefix(as_of_ms=from_ms), LogPrefix(as_of_ms=to_ms))
     tables, misplaced = zip(*(state_table(evidence, keys, cut, ("life_log_offset",)) for cut in cuts), strict=True)
     before, after = map(_by_key, tables)
     warnings = [warning for cut in cuts for warning in check_cut(evidence, cut)]
     warnings += itertools.chain.from_iterable(misplaced)
     if not before and not after:
-        ensure_known(evidence, wanted, keys)
+        ensure_known(evidence, key_filter, keys)
     rows = [row for key in sorted(before.keys() | after.keys()) if (row := compared(before.get(key), after.get(key)))]
     table = pa.Table.from_pylist(rows, schema=SCHEMA)
     incomplete = incomplete_rows(table.column("completeness"))

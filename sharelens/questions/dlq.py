@@ -14,8 +14,7 @@ from measures.letter_causes import with_letter_causes
 from measures.letter_rows import named_rows
 from measures.schemas import POISON_RECORD
 from measures.settings import GroupSettings
-from sharelens.asked import CutAsked
-from sharelens.filters import Wanted
+from sharelens.filters import KeyFilter
 from sharelens.output import Answer, Column, Row, known, name_cell, name_column, number_column, time_column
 from sharelens.questions.completeness import evidence_line, incomplete_rows
 from sharelens.questions.evidence import Evidence, Keys, Span
@@ -27,6 +26,7 @@ from sharelens.questions.naming import listed
 from sharelens.questions.shape import constant
 from sharelens.questions.state import completeness_cell, topic_cell
 from sharelens.questions.streaming import rows_of_stream
+from sharelens.request import CutChoice
 from state_model.columnar.keys import only_keys_of
 
 NOT_FOUND = (
@@ -49,8 +49,8 @@ class Reconciled:
 
 def reconciled(
     evidence: Evidence,
-    wanted: Wanted,
-    asked: CutAsked,
+    wanted: KeyFilter,
+    asked: CutChoice,
     settings: GroupSettings,
     topics: DeadLetterTopics | None = None,
     span: Span = EVER,
@@ -71,7 +71,7 @@ def reconciled(
 
 def reconciled_stream(
     scoped: Scope,
-    asked: CutAsked,
+    asked: CutChoice,
     settings: GroupSettings,
     topics: DeadLetterTopics | None = None,
     span: Span = EVER,
@@ -225,8 +225,8 @@ def _warnings(letters: pa.Table, partitions: pa.Table) -> list[str]:
 
 def dlq(
     evidence: Evidence,
-    wanted: Wanted,
-    asked: CutAsked,
+    wanted: KeyFilter,
+    asked: CutChoice,
     span: Span,
     settings: GroupSettings,
     *,
@@ -293,8 +293,8 @@ def without_topic(rows: pa.Table) -> list[str]:
 
 def bursts(
     evidence: Evidence,
-    wanted: Wanted,
-    asked: CutAsked,
+    wanted: KeyFilter,
+    asked: CutChoice,
     span: Span,
     *,
     gap_ms: int,

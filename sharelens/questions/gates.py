@@ -73,18 +73,18 @@ def _word(level: str, not_met: int) -> str:
 
 
 def _findings(results: pa.Table) -> Answer:
-    found = results.filter(pc.field("success") == pa.scalar(False)).select(list(FINDING))
+    findings = results.filter(pc.field("success") == pa.scalar(False)).select(list(FINDING))
     columns = (
         name_column("TABLE", "table_name"),
         name_column("LEVEL", "level"),
         name_column("EXPECTATION", "expectation"),
-        Column(heading="OBSERVED", cell=lambda row: _told(row)),
+        Column(heading="OBSERVED", cell=lambda row: _details(row)),
         Column(heading="RUNBOOK", cell=lambda row: runbook(str(row["kind"]), str(row["table_name"]))),
     )
-    return Answer(table=found, columns=columns, none="none")
+    return Answer(table=findings, columns=columns, none="none")
 
 
-def _told(row: Any) -> str:
+def _details(row: Any) -> str:
     from sharelens.output import visible
 
     return visible("; ".join(part for part in (row["observed"], row["details"]) if part))

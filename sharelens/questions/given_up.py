@@ -11,15 +11,15 @@ from sharelens.questions.measured import Scope, kept_stream, stream_of
 from sharelens.questions.streaming import rows_of_stream
 
 
-def given_up(asked: Scope, settings: GroupSettings, *, near_limit: bool = False) -> pa.Table:
+def given_up(scope: Scope, settings: GroupSettings, *, near_limit: bool = False) -> pa.Table:
     """POISON_RECORD rows by share partition, life and offset, without what dead letters tell."""
-    return rows_of_stream(given_up_stream(asked, settings, near_limit=near_limit), measure.ORDER)
+    return rows_of_stream(given_up_stream(scope, settings, near_limit=near_limit), measure.ORDER)
 
 
-def given_up_stream(asked: Scope, settings: GroupSettings, *, near_limit: bool = False) -> Iterator[pa.Table]:
+def given_up_stream(scope: Scope, settings: GroupSettings, *, near_limit: bool = False) -> Iterator[pa.Table]:
     """The rows of `given_up` in bounded tables, in any order."""
     # A run knows no settings.
-    rows = kept_stream(asked, "poison_record") if settings == NO_SETTINGS and not near_limit else None
+    rows = kept_stream(scope, "poison_record") if settings == NO_SETTINGS and not near_limit else None
     if rows is None:
-        rows = stream_of(asked, lambda inputs: measure.rows(inputs, near_limit=near_limit), settings)
+        rows = stream_of(scope, lambda inputs: measure.rows(inputs, near_limit=near_limit), settings)
     return rows

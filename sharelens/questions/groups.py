@@ -42,12 +42,12 @@ def groups(evidence: Evidence, names: frozenset[str], as_of_ms: int | None, chan
     table = filter_rows(table.rename_columns({"last_change_ms": "log_time_ms"}), within)
     table = table.rename_columns({"log_time_ms": "last_change_ms"})
     states = {row["values"]: row["counts"] for row in pc.value_counts(table.column("state")).to_pylist()}
-    told = ", ".join(f"{state} {states[state]}" for state in sorted(states)) or "none"
+    counts = ", ".join(f"{state} {states[state]}" for state in sorted(states)) or "none"
     return answer(
         evidence,
         table,
         TEXT_COLUMNS,
-        told=f"share groups: {told}",
+        told=f"share groups: {counts}",
         warnings=missing,
         none="no share group",
     )

@@ -14,8 +14,7 @@ from measures.lag_over_time import Arrivals
 from measures.lag_over_time import lag_over_time as over_time
 from measures.schemas import LAG
 from measures.topics import BATCH_COLUMNS, TOPIC_END, TopicPartition
-from sharelens.asked import CutAsked
-from sharelens.filters import Wanted
+from sharelens.filters import KeyFilter
 from sharelens.output import Answer, Column, Row, known, name_column, number_column, time_column
 from sharelens.questions.completeness import (
     check_cut,
@@ -32,6 +31,7 @@ from sharelens.questions.missing import unknown_ends
 from sharelens.questions.naming import ensure_known, resolve
 from sharelens.questions.shape import constant
 from sharelens.questions.state import completeness_cell, topic_cell
+from sharelens.request import CutChoice
 from sharelens.times import lasted, time_text
 from state_model.columnar.keys import PLACE_KEY, SHARE_PARTITION_KEY, SHARE_PARTITION_ORDER
 from state_model.errors import UsageError
@@ -44,8 +44,8 @@ MOST_ROWS = 5_000_000
 
 def lag(
     evidence: Evidence,
-    wanted: Wanted,
-    asked: CutAsked,
+    key_filter: KeyFilter,
+    cut: CutChoice,
     *,
     end_offsets: EndOffsets | None = None,
     now_ms: int | None = None,
@@ -54,23 +54,23 @@ def lag(
 
     `now_ms`: when it is asked; with it the summary tells how old the cut is.
     """
-    keys = resolve(evidence, wanted)
-    cut = cut_of(asked)
-    placed = evidence.states(keys, cut).sort_by(SHARE_PARTITION_ORDER)
+    keys = resolve(evidence, key_filter)
+    prefix = cut_of(cut)
+    placed = evidence.states(keys, prefix).sort_by(SHARE_PARTITION_ORDER)
     found = placed.filter(pc.invert(placed.column("misplaced")))
-    warnings = check_cut(evidence, cut)
+    warnings = check_cut(evidence, prefix)
     if found.num_rows == 0:
-        ensure_known(evidence, wanted, keys)
+        ensure_known(evidence, key_filter, keys)
     topic_ids = found.column("topic_id").unique().to_pylist()
     names = evidence.names(topic_ids)
-    cut = _within(evidence, cut)
-    tables = evidence.measured_stream("gold.lag", LAG, keys) if cut.is_whole and end_offsets is None else None
+    prefix = _within(evidence, prefix)
+    tables = evidence.measured_stream("gold.lag", LAG, keys) if prefix.is_whole and end_offsets is None else None
     table = None if tables is None else pa.concat_tables(list(tables))
     if table is None:
-        ends = topic_ends(EvidenceInputs(evidence, cut), measure.begins_of(found))
+        ends = topic_ends(EvidenceInputs(evidence, prefix), measure.begins_of(found))
         if end_offsets is not None:
             ends = with_end_offsets(ends, end_offsets, {i: names[i] for i in topic_ids if i in names})
-        table = measure.lag(found, ends, names, end_of_now=cut.is_whole)
+        table = measure.lag(found, ends, names, end_of_now=prefix.is_whole)
     table = table.sort_by(SHARE_PARTITION_ORDER)
     table = table.add_column(0, "cluster_id", constant(evidence.cluster_id, table.num_rows, pa.string()))
     warnings += misplaced_warnings(placed.filter(placed.column("misplaced")), names)
@@ -78,15 +78,15 @@ def lag(
     closing = evidence_line(evidence.cover(), incomplete_rows(table.column("completeness")))
     return Answer(
         table=table,
-        columns=text_columns(inferred=not cut.is_whole),
-        summary=f"{_cut_line(evidence, cut, table, now_ms)}\n{closing}",
+        columns=text_columns(inferred=not prefix.is_whole),
+        summary=f"{_cut_line(evidence, prefix, table, now_ms)}\n{closing}",
         warnings=tuple(warnings),
         none="no live share partition",
     )
 
 
 def lag_over_time(
-    evidence: Evidence, wanted: Wanted, every_ms: int, from_ms: int | None = None, to_ms: int | None = None
+    evidence: Evidence, key_filter: KeyFilter, every_ms: int, from_ms: int | None = None, to_ms: int | None = None
 ) -> Answer:
     """The answer to `sharelens lag --every`: the lag at each multiple of `every_ms` in [from, to); the ends of the
     evidence where none is given.
@@ -94,10 +94,10 @@ def lag_over_time(
     Raises:
         UsageError: nothing bears the names that were typed, or the moments are too many.
     """
-    keys = resolve(evidence, wanted)
+    keys = resolve(evidence, key_filter)
     history = evidence.history(keys)
     if history.num_rows == 0:
-        ensure_known(evidence, wanted, keys)
+        ensure_known(evidence, key_filter, keys)
     misplaced = misplaced_places(evidence, keys, history)
     history = without_places(history, misplaced)
     names = evidence.names(history.column("topic_id").unique().to_pylist())

@@ -14,13 +14,13 @@ from measures.latency_schemas import ACKNOWLEDGED, ARCHIVED, OPEN, PERCENTILES
 from measures.settled import Settled, settled_of
 from measures.tallies import By, Tally, added, of_attempts, of_contributions, of_latency
 from measures.topics import TopicPartition, topic_partitions
-from sharelens.asked import CutAsked
-from sharelens.filters import Wanted
+from sharelens.filters import KeyFilter
 from sharelens.output import Answer, Column, Row, known, name_column, number_column, time_column
 from sharelens.questions.evidence import Evidence, Span
 from sharelens.questions.measured import PLACE_ORDER, Scope, answer, kept_rows, marked, rows_of, scope
 from sharelens.questions.missing import unseen
 from sharelens.questions.state import completeness_cell, topic_cell
+from sharelens.request import CutChoice
 from sharelens.times import time_text
 
 MOST_RANGES = 100_000
@@ -84,12 +84,14 @@ class _Reading:
         return [line]
 
 
-def latency(evidence: Evidence, wanted: Wanted, asked: CutAsked, span: Span, by: By, *, exact: bool = False) -> Answer:
+def latency(
+    evidence: Evidence, key_filter: KeyFilter, cut: CutChoice, span: Span, by: By, *, exact: bool = False
+) -> Answer:
     """The answer to `sharelens latency`; `span` bounds the log time of the outcomes.
 
     `exact`: percentiles of the ages' own bounds, from the histories; else edges of buckets.
     """
-    read = _reading(evidence, wanted, asked, span, exact=exact)
+    read = _reading(evidence, key_filter, cut, span, exact=exact)
 
     def tally(inputs: Inputs) -> Tally:
         done = read.settled(inputs)
@@ -106,9 +108,9 @@ def latency(evidence: Evidence, wanted: Wanted, asked: CutAsked, span: Span, by:
     )
 
 
-def attempts(evidence: Evidence, wanted: Wanted, asked: CutAsked, span: Span, by: By) -> Answer:
+def attempts(evidence: Evidence, key_filter: KeyFilter, cut: CutChoice, span: Span, by: By) -> Answer:
     """The answer to `sharelens attempts`; `span` bounds the log time of the outcomes, and leaves open offsets out."""
-    read = _reading(evidence, wanted, asked, span)
+    read = _reading(evidence, key_filter, cut, span)
 
     def tally(inputs: Inputs) -> Tally:
         done = read.settled(inputs)
@@ -140,23 +142,23 @@ def _rows(
     return rows(added(tally(read.asked.inputs(part)) for part in read.asked.parts()), by)
 
 
-def ranges(evidence: Evidence, wanted: Wanted, asked: CutAsked, span: Span, most: int = MOST_RANGES) -> Answer:
+def ranges(evidence: Evidence, key_filter: KeyFilter, cut: CutChoice, span: Span, most: int = MOST_RANGES) -> Answer:
     """The answer to `sharelens latency --ranges`: settled ranges by batch, those of the largest age first."""
-    read = _reading(evidence, wanted, asked, span)
-    held: list[pa.Table] = []
+    read = _reading(evidence, key_filter, cut, span)
+    largest: list[pa.Table] = []
     more = False
     for part in read.asked.parts():
         done = read.settled(read.asked.inputs(part))
-        found, beyond = age_ranges(done, evidence.topic_batches(Ages(done).begins()), most)
-        both = pa.concat_tables([*held, marked(found, part.history)]).sort_by(LARGEST_FIRST)
+        ranges_of_part, beyond = age_ranges(done, evidence.topic_batches(Ages(done).begins()), most)
+        both = pa.concat_tables([*largest, marked(ranges_of_part, part.history)]).sort_by(LARGEST_FIRST)
         more = more or beyond or both.num_rows > most
-        held = [both.slice(0, most).combine_chunks()]
+        largest = [both.slice(0, most).combine_chunks()]
     warnings = read.warnings
     if more:
         warnings.append(f"only the {most} ranges of the largest age are shown; narrow the question")
     return answer(
         evidence,
-        held[0],
+        largest[0],
         RANGE_COLUMNS,
         told=f"{CLOCKS}\n{UNSEEN}",
         warnings=warnings,
@@ -164,8 +166,8 @@ def ranges(evidence: Evidence, wanted: Wanted, asked: CutAsked, span: Span, most
     )
 
 
-def _reading(evidence: Evidence, wanted: Wanted, asked: CutAsked, span: Span, *, exact: bool = False) -> _Reading:
-    return _Reading(evidence=evidence, asked=scope(evidence, wanted, asked), span=span, exact=exact)
+def _reading(evidence: Evidence, key_filter: KeyFilter, cut: CutChoice, span: Span, *, exact: bool = False) -> _Reading:
+    return _Reading(evidence=evidence, asked=scope(evidence, key_filter, cut), span=span, exact=exact)
 
 
 def _sum(table: pa.Table, name: str) -> int:

@@ -9,23 +9,23 @@ from evidence.conditions import filter_rows
 from measures import life as measure
 from measures.deletions import DELETION, deleted_by
 from measures.schemas import DELETED_BY, EVENTS
-from sharelens.asked import CutAsked
-from sharelens.filters import Wanted
+from sharelens.filters import KeyFilter
 from sharelens.output import Answer, Column, Row, known, name_column, number_column, time_column
 from sharelens.questions.evidence import Evidence, Span, TooMuchError
 from sharelens.questions.measured import PLACE_ORDER, Scope, answer, kept_rows, rows_of, scope
 from sharelens.questions.missing import without_group_records
 from sharelens.questions.state import completeness_cell, topic_cell
+from sharelens.request import CutChoice
 
 
 def life(
-    evidence: Evidence, wanted: Wanted, asked: CutAsked, span: Span, *, events: Collection[str] = EVENTS
+    evidence: Evidence, key_filter: KeyFilter, cut: CutChoice, span: Span, *, events: Collection[str] = EVENTS
 ) -> Answer:
     """The answer to `sharelens life`; `span` bounds the log time of the events."""
-    told = scope(evidence, wanted, asked)
+    told = scope(evidence, key_filter, cut)
     found = filter_rows(event_rows(told), span.expression())
     found = found.filter(pc.is_in(found.column("event"), value_set=pa.array(sorted(events), pa.string())))
-    found, warnings = _with_deletions(evidence, found, asked)
+    found, warnings = _with_deletions(evidence, found, cut)
     counts = {row["values"]: row["counts"] for row in pc.value_counts(found.column("event")).to_pylist()}
     summary = ", ".join(f"{event} {counts[event]}" for event in EVENTS if event in counts) or "none"
     return answer(
@@ -38,17 +38,17 @@ def life(
     )
 
 
-def event_rows(asked: Scope) -> pa.Table:
+def event_rows(scoped: Scope) -> pa.Table:
     """LIFE rows; at the end of the evidence those that a run kept."""
-    rows = kept_rows(asked, "life_event")
+    rows = kept_rows(scoped, "life_event")
     if rows is None:
-        return rows_of(asked, measure.rows)
+        return rows_of(scoped, measure.rows)
     rank = pc.index_in(rows.column("event"), value_set=pa.array(EVENTS))
     order = [*PLACE_ORDER, ("log_offset", "ascending"), ("rank", "ascending")]
     return rows.append_column("rank", rank).sort_by(order).drop_columns(["rank"])
 
 
-def _with_deletions(evidence: Evidence, found: pa.Table, asked: CutAsked) -> tuple[pa.Table, list[str]]:
+def _with_deletions(evidence: Evidence, found: pa.Table, cut: CutChoice) -> tuple[pa.Table, list[str]]:
     """The rows with DELETED_BY before their marks; a warning where the group coordinator's log is too large to read."""
     gone = found.filter(pc.equal(found.column("event"), DELETION)).column("group_id").unique().to_pylist()
     by, warnings = pa.nulls(found.num_rows, pa.string()), []
@@ -60,8 +60,8 @@ def _with_deletions(evidence: Evidence, found: pa.Table, asked: CutAsked) -> tup
         else:
             if records.num_rows == 0:
                 warnings.append(without_group_records("who deleted is not told"))
-            if asked.as_of_ms is not None:
-                records = records.filter(pc.less_equal(records.column("timestamp_ms"), asked.as_of_ms))
+            if cut.as_of_ms is not None:
+                records = records.filter(pc.less_equal(records.column("timestamp_ms"), cut.as_of_ms))
             by = deleted_by(found, records)
     at = found.schema.get_field_index("completeness")
     return found.add_column(at, DELETED_BY, by), warnings

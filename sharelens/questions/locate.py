@@ -16,8 +16,7 @@ from evidence.reading import first_offset, read_chunks
 from kafka_log import reader
 from kafka_log.layout import LogDirectory, scan_log_directory
 from kafka_log.union import LogPartition, unite
-from sharelens.asked import Source
-from sharelens.filters import TopicChoice, Wanted
+from sharelens.filters import KeyFilter, TopicChoice
 from sharelens.output import Answer, Column, Row, known, name_cell, name_column, number_column, time_column
 from sharelens.questions.evidence import Evidence
 from sharelens.questions.missing import HOW_TOPICS, unseen
@@ -25,6 +24,7 @@ from sharelens.questions.naming import listed, resolve
 from sharelens.questions.opening import open_evidence
 from sharelens.questions.shape import constant
 from sharelens.questions.state import completeness_cell, topic_cell
+from sharelens.request import Source
 from state_model.errors import UsageError
 from state_model.topics import INTERNAL_TOPICS, UNKNOWN_CLUSTER
 
@@ -72,7 +72,7 @@ class Sought:
         return reaches if self.to_ms is None else pc.and_(reaches, pc.less(oldest, self.to_ms))
 
 
-def locate(source: Source, wanted: Wanted, sought: Sought, most: int | None = None) -> Answer:
+def locate(source: Source, key_filter: KeyFilter, sought: Sought, most: int | None = None) -> Answer:
     """The answer to `sharelens locate`: at most so many places, by topic id, partition and offset.
 
     Raises:
@@ -80,14 +80,14 @@ def locate(source: Source, wanted: Wanted, sought: Sought, most: int | None = No
     """
     most = MOST if most is None else min(most, MOST)
     if source.lake is None:
-        return _in_logs(source, wanted, sought, most)
+        return _in_logs(source, key_filter, sought, most)
     if sought.key is not None:
         raise UsageError(
             "locate: a lake holds no user records, so no key can be looked up in it; give --log-dir DIR with the "
             "topic's folders, or --around TIME for ranges of offsets"
         )
     with open_evidence(source) as evidence:
-        return _in_lake(evidence, wanted, sought, most)
+        return _in_lake(evidence, key_filter, sought, most)
 
 
 @dataclass(slots=True)
@@ -131,9 +131,9 @@ class _MatchList:
 _READ = [name for name in SCHEMA.names if name not in ("cluster_id", "completeness", "completeness_reason")]
 
 
-def _in_logs(source: Source, wanted: Wanted, sought: Sought, most: int) -> Answer:
+def _in_logs(source: Source, key_filter: KeyFilter, sought: Sought, most: int) -> Answer:
     directories = [scan_log_directory(uri, include_deleted=source.include_deleted) for uri in source.log_dirs]
-    chosen = _chosen(directories, wanted)
+    chosen = _chosen(directories, key_filter)
     matches = _MatchList(most=most, tables=[])
     unreadable: Counter[str] = Counter()
     lost: dict[tuple[str, int], str] = {}
@@ -154,15 +154,15 @@ def _in_logs(source: Source, wanted: Wanted, sought: Sought, most: int) -> Answe
     )
 
 
-def _chosen(directories: Sequence[LogDirectory], wanted: Wanted) -> list[LogPartition]:
+def _chosen(directories: Sequence[LogDirectory], key_filter: KeyFilter) -> list[LogPartition]:
     """The partitions of the topics that were asked for, by topic, id and number."""
     partitions = unite(directories)
     chosen: list[LogPartition] = []
-    for choice in wanted.topics:
+    for choice in key_filter.topics:
         if choice.text in INTERNAL_TOPICS:
             raise UsageError(f"locate: {choice.text} holds no user records; see `sharelens records`")
         of_topic = [part for part in partitions if choice.text in (part.topic, part.topic_id)]
-        matching = [part for part in of_topic if _is_wanted(part.partition, choice, wanted.partitions)]
+        matching = [part for part in of_topic if _is_wanted(part.partition, choice, key_filter.partitions)]
         if not matching:
             names = sorted({part.topic for part in partitions if part.topic not in INTERNAL_TOPICS})
             what = f"topic {name_cell(choice.text)}" if not of_topic else f"such partition of {name_cell(choice.text)}"
@@ -231,8 +231,8 @@ _KEPT = (
 )  # fmt: skip
 
 
-def _in_lake(evidence: Evidence, wanted: Wanted, sought: Sought, most: int) -> Answer:
-    keys = resolve(evidence, wanted)
+def _in_lake(evidence: Evidence, key_filter: KeyFilter, sought: Sought, most: int) -> Answer:
+    keys = resolve(evidence, key_filter)
     share_partitions = filter_rows(evidence.share_partitions(), keys.expression()).select(["topic_id", "partition"])
     places = [
         (row["topic_id"], row["partition"])

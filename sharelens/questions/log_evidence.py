@@ -20,7 +20,6 @@ from kafka_log.union import LogPartition, unite
 from lake import letters
 from lake.bounded_scan import Choice
 from measures.topics import TopicPartition
-from sharelens.asked import Source, dead_letter_topics
 from sharelens.output import name_cell
 from sharelens.questions import letter_evidence, topic_evidence
 from sharelens.questions.evidence import (
@@ -38,6 +37,7 @@ from sharelens.questions.group_names import read_group_names, read_group_records
 from sharelens.questions.letter_evidence import Letters
 from sharelens.questions.misplaced import placed_states
 from sharelens.questions.state_log import StateLog, partitions_of_key, size_bytes
+from sharelens.request import Source, dead_letter_topics
 from sharelens.topic_names import read_topic_names
 from state_model.columnar import schemas
 from state_model.columnar.keys import LOG_ORDER, SHARE_PARTITION_KEY

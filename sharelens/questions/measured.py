@@ -17,8 +17,7 @@ from measures.lives import PLACE
 from measures.parts import stretches
 from measures.settings import GroupSettings
 from measures.topics import TopicPartition, topic_partitions
-from sharelens.asked import CutAsked
-from sharelens.filters import Wanted
+from sharelens.filters import KeyFilter
 from sharelens.output import Answer, Column
 from sharelens.questions.completeness import check_cut, cut_of, evidence_line, incomplete_rows, misplaced_warnings
 from sharelens.questions.evidence import PLACED, Evidence, Keys, Span
@@ -26,6 +25,7 @@ from sharelens.questions.measure_inputs import EvidenceInputs, Part
 from sharelens.questions.misplaced import misplaced_places
 from sharelens.questions.naming import ensure_known, resolve
 from sharelens.questions.shape import constant, topic_column
+from sharelens.request import CutChoice
 from state_model.columnar.keys import PLACE_KEY, SHARE_PARTITION_KEY
 
 MARKS = ["completeness", "completeness_reason"]
@@ -92,7 +92,7 @@ def in_parts(evidence: Evidence, keys: Keys, cut: LogPrefix, places: pa.Table) -
     return Scope(evidence=evidence, keys=keys, cut=cut, places=places, misplaced=none, warnings=()).parts()
 
 
-def scope(evidence: Evidence, wanted: Wanted, asked: CutAsked) -> Scope:
+def scope(evidence: Evidence, wanted: KeyFilter, asked: CutChoice) -> Scope:
     """Which share partitions are meant; those in a state partition that does not hold their state are left out.
 
     Raises:

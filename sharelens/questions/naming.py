@@ -5,7 +5,7 @@ from collections.abc import Iterable
 import pyarrow as pa
 
 from evidence.conditions import filter_rows
-from sharelens.filters import TOPIC_ID, Wanted
+from sharelens.filters import TOPIC_ID, KeyFilter
 from sharelens.output import name_cell
 from sharelens.questions.evidence import Evidence, Keys
 from sharelens.questions.missing import HOW_NAMES
@@ -14,21 +14,21 @@ from state_model.errors import UsageError
 LISTED = 10
 
 
-def resolve(evidence: Evidence, wanted: Wanted) -> Keys:
+def resolve(evidence: Evidence, key_filter: KeyFilter) -> Keys:
     """Share partitions as ids: a topic's name stands for every id that bore it, an id for itself.
 
     Raises:
         UsageError: a topic is neither a known name nor an id; the message lists topics that are there.
     """
-    if wanted.everything:
+    if key_filter.keeps_all:
         return Keys()
     topics: dict[str, frozenset[int] | None] | None = None
-    if wanted.topics:
+    if key_filter.topics:
         topics = {}
-        for choice in wanted.topics:
+        for choice in key_filter.topics:
             for topic_id in _ids(evidence, choice.text) or _unknown_topic(evidence, choice.text):
                 topics[topic_id] = _both(topics.get(topic_id, frozenset()), choice.partitions)
-    return Keys(groups=wanted.groups or None, topics=topics, partitions=wanted.partitions or None)
+    return Keys(groups=key_filter.groups or None, topics=topics, partitions=key_filter.partitions or None)
 
 
 def _both(left: frozenset[int] | None, right: frozenset[int] | None) -> frozenset[int] | None:
@@ -66,17 +66,17 @@ def listed(names: Iterable[str]) -> str:
     return ", ".join(map(name_cell, in_order[:LISTED])) + more
 
 
-def ensure_known(evidence: Evidence, wanted: Wanted, keys: Keys) -> None:
+def ensure_known(evidence: Evidence, key_filter: KeyFilter, keys: Keys) -> None:
     """For an empty answer: whether the names exist at all.
 
     Raises:
         UsageError: no share partition ever bore the names; the message lists what is there.
     """
-    if wanted.everything:
+    if key_filter.keeps_all:
         return
     share_partitions = evidence.share_partitions()
     groups = set(share_partitions.column("group_id").to_pylist())
-    for group in sorted(wanted.groups - groups):
+    for group in sorted(key_filter.groups - groups):
         raise UsageError(
             f"no share group {name_cell(group)} in {evidence.place}; groups there: {listed(sorted(groups))}"
         )

@@ -1,7 +1,7 @@
 """Opens the evidence that a command line names."""
 
-from sharelens.asked import Source
 from sharelens.questions.evidence import Evidence
+from sharelens.request import Source
 
 
 def open_evidence(source: Source) -> Evidence:

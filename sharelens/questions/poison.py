@@ -8,8 +8,7 @@ import pyarrow.compute as pc
 from evidence.conditions import filter_rows
 from measures import poison as measure
 from measures.settings import GroupSettings
-from sharelens.asked import CutAsked
-from sharelens.filters import Wanted
+from sharelens.filters import KeyFilter
 from sharelens.output import Answer, Column, name_column, number_column, time_column
 from sharelens.questions.dlq import told_by_letters
 from sharelens.questions.evidence import Evidence, Span
@@ -17,6 +16,7 @@ from sharelens.questions.measured import Scope, answer, scope
 from sharelens.questions.missing import unseen
 from sharelens.questions.state import completeness_cell, topic_cell
 from sharelens.questions.streaming import rows_of_stream
+from sharelens.request import CutChoice
 
 CAUSES = (measure.REJECTED, measure.DELIVERY_LIMIT, measure.UNKNOWN, measure.GAP)
 NO_LIMIT = (
@@ -31,8 +31,8 @@ UNSEEN = (
 
 def poison(
     evidence: Evidence,
-    wanted: Wanted,
-    asked: CutAsked,
+    wanted: KeyFilter,
+    asked: CutChoice,
     span: Span,
     settings: GroupSettings,
     *,
@@ -50,7 +50,7 @@ def poison(
 
 
 def poison_stream(
-    scoped: Scope, asked: CutAsked, span: Span, settings: GroupSettings, *, near_limit: bool = False
+    scoped: Scope, asked: CutChoice, span: Span, settings: GroupSettings, *, near_limit: bool = False
 ) -> Iterator[pa.Table]:
     """POISON_RECORD rows, gaps among them, in bounded tables, in any order."""
     for rows in told_by_letters(scoped, settings, asked.as_of_ms, near_limit=near_limit):

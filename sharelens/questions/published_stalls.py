@@ -14,19 +14,19 @@ from state_model.share_records import DeliveryState
 
 
 def published_stalls(
-    asked: Scope, settings: GroupSettings, now_ms: int, min_duration_ms: int
+    scope: Scope, settings: GroupSettings, now_ms: int, min_duration_ms: int
 ) -> Iterator[pa.Table] | None:
     """STALL rows at the end of the evidence, without idle intervals, in tables; None where gold.stall lacks them.
 
     A run knows no settings of groups, and keeps no interval that ended in less than MIN_DURATION_MS.
     """
-    if not asked.cut.is_whole or settings != GroupSettings() or min_duration_ms < MIN_DURATION_MS:
+    if not scope.cut.is_whole or settings != GroupSettings() or min_duration_ms < MIN_DURATION_MS:
         return None
-    tables = asked.evidence.measured_stream("gold.stall", STALL, asked.keys)
+    tables = scope.evidence.measured_stream("gold.stall", STALL, scope.keys)
     if tables is None:
         return None
-    if asked.misplaced.num_rows:
-        tables = (of_places(rows, asked.places) for rows in tables)
+    if scope.misplaced.num_rows:
+        tables = (of_places(rows, scope.places) for rows in tables)
     return (stalls_at(rows, now_ms, min_duration_ms) for rows in tables)
 
 

@@ -5,7 +5,7 @@ from itertools import chain
 
 import pyarrow as pa
 
-from sharelens.filters import Wanted
+from sharelens.filters import KeyFilter
 from sharelens.output import Column, Row, Stream, name_cell, name_column, number_column, time_column
 from sharelens.questions.completeness import evidence_line
 from sharelens.questions.evidence import Evidence, Span
@@ -33,13 +33,13 @@ FIELDS = (
 )
 
 
-def records(evidence: Evidence, wanted: Wanted, span: Span, *, verbose: bool = False) -> Stream:
+def records(evidence: Evidence, key_filter: KeyFilter, span: Span, *, verbose: bool = False) -> Stream:
     """The answer to `sharelens records`: (state_partition, log_offset) order; rows are read as they are written."""
-    keys = resolve(evidence, wanted)
+    keys = resolve(evidence, key_filter)
     parts = evidence.records(keys, span)
     first = next(parts, None)
     if first is None:
-        ensure_known(evidence, wanted, keys)
+        ensure_known(evidence, key_filter, keys)
     topic_ids: set[str] = set()
 
     def batches() -> Iterator[pa.RecordBatch]:

@@ -8,12 +8,12 @@ import pyarrow.compute as pc
 from evidence.conditions import filter_rows
 from measures import redelivered as measure
 from measures.schemas import REDELIVERIES
-from sharelens.asked import CutAsked
-from sharelens.filters import Wanted
+from sharelens.filters import KeyFilter
 from sharelens.output import Answer, Column, name_column, number_column, time_column
 from sharelens.questions.evidence import Evidence, Span
 from sharelens.questions.measured import PLACE_ORDER, Scope, answer, kept_stream, scope, stream_of
 from sharelens.questions.state import completeness_cell, topic_cell
+from sharelens.request import CutChoice
 
 EVER = Span()
 ORDER = [*PLACE_ORDER, ("first_offset", "ascending"), ("rank", "ascending")]
@@ -21,7 +21,7 @@ UNSEEN = "not in the log: deliveries without an outcome yet, who had the record,
 
 
 def redelivered(
-    evidence: Evidence, wanted: Wanted, asked: CutAsked, span: Span, *, kinds: Collection[str] = REDELIVERIES
+    evidence: Evidence, wanted: KeyFilter, asked: CutChoice, span: Span, *, kinds: Collection[str] = REDELIVERIES
 ) -> Answer:
     """The answer to `sharelens redelivered`; `span` bounds the log time of the later delivery's outcome."""
     scoped = scope(evidence, wanted, asked)

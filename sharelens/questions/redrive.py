@@ -22,7 +22,7 @@ from measures.headers import ABORTED, NoRecords, spans_of
 from sharelens.questions.dlq import Reconciled, with_cluster
 from sharelens.questions.evidence import Evidence
 from sharelens.questions.measure_inputs import Part
-from state_model.columnar.keys import KEY, number_keys, only_keys_of
+from state_model.columnar.keys import SHARE_PARTITION_KEY, number_keys, only_keys_of
 
 Ints = npt.NDArray[np.int64]
 ACKNOWLEDGED = 2
@@ -81,8 +81,8 @@ class Plan:
 
     def counts(self) -> dict[str, int]:
         """Rows by advice."""
-        found = self.rows.column("advice").to_pylist()
-        return {advice: found.count(advice) for advice in (REDRIVE, CHECK, DO_NOT)}
+        advices = self.rows.column("advice").to_pylist()
+        return {advice: advices.count(advice) for advice in (REDRIVE, CHECK, DO_NOT)}
 
     def as_json(self) -> bytes:
         """One document in ASCII, a row a line."""
@@ -105,17 +105,17 @@ def sha256_line(content: bytes, name: str) -> bytes:
     return f"{hashlib.sha256(content).hexdigest()}  {name}\n".encode()
 
 
-def redrive_plan(evidence: Evidence, found: Reconciled) -> Plan:
+def redrive_plan(evidence: Evidence, reconciled: Reconciled) -> Plan:
     """The plan of what a reconciliation found."""
-    rows = with_cluster(evidence, found.rows)
-    readable = _readable(evidence, found)
-    again = _acknowledged_elsewhere(found)
+    rows = with_cluster(evidence, reconciled.rows)
+    readable = _readable(evidence, reconciled)
+    again = _acknowledged_elsewhere(reconciled)
     made = []
     for row, source, settled in zip(rows.to_pylist(), readable, again, strict=True):
         advice, origin, reason = _advice(row, source, settled)
-        told = {name: row[name] for name in PLAN.names if name in row}
+        cells = {name: row[name] for name in PLAN.names if name in row}
         made.append(
-            told
+            cells
             | {
                 "dead_letter_has_value": None if row["dlq_offset"] is None else row["value_size_bytes"] is not None,
                 "source_readable": source,
@@ -158,19 +158,19 @@ def _without_letter(row: Mapping[str, Any], readable: str) -> tuple[str, str | N
     return (CHECK, SOURCE, LOST) if readable == YES else (CHECK, None, LOST_UNCLEAR)
 
 
-def _readable(evidence: Evidence, found: Reconciled) -> list[str]:
+def _readable(evidence: Evidence, reconciled: Reconciled) -> list[str]:
     """Whether the topic still holds all records of each row: by its log start and its batch headers."""
-    rows = found.rows.select(["topic_id", "partition", "offset", "last_offset"]).to_pylist()
+    rows = reconciled.rows.select(["topic_id", "partition", "offset", "last_offset"]).to_pylist()
     places = {(row["topic_id"], row["partition"]) for row in rows}
     starts = {(row["topic_id"], row["partition"]): row["log_start_offset"] for row in _extents(evidence, places)}
-    told = NoRecords.of(evidence.topic_batches(dict.fromkeys(places, 0)))
-    ranges = told.ranges()
+    absent = NoRecords.of(evidence.topic_batches(dict.fromkeys(places, 0)))
+    ranges = absent.ranges()
     gaps = spans_of(ranges.filter(pc.not_equal(ranges.column("reason"), ABORTED)))
-    held = {(row["topic_id"], row["partition"]): row for row in told.header_ranges().to_pylist()}
+    headers = {(row["topic_id"], row["partition"]): row for row in absent.header_ranges().to_pylist()}
     result = []
     for row in rows:
         place, first, last = (row["topic_id"], row["partition"]), row["offset"], row["last_offset"]
-        start, seen = starts.get(place), held.get(place)
+        start, seen = starts.get(place), headers.get(place)
         if start is not None and first < start:
             result.append(NO)
         elif seen is None or first < seen["first_offset"] or last > seen["last_offset"]:
@@ -194,23 +194,25 @@ def _meets(spans: tuple[Ints, Ints, Any], first: int, last: int) -> bool:
 
 def _acknowledged(part: Part) -> pa.Table:
     """What was acknowledged, by share partition and life."""
-    names = [*KEY, "life_log_offset", "first_offset", "last_offset"]
+    names = [*SHARE_PARTITION_KEY, "life_log_offset", "first_offset", "last_offset"]
     return part.deliveries.filter(pc.equal(part.deliveries.column("delivery_state"), ACKNOWLEDGED)).select(names)
 
 
-def _acknowledged_elsewhere(found: Reconciled) -> list[bool]:
+def _acknowledged_elsewhere(reconciled: Reconciled) -> list[bool]:
     """Whether the share partition acknowledged a record of each row in another life."""
-    rows = found.rows
-    asked = found.asked.only(only_keys_of(found.asked.places, rows))
-    ranges = pa.concat_tables([_acknowledged(part) for part in asked.parts()])
-    (mine, theirs), _ = number_keys(rows.select(KEY), ranges)
+    rows = reconciled.rows
+    scope = reconciled.asked.only(only_keys_of(reconciled.asked.places, rows))
+    ranges = pa.concat_tables([_acknowledged(part) for part in scope.parts()])
+    (mine, theirs), _ = number_keys(rows.select(SHARE_PARTITION_KEY), ranges)
     columns = (ranges.column(name).to_numpy() for name in ("first_offset", "last_offset", "life_log_offset"))
     order = np.argsort(theirs, kind="stable")
     firsts, lasts, lives = (column[order] for column in columns)
     theirs = theirs[order]
     result = []
-    told = zip(*(rows.column(name).to_pylist() for name in ("offset", "last_offset", "life_log_offset")), strict=True)
-    for key, (first, last, life) in zip(mine.tolist(), told, strict=True):
+    row_keys = zip(
+        *(rows.column(name).to_pylist() for name in ("offset", "last_offset", "life_log_offset")), strict=True
+    )
+    for key, (first, last, life) in zip(mine.tolist(), row_keys, strict=True):
         here = slice(int(np.searchsorted(theirs, key)), int(np.searchsorted(theirs, key, "right")))
         other = np.ones(here.stop - here.start, np.bool_) if life is None else lives[here] != life
         result.append(bool((other & (firsts[here] <= last) & (lasts[here] >= first)).any()))

@@ -81,8 +81,8 @@ def view_name(table: str) -> str:
 
 def named_tables(query: str) -> set[str]:
     """The tables that a query names, as layer.table outside of string literals."""
-    found = (f"{match[2]}.{match[3]}".lower() for match in NAMED.finditer(query) if match[2])
-    return {name for name in found if name in TABLES}
+    names = (f"{match[2]}.{match[3]}".lower() for match in NAMED.finditer(query) if match[2])
+    return {name for name in names if name in TABLES}
 
 
 def with_view_names(query: str) -> str:

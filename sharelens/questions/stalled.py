@@ -8,8 +8,7 @@ import pyarrow.compute as pc
 from evidence.as_of import LogPrefix
 from measures import stalls as measure
 from measures.settings import GroupSettings
-from sharelens.asked import CutAsked
-from sharelens.filters import Wanted
+from sharelens.filters import KeyFilter
 from sharelens.output import Answer, Column, Row, known, name_column, number_column, time_column
 from sharelens.questions.completeness import times
 from sharelens.questions.evidence import Evidence, Span
@@ -18,6 +17,7 @@ from sharelens.questions.missing import unseen
 from sharelens.questions.published_stalls import published_stalls
 from sharelens.questions.state import completeness_cell, topic_cell
 from sharelens.questions.streaming import rows_of_stream
+from sharelens.request import CutChoice
 from state_model.columnar.values import STATE_NAMES
 
 WHAT_IT_MAY_BE: Mapping[str, str] = {
@@ -37,8 +37,8 @@ SAME = "held by a member and never delivered look alike in the log"
 
 def stalled(
     evidence: Evidence,
-    wanted: Wanted,
-    asked: CutAsked,
+    wanted: KeyFilter,
+    asked: CutChoice,
     span: Span,
     settings: GroupSettings,
     *,

@@ -4,13 +4,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from evidence.as_of import LogPrefix
-from sharelens.asked import CutAsked
-from sharelens.filters import Wanted
+from sharelens.filters import KeyFilter
 from sharelens.output import Answer, Column, Row, known, name_cell, name_column, number_column
 from sharelens.questions.completeness import check_cut, cut_of, evidence_line, incomplete_rows, misplaced_warnings
 from sharelens.questions.evidence import Evidence, Keys
 from sharelens.questions.naming import ensure_known, resolve
 from sharelens.questions.shape import all_ranges_cell, constant, named_batches, ranges_cell, topic_column
+from sharelens.request import CutChoice
 from state_model.columnar.keys import SHARE_PARTITION_ORDER
 
 FIELDS = (
@@ -53,14 +53,14 @@ def state_table(
     return table, misplaced_warnings(placed.filter(placed.column("misplaced")), names)
 
 
-def state(evidence: Evidence, wanted: Wanted, asked: CutAsked, *, verbose: bool = False) -> Answer:
+def state(evidence: Evidence, key_filter: KeyFilter, cut: CutChoice, *, verbose: bool = False) -> Answer:
     """The answer to `sharelens state`."""
-    keys = resolve(evidence, wanted)
-    cut = cut_of(asked)
-    table, misplaced = state_table(evidence, keys, cut)
-    warnings = check_cut(evidence, cut) + misplaced
+    keys = resolve(evidence, key_filter)
+    prefix = cut_of(cut)
+    table, misplaced = state_table(evidence, keys, prefix)
+    warnings = check_cut(evidence, prefix) + misplaced
     if table.num_rows == 0:
-        ensure_known(evidence, wanted, keys)
+        ensure_known(evidence, key_filter, keys)
     summary = evidence_line(evidence.cover(), incomplete_rows(table.column("completeness")))
     return Answer(
         table=table,

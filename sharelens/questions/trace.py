@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from measures.members import ASSIGNED_MEMBERS, Assigned, assigned
-from sharelens.filters import Wanted
+from sharelens.filters import KeyFilter
 from sharelens.output import Answer, Column, Row, known, name_cell, name_column, number_column, time_column
 from sharelens.questions.completeness import (
     COMPLETE,
@@ -93,19 +93,19 @@ MEMBERS_KNOWN = (
 )
 
 
-def trace(evidence: Evidence, wanted: Wanted, offset: int, *, members: bool = False) -> Answer:
+def trace(evidence: Evidence, key_filter: KeyFilter, offset: int, *, members: bool = False) -> Answer:
     """The answer to `sharelens trace`: events of one record in log order; `members`: with those assigned at each event.
 
     Raises:
         UsageError: nothing bears the names that were typed.
     """
-    keys = resolve(evidence, wanted)
+    keys = resolve(evidence, key_filter)
     ranges = evidence.delivery(keys, offset)
     states_from = ranges.column("valid_from_log_offset")
     choice = partial(row_groups_with_turns, offset, states_from.to_pylist())
     history = turning_rows(evidence.history_in_parts(keys, SCALARS, choice), offset, states_from)
     if history.num_rows == 0:
-        ensure_known(evidence, wanted, keys)
+        ensure_known(evidence, key_filter, keys)
     misplaced = misplaced_places(evidence, keys, history)
     aside = set(map(place_of, misplaced.to_pylist()))
     rows: list[Event] = []
@@ -213,8 +213,8 @@ def _of_same(scalars: pa.Table, ranges: pa.Table) -> pa.Table:
 
 def _with_completeness(events: list[Event], history: pa.Table) -> list[Event]:
     """Each event of a share partition with the completeness of the state after its record."""
-    wanted = pa.array(sorted({event["log_offset"] for event in events}), pa.int64())
-    rows = history.filter(pc.field("log_offset").isin(wanted))
+    key_filter = pa.array(sorted({event["log_offset"] for event in events}), pa.int64())
+    rows = history.filter(pc.field("log_offset").isin(key_filter))
     marks = {
         row["log_offset"]: {name: row[name] for name in ("completeness", "completeness_reason")}
         for row in rows.select(["log_offset", "completeness", "completeness_reason"]).to_pylist()

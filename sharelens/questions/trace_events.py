@@ -87,13 +87,13 @@ def turning_rows(parts: Iterable[pa.Table], offset: int, log_offsets: pa.Chunked
     """
     chosen = [SHARE_PARTITION_HISTORY.empty_table().select(list(SCALARS))]
     last: dict[tuple[Any, ...], pa.Table] = {}
-    wanted = log_offsets.combine_chunks()
+    sought = log_offsets.combine_chunks()
     for part in parts:
         for rows in rows_of_places(part):
             place = place_of(rows.slice(0, 1).to_pylist()[0])
             before = last.get(place)
             joined = rows if before is None else pa.concat_tables([before, rows])
-            mask = pc.is_in(joined.column("log_offset"), value_set=wanted).to_numpy().copy()
+            mask = pc.is_in(joined.column("log_offset"), value_set=sought).to_numpy().copy()
             mask[_turns(*_sides(joined, offset))] = True
             mask[: joined.num_rows - rows.num_rows] = False  # it was chosen with its own part
             mask[-1] = True
@@ -110,14 +110,14 @@ def row_groups_with_turns(offset: int, log_offsets: Iterable[int], row_groups: S
     is read.
     """
     stays = [_unchanging(statistics, offset) for statistics in row_groups]
-    wanted = sorted(log_offsets)
+    sought = sorted(log_offsets)
     needed = []
     for number, (statistics, mine) in enumerate(zip(row_groups, stays, strict=True)):
         repeats = mine is not None and number > 0 and stays[number - 1] == mine
         following = stays[number + 1] if number + 1 < len(stays) else None
         goes_on = mine is not None and following is not None and following[: len(PLACE_KEY)] == mine[: len(PLACE_KEY)]
         bounds = statistics.get("log_offset")
-        named = bounds is None or bisect_left(wanted, bounds.low) < bisect_right(wanted, bounds.high)
+        named = bounds is None or bisect_left(sought, bounds.low) < bisect_right(sought, bounds.high)
         needed.append(named or not (repeats and goes_on))
     return needed
 

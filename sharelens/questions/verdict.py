@@ -52,9 +52,9 @@ def _outcome(life: Sequence[Event], states: Sequence[Event]) -> str:
         return "below the first start offset, outside the share partition's reach"
     count = states[-1]["delivery_count"] if states else 0
     if code in UNSETTLED:
-        held = f"; last held as {states[-1]['delivery_state_name']}/{count}" if states else ""
+        last_state = f"; last held as {states[-1]['delivery_state_name']}/{count}" if states else ""
         none = "; no delivery state was ever written for it" if not states and code != "not_settled" else ""
-        return UNSETTLED[code] + (f", deliveries so far {count}" if code == "available_again" else held or none)
+        return UNSETTLED[code] + (f", deliveries so far {count}" if code == "available_again" else last_state or none)
     letters = [row for row in life if row["event"] == DEAD_LETTERED]
     word = {"archiving": vocabulary.ARCHIVING}.get(code, code)
     return f"{word}, delivery count {count}" + "".join(map(_letter, letters))

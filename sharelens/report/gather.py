@@ -10,8 +10,7 @@ import pyarrow.compute as pc
 from measures.settings import GroupSettings
 from measures.stalls import MIN_DURATION_MS
 from measures.steps import Ints
-from sharelens.asked import CutAsked
-from sharelens.filters import TopicChoice, Wanted
+from sharelens.filters import KeyFilter, TopicChoice
 from sharelens.output import Answer
 from sharelens.questions import dlq, groups, lag, poison, redelivered, stalled, trace
 from sharelens.questions.completeness import times
@@ -23,6 +22,7 @@ from sharelens.report.digests import DeadLetterDigest, PoisonDigest, StallDigest
 from sharelens.report.evidence import with_traces
 from sharelens.report.reading import Drawn, LagLines, Reading
 from sharelens.report.share_partitions import Key, key_of, rows_of_keys
+from sharelens.request import CutChoice
 from state_model.columnar.keys import SHARE_PARTITION_KEY
 
 MOMENTS = 160
@@ -34,8 +34,8 @@ PINS_TRACED = 6
 class Asked:
     """What a report is about. `span` bounds log times: of stalls, outcomes, and the charts' time."""
 
-    wanted: Wanted = field(default_factory=Wanted)
-    cut: CutAsked = field(default_factory=CutAsked)
+    wanted: KeyFilter = field(default_factory=KeyFilter)
+    cut: CutChoice = field(default_factory=CutChoice)
     span: Span = field(default_factory=Span)
     settings: GroupSettings
     end_offsets: lag.EndOffsets | None = None
@@ -181,9 +181,9 @@ def _said_once(lines: Sequence[str]) -> Sequence[str]:
     return tuple(dict.fromkeys(lines))
 
 
-def _of_scope(table: pa.Table, wanted: Wanted, groups: Collection[str]) -> pa.Table:
+def _of_scope(table: pa.Table, wanted: KeyFilter, groups: Collection[str]) -> pa.Table:
     """Share groups of the group coordinator's log that the report is about."""
-    if wanted.everything:
+    if wanted.keeps_all:
         return table
     there = {*groups, *wanted.groups}
     return table.filter(pc.is_in(table.column("group_id"), value_set=pa.array(sorted(there), pa.string())))
@@ -214,4 +214,4 @@ def trace_of(gathered: Gathered, key: Key, offset: int) -> Answer:
     """The life of one record up to the cut."""
     group, topic_id, partition = key
     topic = TopicChoice(text=topic_id, partitions=frozenset([partition]))
-    return trace.trace(gathered.evidence, Wanted(groups=frozenset([group]), topics=(topic,)), offset)
+    return trace.trace(gathered.evidence, KeyFilter(groups=frozenset([group]), topics=(topic,)), offset)

@@ -9,7 +9,6 @@ import jinja2
 from markupsafe import Markup
 
 from sharelens import __version__
-from sharelens.asked import Source
 from sharelens.output import Answer
 from sharelens.report import colours, figures, holdings, sheets
 from sharelens.report.findings import findings, tiles
@@ -19,6 +18,7 @@ from sharelens.report.share_partitions import Key
 from sharelens.report.sheets import Anchors
 from sharelens.report.unknowable import CANNOT_KNOW
 from sharelens.report.wording import command, counted, moment, name, number, place
+from sharelens.request import Source
 from sharelens.times import lasted, time_text
 
 EVENTS_SHOWN = 40
@@ -94,7 +94,7 @@ class _Commands:
 def _scope(gathered: Gathered) -> str:
     """What the report is about, in words; empty for everything."""
     wanted = gathered.asked.wanted
-    if wanted.everything:
+    if wanted.keeps_all:
         return ""
     parts = [f"group {name(group)}" for group in sorted(wanted.groups)]
     parts += [f"topic {name(topic.text)}" for topic in wanted.topics]

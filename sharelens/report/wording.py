@@ -4,8 +4,8 @@ import shlex
 from collections.abc import Iterable
 from datetime import timedelta
 
-from sharelens.asked import Source
 from sharelens.output import name_cell, visible
+from sharelens.request import Source
 from sharelens.times import EPOCH, FIRST_MS, LAST_MS, time_text
 
 UNKNOWN = "–"

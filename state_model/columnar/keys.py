@@ -19,7 +19,6 @@ PLACE_KEY = [*SHARE_PARTITION_KEY, "state_partition"]
 SHARE_PARTITION_ORDER = [(name, "ascending") for name in SHARE_PARTITION_KEY]
 LOG_ORDER = [("state_partition", "ascending"), ("log_offset", "ascending")]
 """Records of one incarnation of the state topic: by state partition, then by log offset."""
-KEY, ORDER = SHARE_PARTITION_KEY, SHARE_PARTITION_ORDER
 _CODED = pa.schema([("group_id", TEXT), ("topic_id", TEXT), ("partition", pa.int32())])
 
 
@@ -28,8 +27,8 @@ def number_keys(*tables: pa.Table) -> tuple[list[Ints], pa.Table]:
 
     All tables share one numbering. Text may be dictionary-encoded.
     """
-    rows = pa.concat_tables([table.select(KEY).cast(_CODED) for table in tables]).unify_dictionaries()
-    groups, topics = (rows.column(name).combine_chunks() for name in KEY[:2])
+    rows = pa.concat_tables([table.select(SHARE_PARTITION_KEY).cast(_CODED) for table in tables]).unify_dictionaries()
+    groups, topics = (rows.column(name).combine_chunks() for name in SHARE_PARTITION_KEY[:2])
     pairs = groups.indices.to_numpy().astype(np.int64) * max(1, len(topics.dictionary)) + topics.indices.to_numpy()
     pair = _numbered(pairs)
     partitions = rows.column("partition").to_numpy().astype(np.int64)
@@ -55,7 +54,7 @@ def _numbered(values: Ints) -> pa.DictionaryArray:
 
 def place_of_keys(keys: pa.Table) -> Ints:
     """The place of each share partition of `keys` in the order of (group_id, topic_id, partition)."""
-    order = pc.sort_indices(keys, sort_keys=ORDER).to_numpy()
+    order = pc.sort_indices(keys, sort_keys=SHARE_PARTITION_ORDER).to_numpy()
     place = np.empty(len(order), np.int64)
     place[order] = np.arange(len(order))
     return place

@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from state_model.columnar import fold, schemas
-from state_model.columnar.keys import KEY, ORDER, Ints, number_keys, place_of_keys
+from state_model.columnar.keys import SHARE_PARTITION_KEY, SHARE_PARTITION_ORDER, Ints, number_keys, place_of_keys
 from state_model.columnar.ranges import FIRST, FROM_AT, FROM_TIME, LAST, NONE, PRIORITY, priority
 from state_model.columnar.values import Loss, encoded_names, encoded_state_names, state_names
 
@@ -145,7 +145,7 @@ def open_ranges(state: pa.Table) -> pa.Table:
     keys = state.take(parent)
     nulls = pa.nulls(len(flat), pa.int64())
     columns = {
-        **{name: keys.column(name) for name in ("log_topic_id", "state_partition", *KEY)},
+        **{name: keys.column(name) for name in ("log_topic_id", "state_partition", *SHARE_PARTITION_KEY)},
         "life_log_offset": keys.column("life_log_offset"),
         **{name: flat.field(name) for name in ("first_offset", "last_offset", "delivery_state")},
         "delivery_state_name": state_names(flat.field("delivery_state")),
@@ -248,7 +248,7 @@ def _loss_rows(keys: pa.Table, losses: Sequence[Loss]) -> Ints:
     rows = []
     number: dict[tuple[object, ...], int] = {}
     if any(loss.group_id is not None for loss in losses):
-        columns = [keys.column(name).to_pylist() for name in KEY]
+        columns = [keys.column(name).to_pylist() for name in SHARE_PARTITION_KEY]
         number = {key: index for index, key in enumerate(zip(*columns, strict=True))}
     for loss in losses:
         key = NONE
@@ -269,7 +269,7 @@ def _history(records: pa.Table, after: Ints, *, encoded: bool) -> pa.Table:
         name: records.column(name)
         for name in ("log_topic_id", "state_partition", "log_offset", "timestamp_ms", "log_time_ms", "record_type")
     }
-    columns |= {name: records.column(name) for name in KEY}
+    columns |= {name: records.column(name) for name in SHARE_PARTITION_KEY}
     columns |= _scalar_columns(after, deleted)
     columns["state_batch_count"] = pa.array(after[:, fold.RANGE_COUNT])
     columns |= _completeness_columns(after)
@@ -307,7 +307,7 @@ def _closed(memory: _Memory, closed: Ints, position: tuple[str, int], *, encoded
     columns = {
         "log_topic_id": pa.DictionaryArray.from_arrays(np.zeros(count, np.int32), pa.array(position[:1])),
         "state_partition": pa.repeat(position[1], count),
-        **{name: _text_of_keys(memory.keys, name, key) for name in KEY[:2]},
+        **{name: _text_of_keys(memory.keys, name, key) for name in SHARE_PARTITION_KEY[:2]},
         "partition": memory.keys.column("partition").to_numpy()[key],
         "life_log_offset": closed[fold.C_LIFE],
         "first_offset": closed[fold.C_FIRST],
@@ -336,7 +336,7 @@ def _state(memory: _Memory, position: tuple[str, int], log_start_offset: int) ->
     live = np.flatnonzero(memory.scalars[:, fold.PRESENT] == 1)
     rows = memory.scalars[live]
     keys = memory.keys.take(pa.array(live))
-    columns = {name: keys.column(name) for name in KEY}
+    columns = {name: keys.column(name) for name in SHARE_PARTITION_KEY}
     columns["log_topic_id"] = pa.repeat(position[0], len(live))
     columns["state_partition"] = pa.repeat(position[1], len(live))
     columns["log_offset"] = pa.array(rows[:, fold.LAST_AT])
@@ -347,7 +347,7 @@ def _state(memory: _Memory, position: tuple[str, int], log_start_offset: int) ->
     columns["below_log_start"] = pa.array((snapshot_at != NONE) & (snapshot_at < log_start_offset))
     columns |= _completeness_columns(rows)
     table = _table(columns, schemas.SHARE_PARTITION_STATE)
-    return table.sort_by(ORDER)
+    return table.sort_by(SHARE_PARTITION_ORDER)
 
 
 def _dated_batches(memory: _Memory, rows: Ints) -> pa.Array:

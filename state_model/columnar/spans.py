@@ -17,7 +17,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from state_model.columnar import replay, schemas
-from state_model.columnar.keys import KEY, ORDER, number_keys, only_keys_of, without_keys_of
+from state_model.columnar.keys import (
+    SHARE_PARTITION_KEY,
+    SHARE_PARTITION_ORDER,
+    number_keys,
+    only_keys_of,
+    without_keys_of,
+)
 from state_model.columnar.replay import Replayed
 from state_model.columnar.values import Loss
 
@@ -50,10 +56,12 @@ def stitch(seed: pa.Table | None, chunks: Sequence[Replayed]) -> tuple[list[pa.T
     state = schemas.SHARE_PARTITION_STATE.empty_table() if seed is None else seed
     closed = []
     for chunk in chunks:
-        begun = replay.open_ranges(state).select([*KEY, "first_offset", "valid_from_log_offset", "valid_from_ms"])
+        begun = replay.open_ranges(state).select(
+            [*SHARE_PARTITION_KEY, "first_offset", "valid_from_log_offset", "valid_from_ms"]
+        )
         closed.append(_known_begin(chunk.closed, begun).select(schemas.DELIVERY_HISTORY.names))
         state = _succeed(state, chunk, begun)
-    return closed, state.sort_by(ORDER)
+    return closed, state.sort_by(SHARE_PARTITION_ORDER)
 
 
 def replay_chunks(
@@ -122,9 +130,9 @@ def _set_ranges(state: pa.Table, lengths: pa.Array, arrays: Sequence[pa.Array]) 
 
 def _with_ranges(scalars: pa.Table, ranges: pa.Table) -> pa.Table:
     """Rows of `scalars` with the state_batches of the same share partitions in `ranges`."""
-    scalars = scalars.sort_by(ORDER)
-    ranges = ranges.sort_by(ORDER)
-    if not scalars.select(KEY).equals(ranges.select(KEY)):
+    scalars = scalars.sort_by(SHARE_PARTITION_ORDER)
+    ranges = ranges.sort_by(SHARE_PARTITION_ORDER)
+    if not scalars.select(SHARE_PARTITION_KEY).equals(ranges.select(SHARE_PARTITION_KEY)):
         raise ValueError("a share partition of the chunk has no record from its snapshot on")
     index = scalars.schema.get_field_index("state_batches")
     field = schemas.SHARE_PARTITION_STATE.field("state_batches")
@@ -132,7 +140,7 @@ def _with_ranges(scalars: pa.Table, ranges: pa.Table) -> pa.Table:
 
 
 def _known_begin(rows: pa.Table, begun: pa.Table) -> pa.Table:
-    """`rows` (with KEY, first_offset, valid_from_*) in their order, unknown beginnings filled in from `begun`.
+    """`rows` (with key, first_offset, valid_from_*) in their order, unknown beginnings filled in from `begun`.
 
     The ranges of a share partition in `begun` are disjoint, so (share partition, first offset) identifies a range.
     """
@@ -159,8 +167,10 @@ def _succeed(state: pa.Table, chunk: Replayed, begun: pa.Table) -> pa.Table:
     own = only_keys_of(chunk.state, chunk.history)
     batches = own.column("state_batches").combine_chunks()
     flat = pc.list_flatten(batches)
-    keys = own.select(KEY).take(pc.list_parent_indices(batches))
-    columns = {name: keys.column(name) for name in KEY} | {name: flat.field(name) for name in schemas.DATED_BATCH.names}
+    keys = own.select(SHARE_PARTITION_KEY).take(pc.list_parent_indices(batches))
+    columns = {name: keys.column(name) for name in SHARE_PARTITION_KEY} | {
+        name: flat.field(name) for name in schemas.DATED_BATCH.names
+    }
     ranges = _known_begin(pa.table(columns), begun)
     arrays = [ranges.column(name).combine_chunks() for name in schemas.DATED_BATCH.names]
     own = _set_ranges(own, pc.list_value_length(batches), arrays)

@@ -11,10 +11,10 @@ from typing import Any
 from kio.schema.errors import ErrorCode
 
 from broker.protocol.api_keys import ApiKey
-from sharelens.asked import CutAsked, Source
-from sharelens.filters import Wanted
+from sharelens.filters import KeyFilter
 from sharelens.questions.opening import open_evidence
 from sharelens.questions.state import state
+from sharelens.request import CutChoice, Source
 from tests.broker import running
 from tests.broker.kafka_tools import DUMP_LOG_SEGMENTS, TIMEOUT_S, kafka_tool
 from tests.broker.running import RunningBroker
@@ -122,7 +122,7 @@ def checkpoints_of(folder: Path, profile: str) -> Path:
 def pipeline_states(log_dir: Path) -> list[dict]:
     """The answer of `sharelens state --log-dir` as rows."""
     with open_evidence(Source(log_dirs=(str(log_dir),), include_uncommitted=True)) as evidence:
-        return state(evidence, Wanted(), CutAsked()).table.to_pylist()
+        return state(evidence, KeyFilter(), CutChoice()).table.to_pylist()
 
 
 def compare_checkpoints(log_dir: Path, path: Path) -> Counter[str]:
@@ -137,8 +137,8 @@ def compare_checkpoints(log_dir: Path, path: Path) -> Counter[str]:
             assert answerable(checkpoint, first)
             requested = {(entry["group"], entry["topicId"], entry["partition"]) for entry in checkpoint["states"]}
             ends = {int(index): end for index, end in checkpoint["logEndOffsets"].items() if int(index) in first}
-            cut = CutAsked(at_offsets={index: end - 1 for index, end in ends.items()})
-            rows = [row for row in state(evidence, Wanted(), cut).table.to_pylist() if key_of(row) in requested]
+            cut = CutChoice(at_offsets={index: end - 1 for index, end in ends.items()})
+            rows = [row for row in state(evidence, KeyFilter(), cut).table.to_pylist() if key_of(row) in requested]
             seen["share partitions"] += compare_states(checkpoint, rows)
             seen["initialized"] += len(rows)
             seen[checkpoint["name"].split()[0]] += 1

@@ -8,12 +8,12 @@ from typing import Any
 import pytest
 
 from measures.account import CLASSES
-from sharelens.asked import CutAsked, Source
 from sharelens.cli import main
-from sharelens.filters import Wanted
+from sharelens.filters import KeyFilter
 from sharelens.questions.accounting import account
 from sharelens.questions.evidence import Span
 from sharelens.questions.log_evidence import open_log_evidence
+from sharelens.request import CutChoice, Source
 from tests.compat.test_redelivered import journal
 from tests.datasets import dataset
 from tests.in_process import recorded_lake
@@ -25,7 +25,7 @@ SETTLED = {"ACCEPT", "IMPLICIT"}
 def accounted(folder: Path) -> Classes:
     """Class and reason by (group, topic, partition, offset)."""
     with open_log_evidence(Source(log_dirs=(str(folder / "logs"),))) as evidence:
-        rows = account(evidence, Wanted(), CutAsked(), Span(), listed=CLASSES).table.to_pylist()
+        rows = account(evidence, KeyFilter(), CutChoice(), Span(), listed=CLASSES).table.to_pylist()
     found: Classes = {}
     for row in rows:
         for offset in range(row["first_offset"], row["last_offset"] + 1):
@@ -61,7 +61,7 @@ def test_what_was_passed_without_an_outcome_is_aborted_or_a_marker() -> None:
 @pytest.mark.parametrize("name", ["basic", "timeouts", "transactions", "dlq", "edge", "v41", "pruned", "crash"])
 def test_the_counts_add_up_to_the_offsets_of_the_topics(name: str) -> None:
     with open_log_evidence(Source(log_dirs=(str(dataset(name) / "logs"),))) as evidence:
-        rows = account(evidence, Wanted(), CutAsked(), Span()).table.to_pylist()
+        rows = account(evidence, KeyFilter(), CutChoice(), Span()).table.to_pylist()
     sums: Counter[tuple[Any, ...]] = Counter()
     sizes = {}
     for row in rows:
@@ -87,5 +87,5 @@ def test_a_lake_answers_as_its_logs_do(name: str, words: tuple[str, ...], capsys
 
 def test_state_beyond_the_end_of_its_topic_is_said() -> None:
     with open_log_evidence(Source(log_dirs=(str(dataset("edge") / "logs"),))) as evidence:
-        warnings = account(evidence, Wanted(), CutAsked(), Span()).warnings
+        warnings = account(evidence, KeyFilter(), CutChoice(), Span()).warnings
     assert any("at or above the end of edge:0" in warning for warning in warnings)

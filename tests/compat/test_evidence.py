@@ -10,10 +10,10 @@ import pyarrow.parquet as pq
 import pytest
 
 from evidence.as_of import LogPrefix
-from sharelens.asked import Source
 from sharelens.cli import main
 from sharelens.questions.evidence import Keys
 from sharelens.questions.log_evidence import open_log_evidence
+from sharelens.request import Source
 from state_model.columnar.replay import replay_records
 from state_model.columnar.schemas import SHARE_RECORD
 from tests.datasets import dataset, kinds_first

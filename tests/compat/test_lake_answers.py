@@ -9,21 +9,21 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sharelens.asked import CutAsked, Source
 from sharelens.cli import main
-from sharelens.filters import parse_wanted
+from sharelens.filters import parse_key_filter
 from sharelens.questions.diff import diff
 from sharelens.questions.evidence import Evidence, Span
 from sharelens.questions.opening import open_evidence
 from sharelens.questions.records import records
 from sharelens.questions.state import state
 from sharelens.questions.trace import trace
+from sharelens.request import CutChoice, Source
 from tests.datasets import dataset, kinds_first
 from tests.depths import examples
 from tests.in_process import make_lake, recorded_lake
 from tests.state_logs import START_MS, snapshot, tombstone, update, write_log_directory
 
-EVERYTHING = parse_wanted([], [], [])
+EVERYTHING = parse_key_filter([], [], [])
 OFFSETS = 12
 CUTS = 2
 """Checkpoints of a scenario that are asked for."""
@@ -63,18 +63,18 @@ def answers(evidence: Evidence, count: int) -> Iterator[tuple[str, str]]:
         return name, json.dumps(table.to_pylist())
 
     first = min(part.first_ms or 0 for part in evidence.cover())
-    yield told("state", state(evidence, EVERYTHING, CutAsked()).table)
+    yield told("state", state(evidence, EVERYTHING, CutChoice()).table)
     yield told("records", records(evidence, EVERYTHING, Span()).read_all().table)
     for offset in range(-1, count):
-        yield told(f"at {offset}", state(evidence, EVERYTHING, CutAsked(at_offsets={0: offset})).table)
+        yield told(f"at {offset}", state(evidence, EVERYTHING, CutChoice(at_offsets={0: offset})).table)
     for moment in range(first, first + 1000 * count, 700):
-        answer = state(evidence, EVERYTHING, CutAsked(as_of_ms=moment))
+        answer = state(evidence, EVERYTHING, CutChoice(as_of_ms=moment))
         yield told(f"as of {moment}", answer.table)
         yield f"warnings at {moment}", json.dumps(answer.warnings)
         yield told(f"diff {moment}", diff(evidence, EVERYTHING, first, moment).table)
     for group in evidence.share_partitions().column("group_id").unique().to_pylist():
         for offset in range(0, OFFSETS, 3):
-            one = trace(evidence, parse_wanted([group], ["orders"], [0]), offset)
+            one = trace(evidence, parse_key_filter([group], ["orders"], [0]), offset)
             yield told(f"trace {group} {offset}", one.table)
             yield f"verdict {group} {offset}", str(one.summary).splitlines()[0]
 

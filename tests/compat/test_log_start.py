@@ -7,18 +7,18 @@ from jobs.options import RunOptions
 from jobs.run import run
 from lake.lake import Lake
 from lake.scan import open_lake
-from sharelens.asked import CutAsked, Source
-from sharelens.filters import Wanted
+from sharelens.filters import KeyFilter
 from sharelens.questions.log_evidence import open_log_evidence
 from sharelens.questions.opening import open_evidence
 from sharelens.questions.state import state
 from sharelens.questions.status import lake_status, log_status
+from sharelens.request import CutChoice, Source
 from tests.in_process import make_lake
 from tests.state_logs import STATE_TOPIC, snapshot, update, write_log_directory, write_state_partition
 from tools.log_writer.writer import write_checkpoints
 
 STORY = [snapshot("at-rest"), snapshot("g", epoch=0), update("g", start=1), snapshot("g", epoch=1, start=1)]
-NOW = CutAsked()
+NOW = CutChoice()
 
 
 def no_session() -> Any:
@@ -31,7 +31,7 @@ def prune(logs: Path, offset: int) -> None:
 
 
 def flags(source: Source) -> dict[str, bool]:
-    rows = state(open_evidence(source), Wanted(), NOW).table.to_pylist()
+    rows = state(open_evidence(source), KeyFilter(), NOW).table.to_pylist()
     return {row["group_id"]: row["below_log_start"] for row in rows}
 
 
@@ -93,6 +93,6 @@ def test_a_run_that_finds_nothing_but_an_undecodable_record_marks_what_it_touche
     assert open_lake(tmp_path / "lake").scan("silver.share_record").num_rows == 2
     marks = []
     for source in (Source(log_dirs=(str(logs),)), Source(lake=str(tmp_path / "lake"))):
-        rows = state(open_evidence(source), Wanted(), NOW).table.to_pylist()
+        rows = state(open_evidence(source), KeyFilter(), NOW).table.to_pylist()
         marks.append({row["group_id"]: (row["completeness"], row["completeness_reason"]) for row in rows})
     assert marks[0] == marks[1] == {"at-rest": ("complete", None), "g": ("incomplete", "quarantined")}

@@ -2,8 +2,7 @@
 
 import pytest
 
-from sharelens.asked import CutAsked, Source
-from sharelens.filters import Wanted
+from sharelens.filters import KeyFilter
 from sharelens.metrics import catalog
 from sharelens.metrics.otlp import otlp_json
 from sharelens.metrics.prometheus import prometheus_text
@@ -11,6 +10,7 @@ from sharelens.metrics.reading import read
 from sharelens.metrics.samples import Export, export
 from sharelens.questions.lag import lag
 from sharelens.questions.log_evidence import open_log_evidence
+from sharelens.request import CutChoice, Source
 from tests.datasets import dataset
 from tests.in_process import recorded_lake
 
@@ -35,7 +35,7 @@ def test_lags_are_those_of_the_command_and_sum_up_by_group(name: str):
     source = Source(log_dirs=(str(dataset(name) / "logs"),))
     (found,) = read(source)
     with open_log_evidence(source) as evidence:
-        rows = lag(evidence, Wanted(), CutAsked()).table.to_pylist()
+        rows = lag(evidence, KeyFilter(), CutChoice()).table.to_pylist()
     told = {(row["group_id"], row["topic_id"], row["partition"]): row["lag"] for row in rows}
     assert {key: found.of_share_partitions[key].get(catalog.LAG) for key in told} == told
     for group, values in found.of_groups.items():

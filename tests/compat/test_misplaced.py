@@ -11,9 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lake.scan import open_lake
-from sharelens.asked import CutAsked, Source
 from sharelens.cli import main
-from sharelens.filters import Wanted, parse_wanted
+from sharelens.filters import KeyFilter, parse_key_filter
 from sharelens.output import Answer
 from sharelens.questions.diff import diff
 from sharelens.questions.evidence import Evidence, Span
@@ -21,6 +20,7 @@ from sharelens.questions.opening import open_evidence
 from sharelens.questions.records import records
 from sharelens.questions.state import state
 from sharelens.questions.trace import trace
+from sharelens.request import CutChoice, Source
 from state_model.java import partition_for
 from tests.depths import examples
 from tests.in_process import make_lake
@@ -87,18 +87,18 @@ def told(name: str, answer: Answer) -> tuple[str, str]:
 
 def answers(evidence: Evidence, groups: list[str], end_ms: int) -> Iterator[tuple[str, str]]:
     """What the questions say: of everything and of each group, now, at times and at offsets."""
-    everything = Wanted()
+    everything = KeyFilter()
     places = [part.state_partition for part in evidence.cover()]
     yield told("records", records(evidence, everything, Span()).read_all())
     for moment in range(START_MS, end_ms + 30_000, 30_000):
         yield told(f"diff {moment}", diff(evidence, everything, START_MS, moment))
-    for wanted in (everything, *(parse_wanted([group], [], []) for group in groups)):
+    for wanted in (everything, *(parse_key_filter([group], [], []) for group in groups)):
         name = str(wanted.groups)
-        yield told(f"state {name}", state(evidence, wanted, CutAsked()))
-        yield told(f"state {name} as of", state(evidence, wanted, CutAsked(as_of_ms=end_ms - 1000)))
-        yield told(f"state {name} at", state(evidence, wanted, CutAsked(at_offsets=dict.fromkeys(places, 1))))
+        yield told(f"state {name}", state(evidence, wanted, CutChoice()))
+        yield told(f"state {name} as of", state(evidence, wanted, CutChoice(as_of_ms=end_ms - 1000)))
+        yield told(f"state {name} at", state(evidence, wanted, CutChoice(at_offsets=dict.fromkeys(places, 1))))
     for group in groups:
-        traced = trace(evidence, parse_wanted([group], ["orders"], [0]), BEFORE)
+        traced = trace(evidence, parse_key_filter([group], ["orders"], [0]), BEFORE)
         yield told(f"trace {group}", traced)
         yield f"verdict {group}", str(traced.summary).splitlines()[0]
 
@@ -150,8 +150,8 @@ def test_any_move_gives_the_same_answers_with_and_without_a_lake(
 
 def test_the_state_is_the_one_where_the_newest_records_hash_to(tmp_path: Path) -> None:
     for evidence in both(make_both(tmp_path, [*CHANGED, (OLD, STALE_SNAPSHOT)])):
-        for wanted in (Wanted(), parse_wanted([MOVES], [], [])):
-            answer = state(evidence, wanted, CutAsked())
+        for wanted in (KeyFilter(), parse_key_filter([MOVES], [], [])):
+            answer = state(evidence, wanted, CutChoice())
             rows = {row["group_id"]: row for row in answer.table.to_pylist()}
             assert len(rows) == len(answer.table) == (1 if wanted.groups else len(GROUPS) + 2)
             assert (rows[MOVES]["state_partition"], rows[MOVES]["start_offset"]) == (NEW, AFTER)
@@ -162,7 +162,7 @@ def test_the_state_is_the_one_where_the_newest_records_hash_to(tmp_path: Path) -
 
 def test_before_the_number_changed_nothing_is_misplaced(changed: Path) -> None:
     for evidence in both(changed):
-        answer = state(evidence, Wanted(), CutAsked(as_of_ms=START_MS + 30_000))
+        answer = state(evidence, KeyFilter(), CutChoice(as_of_ms=START_MS + 30_000))
         assert {row["group_id"]: row["state_partition"] for row in answer.table.to_pylist()}[MOVES] == OLD
         assert answer.warnings == ()
 
@@ -195,7 +195,7 @@ def test_a_mark_goes_when_the_misplaced_state_is_deleted(changed: Path, tmp_path
 
 def test_a_move_between_two_moments_is_told_as_one(changed: Path) -> None:
     for evidence in both(changed):
-        answer = diff(evidence, parse_wanted([MOVES], [], []), START_MS + 30_000, START_MS + 60_200)
+        answer = diff(evidence, parse_key_filter([MOVES], [], []), START_MS + 30_000, START_MS + 60_200)
         (row,) = answer.table.to_pylist()
         assert (row["change"], row["state_partition"]) == ("moved", NEW)
         assert (row["state_partition_before"], row["state_partition_after"]) == (OLD, NEW)
@@ -205,7 +205,7 @@ def test_a_move_between_two_moments_is_told_as_one(changed: Path) -> None:
 
 def test_the_trace_marks_the_events_of_the_misplaced_state(changed: Path) -> None:
     for evidence in both(changed):
-        answer = trace(evidence, parse_wanted([MOVES], ["orders"], [0]), BEFORE)
+        answer = trace(evidence, parse_key_filter([MOVES], ["orders"], [0]), BEFORE)
         marks = {
             (row["state_partition"], row["completeness"], row["completeness_reason"])
             for row in answer.table.to_pylist()
@@ -219,8 +219,8 @@ def test_the_trace_marks_the_events_of_the_misplaced_state(changed: Path) -> Non
 def test_a_share_partition_deleted_in_both_places_is_deleted(tmp_path: Path) -> None:
     gone = [(place, tombstone(MOVES, at_ms=START_MS + 95_000 + place)) for place in (OLD, NEW)]
     for evidence in both(make_both(tmp_path, [*CHANGED, *gone])):
-        assert state(evidence, parse_wanted([MOVES], [], []), CutAsked()).table.num_rows == 0
-        answer = trace(evidence, parse_wanted([MOVES], ["orders"], [0]), BEFORE)
+        assert state(evidence, parse_key_filter([MOVES], [], []), CutChoice()).table.num_rows == 0
+        answer = trace(evidence, parse_key_filter([MOVES], ["orders"], [0]), BEFORE)
         assert str(answer.summary).startswith(f"record {BEFORE}: the share partition is deleted")
         assert {row["completeness_reason"] for row in answer.table.to_pylist()} == {None, "misplaced"}
 

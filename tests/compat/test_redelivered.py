@@ -8,11 +8,11 @@ from typing import Any
 import pytest
 
 from lake.scan import open_lake
-from sharelens.asked import CutAsked, Source
-from sharelens.filters import Wanted
+from sharelens.filters import KeyFilter
 from sharelens.questions.evidence import Span
 from sharelens.questions.log_evidence import open_log_evidence
 from sharelens.questions.redelivered import redelivered
+from sharelens.request import CutChoice, Source
 from tests.compat.test_stalled_poison import ask
 from tests.datasets import dataset
 from tests.in_process import recorded_lake
@@ -29,7 +29,7 @@ def journal(folder: Path) -> list[dict[str, Any]]:
 def measured(folder: Path) -> dict[Place, int]:
     """The largest delivery count by (group, topic, partition, offset)."""
     with open_log_evidence(Source(log_dirs=(str(folder / "logs"),))) as evidence:
-        rows = redelivered(evidence, Wanted(), CutAsked(), Span()).table.to_pylist()
+        rows = redelivered(evidence, KeyFilter(), CutChoice(), Span()).table.to_pylist()
     found: dict[Place, int] = {}
     for row in rows:
         for offset in range(row["first_offset"], row["last_offset"] + 1):

@@ -8,9 +8,9 @@ import pytest
 
 from evidence.as_of import LogPrefix
 from measures.topics import TopicPartition
-from sharelens.asked import Source
 from sharelens.questions.evidence import Evidence, Keys
 from sharelens.questions.opening import open_evidence
+from sharelens.request import Source
 from tests.datasets import dataset, kinds_first
 from tests.in_process import recorded_lake
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from sharelens.filters import TopicChoice, parse_at_offset, parse_topic, parse_wanted
+from sharelens.filters import TopicChoice, parse_at_offset, parse_key_filter, parse_topic
 from state_model.errors import UsageError
 
 
@@ -34,12 +34,12 @@ def test_a_partition_that_cannot_be_read_is_told_with_what_to_type() -> None:
 
 
 def test_nothing_typed_puts_no_condition() -> None:
-    assert parse_wanted([], [], []).everything
-    assert not parse_wanted(["g"], [], []).everything
+    assert parse_key_filter([], [], []).keeps_all
+    assert not parse_key_filter(["g"], [], []).keeps_all
 
 
 def test_group_names_are_taken_as_they_are() -> None:
-    assert parse_wanted(["a:b", " ", "-x"], [], []).groups == {"a:b", " ", "-x"}
+    assert parse_key_filter(["a:b", " ", "-x"], [], []).groups == {"a:b", " ", "-x"}
 
 
 @pytest.mark.parametrize(

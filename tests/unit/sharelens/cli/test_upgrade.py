@@ -56,10 +56,13 @@ def test_a_dry_run_lists_every_table_and_the_upgrade_does_it(lake: Path, capsys:
     assert main([*asked, "--dry-run"]) == 0
     shown = capsys.readouterr().out
     assert (
-        f"derived anew as by `run --rebuild measure`; do it with `sharelens upgrade --lake {lake} --execute`" in shown
+        f"tables are recomputed as by `run --rebuild measure`; do it with `sharelens upgrade --lake {lake} --execute`"
+        in shown
     )
     assert main([*asked, "--execute"]) == 0
-    assert "upgraded; derived anew as by `run --rebuild measure`; published as run 2" in capsys.readouterr().out
+    assert (
+        "upgraded; tables are recomputed as by `run --rebuild measure`; published as run 2" in capsys.readouterr().out
+    )
     assert main([*asked, "--execute"]) == 0
     assert "nothing to do: the lake is of this version" in capsys.readouterr().out
     assert main(["state", "--lake", str(lake)]) == 0

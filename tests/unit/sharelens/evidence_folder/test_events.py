@@ -3,11 +3,11 @@
 import pyarrow as pa
 
 from evidence.as_of import LogPrefix
-from sharelens.asked import Source
 from sharelens.evidence_folder.events import EVENT_OF_END, MEANING, trace_events
 from sharelens.questions import vocabulary
 from sharelens.questions.evidence import Keys
 from sharelens.questions.log_evidence import open_log_evidence
+from sharelens.request import Source
 from tests.state_logs import START_MS, snapshot, tombstone, update, write_log_directory
 
 STORY = [

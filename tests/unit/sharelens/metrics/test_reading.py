@@ -5,10 +5,10 @@ from pathlib import Path
 import pytest
 
 from lake.errors import LakeError
-from sharelens.asked import Source
 from sharelens.metrics import catalog
 from sharelens.metrics.reading import Page, read
 from sharelens.metrics.samples import Export
+from sharelens.request import Source
 from tests.in_process import make_lake
 from tests.state_logs import snapshot, write_log_directory
 

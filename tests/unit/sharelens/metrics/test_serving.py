@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from sharelens.asked import Source
 from sharelens.metrics.reading import Page
 from sharelens.metrics.serving import ServeError, serve
+from sharelens.request import Source
 from tests.state_logs import snapshot, write_log_directory
 
 

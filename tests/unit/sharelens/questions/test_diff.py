@@ -8,11 +8,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sharelens.asked import Source
-from sharelens.filters import parse_wanted
+from sharelens.filters import parse_key_filter
 from sharelens.questions.diff import changed_ranges, diff
 from sharelens.questions.log_evidence import open_log_evidence
 from sharelens.questions.vocabulary import ACKNOWLEDGED, PASSED
+from sharelens.request import Source
 from state_model.errors import UsageError
 from tests.state_logs import START_MS, snapshot, tombstone, update, write_log_directory
 
@@ -83,7 +83,7 @@ def logs(tmp_path: Path) -> str:
 
 def differences(logs: str, from_ms: int, to_ms: int) -> list[dict[str, Any]]:
     with open_log_evidence(Source(log_dirs=(logs,))) as evidence:
-        return diff(evidence, parse_wanted([], [], []), from_ms, to_ms).table.to_pylist()
+        return diff(evidence, parse_key_filter([], [], []), from_ms, to_ms).table.to_pylist()
 
 
 def test_only_share_partitions_that_changed_are_told(logs: str) -> None:
@@ -122,7 +122,7 @@ def test_changed_ranges_are_told_in_the_fixed_vocabulary(tmp_path: Path) -> None
     ]
     logs = write_log_directory(tmp_path / "logs", story)
     with open_log_evidence(Source(log_dirs=(str(logs),))) as evidence:
-        answer = diff(evidence, parse_wanted([], [], []), START_MS, START_MS + 10)
+        answer = diff(evidence, parse_key_filter([], [], []), START_MS, START_MS + 10)
     told = {
         row["group_id"]: [(one["first_offset"], one["last_offset"], one["meaning"]) for one in row["changed_ranges"]]
         for row in answer.table.to_pylist()

@@ -5,12 +5,12 @@ from pathlib import Path
 import pytest
 
 from lake.errors import LakeError
-from sharelens.asked import CutAsked
-from sharelens.filters import Wanted, parse_wanted
+from sharelens.filters import KeyFilter, parse_key_filter
 from sharelens.questions.evidence import Span
 from sharelens.questions.lake_evidence import open_lake_evidence
 from sharelens.questions.records import records
 from sharelens.questions.state import state
+from sharelens.request import CutChoice
 from state_model.errors import UsageError
 from tests.in_process import make_lake
 from tests.state_logs import snapshot, write_log_directory
@@ -40,14 +40,14 @@ def test_with_several_clusters_one_has_to_be_named(two_clusters: Path) -> None:
 @pytest.mark.parametrize("cluster", ["first", "second"])
 def test_the_named_cluster_alone_answers(two_clusters: Path, cluster: str) -> None:
     evidence = open_lake_evidence(str(two_clusters), cluster)
-    (row,) = state(evidence, Wanted(), CutAsked()).table.to_pylist()
+    (row,) = state(evidence, KeyFilter(), CutChoice()).table.to_pylist()
     assert (row["cluster_id"], row["group_id"]) == (cluster, cluster)
-    assert records(evidence, Wanted(), Span()).read_all().table.num_rows == 1
+    assert records(evidence, KeyFilter(), Span()).read_all().table.num_rows == 1
 
 
 def test_an_unknown_group_is_refused_with_those_of_the_cluster(two_clusters: Path) -> None:
     with pytest.raises(UsageError, match="no share group second in lake .*; groups there: first"):
-        state(open_lake_evidence(str(two_clusters), "first"), parse_wanted(["second"], [], []), CutAsked())
+        state(open_lake_evidence(str(two_clusters), "first"), parse_key_filter(["second"], [], []), CutChoice())
 
 
 def test_what_was_not_published_is_not_answered_from(tmp_path: Path) -> None:

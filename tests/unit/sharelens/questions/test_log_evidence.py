@@ -5,14 +5,14 @@ from typing import Any
 
 import pytest
 
-from sharelens.asked import CutAsked, Source
-from sharelens.filters import parse_wanted
+from sharelens.filters import parse_key_filter
 from sharelens.output import Answer, Stream
 from sharelens.questions.evidence import Span
 from sharelens.questions.log_evidence import LogEvidence, open_log_evidence
 from sharelens.questions.records import records
 from sharelens.questions.state import state
 from sharelens.questions.status import log_status
+from sharelens.request import CutChoice, Source
 from state_model.errors import SharelensError, UsageError
 from tests.state_logs import (
     ORDERS_ID,
@@ -26,8 +26,8 @@ from tests.state_logs import (
     write_state_partition,
 )
 
-EVERYTHING = parse_wanted([], [], [])
-NOW = CutAsked()
+EVERYTHING = parse_key_filter([], [], [])
+NOW = CutChoice()
 STORY = [
     snapshot(start=-1, delivery_complete_count=-1),
     update(start=0, batches=[(0, 4, 2, 1), (5, 9, 0, 1)], at_ms=START_MS + 1000),
@@ -66,34 +66,34 @@ def test_the_state_now_leaves_out_deleted_share_partitions(story: Path) -> None:
 @pytest.mark.parametrize(
     ("cut", "groups"),
     [
-        (CutAsked(at_offsets={0: -1}), []),
-        (CutAsked(at_offsets={0: 0}), ["g"]),
-        (CutAsked(at_offsets={0: 3}), ["g", "h"]),
-        (CutAsked(as_of_ms=START_MS), ["g"]),
-        (CutAsked(as_of_ms=START_MS + 3999), ["g", "h"]),
-        (CutAsked(as_of_ms=START_MS + 4000), ["g"]),
+        (CutChoice(at_offsets={0: -1}), []),
+        (CutChoice(at_offsets={0: 0}), ["g"]),
+        (CutChoice(at_offsets={0: 3}), ["g", "h"]),
+        (CutChoice(as_of_ms=START_MS), ["g"]),
+        (CutChoice(as_of_ms=START_MS + 3999), ["g", "h"]),
+        (CutChoice(as_of_ms=START_MS + 4000), ["g"]),
     ],
 )
-def test_a_cut_is_a_prefix_of_the_log(story: Path, cut: CutAsked, groups: list[str]) -> None:
+def test_a_cut_is_a_prefix_of_the_log(story: Path, cut: CutChoice, groups: list[str]) -> None:
     assert [row["group_id"] for row in rows(state(evidence(story), EVERYTHING, cut))] == groups
 
 
 def test_a_cut_past_the_end_is_answered_as_of_there_and_says_so(story: Path) -> None:
-    late = state(evidence(story), EVERYTHING, CutAsked(as_of_ms=START_MS + 10_000))
+    late = state(evidence(story), EVERYTHING, CutChoice(as_of_ms=START_MS + 10_000))
     assert len(rows(late)) == 1
     assert "answered as of there" in late.warnings[0]
-    beyond = state(evidence(story), EVERYTHING, CutAsked(at_offsets={0: 99}))
+    beyond = state(evidence(story), EVERYTHING, CutChoice(at_offsets={0: 99}))
     assert beyond.warnings == ("state partition 0 ends at log offset 4; answered as of there, not of 99",)
 
 
 def test_a_time_before_the_evidence_is_refused(story: Path) -> None:
     with pytest.raises(SharelensError, match="lies before the evidence in .*, which begins at"):
-        state(evidence(story), EVERYTHING, CutAsked(as_of_ms=START_MS - 1))
+        state(evidence(story), EVERYTHING, CutChoice(as_of_ms=START_MS - 1))
 
 
 def test_a_state_partition_that_is_not_there_is_refused_with_those_that_are(story: Path) -> None:
     with pytest.raises(UsageError, match="no state partition 7 in .*; there: 0"):
-        state(evidence(story), EVERYTHING, CutAsked(at_offsets={7: 1}))
+        state(evidence(story), EVERYTHING, CutChoice(at_offsets={7: 1}))
 
 
 @pytest.mark.parametrize(
@@ -109,16 +109,16 @@ def test_an_unknown_name_is_refused_with_the_names_that_are_there(
     story: Path, groups: list[str], topics: list[str], partitions: list[int], message: str
 ) -> None:
     with pytest.raises(UsageError, match=message):
-        state(evidence(story), parse_wanted(groups, topics, partitions), NOW)
+        state(evidence(story), parse_key_filter(groups, topics, partitions), NOW)
 
 
 def test_a_deleted_share_partition_is_known_and_has_no_state(story: Path) -> None:
-    assert rows(state(evidence(story), parse_wanted(["h"], [], []), NOW)) == []
+    assert rows(state(evidence(story), parse_key_filter(["h"], [], []), NOW)) == []
 
 
 @pytest.mark.parametrize("topic", ["orders", ORDERS_ID, "orders:0", f"{ORDERS_ID}:0,3"])
 def test_a_topic_is_meant_by_name_or_id(story: Path, topic: str) -> None:
-    assert len(rows(state(evidence(story), parse_wanted([], [topic], []), NOW))) == 1
+    assert len(rows(state(evidence(story), parse_key_filter([], [topic], []), NOW))) == 1
 
 
 def test_records_come_in_log_order_within_half_open_bounds(story: Path) -> None:
@@ -152,10 +152,12 @@ def test_a_lost_range_makes_the_state_incomplete_until_the_next_snapshot(tmp_pat
     segment.write_bytes(content)
     before = evidence(logs)
     marks = {
-        row["group_id"]: row["completeness"] for row in rows(state(before, EVERYTHING, CutAsked(at_offsets={0: 5})))
+        row["group_id"]: row["completeness"] for row in rows(state(before, EVERYTHING, CutChoice(at_offsets={0: 5})))
     }
     assert marks == {"g": "incomplete", "h": "incomplete"}
-    assert {row["completeness"] for row in rows(state(before, EVERYTHING, CutAsked(at_offsets={0: 2})))} == {"complete"}
+    assert {row["completeness"] for row in rows(state(before, EVERYTHING, CutChoice(at_offsets={0: 2})))} == {
+        "complete"
+    }
     now = {row["group_id"]: row["completeness"] for row in rows(state(evidence(logs), EVERYTHING, NOW))}
     assert now == {"g": "complete", "h": "incomplete"}
     gaps = log_status(evidence(logs)).parts["gaps"].table.to_pylist()
@@ -182,7 +184,7 @@ def test_updates_without_their_snapshot_are_provisional_and_what_was_pruned_is_a
     place = {"cluster_id": "unknown", "state_partition": 0}
     assert gaps == [{**place, "first_log_offset": 0, "last_log_offset": 9, "reason": "pruned"}]
     with pytest.raises(SharelensError, match="log offset 5 of state partition 0 lies before the evidence"):
-        state(evidence(logs), EVERYTHING, CutAsked(at_offsets={0: 5}))
+        state(evidence(logs), EVERYTHING, CutChoice(at_offsets={0: 5}))
 
 
 def test_a_clock_that_ran_ahead_is_told_with_the_offset_to_ask_for(tmp_path: Path) -> None:
@@ -194,11 +196,11 @@ def test_a_clock_that_ran_ahead_is_told_with_the_offset_to_ask_for(tmp_path: Pat
         update(start=3, at_ms=jumped),
     ]
     logs = write_log_directory(tmp_path / "logs", story)
-    answer = state(evidence(logs), EVERYTHING, CutAsked(as_of_ms=START_MS + 2000))
+    answer = state(evidence(logs), EVERYTHING, CutChoice(as_of_ms=START_MS + 2000))
     assert [row["log_offset"] for row in rows(answer)] == [0]
     assert len(answer.warnings) == 1
     assert answer.warnings[0].endswith("--at-offset 0:2")
-    assert state(evidence(logs), EVERYTHING, CutAsked(as_of_ms=jumped)).warnings == ()
+    assert state(evidence(logs), EVERYTHING, CutChoice(as_of_ms=jumped)).warnings == ()
 
 
 def test_names_of_topics_without_a_folder_may_be_given(tmp_path: Path) -> None:
@@ -260,7 +262,7 @@ def test_empty_state_partitions_are_no_evidence_and_may_be_named_with_none_of_th
     (empty / f"{0:020d}.log").write_bytes(b"")
     (empty / "partition.metadata").write_text(f"version: 0\ntopic_id: {STATE_TOPIC_ID}", encoding="ascii")
     assert [part.state_partition for part in evidence(story).cover()] == [0]
-    cut = CutAsked(at_offsets={0: 2, 1: -1})
+    cut = CutChoice(at_offsets={0: 2, 1: -1})
     assert [row["group_id"] for row in rows(state(evidence(story), EVERYTHING, cut))] == ["g"]
 
 
@@ -271,4 +273,4 @@ def test_a_log_without_any_record_has_no_state_and_no_moment(tmp_path: Path) -> 
     assert rows(state(evidence(tmp_path / "logs"), EVERYTHING, NOW)) == []
     assert rows(records(evidence(tmp_path / "logs"), EVERYTHING, Span())) == []
     with pytest.raises(SharelensError, match="holds no share-group state"):
-        state(evidence(tmp_path / "logs"), EVERYTHING, CutAsked(as_of_ms=START_MS))
+        state(evidence(tmp_path / "logs"), EVERYTHING, CutChoice(as_of_ms=START_MS))

@@ -10,11 +10,11 @@ import pytest
 from measures import stalls
 from measures.settings import GroupSettings
 from measures.stalls import IDLE
-from sharelens.asked import CutAsked
-from sharelens.filters import Wanted
+from sharelens.filters import KeyFilter
 from sharelens.questions.lake_evidence import LakeEvidence, open_lake_evidence
 from sharelens.questions.measured import rows_of, scope
 from sharelens.questions.published_stalls import published_stalls
+from sharelens.request import CutChoice
 from tests.in_process import make_lake
 from tests.state_logs import START_MS, snapshot, update, write_log_directory
 from tests.user_topics import write_orders
@@ -53,7 +53,7 @@ def evidence(tmp_path_factory: pytest.TempPathFactory) -> LakeEvidence:
 @pytest.mark.parametrize("min_duration_ms", [MINUTE_MS, 5 * MINUTE_MS, 20 * MINUTE_MS])
 @pytest.mark.parametrize("after_ms", [0, 30 * MINUTE_MS])
 def test_they_are_those_of_the_histories(evidence: LakeEvidence, min_duration_ms: int, after_ms: int) -> None:
-    asked = scope(evidence, Wanted(), CutAsked())
+    asked = scope(evidence, KeyFilter(), CutChoice())
     now_ms = START_MS + 10 * MINUTE_MS + after_ms
     tables = published_stalls(asked, NO_SETTINGS, now_ms, min_duration_ms)
     assert tables is not None
@@ -68,7 +68,7 @@ def test_they_are_those_of_the_histories(evidence: LakeEvidence, min_duration_ms
 
 
 def test_other_questions_are_not_answered_from_the_table(evidence: LakeEvidence) -> None:
-    asked = scope(evidence, Wanted(), CutAsked())
-    earlier = scope(evidence, Wanted(), CutAsked(as_of_ms=START_MS + 5 * MINUTE_MS))
+    asked = scope(evidence, KeyFilter(), CutChoice())
+    earlier = scope(evidence, KeyFilter(), CutChoice(as_of_ms=START_MS + 5 * MINUTE_MS))
     assert published_stalls(earlier, NO_SETTINGS, START_MS, MINUTE_MS) is None
     assert published_stalls(asked, NO_SETTINGS, START_MS, MINUTE_MS - 1) is None

@@ -10,10 +10,10 @@ import pytest
 from evidence.schemas import GROUP_RECORD
 from measures.members import assigned
 from measures.whereabouts import what_is_at
-from sharelens.asked import Source
-from sharelens.filters import parse_wanted
+from sharelens.filters import parse_key_filter
 from sharelens.questions.log_evidence import open_log_evidence
 from sharelens.questions.trace import trace
+from sharelens.request import Source
 from state_model.errors import UsageError
 from tests.state_logs import ORDERS_ID, START_MS, snapshot, tombstone, update, write_log_directory
 from tests.topic_headers import headers
@@ -26,7 +26,7 @@ BEYOND = "it lies beyond the end of the topic"
 def traced(tmp_path: Path, story: list[dict[str, Any]], offset: int) -> tuple[list[tuple[Any, ...]], str]:
     logs = write_log_directory(tmp_path / "logs", story)
     with open_log_evidence(Source(log_dirs=(str(logs),))) as evidence:
-        answer = trace(evidence, parse_wanted(["g"], ["orders"], [0]), offset)
+        answer = trace(evidence, parse_key_filter(["g"], ["orders"], [0]), offset)
     rows = answer.table.to_pylist()
     told = [
         (row["log_offset"], row["event"])
@@ -138,13 +138,13 @@ def test_an_unknown_share_partition_is_refused(tmp_path: Path) -> None:
         open_log_evidence(Source(log_dirs=(str(logs),))) as evidence,
         pytest.raises(UsageError, match="share partitions there: orders:0"),
     ):
-        trace(evidence, parse_wanted(["g"], ["orders"], [5]), 0)
+        trace(evidence, parse_key_filter(["g"], ["orders"], [5]), 0)
 
 
 def rows_of(tmp_path: Path, story: list[dict[str, Any]], offset: int) -> list[dict[str, Any]]:
     logs = write_log_directory(tmp_path / "logs", story)
     with open_log_evidence(Source(log_dirs=(str(logs),))) as evidence:
-        rows: list[dict[str, Any]] = trace(evidence, parse_wanted(["g"], ["orders"], [0]), offset).table.to_pylist()
+        rows: list[dict[str, Any]] = trace(evidence, parse_key_filter(["g"], ["orders"], [0]), offset).table.to_pylist()
     return rows
 
 
@@ -195,7 +195,7 @@ def test_an_offset_of_the_topic_that_was_never_settled_has_no_other_reason(tmp_p
     (logs / "orders-0" / "00000000000000000000.log").unlink()
     write_orders(logs)
     with open_log_evidence(Source(log_dirs=(str(logs),))) as evidence:
-        answer = trace(evidence, parse_wanted(["g"], ["orders"], [0]), 7)
+        answer = trace(evidence, parse_key_filter(["g"], ["orders"], [0]), 7)
     assert {row["offset_holds"] for row in answer.table.to_pylist()} == {"record"}
     assert (answer.summary or "").splitlines()[0] == "record 7: no delivery state was ever written for it"
 

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from sharelens.asked import CutAsked, Source
-from sharelens.filters import parse_wanted
+from sharelens.filters import parse_key_filter
+from sharelens.request import CutChoice, Source
 from tests.in_process import make_lake
 from tests.report_pages import HOSTILE, WRITTEN_MS, page, pinned_log
 from tests.state_logs import START_MS, snapshot, write_log_directory
@@ -128,7 +128,7 @@ def test_a_lake_and_its_log_make_the_same_page_but_for_the_place(source: Source,
 
 
 def test_a_page_of_the_past_knows_nothing_of_what_came_later(source: Source) -> None:
-    earlier = page(source, cut=CutAsked(as_of_ms=START_MS + 60_000))
+    earlier = page(source, cut=CutChoice(as_of_ms=START_MS + 60_000))
     assert "20" not in re.findall(r'href="#trace-\d+">([\d,]+)<', earlier)
     assert "as of 2026-09-21 14:14:20 UTC" in earlier
     assert "ARCHIVED" not in earlier
@@ -136,7 +136,7 @@ def test_a_page_of_the_past_knows_nothing_of_what_came_later(source: Source) -> 
 
 def test_a_page_of_one_group_names_it_and_holds_no_other(tmp_path: Path) -> None:
     source = pinned_log(tmp_path / "logs", ("one", "other"))
-    document = page(source, wanted=parse_wanted(["one"], [], []))
+    document = page(source, wanted=parse_key_filter(["one"], [], []))
     text = Elements(document).text
     assert "Only group one" in text
     assert "other" not in set(re.findall(r"\w+", text.partition("What the log cannot know")[0])) - {"For any other"}

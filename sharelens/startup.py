@@ -1,4 +1,4 @@
-"""Start-up without pandas: Arrow imports it as soon as it is installed, which takes longer than most answers."""
+"""Start-up without pandas: Arrow imports an installed pandas at once, which takes longer than most answers."""
 
 import sys
 from collections.abc import Sequence
@@ -10,19 +10,19 @@ PANDAS = "pandas"
 
 
 class _NoPandas(MetaPathFinder):
-    """Finds no pandas."""
+    """Hides pandas from `import`."""
 
     def find_spec(
         self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
     ) -> ModuleSpec | None:
         """Raises for pandas; leaves all other modules to the next finder."""
         if fullname == PANDAS:
-            raise ModuleNotFoundError(f"{PANDAS} is left out at start-up", name=PANDAS)
+            raise ModuleNotFoundError(f"{PANDAS} is hidden while Arrow is imported", name=PANDAS)
         return None
 
 
-def leave_pandas_out() -> None:
-    """Lets Arrow look for pandas once, in vain. Whoever asks for pandas afterwards still gets it."""
+def import_arrow_without_pandas() -> None:
+    """Imports Arrow while an import hook hides pandas; a later `import pandas` works."""
     if PANDAS in sys.modules:
         return
     finder = _NoPandas()

@@ -23,10 +23,10 @@ def test_questions_to_a_log_directory_start_without_pandas_and_spark() -> None:
 
 
 @pytest.mark.slow
-def test_pandas_is_there_for_whoever_asks_for_it_later() -> None:
+def test_pandas_can_be_imported_after_arrow() -> None:
     asks = (
-        "from sharelens.light import leave_pandas_out",
-        "leave_pandas_out()",
+        "from sharelens.startup import import_arrow_without_pandas",
+        "import_arrow_without_pandas()",
         "import pandas, pyarrow as pa",
         "assert pa.array(pandas.Series([1])).to_pylist() == pa.table({'a': [1]}).to_pandas()['a'].tolist()",
     )

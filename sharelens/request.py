@@ -1,4 +1,4 @@
-"""What a command line asks for, as plain values: where to look and at which moment."""
+"""The request of a command line as plain values: its source and its cut."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -14,7 +14,7 @@ DEFAULT_MAX_BYTES = 2 << 30
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Source:
-    """Where the answer comes from: a lake, or log directories (at most `max_bytes` of state log)."""
+    """Source of the answer: a lake, or log directories (at most `max_bytes` of state log)."""
 
     lake: str | None = None
     log_dirs: tuple[str, ...] = ()
@@ -28,15 +28,15 @@ class Source:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class CutAsked:
-    """The moment a question is about: now (neither field), a time, or offsets of state partitions."""
+class CutChoice:
+    """Cut of the state log: its end (neither field), a log time, or offsets of state partitions."""
 
     as_of_ms: int | None = None
     at_offsets: dict[int, int] | None = None
 
 
 def dead_letter_topics(names: Iterable[str], prefix: str | None) -> "DeadLetterTopics":
-    """Where dead letters are looked for; no prefix: Kafka's default.
+    """Topics whose records are read as dead letters; no prefix: Kafka's default.
 
     Raises:
         UsageError: an empty prefix, which would mean every topic, or an internal topic.
