@@ -114,8 +114,8 @@ def reconcile(
         nameless: (group, partition) of share partitions whose topic has no known name (`nameless_places`).
     """
     order = [(name, "ascending") for name in ("timestamp_ms", *LETTER_PLACE)]
-    letters = _readable(letters).sort_by(order)
-    candidates = _candidates(letters, names)
+    letters = readable_letters(letters).sort_by(order)
+    candidates = candidate_places(letters, names)
     (piece_key, key), _ = number_keys(given_up, candidates)
     chosen = _chosen(given_up, piece_key, letters, candidates.column("letter").to_numpy(), key)
     alone = np.flatnonzero(chosen < 0)
@@ -127,7 +127,7 @@ def reconcile(
     return pa.concat_tables(parts).sort_by(ORDER)
 
 
-def _readable(letters: pa.Table) -> pa.Table:
+def readable_letters(letters: pa.Table) -> pa.Table:
     """LETTER_COLUMNS of the dead letters that say which record they are about."""
     readable = pc.is_valid(letters.column("group_id"))
     for name in ("topic", "partition", "offset"):
@@ -137,7 +137,7 @@ def _readable(letters: pa.Table) -> pa.Table:
 
 def named_by(letters: pa.Table, names: Mapping[str, str]) -> pa.Table:
     """The distinct share partitions that dead letters may belong to; reconciliation reads the history of these."""
-    return _candidates(_readable(letters), names).group_by(SHARE_PARTITION_KEY).aggregate([])
+    return candidate_places(readable_letters(letters), names).group_by(SHARE_PARTITION_KEY).aggregate([])
 
 
 def _ids(names: Mapping[str, str]) -> dict[str, list[str]]:
@@ -148,7 +148,7 @@ def _ids(names: Mapping[str, str]) -> dict[str, list[str]]:
     return ids
 
 
-def _candidates(letters: pa.Table, names: Mapping[str, str]) -> pa.Table:
+def candidate_places(letters: pa.Table, names: Mapping[str, str]) -> pa.Table:
     """The share partitions (SHARE_PARTITION_KEY) that each dead letter may belong to; `letter` is its row."""
     ids = _ids(names)
     topic_codes = letters.column("topic").dictionary_encode().combine_chunks()
@@ -322,7 +322,7 @@ def _without_state(
     nameless: Set[tuple[str, int]],
 ) -> pa.Table:
     """Rows of the dead letters whose record the state log does not show as given up."""
-    candidates = _candidates(letters, names)
+    candidates = candidate_places(letters, names)
     says = _verdicts_by_letter(letters, candidates, _telling(history, letters, candidates)) if letters.num_rows else {}
     rows = []
     for row, letter in enumerate(letters.select(["group_id", "topic", "partition", "timestamp_ms"]).to_pylist()):

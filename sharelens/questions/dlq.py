@@ -1,29 +1,31 @@
 """Dead letters and what groups archived, side by side: what arrived, what is missing, what came twice, and bursts."""
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from evidence.conditions import filter_rows
 from kafka_log.dead_letters import DeadLetterTopics
 from measures import dead_letters as measure
-from measures import poison as poison_measure
 from measures.dead_letter_schemas import FINDINGS, NO_TOPIC_KNOWN, STATUSES, UNKNOWN
 from measures.letter_causes import with_letter_causes
+from measures.letter_rows import named_rows
+from measures.schemas import POISON_RECORD
 from measures.settings import GroupSettings
 from sharelens.filters import KeyFilter
 from sharelens.output import Answer, Column, Row, known, name_cell, name_column, number_column, time_column
 from sharelens.questions.completeness import evidence_line, incomplete_rows
 from sharelens.questions.evidence import Evidence, Keys, Span
-from sharelens.questions.given_up import given_up
+from sharelens.questions.given_up import given_up_stream
+from sharelens.questions.letter_bursts import BURST, bursts_of
 from sharelens.questions.letter_evidence import Letters
 from sharelens.questions.measured import Scope, scope
 from sharelens.questions.naming import listed
 from sharelens.questions.shape import constant
 from sharelens.questions.state import completeness_cell, topic_cell
+from sharelens.questions.streaming import rows_of_stream
 from sharelens.request import CutChoice
 from state_model.columnar.keys import only_keys_of
 
@@ -31,23 +33,6 @@ NOT_FOUND = (
     "no topic was looked into for dead letters: copy the topics' folders too, or name them with --dlq-topic or "
     "--dlq-prefix (for a lake, when `sharelens run` makes it)"
 )
-BURST = pa.schema(
-    [
-        pa.field("cluster_id", pa.string()),
-        pa.field("group_id", pa.string()),
-        pa.field("topic", pa.string()),
-        pa.field("cause", pa.string()),
-        pa.field("first_ms", pa.int64()),
-        pa.field("last_ms", pa.int64()),
-        pa.field("dead_letters", pa.int64()),
-        pa.field("records", pa.int64()),
-        pa.field("partitions", pa.int64()),
-        pa.field("rate_per_second", pa.float64()),
-        pa.field("completeness", pa.string()),
-        pa.field("completeness_reason", pa.string()),
-    ]
-)
-BURST_PLACE = ("group_id", "topic", "cause")
 EVER = Span()
 ROW_TIME = ("dead_lettered_ms", "archived_ms", "archiving_ms")
 """The time of a row: the first of these that it has."""
@@ -80,18 +65,36 @@ def reconciled(
         SharelensError: the cut lies before the evidence, or the dead letters are larger than --max-bytes.
     """
     scoped = scope(evidence, wanted, asked)
+    stream, warnings = reconciled_stream(scoped, asked, settings, topics, span)
+    return Reconciled(rows=rows_of_stream(stream, measure.ORDER), asked=scoped, warnings=warnings)
+
+
+def reconciled_stream(
+    scoped: Scope,
+    asked: CutChoice,
+    settings: GroupSettings,
+    topics: DeadLetterTopics | None = None,
+    span: Span = EVER,
+) -> tuple[Iterator[pa.Table], tuple[str, ...]]:
+    """The rows of `reconciled` in bounded tables, in any order, and its warnings."""
     letters = _letters_about(scoped, asked.as_of_ms, topics)
-    rows = letters.against(given_up(scoped, settings), settings)
-    warnings = (*scoped.warnings, *_warnings(letters.mine, letters.partitions), *_absent(evidence, topics))
-    return Reconciled(rows=_in_span(rows, span), asked=scoped, warnings=warnings)
+    warnings = (*scoped.warnings, *_warnings(letters.mine, letters.partitions), *_absent(scoped.evidence, topics))
+    tables = letters.reconciled(given_up_stream(scoped, settings), settings)
+    return (_in_span(rows, span) for rows in tables), warnings
 
 
-def told_by_letters(asked: Scope, found: pa.Table, settings: GroupSettings, as_of_ms: int | None) -> pa.Table:
-    """POISON_RECORD rows (`given_up`) with the causes that dead letters tell; runs are cut where they differ."""
-    near_limit = found.filter(pc.is_null(found.column("cause")))
-    rows = found.filter(pc.is_valid(found.column("cause")))
-    rows = with_letter_causes(rows, _letters_about(asked, as_of_ms, None).against(rows, settings))
-    return pa.concat_tables([rows, near_limit]).sort_by(poison_measure.ORDER)
+def told_by_letters(
+    asked: Scope, settings: GroupSettings, as_of_ms: int | None, *, near_limit: bool = False
+) -> Iterator[pa.Table]:
+    """Rows of `given_up_stream` with the causes that dead letters tell; runs are cut where they differ."""
+    letters = _letters_about(asked, as_of_ms, None)
+    with_letter = [POISON_RECORD.empty_table()]
+    for rows in given_up_stream(asked, settings, near_limit=near_limit):
+        has_letter = letters.meet(rows)
+        with_letter.append(rows.filter(has_letter))
+        yield rows.filter(pc.invert(has_letter))
+    rows = pa.concat_tables(with_letter)
+    yield with_letter_causes(rows, letters.against(rows, settings))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -103,6 +106,20 @@ class _LettersAbout:
     mine: pa.Table
     partitions: pa.Table
     topics: measure.LetterTopics
+
+    def meet(self, rows: pa.Table) -> pa.Array:
+        """Which POISON_RECORD rows hold an offset that a dead letter names; none of those near the limit."""
+        return pc.and_(named_rows(rows, self.mine, self.names), pc.is_valid(rows.column("cause")))
+
+    def reconciled(self, stream: Iterable[pa.Table], settings: GroupSettings) -> Iterator[pa.Table]:
+        """DLQ_RECONCILIATION rows of a stream of POISON_RECORD rows; only those that dead letters name are kept."""
+        without_letters = replace(self, mine=self.mine.slice(0, 0))
+        with_letter = [POISON_RECORD.empty_table()]
+        for rows in stream:
+            has_letter = self.meet(rows)
+            with_letter.append(rows.filter(has_letter))
+            yield without_letters.against(rows.filter(pc.invert(has_letter)), settings)
+        yield self.against(pa.concat_tables(with_letter), settings)
 
     def against(self, found: pa.Table, settings: GroupSettings) -> pa.Table:
         """DLQ_RECONCILIATION rows of POISON_RECORD rows, none of them near the limit."""
@@ -294,7 +311,7 @@ def bursts(
     warnings = (*read.warnings, *_warnings(letters, partitions), *_absent(evidence, topics))
     within = Span(from_ms=span.from_ms, to_ms=span.to_ms).expression()
     timed = filter_rows(letters.append_column("log_time_ms", letters.column("timestamp_ms")), within)
-    rows = _bursts(timed, gap_ms)
+    rows = bursts_of(timed, gap_ms)
     table = with_cluster(evidence, rows).cast(BURST)
     closing = evidence_line(evidence.cover(), incomplete_rows(table.column("completeness")))
     return Answer(
@@ -304,47 +321,6 @@ def bursts(
         warnings=warnings,
         none="no dead letter",
     )
-
-
-def _bursts(letters: pa.Table, gap_ms: int) -> pa.Table:
-    order = [(name, "ascending") for name in (*BURST_PLACE, "timestamp_ms")]
-    rows = letters.sort_by(order).combine_chunks()
-    stamps = rows.column("timestamp_ms").to_numpy()
-    turns = np.diff(stamps) > gap_ms
-    for name in BURST_PLACE:
-        codes = pc.fill_null(rows.column(name), "").dictionary_encode().combine_chunks().indices.to_numpy()
-        turns |= np.diff(codes) != 0
-    number = np.concatenate([[0], np.cumsum(turns)])[: rows.num_rows]
-    rows = rows.append_column("burst", pa.array(number, pa.int64()))
-    place = pc.binary_join_element_wise(
-        rows.column("partition").cast(pa.string()), rows.column("offset").cast(pa.string()), "@"
-    )
-    rows = rows.append_column("place", place)
-    found = rows.group_by(["burst", *BURST_PLACE], use_threads=False).aggregate(
-        [
-            ("timestamp_ms", "min"),
-            ("timestamp_ms", "max"),
-            ("timestamp_ms", "count"),
-            ("place", "count_distinct"),
-            ("partition", "count_distinct"),
-            ("uncommitted", "any"),
-        ]
-    )
-    lasted = pc.subtract(found.column("timestamp_ms_max"), found.column("timestamp_ms_min")).cast(pa.float64())
-    seconds = pc.if_else(pc.greater(lasted, 0.0), pc.divide(lasted, 1000.0), pa.scalar(None, pa.float64()))
-    uncommitted = found.column("uncommitted_any")
-    columns = {name: found.column(name) for name in BURST_PLACE} | {
-        "first_ms": found.column("timestamp_ms_min"),
-        "last_ms": found.column("timestamp_ms_max"),
-        "dead_letters": found.column("timestamp_ms_count"),
-        "records": found.column("place_count_distinct"),
-        "partitions": found.column("partition_count_distinct"),
-        "rate_per_second": pc.divide(found.column("timestamp_ms_count").cast(pa.float64()), seconds),
-        "completeness": pc.if_else(uncommitted, "uncommitted", "complete"),
-        "completeness_reason": pc.if_else(uncommitted, "uncommitted", pa.scalar(None, pa.string())),
-    }
-    ranking = [("dead_letters", "descending"), ("first_ms", "ascending")]
-    return pa.table(columns).sort_by([*ranking, *((name, "ascending") for name in BURST_PLACE)])
 
 
 def _letter_cell(row: Row) -> str:

@@ -203,8 +203,8 @@ class Evidence(Protocol):
     def each_record(self, columns: Sequence[str]) -> Iterator[pa.Table]:
         """These columns of all SHARE_RECORD rows, in bounded tables, in any order; one table at least."""
 
-    def measured(self, table: str, schema: pa.Schema, keys: Keys) -> pa.Table | None:
-        """Rows of a measure (a gold table) of the share partitions at the end of the evidence, in any order.
+    def measured_stream(self, table: str, schema: pa.Schema, keys: Keys) -> Iterator[pa.Table] | None:
+        """Rows of a measure (a gold table) of the share partitions at the end of the evidence, in bounded tables.
 
         They are what the histories give without settings of groups. None: no run took the measure.
         """

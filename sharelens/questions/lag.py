@@ -64,7 +64,8 @@ def lag(
     topic_ids = found.column("topic_id").unique().to_pylist()
     names = evidence.names(topic_ids)
     prefix = _within(evidence, prefix)
-    table = evidence.measured("gold.lag", LAG, keys) if prefix.is_whole and end_offsets is None else None
+    tables = evidence.measured_stream("gold.lag", LAG, keys) if prefix.is_whole and end_offsets is None else None
+    table = None if tables is None else pa.concat_tables(list(tables))
     if table is None:
         ends = topic_ends(EvidenceInputs(evidence, prefix), measure.begins_of(found))
         if end_offsets is not None:

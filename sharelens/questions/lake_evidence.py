@@ -1,5 +1,6 @@
 """Evidence from a lake: the tables of the newest published cut, conditions pushed into the scan."""
 
+import itertools
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from types import TracebackType
@@ -165,14 +166,15 @@ class LakeEvidence:
         for rows in self._stream("silver.share_record", list(columns), pc.field("log_topic_id") == self._log_topic_id):
             yield rows.cast(pa.schema([schemas.SHARE_RECORD.field(name) for name in columns]))
 
-    def measured(self, table: str, schema: pa.Schema, keys: Keys) -> pa.Table | None:
-        """Rows of the table, where the cut has it."""
+    def measured_stream(self, table: str, schema: pa.Schema, keys: Keys) -> Iterator[pa.Table] | None:
+        """Rows of the table, where the cut has it, row group by row group."""
         if table not in self.lake.versions:
             return None
         where = keys.expression()
         if "log_topic_id" in schema.names:
             where = all_of(where, pc.field("log_topic_id") == self._log_topic_id)
-        return self._scan(table, schema.names, where).cast(schema)
+        rows = self._stream(table, schema.names, where)
+        return (part.cast(schema) for part in itertools.chain([schema.empty_table()], rows))
 
     def records(self, keys: Keys, span: Span) -> Iterator[pa.Table]:
         """Rows of silver.share_record."""

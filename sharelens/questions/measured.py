@@ -118,12 +118,25 @@ def rows_of(asked: Scope, rows: Callable[[Inputs], pa.Table], settings: GroupSet
     return of_parts(asked, lambda part: rows(asked.inputs(part, settings)))
 
 
-def kept_rows(asked: Scope, name: str) -> pa.Table | None:
-    """The rows of a measure that a run kept, in any order; None where the cut is an earlier one or no run kept them."""
+def stream_of(
+    asked: Scope, rows: Callable[[Inputs], pa.Table], settings: GroupSettings = NO_SETTINGS
+) -> Iterator[pa.Table]:
+    """The rows of a measure from the histories, part by part."""
+    return (rows(asked.inputs(part, settings)) for part in asked.parts())
+
+
+def kept_stream(asked: Scope, name: str) -> Iterator[pa.Table] | None:
+    """The rows of `kept_rows` in bounded tables."""
     measure = MEASURES[name]
     if not asked.cut.is_whole or measure.table is None:
         return None
-    return asked.evidence.measured(measure.table, measure.schema, asked.keys)
+    return asked.evidence.measured_stream(measure.table, measure.schema, asked.keys)
+
+
+def kept_rows(asked: Scope, name: str) -> pa.Table | None:
+    """The rows of a measure that a run kept, in any order; None where the cut is an earlier one or no run kept them."""
+    tables = kept_stream(asked, name)
+    return None if tables is None else pa.concat_tables(list(tables))
 
 
 def of_parts(asked: Scope, measure: Callable[[Part], pa.Table]) -> pa.Table:

@@ -1,5 +1,7 @@
 """Which records a group gave up, how often they were delivered, and why, as far as log and configuration tell."""
 
+from collections.abc import Iterator
+
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -10,10 +12,10 @@ from sharelens.filters import KeyFilter
 from sharelens.output import Answer, Column, name_column, number_column, time_column
 from sharelens.questions.dlq import told_by_letters
 from sharelens.questions.evidence import Evidence, Span
-from sharelens.questions.given_up import given_up
-from sharelens.questions.measured import answer, scope
+from sharelens.questions.measured import Scope, answer, scope
 from sharelens.questions.missing import unseen
 from sharelens.questions.state import completeness_cell, topic_cell
+from sharelens.questions.streaming import rows_of_stream
 from sharelens.request import CutChoice
 
 CAUSES = (measure.REJECTED, measure.DELIVERY_LIMIT, measure.UNKNOWN, measure.GAP)
@@ -39,16 +41,32 @@ def poison(
 ) -> Answer:
     """The answer to `sharelens poison`; `span` bounds the log time of the last outcome."""
     read = scope(evidence, wanted, asked)
-    found = given_up(read, settings, near_limit=near_limit)
-    found = told_by_letters(read, found, settings, asked.as_of_ms)
-    found = filter_rows(found.rename_columns({"last_outcome_ms": "log_time_ms"}), span.expression())
-    found = found.rename_columns({"log_time_ms": "last_outcome_ms"})
+    found = rows_of_stream(poison_stream(read, asked, span, settings, near_limit=near_limit), measure.ORDER)
     told = _told(found)
-    warnings = [*read.warnings, *([NO_LIMIT] if found.column("delivery_count_limit").null_count else [])]
-    warnings += unseen(evidence, read.user_partitions, UNSEEN)
+    warnings = poison_warnings(read, without_limit=found.column("delivery_count_limit").null_count)
     if not gaps:
-        found = found.filter(pc.fill_null(pc.not_equal(found.column("cause"), measure.GAP), True))
+        found = without_gaps(found)
     return answer(evidence, found, TEXT_COLUMNS, told=told, warnings=warnings, none="no record was given up")
+
+
+def poison_stream(
+    scoped: Scope, asked: CutChoice, span: Span, settings: GroupSettings, *, near_limit: bool = False
+) -> Iterator[pa.Table]:
+    """POISON_RECORD rows, gaps among them, in bounded tables, in any order."""
+    for rows in told_by_letters(scoped, settings, asked.as_of_ms, near_limit=near_limit):
+        timed = filter_rows(rows.rename_columns({"last_outcome_ms": "log_time_ms"}), span.expression())
+        yield timed.rename_columns({"log_time_ms": "last_outcome_ms"})
+
+
+def poison_warnings(scoped: Scope, *, without_limit: int) -> list[str]:
+    """What has to be said; `without_limit`: rows of `poison_stream` whose group's limit is unknown."""
+    warnings = [*scoped.warnings, *([NO_LIMIT] if without_limit else [])]
+    return warnings + unseen(scoped.evidence, scoped.user_partitions, UNSEEN)
+
+
+def without_gaps(rows: pa.Table) -> pa.Table:
+    """The POISON_RECORD rows of records."""
+    return rows.filter(pc.fill_null(pc.not_equal(rows.column("cause"), measure.GAP), True))
 
 
 def _told(found: pa.Table) -> str:

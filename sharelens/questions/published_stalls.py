@@ -1,5 +1,7 @@
 """Stalls by gold.stall, which a run writes: its rows as they are at the moment of a question."""
 
+from collections.abc import Iterator
+
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -11,19 +13,21 @@ from sharelens.questions.measured import Scope
 from state_model.share_records import DeliveryState
 
 
-def published_stalls(scope: Scope, settings: GroupSettings, now_ms: int, min_duration_ms: int) -> pa.Table | None:
-    """STALL rows at the end of the evidence, without idle intervals; None where gold.stall does not hold the answer.
+def published_stalls(
+    scope: Scope, settings: GroupSettings, now_ms: int, min_duration_ms: int
+) -> Iterator[pa.Table] | None:
+    """STALL rows at the end of the evidence, without idle intervals, in tables; None where gold.stall lacks them.
 
     A run knows no settings of groups, and keeps no interval that ended in less than MIN_DURATION_MS.
     """
     if not scope.cut.is_whole or settings != GroupSettings() or min_duration_ms < MIN_DURATION_MS:
         return None
-    rows = scope.evidence.measured("gold.stall", STALL, scope.keys)
-    if rows is None:
+    tables = scope.evidence.measured_stream("gold.stall", STALL, scope.keys)
+    if tables is None:
         return None
     if scope.misplaced.num_rows:
-        rows = of_places(rows, scope.places)
-    return stalls_at(rows, now_ms, min_duration_ms)
+        tables = (of_places(rows, scope.places) for rows in tables)
+    return (stalls_at(rows, now_ms, min_duration_ms) for rows in tables)
 
 
 def stalls_at(rows: pa.Table, now_ms: int, min_duration_ms: int) -> pa.Table:

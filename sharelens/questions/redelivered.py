@@ -1,6 +1,6 @@
 """What was delivered more than once, why, and the records of the state log that prove it."""
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -11,10 +11,11 @@ from measures.schemas import REDELIVERIES
 from sharelens.filters import KeyFilter
 from sharelens.output import Answer, Column, name_column, number_column, time_column
 from sharelens.questions.evidence import Evidence, Span
-from sharelens.questions.measured import PLACE_ORDER, Scope, answer, kept_rows, rows_of, scope
+from sharelens.questions.measured import PLACE_ORDER, Scope, answer, kept_stream, scope, stream_of
 from sharelens.questions.state import completeness_cell, topic_cell
 from sharelens.request import CutChoice
 
+EVER = Span()
 ORDER = [*PLACE_ORDER, ("first_offset", "ascending"), ("rank", "ascending")]
 UNSEEN = "not in the log: deliveries without an outcome yet, who had the record, whether it was processed before"
 
@@ -24,9 +25,7 @@ def redelivered(
 ) -> Answer:
     """The answer to `sharelens redelivered`; `span` bounds the log time of the later delivery's outcome."""
     scoped = scope(evidence, wanted, asked)
-    found = redelivered_rows(scoped)
-    found = filter_rows(found.rename_columns({"last_ms": "log_time_ms"}), span.expression())
-    found = found.rename_columns({"log_time_ms": "last_ms"})
+    found = _in_order(redelivered_stream(scoped, span))
     found = found.filter(pc.is_in(found.column("kind"), value_set=pa.array(sorted(kinds), pa.string())))
     sizes = pc.add(pc.subtract(found.column("last_offset"), found.column("first_offset")), 1)
     told = ", ".join(
@@ -42,11 +41,26 @@ def redelivered(
     )
 
 
+def redelivered_stream(scoped: Scope, span: Span = EVER) -> Iterator[pa.Table]:
+    """REDELIVERED rows in bounded tables, in any order; at the end of the evidence those that a run kept."""
+    rows = kept_stream(scoped, "redelivered_record")
+    if rows is None:
+        rows = stream_of(scoped, measure.rows)
+    return (_in_span(table, span) for table in rows)
+
+
 def redelivered_rows(scoped: Scope) -> pa.Table:
     """REDELIVERED rows; at the end of the evidence those that a run kept."""
-    rows = kept_rows(scoped, "redelivered_record")
-    if rows is None:
-        return rows_of(scoped, measure.rows)
+    return _in_order(redelivered_stream(scoped))
+
+
+def _in_span(rows: pa.Table, span: Span) -> pa.Table:
+    rows = filter_rows(rows.rename_columns({"last_ms": "log_time_ms"}), span.expression())
+    return rows.rename_columns({"log_time_ms": "last_ms"})
+
+
+def _in_order(stream: Iterator[pa.Table]) -> pa.Table:
+    rows = pa.concat_tables(list(stream))
     kind = pc.index_in(rows.column("kind"), value_set=pa.array(REDELIVERIES))
     return rows.append_column("rank", kind).sort_by(ORDER).drop_columns(["rank"])
 

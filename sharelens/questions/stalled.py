@@ -1,6 +1,6 @@
 """Which share partitions stood still, since when, at which record, and what the log shows of the reason."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -12,10 +12,11 @@ from sharelens.filters import KeyFilter
 from sharelens.output import Answer, Column, Row, known, name_column, number_column, time_column
 from sharelens.questions.completeness import times
 from sharelens.questions.evidence import Evidence, Span
-from sharelens.questions.measured import answer, rows_of, scope
+from sharelens.questions.measured import Scope, answer, scope, stream_of
 from sharelens.questions.missing import unseen
 from sharelens.questions.published_stalls import published_stalls
 from sharelens.questions.state import completeness_cell, topic_cell
+from sharelens.questions.streaming import rows_of_stream
 from sharelens.request import CutChoice
 from state_model.columnar.values import STATE_NAMES
 
@@ -47,14 +48,10 @@ def stalled(
 ) -> Answer:
     """The answer to `sharelens stalled`; `span` bounds the log times that an interval reaches into."""
     read = scope(evidence, wanted, asked)
-    now = _now(evidence, read.cut)
-    table = None if idle else published_stalls(read, settings, now, min_duration_ms)
-    if table is None:
-        table = rows_of(
-            read, lambda inputs: measure.rows(inputs, now_ms=now, min_duration_ms=min_duration_ms), settings
-        )
-    table = table.sort_by(measure.WORST_FIRST)
-    table = _chosen(table, span, still_only=still_only, idle=idle)
+    tables = stall_stream(read, span, settings, min_duration_ms=min_duration_ms, idle=idle)
+    table = rows_of_stream(tables, measure.WORST_FIRST)
+    if still_only:
+        table = table.filter(pc.is_null(table.column("until_ms")))
     kinds = [kind for kind in measure.KINDS if kind in table.column("kind").unique().to_pylist()]
     lines = [_counts(table, kinds), *(f"{kind}: {WHAT_IT_MAY_BE[kind]}" for kind in kinds if kind in WHAT_IT_MAY_BE)]
     return answer(
@@ -67,15 +64,26 @@ def stalled(
     )
 
 
+def stall_stream(
+    asked: Scope, span: Span, settings: GroupSettings, *, min_duration_ms: int, idle: bool = False
+) -> Iterator[pa.Table]:
+    """STALL rows of the intervals that reach into the span, in bounded tables, in any order."""
+    now_ms = _now(asked.evidence, asked.cut)
+    tables = None if idle else published_stalls(asked, settings, now_ms, min_duration_ms)
+    if tables is None:
+        tables = stream_of(
+            asked, lambda inputs: measure.rows(inputs, now_ms=now_ms, min_duration_ms=min_duration_ms), settings
+        )
+    return (_chosen(table, span, idle=idle) for table in tables)
+
+
 def _now(evidence: Evidence, cut: LogPrefix) -> int:
     """The moment up to which what stands still has stood."""
     last = times(evidence.cover())[1] or 0
     return last if cut.as_of_ms is None else min(last, cut.as_of_ms)
 
 
-def _chosen(table: pa.Table, span: Span, *, still_only: bool, idle: bool) -> pa.Table:
-    if still_only:
-        table = table.filter(pc.is_null(table.column("until_ms")))
+def _chosen(table: pa.Table, span: Span, *, idle: bool) -> pa.Table:
     if not idle:
         table = table.filter(pc.not_equal(table.column("kind"), measure.IDLE))
     if span.from_ms is not None:

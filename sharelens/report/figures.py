@@ -71,8 +71,7 @@ def _maps_of(gathered: Gathered, drawn: Drawn, rank: int) -> list[Figure]:
 
 def _pin(gathered: Gathered, key: Key) -> Row | None:
     """The longest stall of a share partition; what stands still now goes first."""
-    stalls = rows_of_keys(gathered.stalls, [key]).to_pylist()
-    return min(stalls, key=lambda row: (row["until_ms"] is not None, -(row["duration_ms"] or 0)), default=None)
+    return next(iter(rows_of_keys(gathered.stalls.pins, [key]).to_pylist()), None)
 
 
 def _window(gathered: Gathered, key: Key, history: pa.Table, deliveries: pa.Table, arrivals: Arrivals) -> Window:

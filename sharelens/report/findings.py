@@ -8,8 +8,8 @@ import pyarrow.compute as pc
 from measures.dead_letter_schemas import DUPLICATE, MISSING, UNEXPECTED
 from measures.stalls import BLOCKED, DEAD_LETTER_PENDING, SILENT, WINDOW_FULL
 from sharelens.questions.completeness import COMPLETE
-from sharelens.report.gather import Gathered, sized, still
-from sharelens.report.holdings import dead_letter_counts
+from sharelens.report.digests import DeadLetterDigest, PoisonDigest, total
+from sharelens.report.gather import Gathered, still
 from sharelens.report.model import Finding, Tile, Weight
 from sharelens.report.share_partitions import Row, key_of
 from sharelens.report.sheets import Anchors
@@ -42,7 +42,6 @@ def _with_more(shown: Sequence[Finding], left: int, what: str, href: str) -> Seq
 
 
 def _standing_still(gathered: Gathered, anchors: Anchors) -> Sequence[Finding]:
-    stalls = still(gathered.stalls)
     shown = [
         Finding(
             weight=Weight.WRONG,
@@ -50,9 +49,10 @@ def _standing_still(gathered: Gathered, anchors: Anchors) -> Sequence[Finding]:
             more=_behind(row),
             href=anchors.get((key_of(row), row["first_incomplete_offset"]), "#stalls"),
         )
-        for row in stalls.slice(0, MOST_OF_A_KIND).to_pylist()
+        for row in still(gathered.stalls.first).slice(0, MOST_OF_A_KIND).to_pylist()
     ]
-    return _with_more(shown, stalls.num_rows - len(shown), "share partitions stand still", "#stalls")
+    left = total(gathered.stalls.still(), "rows") - len(shown)
+    return _with_more(shown, left, "share partitions stand still", "#stalls")
 
 
 def stall_sentence(row: Row, now_ms: int) -> str:
@@ -84,13 +84,12 @@ def _behind(row: Row) -> str:
     return "; ".join(part for part in (behind, what, waiting) if part)
 
 
-def _given_up(given_up: pa.Table, now_ms: int) -> Sequence[Finding]:
+def _given_up(given_up: PoisonDigest, now_ms: int) -> Sequence[Finding]:
     """One for each group, the most records first."""
-    groups = _by_group(given_up, "offset")
+    groups = _by_group(given_up.sums)
     shown = []
     for group, count in groups[:MOST_OF_A_KIND]:
-        mine = given_up.filter(pc.equal(given_up.column("group_id"), group))
-        newest = mine.sort_by([("last_outcome_ms", "descending"), ("offset", "descending")]).slice(0, 1).to_pylist()[0]
+        newest = given_up.newest.filter(pc.equal(given_up.newest.column("group_id"), group)).to_pylist()[0]
         where = place(newest["topic"], newest["topic_id"], newest["partition"])
         finding = Finding(
             weight=Weight.WATCH,
@@ -103,12 +102,12 @@ def _given_up(given_up: pa.Table, now_ms: int) -> Sequence[Finding]:
     return _with_more(shown, len(groups) - len(shown), "groups gave up records", "#poison")
 
 
-def _dead_letters(table: pa.Table) -> Iterable[Finding]:
+def _dead_letters(digest: DeadLetterDigest) -> Iterable[Finding]:
     """One for each status that is a finding."""
-    counts = dead_letter_counts(table)
+    counts = digest.counts()
     for status, weight in ((MISSING, Weight.WRONG), (UNEXPECTED, Weight.WATCH), (DUPLICATE, Weight.WATCH)):
         if status in counts:
-            groups = table.filter(pc.equal(table.column("status"), status)).column("group_id").unique().to_pylist()
+            groups = digest.of_status(status).column("group_id").unique().to_pylist()
             whose = name(groups[0]) if len(groups) == 1 else counted(len(groups), "group")
             text = f"{counted(counts[status], f'{status} dead letter')} of {whose}."
             yield Finding(weight=weight, text=text, href="#dead-letters")
@@ -116,7 +115,7 @@ def _dead_letters(table: pa.Table) -> Iterable[Finding]:
 
 def _again(redelivered: pa.Table) -> Sequence[Finding]:
     after = redelivered.filter(pc.equal(redelivered.column("kind"), AFTER_ACKNOWLEDGED))
-    groups = _by_group(after, "first_offset")
+    groups = _by_group(after)
     shown = [
         Finding(
             weight=Weight.WATCH,
@@ -140,38 +139,33 @@ def _evidence(gathered: Gathered) -> Iterable[Finding]:
         yield Finding(weight=Weight.NOTE, text=text, href="#unknown")
 
 
-def _by_group(table: pa.Table, first: str) -> list[tuple[str, int]]:
-    """Groups and how many offsets their ranges hold, the most first."""
-    sums = sized(table, first, "size").group_by("group_id").aggregate([("size", "sum")])
-    order = [("size_sum", "descending"), ("group_id", "ascending")]
-    return [(row["group_id"], row["size_sum"]) for row in sums.sort_by(order).to_pylist()]
-
-
-def offsets_in(table: pa.Table, first: str) -> int:
-    """How many offsets the ranges from `first` to last_offset hold."""
-    return int(pc.sum(sized(table, first, "size").column("size")).as_py() or 0)
+def _by_group(sums: pa.Table) -> list[tuple[str, int]]:
+    """Groups and their records, the most first."""
+    by_group = sums.group_by("group_id").aggregate([("records", "sum")])
+    order = [("records_sum", "descending"), ("group_id", "ascending")]
+    return [(row["group_id"], row["records_sum"]) for row in by_group.sort_by(order).to_pylist()]
 
 
 def tiles(gathered: Gathered) -> Sequence[Tile]:
     """The row of figures under the findings."""
     lags = gathered.lag
     groups = set(lags.column("group_id").unique().to_pylist())
-    standing = gathered.stalls.column("until_ms").null_count
-    given_up, again = offsets_in(gathered.poison, "offset"), offsets_in(gathered.redelivered, "first_offset")
+    standing, over = total(gathered.stalls.still(), "rows"), total(gathered.stalls.over(), "rows")
+    given_up, again = total(gathered.poison.sums, "records"), total(gathered.redelivered, "records")
     unknown = lags.column("lag").null_count
-    total = pc.sum(lags.column("lag")).as_py()
+    lag = pc.sum(lags.column("lag")).as_py()
     incomplete = int(pc.sum(pc.not_equal(lags.column("completeness"), COMPLETE)).as_py() or 0)
     return (
         Tile(label="Share groups", figure=number(len(groups)), more=counted(lags.num_rows, "share partition")),
         Tile(
             label="Lag",
-            figure=UNKNOWN if total is None else number(total) + ("+" if unknown else ""),
+            figure=UNKNOWN if lag is None else number(lag) + ("+" if unknown else ""),
             more=f"unknown for {number(unknown)}" if unknown else "records",
         ),
         Tile(
             label="Standing still",
             figure=number(standing),
-            more=f"{number(gathered.stalls.num_rows - standing)} over",
+            more=f"{number(over)} over",
             weight=Weight.WRONG if standing else Weight.NOTE,
         ),
         Tile(

@@ -1,7 +1,7 @@
 """Asks the questions whose answers a report shows, of one cut, and ranks the share partitions by what is wrong."""
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 import pyarrow as pa
@@ -16,8 +16,9 @@ from sharelens.questions import dlq, groups, lag, poison, redelivered, stalled, 
 from sharelens.questions.completeness import times
 from sharelens.questions.evidence import Evidence, Span, StatePartitionCover
 from sharelens.questions.lake_evidence import LakeEvidence
-from sharelens.questions.measured import Scope, scope
-from sharelens.questions.missing import unnamed_topics
+from sharelens.questions.measured import Scope, described, scope
+from sharelens.questions.missing import unnamed_topics, unseen
+from sharelens.report.digests import DeadLetterDigest, PoisonDigest, StallDigest, redelivery_sums
 from sharelens.report.evidence import with_traces
 from sharelens.report.reading import Drawn, LagLines, Reading
 from sharelens.report.share_partitions import Key, key_of, rows_of_keys
@@ -27,12 +28,6 @@ from state_model.columnar.keys import SHARE_PARTITION_KEY
 MOMENTS = 160
 TRACES = 12
 PINS_TRACED = 6
-GIVEN_UP_ORDER = [
-    ("last_outcome_ms", "descending"),
-    *((name, "ascending") for name in SHARE_PARTITION_KEY),
-    ("offset", "descending"),
-]
-"""Of records given up, the newest first."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,6 +46,7 @@ class Asked:
 class Gathered:
     """The answers, all of one cut, and what was read of the histories (`Reading`).
 
+    `redelivered`: sums by share partition and kind (`redelivery_sums`).
     `from_ms` to `to_ms`: the time that charts show; `traced`: records with a trace.
     """
 
@@ -63,10 +59,10 @@ class Gathered:
     to_ms: int
     names: Mapping[str, str]
     lag: pa.Table
-    stalls: pa.Table
-    poison: pa.Table
+    stalls: StallDigest
+    poison: PoisonDigest
     redelivered: pa.Table
-    dead_letters: pa.Table
+    dead_letters: DeadLetterDigest
     groups: pa.Table
     written_ms: Mapping[str, int]
     outcomes: Mapping[tuple[int, int], int]
@@ -83,28 +79,21 @@ def gather(evidence: Evidence, asked: Asked) -> Gathered:
         UsageError: nothing bears the names that were typed.
         SharelensError: the cut lies before the evidence, or there is none.
     """
-    wanted, cut_asked, span = asked.wanted, asked.cut, asked.span
+    wanted, cut_asked = asked.wanted, asked.cut
     scoped = scope(evidence, wanted, cut_asked)
     cover = evidence.cover()
-    answers = {
-        "lag": lag.lag(evidence, wanted, cut_asked, end_offsets=asked.end_offsets),
-        "stalls": stalled.stalled(
-            evidence, wanted, cut_asked, span, asked.settings, min_duration_ms=asked.min_duration_ms
-        ),
-        "poison": poison.poison(evidence, wanted, cut_asked, span, asked.settings),
-        "redelivered": redelivered.redelivered(evidence, wanted, cut_asked, span),
-        "dead_letters": dlq.dlq(evidence, wanted, cut_asked, span, asked.settings),
-        "groups": groups.groups(evidence, frozenset(), cut_asked.as_of_ms),
-    }
-    tables = {name: answer.table for name, answer in answers.items()}
+    lags = lag.lag(evidence, wanted, cut_asked, end_offsets=asked.end_offsets)
+    coordinated = groups.groups(evidence, frozenset(), cut_asked.as_of_ms)
+    digests = _digests(scoped, asked)
     first, end = (moment or 0 for moment in times(cover))
     last = end if cut_asked.as_of_ms is None else min(end, cut_asked.as_of_ms)
-    from_ms = first if span.from_ms is None else max(first, span.from_ms)
-    to_ms = max(from_ms, last if span.to_ms is None else min(last, span.to_ms))
+    from_ms = first if asked.span.from_ms is None else max(first, asked.span.from_ms)
+    to_ms = max(from_ms, last if asked.span.to_ms is None else min(last, asked.span.to_ms))
     names = evidence.names(scoped.places.column("topic_id").unique().to_pylist())
-    traced = _traced(tables["stalls"], tables["poison"])
-    read = _read(scoped, tables, traced, np.unique(np.linspace(from_ms, to_ms, MOMENTS).astype(np.int64)), names)
-    lines = [*scoped.warnings, *(line for answer in answers.values() for line in answer.warnings)]
+    traced = _traced(digests.stalls, digests.poison)
+    order = ranked(lags.table, digests.stalls, digests.poison, digests.redelivered)
+    read = _read(scoped, order, traced, np.unique(np.linspace(from_ms, to_ms, MOMENTS).astype(np.int64)), names)
+    lines = [*scoped.warnings, *lags.warnings, *digests.warnings, *coordinated.warnings]
     return Gathered(
         evidence=with_traces(evidence, cover, *read.traced),
         asked=asked,
@@ -114,24 +103,61 @@ def gather(evidence: Evidence, asked: Asked) -> Gathered:
         from_ms=from_ms,
         to_ms=to_ms,
         names=names,
+        lag=lags.table,
+        stalls=digests.stalls,
+        poison=digests.poison,
+        redelivered=digests.redelivered,
+        dead_letters=digests.dead_letters,
+        groups=_of_scope(coordinated.table, wanted, read.written_ms.keys()),
         written_ms=read.written_ms,
         outcomes=read.outcomes,
         lag_lines=read.lag_lines(),
         drawn=read.drawn,
         traced=traced,
-        warnings=_said_once([*lines, *unnamed_topics(tables["lag"])]),
-        **(tables | {"groups": _of_scope(tables["groups"], wanted, read.written_ms.keys())}),
+        warnings=_said_once([*lines, *unnamed_topics(lags.table)]),
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Digests:
+    """What streams through once, with its warnings."""
+
+    stalls: StallDigest
+    poison: PoisonDigest
+    redelivered: pa.Table
+    dead_letters: DeadLetterDigest
+    warnings: Sequence[str]
+
+
+def _digests(scoped: Scope, asked: Asked) -> _Digests:
+    evidence, span, settings = scoped.evidence, asked.span, asked.settings
+    stalls = StallDigest.of(stalled.stall_stream(scoped, span, settings, min_duration_ms=asked.min_duration_ms))
+    given_up = PoisonDigest.of(poison.poison_stream(scoped, asked.cut, span, settings))
+    letters, letter_warnings = dlq.reconciled_stream(scoped, asked.cut, settings, span=span)
+    dead_letters = DeadLetterDigest.of(letters)
+    return _Digests(
+        stalls=replace(stalls, first=described(evidence, stalls.first)),
+        poison=replace(
+            given_up, first=described(evidence, given_up.first), newest=described(evidence, given_up.newest)
+        ),
+        redelivered=redelivery_sums(redelivered.redelivered_stream(scoped, span)),
+        dead_letters=dead_letters,
+        warnings=(
+            *unseen(evidence, scoped.user_partitions, stalled.UNSEEN),
+            *poison.poison_warnings(scoped, without_limit=given_up.without_limit),
+            *letter_warnings,
+            *dlq.without_topic(dead_letters.sums),
+        ),
     )
 
 
 def _read(
     scoped: Scope,
-    tables: Mapping[str, pa.Table],
+    order: Sequence[Key],
     traced: Sequence[tuple[Key, int]],
     moments: Ints,
     names: Mapping[str, str],
 ) -> Reading:
-    order = ranked(tables["lag"], tables["stalls"], tables["poison"], tables["redelivered"])
     read = Reading(scoped.evidence, order, traced, moments, names)
     if isinstance(scoped.evidence, LakeEvidence) and scoped.cut.is_whole:
         read.take_lake(scoped, scoped.evidence)
@@ -143,11 +169,11 @@ def _read(
     return read
 
 
-def _traced(stalls: pa.Table, given_up: pa.Table) -> Sequence[tuple[Key, int]]:
+def _traced(stalls: StallDigest, given_up: PoisonDigest) -> Sequence[tuple[Key, int]]:
     """The records that matter most: where something stands still now, then the newest given up."""
-    pins = still(stalls).slice(0, PINS_TRACED).to_pylist()
+    pins = still(stalls.first).slice(0, PINS_TRACED).to_pylist()
     records = [(key_of(row), row["first_incomplete_offset"]) for row in pins]
-    records += [(key_of(row), row["offset"]) for row in given_up.sort_by(GIVEN_UP_ORDER).slice(0, TRACES).to_pylist()]
+    records += [(key_of(row), row["offset"]) for row in given_up.first.slice(0, TRACES).to_pylist()]
     return list(dict.fromkeys(records))[:TRACES]
 
 
@@ -163,28 +189,20 @@ def _of_scope(table: pa.Table, wanted: KeyFilter, groups: Collection[str]) -> pa
     return table.filter(pc.is_in(table.column("group_id"), value_set=pa.array(sorted(there), pa.string())))
 
 
-def ranked(lags: pa.Table, stalls: pa.Table, given_up: pa.Table, redelivered_: pa.Table) -> Sequence[Key]:
+def ranked(lags: pa.Table, stalls: StallDigest, given_up: PoisonDigest, redelivered_sums: pa.Table) -> Sequence[Key]:
     """Share partitions with the worst first: standing still, stood still, given up, behind, redelivered."""
-    lasted = stalls.select([*SHARE_PARTITION_KEY, "until_ms"]).append_column(
-        "score", pc.add(pc.fill_null(stalls["duration_ms"], 0), 1)
-    )
     parts = [
-        still(lasted),
-        lasted.filter(pc.is_valid(lasted.column("until_ms"))),
-        sized(given_up, "offset", "score"),
-        lags.select([*SHARE_PARTITION_KEY, "lag"]).rename_columns([*SHARE_PARTITION_KEY, "score"]),
-        sized(redelivered_, "first_offset", "score"),
+        (stalls.still(), "score"),
+        (stalls.over(), "score"),
+        (given_up.sums, "records"),
+        (lags, "lag"),
+        (redelivered_sums, "records"),
     ]
     scores: dict[Key, list[int]] = {}
-    for place, part in enumerate(parts):
-        for row in part.group_by(SHARE_PARTITION_KEY).aggregate([("score", "sum")]).to_pylist():
-            scores.setdefault(key_of(row), [0] * len(parts))[place] = row["score_sum"] or 0
+    for place, (part, score) in enumerate(parts):
+        for row in part.group_by(SHARE_PARTITION_KEY).aggregate([(score, "sum")]).to_pylist():
+            scores.setdefault(key_of(row), [0] * len(parts))[place] = row[f"{score}_sum"] or 0
     return tuple(sorted(scores, key=lambda key: ([-part for part in scores[key]], key)))
-
-
-def sized(table: pa.Table, first: str, name: str) -> pa.Table:
-    """The rows with the number of offsets from `first` to last_offset in a column of that name."""
-    return table.append_column(name, pc.add(pc.subtract(table.column("last_offset"), table.column(first)), 1))
 
 
 def still(stalls: pa.Table) -> pa.Table:

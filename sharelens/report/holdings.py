@@ -1,43 +1,22 @@
 """From gathered rows to tables: dead letters, unknown lags, what the evidence holds and lacks."""
 
-from collections.abc import Mapping, Sequence
-
-import pyarrow as pa
 import pyarrow.compute as pc
 
-from measures.dead_letter_schemas import ARCHIVING, DUPLICATE, MATCHED, MISSING, STATUSES, UNEXPECTED, UNKNOWN
+from measures.dead_letter_schemas import DUPLICATE, MISSING, UNEXPECTED
+from sharelens.report.digests import ROWS_SHOWN, DeadLetterDigest, total
 from sharelens.report.gather import Gathered
 from sharelens.report.model import Cell, Head, Sheet
 from sharelens.report.share_partitions import Row, key_of
-from sharelens.report.sheets import ROWS_SHOWN, Anchors, number_cell, offset_cell, text_cell, time_cell
+from sharelens.report.sheets import Anchors, number_cell, offset_cell, text_cell, time_cell
 from sharelens.report.wording import UNKNOWN as DASH
 from sharelens.report.wording import counted, name, number, offsets, place
 
 PARTS_SHOWN = 60
-WORST_FIRST = (MISSING, UNEXPECTED, DUPLICATE, ARCHIVING, UNKNOWN, MATCHED)
 
 
-def newest_by_status(gathered: Gathered) -> Sequence[Row]:
-    """DLQ_RECONCILIATION rows: missing ones first, matched ones last; of each status the newest first."""
-    times = ["dead_lettered_ms", "archived_ms", "archiving_ms"]
-    table = gathered.dead_letters
-    rank = pc.index_in(table.column("status"), value_set=pa.array(WORST_FIRST))
-    ranked = table.append_column("rank", rank).append_column("at", pc.coalesce(*(table.column(one) for one in times)))
-    order = [("rank", "ascending"), ("at", "descending"), ("group_id", "ascending"), ("topic", "ascending")]
-    order += [("partition", "ascending"), ("offset", "ascending"), ("dlq_offset", "ascending")]
-    return list(ranked.sort_by(order).slice(0, ROWS_SHOWN).to_pylist())
-
-
-def dead_letter_counts(table: pa.Table) -> Mapping[str, int]:
-    """Record offsets by status, in the order of STATUSES, without those that don't occur."""
-    size = pc.add(pc.subtract(table.column("last_offset"), table.column("offset")), 1)
-    sums = {one: pc.sum(size.filter(pc.equal(table.column("status"), one))).as_py() or 0 for one in STATUSES}
-    return {status: count for status, count in sums.items() if count}
-
-
-def dead_letter_words(table: pa.Table) -> str:
+def dead_letter_words(digest: DeadLetterDigest) -> str:
     """One sentence with the counts."""
-    counts = dead_letter_counts(table)
+    counts = digest.counts()
     if not counts:
         return "No dead letter is held, and none was due."
     return ", ".join(f"{counted(count, 'record')} {status}" for status, count in counts.items()) + "."
@@ -73,9 +52,9 @@ def dead_letters_sheet(gathered: Gathered, anchors: Anchors, command: str) -> Sh
                 text_cell(_letter(row)),
                 text_cell((row["reason"] or DASH).replace("_", " ")),
             )
-            for row in newest_by_status(gathered)
+            for row in gathered.dead_letters.first.to_pylist()
         ],
-        left_off=max(0, gathered.dead_letters.num_rows - ROWS_SHOWN),
+        left_off=max(0, total(gathered.dead_letters.sums, "rows") - ROWS_SHOWN),
         command=command,
         empty="no dead letter, and none was due",
         tools=True,

@@ -168,7 +168,7 @@ def _sections(gathered: Gathered, line: _Commands, anchors: Anchors, traces: Seq
             title="Dead letters",
             paragraphs=(holdings.dead_letter_words(gathered.dead_letters),),
             sheets=(holdings.dead_letters_sheet(gathered, anchors, line.dead_letters()),)
-            if gathered.dead_letters.num_rows
+            if gathered.dead_letters.sums.num_rows
             else (),
         ),
         Section(

@@ -1,21 +1,19 @@
 """From gathered rows to tables: groups, stalls, records given up, what was redelivered."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
-
-import pyarrow as pa
-import pyarrow.compute as pc
 
 from sharelens.questions.completeness import COMPLETE
 from sharelens.questions.stalled import WHAT_IT_MAY_BE
-from sharelens.report.gather import GIVEN_UP_ORDER, Gathered, sized, still
+from sharelens.report.digests import ROWS_SHOWN, total
+from sharelens.report.gather import Gathered
 from sharelens.report.model import Cell, Head, Sheet
 from sharelens.report.share_partitions import Key, Row, key_of
 from sharelens.report.wording import UNKNOWN, moment, name, number, offsets, place
 from sharelens.times import lasted
 from state_model.columnar.values import STATE_NAMES
 
-GROUPS_SHOWN, ROWS_SHOWN = 500, 100
+GROUPS_SHOWN = 500
 Anchors = Mapping[tuple[Key, int], str]
 """Where on the page the trace of a record stands."""
 
@@ -107,24 +105,15 @@ def _group_rows(gathered: Gathered) -> dict[str, dict[str, Any]]:
         )
     for group, written_ms in gathered.written_ms.items():
         of(group)["written_ms"] = written_ms
-    stalls = still(gathered.stalls).group_by("group_id")
-    for row in stalls.aggregate([("duration_ms", "max"), ("since_ms", "min"), ([], "count_all")]).to_pylist():
+    stalls = gathered.stalls.still().group_by("group_id")
+    for row in stalls.aggregate([("duration_ms", "max"), ("since_ms", "min"), ("rows", "sum")]).to_pylist():
         of(row["group_id"]).update(
-            still=row["count_all"], still_ms=row["duration_ms_max"] or 1, still_since_ms=row["since_ms_min"]
+            still=row["rows_sum"], still_ms=row["duration_ms_max"] or 1, still_since_ms=row["since_ms_min"]
         )
-    for table, first, field in (
-        (gathered.poison, "offset", "given_up"),
-        (gathered.redelivered, "first_offset", "redelivered"),
-    ):
-        for group, size in _sizes(table, first):
-            of(group)[field] = size
+    for sums, field in ((gathered.poison.sums, "given_up"), (gathered.redelivered, "redelivered")):
+        for row in sums.group_by("group_id").aggregate([("records", "sum")]).to_pylist():
+            of(row["group_id"])[field] = row["records_sum"]
     return rows
-
-
-def _sizes(table: pa.Table, first: str) -> Iterable[tuple[str, int]]:
-    """Offsets in the ranges of each group."""
-    sums = sized(table, first, "size").group_by("group_id").aggregate([("size", "sum")])
-    return zip(sums.column("group_id").to_pylist(), sums.column("size_sum").to_pylist(), strict=True)
 
 
 def _group_cells(row: Row) -> Sequence[Cell]:
@@ -152,9 +141,6 @@ def _group_cells(row: Row) -> Sequence[Cell]:
 
 def stalls_sheet(gathered: Gathered, anchors: Anchors, command: str) -> Sheet:
     """One row an interval, what stands still now first, then the longest."""
-    table = gathered.stalls
-    over = table.filter(pc.is_valid(table.column("until_ms")))
-    rows = pa.concat_tables([still(table), over]).slice(0, ROWS_SHOWN).to_pylist()
     return Sheet(
         name="stalls-table",
         caption="Stalls, what stands still now first",
@@ -187,9 +173,9 @@ def stalls_sheet(gathered: Gathered, anchors: Anchors, command: str) -> Sheet:
                 number_cell(row["finished_behind"]),
                 complete_cell(row),
             )
-            for row in rows
+            for row in gathered.stalls.first.to_pylist()
         ],
-        left_off=max(0, table.num_rows - ROWS_SHOWN),
+        left_off=max(0, total(gathered.stalls.sums, "rows") - ROWS_SHOWN),
         command=command,
         empty="no share partition stalled",
         tools=True,
@@ -198,7 +184,7 @@ def stalls_sheet(gathered: Gathered, anchors: Anchors, command: str) -> Sheet:
 
 def stall_kinds(gathered: Gathered) -> Sequence[str]:
     """What each kind that occurs may be, and where to look."""
-    there = set(gathered.stalls.column("kind").unique().to_pylist())
+    there = set(gathered.stalls.sums.column("kind").unique().to_pylist())
     return [
         f"{kind.replace('_', ' ')}: {words.replace('`', '')}."
         for kind, words in WHAT_IT_MAY_BE.items()
@@ -212,11 +198,6 @@ def _state_cell(row: Row) -> Cell:
         return text_cell(UNKNOWN)
     state_name = STATE_NAMES[state] if 0 <= state < len(STATE_NAMES) else str(state)
     return text_cell(f"{state_name}/{row['delivery_count']}")
-
-
-def newest_given_up(gathered: Gathered) -> Sequence[Row]:
-    """POISON_RECORD rows, the newest outcome first."""
-    return list(gathered.poison.sort_by(GIVEN_UP_ORDER).slice(0, ROWS_SHOWN).to_pylist())
 
 
 def poison_sheet(gathered: Gathered, anchors: Anchors, command: str) -> Sheet:
@@ -247,9 +228,9 @@ def poison_sheet(gathered: Gathered, anchors: Anchors, command: str) -> Sheet:
                 time_cell(row["last_outcome_ms"]),
                 complete_cell(row),
             )
-            for row in newest_given_up(gathered)
+            for row in gathered.poison.first.to_pylist()
         ],
-        left_off=max(0, gathered.poison.num_rows - ROWS_SHOWN),
+        left_off=max(0, total(gathered.poison.sums, "rows") - ROWS_SHOWN),
         command=command,
         empty="no record was given up",
         tools=True,
@@ -264,8 +245,7 @@ def _cause(row: Row) -> str:
 
 def redelivered_sheet(gathered: Gathered, command: str) -> Sheet:
     """One row a group and kind."""
-    table = gathered.redelivered
-    sums = sized(table, "first_offset", "records").group_by(["group_id", "kind"])
+    sums = gathered.redelivered.group_by(["group_id", "kind"])
     by_kind = sums.aggregate([("records", "sum"), ("max_delivery_count", "max"), ("last_ms", "max")])
     order = [("records_sum", "descending"), ("group_id", "ascending"), ("kind", "ascending")]
     return Sheet(

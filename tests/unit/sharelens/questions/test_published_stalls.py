@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from typing import Any
 
+import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 
@@ -54,8 +55,9 @@ def evidence(tmp_path_factory: pytest.TempPathFactory) -> LakeEvidence:
 def test_they_are_those_of_the_histories(evidence: LakeEvidence, min_duration_ms: int, after_ms: int) -> None:
     asked = scope(evidence, KeyFilter(), CutChoice())
     now_ms = START_MS + 10 * MINUTE_MS + after_ms
-    published = published_stalls(asked, NO_SETTINGS, now_ms, min_duration_ms)
-    assert published is not None
+    tables = published_stalls(asked, NO_SETTINGS, now_ms, min_duration_ms)
+    assert tables is not None
+    published = pa.concat_tables(list(tables))
     computed = rows_of(asked, lambda inputs: stalls.rows(inputs, now_ms=now_ms, min_duration_ms=min_duration_ms))
     computed = computed.filter(pc.not_equal(computed.column("kind"), IDLE))
     order = [("group_id", "ascending"), ("since_ms", "ascending")]

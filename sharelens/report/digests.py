@@ -1,0 +1,151 @@
+"""What a report shows of streams of rows: sums by share partition and the first rows by an order, never all rows."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Self
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from measures.dead_letter_schemas import ARCHIVING, DUPLICATE, MATCHED, MISSING, STATUSES, UNEXPECTED, UNKNOWN
+from measures.stalls import WORST_FIRST
+from sharelens.questions.poison import without_gaps
+from sharelens.questions.streaming import FirstOfEach, FirstRows, Sums
+from state_model.columnar.keys import SHARE_PARTITION_KEY
+
+ROWS_SHOWN = 100
+GIVEN_UP_ORDER = [
+    ("last_outcome_ms", "descending"),
+    *((name, "ascending") for name in SHARE_PARTITION_KEY),
+    ("offset", "descending"),
+]
+"""Of records given up, the newest first."""
+STILL_FIRST = [("is_over", "ascending"), *WORST_FIRST]
+STATUS_ORDER = (MISSING, UNEXPECTED, DUPLICATE, ARCHIVING, UNKNOWN, MATCHED)
+NEWEST_BY_STATUS = [
+    ("rank", "ascending"),
+    ("at_ms", "descending"),
+    *((name, "ascending") for name in ("group_id", "topic", "partition", "offset", "dlq_offset")),
+]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StallDigest:
+    """Intervals: `sums` by share partition, kind and is_over (0: it stands still): rows, score, duration_ms, since_ms.
+
+    `score` is the sum of durations, each plus one; duration_ms the longest, since_ms the earliest. `first`: STALL rows
+    with what stands still before the others, ROWS_SHOWN at most; `pins`: the first of each share partition.
+    """
+
+    sums: pa.Table
+    first: pa.Table
+    pins: pa.Table
+
+    @classmethod
+    def of(cls, stream: Iterable[pa.Table]) -> Self:
+        """The digest of STALL rows."""
+        sums = Sums(
+            [*SHARE_PARTITION_KEY, "kind", "is_over"],
+            {"rows": "sum", "score": "sum", "duration_ms": "max", "since_ms": "min"},
+        )
+        first, pins = FirstRows(STILL_FIRST, ROWS_SHOWN), FirstOfEach(SHARE_PARTITION_KEY, STILL_FIRST)
+        for rows in stream:
+            table = _counted(rows).append_column("is_over", pc.is_valid(rows.column("until_ms")).cast(pa.int8()))
+            table = table.append_column("score", pc.add(pc.fill_null(rows.column("duration_ms"), 0), 1))
+            sums.add(table)
+            first.add(table)
+            pins.add(table)
+        return cls(sums=sums.table(), first=first.table(), pins=pins.table())
+
+    def still(self) -> pa.Table:
+        """The sums of what stands still."""
+        return self.sums.filter(pc.equal(self.sums.column("is_over"), 0))
+
+    def over(self) -> pa.Table:
+        """The sums of what is over."""
+        return self.sums.filter(pc.equal(self.sums.column("is_over"), 1))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PoisonDigest:
+    """Records given up: `sums` by share partition: rows, records. `first`: POISON_RECORD rows, the newest ROWS_SHOWN.
+
+    `newest`: the newest row of each group. `without_limit`: rows whose group's limit is unknown, gaps among them.
+    """
+
+    sums: pa.Table
+    first: pa.Table
+    newest: pa.Table
+    without_limit: int
+
+    @classmethod
+    def of(cls, stream: Iterable[pa.Table]) -> Self:
+        """The digest of POISON_RECORD rows, gaps left out."""
+        sums = Sums(SHARE_PARTITION_KEY, {"rows": "sum", "records": "sum"})
+        first = FirstRows(GIVEN_UP_ORDER, ROWS_SHOWN)
+        newest = FirstOfEach(["group_id"], [("last_outcome_ms", "descending"), ("offset", "descending")])
+        without_limit = 0
+        for rows in stream:
+            without_limit += rows.column("delivery_count_limit").null_count
+            table = _sized(without_gaps(rows), "offset")
+            sums.add(table)
+            first.add(table)
+            newest.add(table)
+        return cls(sums=sums.table(), first=first.table(), newest=newest.table(), without_limit=without_limit)
+
+
+def redelivery_sums(stream: Iterable[pa.Table]) -> pa.Table:
+    """REDELIVERED rows by share partition and kind: records, the largest max_delivery_count, the newest last_ms."""
+    sums = Sums([*SHARE_PARTITION_KEY, "kind"], {"records": "sum", "max_delivery_count": "max", "last_ms": "max"})
+    for rows in stream:
+        sums.add(_sized(rows, "first_offset"))
+    return sums.table()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DeadLetterDigest:
+    """Dead letters: `sums` by group, status and reason: rows, records.
+
+    `first`: DLQ_RECONCILIATION rows, ROWS_SHOWN at most: missing ones first, matched ones last; of each status the
+    newest first.
+    """
+
+    sums: pa.Table
+    first: pa.Table
+
+    @classmethod
+    def of(cls, stream: Iterable[pa.Table]) -> Self:
+        """The digest of DLQ_RECONCILIATION rows."""
+        sums = Sums(["group_id", "status", "reason"], {"rows": "sum", "records": "sum"})
+        first = FirstRows(NEWEST_BY_STATUS, ROWS_SHOWN)
+        for rows in stream:
+            table = _sized(rows, "offset")
+            sums.add(table)
+            rank = pc.index_in(rows.column("status"), value_set=pa.array(STATUS_ORDER))
+            times = (rows.column(name) for name in ("dead_lettered_ms", "archived_ms", "archiving_ms"))
+            first.add(table.append_column("rank", rank).append_column("at_ms", pc.coalesce(*times)))
+        return cls(sums=sums.table(), first=first.table())
+
+    def counts(self) -> Mapping[str, int]:
+        """Record offsets by status, in the order of STATUSES, without those that don't occur."""
+        totals = {status: total(self.of_status(status), "records") for status in STATUSES}
+        return {status: count for status, count in totals.items() if count}
+
+    def of_status(self, status: str) -> pa.Table:
+        """The sums of one status."""
+        return self.sums.filter(pc.equal(self.sums.column("status"), status))
+
+
+def total(table: pa.Table, column: str) -> int:
+    """The sum of a column; 0 where there is no row."""
+    return int(pc.sum(table.column(column)).as_py() or 0)
+
+
+def _counted(rows: pa.Table) -> pa.Table:
+    return rows.append_column("rows", pa.repeat(pa.scalar(1, pa.int64()), rows.num_rows))
+
+
+def _sized(rows: pa.Table, first: str) -> pa.Table:
+    """The rows, with `records`: the number of offsets from `first` to last_offset."""
+    records = pc.add(pc.subtract(rows.column("last_offset"), rows.column(first)), 1)
+    return _counted(rows).append_column("records", records)
