@@ -81,8 +81,8 @@ class Plan:
 
     def counts(self) -> dict[str, int]:
         """Rows by advice."""
-        advices = self.rows.column("advice").to_pylist()
-        return {advice: advices.count(advice) for advice in (REDRIVE, CHECK, DO_NOT)}
+        advised = self.rows.column("advice").to_pylist()
+        return {advice: advised.count(advice) for advice in (REDRIVE, CHECK, DO_NOT)}
 
     def as_json(self) -> bytes:
         """One document in ASCII, a row a line."""
