@@ -28,7 +28,6 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 _START = "log_start_offset"
-_SUMMARISED = PLAIN_REPLAYED.append(ENVELOPE.field(_START))
 
 
 def share_partition_states(
