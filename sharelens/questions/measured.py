@@ -125,12 +125,13 @@ def stream_of(
     return (rows(asked.inputs(part, settings)) for part in asked.parts())
 
 
-def kept_stream(asked: Scope, name: str) -> Iterator[pa.Table] | None:
-    """The rows of `kept_rows` in bounded tables."""
+def kept_stream(asked: Scope, name: str, columns: Sequence[str] | None = None) -> Iterator[pa.Table] | None:
+    """The rows of `kept_rows` in bounded tables; `columns`: only these."""
     measure = MEASURES[name]
     if not asked.cut.is_whole or measure.table is None:
         return None
-    return asked.evidence.measured_stream(measure.table, measure.schema, asked.keys)
+    schema = measure.schema if columns is None else pa.schema([measure.schema.field(column) for column in columns])
+    return asked.evidence.measured_stream(measure.table, schema, asked.keys)
 
 
 def kept_rows(asked: Scope, name: str) -> pa.Table | None:

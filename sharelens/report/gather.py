@@ -20,7 +20,9 @@ from sharelens.questions.measured import Scope, described, scope
 from sharelens.questions.missing import unnamed_topics, unseen
 from sharelens.report.digests import DeadLetterDigest, PoisonDigest, StallDigest, redelivery_sums
 from sharelens.report.evidence import with_traces
-from sharelens.report.reading import Drawn, LagLines, Reading
+from sharelens.report.lag_lines import LagLines
+from sharelens.report.maps import Drawn
+from sharelens.report.reading import Reading, outcomes_of
 from sharelens.report.share_partitions import Key, key_of, rows_of_keys
 from sharelens.request import CutChoice
 from state_model.columnar.keys import SHARE_PARTITION_KEY
@@ -92,7 +94,7 @@ def gather(evidence: Evidence, asked: Asked) -> Gathered:
     names = evidence.names(scoped.places.column("topic_id").unique().to_pylist())
     traced = _traced(digests.stalls, digests.poison)
     order = ranked(lags.table, digests.stalls, digests.poison, digests.redelivered)
-    read = _read(scoped, order, traced, np.unique(np.linspace(from_ms, to_ms, MOMENTS).astype(np.int64)), names)
+    read = _read(scoped, order, traced, np.unique(np.linspace(from_ms, to_ms, MOMENTS).astype(np.int64)))
     lines = [*scoped.warnings, *lags.warnings, *digests.warnings, *coordinated.warnings]
     return Gathered(
         evidence=with_traces(evidence, cover, *read.traced),
@@ -110,8 +112,8 @@ def gather(evidence: Evidence, asked: Asked) -> Gathered:
         dead_letters=digests.dead_letters,
         groups=_of_scope(coordinated.table, wanted, read.written_ms.keys()),
         written_ms=read.written_ms,
-        outcomes=read.outcomes,
-        lag_lines=read.lag_lines(),
+        outcomes=outcomes_of(scoped),
+        lag_lines=read.lag.lines(evidence, names),
         drawn=read.drawn,
         traced=traced,
         warnings=_said_once([*lines, *unnamed_topics(lags.table)]),
@@ -151,21 +153,15 @@ def _digests(scoped: Scope, asked: Asked) -> _Digests:
     )
 
 
-def _read(
-    scoped: Scope,
-    order: Sequence[Key],
-    traced: Sequence[tuple[Key, int]],
-    moments: Ints,
-    names: Mapping[str, str],
-) -> Reading:
-    read = Reading(scoped.evidence, order, traced, moments, names)
+def _read(scoped: Scope, order: Sequence[Key], traced: Sequence[tuple[Key, int]], moments: Ints) -> Reading:
+    read = Reading(order, traced, moments)
     if isinstance(scoped.evidence, LakeEvidence) and scoped.cut.is_whole:
         read.take_lake(scoped, scoped.evidence)
     else:
         for part in scoped.parts():
             read.take(part)
-    for part in scoped.only(rows_of_keys(scoped.misplaced, [key for key, _ in traced])).parts():
-        read.trace(part)
+        for part in scoped.only(rows_of_keys(scoped.misplaced, [key for key, _ in traced])).parts():
+            read.trace(part)
     return read
 
 

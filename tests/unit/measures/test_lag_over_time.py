@@ -37,13 +37,13 @@ def history(story: list[dict[str, Any]]) -> pa.Table:
 
 
 def told(text: str, *moments: int) -> list[dict[str, Any]]:
-    arrivals = Arrivals()
+    asked = np.array(moments, np.int64)
+    arrivals = Arrivals(asked)
     rows = headers(text)
     for at in range(rows.num_rows):
         arrivals.take(rows.slice(at, 1))
-    at_once = Arrivals()
+    at_once = Arrivals(asked)
     at_once.take(rows)
-    asked = np.array(moments, np.int64)
     found = lag_over_time(history(STORY), arrivals, asked, {ORDERS_ID: "orders"})
     assert found.schema.equals(LAG_OVER_TIME)
     assert lag_over_time(history(STORY), at_once, asked, {ORDERS_ID: "orders"}).equals(found)
@@ -74,4 +74,5 @@ def test_no_moment_has_no_row():
 
 
 def test_without_history_no_moment_has_a_row():
-    assert lag_over_time(history([]), Arrivals(), np.array([150], np.int64), {}).num_rows == 0
+    moment = np.array([150], np.int64)
+    assert lag_over_time(history([]), Arrivals(moment), moment, {}).num_rows == 0

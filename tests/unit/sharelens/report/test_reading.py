@@ -6,7 +6,7 @@ import pytest
 
 from sharelens.questions import measured
 from sharelens.questions.log_evidence import LogEvidence
-from sharelens.report import reading
+from sharelens.report import lag_lines
 from tests.report_pages import gathered, page, pinned_log
 
 GROUPS = ("f", "e", "d", "c", "b", "a")
@@ -18,7 +18,7 @@ def test_however_the_histories_are_cut_the_page_is_the_same(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, summed: int
 ) -> None:
     source = pinned_log(tmp_path, GROUPS)
-    monkeypatch.setattr(reading, "SHARE_PARTITIONS_SUMMED", summed)
+    monkeypatch.setattr(lag_lines, "SHARE_PARTITIONS_SUMMED", summed)
     whole = page(source)
     monkeypatch.setattr(measured, "PART_ROWS", 1)
     for name in ("history", "deliveries"):
@@ -32,4 +32,4 @@ def test_the_worst_share_partitions_are_drawn_whatever_part_they_come_in(
     monkeypatch.setattr(measured, "PART_ROWS", 1)
     found = gathered(pinned_log(tmp_path, GROUPS))
     assert [drawn.key[0] for drawn in found.drawn] == ["a", "b", "c"]
-    assert {drawn.history.num_rows for drawn in found.drawn} == {5}
+    assert {(drawn.low, drawn.high) for drawn in found.drawn} == {(0, 21)}
