@@ -126,7 +126,7 @@ class LakeEvidence:
         if unsure.num_rows:  # an earlier life may have had a start offset
             rows = self._rows_of_places(HISTORY, COUNTED, Places(keys=unsure), None)
             counted = counted_places(part for _, part in rows)
-            places = newest_of_places([places, counted.select(COUNTED)])
+            places = newest_of_places([places, counted])
         return with_record_counts(places, every, bounded_scan.row_counts(history, "state_partition"))
 
     def histories(self, places: pa.Table, prefix: LogPrefix) -> tuple[pa.Table, pa.Table]:

@@ -7,7 +7,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from measures.places import Ints, Places
-from sharelens.questions.evidence import PLACED
+from sharelens.questions.evidence import COUNTED, PLACED
 from state_model.columnar.keys import PLACE_KEY
 
 MOST_NAMES = 64
@@ -16,7 +16,8 @@ MOST_NAMES = 64
 
 def newest_of_places(tables: Iterable[pa.Table]) -> pa.Table:
     """One row for each place, with the largest log_time_ms and start_offset of all its rows (COUNTED)."""
-    rows = pa.concat_tables(tables)
+    columns = pa.schema([PLACED.field(name) for name in COUNTED])
+    rows = pa.concat_tables([table.select(COUNTED).cast(columns) for table in tables])
     largest = rows.group_by(PLACE_KEY).aggregate([("log_time_ms", "max"), ("start_offset", "max")])
     return largest.rename_columns([name.removesuffix("_max") for name in largest.column_names])
 

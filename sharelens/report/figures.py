@@ -188,8 +188,8 @@ def delivery_counts(gathered: Gathered) -> Figure | None:
         caption="Delivery counts",
         wide=drawn.wide,
         narrow=drawn.narrow,
-        text="Records by how often they had been delivered when their outcome was written. 1 is a record that went "
-        "well the first time; a record that came again in another life counts again.",
+        text="Acknowledged and archived records by how often the log shows each delivered, as `attempts` counts them. "
+        "1 is a record that went well the first time; a record that came again in another life counts again.",
         key=tuple((f"cell-{code}", kind) for kind, code in OUTCOMES.items()),
     )
 

@@ -18,7 +18,15 @@ from sharelens.questions.evidence import Evidence, Span, StatePartitionCover
 from sharelens.questions.lake_evidence import LakeEvidence
 from sharelens.questions.measured import Scope, described, scope
 from sharelens.questions.missing import unnamed_topics, unseen
-from sharelens.report.digests import DeadLetterDigest, PoisonDigest, StallDigest, redelivery_sums
+from sharelens.report.digests import (
+    REDELIVERY_COLUMNS,
+    DeadLetterDigest,
+    DeadLetterReading,
+    PoisonDigest,
+    PoisonReading,
+    StallDigest,
+    redelivery_sums,
+)
 from sharelens.report.evidence import with_traces
 from sharelens.report.lag_lines import LagLines
 from sharelens.report.maps import Drawn
@@ -88,7 +96,7 @@ def gather(evidence: Evidence, asked: Asked) -> Gathered:
     coordinated = groups.groups(evidence, frozenset(), cut_asked.as_of_ms)
     digests = _digests(scoped, asked)
     first, end = (moment or 0 for moment in times(cover))
-    last = end if cut_asked.as_of_ms is None else min(end, cut_asked.as_of_ms)
+    last = end if cut.as_of_ms is None else min(end, cut.as_of_ms)
     from_ms = first if asked.span.from_ms is None else max(first, asked.span.from_ms)
     to_ms = max(from_ms, last if asked.span.to_ms is None else min(last, asked.span.to_ms))
     names = evidence.names(scoped.places.column("topic_id").unique().to_pylist())
@@ -134,15 +142,18 @@ class _Digests:
 def _digests(scoped: Scope, asked: Asked) -> _Digests:
     evidence, span, settings = scoped.evidence, asked.span, asked.settings
     stalls = StallDigest.of(stalled.stall_stream(scoped, span, settings, min_duration_ms=asked.min_duration_ms))
-    given_up = PoisonDigest.of(poison.poison_stream(scoped, asked.cut, span, settings))
-    letters, letter_warnings = dlq.reconciled_stream(scoped, asked.cut, settings, span=span)
-    dead_letters = DeadLetterDigest.of(letters)
+    given_up_reading, letter_reading = PoisonReading(), DeadLetterReading()
+    tables, letter_warnings = dlq.told_and_reconciled(scoped, asked.cut, settings)
+    for given_up_rows, letter_rows in tables:
+        given_up_reading.add(poison.in_span(given_up_rows, span))
+        letter_reading.add(dlq.in_span(letter_rows, span))
+    given_up, dead_letters = given_up_reading.digest(), letter_reading.digest()
     return _Digests(
         stalls=replace(stalls, first=described(evidence, stalls.first)),
         poison=replace(
             given_up, first=described(evidence, given_up.first), newest=described(evidence, given_up.newest)
         ),
-        redelivered=redelivery_sums(redelivered.redelivered_stream(scoped, span)),
+        redelivered=redelivery_sums(redelivered.redelivered_stream(scoped, span, REDELIVERY_COLUMNS)),
         dead_letters=dead_letters,
         warnings=(
             *unseen(evidence, scoped.user_partitions, stalled.UNSEEN),

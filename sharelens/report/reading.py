@@ -143,10 +143,11 @@ def _drawn_keys(scope: Scope, evidence: LakeEvidence, ranked: Sequence[Key]) -> 
     if len(drawn) == MAPS or not others:
         return drawn
     places = Places(keys=rows_of_keys(scope.places, others))
-    found: set[int] = set()
+    numbers_seen: set[int] = set()
     for numbers, _ in evidence.deliveries_of_places(places, PLACE_KEY):
-        found.update(pc.unique(pa.array(numbers)).to_pylist())
-    with_deliveries = set(map(key_of, places.keys.take(pa.array(sorted(found), pa.int64())).to_pylist()))
+        numbers_seen.update(pc.unique(pa.array(numbers)).to_pylist())
+    rows = places.keys.take(pa.array(sorted(numbers_seen), pa.int64()))
+    with_deliveries = set(map(key_of, rows.to_pylist()))
     return [*drawn, *(key for key in others if key in with_deliveries)][:MAPS]
 
 
