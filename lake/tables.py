@@ -10,8 +10,8 @@ import pyarrow as pa
 
 from evidence.schemas import CLOCK_STEP, GROUP_RECORD, NAME
 from kafka_log import schemas as log_schemas
-from kafka_log.dead_letters import DLQ_RECORD, LETTER
-from measures.dead_letter_schemas import DLQ_RECONCILIATION
+from kafka_log.dead_letter_records import DLQ_RECORD, LETTER
+from measures.dlq_schemas import DLQ_RECONCILIATION
 from measures.latency_schemas import AGES, ATTEMPTS_CONTRIBUTION, LATENCY_CONTRIBUTION
 from measures.schemas import IS_FINAL, LAG, LIFE, MEASURE_BASE, POISON_RECORD, PROGRESS, REDELIVERED, STALL
 from state_model.columnar import schemas as state_schemas

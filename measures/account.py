@@ -17,8 +17,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from measures.delivery_outcomes import NEVER, outcomes_of
 from measures.lives import DELETED, LIVE, PLACE, Lives, lives_of, number_places
-from measures.newly import NEVER, outcomes_of
 from measures.schemas import ACCOUNTED, CLASSES
 from measures.steps import LAST_OFFSET, NO_VALUE, Flags, Ints, Layers, Ranges, together
 from measures.topic_log import ABORTED, CONTROL, WHATS, TopicLog

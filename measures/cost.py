@@ -10,9 +10,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from measures.delivery_outcomes import outcomes_of
 from measures.inputs import Inputs
 from measures.lives import PLACE, lives_of, number_places
-from measures.newly import outcomes_of
 from measures.redelivered import rows_at
 from measures.schemas import COST, PRUNING
 from measures.steps import Flags, Ints

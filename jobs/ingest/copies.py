@@ -16,7 +16,7 @@ from evidence.decoding import KEPT_BYTES
 from evidence.intervals import Interval
 from jobs.ingest.plan import LOG_RECORD, Divergence, Extent
 from kafka_log import reader
-from kafka_log.dead_letters import letters_of, without_digests
+from kafka_log.dead_letter_records import letters_of, without_digests
 from kafka_log.errors import CopyConflictError
 from kafka_log.layout import PartitionDirectory
 from kafka_log.schemas import PROBLEM

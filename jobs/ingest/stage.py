@@ -25,7 +25,7 @@ from jobs.quarantine import QUARANTINE, new_problems
 from jobs.spark import executors
 from jobs.spark.executors import Engine
 from kafka_log import reader
-from kafka_log.dead_letters import letters_of, without_digests
+from kafka_log.dead_letter_records import letters_of, without_digests
 from kafka_log.schemas import PROBLEM
 from lake.lake import Lake
 from lake.parquet import DataFile, ParquetSink, write_rows

@@ -22,13 +22,13 @@ from jobs.measure.steps import in_one_step
 from jobs.measure.touched import touched_since
 from jobs.progress import Progress
 from jobs.spark.executors import Engine
+from lake.dlq_partitions import partitions_in_books
 from lake.lake import Lake, LakeReader, LakeView
-from lake.letters import partitions_in_books
 from lake.parquet import DataFile, ParquetSink
 from lake.slices import EVERY_RUN, SILVER, PartitionKey, slices
 from lake.tables import TABLES
-from measures import dead_letter_schemas as words
-from measures.dead_letters import (
+from measures import dlq_schemas as words
+from measures.dlq_reconciliation import (
     HISTORY_READ,
     LETTER_COLUMNS,
     LETTER_PLACE,

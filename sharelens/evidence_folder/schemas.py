@@ -3,7 +3,7 @@
 import pyarrow as pa
 
 from evidence.schemas import GROUP_RECORD
-from kafka_log.dead_letters import DLQ_RECORD
+from kafka_log.dead_letter_records import DLQ_RECORD
 from kafka_log.schemas import HEADER
 from state_model.columnar.schemas import LOG_POSITION, SHARE_PARTITION, SHARE_RECORD, column
 

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from kafka_log import filesystem, text_files
-from kafka_log.dead_letters import DeadLetterTopics
+from kafka_log.dead_letter_records import DeadLetterTopics
 from kafka_log.layout import LogDirectory, PartitionDirectory
 from sharelens.questions.evidence import Evidence, Keys
 from sharelens.questions.lake_evidence import LakeEvidence

@@ -6,7 +6,7 @@ import pyarrow as pa
 
 from evidence.schemas import GROUP_RECORD
 from measures import schemas as measured
-from measures.dead_letter_schemas import DLQ_RECONCILIATION
+from measures.dlq_schemas import DLQ_RECONCILIATION
 from sharelens.evidence_folder import schemas
 from state_model.columnar.schemas import COMPLETENESS, DELIVERY_HISTORY, PLACED_STATE, SHARE_PARTITION_HISTORY
 

@@ -7,20 +7,20 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from evidence.conditions import filter_rows
-from kafka_log.dead_letters import DeadLetterTopics
-from measures import dead_letters as measure
-from measures.dead_letter_schemas import FINDINGS, NO_TOPIC_KNOWN, STATUSES, UNKNOWN
-from measures.letter_causes import with_letter_causes
-from measures.letter_rows import named_rows
+from kafka_log.dead_letter_records import DeadLetterTopics
+from measures import dlq_reconciliation as measure
+from measures.dead_lettered_rows import named_rows
+from measures.dlq_causes import with_letter_causes
+from measures.dlq_schemas import FINDINGS, NO_TOPIC_KNOWN, STATUSES, UNKNOWN
 from measures.schemas import POISON_RECORD
 from measures.settings import GroupSettings
 from sharelens.filters import KeyFilter
 from sharelens.output import Answer, Column, Row, known, name_cell, name_column, number_column, time_column
 from sharelens.questions.completeness import evidence_line, incomplete_rows
+from sharelens.questions.dlq_bursts import BURST, bursts_of
+from sharelens.questions.dlq_filter import DeadLetterFilter
 from sharelens.questions.evidence import Evidence, Keys, Span
 from sharelens.questions.given_up import given_up_stream
-from sharelens.questions.letter_bursts import BURST, bursts_of
-from sharelens.questions.letter_evidence import Letters
 from sharelens.questions.measured import Scope, scope
 from sharelens.questions.naming import listed
 from sharelens.questions.shape import constant
@@ -140,7 +140,7 @@ class _LettersAbout:
 
 def _letters_about(asked: Scope, as_of_ms: int | None, topics: DeadLetterTopics | None) -> _LettersAbout:
     names = known_names(asked.evidence, asked.places)
-    letters, partitions = _letters(asked.evidence, Letters(groups=asked.keys.groups), as_of_ms, topics)
+    letters, partitions = _letters(asked.evidence, DeadLetterFilter(groups=asked.keys.groups), as_of_ms, topics)
     return _LettersAbout(
         asked=asked,
         names=names,
@@ -158,7 +158,7 @@ def known_names(evidence: Evidence, places: pa.Table) -> dict[str, str]:
 
 
 def _letters(
-    evidence: Evidence, wanted: Letters, as_of_ms: int | None, topics: DeadLetterTopics | None
+    evidence: Evidence, wanted: DeadLetterFilter, as_of_ms: int | None, topics: DeadLetterTopics | None
 ) -> tuple[pa.Table, pa.Table]:
     """DLQ_RECORD rows up to a moment, and DLQ_PARTITION rows; both of these topics alone."""
     letters, partitions = evidence.dead_letters(wanted), evidence.dead_letter_partitions()
@@ -306,7 +306,7 @@ def bursts(
     """
     read = scope(evidence, wanted, asked)
     names = known_names(evidence, read.places)
-    letters, partitions = _letters(evidence, Letters(groups=read.keys.groups), asked.as_of_ms, topics)
+    letters, partitions = _letters(evidence, DeadLetterFilter(groups=read.keys.groups), asked.as_of_ms, topics)
     letters = _of_keys(letters, read.keys, names)
     warnings = (*read.warnings, *_warnings(letters, partitions), *_absent(evidence, topics))
     within = Span(from_ms=span.from_ms, to_ms=span.to_ms).expression()

@@ -15,7 +15,7 @@ from evidence.conditions import all_of, with_value
 from evidence.incarnations import newest_incarnation
 from evidence.losses import in_order, losses_of_extents, losses_of_undecodable, losses_up_to
 from evidence.schemas import DECODED_FROM, GROUP_RECORD
-from kafka_log.dead_letters import DLQ_RECORD
+from kafka_log.dead_letter_records import DLQ_RECORD
 from kafka_log.schemas import TOPIC_BATCH
 from kafka_log.union import log_start
 from lake import bounded_scan, letters, user_topics
@@ -26,7 +26,8 @@ from lake.scan import open_lake
 from lake.tables import TABLES
 from measures.topics import TopicPartition
 from sharelens.output import name_cell
-from sharelens.questions import letter_evidence
+from sharelens.questions import dlq_filter
+from sharelens.questions.dlq_filter import DeadLetterFilter
 from sharelens.questions.evidence import (
     COUNTED,
     GROUP_ORDER,
@@ -36,7 +37,6 @@ from sharelens.questions.evidence import (
     counted_places,
     of_places,
 )
-from sharelens.questions.letter_evidence import Letters
 from sharelens.questions.misplaced import placed_states
 from state_model.columnar import schemas
 from state_model.columnar.keys import LOG_ORDER, SHARE_PARTITION_KEY
@@ -262,10 +262,10 @@ class LakeEvidence:
         rows = self._scan("silver.group_record", GROUP_RECORD.names, Keys(groups=groups).expression())
         return rows.sort_by(GROUP_ORDER).cast(GROUP_RECORD)
 
-    def dead_letters(self, wanted: Letters) -> pa.Table:
+    def dead_letters(self, wanted: DeadLetterFilter) -> pa.Table:
         """Rows of silver.dlq_record."""
         rows = self._scan("silver.dlq_record", DLQ_RECORD.names, wanted.expression())
-        return letter_evidence.in_order([rows.cast(DLQ_RECORD)])
+        return dlq_filter.in_order([rows.cast(DLQ_RECORD)])
 
     def dead_letter_partitions(self) -> pa.Table:
         """By what the runs took (bronze.ingest_extent)."""

@@ -23,7 +23,7 @@ from sharelens.questions.completeness import (
     incomplete_rows,
     misplaced_warnings,
 )
-from sharelens.questions.dead_letters import letters_of_record
+from sharelens.questions.dlq_filter import DeadLetterFilter
 from sharelens.questions.evidence import Evidence
 from sharelens.questions.misplaced import misplaced_places, place_of
 from sharelens.questions.missing import without_group_records
@@ -155,8 +155,8 @@ def _story(evidence: Evidence, scalars: pa.Table, ranges: pa.Table, offset: int,
     events = _with_completeness([*moves, *states, *attempt_events(moves, states, losses)], scalars)
     letters: list[Event] = []
     if not elsewhere and any(event["delivery_state"] in GIVEN_UP for event in states):
-        found = letters_of_record(evidence, place["group_id"], place["topic_id"], place["partition"], offset)
-        letters = [event | {"completeness": COMPLETE} for event in letter_events(found, place)]
+        rows_of_letters = _dead_letters(evidence, place, offset)
+        letters = [event | {"completeness": COMPLETE} for event in letter_events(rows_of_letters, place)]
     rows = _with_outcomes(in_order(events, letters))
     if elsewhere:
         return [row | ELSEWHERE for row in rows]
@@ -166,6 +166,22 @@ def _story(evidence: Evidence, scalars: pa.Table, ranges: pa.Table, offset: int,
         return [row | {"offset_holds": None} for row in rows]
     holds = what_offset_holds(evidence, place["topic_id"], place["partition"], offset)
     return [row | {"offset_holds": holds} for row in rows]
+
+
+def _dead_letters(evidence: Evidence, place: Mapping[str, Any], offset: int) -> pa.Table:
+    """DLQ_RECORD rows of the dead letters of one record of a share partition.
+
+    A dead letter names the topic, not its id: a dead letter of an earlier topic of that name may be among them.
+    """
+    topic_id = place["topic_id"]
+    return evidence.dead_letters(
+        DeadLetterFilter(
+            groups=frozenset({place["group_id"]}),
+            topics=frozenset({topic_id, evidence.names([topic_id]).get(topic_id, topic_id)}),
+            partitions=frozenset({place["partition"]}),
+            offset=offset,
+        )
+    )
 
 
 def _first(scalars: pa.Table) -> dict[str, Any]:

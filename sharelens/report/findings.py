@@ -5,7 +5,7 @@ from collections.abc import Iterable, Sequence
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from measures.dead_letter_schemas import DUPLICATE, MISSING, UNEXPECTED
+from measures.dlq_schemas import DUPLICATE, MISSING, UNEXPECTED
 from measures.stalls import BLOCKED, DEAD_LETTER_PENDING, SILENT, WINDOW_FULL
 from sharelens.questions.completeness import COMPLETE
 from sharelens.report.digests import DeadLetterDigest, PoisonDigest, total

@@ -18,8 +18,8 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from measures import dead_letter_schemas as words
-from measures.dead_letter_schemas import DLQ_RECONCILIATION
+from measures import dlq_schemas as words
+from measures.dlq_schemas import DLQ_RECONCILIATION
 from measures.poison import ARCHIVED_STATE, DEAD_LETTER, GAP
 from measures.settings import DEAD_LETTER_TOPIC, GroupSettings
 from state_model.columnar.keys import SHARE_PARTITION_KEY, number_keys
