@@ -18,7 +18,7 @@ from evidence.schemas import DECODED_FROM, GROUP_RECORD
 from kafka_log.dead_letter_records import DLQ_RECORD
 from kafka_log.schemas import TOPIC_BATCH
 from kafka_log.union import log_start
-from lake import bounded_scan, letters, user_topics
+from lake import bounded_scan, dlq_partitions, user_topics
 from lake.bounded_scan import Choice
 from lake.gates import closed, closed_text
 from lake.scan import Cut as PublishedCut
@@ -269,7 +269,7 @@ class LakeEvidence:
 
     def dead_letter_partitions(self) -> pa.Table:
         """By what the runs took (bronze.ingest_extent)."""
-        return letters.partitions_in_books(self._scan("bronze.ingest_extent", None).to_pylist())
+        return dlq_partitions.partitions_in_books(self._scan("bronze.ingest_extent", None).to_pylist())
 
     def cover(self) -> Sequence[StatePartitionCover]:
         """The published range of each state partition, with its gaps and what was quarantined."""
