@@ -39,8 +39,8 @@ class Extent:
     """The extent that this run takes of one partition: it reads `ranges`, and the books get [from_offset, end).
 
     `late`: a range lies below offsets that an earlier run ingested, or replaces uncommitted rows: derived tables
-    start over for the partition. `log_time_ms`: running maximum of record timestamps before the first range. `covered`: what the lake
-    covered before. `superseded_from`: earlier rows from that offset on are replaced by the rows of this run.
+    start over for the partition. `log_time_ms`: running maximum of record timestamps before the first range.
+    `covered`: what the lake covered before. `superseded_from`: this run's rows replace earlier ones from that offset.
     """
 
     partition: LogPartition
