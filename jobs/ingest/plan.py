@@ -18,7 +18,6 @@ from kafka_log.layout import LogDirectory, PartitionDirectory, scan_log_director
 from kafka_log.union import LogPartition, highest_committed_end, log_start, unite
 from state_model.topics import RECORD_TOPICS, STATE_TOPIC, UNKNOWN_CLUSTER
 
-LOG_RECORD, TOPIC_BATCH = "bronze.log_record", "bronze.topic_batch"
 """The tables that ingest fills."""
 
 

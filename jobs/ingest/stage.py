@@ -19,7 +19,7 @@ from evidence.losses import Damage, gap_reason
 from jobs import books
 from jobs.errors import JobError
 from jobs.ingest.copies import set_aside, superseded_problems
-from jobs.ingest.plan import LOG_RECORD, TOPIC_BATCH, Extent, weight
+from jobs.ingest.plan import Extent, weight
 from jobs.progress import Progress
 from jobs.quarantine import QUARANTINE, new_problems
 from jobs.spark import executors
@@ -29,10 +29,10 @@ from kafka_log.dead_letter_records import letters_of, without_digests
 from kafka_log.schemas import PROBLEM
 from lake.lake import Lake
 from lake.parquet import DataFile, ParquetSink, write_rows
-from lake.tables import TABLES
+from lake.tables import BRONZE_LOG_RECORD, BRONZE_TOPIC_BATCH, TABLES
 from state_model.topics import RECORD_TOPICS, STATE_TOPIC
 
-TABLE_OF = {"ingest": LOG_RECORD, "topics": TOPIC_BATCH}
+TABLE_OF = {"ingest": BRONZE_LOG_RECORD, "topics": BRONZE_TOPIC_BATCH}
 """The table that a reading stage fills."""
 HEADER_WEIGHT_BYTES = 1 << 20
 """The weight of reading a batch header, against reading records."""
@@ -95,7 +95,7 @@ def read_task(task: Task) -> Outcome:
     constants = {"cluster_id": task.cluster_id, "run_id": task.run}
     with ParquetSink(task.lake, TABLES[task.table], constants=constants) as sink:
         for piece in task.pieces:
-            chunks = _record_chunks(piece, task) if task.table == LOG_RECORD else _header_chunks(piece)
+            chunks = _record_chunks(piece, task) if task.table == BRONZE_LOG_RECORD else _header_chunks(piece)
             splits.append(_take(piece, chunks, sink, problems))
     return Outcome(table=task.table, files=tuple(sink.files), splits=tuple(splits), problems=pa.concat_tables(problems))
 
