@@ -1,4 +1,4 @@
-"""The run that kill tests interrupt: it goes on from an earlier one, over share state, a broken batch and a user topic."""
+"""The run that kill tests interrupt: it goes on from an earlier one, with a broken batch and a user topic."""
 
 from pathlib import Path
 
