@@ -9,28 +9,23 @@ from typing import Any, Self
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from evidence.as_of import (
-    LogPrefix,
-    delivery_history_as_of,
-    mark_below_log_start,
-    mark_losses,
-    states_as_of,
-)
+from evidence.as_of import LogPrefix, delivery_history_as_of, mark_below_log_start, mark_losses, states_as_of
 from evidence.clock_steps import LATE_RECORD, ClockStep, steps_around
 from evidence.conditions import all_of, filter_rows, with_value
 from evidence.incarnations import newest_incarnation
 from evidence.losses import losses_up_to
 from evidence.schemas import GROUP_RECORD
-from kafka_log.dead_letters import DLQ_RECORD
+from kafka_log.dead_letter_records import DLQ_RECORD
 from kafka_log.schemas import TOPIC_BATCH
-from lake import bounded_scan, letters, user_topics
+from lake import bounded_scan, dlq_partitions, user_topics
 from lake.bounded_scan import Choice
 from lake.scan import Cut as PublishedCut
 from lake.scan import open_lake
 from lake.tables import TABLES
 from measures.places import Ints, Places
 from measures.topics import TopicPartition
-from sharelens.questions import letter_evidence
+from sharelens.questions import dlq_filter
+from sharelens.questions.dlq_filter import DeadLetterFilter
 from sharelens.questions.evidence import (
     COUNTED,
     GROUP_ORDER,
@@ -42,7 +37,6 @@ from sharelens.questions.evidence import (
 from sharelens.questions.lake_clusters import choose_cluster, evidence_rows
 from sharelens.questions.lake_cover import state_partition_covers
 from sharelens.questions.lake_places import near_places, newest_of_places, numbered_rows, with_record_counts
-from sharelens.questions.letter_evidence import Letters
 from sharelens.questions.misplaced import placed_states
 from state_model.columnar import schemas
 from state_model.columnar.keys import LOG_ORDER, PLACE_KEY, SHARE_PARTITION_KEY
@@ -289,9 +283,9 @@ class LakeEvidence:
         for rows in user_topics.batches(self._scan, self._topic_books, begins, TOPIC_BATCH.names):
             yield rows.cast(TOPIC_BATCH)
 
-    def topic_extents(self, wanted: Iterable[TopicPartition]) -> pa.Table:
+    def topic_extents(self, partitions: Iterable[TopicPartition]) -> pa.Table:
         """By what the runs were told of the partitions (bronze.ingest_extent)."""
-        return user_topics.extents(self._topic_books, wanted)
+        return user_topics.extents(self._topic_books, partitions)
 
     @cached_property
     def _topic_books(self) -> pa.Table:
@@ -302,14 +296,14 @@ class LakeEvidence:
         rows = self._scan("silver.group_record", GROUP_RECORD.names, Keys(groups=groups).expression())
         return rows.sort_by(GROUP_ORDER).cast(GROUP_RECORD)
 
-    def dead_letters(self, wanted: Letters) -> pa.Table:
+    def dead_letters(self, letter_filter: DeadLetterFilter) -> pa.Table:
         """Rows of silver.dlq_record."""
-        rows = self._scan("silver.dlq_record", DLQ_RECORD.names, wanted.expression())
-        return letter_evidence.in_order([rows.cast(DLQ_RECORD)])
+        rows = self._scan("silver.dlq_record", DLQ_RECORD.names, letter_filter.expression())
+        return dlq_filter.in_order([rows.cast(DLQ_RECORD)])
 
     def dead_letter_partitions(self) -> pa.Table:
         """By what the runs took (bronze.ingest_extent)."""
-        return letters.partitions_in_books(self._scan("bronze.ingest_extent", None).to_pylist())
+        return dlq_partitions.partitions_in_books(self._scan("bronze.ingest_extent", None).to_pylist())
 
     def cover(self) -> Sequence[StatePartitionCover]:
         """The published range of each state partition, with its gaps and what was quarantined."""
