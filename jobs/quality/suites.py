@@ -257,7 +257,7 @@ def _stage(name: str) -> Iterator[Rule]:
         level=BLOCKING,
         expectation="ExpectColumnMaxToBeBetween",
         arguments={"column": "runs_behind", "min_value": 0, "max_value": 0},
-        meaning="its stage has run since the stage before it last wrote, so that all tables tell of the same records",
+        meaning="its stage has run since the stage before it last wrote, so that all tables have the same records",
         about_facts=True,
     )
 
