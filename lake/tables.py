@@ -104,6 +104,11 @@ INGEST_EXTENT = pa.schema(
             "committed_end", pa.int64(), "high watermark by the checkpoint, the maximum over the copies; null = no file"
         ),
         column("held_back", pa.int64(), "offsets at or above the high watermark left for the next run", nullable=False),
+        column(
+            "unreadable_bytes",
+            pa.int64(),
+            "bytes behind the last complete batch of the copies, such as an append in progress; null = not counted",
+        ),
         column("gaps", pa.list_(GAP), "offset ranges of the extent that the evidence lacks", nullable=False),
         column(
             "rebuild",
