@@ -19,10 +19,11 @@ from measures.delivery_outcomes import NEVER, Outcomes, outcomes_of
 from measures.given_up import SELECTED, near_selected
 from measures.grouped import grouped
 from measures.inputs import Inputs
-from measures.lives import DELETED, PLACE, Lives, lives_of, number_places
+from measures.lives import DELETED, Lives, lives_of, number_places
 from measures.range_map import RangeMap
 from measures.schemas import REDELIVERED, REDELIVERIES
 from measures.steps import NO_VALUE, Cells, Flags, Ints, Ranges, together
+from state_model.columnar.keys import FULL_PLACE_KEY
 from state_model.share_records import DeliveryState
 
 RETRY, AFTER_ACKNOWLEDGED, BY_RESET, BY_RECREATION, WENT_BACK = range(5)
@@ -164,7 +165,7 @@ def _replays(outcomes: Ranges, lives: Lives) -> list[tuple[int, ...]]:
 def _table(rows: Rows, lives: Lives, places: pa.Table, history: pa.Table) -> pa.Table:
     order = np.lexsort((rows["kind"], rows["first"], lives.place[rows["life"]]))
     rows = {name: values[order] for name, values in rows.items()}
-    columns = {name: places.column(name).take(pa.array(lives.place[rows["life"]])) for name in PLACE}
+    columns = {name: places.column(name).take(pa.array(lives.place[rows["life"]])) for name in FULL_PLACE_KEY}
     columns |= {
         "first_offset": pa.array(rows["first"]),
         "last_offset": pa.array(rows["last"]),

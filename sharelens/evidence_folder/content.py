@@ -293,8 +293,8 @@ def _dead_letters(evidence: Evidence, resolved: ResolvedQuestion, names: Mapping
     )
     letters = letters.filter(_between(letters, "timestamp_ms", resolved.question))
     letter_topics = resolved.question.letter_topics()
-    taken = [letter_topics.takes(topic) for topic in letters.column("dlq_topic").to_pylist()]
-    return letters.filter(pa.array(taken, pa.bool_()))
+    is_chosen = [letter_topics.takes(topic) for topic in letters.column("dlq_topic").to_pylist()]
+    return letters.filter(pa.array(is_chosen, pa.bool_()))
 
 
 def _between(rows: pa.Table, column: str, question: Question) -> pa.ChunkedArray:

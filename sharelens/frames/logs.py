@@ -75,8 +75,8 @@ def log_records_of_kafka_source(rows: "DataFrame", topic_ids: Mapping[str, str] 
         UsageError: a column is missing or has another type.
     """
     has_headers = "headers" in rows.columns
-    wanted = KAFKA_SOURCE.append(LOG_RECORD.field("headers")) if has_headers else KAFKA_SOURCE
-    rows = checked(rows, wanted, "log_records_of_kafka_source", "rows")
+    schema = KAFKA_SOURCE.append(LOG_RECORD.field("headers")) if has_headers else KAFKA_SOURCE
+    rows = checked(rows, schema, "log_records_of_kafka_source", "rows")
     ids = F.create_map(*(F.lit(text) for pair in (topic_ids or {"": ZERO_UUID}).items() for text in pair))
     is_append_time = F.col("timestampType") == 1
     headers = F.coalesce(F.col("headers"), F.array()) if has_headers else F.array()

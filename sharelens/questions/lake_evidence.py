@@ -249,9 +249,9 @@ class LakeEvidence:
         for rows in user_topics.batches(self._scan, self._topic_books, begins, TOPIC_BATCH.names):
             yield rows.cast(TOPIC_BATCH)
 
-    def topic_extents(self, wanted: Iterable[TopicPartition]) -> pa.Table:
+    def topic_extents(self, partitions: Iterable[TopicPartition]) -> pa.Table:
         """By what the runs were told of the partitions (bronze.ingest_extent)."""
-        return user_topics.extents(self._topic_books, wanted)
+        return user_topics.extents(self._topic_books, partitions)
 
     @cached_property
     def _topic_books(self) -> pa.Table:
@@ -262,9 +262,9 @@ class LakeEvidence:
         rows = self._scan("silver.group_record", GROUP_RECORD.names, Keys(groups=groups).expression())
         return rows.sort_by(GROUP_ORDER).cast(GROUP_RECORD)
 
-    def dead_letters(self, wanted: DeadLetterFilter) -> pa.Table:
+    def dead_letters(self, letter_filter: DeadLetterFilter) -> pa.Table:
         """Rows of silver.dlq_record."""
-        rows = self._scan("silver.dlq_record", DLQ_RECORD.names, wanted.expression())
+        rows = self._scan("silver.dlq_record", DLQ_RECORD.names, letter_filter.expression())
         return dlq_filter.in_order([rows.cast(DLQ_RECORD)])
 
     def dead_letter_partitions(self) -> pa.Table:

@@ -50,7 +50,7 @@ SCHEMA = pa.schema(
     ]
 )
 TRANSACTIONAL = 1 << 4
-NEVER_SHOWN = "keys and values were read and left where they are; whether a transaction was aborted: see `trace`"
+NEVER_SHOWN = "keys and values are never stored or shown; whether a transaction was aborted: see `trace`"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -83,7 +83,7 @@ def locate(source: Source, key_filter: KeyFilter, sought: Sought, most: int | No
         return _in_logs(source, key_filter, sought, most)
     if sought.key is not None:
         raise UsageError(
-            "locate: a lake holds no user records, so no key can be looked up in it; give --log-dir DIR with the "
+            "locate: a lake has no user records and no keys; give --log-dir DIR with the "
             "topic's folders, or --around TIME for ranges of offsets"
         )
     with open_evidence(source) as evidence:
@@ -150,33 +150,35 @@ def _in_logs(source: Source, key_filter: KeyFilter, sought: Sought, most: int) -
     )
     names = ", ".join(sorted({name_cell(partition.topic) for partition in chosen}))
     return matches.answer(
-        f"looked through {len(chosen)} partitions of {names}; not readable: {summary}\n{NEVER_SHOWN}", cluster, lost
+        f"searched {len(chosen)} partitions of {names}; not readable: {summary}\n{NEVER_SHOWN}", cluster, lost
     )
 
 
 def _chosen(directories: Sequence[LogDirectory], key_filter: KeyFilter) -> list[LogPartition]:
-    """The partitions of the topics that were asked for, by topic, id and number."""
+    """The partitions of the topics that the filter names, by topic, id and number."""
     partitions = unite(directories)
     chosen: list[LogPartition] = []
     for choice in key_filter.topics:
         if choice.text in INTERNAL_TOPICS:
-            raise UsageError(f"locate: {choice.text} holds no user records; see `sharelens records`")
+            raise UsageError(f"locate: {choice.text} has no user records; see `sharelens records`")
         of_topic = [part for part in partitions if choice.text in (part.topic, part.topic_id)]
-        matching = [part for part in of_topic if _is_wanted(part.partition, choice, key_filter.partitions)]
+        matching = [part for part in of_topic if _is_selected(part.partition, choice, key_filter.partitions)]
         if not matching:
             names = sorted({part.topic for part in partitions if part.topic not in INTERNAL_TOPICS})
-            what = f"topic {name_cell(choice.text)}" if not of_topic else f"such partition of {name_cell(choice.text)}"
+            missing = (
+                f"topic {name_cell(choice.text)}" if not of_topic else f"such partition of {name_cell(choice.text)}"
+            )
             have = f"partitions there: {listed(str(part.partition) for part in of_topic)}"
             where = ", ".join(directory.uri for directory in directories)
             have = (
                 have if of_topic else f"topics there: {listed(names)}" if names else f"no user topic is: {HOW_TOPICS}"
             )
-            raise UsageError(f"no {what} in {where}; {have}")
+            raise UsageError(f"no {missing} in {where}; {have}")
         chosen += matching
     return sorted(chosen, key=lambda part: (part.topic_id, part.partition))
 
 
-def _is_wanted(number: int, choice: TopicChoice, partitions: frozenset[int]) -> bool:
+def _is_selected(number: int, choice: TopicChoice, partitions: frozenset[int]) -> bool:
     return (choice.partitions is None or number in choice.partitions) and (not partitions or number in partitions)
 
 
@@ -250,8 +252,8 @@ def _in_lake(evidence: Evidence, key_filter: KeyFilter, sought: Sought, most: in
         if matches.full:
             break
     summary = (
-        f"looked through the batch headers of {len(places)} partitions, from the smallest start offset that share "
-        "state names; a lake holds no user records: --log-dir finds single ones"
+        f"searched the batch headers of {len(places)} partitions, from the smallest start offset in share "
+        "state on; a lake has no user records: --log-dir finds single ones"
     )
     missing = unseen(evidence, places, HOW_TOPICS)
     return matches.answer(summary, evidence.cluster_id, {}, missing)

@@ -169,7 +169,7 @@ class LogEvidence:
             tables.append(choose(records))
             size += tables[-1].nbytes
             if size > self.source.max_bytes * MEMORY_PER_BYTE:
-                raise too_much(f"the records wanted take more than {size_text(size)}")
+                raise too_much(f"the selected records take more than {size_text(size)}")
         return pa.concat_tables(tables)
 
     def states(self, keys: Keys, prefix: LogPrefix) -> pa.Table:
@@ -219,10 +219,10 @@ class LogEvidence:
                 uncommitted = self.source.include_uncommitted
                 yield from topic_evidence.batches(self._partitions[place], begins[place], uncommitted)
 
-    def topic_extents(self, wanted: Iterable[TopicPartition]) -> pa.Table:
+    def topic_extents(self, partitions: Iterable[TopicPartition]) -> pa.Table:
         """By the checkpoints of the directories."""
-        partitions = [self._partitions[place] for place in sorted(wanted) if place in self._partitions]
-        return topic_evidence.extents(partitions)
+        logs = [self._partitions[place] for place in sorted(partitions) if place in self._partitions]
+        return topic_evidence.extents(logs)
 
     @cached_property
     def _partitions(self) -> dict[TopicPartition, LogPartition]:
@@ -239,9 +239,9 @@ class LogEvidence:
         tables = [filter_rows(rows, condition) for part in partitions for rows in read_group_records(part, uncommitted)]
         return pa.concat_tables([GROUP_RECORD.empty_table(), *tables]).sort_by(GROUP_ORDER)
 
-    def dead_letters(self, wanted: DeadLetterFilter) -> pa.Table:
+    def dead_letters(self, letter_filter: DeadLetterFilter) -> pa.Table:
         """Read from the topics that --dlq-topic and --dlq-prefix choose."""
-        condition, tables, size = wanted.expression(), [], 0
+        condition, tables, size = letter_filter.expression(), [], 0
         for partition in self._letter_partitions:
             count = 0
             for rows in topic_evidence.read_letters(partition, self.source.include_uncommitted):
@@ -249,7 +249,7 @@ class LogEvidence:
                 tables.append(filter_rows(rows, condition))
                 size += tables[-1].nbytes
                 if size > self.source.max_bytes * MEMORY_PER_BYTE:
-                    raise too_much(f"the dead letters wanted take more than {size_text(size)}")
+                    raise too_much(f"the selected dead letters take more than {size_text(size)}")
             self._letter_counts[partition.topic_id, partition.partition] = count
         return dlq_filter.in_order(tables)
 
@@ -270,7 +270,7 @@ class LogEvidence:
         partitions = [partition for partition in self._partitions.values() if topics.takes(partition.topic)]
         size = sum(size_bytes(partition) for partition in partitions)
         if size > self.source.max_bytes:
-            raise too_much(f"{size_text(size)} of topics for dead letters would have to be read")
+            raise too_much(f"{size_text(size)} of dead-letter topics would have to be read")
         return partitions
 
     @cached_property
@@ -346,10 +346,10 @@ def size_text(size: int) -> str:
     return f"{size} bytes" if size < 1 << 20 else f"{size >> 20} MiB"
 
 
-def too_much(what: str) -> TooMuchError:
+def too_much(problem: str) -> TooMuchError:
     """The refusal of a log that is too large for an instant answer, with the ways on."""
     return TooMuchError(
-        f"{what}; name one share partition (--group, --topic, --partition), raise --max-bytes, "
+        f"{problem}; name one share partition (--group, --topic, --partition), raise --max-bytes, "
         "or make a lake with `sharelens run --log-dir ... --lake DIR` and ask it with --lake DIR"
     )
 

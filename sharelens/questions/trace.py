@@ -120,7 +120,7 @@ def trace(evidence: Evidence, key_filter: KeyFilter, offset: int, *, members: bo
     if members:
         records = evidence.group_records(frozenset(table.column("group_id").to_pylist()))
         if records.num_rows == 0 and table.num_rows:
-            warnings.append(without_group_records("members are not told"))
+            warnings.append(without_group_records("members are unknown"))
         table = _with_members(records, table)
         closing.append(MEMBERS_KNOWN)
     closing.append(evidence_line(evidence.cover(), incomplete_rows(table.column("completeness"))))
@@ -129,7 +129,7 @@ def trace(evidence: Evidence, key_filter: KeyFilter, offset: int, *, members: bo
         columns=(*TEXT_COLUMNS, MEMBERS_COLUMN) if members else TEXT_COLUMNS,
         summary="\n".join(closing),
         warnings=tuple(warnings),
-        none="no record of the state log speaks of this share partition",
+        none="the state log has no record of this share partition",
     )
 
 
@@ -191,14 +191,14 @@ def _first(scalars: pa.Table) -> dict[str, Any]:
 
 def _with_outcomes(rows: Sequence[Event]) -> list[Event]:
     """Each event with what became of the record in its life; dead letters and deletions are of the life before them."""
-    found: list[Event] = []
+    with_outcomes: list[Event] = []
     lives = [list(some) for _, some in groupby(_lives(rows), key=lambda pair: pair[0])]
     for number, life in enumerate(lives):
         events = [row for _, row in life]
         ended = number + 1 < len(lives) or events[-1]["event"] == "deleted"
         code = outcome(events, ended=ended)
-        found += [row | {"outcome": code} for row in events]
-    return found
+        with_outcomes += [row | {"outcome": code} for row in events]
+    return with_outcomes
 
 
 def _lives(rows: Sequence[Event]) -> Iterator[tuple[int, Event]]:
@@ -217,8 +217,8 @@ def _with_members(records: pa.Table, table: pa.Table) -> pa.Table:
     timelines: dict[tuple[str, int], Assigned] = {
         place: assigned(records, *place) for place in {(row["topic_id"], row["partition"]) for row in rows}
     }
-    found = [timelines[row["topic_id"], row["partition"]].at(row["log_time_ms"]) for row in rows]
-    return table.append_column(MEMBERS, pa.array(found, ASSIGNED_MEMBERS))
+    members = [timelines[row["topic_id"], row["partition"]].at(row["log_time_ms"]) for row in rows]
+    return table.append_column(MEMBERS, pa.array(members, ASSIGNED_MEMBERS))
 
 
 def _of_same(scalars: pa.Table, ranges: pa.Table) -> pa.Table:

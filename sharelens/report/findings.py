@@ -30,15 +30,17 @@ def findings(gathered: Gathered, anchors: Anchors) -> Sequence[Finding]:
         *_evidence(gathered),
     ]
     if not any(finding.weight in (Weight.WRONG, Weight.WATCH) for finding in collected):
-        collected.insert(0, Finding(weight=Weight.GOOD, text="Nothing stands still, and no record was given up."))
+        collected.insert(
+            0, Finding(weight=Weight.GOOD, text="No share partition stands still, and no record was archived.")
+        )
     return sorted(collected, key=lambda finding: list(Weight).index(finding.weight))
 
 
-def _with_more(shown: Sequence[Finding], left: int, what: str, href: str) -> Sequence[Finding]:
+def _with_more(shown: Sequence[Finding], left: int, noun: str, href: str) -> Sequence[Finding]:
     """The first few of a kind, and a sentence that counts the others."""
     if left <= 0:
         return shown
-    return [*shown, Finding(weight=shown[-1].weight, text=f"{left:,} more {what}.", href=href)]
+    return [*shown, Finding(weight=shown[-1].weight, text=f"{left:,} more {noun}.", href=href)]
 
 
 def _standing_still(gathered: Gathered, anchors: Anchors) -> Sequence[Finding]:
@@ -61,7 +63,7 @@ def stall_sentence(row: Row, now_ms: int) -> str:
     since = f"since {clock(row['since_ms'], now_ms)} ({lasted(row['duration_ms'])})"
     first = number(row["first_incomplete_offset"])
     if row["kind"] == SILENT:
-        return f"{group} says nothing about {where} from offset {first} on {since}."
+        return f"{group} makes no progress in {where} from offset {first} on {since}."
     return f"{group} stands still at offset {first} of {where} {since}."
 
 
@@ -74,14 +76,14 @@ def _behind(row: Row) -> str:
     behind = f"{done} done behind it" if row["finished_behind"] else ""
     match row["kind"]:
         case kind if kind == DEAD_LETTER_PENDING:
-            what = "its dead letter is not finished"
+            cause = "its dead letter is not finished"
         case kind if kind == WINDOW_FULL:
-            what = f"the window is full ({number(row['window_used'])} of {number(row['window_limit'])})"
+            cause = f"the window is full ({number(row['window_used'])} of {number(row['window_limit'])})"
         case kind if kind == BLOCKED:
-            what = f"delivered {counted(row['delivery_count'], 'time')}" if row["delivery_count"] else ""
+            cause = f"delivered {counted(row['delivery_count'], 'time')}" if row["delivery_count"] else ""
         case _:
-            what = "no state was written since"
-    return "; ".join(part for part in (behind, what, waiting) if part)
+            cause = "no state was written since"
+    return "; ".join(part for part in (behind, cause, waiting) if part)
 
 
 def _given_up(given_up: PoisonDigest, now_ms: int) -> Sequence[Finding]:
@@ -93,7 +95,7 @@ def _given_up(given_up: PoisonDigest, now_ms: int) -> Sequence[Finding]:
         where = place(newest["topic"], newest["topic_id"], newest["partition"])
         finding = Finding(
             weight=Weight.WATCH,
-            text=f"{name(group)} gave up {counted(count, 'record')}.",
+            text=f"{name(group)} archived {counted(count, 'record')}.",
             more=f"the newest at {clock(newest['last_outcome_ms'], now_ms)}: offset {number(newest['last_offset'])} of "
             f"{where}, delivery count {newest['delivery_count']}",
             href="#poison",
@@ -119,12 +121,12 @@ def _again(redelivered: pa.Table) -> Sequence[Finding]:
     shown = [
         Finding(
             weight=Weight.WATCH,
-            text=f"{name(group)} was given {counted(count, 'record')} again after they had been acknowledged.",
+            text=f"{name(group)} received {counted(count, 'record')} again after they had been acknowledged.",
             href="#redelivered",
         )
         for group, count in groups[:MOST_OF_A_KIND]
     ]
-    return _with_more(shown, len(groups) - len(shown), "groups were given acknowledged records again", "#redelivered")
+    return _with_more(shown, len(groups) - len(shown), "groups received acknowledged records again", "#redelivered")
 
 
 def _evidence(gathered: Gathered) -> Iterable[Finding]:
