@@ -29,8 +29,9 @@ from lake.tables import TABLES, Table
 FIRST_MS, LAST_MS = 1_262_304_000_000, 4_102_444_800_000  # 2010-01-01 and 2100-01-01
 OURS_FROM_0 = (
     "partition", "state_partition", "log_offset", "offset", "base_offset", "from_offset", "end_offset_exclusive",
-    "log_start_offset", "held_back", "record_count", "state_batch_count", "valid_from_log_offset",
-    "valid_to_log_offset", "life_log_offset", "life", "snapshot_log_offset", "finished_behind", "update_count_from_log",
+    "log_start_offset", "held_back", "unreadable_bytes", "record_count", "state_batch_count",
+    "valid_from_log_offset", "valid_to_log_offset", "life_log_offset", "life", "snapshot_log_offset",
+    "finished_behind", "update_count_from_log",
     "dlq_partition", "dlq_offset", "record_bytes", "trailing_bytes",
 )  # fmt: skip
 """Columns, of any table, that our stages write and that no log can make negative."""
