@@ -41,6 +41,7 @@ def state_partition_covers(
                 first_ms=row["first_log_time_ms"],
                 last_ms=row["log_time_ms"],
                 held_back=row["held_back"] or 0,
+                unreadable_bytes=_unreadable_bytes(mine),
                 quarantined=broken.num_rows,
                 losses=tuple(in_order([*losses_of_extents(mine.to_pylist()), *undecodable.get(key, ())])),
                 closed_gates=gates,
@@ -54,3 +55,9 @@ def _dropped_ms(extents: pa.Table) -> dict[str, int]:
     """By group of tables the log time before which rows were dropped: rows of the books say it, the last one counts."""
     rows = with_value(extents, "status", "dropped").select(["run_id", "content", "log_time_ms"]).sort_by("run_id")
     return dict(zip(rows.column("content").to_pylist(), rows.column("log_time_ms").to_pylist(), strict=True))
+
+
+def _unreadable_bytes(extents: pa.Table) -> int:
+    """The bytes behind the last complete batch of a state partition when a run last took records of it."""
+    rows = with_value(with_value(extents, "status", "taken"), "content", "log_record").sort_by("run_id")
+    return int(rows.column("unreadable_bytes")[-1].as_py() or 0) if rows.num_rows else 0
