@@ -26,6 +26,7 @@ from sharelens.questions.lake_evidence import LakeEvidence
 from sharelens.questions.log_evidence import LogEvidence
 from sharelens.questions.missing import lacking
 from sharelens.questions.published import publications
+from sharelens.terminal import visible
 
 RUNS_SHOWN = 10
 STATE_PARTITION = pa.schema(
