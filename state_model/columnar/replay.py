@@ -1,7 +1,7 @@
 """Replays decoded records of one state partition (Arrow): states, scalar history, delivery history.
 
-The result is the same from an earlier state, in chunks that start at snapshots (`spans.replay_chunks`) or record by
-record: the merge of an offset does not depend on order (share-group-state-log §8-9), and a snapshot has all state.
+The result is the same from an earlier state, in chunks that are replayed apart (boundaries.py) or record by record: the
+merge of an offset does not depend on order (share-group-state-log §8-9), and a snapshot has all state.
 """
 
 from collections.abc import Sequence
@@ -43,8 +43,6 @@ VALUE_COLUMNS = (
     "create_timestamp_ms",
     "write_timestamp_ms",
 )
-UNKNOWN_BEGIN = -2
-"""valid_from of a range in the seed of a chunk: its beginning lies in an earlier chunk."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -113,21 +111,37 @@ def _order(*columns: Ints) -> Ints | None:
     return np.lexsort(varying)
 
 
-def replay_scalars(
+def replay_states(
     records: pa.Table,
     *,
-    seed: pa.Table | None = None,
+    seed: pa.Table,
     losses: Sequence[Loss] = (),
     update_limit: int = UPDATE_LIMIT,
+    log_start_offset: int = 0,
+) -> pa.Table:
+    """The state of `replay_records` alone, which takes a third of the time."""
+    memory, key_of_record = _memory_of(records, seed)
+    _fold(memory, records, key_of_record, losses, update_limit)
+    return _state(memory, _log_position(records, seed), log_start_offset)
+
+
+def replay_scalars(
+    records: pa.Table, *, seed: pa.Table, losses: Sequence[Loss] = (), update_limit: int = UPDATE_LIMIT
 ) -> pa.Table:
     """The state after `records` without its ranges (SHARE_PARTITION_STATE, state_batches empty).
 
-    Only the lengths of `state_batches` are read, so a reader may leave out all but one of their fields.
+    Of `state_batches` only the lengths are read.
     """
-    seed = schemas.SHARE_PARTITION_STATE.empty_table() if seed is None else without_ranges(seed)
+    seed = without_ranges(seed)
     memory, key_of_record = _memory_of(records, seed)
     _fold(memory, records, key_of_record, losses, update_limit, with_ranges=False)
     return _state(memory, _log_position(records, seed), 0)
+
+
+def settled(state: pa.Table, losses: Sequence[Loss], log_start_offset: int) -> pa.Table:
+    """`state` at the end of its log: every loss counts, and the log starts at `log_start_offset`."""
+    none = schemas.SHARE_RECORD.empty_table()
+    return replay_states(none, seed=state, losses=losses, log_start_offset=log_start_offset)
 
 
 def without_ranges(state: pa.Table) -> pa.Table:
