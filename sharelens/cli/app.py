@@ -11,7 +11,7 @@ import click
 from sharelens.cli import (
     broker,
     compute,
-    dead_letters,
+    dlq,
     durations,
     evidence,
     export,
@@ -79,7 +79,7 @@ GROUPS = (
     locate,
     measures,
     incidents,
-    dead_letters,
+    dlq,
     durations,
     forensics,
     evidence,

@@ -121,9 +121,9 @@ def _write(source: Source, target: Path, form: str, max_series: int, mode: int) 
         text = prometheus_text(made)
     write_whole(target, text, mode=mode)
     series = sum(map(len, made.samples.values()))
-    groups = sum(len(one.of_groups) for one in made.figures)
+    groups = sum(len(figures.of_groups) for figures in made.figures)
     say(f"{target}: {series} series of {groups} groups in {len(made.figures)} clusters")
-    for line in dict.fromkeys(line for one in made.figures for line in one.warnings):
+    for line in dict.fromkeys(line for figures in made.figures for line in figures.warnings):
         say(f"warning: {line}")
     if made.left_out:
         say(

@@ -31,10 +31,10 @@ def in_order(command: str, from_ms: int | None, to_ms: int | None) -> None:
         raise UsageError(f"{command}: --to lies before --from; exchange them")
 
 
-def fail_on_findings(count: int, what: str) -> None:
-    """Exits with 3 when something was found."""
+def fail_on_findings(count: int, noun: str) -> None:
+    """Exits with code 3 when the count is above 0."""
     if count:
-        say(f"sharelens: {count} {what} (--fail-on)")
+        say(f"sharelens: {count} {noun} (--fail-on)")
         raise click.exceptions.Exit(FINDINGS)
 
 

@@ -109,7 +109,7 @@ def sql(
 
     Named queries speak the SQL that both engines understand; values of their parameters are bound, never pasted.
     """
-    query_count = [given is not None for given in (query, file, named)].count(True)
+    query_count = [choice is not None for choice in (query, file, named)].count(True)
     if list_them:
         if query_count or params:
             raise UsageError("sql: --list goes alone; leave the query out")

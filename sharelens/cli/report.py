@@ -65,11 +65,11 @@ def report(
     from sharelens.end_offsets import read_end_offsets
     from sharelens.questions import opening
     from sharelens.questions.evidence import Span
-    from sharelens.report.gather import Asked, gather
+    from sharelens.report.gather import ReportQuestion, gather
     from sharelens.report.page import build, render
 
-    asked = Asked(
-        wanted=key_filter,
+    question = ReportQuestion(
+        key_filter=key_filter,
         cut=cut,
         span=Span(from_ms=from_ms, to_ms=to_ms),
         settings=settings,
@@ -77,7 +77,7 @@ def report(
         min_duration_ms=round(min_duration * SECOND_MS),
     )
     with opening.open_evidence(source) as evidence:
-        gathered = gather(evidence, asked)
+        gathered = gather(evidence, question)
         html = render(build(gathered, source, time.time_ns() // 1_000_000))
     for warning in gathered.warnings:
         say(f"warning: {warning}")

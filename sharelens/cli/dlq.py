@@ -26,7 +26,7 @@ from sharelens.request import CutChoice, Source, dead_letter_topics
 from state_model.errors import UsageError
 
 if TYPE_CHECKING:
-    from kafka_log.dead_letters import DeadLetterTopics
+    from kafka_log.dead_letter_records import DeadLetterTopics
     from measures.settings import GroupSettings
 
 SUFFIXES = (".json", ".csv")
@@ -104,7 +104,7 @@ def dlq(
     bound the time of the dead letter, or of archiving where there is none. --fail-on: missing, duplicate or unexpected.
     """
     in_order("dlq", from_ms, to_ms)
-    from measures.dead_letter_schemas import STATUSES
+    from measures.dlq_schemas import STATUSES
     from sharelens.questions import dlq as questions
     from sharelens.questions import opening
     from sharelens.questions.evidence import Span

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from sharelens.cli import main
-from tests.dead_letters import letter_headers, write_letters
+from tests.dead_letter_logs import letter_headers, write_letters
 from tests.state_logs import snapshot, update, write_log_directory
 from tests.user_topics import write_orders
 
