@@ -24,7 +24,7 @@ from lake.parquet import DataFile, ParquetSink, conform
 from lake.slices import SILVER, PartitionKey, Slice, read_unit, slices, units
 from lake.tables import TABLES
 from state_model.columnar import replay, schemas
-from state_model.columnar.boundaries import BoundaryStates, ChunkSummary, summary_of
+from state_model.columnar.boundaries import BoundaryStates, ChunkSummary, settled, summary_of
 from state_model.columnar.keys import number_keys, place_of_keys
 from state_model.columnar.values import Loss, losses_until
 from state_model.topics import STATE_TOPIC
@@ -223,7 +223,7 @@ def _states(quiet: Sequence[Job], cut_jobs: Sequence[CutJob], states: Sequence[p
     """The states after the run of jobs without a new record, and of others, whose chunks have yielded `states`."""
     tables = [books.of_cluster(schemas.SHARE_PARTITION_STATE.empty_table(), "")]
     for job in quiet:
-        tables.append(books.of_cluster(replay.settled(job.seed, job.losses, job.log_start_offset), job.cluster_id))
+        tables.append(books.of_cluster(settled(job.seed, job.losses, job.log_start_offset), job.cluster_id))
     of_chunks = iter(states)
     for cut_job in cut_jobs:
         *_, last = (next(of_chunks) for _ in cut_job.chunks)

@@ -11,7 +11,8 @@ from lake.parquet import DataFile, conform, write_rows
 from lake.slices import PartitionKey, read_unit, units
 from lake.tables import TABLES
 from state_model.columnar import schemas
-from state_model.columnar.replay import replay_states, settled
+from state_model.columnar.boundaries import settled
+from state_model.columnar.replay import replay_states
 from state_model.columnar.values import losses_until
 
 

@@ -101,8 +101,9 @@ class BoundaryStates:
         losses = losses_until(self._losses, chunk.head, chunk.thin)
         after_head = replay.replay_states(chunk.head, seed=self.state, losses=losses, update_limit=self._update_limit)
         counts = _update_counts(after_head, chunk.thin, self._update_limit)
-        scalars = replay.replay_scalars(
-            chunk.thin.select(schemas.REPLAYED.names), seed=after_head, losses=losses, update_limit=self._update_limit
+        thin = chunk.thin.select(schemas.REPLAYED.names)
+        scalars = replay.replay_states(
+            thin, seed=after_head, losses=losses, update_limit=self._update_limit, with_ranges=False
         )
         scalars = _with_counts(scalars, *counts)
         ranges = pa.concat_tables([without_keys_of(after_head, chunk.ends), _begun_ranges(chunk.ends, after_head)])
@@ -111,7 +112,13 @@ class BoundaryStates:
 
     def settled(self, log_start_offset: int) -> pa.Table:
         """The state at the end of the log: every loss is known, and where the log starts."""
-        return replay.settled(self.state, self._losses, log_start_offset)
+        return settled(self.state, self._losses, log_start_offset)
+
+
+def settled(state: pa.Table, losses: Sequence[Loss], log_start_offset: int) -> pa.Table:
+    """`state` at the end of its log: every loss counts, and the log starts at `log_start_offset`."""
+    none = schemas.SHARE_RECORD.empty_table()
+    return replay.replay_states(none, seed=state, losses=losses, log_start_offset=log_start_offset)
 
 
 def _rows(records: pa.Table, is_chosen: Flags) -> pa.Table:
