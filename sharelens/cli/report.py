@@ -54,8 +54,8 @@ def report(
     end_offsets: str | None,
     out: str,
 ) -> None:
-    """One HTML file that needs nothing but a browser: what is wrong now, groups, lag over time, the state of the
-    offsets as a picture, stalls, records given up, traces, gaps, and what the log cannot know.
+    """One self-contained HTML file: findings, groups, lag over time, a picture of the state of the offsets, stalls,
+    archived records, traces, gaps, and facts that the log does not have.
 
     --from and --to bound the log times of stalls, outcomes and charts; the cut is --as-of or the end of the evidence.
     """
@@ -85,7 +85,7 @@ def report(
 
 
 def _target(out: str) -> Path | None:
-    """Where to write; None for stdout.
+    """The file to write; None for stdout.
 
     Raises:
         UsageError: a directory, or one that is not there.

@@ -20,13 +20,13 @@ EVENT_OF_END = {
 }
 NO_STATE = "no delivery state any more"
 MEANING = {
-    vocabulary.AVAILABLE_AGAIN: "it was delivered and came back; a delivery count that grew by more than one tells of "
-    "attempts that were not logged",
+    vocabulary.AVAILABLE_AGAIN: "the record was delivered and returned; a delivery count that grew by more than "
+    "one includes attempts without a log record",
     vocabulary.ACKNOWLEDGED: "done",
-    vocabulary.ARCHIVING: "given up, its dead letter is being written",
-    vocabulary.ARCHIVED: "given up, or no record at all (a gap)",
+    vocabulary.ARCHIVING: "archived, the broker writes its dead letter",
+    vocabulary.ARCHIVED: "archived, or an offset without a record (a gap)",
     vocabulary.NOT_DELIVERED: "a delivery state without a delivery",
-    vocabulary.PASSED: "no delivery state is kept for it any more",
+    vocabulary.PASSED: "the state has no delivery state of it any more",
     vocabulary.RESET: "the offset of the group was reset: a new life begins",
     vocabulary.LIFE_ENDED: "the share partition was deleted",
 }

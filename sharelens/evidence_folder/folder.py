@@ -75,6 +75,6 @@ def make_evidence(
 def check_place(out: Path) -> None:
     """Refuses a place that is taken, or that has no parent."""
     if os.path.lexists(out):
-        raise EvidenceFolderError(f"--out: {out} exists already; evidence is never overwritten, give another place")
+        raise EvidenceFolderError(f"--out: {out} exists already; evidence is never overwritten; name another folder")
     if not out.parent.is_dir():
         raise EvidenceFolderError(f"--out: {out.parent} is not a directory; make it first")

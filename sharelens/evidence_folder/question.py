@@ -120,7 +120,9 @@ def from_json(document: object) -> Question:
                 dlq_prefix=dlq_prefix,
             )
         case _:
-            raise ManifestError("the manifest's question lacks a group, a window or settings; it was not written so")
+            raise ManifestError(
+                "the manifest's question lacks a group, a window or settings, so sharelens did not write it"
+            )
 
 
 def _setting(value: object) -> Setting:
@@ -128,4 +130,6 @@ def _setting(value: object) -> Setting:
         case {"value": str() | None as text, "origin": str() | None as origin}:
             return Setting(value=text, origin=origin)
         case _:
-            raise ManifestError("a setting in the manifest's question has no value and origin; it was not written so")
+            raise ManifestError(
+                "a setting in the manifest's question has no value and origin, so sharelens did not write it"
+            )

@@ -30,7 +30,7 @@ from sharelens.request import CutChoice
 from state_model.columnar.keys import only_keys_of
 
 NOT_FOUND = (
-    "no topic was looked into for dead letters: copy the topics' folders too, or name them with --dlq-topic or "
+    "no topic was searched for dead letters: copy the topics' folders too, or name them with --dlq-topic or "
     "--dlq-prefix (for a lake, when `sharelens run` makes it)"
 )
 EVER = Span()
@@ -181,8 +181,8 @@ def _absent(evidence: Evidence, topics: DeadLetterTopics | None) -> list[str]:
     if not absent:
         return []
     line = (
-        f"nothing was looked into for dead letters under the name {listed(absent)}: mend --dlq-topic, or copy the "
-        f"topic's folders too (for a lake, give both to `sharelens run`); topics that were looked into: {listed(there)}"
+        f"no topic {listed(absent)} was searched for dead letters: correct --dlq-topic, or copy the "
+        f"topic's folders too (for a lake, give both to `sharelens run`); searched topics: {listed(there)}"
     )
     return [line]
 
@@ -285,7 +285,7 @@ def without_topic(rows: pa.Table) -> list[str]:
         return []
     groups = listed(mine.column("group_id").unique().to_pylist())
     warning = (
-        f"no topic for dead letters is known of {groups}, so nobody can say whether theirs are missing: give "
+        f"the dead-letter topic of {groups} is unknown, so missing dead letters are unknown: give "
         "--group-configs FILE (kafka-configs --describe --entity-type groups), or --dlq-topic NAME"
     )
     return [warning]

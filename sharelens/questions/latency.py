@@ -27,7 +27,7 @@ MOST_RANGES = 100_000
 CLOCKS = "ages go from the record's timestamp (the producer's clock, if CLOCK is create_time) to the state log's time"
 NO_AGES = "no age is known there, and control records count as settled; copy their folders too"
 UNSEEN = (
-    "not in the log: when a record was first handed out, how long a member worked on it, deliveries without outcome"
+    "not in the log: the time of the first delivery, how long a member worked on a record, deliveries without outcome"
 )
 
 
@@ -78,8 +78,8 @@ class _Reading:
         if not self.exact or not dropped:
             return []
         line = (
-            f"retention dropped histories from before {time_text(max(dropped))}: exact percentiles count only what is "
-            "still held; without --exact all that runs measured counts"
+            f"retention dropped histories from before {time_text(max(dropped))}: exact percentiles count only "
+            "remaining histories; without --exact all measured offsets count"
         )
         return [line]
 
@@ -162,7 +162,7 @@ def ranges(evidence: Evidence, key_filter: KeyFilter, cut: CutChoice, span: Span
         RANGE_COLUMNS,
         totals=f"{CLOCKS}\n{UNSEEN}",
         warnings=warnings,
-        none="no settled offset whose batch header is held",
+        none="no settled offset with a batch header",
     )
 
 

@@ -50,7 +50,7 @@ SCHEMA = pa.schema(
     ]
 )
 TRANSACTIONAL = 1 << 4
-NEVER_SHOWN = "keys and values were read and left where they are; whether a transaction was aborted: see `trace`"
+NEVER_SHOWN = "keys and values are never stored or shown; whether a transaction was aborted: see `trace`"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -83,7 +83,7 @@ def locate(source: Source, key_filter: KeyFilter, sought: Sought, most: int | No
         return _in_logs(source, key_filter, sought, most)
     if sought.key is not None:
         raise UsageError(
-            "locate: a lake holds no user records, so no key can be looked up in it; give --log-dir DIR with the "
+            "locate: a lake has no user records and no keys; give --log-dir DIR with the "
             "topic's folders, or --around TIME for ranges of offsets"
         )
     with open_evidence(source) as evidence:
@@ -150,7 +150,7 @@ def _in_logs(source: Source, key_filter: KeyFilter, sought: Sought, most: int) -
     )
     names = ", ".join(sorted({name_cell(partition.topic) for partition in chosen}))
     return matches.answer(
-        f"looked through {len(chosen)} partitions of {names}; not readable: {summary}\n{NEVER_SHOWN}", cluster, lost
+        f"searched {len(chosen)} partitions of {names}; not readable: {summary}\n{NEVER_SHOWN}", cluster, lost
     )
 
 
@@ -160,7 +160,7 @@ def _chosen(directories: Sequence[LogDirectory], key_filter: KeyFilter) -> list[
     chosen: list[LogPartition] = []
     for choice in key_filter.topics:
         if choice.text in INTERNAL_TOPICS:
-            raise UsageError(f"locate: {choice.text} holds no user records; see `sharelens records`")
+            raise UsageError(f"locate: {choice.text} has no user records; see `sharelens records`")
         of_topic = [part for part in partitions if choice.text in (part.topic, part.topic_id)]
         matching = [part for part in of_topic if _is_selected(part.partition, choice, key_filter.partitions)]
         if not matching:
@@ -252,8 +252,8 @@ def _in_lake(evidence: Evidence, key_filter: KeyFilter, sought: Sought, most: in
         if matches.full:
             break
     summary = (
-        f"looked through the batch headers of {len(places)} partitions, from the smallest start offset that share "
-        "state names; a lake holds no user records: --log-dir finds single ones"
+        f"searched the batch headers of {len(places)} partitions, from the smallest start offset in share "
+        "state on; a lake has no user records: --log-dir finds single ones"
     )
     missing = unseen(evidence, places, HOW_TOPICS)
     return matches.answer(summary, evidence.cluster_id, {}, missing)

@@ -169,7 +169,7 @@ class LogEvidence:
             tables.append(choose(records))
             size += tables[-1].nbytes
             if size > self.source.max_bytes * MEMORY_PER_BYTE:
-                raise too_much(f"the records wanted take more than {size_text(size)}")
+                raise too_much(f"the selected records take more than {size_text(size)}")
         return pa.concat_tables(tables)
 
     def states(self, keys: Keys, prefix: LogPrefix) -> pa.Table:
@@ -249,7 +249,7 @@ class LogEvidence:
                 tables.append(filter_rows(rows, condition))
                 size += tables[-1].nbytes
                 if size > self.source.max_bytes * MEMORY_PER_BYTE:
-                    raise too_much(f"the dead letters wanted take more than {size_text(size)}")
+                    raise too_much(f"the selected dead letters take more than {size_text(size)}")
             self._letter_counts[partition.topic_id, partition.partition] = count
         return dlq_filter.in_order(tables)
 
@@ -270,7 +270,7 @@ class LogEvidence:
         partitions = [partition for partition in self._partitions.values() if topics.takes(partition.topic)]
         size = sum(size_bytes(partition) for partition in partitions)
         if size > self.source.max_bytes:
-            raise too_much(f"{size_text(size)} of topics for dead letters would have to be read")
+            raise too_much(f"{size_text(size)} of dead-letter topics would have to be read")
         return partitions
 
     @cached_property

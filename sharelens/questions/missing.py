@@ -42,22 +42,22 @@ def unknown_ends(lag: pa.Table) -> list[str]:
     if count == 0:
         return []
     line = (
-        f"no end offset of {count} user partitions is known, so neither is their lag: copy their TOPIC-N folders and "
+        f"no end offset of {count} user partitions is known, so their lag is unknown: copy their TOPIC-N folders and "
         "replication-offset-checkpoint too, or give --end-offsets FILE (the output of kafka-get-offsets)"
     )
     return [line]
 
 
 def without_group_records(unknown: str) -> str:
-    """One line, about what the group coordinator's log alone would tell."""
+    """One line: a fact that only the group coordinator's log has is unknown."""
     return (
         f"{unknown}, no record of the group is in {OFFSETS_TOPIC}: copy the brokers' {OFFSETS_TOPIC}-N folders too, "
-        "where they hold more"
+        "if they have more"
     )
 
 
 def unseen_partitions(evidence: Evidence, user_partitions: Collection[TopicPartition]) -> int:
-    """How many of the user partitions the evidence has nothing of."""
+    """The number of user partitions that the evidence lacks."""
     rows = evidence.topic_extents(user_partitions).select(["topic_id", "partition"]).to_pylist()
     return len(set(user_partitions) - {(row["topic_id"], row["partition"]) for row in rows})
 
@@ -73,7 +73,7 @@ def lacking(topics: Collection[str]) -> list[str]:
     lines = []
     if STATE_TOPIC not in topics:
         lines.append(
-            f"no partition of {STATE_TOPIC}: nothing can be said of share groups; copy those folders from every broker"
+            f"no partition of {STATE_TOPIC}: the state of share groups is unknown; copy those folders from every broker"
         )
     if OFFSETS_TOPIC not in topics:
         lines.append(
@@ -82,7 +82,7 @@ def lacking(topics: Collection[str]) -> list[str]:
         )
     if not any(not topic.startswith("__") for topic in topics):
         lines.append(
-            "no folder of a user topic: lags, ages, gaps and silence can't be told; copy the TOPIC-N folders too, or "
-            "give `lag` --end-offsets FILE"
+            "no folder of a user topic: lags, ages, gaps and silent stalls are unknown; copy the TOPIC-N folders too, "
+            "or give `lag` --end-offsets FILE"
         )
     return lines

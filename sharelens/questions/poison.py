@@ -46,7 +46,7 @@ def poison(
     warnings = poison_warnings(scoped, without_limit=rows.column("delivery_count_limit").null_count)
     if not gaps:
         rows = without_gaps(rows)
-    return answer(evidence, rows, TEXT_COLUMNS, totals=totals, warnings=warnings, none="no record was given up")
+    return answer(evidence, rows, TEXT_COLUMNS, totals=totals, warnings=warnings, none="no archived record")
 
 
 def poison_stream(

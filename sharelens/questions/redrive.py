@@ -61,16 +61,16 @@ PLAN = pa.schema(
 SETTLED_ELSEWHERE = "the group acknowledged the record in another life of the share partition"
 TWICE = "another dead letter of the same record comes first in the plan"
 GONE = "the dead letter has no value, and the record is no longer in its topic"
-UNCLEAR = "the dead letter has no value, and nothing tells whether the record is still in its topic"
-NO_RECORD = "the state log does not say that the record was given up: {reason}"
+UNCLEAR = "the dead letter has no value, and it is unknown whether the record is still in its topic"
+NO_RECORD = "the state log does not show that the record was archived: {reason}"
 LOST = "no dead letter arrived; only the topic still holds the record"
-LOST_UNCLEAR = "no dead letter arrived, and nothing tells whether the record is still in its topic"
+LOST_UNCLEAR = "no dead letter arrived, and it is unknown whether the record is still in its topic"
 LOST_GONE = "no dead letter arrived, and the record is no longer in its topic"
-MAYBE_LOST = "whether there is a dead letter is not known: {reason}"
+MAYBE_LOST = "it is unknown whether there is a dead letter: {reason}"
 PENDING = "the broker has not finished with the record yet"
-POISON = "a client rejected it: sent again, it is rejected again unless what was wrong was mended"
-TIRED = "deliveries ran out: nobody acknowledged it in time, nobody rejected it"
-NO_CAUSE = "nothing tells why it was given up"
+POISON = "a client rejected it: sent again, it is rejected again unless its cause is fixed"
+TIRED = "delivery limit: no member acknowledged or rejected it in time"
+NO_CAUSE = "the cause of archiving is unknown"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -129,7 +129,7 @@ def trace(evidence: Evidence, key_filter: KeyFilter, offset: int, *, members: bo
         columns=(*TEXT_COLUMNS, MEMBERS_COLUMN) if members else TEXT_COLUMNS,
         summary="\n".join(closing),
         warnings=tuple(warnings),
-        none="no record of the state log speaks of this share partition",
+        none="the state log has no record of this share partition",
     )
 
 

@@ -27,7 +27,7 @@ ORDER_AT_ONE_OFFSET = (
 MEANING = {
     "created": "share partition created",
     "reset": vocabulary.RESET,
-    "first_seen": "first record held; what came before is not",
+    "first_seen": "first record in the evidence; earlier records are not in it",
     "deleted": vocabulary.LIFE_ENDED,
     "start_offset_set": "start offset determined, at or below the record",
     "below_start_offset": "start offset determined, above the record",

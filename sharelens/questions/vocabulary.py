@@ -20,8 +20,8 @@ IN_STATE: Mapping[int, str] = {
     DeliveryState.ARCHIVED: ARCHIVED,
 }
 NEVER_KNOWN = (
-    "not in the log: who had the record, whether it is held right now, whether it was processed; held, and never "
-    "delivered, look alike"
+    "not in the log: which member had or has the record, whether it was processed; an acquired record and one never "
+    "delivered look alike"
 )
 
 

@@ -143,14 +143,14 @@ def stalls_sheet(gathered: Gathered, anchors: Anchors, command: str) -> Sheet:
     """One row an interval, what stands still now first, then the longest."""
     return Sheet(
         name="stalls-table",
-        caption="Stalls, what stands still now first",
+        caption="Stalls, those that still last first",
         heads=(
             Head(label="Group"),
             Head(label="Share partition"),
             Head(label="Offset", number=True, hint="the first incomplete record offset"),
             Head(label="State there"),
             Head(label="Since", hint="UTC"),
-            Head(label="Until", hint="UTC; – it stands still"),
+            Head(label="Until", hint="UTC; – the stall lasts"),
             Head(label="Lasted", number=True),
             Head(label="Kind"),
             Head(label="Done behind", number=True),
@@ -204,7 +204,7 @@ def poison_sheet(gathered: Gathered, anchors: Anchors, command: str) -> Sheet:
     """One row a run of records that a group gave up, the newest first."""
     return Sheet(
         name="poison-table",
-        caption="Records given up, the newest first",
+        caption="Archived records, the newest first",
         heads=(
             Head(label="Group"),
             Head(label="Share partition"),
@@ -232,7 +232,7 @@ def poison_sheet(gathered: Gathered, anchors: Anchors, command: str) -> Sheet:
         ],
         left_off=max(0, total(gathered.poison.sums, "rows") - ROWS_SHOWN),
         command=command,
-        empty="no record was given up",
+        empty="no archived record",
         tools=True,
     )
 

@@ -53,10 +53,10 @@ def test_findings_are_an_exit_code_when_they_are_asked_for(logs: str, capsys: py
     [
         (["--status", "lost"], "'lost' is no status; there are matched, duplicate, missing"),
         (["--gap", "5s"], "--gap goes with --bursts"),
-        (["--bursts", "--fail-on"], "leave --status and --fail-on"),
+        (["--bursts", "--fail-on"], "leave out --status and --fail-on"),
         (["--dlq-prefix", ""], "name the topics with --dlq-topic NAME"),
         (["--dlq-topic", "__share_group_state"], "can hold no dead letters"),
-        (["plan", "--out", "x.json"], "type the options behind the word: sharelens dlq plan"),
+        (["plan", "--out", "x.json"], "options follow the subcommand: sharelens dlq plan"),
         (["--group", "nobody"], "no share group nobody"),
     ],
 )
@@ -123,6 +123,7 @@ def test_a_topic_that_nobody_looked_into_is_named_with_those_that_were(
 ) -> None:
     code, _, err = asked(capsys, *words, "--log-dir", logs, "--dlq-topic", "nosuch")
     assert code == 0
-    assert "nothing was looked into for dead letters under the name nosuch" in err
-    assert "topics that were looked into: dlq.orders" in err
-    assert "nothing was looked into" not in asked(capsys, *words, "--log-dir", logs, "--dlq-topic", "dlq.orders")[2]
+    assert "no topic nosuch was searched for dead letters" in err
+    assert "searched topics: dlq.orders" in err
+    known = asked(capsys, *words, "--log-dir", logs, "--dlq-topic", "dlq.orders")
+    assert "was searched for dead letters" not in known[2]
