@@ -112,9 +112,11 @@ class LakeEvidence:
 
     def histories(self, places: pa.Table, prefix: LogPrefix) -> tuple[pa.Table, pa.Table]:
         """Rows of the two histories, row groups of other places left out by their statistics."""
-        history = self._of_places("gold.share_partition_history", self._names_of("history"), places, prefix.condition())
+        history = self._of_places(
+            "gold.share_partition_history", schemas.SHARE_PARTITION_HISTORY.names, places, prefix.condition()
+        )
         begin_condition = prefix.begin_condition()
-        deliveries = self._of_places("gold.delivery_history", self._names_of("delivery"), places, begin_condition)
+        deliveries = self._of_places("gold.delivery_history", schemas.DELIVERY_HISTORY.names, places, begin_condition)
         return history.sort_by(LOG_ORDER).cast(schemas.SHARE_PARTITION_HISTORY), delivery_history_as_of(
             deliveries, prefix
         )
@@ -187,14 +189,18 @@ class LakeEvidence:
 
     def _states(self, keys: Keys, prefix: LogPrefix) -> pa.Table:
         if prefix.is_whole:
-            states = self._newest(self._scan("gold.share_partition_state", self._names_of("state"), keys.expression()))
+            states = self._newest(
+                self._scan("gold.share_partition_state", schemas.SHARE_PARTITION_STATE.names, keys.expression())
+            )
             states = states.cast(schemas.SHARE_PARTITION_STATE)
         else:
             history = self._scan(
-                "gold.share_partition_history", self._names_of("history"), self._where(keys, prefix.condition())
+                "gold.share_partition_history",
+                schemas.SHARE_PARTITION_HISTORY.names,
+                self._where(keys, prefix.condition()),
             )
             still_open = self._where(keys, prefix.open_condition())
-            ranges = self._scan("gold.delivery_history", self._names_of("delivery"), still_open)
+            ranges = self._scan("gold.delivery_history", schemas.DELIVERY_HISTORY.names, still_open)
             states = states_as_of(self._newest(history), self._newest(ranges))
             states = mark_losses(states, self._losses_in(prefix))
         return mark_below_log_start(states, {part.state_partition: part.log_start_offset for part in self.cover()})
@@ -224,7 +230,7 @@ class LakeEvidence:
 
     def history(self, keys: Keys) -> pa.Table:
         """Rows of gold.share_partition_history."""
-        rows = self._scan("gold.share_partition_history", self._names_of("history"), self._where(keys))
+        rows = self._scan("gold.share_partition_history", schemas.SHARE_PARTITION_HISTORY.names, self._where(keys))
         return self._newest(rows).sort_by(LOG_ORDER).cast(schemas.SHARE_PARTITION_HISTORY)
 
     def history_in_parts(self, keys: Keys, columns: Sequence[str], choice: Choice | None = None) -> Iterator[pa.Table]:
@@ -235,13 +241,13 @@ class LakeEvidence:
     def delivery(self, keys: Keys, offset: int) -> pa.Table:
         """Rows of gold.delivery_history around one record offset."""
         around = (pc.field("first_offset") <= offset) & (pc.field("last_offset") >= offset)
-        rows = self._scan("gold.delivery_history", self._names_of("delivery"), self._where(keys, around))
+        rows = self._scan("gold.delivery_history", schemas.DELIVERY_HISTORY.names, self._where(keys, around))
         return self._newest(rows).cast(schemas.DELIVERY_HISTORY)
 
     def deliveries(self, keys: Keys, prefix: LogPrefix) -> pa.Table:
         """Rows of gold.delivery_history."""
         begin_condition = prefix.begin_condition()
-        rows = self._scan("gold.delivery_history", self._names_of("delivery"), self._where(keys, begin_condition))
+        rows = self._scan("gold.delivery_history", schemas.DELIVERY_HISTORY.names, self._where(keys, begin_condition))
         return delivery_history_as_of(self._newest(rows), prefix)
 
     def topic_batches(self, begins: Mapping[TopicPartition, int]) -> Iterator[pa.Table]:
@@ -343,15 +349,6 @@ class LakeEvidence:
         kinds = schema if columns is None else pa.schema([schema.field(name) for name in columns])
         return pa.concat_tables([kinds.empty_table(), *self._stream(table, kinds.names, condition)])
 
-    @staticmethod
-    def _names_of(kind: str) -> list[str]:
-        schema = {
-            "state": schemas.SHARE_PARTITION_STATE,
-            "history": schemas.SHARE_PARTITION_HISTORY,
-            "delivery": schemas.DELIVERY_HISTORY,
-        }[kind]
-        return list(schema.names)
-
     def __enter__(self) -> Self:
         return self
 
@@ -362,7 +359,7 @@ class LakeEvidence:
 
 
 def _dropped_ms(extents: pa.Table) -> dict[str, int]:
-    """By group of tables the log time before which rows were dropped: rows of the books say it, the last one counts."""
+    """For each group of tables, the log time before which retention dropped rows, by the newest `dropped` extent."""
     rows = with_value(extents, "status", "dropped").select(["run_id", "content", "log_time_ms"]).sort_by("run_id")
     return dict(zip(rows.column("content").to_pylist(), rows.column("log_time_ms").to_pylist(), strict=True))
 
@@ -377,7 +374,7 @@ def choose_cluster(lake: PublishedCut, cluster_id: str | None) -> str:
     """The cluster to answer for.
 
     Raises:
-        UsageError: several clusters and none asked for, or one that is not there.
+        UsageError: several clusters and no choice, or an unknown cluster.
     """
     known = clusters(lake)
     if cluster_id is not None:
@@ -387,7 +384,7 @@ def choose_cluster(lake: PublishedCut, cluster_id: str | None) -> str:
             )
         return cluster_id
     if len(known) > 1:
-        raise UsageError(f"lake {lake.lake} holds several clusters, give --cluster-id with one of: {', '.join(known)}")
+        raise UsageError(f"lake {lake.lake} has several clusters, give --cluster-id with one of: {', '.join(known)}")
     return known[0]
 
 
