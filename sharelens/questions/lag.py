@@ -108,7 +108,7 @@ def lag_over_time(
             f"--every: {len(moments)} moments of {share_partitions} share partitions are more than {MOST_ROWS} rows; "
             "give a longer --every, a narrower --from and --to, or --group"
         )
-    arrivals = Arrivals()
+    arrivals = Arrivals(moments)
     for batches in evidence.topic_batches(measure.begins_of(history)):
         arrivals.take(batches.select(BATCH_COLUMNS))
     table = over_time(history, arrivals, moments, names)

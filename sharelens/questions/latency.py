@@ -17,13 +17,24 @@ from measures.topics import TopicPartition, topic_partitions
 from sharelens.filters import KeyFilter
 from sharelens.output import Answer, Column, Row, known, name_column, number_column, time_column
 from sharelens.questions.evidence import Evidence, Span
-from sharelens.questions.measured import PLACE_ORDER, Scope, answer, kept_rows, marked, rows_of, scope
+from sharelens.questions.measured import (
+    PLACE_ORDER,
+    Scope,
+    answer,
+    kept_rows,
+    kept_stream,
+    marked,
+    rows_of,
+    scope,
+    stream_of,
+)
 from sharelens.questions.missing import unseen
 from sharelens.questions.state import completeness_cell, topic_cell
 from sharelens.request import CutChoice
 from sharelens.times import time_text
 
 MOST_RANGES = 100_000
+COUNTS = ("outcome", "delivery_count", "offsets")
 CLOCKS = "ages go from the record's timestamp (the producer's clock, if CLOCK is create_time) to the state log's time"
 NO_AGES = "no age is known there, and control records count as settled; copy their folders too"
 UNSEEN = (
@@ -127,6 +138,20 @@ def attempts(evidence: Evidence, key_filter: KeyFilter, cut: CutChoice, span: Sp
         warnings=read.warnings,
         none="nothing was delivered",
     )
+
+
+def attempts_stream(scoped: Scope) -> Iterator[pa.Table]:
+    """ATTEMPTS rows in tables, in any order and with the columns of COUNTS at least; those that a run kept, if any."""
+    rows = kept_stream(scoped, "attempts", COUNTS)
+    if rows is not None:
+        return rows
+    read, by = _Reading(evidence=scoped.evidence, scoped=scoped, span=Span()), By(hour=False)
+
+    def of_part(inputs: Inputs) -> pa.Table:
+        done = settled_of(inputs)
+        return measure.attempts(done, read.ages(done).gaps(), inputs.history(), by)
+
+    return stream_of(scoped, of_part)
 
 
 def _rows(

@@ -75,31 +75,42 @@ def in_place(key: Mapping[str, Any]) -> pc.Expression:
 
 
 def turning_rows(parts: Iterable[pa.Table], offset: int, log_offsets: pa.ChunkedArray) -> pa.Table:
+    """The rows of `TurningRows` of a stream of tables."""
+    turning = TurningRows(offset, log_offsets)
+    for part in parts:
+        turning.add(part)
+    return turning.table()
+
+
+class TurningRows:
     """The history rows that tell the life of one record: all that `life_events` and completeness marks need.
 
     These are the rows at which something about the record changes, those at `log_offsets`, and of each place
     the first and the last one. Of the other rows nothing stays in memory.
-
-    Args:
-        parts: SCALARS of SHARE_PARTITION_HISTORY rows in log order.
-        offset: the record's.
-        log_offsets: where its delivery states begin.
     """
-    chosen = [SHARE_PARTITION_HISTORY.empty_table().select(list(SCALARS))]
-    last: dict[tuple[Any, ...], pa.Table] = {}
-    sought = log_offsets.combine_chunks()
-    for part in parts:
-        for rows in rows_of_places(part):
+
+    def __init__(self, offset: int, log_offsets: pa.ChunkedArray) -> None:
+        """`offset`: the record's; `log_offsets`: where its delivery states begin."""
+        self._offset, self._sought = offset, log_offsets.combine_chunks()
+        self._chosen = [SHARE_PARTITION_HISTORY.empty_table().select(list(SCALARS))]
+        self._last: dict[tuple[Any, ...], pa.Table] = {}
+
+    def add(self, part: pa.Table) -> None:
+        """Adds SHARE_PARTITION_HISTORY rows, with SCALARS at least, in log order."""
+        for rows in rows_of_places(part.select(list(SCALARS))):
             place = place_of(rows.slice(0, 1).to_pylist()[0])
-            before = last.get(place)
+            before = self._last.get(place)
             joined = rows if before is None else pa.concat_tables([before, rows])
-            mask = pc.is_in(joined.column("log_offset"), value_set=sought).to_numpy().copy()
-            mask[_turns(*_sides(joined, offset))] = True
+            mask = pc.is_in(joined.column("log_offset"), value_set=self._sought).to_numpy().copy()
+            mask[_turns(*_sides(joined, self._offset))] = True
             mask[: joined.num_rows - rows.num_rows] = False  # it was chosen with its own part
             mask[-1] = True
-            chosen.append(joined.filter(pa.array(mask)))
-            last[place] = joined.slice(joined.num_rows - 1)
-    return pa.concat_tables(chosen)
+            self._chosen.append(joined.filter(pa.array(mask)))
+            self._last[place] = joined.slice(joined.num_rows - 1).combine_chunks()
+
+    def table(self) -> pa.Table:
+        """The rows so far."""
+        return pa.concat_tables(self._chosen)
 
 
 def row_groups_with_turns(offset: int, log_offsets: Iterable[int], row_groups: Sequence[Statistics]) -> Sequence[bool]:
