@@ -17,7 +17,6 @@ from sharelens.output import (
     name_column,
     number_column,
     time_column,
-    visible,
 )
 from sharelens.questions.completeness import evidence_line
 from sharelens.questions.evidence import Evidence, StatePartitionCover
