@@ -32,7 +32,7 @@ def changes(reach: Reach, measure: Measure) -> Changes:
     inputs, view = reach.inputs, reach.view(measure)
     assert measure.rows is not None
     if measure.rule is Rule.BY_BLOCK:
-        settled = reach.settled()
+        settled = reach.settled
         view.once("settled in blocks", lambda: settled)
     rows = measure.rows(view) if measure.table != "gold.progress" else reach.progress
     constants = {"run_id": inputs.task.run, "cluster_id": inputs.task.cluster_id}

@@ -37,7 +37,7 @@ LARGER_MODULES = {
     "sharelens/output.py": 416,
     "sharelens/questions/log_evidence.py": 405,
     "state_model/columnar/fold.py": 454,
-    "state_model/columnar/replay.py": 423,
+    "state_model/columnar/replay.py": 420,
 }
 """Modules over the budget, with the lines that they may have; they only shrink."""
 VAGUE_NAMES = {
