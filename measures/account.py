@@ -1,4 +1,4 @@
-"""What became of every record offset: each offset of a window is in exactly one class, for each share partition.
+"""The class of every record offset of a window, for each share partition; each offset has exactly one.
 
 The newest life whose start offset ever stood at or below an offset decides:
 

@@ -1,4 +1,4 @@
-"""The table of measures: what each one reads, the function that computes it, and how an increment recomputes it.
+"""The table of measures: inputs, function, and rule of increment of each.
 
 The measure stage, questions, report, metrics and the DataFrame API take measures from here; a new measure is one entry,
 and its table in `lake.tables` where a lake keeps it.

@@ -1,4 +1,4 @@
-"""Sums and first rows of a stream of tables: memory goes by what is kept and not by the rows of the stream.
+"""Sums and first rows of a stream of tables: memory depends on the result, not on the number of rows.
 
 A stream has one table at least, so that its columns are known.
 """
@@ -81,7 +81,7 @@ class FirstRows:
 
 
 def _not_behind(table: pa.Table, order: Order, row: pa.Table) -> pa.ChunkedArray:
-    """Which rows do not come behind `row`."""
+    """Whether each row may come before `row`, or beside it."""
     flags = pa.chunked_array([pa.repeat(True, table.num_rows)], pa.bool_())
     for name, direction in reversed(order):
         column, value = table.column(name), row.column(name)[0]
