@@ -73,7 +73,7 @@ class Snapshot:
         return {}
 
     def rows(self, columns: Sequence[str] | None = None, where: pc.Expression | None = None) -> pa.Table:
-        """The rows that meet a condition; of a table without files only the schema is looked at."""
+        """The rows that meet a condition; of a table without files only the schema counts."""
         if not self.files:
             empty = self.schema.empty_table()
             return empty if columns is None else empty.select(list(columns))

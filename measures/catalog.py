@@ -1,4 +1,4 @@
-"""The table of measures that a lake keeps: their rows, the function that computes them, and what an increment replaces.
+"""The table of measures that a lake keeps: schema, function, and rule of increment of each.
 
 The measure stage, questions, report, metrics and the DataFrame API take measures from here; a new measure is one entry,
 and its table in `lake.tables`.

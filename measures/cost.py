@@ -1,4 +1,4 @@
-"""What share state costs its coordinator: records and bytes, spans between snapshots, what pruning could free.
+"""The cost of share state for its coordinator: records and bytes, spans between snapshots, prunable records.
 
 A state partition can be pruned up to the oldest of its share partitions' newest snapshots
 (ShareCoordinatorOffsetsManager); a share partition that gets no new one holds up all others in its state partition.

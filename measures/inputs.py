@@ -55,7 +55,7 @@ class Inputs(ABC):
         return iter(())
 
     def extents(self, partitions: Iterable[TopicPartition]) -> pa.Table:
-        """TOPIC_EXTENT rows of those of the user partitions that the evidence has."""
+        """TOPIC_EXTENT rows of the user partitions in the evidence."""
         return TOPIC_EXTENT.empty_table()
 
     def lowest_offsets(self) -> Mapping[TopicPartition, int]:

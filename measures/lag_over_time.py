@@ -65,7 +65,7 @@ class Arrivals:
 
 
 class RowsAtMoments:
-    """Keeps of a stream of rows those that hold at some moments: of each place the last one up to each moment."""
+    """Collects the rows of a stream that are valid at some moments: the last row of each place up to each moment."""
 
     def __init__(self, moments: Ints) -> None:
         """`moments`: epoch ms, ascending."""
@@ -74,7 +74,7 @@ class RowsAtMoments:
         self._rows = 0
 
     def add(self, rows: pa.Table) -> None:
-        """Adds rows with PLACE_KEY and log_time_ms, those of each place in log order."""
+        """Adds rows with PLACE_KEY and log_time_ms; rows of one place come in log order."""
         self._parts.append(self._last_rows(rows))
         self._rows += self._parts[-1].num_rows
         if self._rows > MOST_ROWS and len(self._parts) > 1:
@@ -82,7 +82,7 @@ class RowsAtMoments:
             self._rows = self._parts[0].num_rows
 
     def table(self) -> pa.Table:
-        """The rows, those of each place in log order; at most one for each place and moment."""
+        """The collected rows; rows of one place in log order, at most one for each place and moment."""
         return self._last_rows(pa.concat_tables(self._parts))
 
     def _last_rows(self, rows: pa.Table) -> pa.Table:

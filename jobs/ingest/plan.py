@@ -225,7 +225,7 @@ def _log_start_moved(partition: LogPartition, rows: Sequence[dict[str, Any]]) ->
 
 
 def held_back(partitions: Sequence[LogPartition], ingested: Sequence[dict[str, Any]], extents: Sequence[Extent]) -> int:
-    """How many offsets at or above the high watermark wait in the partitions that no extent speaks of."""
+    """The number of offsets at or above the high watermark in partitions without an extent of this run."""
     spoken_of = {(extent.partition.topic_id, extent.partition.partition) for extent in extents}
     groups = {key[1:]: rows for key, rows in books.by_partition(ingested).items()}
     count = 0

@@ -219,7 +219,7 @@ class LakeInputs:
 
     @cached_property
     def _misplaced(self) -> Flags:
-        """Which places hold share partitions that belong to another state partition."""
+        """Whether each place is misplaced: its share partition belongs to another state partition."""
         rows = self.lake.rows(STATE, [*PLACE_KEY, "misplaced"])
         result = np.zeros(self.places.count, np.bool_)
         result[self.places.of(rows)] = rows.column("misplaced").to_numpy(zero_copy_only=False)

@@ -126,7 +126,7 @@ class Reach:
         return np.where(inputs.whole, BELOW_ALL, inputs.read_from + 1)
 
     def reaches_final(self, measure: Measure) -> Flags:
-        """Places of which final rows are replaced."""
+        """Places whose final rows are replaced."""
         by_record = measure.rule in (Rule.BY_RECORD_OFFSET, Rule.BY_BLOCK)
         late = self.since(measure) < self.inputs.passed_before if by_record else False
         return np.asarray(self.inputs.whole | late)
@@ -197,7 +197,7 @@ class Reach:
         return lowest
 
     def _contributions(self, whole: Flags) -> Contributions:
-        """`whole`: places of which all contributions are recomputed."""
+        """`whole`: places whose contributions are all recomputed."""
         inputs = self.inputs
         since = inputs.reach_of_open
         late = (since < inputs.passed_before) & (since > 0)

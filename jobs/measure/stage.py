@@ -262,7 +262,7 @@ class _Since:
         self._since = np.append(ordered.column("since").to_numpy(), ABOVE_ALL)
 
     def reaches(self, measure: Measure, rows: pa.Table) -> Flags:
-        """Which rows lie at or above it."""
+        """Whether each row lies at or above it."""
         result: Flags = order_of(rows, measure) >= self._since[self._places.of(rows)]
         return result
 

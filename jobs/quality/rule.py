@@ -1,4 +1,4 @@
-"""What one expectation is, before any library is loaded: a table, a level, and the arguments of a Great Expectation."""
+"""One expectation, without importing the library: a table, a level, and the arguments of a Great Expectation."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field

@@ -1,4 +1,4 @@
-"""The suites in code: what is expected of every table. Most follows from its definition in `lake.tables`.
+"""The expectations of every table. Most follow from its definition in `lake.tables`.
 
 A log that a broker wrote oddly must not close a gate: what blocks is what our own stages guarantee of any log. What
 only a strange log would break is a warning.

@@ -1,4 +1,4 @@
-"""What happened to record offsets in a window, by ranges: the events that `trace` shows of each of them."""
+"""Events of ranges of record offsets in a window, as `trace` shows them for one offset."""
 
 import heapq
 from collections.abc import Iterator, Mapping, Sequence
@@ -69,7 +69,7 @@ def _merged(
 
 
 def _events(moment: Moment, rows: Sequence[Mapping[str, Any]]) -> Iterator[dict[str, Any]]:
-    """What one record of the state log changed in one life of a share partition."""
+    """The changes of one state log record in one life of a share partition."""
     old = [row for row in rows if not row["begins"]]
     new = [row for row in rows if row["begins"]]
     place = dict(zip([*FULL_PLACE_KEY, "log_offset", "life_log_offset"], moment, strict=True))

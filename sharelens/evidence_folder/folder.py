@@ -18,7 +18,7 @@ from sharelens.questions.evidence import Evidence
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Written:
-    """What was written: the content, its files, and the SHA-256 of the manifest, to be noted elsewhere."""
+    """The written folder: content, files, and the SHA-256 of the manifest."""
 
     content: Content
     files: tuple[ContentFile, ...]

@@ -1,4 +1,4 @@
-"""The manifest: where the content comes from, who made it, when and with what, and the SHA-256 of each content file."""
+"""The manifest: sources, author, time and versions of the content, and the SHA-256 of each content file."""
 
 import getpass
 import hashlib
@@ -42,7 +42,7 @@ class ContentFile:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Manifest:
-    """A manifest that was read: the whole document, and what is needed of it."""
+    """A manifest: the whole document, and its parsed parts."""
 
     document: Mapping[str, Any]
     question: Question
@@ -92,7 +92,7 @@ def described(
 
 
 def versions() -> dict[str, str | None]:
-    """What computed it: sharelens, Python, the libraries, the system."""
+    """Versions of sharelens, Python, the libraries and the system."""
     versions: dict[str, str | None] = {"sharelens": sharelens.__version__, "python": platform.python_version()}
     for name in LIBRARIES:
         try:

@@ -1,4 +1,4 @@
-"""What has to be said about the evidence: what makes it incomplete, and what the answers warn of."""
+"""Notes about the evidence: causes of incompleteness, and warnings of the answers."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -27,7 +27,7 @@ class Note:
 
 
 def of_warnings(warnings: Iterable[str], place: str) -> list[Note]:
-    """The warnings of answers; where the evidence lies is no part of it, and where it ends has a note of its own."""
+    """The warnings of answers, without the path of the evidence and without its end, which has its own note."""
     return [
         Note(code=WARNING, incomplete=False, detail=warning.replace(place, "the evidence"))
         for warning in warnings
@@ -41,7 +41,7 @@ def of_window(
     tables: Mapping[str, pa.Table],
     question: Question,
 ) -> list[Note]:
-    """What makes the evidence of the window incomplete."""
+    """Notes for each cause of incomplete evidence of the window."""
     return [*_extent(cover, question), *_losses(tables), *_states(tables), *_missing(tables)]
 
 

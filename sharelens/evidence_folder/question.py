@@ -1,4 +1,4 @@
-"""What a folder of evidence is about: all that, with the sources, decides what its content is."""
+"""The question of an evidence folder: together with the sources it determines the content."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -32,7 +32,7 @@ class Question:
     dlq_prefix: str | None = None
 
     def letter_topics(self) -> DeadLetterTopics:
-        """Where dead letters are looked for."""
+        """The topics that are searched for dead letters."""
         return dead_letter_topics(self.dlq_topics, self.dlq_prefix)
 
     def group_settings(self) -> GroupSettings:

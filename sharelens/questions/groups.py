@@ -54,7 +54,7 @@ def groups(evidence: Evidence, names: frozenset[str], as_of_ms: int | None, chan
 
 
 def _missing(evidence: Evidence, records: pa.Table) -> str:
-    """Why there is no row: no record at all, or none up to the moment asked for."""
+    """The reason for an empty answer: no record at all, or none up to the moment."""
     of_share_groups = pc.is_in(records.column("record_type"), value_set=pa.array(measure.SHARE_TYPES, pa.int16()))
     first_ms = pc.min(records.filter(of_share_groups).column("timestamp_ms")).as_py()
     if first_ms is not None:

@@ -31,5 +31,5 @@ def evidence_rows(lake: Cut) -> list[dict[str, Any]]:
 
 
 def clusters(lake: Cut) -> list[str]:
-    """The clusters of the published cut; where it holds no state, the one that was published."""
+    """The clusters of the published cut; without state, the published cluster."""
     return sorted({row["cluster_id"] for row in evidence_rows(lake)}) or [str(lake.publication["cluster_id"])]

@@ -1,4 +1,4 @@
-"""What a lake holds of each state partition at its published cut."""
+"""The evidence of each state partition at the published cut of a lake."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -17,7 +17,7 @@ from sharelens.questions.evidence import StatePartitionCover
 def state_partition_covers(
     lake: Cut, evidence: Sequence[Mapping[str, Any]], extents: pa.Table, problems: pa.Table
 ) -> tuple[StatePartitionCover, ...]:
-    """The published range of each state partition, with its gaps and what was quarantined, in their order.
+    """The published range of each state partition, with its gaps and quarantine counts, in order.
 
     `evidence`: rows of the publication's evidence; `extents`, `problems`: rows of bronze.ingest_extent and of
     bronze.quarantine about the state topic.
@@ -52,7 +52,7 @@ def state_partition_covers(
 
 
 def _dropped_ms(extents: pa.Table) -> dict[str, int]:
-    """By group of tables the log time before which rows were dropped: rows of the books say it, the last one counts."""
+    """For each group of tables, the log time before which retention dropped rows, by the newest `dropped` extent."""
     rows = with_value(extents, "status", "dropped").select(["run_id", "content", "log_time_ms"]).sort_by("run_id")
     return dict(zip(rows.column("content").to_pylist(), rows.column("log_time_ms").to_pylist(), strict=True))
 

@@ -88,7 +88,7 @@ class LakeEvidence:
         return all_of(keys.expression(), self._state_partitions_of(keys), *conditions)
 
     def _state_partitions_of(self, keys: Keys) -> pc.Expression | None:
-        """The condition on state_partition by gold.progress, which has a row of each place; None where it does not say.
+        """The condition on state_partition by gold.progress, which has a row of each place; None where it has none.
 
         Row groups of the histories hold one state partition and many share partitions.
         """
@@ -218,7 +218,7 @@ class LakeEvidence:
         return self._in_log_order("silver.share_record", schemas.SHARE_RECORD, where)
 
     def states(self, keys: Keys, prefix: LogPrefix) -> pa.Table:
-        """gold.share_partition_state, or of a prefix what the two histories held after it."""
+        """gold.share_partition_state; for a prefix, the state after it from the two histories."""
         return placed_states(lambda chosen: self._states(chosen, prefix), keys)
 
     def _states(self, keys: Keys, prefix: LogPrefix) -> pa.Table:
@@ -284,7 +284,7 @@ class LakeEvidence:
             yield rows.cast(TOPIC_BATCH)
 
     def topic_extents(self, partitions: Iterable[TopicPartition]) -> pa.Table:
-        """By what the runs were told of the partitions (bronze.ingest_extent)."""
+        """From bronze.ingest_extent."""
         return user_topics.extents(self._topic_books, partitions)
 
     @cached_property
@@ -302,11 +302,11 @@ class LakeEvidence:
         return dlq_filter.in_order([rows.cast(DLQ_RECORD)])
 
     def dead_letter_partitions(self) -> pa.Table:
-        """By what the runs took (bronze.ingest_extent)."""
+        """From bronze.ingest_extent."""
         return dlq_partitions.partitions_in_books(self._scan("bronze.ingest_extent", None).to_pylist())
 
     def cover(self) -> Sequence[StatePartitionCover]:
-        """The published range of each state partition, with its gaps and what was quarantined."""
+        """The published range of each state partition, with its gaps and quarantine counts."""
         return self._cover
 
     @cached_property

@@ -44,7 +44,7 @@ UNSEEN = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Reading:
-    """The histories of a question, part by part. `begun`: user partitions that hold a settled offset, so far."""
+    """The histories of a question, part by part. `begun`: user partitions with a settled offset so far."""
 
     evidence: Evidence
     scoped: Scope
@@ -53,13 +53,13 @@ class _Reading:
     begun: set[TopicPartition] = field(default_factory=set)
 
     def settled(self, inputs: Inputs) -> Settled:
-        """What was settled inside the span."""
+        """The settled ranges inside the span."""
         done = settled_of(inputs).within(self.span.from_ms, self.span.to_ms)
         self.begun.update(Ages(done).begins())
         return done
 
     def ages(self, done: Settled) -> Ages:
-        """The ages of what was settled."""
+        """The ages of settled ranges."""
         return ages_of(done, self.evidence.topic_batches, self._lowest, exact=self.exact)
 
     def kept(self, name: str) -> pa.Table | None:
@@ -80,7 +80,7 @@ class _Reading:
 
     @property
     def warnings(self) -> list[str]:
-        """Those of the scope, and what is not in the evidence of what was asked for so far."""
+        """Warnings of the scope, and of user partitions that the evidence lacks."""
         return [*self.scoped.warnings, *unseen(self.evidence, self.begun, NO_AGES), *self._dropped()]
 
     def _dropped(self) -> list[str]:
@@ -141,7 +141,7 @@ def attempts(evidence: Evidence, key_filter: KeyFilter, cut: CutChoice, span: Sp
 
 
 def attempts_stream(scoped: Scope) -> Iterator[pa.Table]:
-    """ATTEMPTS rows in tables, in any order and with the columns of COUNTS at least; those that a run kept, if any."""
+    """ATTEMPTS rows in tables, in any order, with at least the columns of COUNTS; from the gold table if possible."""
     rows = kept_stream(scoped, "attempts", COUNTS)
     if rows is not None:
         return rows
@@ -157,7 +157,7 @@ def attempts_stream(scoped: Scope) -> Iterator[pa.Table]:
 def _rows(
     read: _Reading, name: str, by: By, tally: Callable[[Inputs], Tally], rows: Callable[[Tally, By], pa.Table]
 ) -> pa.Table:
-    """The rows of what a run kept, or of all parts: a row about a share partition is of one part, others add up."""
+    """Rows from the gold table, or of all parts: a row of a share partition comes from one part, other rows add up."""
     kept = read.kept(name)
     if kept is not None:
         table = rows(of_contributions(kept, by), by)

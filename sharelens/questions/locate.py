@@ -1,4 +1,4 @@
-"""Where a user record lies: partition, offset and timestamp by its key or by a time.
+"""The partition, offset and timestamp of user records with a key or near a time.
 
 Keys are compared where they are read, in bounded memory. No byte of a record is kept, shown or written. A lake holds no
 user records: there a time finds ranges of offsets by their batch headers, and a key nothing.
@@ -55,7 +55,7 @@ NEVER_SHOWN = "keys and values are never stored or shown; whether a transaction 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sought:
-    """What is looked for: records with this key (None: any), stamped in [from_ms, to_ms); None puts no bound."""
+    """The searched records: with this key (None: any) and a timestamp in [from_ms, to_ms); None: no bound."""
 
     key: bytes | None = None
     from_ms: int | None = None
@@ -92,7 +92,7 @@ def locate(source: Source, key_filter: KeyFilter, sought: Sought, most: int | No
 
 @dataclass(slots=True)
 class _MatchList:
-    """Rows so far, at most `most`, and what was not readable."""
+    """Rows so far, at most `most`, and unreadable batches."""
 
     most: int
     tables: list[pa.Table]
@@ -110,7 +110,7 @@ class _MatchList:
     def answer(
         self, summary: str, cluster_id: str | None, lost: dict[tuple[str, int], str], missing: Sequence[str] = ()
     ) -> Answer:
-        """The answer; rows of a partition of which something was not readable are incomplete."""
+        """The answer; rows of a partition with unreadable batches are incomplete."""
         table = pa.concat_tables([SCHEMA.empty_table().select(_READ), *self.tables]).combine_chunks()
         places = zip(table.column("topic_id").to_pylist(), table.column("partition").to_pylist(), strict=True)
         reasons = [lost.get(place) for place in places]

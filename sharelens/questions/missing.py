@@ -1,4 +1,4 @@
-"""What the evidence lacks beside the state log, and how to supply it: said with an answer, never in its place."""
+"""Warnings about missing evidence, with the remedy; an answer never fails because of them."""
 
 from collections.abc import Collection
 
@@ -63,13 +63,13 @@ def unseen_partitions(evidence: Evidence, user_partitions: Collection[TopicParti
 
 
 def unseen(evidence: Evidence, user_partitions: Collection[TopicPartition], consequence: str) -> list[str]:
-    """At most one line: how many of the user partitions the evidence has nothing of, and what follows from it."""
+    """At most one line: the number of user partitions that the evidence lacks, and the consequence."""
     count = unseen_partitions(evidence, user_partitions)
     return [f"{count} user partitions are not in the evidence: {consequence}"] if count else []
 
 
 def lacking(topics: Collection[str]) -> list[str]:
-    """What is not there at all, when the evidence has partitions of these topics; a line each."""
+    """One line for each kind of topic that the evidence lacks."""
     lines = []
     if STATE_TOPIC not in topics:
         lines.append(

@@ -106,7 +106,7 @@ def sha256_line(content: bytes, name: str) -> bytes:
 
 
 def redrive_plan(evidence: Evidence, reconciled: Reconciled) -> Plan:
-    """The plan of what a reconciliation found."""
+    """The redrive plan of a reconciliation."""
     rows = with_cluster(evidence, reconciled.rows)
     readable = _readable(evidence, reconciled)
     again = _acknowledged_elsewhere(reconciled)
@@ -193,7 +193,7 @@ def _meets(spans: tuple[Ints, Ints, Any], first: int, last: int) -> bool:
 
 
 def _acknowledged(part: Part) -> pa.Table:
-    """What was acknowledged, by share partition and life."""
+    """Acknowledged ranges, by share partition and life."""
     names = [*SHARE_PARTITION_KEY, "life_log_offset", "first_offset", "last_offset"]
     return part.deliveries.filter(pc.equal(part.deliveries.column("delivery_state"), ACKNOWLEDGED)).select(names)
 

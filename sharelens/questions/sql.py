@@ -35,7 +35,7 @@ MEBIBYTE = 1 << 20
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Limits:
-    """What a query may use: bytes of memory, and of disk where memory does not suffice."""
+    """Limits of a query: bytes of memory, and of disk for larger results."""
 
     memory_bytes: int = 1 << 30
     spill_bytes: int = 10 << 30

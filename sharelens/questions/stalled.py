@@ -1,4 +1,4 @@
-"""Which share partitions stood still, since when, at which record, and what the log shows of the reason."""
+"""Stalls of share partitions: since when, at which record, and possible causes."""
 
 from collections.abc import Iterator, Mapping
 

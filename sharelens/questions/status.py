@@ -1,4 +1,4 @@
-"""What the evidence holds: clusters, sources, time covered per state partition, gaps, quarantine, runs, versions."""
+"""The evidence: clusters, sources, time covered per state partition, gaps, quarantine, runs, versions."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any

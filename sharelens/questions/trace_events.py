@@ -1,4 +1,4 @@
-"""What happened to one record, as events in log order: lives, the start offset around it, its delivery states."""
+"""Events of one record in log order: lives, start offsets around it, delivery states."""
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -52,7 +52,7 @@ Event = dict[str, Any]
 
 
 def words(event: Mapping[str, Any]) -> str:
-    """What an event means, in the fixed vocabulary."""
+    """The meaning of an event, in the fixed vocabulary."""
     if event["event"] == DELIVERY_STATE:
         return vocabulary.in_state(event["delivery_state"], event["delivery_count"])
     if event["event"] == ATTEMPTS:
@@ -83,7 +83,7 @@ def turning_rows(parts: Iterable[pa.Table], offset: int, log_offsets: pa.Chunked
 
 
 class TurningRows:
-    """The history rows that tell the life of one record: all that `life_events` and completeness marks need.
+    """The history rows of the life of one record: those that `life_events` and completeness marks need.
 
     These are the rows at which something about the record changes, those at `log_offsets`, and of each place
     the first and the last one. Of the other rows nothing stays in memory.
@@ -288,7 +288,7 @@ def letter_events(letters: pa.Table, place: Mapping[str, Any]) -> Iterator[Event
 
 
 def in_order(events: Iterable[Event], letters: Iterable[Event]) -> list[Event]:
-    """Events in log order; a dead letter stands behind what was logged, there or in its past, up to its own time."""
+    """Events in log order; a dead letter comes after the events up to its own time."""
     rows = sorted(events, key=_position)
     for letter in sorted(letters, key=lambda row: (row["log_time_ms"], row["dlq_partition"], row["dlq_offset"])):
         earlier = [
@@ -305,7 +305,7 @@ def _position(event: Event) -> tuple[str, int, int, int]:
 
 
 def outcome(rows: Sequence[Event], *, ended: bool) -> str | None:
-    """What became of the record in one life, from its events in order; None where they do not tell of a life.
+    """The outcome of the record in one life, from its events in order; None without a life.
 
     One of acknowledged, archived, archiving, available_again, not_settled, passed_without_outcome, below_first_start,
     life_ended_without_outcome.

@@ -1,4 +1,4 @@
-"""What a report shows of streams of rows: sums by share partition and the first rows by an order, never all rows."""
+"""Digests of streams of rows for a report: sums by share partition and the first rows by an order, never all rows."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -59,11 +59,11 @@ class StallDigest:
         return cls(sums=sums.table(), first=first.table(), pins=pins.table())
 
     def still(self) -> pa.Table:
-        """The sums of what stands still."""
+        """The sums of stalls that last."""
         return self.sums.filter(pc.equal(self.sums.column("is_over"), 0))
 
     def over(self) -> pa.Table:
-        """The sums of what is over."""
+        """The sums of stalls that ended."""
         return self.sums.filter(pc.equal(self.sums.column("is_over"), 1))
 
 

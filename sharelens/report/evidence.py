@@ -1,4 +1,4 @@
-"""Evidence for traces: what one pass kept of the share partitions that are traced, up to the cut of a report."""
+"""Evidence for traces: rows of the traced share partitions, up to the cut of a report."""
 
 from collections.abc import Iterator, Sequence
 from typing import cast

@@ -23,7 +23,7 @@ OUTCOMES: Mapping[str, int] = {"acknowledged": ACKNOWLEDGED, "archived": ARCHIVE
 
 
 def words(code: int) -> str:
-    """What a cell of the map says."""
+    """The text of a map cell."""
     match code:
         case raster.ACKNOWLEDGED:
             return "acknowledged"
@@ -63,7 +63,7 @@ def _maps_of(gathered: Gathered, drawn: Drawn, rank: int) -> list[Figure]:
 
 
 def _pin(gathered: Gathered, key: Key) -> Row | None:
-    """The longest stall of a share partition; what stands still now goes first."""
+    """The longest stall of a share partition; a stall that lasts goes first."""
     return next(iter(rows_of_keys(gathered.stalls.pins, [key]).to_pylist()), None)
 
 

@@ -1,4 +1,4 @@
-"""What is wrong, in plain sentences, the worst first; and the figures worth a glance."""
+"""Findings as sentences, the worst first, and the key figures."""
 
 from collections.abc import Iterable, Sequence
 
@@ -21,7 +21,7 @@ MOST_OF_A_KIND = 4
 
 
 def findings(gathered: Gathered, anchors: Anchors) -> Sequence[Finding]:
-    """The findings, of each kind the worst and how many more; one that says so when nothing is wrong."""
+    """The findings: the worst of each kind and the number of others; one sentence when there is none."""
     collected = [
         *_standing_still(gathered, anchors),
         *_given_up(gathered.poison, gathered.last_ms),
@@ -68,7 +68,7 @@ def stall_sentence(row: Row, now_ms: int) -> str:
 
 
 def _behind(row: Row) -> str:
-    """What the log shows of the reason."""
+    """Facts of the log about the cause."""
     done = counted(row["finished_behind"], "record")
     waiting = "" if row["end_offset"] is None else (
         f"{counted(max(0, row['end_offset'] - row['first_incomplete_offset']), 'offset')} from there to the end"

@@ -1,4 +1,4 @@
-"""Asks the questions whose answers a report shows, of one cut, and ranks the share partitions by what is wrong."""
+"""Gathers the answers of a report, all of one cut, and ranks the share partitions by their problems."""
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -130,7 +130,7 @@ def gather(evidence: Evidence, question: ReportQuestion) -> Gathered:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Digests:
-    """What streams through once, with its warnings."""
+    """Digests of the streams that are read once, with their warnings."""
 
     stalls: StallDigest
     poison: PoisonDigest
@@ -213,7 +213,7 @@ def ranked(lags: pa.Table, stalls: StallDigest, given_up: PoisonDigest, redelive
 
 
 def still(stalls: pa.Table) -> pa.Table:
-    """The STALL rows of what stands still at the cut."""
+    """The STALL rows that last at the cut."""
     return stalls.filter(pc.is_null(stalls.column("until_ms")))
 
 

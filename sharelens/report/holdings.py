@@ -1,4 +1,4 @@
-"""From gathered rows to tables: dead letters, unknown lags, what the evidence holds and lacks."""
+"""From gathered rows to tables: dead letters, unknown lags, extents and gaps of the evidence."""
 
 import pyarrow.compute as pc
 
@@ -23,7 +23,7 @@ def dead_letter_words(digest: DeadLetterDigest) -> str:
 
 
 def dead_letters_sheet(gathered: Gathered, anchors: Anchors, command: str) -> Sheet:
-    """One row a dead letter, or one that is due; what is amiss first."""
+    """One row a dead letter, or a due one; problems first."""
     return Sheet(
         name="dead-letters-table",
         caption="Dead letters and archived records, problems first",

@@ -1,4 +1,4 @@
-"""What the map of a share partition needs of its histories, collected while these stream."""
+"""Collects the rows for the map of a share partition from streams of its histories."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -98,7 +98,7 @@ class MapReading:
         self._visible.append(rows.select(DELIVERY_COLUMNS).filter(pa.array(is_visible)).combine_chunks())
 
     def drawn(self) -> Drawn:
-        """What was collected; there was a delivery."""
+        """The collected rows; there was a delivery."""
         low, high = self._bounds.get(True) or self._bounds[False]
         starts = np.full(raster.COLUMNS + 1, -1, np.int64) if self._starts is None else self._starts
         return Drawn(

@@ -50,7 +50,7 @@ def _title(gathered: Gathered) -> str:
 
 
 class _Commands:
-    """Lines to type for what the page leaves out, about the same evidence and cut."""
+    """Command lines for details that the page omits, for the same evidence and cut."""
 
     def __init__(self, source: Source, gathered: Gathered) -> None:
         self._source = source
@@ -87,7 +87,7 @@ class _Commands:
         return command(self._source, "trace", options)
 
     def status(self) -> str:
-        """What the evidence holds."""
+        """The extent of the evidence."""
         return command(self._source, "status", [])
 
 

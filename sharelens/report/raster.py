@@ -35,7 +35,7 @@ MOST_ATTEMPTS = 4
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Window:
-    """What a map shows: log times and record offsets, both half-open."""
+    """The extent of a map: log times and record offsets, both half-open."""
 
     from_ms: int
     to_ms: int

@@ -1,4 +1,4 @@
-"""What a report shows of the histories themselves, in one pass over them.
+"""The parts of a report that come from the histories, in one pass over them.
 
 Of most share partitions nothing stays but lags at moments. Of the few that are drawn the ranges stay that a map shows,
 and of those with a trace the rows at which something about the record changes.
@@ -94,7 +94,7 @@ class Reading:
 
     @property
     def traced(self) -> tuple[pa.Table, pa.Table]:
-        """History rows (SCALARS) that tell the lives of traced records, and their DELIVERY_HISTORY rows."""
+        """History rows (SCALARS) of the lives of traced records, and their DELIVERY_HISTORY rows."""
         empty = SHARE_PARTITION_HISTORY.empty_table().select(SCALARS)
         rows = pa.concat_tables([empty, *(turning.table() for turning in self._turning)])
         return rows.group_by(list(SCALARS)).aggregate([]).sort_by(LOG_ORDER), pa.concat_tables(self._deliveries)

@@ -1,4 +1,4 @@
-"""From gathered rows to tables: groups, stalls, records given up, what was redelivered."""
+"""From gathered rows to tables: groups, stalls, archived and redelivered records."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -140,7 +140,7 @@ def _group_cells(row: Row) -> Sequence[Cell]:
 
 
 def stalls_sheet(gathered: Gathered, anchors: Anchors, command: str) -> Sheet:
-    """One row an interval, what stands still now first, then the longest."""
+    """One row a stall, lasting ones first, then the longest."""
     return Sheet(
         name="stalls-table",
         caption="Stalls, those that still last first",
@@ -183,7 +183,7 @@ def stalls_sheet(gathered: Gathered, anchors: Anchors, command: str) -> Sheet:
 
 
 def stall_kinds(gathered: Gathered) -> Sequence[str]:
-    """What each kind that occurs may be, and where to look."""
+    """Possible causes of each stall kind, and what to check."""
     there = set(gathered.stalls.sums.column("kind").unique().to_pylist())
     return [
         f"{kind.replace('_', ' ')}: {words.replace('`', '')}."
@@ -238,7 +238,7 @@ def poison_sheet(gathered: Gathered, anchors: Anchors, command: str) -> Sheet:
 
 
 def _cause(row: Row) -> str:
-    """The cause and, in brackets, what tells it."""
+    """The cause and, in brackets, its source."""
     cause, source = ((row[column] or UNKNOWN).replace("_", " ") for column in ("cause", "cause_source"))
     return cause if source == UNKNOWN else f"{cause} ({source})"
 

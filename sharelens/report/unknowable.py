@@ -1,4 +1,4 @@
-"""What no report can say, however good the evidence."""
+"""Facts that no report can have."""
 
 CANNOT_KNOW = (
     "Which member had or has a record: the log has outcomes, not acquisitions.",
