@@ -19,7 +19,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from measures.inputs import Inputs, topic_ends
+from measures.inputs import StateInputs, topic_ends
 from measures.schemas import LAG
 from measures.topics import TopicPartition
 
@@ -48,7 +48,7 @@ class Progress:
     done_from_stable: Ints
 
 
-def rows(inputs: Inputs) -> pa.Table:
+def rows(inputs: StateInputs) -> pa.Table:
     """LAG rows of the live share partitions."""
     states = inputs.states()
     end_of_now = inputs.as_of_ms is None and not inputs.at_offsets

@@ -25,7 +25,7 @@ from lake import user_topics
 from lake.tables import TABLES
 from measures.headers import NoRecords, news_from
 from measures.incomplete import DELIVERY_COLUMNS, HISTORY_COLUMNS
-from measures.inputs import Inputs
+from measures.inputs import StateInputs
 from measures.places import Places
 from measures.topics import BATCH_COLUMNS, TopicPartition, runs, topic_partitions
 from state_model.columnar import schemas
@@ -239,7 +239,7 @@ class LakeInputs:
         return (self.placed(rows) for rows in self.lake.parts(HISTORY, names))
 
 
-class _View(Inputs):
+class _View(StateInputs):
     """The inputs that are the same for every view of the histories."""
 
     def __init__(self, source: LakeInputs) -> None:

@@ -117,7 +117,7 @@ class Reach:
         """From which value of `measure.order` on final rows are replaced; ABOVE_ALL: none, BELOW_ALL: all."""
         inputs = self.inputs
         if measure.rule is Rule.BY_RECORD_OFFSET:
-            return self._since_offset[str(measure.table)]
+            return self._since_offset[measure.table]
         if measure.rule is Rule.BY_BLOCK:
             return self.contributions.since
         if measure.table == "gold.stall":
@@ -156,14 +156,14 @@ class Reach:
     def _since_offset(self) -> Mapping[str, Ints]:
         """By table of a measure by record offset."""
         measures = (measure for measure in STAGED.values() if measure.rule is Rule.BY_RECORD_OFFSET)
-        return {str(measure.table): self._not_across(measure) for measure in measures}
+        return {measure.table: self._not_across(measure) for measure in measures}
 
     def _not_across(self, measure: Measure) -> Ints:
         """The reach, moved down so that no row of the table lies across it; rows of several lives overlap."""
         inputs, first = self.inputs, str(measure.first)
         result, moved = inputs.reach, not inputs.whole.all()
         while moved and (result < ABOVE_ALL).any():
-            rows = inputs.rows_from(str(measure.table), [*PLACE_KEY, first, "last_offset"], result)
+            rows = inputs.rows_from(measure.table, [*PLACE_KEY, first, "last_offset"], result)
             at = inputs.places.of(rows)
             across = rows.column("last_offset").to_numpy() >= result[at]
             lower = result.copy()

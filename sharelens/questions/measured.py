@@ -128,7 +128,7 @@ def stream_of(
 def kept_stream(scoped: Scope, name: str, columns: Sequence[str] | None = None) -> Iterator[pa.Table] | None:
     """The rows of `kept_rows` in bounded tables; `columns`: only these."""
     measure = MEASURES[name]
-    if not scoped.cut.is_whole or measure.table is None:
+    if not scoped.cut.is_whole:
         return None
     schema = measure.schema if columns is None else pa.schema([measure.schema.field(column) for column in columns])
     return scoped.evidence.measured_stream(measure.table, schema, scoped.keys)

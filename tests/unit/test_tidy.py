@@ -41,7 +41,7 @@ LARGER_MODULES = {
 """Modules over the budget, with the lines that they may have; they only shrink."""
 VAGUE_NAMES = {
     "found", "told", "asked", "held", "wanted", "given", "taken", "said", "one", "anew", "it", "those", "things",
-    "stuff", "nothing", "everything",
+    "stuff", "what", "nothing", "everything",
 }  # fmt: skip
 """Words that name nothing: a name says what the value is."""
 PURE_CACHES = ("lake/parquet.py encoding",)

@@ -27,7 +27,7 @@ from tests.user_topics import write_orders
 
 pytestmark = pytest.mark.slow
 
-TABLES = tuple(str(measure.table) for measure in STAGED.values())
+TABLES = tuple(measure.table for measure in STAGED.values())
 FEW_ROWS = 100
 MOST_REWRITTEN = {"hot": 0.03, "cool": 0.10}
 """By shape the part of a measure's rows that 1 % more records may rewrite."""
