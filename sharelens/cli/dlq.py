@@ -1,4 +1,4 @@
-"""The command `dlq`: dead letters against what groups archived, bursts of them, and the redrive plan."""
+"""The command `dlq`: dead letters and archived records, bursts, and the redrive plan."""
 
 import functools
 from collections.abc import Callable

@@ -50,17 +50,17 @@ PAGE = """<!DOCTYPE html>
 FINDINGS = {
     "stall": "What stood still",
     "poison": "What was given up",
-    "dlq": "Dead letters against what was given up",
-    "redelivered": "What was delivered more than once",
+    "dlq": "Dead letters and archived records",
+    "redelivered": "Records delivered more than once",
     "life": "Creations, resets, deletions, moved epochs",
-    "account": "What became of the offsets appended in the window",
-    "lag": "How far behind at the window's end",
+    "account": "Outcomes of the offsets appended in the window",
+    "lag": "Lag at the window's end",
 }
 STATES = {"state_before": "State before the window", "state_after": "State at the window's end"}
 UNKNOWABLE = (
-    "The log holds outcomes, not acquisitions: who had a record, or has it right now, is not in it.",
+    "The log has outcomes, not acquisitions: it does not show which member had or has a record.",
     "A release, an expired lock and a member that left look the same; deliveries without an outcome are not logged.",
-    "Whether a record was processed is not in the log; acknowledged means that the consumer said so.",
+    "Whether a record was processed is not in the log; acknowledged means that a consumer acknowledged it.",
 )
 
 

@@ -125,12 +125,13 @@ def stream_of(
     return (rows(scoped.inputs(part, settings)) for part in scoped.parts())
 
 
-def kept_stream(scoped: Scope, name: str) -> Iterator[pa.Table] | None:
-    """The rows of `kept_rows` in bounded tables."""
+def kept_stream(scoped: Scope, name: str, columns: Sequence[str] | None = None) -> Iterator[pa.Table] | None:
+    """The rows of `kept_rows` in bounded tables; `columns`: only these."""
     measure = MEASURES[name]
-    if not scoped.cut.is_whole or measure.table is None:
+    if not scoped.cut.is_whole:
         return None
-    return scoped.evidence.measured_stream(measure.table, measure.schema, scoped.keys)
+    schema = measure.schema if columns is None else pa.schema([measure.schema.field(column) for column in columns])
+    return scoped.evidence.measured_stream(measure.table, schema, scoped.keys)
 
 
 def kept_rows(scoped: Scope, name: str) -> pa.Table | None:

@@ -46,7 +46,7 @@ def poison(
     warnings = poison_warnings(scoped, without_limit=rows.column("delivery_count_limit").null_count)
     if not gaps:
         rows = without_gaps(rows)
-    return answer(evidence, rows, TEXT_COLUMNS, totals=totals, warnings=warnings, none="no record was given up")
+    return answer(evidence, rows, TEXT_COLUMNS, totals=totals, warnings=warnings, none="no archived record")
 
 
 def poison_stream(
@@ -54,8 +54,13 @@ def poison_stream(
 ) -> Iterator[pa.Table]:
     """POISON_RECORD rows, gaps among them, in bounded tables, in any order."""
     for rows in given_up_with_dead_letter_causes(scoped, settings, cut.as_of_ms, near_limit=near_limit):
-        timed = filter_rows(rows.rename_columns({"last_outcome_ms": "log_time_ms"}), span.expression())
-        yield timed.rename_columns({"log_time_ms": "last_outcome_ms"})
+        yield in_span(rows, span)
+
+
+def in_span(rows: pa.Table, span: Span) -> pa.Table:
+    """The POISON_RECORD rows whose last outcome lies in the span."""
+    timed = filter_rows(rows.rename_columns({"last_outcome_ms": "log_time_ms"}), span.expression())
+    return timed.rename_columns({"log_time_ms": "last_outcome_ms"})
 
 
 def poison_warnings(scoped: Scope, *, without_limit: int) -> list[str]:

@@ -1,6 +1,6 @@
 """Records delivered more than once: the kind of redelivery, and the state log records that prove it."""
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Sequence
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -41,9 +41,12 @@ def redelivered(
     )
 
 
-def redelivered_stream(scoped: Scope, span: Span = EVER) -> Iterator[pa.Table]:
-    """REDELIVERED rows in bounded tables, in any order; at the end of the evidence those of the gold table."""
-    rows = kept_stream(scoped, "redelivered_record")
+def redelivered_stream(scoped: Scope, span: Span = EVER, columns: Sequence[str] | None = None) -> Iterator[pa.Table]:
+    """REDELIVERED rows in bounded tables, in any order; at the end of the evidence those of the gold table.
+
+    `columns`: at least these, last_ms among them; None: all.
+    """
+    rows = kept_stream(scoped, "redelivered_record", columns)
     if rows is None:
         rows = stream_of(scoped, measure.rows)
     return (_in_span(table, span) for table in rows)

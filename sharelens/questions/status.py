@@ -1,4 +1,4 @@
-"""What the evidence holds: clusters, sources, time covered per state partition, gaps, quarantine, runs, versions."""
+"""The evidence: clusters, sources, time covered per state partition, gaps, quarantine, runs, versions."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -21,7 +21,8 @@ from sharelens.output import (
 )
 from sharelens.questions.completeness import evidence_line
 from sharelens.questions.evidence import Evidence, StatePartitionCover
-from sharelens.questions.lake_evidence import LakeEvidence, clusters
+from sharelens.questions.lake_clusters import clusters
+from sharelens.questions.lake_evidence import LakeEvidence
 from sharelens.questions.log_evidence import LogEvidence
 from sharelens.questions.missing import lacking
 from sharelens.questions.published import publications

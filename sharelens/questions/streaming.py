@@ -1,4 +1,4 @@
-"""Sums and first rows of a stream of tables: memory goes by what is kept and not by the rows of the stream.
+"""Sums and first rows of a stream of tables: memory depends on the result, not on the number of rows.
 
 A stream has one table at least, so that its columns are known.
 """
@@ -77,7 +77,7 @@ class FirstRows:
 
 
 def _not_behind(table: pa.Table, order: Order, row: pa.Table) -> pa.ChunkedArray:
-    """Which rows may come before `row`, as far as the leading integer columns of the order say it."""
+    """Whether each row may come before `row`, by the leading integer columns of the order."""
     leading = []
     for name, direction in order:
         if not pa.types.is_integer(table.schema.field(name).type):
