@@ -2,8 +2,9 @@
 
 Without it each worker, one a core and one more after each failed task, imports the stages itself and collects their
 garbage after each task. Spark starts one such process for each kind of worker, named by the argument: those that plan
-a data source import ours and no stages. It also starts without Spark's own archives on its path, where pyspark is installed: before
-each task a worker reads the list of files of every archive on the path again. docs/adr/0009 has the figures.
+a data source import the reader of logs and no stages. It also starts without Spark's own archives on its path, where
+pyspark is installed: before each task a worker reads the list of files of every archive on the path again.
+docs/adr/0009 has the figures.
 """
 
 import gc
@@ -27,7 +28,7 @@ def path_without_archives(path: str) -> str:
 def import_code_of(kind: str) -> None:
     """Imports what workers of a kind (a module of pyspark) need of ours."""
     if kind != TASK_WORKER:
-        import pyspark_kafka_log  # noqa: F401
+        from kafka_log import layout, reader, union  # noqa: F401  # what the data source kafka_log plans with
 
         return
     import jobs.run  # noqa: F401  # all stages
