@@ -14,10 +14,11 @@ from sharelens.evidence_folder.content import look_up, write_content
 from sharelens.evidence_folder.errors import ManifestError
 from sharelens.evidence_folder.manifest import ContentFile, Manifest
 from sharelens.evidence_folder.sources import LAKE, LOG_DIRECTORIES, extents_of, look_at
-from sharelens.output import Answer, name_column, visible
+from sharelens.output import Answer, name_column
 from sharelens.questions.evidence import Evidence, Keys
 from sharelens.questions.lake_evidence import LakeEvidence
 from sharelens.questions.log_evidence import LogEvidence
+from sharelens.terminal import visible
 from state_model.topics import STATE_TOPIC
 
 FINDING, NOTE = "finding", "note"

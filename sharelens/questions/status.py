@@ -17,7 +17,6 @@ from sharelens.output import (
     name_column,
     number_column,
     time_column,
-    visible,
 )
 from sharelens.questions.completeness import evidence_line
 from sharelens.questions.evidence import Evidence, StatePartitionCover
@@ -26,6 +25,7 @@ from sharelens.questions.lake_evidence import LakeEvidence
 from sharelens.questions.log_evidence import LogEvidence
 from sharelens.questions.missing import lacking
 from sharelens.questions.published import publications
+from sharelens.terminal import visible
 
 RUNS_SHOWN = 10
 STATE_PARTITION = pa.schema(
