@@ -349,7 +349,7 @@ def run(options: RunOptions, session: Callable[[], "SparkSession"], progress: Pr
     with writing(options.lake, options.lock_timeout_s) as writer:
         summary = Pipeline(options, session, progress or Progress(), writer).go()
     if options.require_rows and not any(summary.counts.values()):
-        raise JobError(f"nothing new in {', '.join(options.log_dirs) or options.lake}, and --require-rows was given")
+        raise JobError(f"no new records in {', '.join(options.log_dirs) or options.lake} (--require-rows)")
     return summary
 
 

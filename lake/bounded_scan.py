@@ -17,6 +17,7 @@ import pyarrow.dataset as ds
 
 BATCH_ROWS = 1 << 14
 READ_ROWS = 1 << 17
+TABLE_ROWS = 1 << 15
 LEAST = -(1 << 63)
 Bound = tuple[int, ...]
 
@@ -69,14 +70,14 @@ class BoundedDataset(ds.FileSystemDataset):  # type: ignore[misc]  # pyarrow is 
 def tables(
     dataset: ds.Dataset, columns: Sequence[str] | None = None, where: pc.Expression | None = None
 ) -> Iterator[pa.Table]:
-    """Rows that meet the condition, in tables of about READ_ROWS rows, in any order."""
+    """Rows that meet the condition, in tables of about TABLE_ROWS rows, in any order."""
     batches: list[pa.RecordBatch] = []
     rows = 0
     for batch in bounded_scanner(dataset, columns, where).to_batches():
         if batch.num_rows:
             batches.append(batch)
             rows += batch.num_rows
-        if rows >= READ_ROWS:
+        if rows >= TABLE_ROWS:
             yield pa.Table.from_batches(batches)
             batches, rows = [], 0
     if batches:

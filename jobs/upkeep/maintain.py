@@ -144,12 +144,12 @@ def _ensure_published(lake: Lake) -> None:
             lake.transaction(name, stage) != lake.transaction(name, stage, version) for stage in books.MARKER
         ):
             raise JobError(
-                f"{name} in {lake} holds what was not published; finish with `sharelens run --lake {lake}`, then again"
+                f"{name} in {lake} has unpublished versions; finish with `sharelens run --lake {lake}`, then again"
             )
 
 
 class _Work:
-    """One upkeep of a lake whose lock is held."""
+    """One upkeep of a lake; the caller has the lock."""
 
     def __init__(self, options: MaintainOptions, progress: Progress) -> None:
         self._options = options

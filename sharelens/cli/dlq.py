@@ -121,8 +121,9 @@ def dlq(
             gap = DEFAULT_GAP_MS if gap_ms is None else gap_ms
             answered = questions.bursts(evidence, key_filter, cut, span, gap_ms=gap, topics=topics)
         else:
+            most = None if fail_on else shown.most
             answered = questions.dlq(
-                evidence, key_filter, cut, span, settings, topics=topics, statuses=status or STATUSES
+                evidence, key_filter, cut, span, settings, topics=topics, statuses=status or STATUSES, most=most
             )
     answer(answered, shown, require_complete)
     if fail_on:

@@ -10,8 +10,9 @@ from sharelens.evidence_folder.notes import Note
 from sharelens.evidence_folder.question import Question
 from sharelens.evidence_folder.tables import TABLES
 from sharelens.evidence_folder.writers import sorted_rows
-from sharelens.output import Answer, Column, name_cell, rows_of, visible
+from sharelens.output import Answer, Column, name_cell, rows_of
 from sharelens.questions.state import text_columns
+from sharelens.terminal import visible
 from sharelens.times import time_text
 
 ROWS_SHOWN = 100

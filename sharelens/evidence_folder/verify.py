@@ -14,10 +14,11 @@ from sharelens.evidence_folder.content import look_up, write_content
 from sharelens.evidence_folder.errors import ManifestError
 from sharelens.evidence_folder.manifest import ContentFile, Manifest
 from sharelens.evidence_folder.sources import LAKE, LOG_DIRECTORIES, extents_of, look_at
-from sharelens.output import Answer, name_column, visible
+from sharelens.output import Answer, name_column
 from sharelens.questions.evidence import Evidence, Keys
 from sharelens.questions.lake_evidence import LakeEvidence
 from sharelens.questions.log_evidence import LogEvidence
+from sharelens.terminal import visible
 from state_model.topics import STATE_TOPIC
 
 FINDING, NOTE = "finding", "note"
@@ -110,7 +111,7 @@ def verify_sources(evidence: Evidence, read: Manifest) -> Iterator[Row]:
 
 
 def _file_sources(evidence: LogEvidence, sources: Mapping[str, Any]) -> Iterator[Row]:
-    """Each recorded file is looked for in the directory of its own place, else in all given ones of its node."""
+    """Searches each recorded file in the directory of its own place, else in all directories of its node."""
     recorded = dict(enumerate(_dicts(sources.get("directories"))))
     for entry in _dicts(sources.get("files")):
         path, size, digest = entry.get("path"), entry.get("size_bytes"), entry.get("sha256")

@@ -25,7 +25,7 @@ from sharelens.questions.measured import Scope, scope
 from sharelens.questions.naming import listed
 from sharelens.questions.shape import constant
 from sharelens.questions.state import completeness_cell, topic_cell
-from sharelens.questions.streaming import rows_of_stream
+from sharelens.questions.streaming import Listing, Sums, rows_of_stream
 from sharelens.request import CutChoice
 from state_model.columnar.keys import only_keys_of
 
@@ -129,7 +129,7 @@ class _LettersAbout:
         yield self, pa.concat_tables(named)
 
     def warnings(self, topics: DeadLetterTopics | None) -> tuple[str, ...]:
-        """What has to be said of the question and of the topics that were looked into."""
+        """Warnings about the question and about the searched topics."""
         scoped = self.scoped
         return (*scoped.warnings, *_warnings(self.mine, self.partitions), *_absent(scoped.evidence, topics))
 
@@ -244,20 +244,27 @@ def dlq(
     *,
     topics: DeadLetterTopics | None = None,
     statuses: Sequence[str] = STATUSES,
+    most: int | None = None,
 ) -> Answer:
-    """The answer to `sharelens dlq`; `span` bounds the time of a row (ROW_TIME)."""
-    answered = reconciled(evidence, key_filter, cut, settings, topics, span)
-    rows = answered.rows
-    totals = _totals(rows)
-    warnings = [*answered.warnings, *without_topic(rows)]
-    rows = rows.filter(pc.is_in(rows.column("status"), value_set=pa.array(list(statuses), pa.string())))
-    closing = evidence_line(evidence.cover(), incomplete_rows(rows.column("completeness")))
+    """The answer to `sharelens dlq`; `span` bounds the time of a row (ROW_TIME).
+
+    `most`: only the first rows are kept; None: all.
+    """
+    scoped = scope(evidence, key_filter, cut)
+    stream, warnings = reconciled_stream(scoped, cut, settings, topics, span)
+    listing, sums = Listing(measure.ORDER, most), Sums(["group_id", "status", "reason"], {"records": "sum"})
+    for rows in stream:
+        sums.add(rows.append_column("records", _sizes(rows)))
+        listing.add(rows.filter(pc.is_in(rows.column("status"), value_set=pa.array(list(statuses), pa.string()))))
+    table, all_rows = listing.table(), listing.row_counts(evidence)
+    incomplete = incomplete_rows(table.column("completeness")) if all_rows is None else all_rows.incomplete
     return Answer(
-        table=with_cluster(evidence, rows),
+        table=with_cluster(evidence, table),
         columns=TEXT_COLUMNS,
-        summary=f"{totals}\n{closing}",
-        warnings=tuple(warnings),
+        summary=f"{_totals(sums.table())}\n{evidence_line(evidence.cover(), incomplete)}",
+        warnings=(*warnings, *without_topic(sums.table())),
         none="no dead letter, and none was due",
+        all_rows=all_rows,
     )
 
 
@@ -283,10 +290,11 @@ def _sizes(rows: pa.Table) -> pa.ChunkedArray:
     return pc.add(pc.subtract(rows.column("last_offset"), rows.column("offset")), 1)
 
 
-def _totals(rows: pa.Table) -> str:
-    """Record offsets by status."""
+def _totals(sums: pa.Table) -> str:
+    """Record offsets by status, from sums of `records` by status."""
     counts = {
-        status: pc.sum(_sizes(rows.filter(pc.equal(rows.column("status"), status)))).as_py() or 0 for status in STATUSES
+        status: pc.sum(sums.filter(pc.equal(sums.column("status"), status)).column("records")).as_py() or 0
+        for status in STATUSES
     }
     return "record offsets: " + ", ".join(f"{status} {count}" for status, count in counts.items())
 

@@ -17,7 +17,6 @@ from sharelens.output import (
     name_column,
     number_column,
     time_column,
-    visible,
 )
 from sharelens.questions.completeness import evidence_line
 from sharelens.questions.evidence import Evidence, StatePartitionCover
@@ -26,6 +25,7 @@ from sharelens.questions.lake_evidence import LakeEvidence
 from sharelens.questions.log_evidence import LogEvidence
 from sharelens.questions.missing import lacking
 from sharelens.questions.published import publications
+from sharelens.terminal import visible
 
 RUNS_SHOWN = 10
 STATE_PARTITION = pa.schema(
@@ -177,10 +177,10 @@ def log_status(evidence: LogEvidence) -> Report:
 
 
 def lake_status(lake: Cut, cluster_id: str | None) -> Report:
-    """`sharelens status --lake`: every cluster of the lake, or the one asked for.
+    """`sharelens status --lake`: every cluster of the lake, or one.
 
     Raises:
-        UsageError: the cluster that was asked for is not there.
+        UsageError: an unknown cluster.
     """
     named = [LakeEvidence(lake, cluster_id)] if cluster_id is not None else []
     views = named or [LakeEvidence(lake, cluster) for cluster in clusters(lake)]

@@ -4,8 +4,9 @@ import shlex
 from collections.abc import Iterable
 from datetime import timedelta
 
-from sharelens.output import name_cell, visible
+from sharelens.output import name_cell
 from sharelens.request import Source
+from sharelens.terminal import visible
 from sharelens.times import EPOCH, FIRST_MS, LAST_MS, time_text
 
 UNKNOWN = "–"

@@ -34,7 +34,6 @@ LARGER_MODULES = {
     "broker/storage/record_batch.py": 497,
     "measures/dlq_reconciliation.py": 425,
     "measures/incomplete.py": 418,
-    "sharelens/output.py": 416,
     "sharelens/questions/log_evidence.py": 405,
     "state_model/columnar/fold.py": 454,
     "state_model/columnar/replay.py": 420,

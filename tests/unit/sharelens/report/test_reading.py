@@ -82,7 +82,7 @@ def tables_read(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, tuple[str, .
 
     counted("_stream")
     counted("_in_log_order")
-    for name in ("READ_ROWS", "BATCH_ROWS"):
+    for name in ("READ_ROWS", "TABLE_ROWS", "BATCH_ROWS"):
         monkeypatch.setattr(bounded_scan, name, READ_ROWS)
     monkeypatch.setitem(bounded_scan._BOUNDED, "batch_size", READ_ROWS)
     return read
