@@ -24,7 +24,7 @@ from broker.ports import Topic
 from broker.protocol.dispatch import Dispatcher
 from broker.protocol.registry import registered
 from broker.protocol.server import Limits, Server
-from broker.share.dead_letters import DeadLetterWriter
+from broker.share.dead_letter_writer import DeadLetterWriter
 from broker.share.manager import SharePartitions
 from broker.storage.catalog import INTERNAL_TOPICS, Catalog, InternalTopic
 from broker.storage.log_config import LogConfig, log_config
@@ -221,7 +221,7 @@ class _TopicEvents:
 
 
 class _DeadLetterTopics:
-    """The rules for dead-letter topics (share.dead_letters.DeadLetterTopics)."""
+    """The rules for dead-letter topics (share.dead_letter_writer.DeadLetterTopics)."""
 
     def __init__(self, broker: Broker) -> None:
         self._broker = broker

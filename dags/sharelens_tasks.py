@@ -109,8 +109,8 @@ class SharelensOperator(BaseOperator):
         ended = self._hook.run_command(words, env=dict(os.environ), cwd=os.getcwd())
         if ended.exit_code == 0:
             return str(ended.output)
-        said = f"{' '.join(words[: len(settings().command) + 1])} ended with {ended.exit_code}: {ended.output}"
-        raise (AirflowFailException if ended.exit_code in (USAGE, FINDINGS) else AirflowException)(said)
+        message = f"{' '.join(words[: len(settings().command) + 1])} ended with {ended.exit_code}: {ended.output}"
+        raise (AirflowFailException if ended.exit_code in (USAGE, FINDINGS) else AirflowException)(message)
 
     def on_kill(self) -> None:
         """Ends the command with its JVM and workers: they are one process group."""

@@ -62,14 +62,14 @@ def losses_of_extents(extents: Iterable[Extent], *, runs: tuple[int, int] = EVER
     Ascending and disjoint, neighbours of one reason joined; of several reasons for an offset the latest run's counts.
     Only gaps of `runs` (inclusive); extents of earlier and later runs fill them too.
     """
-    taken = [
+    extents = [
         row
         for row in extents
         if row["status"] == "taken" and row["content"] == "log_record" and row["run_id"] <= runs[1]
     ]
-    left_out = coverage(taken).covered
+    left_out = coverage(extents).covered
     by_reason: dict[str, list[Interval]] = {}
-    for row in sorted(taken, key=lambda row: (-int(row["run_id"]), str(row["source_id"]))):
+    for row in sorted(extents, key=lambda row: (-int(row["run_id"]), str(row["source_id"]))):
         if row["run_id"] < runs[0]:
             continue
         for gap in sorted(row["gaps"], key=lambda gap: (gap["first_offset"], gap["last_offset"], gap["reason"])):

@@ -18,12 +18,12 @@ GROUP_RECORD = pa.schema(
         column("record_type", pa.int16(), "record type of the key", nullable=False),
         column("record_name", pa.string(), "Kafka's name of the record type", nullable=False),
         column("group_id", pa.string(), "group", nullable=False),
-        column("member_id", pa.string(), "member, where the key names one"),
+        column("member_id", pa.string(), "member id, where the key has one"),
         column("value_version", pa.int16(), "version of the value schema; null for a tombstone"),
         column("is_tombstone", pa.bool_(), "null value", nullable=False),
         column("value_json", pa.string(), "the value as Kafka's own formatter prints it (JSON); null for a tombstone"),
         column("below_log_start", pa.bool_(), "lies below the log start offset", nullable=False),
-        column("uncommitted", pa.bool_(), "lay at or above the high watermark when it was read", nullable=False),
+        column("uncommitted", pa.bool_(), "was at or above the high watermark when the run read it", nullable=False),
     ]
 )
 
@@ -32,7 +32,7 @@ NAME = pa.schema(
         column("topic_id", pa.string(), "topic id", nullable=False),
         column("topic", pa.string(), "topic name", nullable=False),
         column("source", pa.string(), "partition.metadata, group_record or topic_names", nullable=False),
-        column("valid_from_ms", pa.int64(), "earliest log time at which the name was seen; null = unknown"),
+        column("valid_from_ms", pa.int64(), "earliest log time with this name; null = unknown"),
     ]
 )
 
@@ -40,8 +40,11 @@ CLOCK_STEP = pa.schema(
     [
         *LOG_POSITION,
         column(
-            "timestamp_ms", pa.int64(), "timestamp of the first record that lies over a minute back", nullable=False
+            "timestamp_ms",
+            pa.int64(),
+            "timestamp of the first record that is over a minute older than log_time_ms",
+            nullable=False,
         ),
-        column("log_time_ms", pa.int64(), "log time before it: the largest timestamp so far", nullable=False),
+        column("log_time_ms", pa.int64(), "log time before that record: the largest earlier timestamp", nullable=False),
     ]
 )

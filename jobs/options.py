@@ -4,7 +4,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from jobs.quality.limits import DEFAULT_LIMITS, Limits
-from kafka_log.dead_letters import DeadLetterTopics
+from kafka_log.dead_letter_records import DeadLetterTopics
 
 if TYPE_CHECKING:
     from lake.lake import Lake

@@ -24,20 +24,20 @@ GROUPS = (BRONZE, SILVER, HISTORY, MEASURES, CHECKS)
 """The groups of tables with an age, as `--retain` names them; `content` of a row in the books."""
 
 STAYS = {
-    "bronze.topic_batch": "a dropped header looks like an offset without a record; ages, gaps and ends rest on it",
-    "bronze.ingest_extent": "the books: what was taken, lost and dropped",
-    "bronze.quarantine": "evidence of a loss: without it what it touches would look complete",
-    "silver.dlq_record": "nothing logged says that a dead letter was dealt with",
-    "silver.name": "a topic that is gone has its name nowhere else",
+    "bronze.topic_batch": "a dropped header looks like an offset without a record; ages, gaps and end offsets need it",
+    "bronze.ingest_extent": "the extents that runs ingested, lost and dropped",
+    "bronze.quarantine": "evidence of a loss: without it incomplete state would look complete",
+    "silver.dlq_record": "no log says whether somebody has processed a dead letter",
+    "silver.name": "the only place with the name of a deleted topic",
     "silver.topic_start": "one row a user partition and state partition",
-    "gold.share_partition_state": "the state now",
-    "gold.share_partition_base": "one row a share partition: what a rebuild begins with",
-    "gold.life_event": "a few rows a life, and the only word on lives that the histories no longer hold",
-    "gold.progress": "one row a share partition: where measuring goes on",
-    "gold.measure_base": "one row a share partition: what measures leave as it is",
-    "gold.dlq_reconciliation": "says what became of dead letters, which stay",
-    "gold.lag": "one row a share partition, as of now",
-    "gold.publication": "one row a run: the cuts that can still be read, and when others were made",
+    "gold.share_partition_state": "the newest state",
+    "gold.share_partition_base": "one row a share partition; a rebuild starts from it",
+    "gold.life_event": "a few rows a life; the only trace of lives that retention cut from the histories",
+    "gold.progress": "one row a share partition; the next run continues from it",
+    "gold.measure_base": "one row a share partition: rows of measures below it are kept",
+    "gold.dlq_reconciliation": "refers to dead letters, which are kept",
+    "gold.lag": "one row a share partition",
+    "gold.publication": "one row a run: the published cuts",
 }  # fmt: skip
 """Tables that keep their rows whatever their age, and why. `jobs.upkeep.retention.RULES` has the others."""
 

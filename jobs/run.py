@@ -144,11 +144,11 @@ class Pipeline:
         if run <= books.done(self._lake, stage):
             return
         rows = books.extents(self._lake, (pc.field("run_id") == run) & (pc.field("status") == "planned"))
-        taken = self._taken()
-        extents = plan.resumed([row for row in rows if not ingest.is_rebuild(row)], taken)
+        ingested = self._ingested()
+        extents = plan.resumed([row for row in rows if not ingest.is_rebuild(row)], ingested)
         self._read(stage, run, rows, extents)
 
-    def _taken(self) -> list[dict[str, Any]]:
+    def _ingested(self) -> list[dict[str, Any]]:
         return books.extents(self._lake, pc.field("status") == "taken")
 
     def _next_run(self, stage: str) -> int:
@@ -163,10 +163,10 @@ class Pipeline:
         if not directories:
             self._plan_rebuild()
             return
-        taken = self._taken()
-        cluster_id = self._cluster(directories, taken)
+        ingested = self._ingested()
+        cluster_id = self._cluster(directories, ingested)
         options = self._options
-        mine = [row for row in taken if row["cluster_id"] == cluster_id and row["content"] == "log_record"]
+        mine = [row for row in ingested if row["cluster_id"] == cluster_id and row["content"] == "log_record"]
         before = {row["topic"] for row in mine}
         letters = options.dead_letter_topics
         selected = [p for p in partitions if p.topic in RECORD_TOPICS or p.topic in before or letters.takes(p.topic)]
@@ -191,13 +191,13 @@ class Pipeline:
 
     def _plan_rebuild(self) -> None:
         """Plans what is to be rebuilt of the cluster that was named, or of all."""
-        options, taken = self._options, self._taken()
-        clusters = sorted({row["cluster_id"] for row in taken})
+        options, ingested = self._options, self._ingested()
+        clusters = sorted({row["cluster_id"] for row in ingested})
         if options.cluster_id is not None and options.cluster_id not in clusters:
             there = ", ".join(clusters) or "none"
             raise ClusterMismatchError(f"no cluster {options.cluster_id} in {self._lake}; clusters there: {there}")
         self.summary.cluster_id = options.cluster_id or (clusters[0] if len(clusters) == 1 else None)
-        mine = [r for r in taken if r["content"] == "log_record" and options.cluster_id in (None, r["cluster_id"])]
+        mine = [r for r in ingested if r["content"] == "log_record" and options.cluster_id in (None, r["cluster_id"])]
         if options.rebuild is not None and mine:
             rows = plan.rebuild_rows(mine, options.rebuild, run=self._next_run("ingest"), stamp=self._stamp())
             self._begin("ingest", rows, [])
@@ -206,14 +206,14 @@ class Pipeline:
         """Plans, commits and reads the new batch headers of the user topics that share state speaks of."""
         if not directories:
             return
-        taken = self._taken()
-        cluster_id = self._cluster(directories, taken)
+        ingested = self._ingested()
+        cluster_id = self._cluster(directories, ingested)
         lowest = lowest_offsets(self._lake, cluster_id)
         for place, start in undecoded_lowest(self._engine, self._lake, cluster_id, self._progress).items():
             lowest[place] = min(start, lowest.get(place, start))
         extents = plan.plan(
             [p for p in partitions if p.topic not in RECORD_TOPICS and (p.topic_id, p.partition) in lowest],
-            [row for row in taken if row["cluster_id"] == cluster_id and row["content"] == "topic_batch"],
+            [row for row in ingested if row["cluster_id"] == cluster_id and row["content"] == "topic_batch"],
             content="topic_batch",
             include_uncommitted=self._options.include_uncommitted,
             lowest=lowest,
@@ -224,8 +224,8 @@ class Pipeline:
             self._begin("topics", rows, extents)
             commit_names(self._lake, "topics", books.done(self._lake, "topics"), names)
 
-    def _cluster(self, directories: Sequence[LogDirectory], taken: Sequence[dict[str, Any]]) -> str:
-        return plan.cluster_of(directories, self._options.cluster_id, {row["cluster_id"] for row in taken})
+    def _cluster(self, directories: Sequence[LogDirectory], ingested: Sequence[dict[str, Any]]) -> str:
+        return plan.cluster_of(directories, self._options.cluster_id, {row["cluster_id"] for row in ingested})
 
     def _stamp(self) -> dict[str, Any]:
         return {**books.stamp(), "until_ms": self._options.until_ms}
@@ -253,21 +253,23 @@ class Pipeline:
                 split_bytes=self._options.split_bytes,
                 progress=self._progress,
             )
-            taken = ingest.taken_rows(rows, extents, outcomes)
-            ingest.commit_taken(self._lake, stage, run, outcomes, extents, taken)
-        self._count(stage, run, outcomes, taken)
+            ingested = ingest.taken_rows(rows, extents, outcomes)
+            ingest.commit_taken(self._lake, stage, run, outcomes, extents, ingested)
+        self._count(stage, run, outcomes, ingested)
 
-    def _count(self, stage: str, run: int, outcomes: Sequence[ingest.Outcome], taken: Sequence[dict[str, Any]]) -> None:
+    def _count(
+        self, stage: str, run: int, outcomes: Sequence[ingest.Outcome], ingested: Sequence[dict[str, Any]]
+    ) -> None:
         summary = self.summary
         summary.run_id = run
-        summary.counts[ingest.TABLE_OF[stage]] = sum(t.record_count for o in outcomes for t in o.taken)
+        summary.counts[ingest.TABLE_OF[stage]] = sum(t.record_count for o in outcomes for t in o.splits)
         summary.quarantined += sum(outcome.problems.num_rows for outcome in outcomes)
-        for group in books.by_partition(taken).values():
+        for group in books.by_partition(ingested).values():
             summary.held_back += group[0]["held_back"]
             summary.gaps += len(group[0]["gaps"])
             summary.lost_offsets += sum(gap["last_offset"] + 1 - gap["first_offset"] for gap in group[0]["gaps"])
         if stage == "ingest":
-            summary.skipped += without_letters(taken)
+            summary.skipped += without_letters(ingested)
 
     def _decode(self) -> None:
         with self._timed("decode"):

@@ -1,4 +1,4 @@
-"""Arrow schemas of what reading a log directory yields. One place; tables and the data source derive from it."""
+"""Arrow schemas of the rows read from a log directory. One place; tables and the data source derive from it."""
 
 import pyarrow as pa
 
@@ -36,25 +36,25 @@ LOG_RECORD = pa.schema(
         column(
             "below_log_start",
             pa.bool_(),
-            "lies below the log start offset: evidence that Kafka no longer serves",
+            "lies below the log start offset: Kafka no longer serves it",
             nullable=False,
         ),
-        column("uncommitted", pa.bool_(), "lay at or above the high watermark when it was read", nullable=False),
+        column("uncommitted", pa.bool_(), "was at or above the high watermark when the run read it", nullable=False),
     ]
 )
 
 PROBLEM = pa.schema(
     [
-        column("source_id", pa.string(), "source the bytes came from", nullable=False),
+        column("source_id", pa.string(), "source of the bytes", nullable=False),
         column("topic", pa.string(), "topic name", nullable=False),
         column("topic_id", pa.string(), "topic id, zero uuid when unknown", nullable=False),
         column("partition", pa.int32(), "partition", nullable=False),
-        column("file", pa.string(), "segment file (URI), or the table the bytes were read from", nullable=False),
+        column("file", pa.string(), "segment file (URI), or the table of the bytes", nullable=False),
         column("position", pa.int64(), "byte position in the file; -1 when it does not apply", nullable=False),
-        column("offset", pa.int64(), "first offset touched, null when unknown"),
-        column("last_offset", pa.int64(), "last offset touched (inclusive), null when unknown"),
+        column("offset", pa.int64(), "first offset concerned; null = unknown"),
+        column("last_offset", pa.int64(), "last offset concerned (inclusive); null = unknown"),
         column("reason", pa.string(), "reason code, see the reference page", nullable=False),
-        column("detail", pa.string(), "one line for a person", nullable=False),
+        column("detail", pa.string(), "explanation in one line", nullable=False),
         column("bytes", pa.binary(), "the bytes, bounded; of user and dead-letter topics the header only"),
     ]
 )
@@ -78,6 +78,6 @@ TOPIC_BATCH = pa.schema(
         column("transactional", pa.bool_(), "batch of a transaction", nullable=False),
         column("control_type", pa.string(), "COMMIT, ABORT or OTHER for a control batch, else null"),
         column("below_log_start", pa.bool_(), "batch ends below the log start offset", nullable=False),
-        column("uncommitted", pa.bool_(), "batch lay at or above the high watermark when read", nullable=False),
+        column("uncommitted", pa.bool_(), "was at or above the high watermark when the run read it", nullable=False),
     ]
 )

@@ -10,8 +10,8 @@ import pyarrow as pa
 
 from evidence.schemas import CLOCK_STEP, GROUP_RECORD, NAME
 from kafka_log import schemas as log_schemas
-from kafka_log.dead_letters import DLQ_RECORD, LETTER
-from measures.dead_letter_schemas import DLQ_RECONCILIATION
+from kafka_log.dead_letter_records import DLQ_RECORD, LETTER
+from measures.dlq_schemas import DLQ_RECONCILIATION
 from measures.latency_schemas import AGES, ATTEMPTS_CONTRIBUTION, LATENCY_CONTRIBUTION
 from measures.schemas import IS_FINAL, LAG, LIFE, MEASURE_BASE, POISON_RECORD, PROGRESS, REDELIVERED, STALL
 from state_model.columnar import schemas as state_schemas
@@ -20,7 +20,7 @@ from state_model.columnar.schemas import column
 SCHEMA_VERSION = 4
 TIME = pa.timestamp("us", tz="UTC")
 
-CLUSTER = column("cluster_id", pa.string(), "Kafka cluster id; `unknown` when no directory named one", nullable=False)
+CLUSTER = column("cluster_id", pa.string(), "Kafka cluster id; `unknown` when no directory has one", nullable=False)
 RUN = column("run_id", pa.int64(), "run that wrote the row", nullable=False)
 GAP = pa.struct(
     [pa.field("first_offset", pa.int64()), pa.field("last_offset", pa.int64()), pa.field("reason", pa.string())]
@@ -78,7 +78,12 @@ _LOG = ("log_topic_id", "state_partition")
 
 INGEST_EXTENT = pa.schema(
     [
-        column("status", pa.string(), "planned (the run has begun), taken, or dropped by retention", nullable=False),
+        column(
+            "status",
+            pa.string(),
+            "planned (the run has begun), taken (the run has ingested it), or dropped by retention",
+            nullable=False,
+        ),
         column("source_id", pa.string(), "source: node id and directory", nullable=False),
         column("node_id", pa.string(), "broker's node id; null when meta.properties is missing"),
         column("source_uri", pa.string(), "partition directory", nullable=False),
@@ -88,43 +93,43 @@ INGEST_EXTENT = pa.schema(
         column(
             "content",
             pa.string(),
-            "log_record or topic_batch: the table the rows went to; or the stage that starts over, or what was dropped",
+            "log_record or topic_batch: the table of the rows; else the stage that starts over, or the dropped tables",
             nullable=False,
         ),
-        column("from_offset", pa.int64(), "first offset asked for", nullable=False),
-        column("end_offset_exclusive", pa.int64(), "first offset not asked for", nullable=False),
-        column("log_start_offset", pa.int64(), "log start offset, the maximum over the copies", nullable=False),
+        column("from_offset", pa.int64(), "first offset of the extent", nullable=False),
+        column("end_offset_exclusive", pa.int64(), "first offset after the extent", nullable=False),
+        column("log_start_offset", pa.int64(), "log start offset, the largest of the copies", nullable=False),
         column(
             "log_start_known",
             pa.bool_(),
-            "a checkpoint told it; else the first segment's offset, a guess",
+            "log_start_offset is from a checkpoint; else inferred from the first segment",
             nullable=False,
         ),
         column(
-            "committed_end", pa.int64(), "high watermark by the checkpoint, the maximum over the copies; null = no file"
+            "committed_end",
+            pa.int64(),
+            "high watermark of the checkpoint, the largest of the copies; null = no checkpoint",
         ),
-        column("held_back", pa.int64(), "offsets at or above the high watermark left for the next run", nullable=False),
+        column("held_back", pa.int64(), "offsets at or above the high watermark, left to the next run", nullable=False),
         column("gaps", pa.list_(GAP), "offset ranges of the extent that the evidence lacks", nullable=False),
         column(
             "rebuild",
             pa.bool_(),
-            "fills in older offsets: what was derived from the partition is derived again",
+            "the extent has offsets below earlier ones: tables derived from the partition are recomputed",
             nullable=False,
         ),
-        column("superseded_from", pa.int64(), "rows taken earlier from this offset on were set aside; null = none"),
-        column("record_count", pa.int64(), "rows taken", nullable=False),
+        column("superseded_from", pa.int64(), "earlier rows from this offset on were moved to quarantine; null = none"),
+        column("record_count", pa.int64(), "rows ingested", nullable=False),
         column(
             "size_bytes", pa.int64(), "bytes of keys and values (records) or of the batches (headers)", nullable=False
         ),
-        column("sha256", pa.string(), "SHA-256 over the splits' SHA-256 of what was taken; null while planned"),
-        column(
-            "log_time_ms", pa.int64(), "running maximum of record timestamps at the end; null when nothing was taken"
-        ),
-        column("until_ms", pa.int64(), "--until of the run; null without"),
+        column("sha256", pa.string(), "SHA-256 over the SHA-256 of all splits; null while planned"),
+        column("log_time_ms", pa.int64(), "running maximum of record timestamps at the end; null = no record"),
+        column("until_ms", pa.int64(), "--until of the run; null = none"),
         column("written_at_ms", pa.int64(), "wall clock of the writer", nullable=False),
         column("sharelens_version", pa.string(), "version of sharelens", nullable=False),
-        column("user", pa.string(), "user who ran it", nullable=False),
-        column("host", pa.string(), "host it ran on", nullable=False),
+        column("user", pa.string(), "user of the run", nullable=False),
+        column("host", pa.string(), "host of the run", nullable=False),
     ]
 )
 
@@ -135,7 +140,7 @@ TOPIC_START = pa.schema(
         column(
             "start_offset",
             pa.int64(),
-            "smallest start offset of all its records, of any group and life: below it no share group was served",
+            "smallest start offset of all groups and lives: no share group read records below it",
             nullable=False,
         ),
     ]
@@ -157,8 +162,8 @@ EVIDENCE = pa.struct(
 PUBLICATION = pa.schema(
     [
         column("published_at_ms", pa.int64(), "wall clock", nullable=False),
-        column("tables", pa.list_(PUBLISHED_TABLE), "the version of every table in this cut", nullable=False),
-        column("evidence", pa.list_(EVIDENCE), "the log range of every state partition", nullable=False),
+        column("tables", pa.list_(PUBLISHED_TABLE), "version of every table in this cut", nullable=False),
+        column("evidence", pa.list_(EVIDENCE), "log range of every state partition", nullable=False),
         column("sharelens_version", pa.string(), "version of sharelens", nullable=False),
     ]
 )
@@ -167,49 +172,50 @@ QUALITY_RESULT = pa.schema(
     [
         column("check_id", pa.int64(), "number of the check", nullable=False),
         column("checked_ms", pa.int64(), "wall clock", nullable=False),
-        column("table_name", pa.string(), "table that was checked", nullable=False),
+        column("table_name", pa.string(), "checked table", nullable=False),
         column("version", pa.int64(), "version of that table", nullable=False),
-        column("slice", pa.string(), "rows that were looked at, by run", nullable=False),
-        column("slice_rows", pa.int64(), "how many they were", nullable=False),
+        column("slice", pa.string(), "runs whose rows were checked", nullable=False),
+        column("slice_rows", pa.int64(), "number of checked rows", nullable=False),
         column("level", pa.string(), "blocking or warning", nullable=False),
         column("kind", pa.string(), "shape, nullability, keys, ranges, references, stage, freshness or volume"),
         column("expectation", pa.string(), "name of the expectation, as the reference page lists it", nullable=False),
         column("expectation_type", pa.string(), "class of Great Expectations", nullable=False),
-        column("column_name", pa.string(), "column or counted fact that it is about"),
-        column("success", pa.bool_(), "met; null = not judged, details say why"),
-        column("unexpected_count", pa.int64(), "values that did not meet it", nullable=False),
-        column("observed", pa.string(), "what was seen", nullable=False),
-        column("details", pa.string(), "one line for a person; empty when there is nothing to add", nullable=False),
+        column("column_name", pa.string(), "column or counted fact of the expectation"),
+        column("success", pa.bool_(), "true = met; null = not evaluated, see details"),
+        column("unexpected_count", pa.int64(), "values that violate the expectation", nullable=False),
+        column("observed", pa.string(), "observed value", nullable=False),
+        column("details", pa.string(), "explanation in one line; may be empty", nullable=False),
     ]
 )
 
+BRONZE_LOG_RECORD, BRONZE_TOPIC_BATCH = "bronze.log_record", "bronze.topic_batch"
 TABLES: dict[str, Table] = {
     table.name: table
     for table in (
         Table(
-            name="bronze.log_record",
+            name=BRONZE_LOG_RECORD,
             comment="one record of __share_group_state or __consumer_offsets, bytes untouched, or one dead letter",
             schema=_schema(LETTER),
             key=("cluster_id", "topic_id", "partition", "offset"),
             clustering=("topic_id", "partition", "offset"),
         ),
         Table(
-            name="bronze.topic_batch",
-            comment="one record batch header of a user topic that share state speaks of",
+            name=BRONZE_TOPIC_BATCH,
+            comment="one record batch header of a user topic with share state",
             schema=_schema(log_schemas.TOPIC_BATCH),
             key=("cluster_id", "topic_id", "partition", "base_offset"),
             clustering=("topic_id", "partition", "base_offset"),
         ),
         Table(
             name="bronze.ingest_extent",
-            comment="what one run took of one partition from one source",
+            comment="the extent that one run ingested of one partition from one source",
             schema=_schema(INGEST_EXTENT),
             key=("cluster_id", "run_id", "source_id", "topic_id", "partition"),
             clustering=("topic_id", "partition", "from_offset"),
         ),
         Table(
             name="bronze.quarantine",
-            comment="what could not be read or was set aside",
+            comment="bytes that could not be decoded, and rows that a better copy replaced",
             schema=_schema(log_schemas.PROBLEM),
             key=("cluster_id", "source_id", "topic_id", "partition", "file", "position", "offset", "reason"),
             clustering=("topic_id", "partition", "position"),
@@ -237,35 +243,35 @@ TABLES: dict[str, Table] = {
         ),
         Table(
             name="silver.name",
-            comment="topic id and name, as one source tells them",
+            comment="one topic id and name from one source",
             schema=_schema(NAME),
             key=("cluster_id", "topic_id", "topic", "source"),
             clustering=("topic_id",),
         ),
         Table(
             name="silver.clock_step",
-            comment="one place where a broker's clock went back by over a minute",
+            comment="one position in the state log where a broker's clock went back by over a minute",
             schema=_schema(CLOCK_STEP),
             key=_POSITION,
             clustering=("log_topic_id", "state_partition", "log_offset"),
         ),
         Table(
             name="silver.topic_start",
-            comment="a user partition that share state speaks of, as one state partition tells it",
+            comment="one user partition with share state in one state partition",
             schema=_schema(TOPIC_START),
             key=("cluster_id", "log_topic_id", "state_partition", "topic_id", "partition"),
             clustering=("topic_id", "partition"),
         ),
         Table(
             name="gold.share_partition_state",
-            comment="the state now: what ReadShareGroupState would answer, and all that the next run folds on",
+            comment="the newest state: what ReadShareGroupState returns; the next run continues from it",
             schema=_gold(state_schemas.PLACED_STATE),
             key=(*_SHARE_PARTITION, *_LOG),
             clustering=("group_id", "topic_id", "partition"),
         ),
         Table(
             name="gold.share_partition_base",
-            comment="the state where retention has cut silver.share_record: what a rebuild folds on",
+            comment="the state at the offset where retention cut silver.share_record; a rebuild starts from it",
             schema=_gold(state_schemas.PLACED_STATE),
             key=(*_SHARE_PARTITION, *_LOG, "run_id"),
             clustering=("group_id", "topic_id", "partition"),
@@ -279,7 +285,7 @@ TABLES: dict[str, Table] = {
         ),
         Table(
             name="gold.delivery_history",
-            comment="one range of the coalesced state that stays identical in consecutive states",
+            comment="one range of the coalesced state that is the same in consecutive states",
             schema=_gold(state_schemas.DELIVERY_HISTORY),
             key=(*_SHARE_PARTITION, *_LOG, "first_offset", "valid_from_log_offset"),
             clustering=("group_id", "topic_id", "partition", "first_offset", "valid_from_log_offset"),
@@ -287,7 +293,7 @@ TABLES: dict[str, Table] = {
         ),
         Table(
             name="gold.stall",
-            comment="one interval of a minute or more in which the first incomplete offset stood still, or still does",
+            comment="one interval of a minute or more in which the first incomplete offset did not move",
             schema=_gold(_with_topic(STALL).append(IS_FINAL)),
             key=(*_SHARE_PARTITION, "state_partition", "log_offset"),
             clustering=("group_id", "topic_id", "partition", "log_offset"),
@@ -295,7 +301,7 @@ TABLES: dict[str, Table] = {
         ),
         Table(
             name="gold.poison_record",
-            comment="one run of record offsets that a group archived, or is about to, in one life",
+            comment="one range of record offsets that a group archived, or is archiving, in one life",
             schema=_gold(_with_topic(POISON_RECORD).append(IS_FINAL)),
             key=(*_SHARE_PARTITION, "state_partition", "life_log_offset", "offset"),
             clustering=("group_id", "topic_id", "partition", "offset"),
@@ -303,7 +309,7 @@ TABLES: dict[str, Table] = {
         ),
         Table(
             name="gold.redelivered_record",
-            comment="one range of record offsets that a group got more than once, why, and the records that prove it",
+            comment="one range of record offsets that a group received more than once, with cause and evidence",
             schema=_gold(_with_topic(REDELIVERED).append(IS_FINAL)),
             key=(*_SHARE_PARTITION, *_LOG, "life", "kind", "first_offset"),
             clustering=("group_id", "topic_id", "partition", "first_offset"),
@@ -311,7 +317,7 @@ TABLES: dict[str, Table] = {
         ),
         Table(
             name="gold.latency",
-            comment="what a share partition settled of 4,096 record offsets in an hour: ages and deliveries, to add up",
+            comment="outcomes of a block of 4,096 record offsets in an hour: ages and deliveries; rows add up",
             schema=_gold(_with_topic(LATENCY_CONTRIBUTION).append(IS_FINAL)),
             key=(*_SHARE_PARTITION, *_LOG, "hour_ms", "outcome", "first_offset"),
             clustering=("group_id", "topic_id", "partition", "first_offset"),
@@ -335,21 +341,21 @@ TABLES: dict[str, Table] = {
         ),
         Table(
             name="gold.progress",
-            comment="where a share partition stands, since which record, and how far the measures have read",
+            comment="first incomplete offset of a share partition, since when, and the last measured record",
             schema=_gold(PROGRESS),
             key=(*_SHARE_PARTITION, *_LOG),
             clustering=("group_id", "topic_id", "partition"),
         ),
         Table(
             name="gold.measure_base",
-            comment="where retention has cut the histories of a share partition, and measures stay as they are",
+            comment="where retention cut the histories of a share partition: measures below stay as they are",
             schema=_gold(MEASURE_BASE),
             key=(*_SHARE_PARTITION, *_LOG, "run_id"),
             clustering=("group_id", "topic_id", "partition"),
         ),
         Table(
             name="gold.dlq_reconciliation",
-            comment="one dead letter, or one run of records whose dead letter is due and not there",
+            comment="one dead letter, or one range of records whose dead letter is missing",
             schema=_gold(DLQ_RECONCILIATION),
             key=(
                 *_SHARE_PARTITION,
@@ -365,14 +371,14 @@ TABLES: dict[str, Table] = {
         ),
         Table(
             name="gold.lag",
-            comment="how far a share partition is behind now, and why its figures differ",
+            comment="the current lag of a share partition, and why its figures differ",
             schema=_gold(LAG),
             key=_SHARE_PARTITION,
             clustering=("group_id", "topic_id", "partition"),
         ),
         Table(
             name="gold.quality_result",
-            comment="what one check found of one expectation of one table; the newest version counts, no cut lists it",
+            comment="the result of one expectation in one check; always read at the newest version, part of no cut",
             schema=_gold(QUALITY_RESULT),
             key=("cluster_id", "check_id", "table_name", "level", "expectation"),
             clustering=("check_id", "table_name", "level", "expectation"),

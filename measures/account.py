@@ -17,11 +17,12 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from measures.lives import DELETED, LIVE, PLACE, Lives, lives_of, number_places
-from measures.newly import NEVER, outcomes_of
+from measures.delivery_outcomes import NEVER, outcomes_of
+from measures.lives import DELETED, LIVE, Lives, lives_of, number_places
 from measures.schemas import ACCOUNTED, CLASSES
 from measures.steps import LAST_OFFSET, NO_VALUE, Flags, Ints, Layers, Ranges, together
 from measures.topic_log import ABORTED, CONTROL, WHATS, TopicLog
+from state_model.columnar.keys import FULL_PLACE_KEY
 from state_model.columnar.values import Loss
 from state_model.share_records import DeliveryState
 
@@ -53,7 +54,10 @@ def account(
     lives = lives_of(history, of_history, losses)
     life = lives.of(of_deliveries, deliveries.column("life_log_offset").to_numpy())
     deliveries, life = deliveries.filter(pa.array(life >= 0)), life[life >= 0]
-    window = [windows.get((row["topic_id"], row["partition"]), (0, 0)) for row in places.select(PLACE[3:]).to_pylist()]
+    window = [
+        windows.get((row["topic_id"], row["partition"]), (0, 0))
+        for row in places.select(FULL_PLACE_KEY[3:]).to_pylist()
+    ]
     bounds = np.array(window, np.int64).reshape(-1, 2)
     classified = _classed(lives, deliveries, life, bounds)
     rows = _with_topics(classified, places, topics or {})
@@ -201,7 +205,7 @@ def _with_topics(classified: Ranges, places: pa.Table, topics: Mapping[tuple[str
 
 
 def _table(classified: Ranges, lives: Lives, places: pa.Table) -> pa.Table:
-    columns = {name: places.column(name).take(pa.array(classified.group)) for name in PLACE}
+    columns = {name: places.column(name).take(pa.array(classified.group)) for name in FULL_PLACE_KEY}
     value = classified.values
     life = np.append(lives.key, NEVER)[value["life"]]
     columns |= {

@@ -19,10 +19,10 @@ from measures.age_edges import lower_edges, upper_edges
 from measures.headers import LOG_APPEND_TIME
 from measures.latency_schemas import AGE, ARCHIVED, CREATE_TIME, OUTCOMES
 from measures.latency_schemas import LOG_APPEND_TIME as LOG_APPEND_CLOCK
-from measures.lives import PLACE
 from measures.settled import LATEST_MS, NOT_KNOWN, Settled
 from measures.steps import Flags, Ints, numbered
 from measures.topics import BATCH_COLUMNS, TopicPartition, runs
+from state_model.columnar.keys import FULL_PLACE_KEY
 
 HEADER_COLUMNS = [*BATCH_COLUMNS, "base_timestamp_ms"]
 """The columns of a batch header that ages need."""
@@ -32,7 +32,10 @@ PIECES_AT_ONCE = 1 << 20
 PIECES_KEPT = 1 << 22
 CLOCKS = (CREATE_TIME, LOG_APPEND_CLOCK)
 ARCHIVED_AT = OUTCOMES.index(ARCHIVED)
-LARGEST_FIRST = [("age_max_ms", "descending"), *((name, "ascending") for name in (*PLACE, "first_offset"))]
+LARGEST_FIRST = [
+    ("age_max_ms", "descending"),
+    *((name, "ascending") for name in (*FULL_PLACE_KEY, "first_offset")),
+]
 """The order of AGE rows."""
 Headers = Callable[[Mapping[TopicPartition, int]], Iterator[pa.Table]]
 """HEADER_COLUMNS rows of user partitions from these offsets on, by user partition, in offset order."""
@@ -195,7 +198,7 @@ class Ages:
         """AGE rows of pieces, in their order."""
         settled, entry = self._settled, pieces.entry
         places = pa.array(settled.place[entry])
-        columns = {name: settled.places.column(name).take(places) for name in PLACE}
+        columns = {name: settled.places.column(name).take(places) for name in FULL_PLACE_KEY}
         columns |= {
             "first_offset": pa.array(pieces.first),
             "last_offset": pa.array(pieces.last),
@@ -210,7 +213,7 @@ class Ages:
         return pa.table({name: columns[name] for name in AGE.names}).cast(AGE)
 
 
-def taken(
+def ages_of(
     settled: Settled,
     headers: Headers,
     lowest: Callable[[], Mapping[TopicPartition, int]],

@@ -19,7 +19,7 @@ from enum import Enum, auto
 import pyarrow as pa
 
 from measures import cost, lag, latency, life, poison, progress, redelivered, schemas, stalls
-from measures.dead_letter_schemas import DLQ_RECONCILIATION
+from measures.dlq_schemas import DLQ_RECONCILIATION
 from measures.inputs import Inputs
 from measures.latency_schemas import ATTEMPTS_CONTRIBUTION, LATENCY_CONTRIBUTION
 

@@ -10,15 +10,16 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from measures.delivery_outcomes import outcomes_of
 from measures.inputs import Inputs
-from measures.lives import PLACE, lives_of, number_places
-from measures.newly import outcomes_of
+from measures.lives import lives_of, number_places
 from measures.redelivered import rows_at
 from measures.schemas import COST, PRUNING
 from measures.steps import Flags, Ints
+from state_model.columnar.keys import FULL_PLACE_KEY
 from state_model.share_records import DeliveryState
 
-PRUNING_READ = [*PLACE, "record_type", "log_offset", "log_time_ms", "record_bytes", "below_log_start"]
+PRUNING_READ = [*FULL_PLACE_KEY, "record_type", "log_offset", "log_time_ms", "record_bytes", "below_log_start"]
 """The columns of a record from which PRUNING rows are computed."""
 STALL_MS = 600_000
 """Pruning stalls when the oldest newest snapshot is older than two rounds of the cold snapshot job (300 s each)."""
@@ -48,7 +49,7 @@ def cost(records: pa.Table, history: pa.Table, deliveries: pa.Table, *, of_windo
     kind = _kinds(records)
     bytes_of = records.column("record_bytes").to_numpy().astype(np.int64)
     ones = np.ones(len(of_records), np.int64)
-    columns = {name: places.column(name) for name in PLACE}
+    columns = {name: places.column(name) for name in FULL_PLACE_KEY}
     for name, chosen in kind.items():
         columns[name] = pa.array(_sums(of_records[chosen], ones[chosen], places.num_rows))
         columns[f"{name.removesuffix('s')}_bytes"] = pa.array(
@@ -116,11 +117,13 @@ def pruning(records: Callable[[], Iterable[pa.Table]]) -> pa.Table:
     """
     kinds = _kinds_of_places(records())
     snapshots = kinds.filter(pc.equal(kinds.column("record_type"), "snapshot"))
-    tombstones = kinds.filter(pc.equal(kinds.column("record_type"), "tombstone")).select([*PLACE, "log_offset"])
-    live = snapshots.join(tombstones, keys=PLACE, right_suffix="_gone")
+    tombstones = kinds.filter(pc.equal(kinds.column("record_type"), "tombstone")).select(
+        [*FULL_PLACE_KEY, "log_offset"]
+    )
+    live = snapshots.join(tombstones, keys=FULL_PLACE_KEY, right_suffix="_gone")
     live = live.filter(pc.fill_null(pc.greater(live.column("log_offset"), live.column("log_offset_gone")), True))
     sums = [("record_bytes", "sum"), ("records", "sum"), ("log_time_ms", "max")]
-    totals = kinds.group_by(PLACE[:2], use_threads=False).aggregate(sums).sort_by("state_partition")
+    totals = kinds.group_by(FULL_PLACE_KEY[:2], use_threads=False).aggregate(sums).sort_by("state_partition")
     oldest = live.sort_by([("state_partition", "ascending"), ("log_offset", "ascending")]).to_pylist()
     holding = {row["state_partition"]: row for row in reversed(oldest)}
     free = _freeable(records(), {number: row["log_offset"] for number, row in holding.items()})
@@ -138,7 +141,7 @@ def pruning(records: Callable[[], Iterable[pa.Table]]) -> pa.Table:
         }
         if held_up_by is not None:
             waited = total["log_time_ms_max"] - held_up_by["log_time_ms"]
-            row |= {f"held_up_by_{name}": held_up_by[name] for name in PLACE[2:]}
+            row |= {f"held_up_by_{name}": held_up_by[name] for name in FULL_PLACE_KEY[2:]}
             row |= {"prune_log_offset": held_up_by["log_offset"], "held_up_ms": waited}
             row["pruning_stalls"] = waited > STALL_MS
         rows.append(row)
@@ -147,7 +150,7 @@ def pruning(records: Callable[[], Iterable[pa.Table]]) -> pa.Table:
 
 def _kinds_of_places(records: Iterable[pa.Table]) -> pa.Table:
     """By share partition, state partition and record type: `records`, their bytes, the newest one's offset and time."""
-    by = [*PLACE, "record_type"]
+    by = [*FULL_PLACE_KEY, "record_type"]
     folds = {"records": "sum", "record_bytes": "sum", "log_offset": "max", "log_time_ms": "max"}
     sums: pa.Table | None = None
     for table in records:

@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from measures.dead_letters import CLOCK_TOLERANCE_MS
+from measures.dlq_reconciliation import CLOCK_TOLERANCE_MS
 from measures.groups import STATE_PARTITIONS
 
 DELETION = "deleted"

@@ -11,10 +11,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from measures.ages import Ages, taken
+from measures.ages import Ages, ages_of
 from measures.inputs import Inputs
 from measures.latency_schemas import ATTEMPTS_CONTRIBUTION, LATENCY_CONTRIBUTION, OUTCOMES, PERCENTILES
-from measures.lives import PLACE
 from measures.settled import BLOCK_BITS, NOT_KNOWN, Settled, settled_of
 from measures.steps import Ints
 from measures.tallies import (
@@ -29,6 +28,7 @@ from measures.tallies import (
     sums_of,
     times,
 )
+from state_model.columnar.keys import FULL_PLACE_KEY
 
 MINUTE_MS, MINUTES_AN_HOUR = 60_000, 60
 WORST_LAST = ("complete", "uncommitted", "provisional", "incomplete")
@@ -49,7 +49,7 @@ def attempts_of(inputs: Inputs) -> pa.Table:
 def _in_blocks(inputs: Inputs) -> tuple[Settled, Ages]:
     def read() -> tuple[Settled, Ages]:
         done = inputs.once("settled in blocks", lambda: settled_of(inputs).in_blocks())
-        return done, taken(done, inputs.headers, inputs.lowest_offsets, blocks=done.first >> BLOCK_BITS)
+        return done, ages_of(done, inputs.headers, inputs.lowest_offsets, blocks=done.first >> BLOCK_BITS)
 
     return inputs.once("ages", read)
 
@@ -188,7 +188,7 @@ def _table(columns: dict[str, pa.Array], schema: pa.Schema, by: By, newest: pa.T
 def _completeness(rows: pa.Table, newest: pa.Table, by: By) -> dict[str, pa.Array]:
     """The mark of each row: of its share partitions' newest records the worst, with its reason."""
     rank = pc.index_in(newest.column("completeness"), value_set=pa.array(WORST_LAST))
-    order = [("rank", "ascending"), *((name, "ascending") for name in PLACE)]
+    order = [("rank", "ascending"), *((name, "ascending") for name in FULL_PLACE_KEY)]
     worst = newest.append_column("rank", rank).sort_by(order).group_by(by.columns, use_threads=False)
     marks = worst.aggregate([(name, "last", KEEP_NULLS) for name in MARKS])
     numbers = pa.array(np.arange(rows.num_rows))

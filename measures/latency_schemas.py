@@ -1,7 +1,7 @@
 """The Arrow schemas of latency and attempts, with a comment a column; nothing here computes.
 
 A contribution is what the offsets of one block (4,096 record offsets) add to an hour, an outcome and, of attempts, a
-delivery count. Contributions are what the lake keeps; answers add them up.
+delivery count. The lake keeps contributions; answers add them up.
 """
 
 import pyarrow as pa
@@ -16,10 +16,14 @@ PERCENTILES = (50, 90, 99)
 _WHERE = [
     *LOG_POSITION[:2],
     *SHARE_PARTITION,
-    column("hour_ms", pa.int64(), "beginning of the hour (UTC) of the outcome's log time; null = time not known"),
+    column("hour_ms", pa.int64(), "beginning of the hour (UTC) of the outcome's log time; null = unknown time"),
 ]
 _AGES = [
-    column("age_min_ms", pa.int64(), "no age is smaller; negative: stamped after the outcome; null = no age known"),
+    column(
+        "age_min_ms",
+        pa.int64(),
+        "smallest possible age; negative: record timestamp after the outcome; null = no age known",
+    ),
     *(
         column(
             f"age_p{rank}_{bound}_ms",
@@ -30,31 +34,40 @@ _AGES = [
         for bound, least in (("min", "least"), ("max", "most"))
     ),
     column("age_largest_min_ms", pa.int64(), "the largest age is at least this"),
-    column("age_max_ms", pa.int64(), "no age is larger, if no record is stamped before the first of its batch"),
+    column("age_max_ms", pa.int64(), "largest possible age, if no record is older than the first record of its batch"),
 ]
 AGES = frozenset(field.name for field in _AGES)
 """Columns that hold lengths of time, not moments."""
 LATENCY = pa.schema(
     [
         *_WHERE,
-        column("outcome", pa.string(), "acknowledged or archived: what the offset became first in its life"),
-        column("settled_offsets", pa.int64(), "record offsets that came to the outcome", nullable=False),
+        column("outcome", pa.string(), "acknowledged or archived: the first outcome of the offset in its life"),
+        column("settled_offsets", pa.int64(), "record offsets with the outcome", nullable=False),
         column(
-            "gap_offsets", pa.int64(), "archived offsets that hold no record; not among the settled", nullable=False
+            "gap_offsets",
+            pa.int64(),
+            "archived offsets without a record; settled_offsets does not count them",
+            nullable=False,
         ),
-        column("aged_offsets", pa.int64(), "of the settled: those whose age has bounds", nullable=False),
+        column("aged_offsets", pa.int64(), "settled offsets whose age has bounds", nullable=False),
         column(
-            "clock", pa.string(), "whose clock stamped the records: create_time, log_append_time, both; null = none"
+            "clock",
+            pa.string(),
+            "clock of the record timestamps: create_time, log_append_time or both; null = no age known",
         ),
         *_AGES,
-        column("negative_offsets_min", pa.int64(), "offsets whose age is negative for sure", nullable=False),
+        column("negative_offsets_min", pa.int64(), "offsets whose age is certainly negative", nullable=False),
         column("negative_offsets_max", pa.int64(), "offsets whose age may be negative", nullable=False),
-        column("deliveries", pa.int64(), "deliveries that the settled offsets took", nullable=False),
-        column("extra_deliveries", pa.int64(), "of these: beyond the first of each offset", nullable=False),
-        column("deliveries_per_settled", pa.float64(), "deliveries to a settled offset; null = none settled"),
-        column("first_settled_ms", pa.int64(), "log time of the first outcome; null = not known"),
-        column("last_settled_ms", pa.int64(), "log time of the last outcome; null = not known"),
-        column("settled_per_minute", pa.float64(), "settled offsets a minute, over the hour or from first to last"),
+        column("deliveries", pa.int64(), "deliveries of the settled offsets", nullable=False),
+        column("extra_deliveries", pa.int64(), "deliveries after the first delivery of each offset", nullable=False),
+        column("deliveries_per_settled", pa.float64(), "deliveries per settled offset; null = none settled"),
+        column("first_settled_ms", pa.int64(), "log time of the first outcome; null = unknown"),
+        column("last_settled_ms", pa.int64(), "log time of the last outcome; null = unknown"),
+        column(
+            "settled_per_minute",
+            pa.float64(),
+            "settled offsets per minute, over the hour or from first to last outcome",
+        ),
         *COMPLETENESS,
     ]
 )
@@ -65,8 +78,8 @@ ATTEMPTS = pa.schema(
         column("outcome", pa.string(), "acknowledged, archived, or open: delivered and not settled", nullable=False),
         column("delivery_count", pa.int16(), "largest delivery count of the offset in its life", nullable=False),
         column("offsets", pa.int64(), "record offsets", nullable=False),
-        column("deliveries", pa.int64(), "deliveries that they took: offsets times delivery count", nullable=False),
-        column("extra_deliveries", pa.int64(), "of these: beyond the first of each offset", nullable=False),
+        column("deliveries", pa.int64(), "offsets times delivery count", nullable=False),
+        column("extra_deliveries", pa.int64(), "deliveries after the first delivery of each offset", nullable=False),
         *COMPLETENESS,
     ]
 )

@@ -11,9 +11,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from measures.delivery_outcomes import NEVER
 from measures.inputs import Inputs
 from measures.lives import DELETED, UNDETERMINED, Lives, lives_of, number_places
-from measures.newly import NEVER
 from measures.schemas import EVENTS, LIFE, SIDES
 from measures.steps import LAST_OFFSET, Ints
 from state_model.share_records import DeliveryState

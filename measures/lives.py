@@ -13,11 +13,9 @@ import pyarrow.compute as pc
 
 from measures.places import places_of
 from measures.steps import Flags, Ints, numbered, together
-from state_model.columnar.keys import SHARE_PARTITION_KEY
+from state_model.columnar.keys import FULL_PLACE_KEY
 from state_model.columnar.values import Loss
 
-PLACE = ["log_topic_id", "state_partition", *SHARE_PARTITION_KEY]
-"""Columns that say which share partition, in which state partition."""
 LIVE, RESET, DELETED = 0, 1, 2
 UNDETERMINED = -1
 BLIND = ("provisional", "incomplete")
@@ -27,13 +25,13 @@ BLIND = ("provisional", "incomplete")
 def number_places(*tables: pa.Table) -> tuple[list[Ints], pa.Table]:
     """For each table each row's place: share partitions (in each state partition) by group, topic id and partition.
 
-    The second value has the PLACE columns of each place. All tables come from one state topic.
+    The second value has the columns FULL_PLACE_KEY of each place. All tables come from one state topic.
     """
     numbers, places = places_of(*tables)
     topics = pc.unique(pa.chunked_array([chunk for table in tables for chunk in table.column("log_topic_id").chunks]))
     topic = topics[0] if len(topics) else pa.scalar("", pa.string())
     keys = places.keys.append_column("log_topic_id", pa.repeat(topic, places.count))
-    return numbers, keys.select(PLACE)
+    return numbers, keys.select(FULL_PLACE_KEY)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -15,14 +15,15 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from measures.delivery_outcomes import NEVER, Outcomes, outcomes_of
 from measures.given_up import SELECTED, near_selected
 from measures.grouped import grouped
 from measures.inputs import Inputs
-from measures.lives import DELETED, PLACE, Lives, lives_of, number_places
-from measures.newly import NEVER, Outcomes, outcomes_of
-from measures.painted import Painted
+from measures.lives import DELETED, Lives, lives_of, number_places
+from measures.range_map import RangeMap
 from measures.schemas import REDELIVERED, REDELIVERIES
 from measures.steps import NO_VALUE, Cells, Flags, Ints, Ranges, together
+from state_model.columnar.keys import FULL_PLACE_KEY
 from state_model.share_records import DeliveryState
 
 RETRY, AFTER_ACKNOWLEDGED, BY_RESET, BY_RECREATION, WENT_BACK = range(5)
@@ -143,17 +144,17 @@ def _across_lives(outcomes: Ranges, lives: Lives) -> list[Rows]:
 
 def _replays(outcomes: Ranges, lives: Lives) -> list[tuple[int, ...]]:
     """Rows (_FIELDS) of one place; `outcomes` comes life after life."""
-    before: Painted[tuple[int, int, int, int]] = Painted()
+    before: RangeMap[tuple[int, int, int, int]] = RangeMap()
     rows: list[tuple[int, ...]] = []
     values = (outcomes.values[name] for name in ("count", "acknowledged", "last_at"))
     columns = [column.tolist() for column in (outcomes.group, outcomes.first, outcomes.last, *values)]
     for life, first, last, count, acknowledged, last_at in zip(*columns, strict=True):
-        for piece_first, piece_last, earlier_delivery in before.over(first, last):
+        for piece_first, piece_last, earlier_delivery in before.pieces(first, last):
             earlier, had_count, had_acknowledged, proof = (
                 earlier_delivery if earlier_delivery is not None else (NEVER, 0, 0, NEVER)
             )
             sums = (had_acknowledged + acknowledged, max(had_count, count))
-            before.paint(piece_first, piece_last, (life, sums[1], sums[0], last_at))
+            before.put(piece_first, piece_last, (life, sums[1], sums[0], last_at))
             if earlier_delivery is not None:
                 kind = BY_RECREATION if (lives.ending[earlier:life] == DELETED).any() else BY_RESET
                 begun = int(lives.begun_at[life])
@@ -164,7 +165,7 @@ def _replays(outcomes: Ranges, lives: Lives) -> list[tuple[int, ...]]:
 def _table(rows: Rows, lives: Lives, places: pa.Table, history: pa.Table) -> pa.Table:
     order = np.lexsort((rows["kind"], rows["first"], lives.place[rows["life"]]))
     rows = {name: values[order] for name, values in rows.items()}
-    columns = {name: places.column(name).take(pa.array(lives.place[rows["life"]])) for name in PLACE}
+    columns = {name: places.column(name).take(pa.array(lives.place[rows["life"]])) for name in FULL_PLACE_KEY}
     columns |= {
         "first_offset": pa.array(rows["first"]),
         "last_offset": pa.array(rows["last"]),

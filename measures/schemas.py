@@ -54,27 +54,29 @@ LAG = pa.schema(
         column(
             "first_incomplete_offset",
             pa.int64(),
-            "first offset from the start offset on that no state batch holds as done; null = none below the end offset",
+            "first offset neither acknowledged nor archived; null = none below the end offset",
         ),
         column("end_offset", pa.int64(), "end offset of the user partition (high watermark); null = unknown"),
         column("end_offset_source", pa.string(), "high_watermark, log_end, log_append_time or end_offsets_file"),
         column(
-            "end_offset_inferred", pa.int64(), "end offset at the moment by the producers' timestamps; null = not asked"
+            "end_offset_inferred",
+            pa.int64(),
+            "end offset at the cut by the producers' timestamps; null at the end of the log",
         ),
         column("last_stable_offset", pa.int64(), "last stable offset; null = unknown"),
         column("delivery_complete_count", pa.int32(), "delivery complete count (KIP-1226); -1 = not logged"),
-        column("lag", pa.int64(), "Kafka's: end - start - delivery complete count; null = unknown"),
-        column("lag_inferred", pa.int64(), "the same with end_offset_inferred"),
-        column("lag_stable", pa.int64(), "the same up to the last stable offset"),
-        column("lag_recounted", pa.int64(), "end - start - offsets that state batches hold as done"),
+        column("lag", pa.int64(), "as Kafka counts it: end - start - delivery complete count; null = unknown"),
+        column("lag_inferred", pa.int64(), "lag with end_offset_inferred as the end offset"),
+        column("lag_stable", pa.int64(), "lag with the last stable offset as the end offset"),
+        column("lag_recounted", pa.int64(), "end - start - offsets that are acknowledged or archived in state batches"),
         column("lag_naive", pa.int64(), "end - start"),
-        column("why", pa.string(), "what makes the figures differ; null = nothing does"),
-        column("unknown_reason", pa.string(), "why the lag is unknown; null when it is known"),
+        column("why", pa.string(), "why the figures differ; null = they are equal"),
+        column("unknown_reason", pa.string(), "why the lag is unknown; null = the lag is known"),
         column(
-            "newest_batch_ms", pa.int64(), "largest timestamp in the user partition's headers from the start offset on"
+            "newest_batch_ms", pa.int64(), "largest timestamp of the user partition's batches from the start offset on"
         ),
         column("state_partition", pa.int32(), "partition of __share_group_state", nullable=False),
-        column("log_offset", pa.int64(), "offset there of the last record applied", nullable=False),
+        column("log_offset", pa.int64(), "state log offset of the last record applied", nullable=False),
         column("log_time_ms", pa.int64(), "log time of the last record applied", nullable=False),
         *COMPLETENESS,
     ]
@@ -91,9 +93,9 @@ LAG_OVER_TIME = pa.schema(
         column("delivery_complete_count", pa.int32(), "delivery complete count (KIP-1226); -1 = not logged"),
         column("end_offset_inferred", pa.int64(), "end offset by the batches' timestamps; null = unknown"),
         column("lag_inferred", pa.int64(), "end_offset_inferred - start - delivery complete count; null = unknown"),
-        column("unknown_reason", pa.string(), "why the lag is unknown; null when it is known"),
+        column("unknown_reason", pa.string(), "why the lag is unknown; null = the lag is known"),
         column("state_partition", pa.int32(), "partition of __share_group_state", nullable=False),
-        column("log_offset", pa.int64(), "offset there of the last record by the moment", nullable=False),
+        column("log_offset", pa.int64(), "state log offset of the last record up to the moment", nullable=False),
         column("log_time_ms", pa.int64(), "log time of that record", nullable=False),
         *COMPLETENESS,
     ]
@@ -101,28 +103,28 @@ LAG_OVER_TIME = pa.schema(
 
 STALL = pa.schema(
     [
-        column("since_ms", pa.int64(), "since when the record could be worked on and was the first incomplete one"),
+        column("since_ms", pa.int64(), "moment since which the record was deliverable and the first incomplete one"),
         column("since_clock", pa.string(), "state_log, log_append_time or create_time (a producer's clock)"),
-        column("until_ms", pa.int64(), "log time of the record that ended it; null = it stands still"),
-        column("duration_ms", pa.int64(), "until its end or the moment asked for; null = neither"),
+        column("until_ms", pa.int64(), "log time of the record that ended the stall; null = the stall lasts"),
+        column("duration_ms", pa.int64(), "up to the end of the stall or to the cut; null in the lake while it lasts"),
         column("kind", pa.string(), "dead_letter_pending, window_full, blocked_by_record, silent_with_backlog or idle"),
-        column("ended_by", pa.string(), "moved, reset or deleted; null = it stands still"),
+        column("ended_by", pa.string(), "moved, reset or deleted; null = the stall lasts"),
         *SHARE_PARTITION,
         column("state_partition", pa.int32(), "partition of __share_group_state", nullable=False),
-        column("life_log_offset", pa.int64(), "the life it belongs to: log offset of the creating or resetting record"),
-        column("start_offset", pa.int64(), "logged start offset at its end; it trails the broker's", nullable=False),
-        column("first_incomplete_offset", pa.int64(), "first offset that is not done", nullable=False),
-        column("last_incomplete_offset", pa.int64(), "last offset of that range; null = nothing logged behind it"),
-        column("delivery_state", pa.int8(), "delivery state logged there; null = none was (held or never delivered)"),
-        column("delivery_count", pa.int16(), "delivery count logged there; null = none was"),
-        column("finished_behind", pa.int64(), "offsets behind it that are acknowledged or archived", nullable=False),
-        column("window_used", pa.int64(), "offsets from it to the highest one logged; a lower bound"),
-        column("window_limit", pa.int64(), "share.partition.max.record.locks of the group; null = not told"),
-        column("window_limit_source", pa.string(), "where the limit is from; null = not told"),
-        column("throttled_offsets_inferred", pa.int64(), "suspects, handed out slowly; null = no limit told"),
-        column("end_offset", pa.int64(), "end offset of the user partition at the cut; null = ended, or unknown"),
+        column("life_log_offset", pa.int64(), "life: log offset of the creating or resetting record"),
+        column("start_offset", pa.int64(), "logged start offset at its end; the broker's may be ahead", nullable=False),
+        column("first_incomplete_offset", pa.int64(), "first offset neither acknowledged nor archived", nullable=False),
+        column("last_incomplete_offset", pa.int64(), "last offset of that range; null = the log has no offset above"),
+        column("delivery_state", pa.int8(), "delivery state in the log; null = none (acquired, or never delivered)"),
+        column("delivery_count", pa.int16(), "delivery count in the log; null = none"),
+        column("finished_behind", pa.int64(), "acknowledged or archived offsets above it", nullable=False),
+        column("window_used", pa.int64(), "offsets from it to the highest offset in the log; a lower bound"),
+        column("window_limit", pa.int64(), "share.partition.max.record.locks of the group; null = unknown"),
+        column("window_limit_source", pa.string(), "source of the limit; null = unknown"),
+        column("throttled_offsets_inferred", pa.int64(), "offsets that the broker may throttle; null = limit unknown"),
+        column("end_offset", pa.int64(), "end offset of the user partition at the cut; null = stall ended, or unknown"),
         column("end_offset_source", pa.string(), "high_watermark, log_end, log_append_time or create_time (a guess)"),
-        column("last_state_write_ms", pa.int64(), "log time of the last write before its end, cold snapshots aside"),
+        column("last_state_write_ms", pa.int64(), "log time of the last write before its end, without cold snapshots"),
         column("log_offset", pa.int64(), "state log offset of the last record before its end", nullable=False),
         *COMPLETENESS,
     ]
@@ -140,13 +142,17 @@ PROGRESS = pa.schema(
         *LOG_POSITION[:2],
         *SHARE_PARTITION,
         column("start_offset", pa.int64(), "start offset as logged; -1 = not determined; null = deleted"),
-        column("first_incomplete_offset", pa.int64(), "first offset that is not done; null = no start offset"),
-        column("since_log_offset", pa.int64(), "first record after which that was so; null = no start offset"),
+        column(
+            "first_incomplete_offset",
+            pa.int64(),
+            "first offset neither acknowledged nor archived; null = no start offset",
+        ),
+        column("since_log_offset", pa.int64(), "state log offset of the record since which it is"),
         column("since_ms", pa.int64(), "log time of that record"),
-        column("highest_earlier_offset", pa.int64(), "largest first incomplete offset before; null = none"),
+        column("highest_earlier_offset", pa.int64(), "largest earlier first incomplete offset; null = none"),
         column("earlier_write_ms", pa.int64(), "log time of the last write before that record; null = none"),
-        column("read_from_log_offset", pa.int64(), "record from which the next run reads on; null = the first"),
-        column("log_offset", pa.int64(), "last record that is measured", nullable=False),
+        column("read_from_log_offset", pa.int64(), "log offset at which the next run continues; null = the first"),
+        column("log_offset", pa.int64(), "state log offset of the last measured record", nullable=False),
         column("log_time_ms", pa.int64(), "log time of that record", nullable=False),
         *COMPLETENESS,
     ]
@@ -156,16 +162,16 @@ MEASURE_BASE = pa.schema(
     [
         *LOG_POSITION[:2],
         *SHARE_PARTITION,
-        column("events_from_log_offset", pa.int64(), "life events of records below it stay", nullable=False),
-        column("stalls_from_log_offset", pa.int64(), "stalls whose last record lies below it stay", nullable=False),
-        column("hours_from_ms", pa.int64(), "latency and attempts of hours before it stay", nullable=False),
+        column("events_from_log_offset", pa.int64(), "log offset: events of records below it are kept", nullable=False),
+        column("stalls_from_log_offset", pa.int64(), "log offset: stalls that end below it are kept", nullable=False),
+        column("hours_from_ms", pa.int64(), "latency and attempts of earlier hours are kept", nullable=False),
         column(
             "whole_from_offset",
             pa.int64(),
-            "record offset: what is told of those below it in the lives up to lives_to_log_offset stays",
+            "record offset: rows of lower offsets are kept, in lives that began up to lives_to_log_offset",
             nullable=False,
         ),
-        column("lives_to_log_offset", pa.int64(), "last record that was measured at the cut", nullable=False),
+        column("lives_to_log_offset", pa.int64(), "log offset of the last record measured at the cut", nullable=False),
     ]
 )
 
@@ -173,19 +179,19 @@ POISON_RECORD = pa.schema(
     [
         *SHARE_PARTITION,
         column("state_partition", pa.int32(), "partition of __share_group_state", nullable=False),
-        column("life_log_offset", pa.int64(), "the life it belongs to: log offset of the creating or resetting record"),
-        column("offset", pa.int64(), "the record's offset; the first of a run of equal ones", nullable=False),
-        column("last_offset", pa.int64(), "the last offset of that run (inclusive)", nullable=False),
-        column("delivery_state", pa.int8(), "4 ARCHIVED, 3 ARCHIVING (its dead letter is due), 0 AVAILABLE"),
+        column("life_log_offset", pa.int64(), "life: log offset of the creating or resetting record"),
+        column("offset", pa.int64(), "record offset; the first offset of a range of equal records", nullable=False),
+        column("last_offset", pa.int64(), "last offset of the range (inclusive)", nullable=False),
+        column("delivery_state", pa.int8(), "4 ARCHIVED, 3 ARCHIVING (a dead letter is due), 0 AVAILABLE"),
         column("delivery_state_name", pa.string(), "name of the delivery state"),
         column("delivery_count", pa.int16(), "delivery count", nullable=False),
         column("cause", pa.string(), "rejected, delivery_limit, gap or unknown; null for a record near the limit"),
         column("cause_source", pa.string(), "dead_letter (state ARCHIVING), configuration, headers or inferred"),
-        column("delivery_count_limit", pa.int64(), "share.delivery.count.limit of the group; null = not told"),
-        column("delivery_count_limit_source", pa.string(), "where the limit is from; null = not told"),
-        column("first_outcome_ms", pa.int64(), "log time of the first outcome logged for it in this life"),
-        column("last_outcome_ms", pa.int64(), "log time of the record that brought it into this state"),
-        column("archiving_ms", pa.int64(), "log time from which its dead letter was due (ARCHIVING); null = none was"),
+        column("delivery_count_limit", pa.int64(), "share.delivery.count.limit of the group; null = unknown"),
+        column("delivery_count_limit_source", pa.string(), "source of the limit; null = unknown"),
+        column("first_outcome_ms", pa.int64(), "log time of the record's first outcome in this life"),
+        column("last_outcome_ms", pa.int64(), "log time of the state log record with this delivery state"),
+        column("archiving_ms", pa.int64(), "log time of ARCHIVING: a dead letter is due; null = no ARCHIVING"),
         column("log_offset", pa.int64(), "state log offset of that record", nullable=False),
         *COMPLETENESS,
     ]
@@ -201,26 +207,24 @@ REDELIVERED = pa.schema(
         column(
             "times_acknowledged",
             pa.int32(),
-            "how often it became ACKNOWLEDGED: in this life, or (replayed_...) in all lives up to this one",
+            "times that it became ACKNOWLEDGED in this life; replayed_...: in all lives up to this one",
             nullable=False,
         ),
         column(
             "max_delivery_count",
             pa.int16(),
-            "largest delivery count: in this life, or (replayed_...) in all lives up to this one",
+            "largest delivery count in this life; replayed_...: in all lives up to this one",
             nullable=False,
         ),
-        column("life", pa.int64(), "life of the later delivery: the log offset at which it began", nullable=False),
-        column("earlier_life", pa.int64(), "replayed_...: the life of the earlier delivery; else null"),
-        column("first_log_offset", pa.int64(), "proof: record with an outcome of the earlier delivery", nullable=False),
+        column("life", pa.int64(), "life of the later delivery: log offset of its first record", nullable=False),
+        column("earlier_life", pa.int64(), "life of the earlier delivery for replayed_...; else null"),
+        column("first_log_offset", pa.int64(), "evidence: an outcome of the earlier delivery", nullable=False),
         column(
             "cause_log_offset",
             pa.int64(),
-            "proof: record that made it deliverable again (reset, re-creation, start offset moved back); else null",
+            "evidence: record that made it deliverable again (reset, re-creation, start offset moved back); else null",
         ),
-        column(
-            "last_log_offset", pa.int64(), "proof: record with the newest outcome of the later delivery", nullable=False
-        ),
+        column("last_log_offset", pa.int64(), "evidence: the newest outcome of the later delivery", nullable=False),
         column("last_ms", pa.int64(), "log_time_ms of that record", nullable=False),
         *COMPLETENESS,
     ]
@@ -237,11 +241,11 @@ ACCOUNTED = pa.schema(
             "reason",
             pa.string(),
             "of passed_without_outcome: aborted, control, expired, compacted (by the topic), unknown, life_ended; "
-            "of open: aborted, control (never delivered so far), start_undetermined; else a remark or null",
+            "of open: aborted, control (not delivered yet), start_undetermined; of other classes a remark or null",
         ),
-        column("delivery_count", pa.int16(), "delivery count of the outcome that decides; null = none"),
-        column("life_log_offset", pa.int64(), "the life that decides; null = none had it in reach"),
-        column("log_offset", pa.int64(), "record that made the outcome that decides; null = none"),
+        column("delivery_count", pa.int16(), "delivery count of the outcome that decides the class; null = none"),
+        column("life_log_offset", pa.int64(), "life that decides the class; null = no life reached the offset"),
+        column("log_offset", pa.int64(), "state log offset of the outcome that decides the class; null = none"),
     ]
 )
 
@@ -256,20 +260,20 @@ LIFE = pa.schema(
             for name in SIDES
             for side in ("before", "after")
         ),
-        column("life_log_offset", pa.int64(), "the life after the record; of deleted: the life that ended"),
-        column("skipped_first_offset", pa.int64(), "first offset that the new life left out; null = none"),
-        column("skipped_last_offset", pa.int64(), "last offset that the new life left out; null = none"),
-        column("replayed_first_offset", pa.int64(), "first offset that the new life begins again with; null = none"),
+        column("life_log_offset", pa.int64(), "life after the record; of deleted: the life that ended"),
+        column("skipped_first_offset", pa.int64(), "first offset that the new life skipped; null = none"),
+        column("skipped_last_offset", pa.int64(), "last offset that the new life skipped; null = none"),
+        column("replayed_first_offset", pa.int64(), "first offset that the new life delivers again; null = none"),
         column("replayed_last_offset", pa.int64(), "last offset below the earlier start offset; null = none"),
         column(
             "settled_skipped",
             pa.int64(),
-            "offsets among the skipped that had been acknowledged or archived before; null = nothing skipped",
+            "skipped offsets that were acknowledged or archived before; null = no offset skipped",
         ),
         column(
             "settled_dropped",
             pa.int64(),
-            "acknowledged or archived offsets above both start offsets, whose outcome is forgotten; null = no reset",
+            "acknowledged or archived offsets above both start offsets: their outcome is lost; null = no reset",
         ),
         *COMPLETENESS,
     ]
@@ -278,19 +282,19 @@ LIFE = pa.schema(
 DELETED_BY = column(
     "deleted_by_inferred",
     pa.string(),
-    "of deleted: topic, group or group_offsets (of the topic), by __consumer_offsets; null = not told",
+    "of deleted: topic, group or group_offsets (of the topic), by __consumer_offsets; null = unknown",
 )
 
 COST = pa.schema(
     [
         *LOG_POSITION[:2],
         *SHARE_PARTITION,
-        column("records", pa.int64(), "records held of the share partition", nullable=False),
+        column("records", pa.int64(), "records of the share partition in the evidence", nullable=False),
         column("snapshots", pa.int64(), "snapshots among them", nullable=False),
         column(
             "cold_snapshots",
             pa.int64(),
-            "snapshots that only repeat (write and create timestamps differ)",
+            "snapshots that repeat the state (write and create timestamps differ)",
             nullable=False,
         ),
         column("updates", pa.int64(), "updates among them", nullable=False),
@@ -299,34 +303,30 @@ COST = pa.schema(
         column("snapshot_bytes", pa.int64(), "bytes of the snapshots", nullable=False),
         column("cold_snapshot_bytes", pa.int64(), "bytes of the cold snapshots", nullable=False),
         column(
-            "acknowledged_offsets", pa.int64(), "offsets that became ACKNOWLEDGED, each time counted", nullable=False
+            "acknowledged_offsets", pa.int64(), "offsets that became ACKNOWLEDGED; each time counts", nullable=False
         ),
-        column("updates_per_acknowledged", pa.float64(), "updates to one acknowledged offset; null when there is none"),
-        column(
-            "snapshots_per_acknowledged", pa.float64(), "snapshots to one acknowledged offset; null when there is none"
-        ),
-        column("bytes_per_acknowledged", pa.float64(), "bytes to one acknowledged offset; null when there is none"),
-        column(
-            "span_updates_mean", pa.float64(), "updates behind a snapshot up to the next, mean; null without snapshot"
-        ),
-        column("span_updates_max", pa.int64(), "the same, most; null without snapshot"),
-        column("last_snapshot_log_offset", pa.int64(), "newest snapshot or tombstone; null = none held"),
+        column("updates_per_acknowledged", pa.float64(), "updates per acknowledged offset; null = no such offset"),
+        column("snapshots_per_acknowledged", pa.float64(), "snapshots per acknowledged offset; null = no such offset"),
+        column("bytes_per_acknowledged", pa.float64(), "bytes per acknowledged offset; null = no such offset"),
+        column("span_updates_mean", pa.float64(), "mean number of updates between two snapshots; null = no snapshot"),
+        column("span_updates_max", pa.int64(), "largest number of updates between two snapshots; null = no snapshot"),
+        column("last_snapshot_log_offset", pa.int64(), "newest snapshot or tombstone; null = none in the evidence"),
     ]
 )
 
 PRUNING = pa.schema(
     [
         *LOG_POSITION[:2],
-        column("records", pa.int64(), "records held", nullable=False),
+        column("records", pa.int64(), "records in the evidence", nullable=False),
         column("bytes", pa.int64(), "bytes of their keys and values", nullable=False),
-        column("prune_log_offset", pa.int64(), "log offset up to which pruning could go; null = no live snapshot held"),
-        column("freeable_records", pa.int64(), "records at or above the log start that it would free", nullable=False),
-        column("freeable_bytes", pa.int64(), "bytes of these", nullable=False),
+        column("prune_log_offset", pa.int64(), "log offset up to which Kafka can prune; null = no live snapshot"),
+        column("freeable_records", pa.int64(), "records above the log start offset that pruning frees", nullable=False),
+        column("freeable_bytes", pa.int64(), "bytes of those records", nullable=False),
         column("held_up_by_group_id", pa.string(), "group of the share partition whose snapshot is the oldest"),
         column("held_up_by_topic_id", pa.string(), "its topic"),
         column("held_up_by_partition", pa.int32(), "its partition"),
         column("held_up_ms", pa.int64(), "log time from that snapshot to the end of the state partition"),
-        column("pruning_stalls", pa.bool_(), "held up for over 10 minutes, two rounds of the cold snapshot job"),
+        column("pruning_stalls", pa.bool_(), "held_up_ms is over 10 minutes, two rounds of the cold snapshot job"),
     ]
 )
 
@@ -334,15 +334,13 @@ GROUPS = pa.schema(
     [
         column("group_id", pa.string(), "share group", nullable=False),
         column("state", pa.string(), "STABLE, EMPTY or DEAD", nullable=False),
-        column("group_epoch", pa.int32(), "group epoch; null = no record held, or DEAD"),
-        column("assignment_epoch", pa.int32(), "epoch of the target assignment; null = no record held, or DEAD"),
-        column("member_count", pa.int32(), "members", nullable=False),
-        column("members", MEMBERS, "members by id, with what they said when they joined", nullable=False),
-        column(
-            "initialized_partitions", pa.int32(), "share partitions that the group has initialized; null = not told"
-        ),
-        column("initializing_partitions", pa.int32(), "share partitions on the way there; null = not told"),
-        column("deleting_topics", pa.int32(), "topics whose share state is being deleted; null = not told"),
+        column("group_epoch", pa.int32(), "group epoch; null = no record, or DEAD"),
+        column("assignment_epoch", pa.int32(), "epoch of the target assignment; null = no record, or DEAD"),
+        column("member_count", pa.int32(), "number of members", nullable=False),
+        column("members", MEMBERS, "members by id: client id, host and subscription", nullable=False),
+        column("initialized_partitions", pa.int32(), "share partitions that the group has initialized; null = unknown"),
+        column("initializing_partitions", pa.int32(), "share partitions in initialization; null = unknown"),
+        column("deleting_topics", pa.int32(), "topics whose share state the group deletes now; null = unknown"),
         column("last_change_ms", pa.int64(), "timestamp of the group's newest record", nullable=False),
         column("partition", pa.int32(), "partition of __consumer_offsets", nullable=False),
         column("log_offset", pa.int64(), "offset of that record", nullable=False),

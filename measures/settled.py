@@ -48,7 +48,7 @@ LATEST_MS = 1 << 61
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settled:
-    """Ranges of settled offsets, disjoint within a life; `places` has the PLACE columns of each `place`.
+    """Ranges of settled offsets, disjoint within a life; `places` has the columns FULL_PLACE_KEY of each `place`.
 
     `outcome`: place in OUTCOME_NAMES; `count`: largest delivery count in the life; `at`: log offset of the first
     outcome; `at_ms`: its log time, NOT_KNOWN where only a later snapshot shows the outcome. `open_…`: ranges

@@ -17,11 +17,10 @@ import pyarrow.compute as pc
 
 from measures.ages import NO_AGE, PIECES_KEPT, Ages, added_up
 from measures.latency_schemas import BOTH, CREATE_TIME, LOG_APPEND_TIME, OUTCOMES
-from measures.lives import PLACE
 from measures.places import codes_in
 from measures.settled import BLOCK_BITS, NOT_KNOWN, Settled
 from measures.steps import LAST_OFFSET, Ints, numbered, together
-from state_model.columnar.keys import SHARE_PARTITION_KEY
+from state_model.columnar.keys import FULL_PLACE_KEY, SHARE_PARTITION_KEY
 
 MARKS = ["completeness", "completeness_reason"]
 KEEP_NULLS = pc.ScalarAggregateOptions(skip_nulls=False)
@@ -45,7 +44,7 @@ class By:
     @property
     def columns(self) -> list[str]:
         """Columns that name the share partitions of a row."""
-        return PLACE if self.partition else SHARE_PARTITION_KEY[:2]
+        return FULL_PLACE_KEY if self.partition else SHARE_PARTITION_KEY[:2]
 
 
 CONTRIBUTIONS = By(block=True)
@@ -62,8 +61,8 @@ class Tally:
     LAST_OFFSET. `first_ms`, `last_ms`: times of outcomes (NO_FIRST, NOT_KNOWN: none known).
     `clocks`: a bit for each that occurs. `least`, `largest_min`, `largest`: exact bounds of the
     smallest and the largest age (NO_AGE, -NO_AGE: none). `lower`, `upper`: the bounds of ages as rows of entry, age and
-    number of offsets, by entry and age, each once. `newest`: PLACE and completeness of the newest record of each share
-    partition.
+    number of offsets, by entry and age, each once. `newest`: FULL_PLACE_KEY and completeness of the newest record of
+    each share partition.
     """
 
     units: pa.Table
@@ -168,7 +167,7 @@ def of_contributions(rows: pa.Table, by: By) -> Tally:
             largest=_integers(rows, "age_max_ms", -NO_AGE),
             lower=_histogram(rows, "ages_at_least"),
             upper=_histogram(rows, "ages_at_most"),
-            newest=rows.select([*PLACE, *MARKS]).group_by([*PLACE, *MARKS]).aggregate([]),
+            newest=rows.select([*FULL_PLACE_KEY, *MARKS]).group_by([*FULL_PLACE_KEY, *MARKS]).aggregate([]),
         )
     )
 
@@ -248,9 +247,9 @@ def _entries(settled: Settled, by: By, history: pa.Table) -> Tally:
 
 
 def _newest(history: pa.Table) -> pa.Table:
-    rows = history.select([*PLACE, "log_offset", *MARKS]).sort_by([("log_offset", "ascending")])
-    newest = rows.group_by(PLACE, use_threads=False).aggregate([(name, "last", KEEP_NULLS) for name in MARKS])
-    return _plain(newest.rename_columns([*PLACE, *MARKS]))
+    rows = history.select([*FULL_PLACE_KEY, "log_offset", *MARKS]).sort_by([("log_offset", "ascending")])
+    newest = rows.group_by(FULL_PLACE_KEY, use_threads=False).aggregate([(name, "last", KEEP_NULLS) for name in MARKS])
+    return _plain(newest.rename_columns([*FULL_PLACE_KEY, *MARKS]))
 
 
 def _plain(rows: pa.Table) -> pa.Table:

@@ -25,7 +25,7 @@ WIDTH_SAMPLE = 1000
 
 
 class Form(Enum):
-    """How an answer is written."""
+    """The format of an answer."""
 
     TEXT = "text"
     JSON = "json"
@@ -39,7 +39,7 @@ Row = Mapping[str, object]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Column:
-    """One column of the text form: its heading and how a row's cell is made."""
+    """One column of the text form: its heading and the function for a row's cell."""
 
     heading: str
     cell: Callable[[Row], str]
@@ -48,7 +48,7 @@ class Column:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Answer:
-    """Rows with their text columns (empty: one for each column of the table), and what has to be said with them."""
+    """Rows with their text columns (empty: one for each column of the table), a summary and warnings."""
 
     table: "pa.Table"
     columns: tuple[Column, ...] = ()
@@ -59,7 +59,7 @@ class Answer:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stream:
-    """An answer whose rows come in bounded batches, so that no more rows are computed than are written.
+    """An answer whose rows come in bounded batches, so that only the written rows are computed.
 
     `batches` are of `schema`. `warnings` is called once the last row is written; the rest is as in `Answer`.
     """
@@ -91,31 +91,31 @@ class Report:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Shown:
-    """How the answer was asked for; no limit means 1000 rows in text and all rows elsewhere."""
+    """Format and limit of an answer; no limit means 1000 rows in text and all rows elsewhere."""
 
     form: Form = Form.TEXT
     limit: int | None = None
 
     @property
     def most(self) -> int | None:
-        """Rows to write at most."""
+        """Largest number of rows to write."""
         if self.limit is None and self.form is Form.TEXT:
             return TEXT_LIMIT
         return self.limit
 
 
 def say(line: str) -> None:
-    """One line on stderr, whatever names it quotes."""
+    """Prints one line on stderr, non-printable characters escaped."""
     sys.stderr.write("".join(letter if letter.isprintable() else _escaped(letter) for letter in line) + "\n")
 
 
 def tell(text: str) -> None:
-    """One line on stdout."""
+    """Prints one line on stdout."""
     sys.stdout.write(f"{text}\n")
 
 
 def visible(text: str) -> str:
-    """The text with everything that a terminal could act on, and the backslash, escaped; blanks stay."""
+    """The text with control characters and backslashes escaped; blanks stay."""
     if text.isprintable() and "\\" not in text:
         return text
     return "".join(_escaped(letter) for letter in text)
@@ -136,7 +136,7 @@ def _escaped(letter: str) -> str:
 
 
 def name_cell(text: object) -> str:
-    """A name as one word of a table: quoted when blanks, quotes or emptiness would blur where it ends."""
+    """A name as one word of a table: quoted if it is empty or has blanks or quotes."""
     if text is None:
         return UNKNOWN
     shown = visible(str(text))
@@ -180,7 +180,7 @@ def rows_of(table: "pa.Table", most: int | None = None) -> Iterator[dict[str, ob
 
 
 def plain_rows(table: "pa.Table", most: int | None = None) -> Iterator[dict[str, object]]:
-    """Rows with values that JSON has."""
+    """Rows with values of JSON types."""
     return _made_plain(rows_of(table, most), table.schema)
 
 
@@ -191,7 +191,7 @@ def _rows_in(batches: "Iterable[pa.RecordBatch]") -> Iterator[dict[str, object]]
 
 
 def _made_plain(rows: Iterator[dict[str, object]], schema: "pa.Schema") -> Iterator[dict[str, object]]:
-    """Rows with values that JSON has; rows that have no others, which is most of the time, as they are."""
+    """Rows with values of JSON types; unchanged where all columns have such types."""
     if all(_is_plain(field.type) for field in schema):
         return rows
     return ({str(name): plain(value) for name, value in row.items()} for row in rows)
@@ -209,7 +209,7 @@ def _is_plain(kind: "pa.DataType") -> bool:
 
 
 def plain(value: object) -> object:
-    """A value of JSON: times in ISO-8601, bytes in hex, numbers that are none as null."""
+    """A value of a JSON type: times in ISO-8601, bytes in hex, NaN and infinity as null."""
     match value:
         case None | bool() | int() | str():
             return value
@@ -234,7 +234,7 @@ def plain(value: object) -> object:
 
 
 def show(answer: Answer | Stream | Report, shown: Shown) -> None:
-    """Writes an answer to stdout in the form of `shown`; warnings, and lines that only text has, to stderr."""
+    """Writes an answer to stdout in the form of `shown`; warnings (and the summary, unless in text) to stderr."""
     if isinstance(answer, Report):
         _show_report(answer, shown)
     elif isinstance(answer, Stream):
@@ -258,7 +258,7 @@ def _show_rows(answer: Answer, shown: Shown) -> None:
 
 
 def _show_stream(answer: Stream, shown: Shown) -> None:
-    """Writes the rows of a stream; one row more than is written is asked of it, to know whether there are more."""
+    """Writes the rows of a stream; reads one more row than it writes, to know whether there are more."""
     rows = _rows_in(answer.batches)
     columns = answer.columns or generic_columns(answer.schema.names)
     _write_rows(itertools.islice(rows, shown.most), answer.schema, columns, answer.none, shown.form)
@@ -318,7 +318,7 @@ def _left_off(rows: int, most: int | None) -> str:
 
 
 def json_text(value: object) -> str:
-    """One line of JSON in ASCII, so that no name in it can move a terminal's cursor."""
+    """One line of JSON in ASCII, so that names can't control a terminal."""
     return json.dumps(value, allow_nan=False)
 
 
@@ -349,7 +349,7 @@ def _write_yaml(rows: Iterator[dict[str, object]], out: TextIO) -> None:
 
 
 def _write_csv(rows: Iterable[Row], names: Sequence[str], out: TextIO) -> None:
-    """CSV with every value unchanged in a file or a pipe; on a terminal all that it would act on is escaped."""
+    """CSV with unchanged values in a file or a pipe; on a terminal control characters are escaped."""
     escape: Callable[[object], object] = _escaped_text if out.isatty() else lambda cell: cell
     writer = csv.writer(out, lineterminator="\n")
     writer.writerow([escape(name) for name in names])
@@ -368,7 +368,7 @@ def _csv_cell(value: object) -> object:
 
 
 def _write_text(rows: Iterator[dict[str, object]], columns: Sequence[Column], none: str, out: TextIO) -> None:
-    """Aligned columns; widths are those of the first thousand rows, so that any number of rows can be written."""
+    """Aligned columns; the first thousand rows set the widths, so that memory is bounded."""
     lines = ([column.cell(row) for column in columns] for row in rows)
     sample = list(itertools.islice(lines, WIDTH_SAMPLE))
     if not sample:
@@ -381,7 +381,7 @@ def _write_text(rows: Iterator[dict[str, object]], columns: Sequence[Column], no
 
 
 def generic_columns(names: Iterable[str]) -> tuple[Column, ...]:
-    """A text column for each field, its values as JSON has them."""
+    """A text column for each field, with values of JSON types."""
     return tuple(_generic_column(name) for name in names)
 
 
@@ -404,7 +404,7 @@ def _aligned(cells: Sequence[str], widths: Sequence[int], columns: Sequence[Colu
 
 
 def text_width(text: str) -> int:
-    """Columns that the text takes on a terminal."""
+    """Width of the text on a terminal, in columns."""
     if text.isascii():
         return len(text)
     return sum(_letter_width(letter) for letter in text)

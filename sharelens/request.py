@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from state_model.errors import UsageError
 
 if TYPE_CHECKING:
-    from kafka_log.dead_letters import DeadLetterTopics
+    from kafka_log.dead_letter_records import DeadLetterTopics
 
 DEFAULT_MAX_BYTES = 2 << 30
 
@@ -41,7 +41,7 @@ def dead_letter_topics(names: Iterable[str], prefix: str | None) -> "DeadLetterT
     Raises:
         UsageError: an empty prefix, which would mean every topic, or an internal topic.
     """
-    from kafka_log.dead_letters import DEFAULT_PREFIX, INTERNAL, DeadLetterTopics
+    from kafka_log.dead_letter_records import DEFAULT_PREFIX, INTERNAL, DeadLetterTopics
 
     names = frozenset(names)
     if prefix == "":

@@ -34,18 +34,18 @@ def parse_time(text: str, *, option: str, rounding: Rounding = Rounding.DOWN) ->
     Raises:
         UsageError: the text is no moment, or names no zone.
     """
-    said = text.strip()
-    if EPOCH_MS.fullmatch(said):
-        return int(said)
+    trimmed = text.strip()
+    if EPOCH_MS.fullmatch(trimmed):
+        return int(trimmed)
     try:
-        moment = datetime.fromisoformat(said)
+        moment = datetime.fromisoformat(trimmed)
     except ValueError:
         raise UsageError(
-            f"{option}: {said!r} is no time; type {option} {EXAMPLE} (ISO-8601 with a zone) or epoch milliseconds"
+            f"{option}: {trimmed!r} is no time; type {option} {EXAMPLE} (ISO-8601 with a zone) or epoch milliseconds"
         ) from None
     if moment.tzinfo is None:
-        clock = f"{said}T00:00:00" if DATE_ONLY.fullmatch(said) else said.replace(" ", "T", 1)
-        raise UsageError(f"{option}: {said!r} names no zone; for UTC type {option} {clock}Z")
+        clock = f"{trimmed}T00:00:00" if DATE_ONLY.fullmatch(trimmed) else trimmed.replace(" ", "T", 1)
+        raise UsageError(f"{option}: {trimmed!r} names no zone; for UTC type {option} {clock}Z")
     span = moment - EPOCH
     if rounding is Rounding.UP:
         return -(-span // MILLISECOND)

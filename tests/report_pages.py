@@ -5,7 +5,7 @@ from typing import Any
 
 from measures.settings import GroupSettings
 from sharelens.questions import opening
-from sharelens.report.gather import Asked, Gathered, gather
+from sharelens.report.gather import Gathered, ReportQuestion, gather
 from sharelens.report.page import build, render
 from sharelens.request import Source
 from tests.state_logs import START_MS, snapshot, update, write_log_directory
@@ -23,15 +23,15 @@ HOSTILE = (
 )
 
 
-def gathered(source: Source, **asked: Any) -> Gathered:
+def gathered(source: Source, **question: Any) -> Gathered:
     """What a report of the source is about."""
     with opening.open_evidence(source) as evidence:
-        return gather(evidence, Asked(settings=GroupSettings(), **asked))
+        return gather(evidence, ReportQuestion(settings=GroupSettings(), **question))
 
 
-def page(source: Source, *, written_ms: int = WRITTEN_MS, **asked: Any) -> str:
+def page(source: Source, *, written_ms: int = WRITTEN_MS, **question: Any) -> str:
     """The HTML of a report."""
-    return render(build(gathered(source, **asked), source, written_ms))
+    return render(build(gathered(source, **question), source, written_ms))
 
 
 def pinned_log(directory: Path, groups: tuple[str, ...] = ("g",)) -> Source:

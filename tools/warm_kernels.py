@@ -28,14 +28,14 @@ def main() -> int:
 
 
 def _ask(arguments: list[str]) -> int:
-    said = io.StringIO()
-    with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(said):
+    errors = io.StringIO()
+    with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(errors):
         try:
             code = sharelens(arguments) or 0
         except SystemExit as stop:
             code = int(stop.code or 0)
     if code != 0:
-        sys.stderr.write(said.getvalue())
+        sys.stderr.write(errors.getvalue())
     return code
 
 

@@ -52,7 +52,8 @@ def reference(rules: Sequence[Rule]) -> str:
     """The page that lists every expectation."""
     lines = [HEAD.rstrip("\n")]
     lines += [
-        f"| {kind} | {said} | {f'`--skip {kind}`' if kind in SKIPPABLE else '-'} |" for kind, said in KINDS.items()
+        f"| {kind} | {meaning} | {f'`--skip {kind}`' if kind in SKIPPABLE else '-'} |"
+        for kind, meaning in KINDS.items()
     ]
     for name in TABLES:
         mine = [rule for rule in rules if rule.table == name]

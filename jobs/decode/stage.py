@@ -22,7 +22,7 @@ from jobs.progress import Progress
 from jobs.quarantine import QUARANTINE, new_problems
 from jobs.spark import executors
 from jobs.spark.executors import Engine
-from kafka_log.dead_letters import LETTER, typed_letters
+from kafka_log.dead_letter_records import LETTER, typed_letters
 from kafka_log.schemas import LOG_RECORD, PROBLEM
 from lake.lake import Lake
 from lake.parquet import DataFile, ParquetSink, write_rows

@@ -14,14 +14,15 @@ import pyarrow.compute as pc
 
 from evidence.decoding import KEPT_BYTES
 from evidence.intervals import Interval
-from jobs.ingest.plan import LOG_RECORD, Divergence, Extent
+from jobs.ingest.plan import Divergence, Extent
 from kafka_log import reader
-from kafka_log.dead_letters import letters_of, without_digests
+from kafka_log.dead_letter_records import letters_of, without_digests
 from kafka_log.errors import CopyConflictError
 from kafka_log.layout import PartitionDirectory
 from kafka_log.schemas import PROBLEM
 from kafka_log.union import LogPartition
 from lake.lake import Lake
+from lake.tables import BRONZE_LOG_RECORD
 from state_model.topics import RECORD_TOPICS
 
 COMPARED = ["timestamp_ms", "key", "value"]
@@ -63,7 +64,9 @@ def _first_difference(
         & (pc.field("offset") >= offsets[0].as_py())
         & (pc.field("offset") <= offsets[-1].as_py())
     )
-    ours = lake.snapshot(LOG_RECORD).dataset().to_table(columns=["offset", "leader_epoch", *compared], filter=mine)
+    ours = (
+        lake.snapshot(BRONZE_LOG_RECORD).dataset().to_table(columns=["offset", "leader_epoch", *compared], filter=mine)
+    )
     ours = ours.sort_by("offset")
     place = np.searchsorted(ours.column("offset").to_numpy(), offsets.to_numpy())
     place = np.minimum(place, max(0, ours.num_rows - 1))
@@ -123,10 +126,10 @@ def superseded_problems(lake: Lake, cluster_id: str, extents: Sequence[Extent]) 
         if extent.superseded_from is None:
             continue
         drop = set_aside(cluster_id, [extent])
-        for row in lake.snapshot(LOG_RECORD).dataset().to_table(filter=drop).to_pylist():
+        for row in lake.snapshot(BRONZE_LOG_RECORD).dataset().to_table(filter=drop).to_pylist():
             problem = {name: row[name] for name in ("topic", "topic_id", "partition", "offset")} | {
                 "source_id": "",
-                "file": LOG_RECORD,
+                "file": BRONZE_LOG_RECORD,
                 "position": row["offset"],
                 "last_offset": row["offset"],
                 "reason": "superseded",

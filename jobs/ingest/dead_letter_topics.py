@@ -7,11 +7,11 @@ from jobs import books
 from state_model.topics import RECORD_TOPICS
 
 
-def without_letters(taken: Sequence[dict[str, Any]]) -> list[str]:
+def without_letters(extents: Sequence[dict[str, Any]]) -> list[str]:
     """One line for each searched topic in which a run took records and no dead letter."""
     looked: dict[str, int] = {}
     letters: dict[str, int] = {}
-    for rows in books.by_partition(taken).values():
+    for rows in books.by_partition(extents).values():
         row = rows[0]
         if row["topic"] in RECORD_TOPICS or row["content"] != "log_record":
             continue

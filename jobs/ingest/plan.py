@@ -18,7 +18,6 @@ from kafka_log.layout import LogDirectory, PartitionDirectory, scan_log_director
 from kafka_log.union import LogPartition, highest_committed_end, log_start, unite
 from state_model.topics import RECORD_TOPICS, STATE_TOPIC, UNKNOWN_CLUSTER
 
-LOG_RECORD, TOPIC_BATCH = "bronze.log_record", "bronze.topic_batch"
 """The tables that ingest fills."""
 
 
@@ -38,9 +37,9 @@ Compare = Callable[[LogPartition, PartitionDirectory, Sequence[Interval]], Diver
 class Extent:
     """The extent that this run takes of one partition: it reads `ranges`, and the books get [from_offset, end).
 
-    `late`: a range lies below offsets taken before, or replaces uncommitted rows, so derived tables start over for
-    the partition. `log_time_ms`: running maximum of record timestamps before the first range. `covered`: what the lake
-    covered before. `superseded_from`: rows taken earlier from that offset on are set aside for this run's.
+    `late`: a range lies below offsets that an earlier run ingested, or replaces uncommitted rows: derived tables
+    start over for the partition. `log_time_ms`: running maximum of record timestamps before the first range.
+    `covered`: what the lake covered before. `superseded_from`: this run's rows replace earlier ones from that offset.
     """
 
     partition: LogPartition
@@ -84,7 +83,7 @@ def cluster_of(directories: Sequence[LogDirectory], named: str | None, known_clu
 
 def plan(
     partitions: Sequence[LogPartition],
-    taken: Sequence[dict[str, Any]],
+    ingested: Sequence[dict[str, Any]],
     *,
     content: str,
     include_uncommitted: bool,
@@ -94,10 +93,10 @@ def plan(
 ) -> list[Extent]:
     """The extents of a run, one a partition that has something new.
 
-    `taken`: rows of bronze.ingest_extent with the same content and cluster; `lowest`: offset per (topic id, partition)
-    below which no header is needed; `compare` compares a new copy with the lake.
+    `ingested`: rows of bronze.ingest_extent with the same content and cluster; `lowest`: the offset of each (topic id,
+    partition) below which no header is needed; `compare` compares a new copy with the lake.
     """
-    groups = {key[1:]: rows for key, rows in books.by_partition(taken).items()}
+    groups = {key[1:]: rows for key, rows in books.by_partition(ingested).items()}
     result = []
     for partition in partitions:
         rows = groups.get((partition.topic_id, partition.partition), [])
@@ -222,10 +221,10 @@ def _log_start_moved(partition: LogPartition, rows: Sequence[dict[str, Any]]) ->
     return log_start([*log_starts, (partition.log_start_offset, partition.log_start_known)]) != log_start(log_starts)
 
 
-def held_back(partitions: Sequence[LogPartition], taken: Sequence[dict[str, Any]], extents: Sequence[Extent]) -> int:
+def held_back(partitions: Sequence[LogPartition], ingested: Sequence[dict[str, Any]], extents: Sequence[Extent]) -> int:
     """How many offsets at or above the high watermark wait in the partitions that no extent speaks of."""
     spoken_of = {(extent.partition.topic_id, extent.partition.partition) for extent in extents}
-    groups = {key[1:]: rows for key, rows in books.by_partition(taken).items()}
+    groups = {key[1:]: rows for key, rows in books.by_partition(ingested).items()}
     count = 0
     for partition in partitions:
         rows = groups.get((partition.topic_id, partition.partition), [])
@@ -289,7 +288,7 @@ def extent_rows(extents: Sequence[Extent], *, cluster_id: str, run: int, stamp: 
     return rows
 
 
-def resumed(planned: Sequence[dict[str, Any]], taken: Sequence[dict[str, Any]]) -> list[Extent]:
+def resumed(planned: Sequence[dict[str, Any]], ingested: Sequence[dict[str, Any]]) -> list[Extent]:
     """The extents of a run that was killed, from its planned rows; directories are listed again.
 
     A directory that is gone has vanished: its offsets are a gap until it or another copy comes back.
@@ -308,7 +307,7 @@ def resumed(planned: Sequence[dict[str, Any]], taken: Sequence[dict[str, Any]]) 
             committed_end=row["committed_end"],
         )
         place = ("cluster_id", "topic_id", "partition", "content")
-        before = [r for r in taken if all(r[name] == row[name] for name in place)]
+        before = [r for r in ingested if all(r[name] == row[name] for name in place)]
         result.append(_extent_of(row, partition, before, {r["source_id"] for r in rows}))
     return result
 
@@ -356,18 +355,18 @@ def _vanished(row: dict[str, Any]) -> LogPartition:
 
 
 def rebuild_rows(
-    taken: Sequence[dict[str, Any]], what: str, *, run: int, stamp: dict[str, Any]
+    ingested: Sequence[dict[str, Any]], first_stage: str, *, run: int, stamp: dict[str, Any]
 ) -> list[dict[str, Any]]:
-    """Planned rows without records that make the stages from `what` on (decode, replay or measure) start over."""
+    """Planned rows without records, for which `first_stage` (decode, replay or measure) and later stages start over."""
     rows = []
-    for group in books.by_partition(taken).values():
+    for group in books.by_partition(ingested).values():
         row = max(group, key=lambda r: r["run_id"])
         end = max(r["end_offset_exclusive"] for r in group)
         change = {
             "run_id": run,
             "status": "planned",
-            "source_id": f"rebuild {what}",
-            "content": "log_record" if what == "decode" else what,
+            "source_id": f"rebuild {first_stage}",
+            "content": "log_record" if first_stage == "decode" else first_stage,
             "from_offset": end,
             "end_offset_exclusive": end,
             "held_back": 0,

@@ -19,20 +19,20 @@ from evidence.losses import Damage, gap_reason
 from jobs import books
 from jobs.errors import JobError
 from jobs.ingest.copies import set_aside, superseded_problems
-from jobs.ingest.plan import LOG_RECORD, TOPIC_BATCH, Extent, weight
+from jobs.ingest.plan import Extent, weight
 from jobs.progress import Progress
 from jobs.quarantine import QUARANTINE, new_problems
 from jobs.spark import executors
 from jobs.spark.executors import Engine
 from kafka_log import reader
-from kafka_log.dead_letters import letters_of, without_digests
+from kafka_log.dead_letter_records import letters_of, without_digests
 from kafka_log.schemas import PROBLEM
 from lake.lake import Lake
 from lake.parquet import DataFile, ParquetSink, write_rows
-from lake.tables import TABLES
+from lake.tables import BRONZE_LOG_RECORD, BRONZE_TOPIC_BATCH, TABLES
 from state_model.topics import RECORD_TOPICS, STATE_TOPIC
 
-TABLE_OF = {"ingest": LOG_RECORD, "topics": TOPIC_BATCH}
+TABLE_OF = {"ingest": BRONZE_LOG_RECORD, "topics": BRONZE_TOPIC_BATCH}
 """The table that a reading stage fills."""
 HEADER_WEIGHT_BYTES = 1 << 20
 """The weight of reading a batch header, against reading records."""
@@ -65,7 +65,7 @@ class Task:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Taken:
+class SplitResult:
     """The result of one split. `intervals`: offsets that were read; `sha256`: over keys, values and offsets."""
 
     topic_id: str
@@ -84,20 +84,20 @@ class Outcome:
 
     table: str
     files: tuple[DataFile, ...]
-    taken: tuple[Taken, ...]
+    splits: tuple[SplitResult, ...]
     problems: pa.Table
 
 
 def read_task(task: Task) -> Outcome:
     """Reads the pieces of a task and writes their rows; runs on an executor."""
-    taken: list[Taken] = []
+    splits: list[SplitResult] = []
     problems: list[pa.Table] = [PROBLEM.empty_table()]
     constants = {"cluster_id": task.cluster_id, "run_id": task.run}
     with ParquetSink(task.lake, TABLES[task.table], constants=constants) as sink:
         for piece in task.pieces:
-            chunks = _record_chunks(piece, task) if task.table == LOG_RECORD else _header_chunks(piece)
-            taken.append(_take(piece, chunks, sink, problems))
-    return Outcome(table=task.table, files=tuple(sink.files), taken=tuple(taken), problems=pa.concat_tables(problems))
+            chunks = _record_chunks(piece, task) if task.table == BRONZE_LOG_RECORD else _header_chunks(piece)
+            splits.append(_take(piece, chunks, sink, problems))
+    return Outcome(table=task.table, files=tuple(sink.files), splits=tuple(splits), problems=pa.concat_tables(problems))
 
 
 def _record_chunks(piece: Piece, task: Task) -> Iterator[tuple[pa.RecordBatch, pa.RecordBatch]]:
@@ -123,7 +123,7 @@ def _take(
     chunks: Iterator[tuple[pa.RecordBatch, pa.RecordBatch]],
     sink: ParquetSink,
     problems: list[pa.Table],
-) -> Taken:
+) -> SplitResult:
     digest = hashlib.sha256()
     count = size = 0
     newest: int | None = None
@@ -142,7 +142,7 @@ def _take(
         stamps = rows.column("timestamp_ms" if "timestamp_ms" in rows.schema.names else "max_timestamp_ms")
         newest = max(pc.max(stamps).as_py(), newest if newest is not None else -(1 << 63))
         intervals = union([*intervals, *here])
-    return Taken(
+    return SplitResult(
         topic_id=piece.topic_id,
         partition=piece.partition,
         from_offset=piece.from_offset,
@@ -248,10 +248,10 @@ def taken_rows(
     planned: Sequence[dict[str, Any]], extents: Sequence[Extent], outcomes: Sequence[Outcome]
 ) -> list[dict[str, Any]]:
     """The planned rows with counts, digest, log time and gaps; counts stand at a partition's first copy."""
-    taken_by_partition: dict[PartitionKey, list[Taken]] = {}
+    taken_by_partition: dict[PartitionKey, list[SplitResult]] = {}
     for outcome in outcomes:
-        for taken in outcome.taken:
-            taken_by_partition.setdefault((taken.topic_id, taken.partition), []).append(taken)
+        for split in outcome.splits:
+            taken_by_partition.setdefault((split.topic_id, split.partition), []).append(split)
     damage: dict[PartitionKey, list[Damage]] = {}
     for problem in (row for outcome in outcomes for row in outcome.problems.to_pylist()):
         if problem["offset"] is not None and problem["last_offset"] is not None:
@@ -289,7 +289,7 @@ def is_rebuild(row: dict[str, Any]) -> bool:
     return str(row["source_id"]).startswith("rebuild ")
 
 
-def gaps_of(extent: Extent, pieces: Sequence[Taken], damage: Sequence[Damage]) -> list[dict[str, Any]]:
+def gaps_of(extent: Extent, pieces: Sequence[SplitResult], damage: Sequence[Damage]) -> list[dict[str, Any]]:
     """The offset ranges of an extent that the evidence lacks, with the reason.
 
     __share_group_state is neither compacted nor transactional, so there every missing offset is lost. In other topics
@@ -333,5 +333,5 @@ def commit_taken(
         books.commit(lake, table, stage, run, [*adds, *kept], removes)
     mine = (pc.field("run_id") == run) & (pc.field("status") == "planned")
     kept, removes = books.rewritten_without(lake, books.EXTENT, mine)
-    taken = write_rows(lake, TABLES[books.EXTENT], books.rows_table(books.EXTENT, rows), {})
-    books.commit(lake, books.EXTENT, stage, run, [*taken, *kept], removes)
+    files = write_rows(lake, TABLES[books.EXTENT], books.rows_table(books.EXTENT, rows), {})
+    books.commit(lake, books.EXTENT, stage, run, [*files, *kept], removes)

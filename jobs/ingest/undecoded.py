@@ -40,15 +40,15 @@ def starts_task(task: Task) -> pa.Table:
 
 def undecoded_lowest(engine: Engine, lake: Lake, cluster_id: str, progress: Progress) -> Mapping[tuple[str, int], int]:
     """Per user partition (topic id, partition) the smallest start offset in records that are not decoded yet."""
-    before, taken = books.done(lake, "decode"), books.done(lake, "ingest")
-    if before >= taken:
+    decoded_run, ingested_run = books.done(lake, "decode"), books.done(lake, "ingest")
+    if decoded_run >= ingested_run:
         return {}
     mine = {
         key
-        for key, row in changed(lake, before, ["log_record"]).items()
+        for key, row in changed(lake, decoded_run, ["log_record"]).items()
         if row["topic"] == STATE_TOPIC and key[0] == cluster_id
     }
-    fresh = slices(lake.snapshot(DECODED_FROM), BRONZE, runs=(before + 1, taken), only=mine)
+    fresh = slices(lake.snapshot(DECODED_FROM), BRONZE, runs=(decoded_run + 1, ingested_run), only=mine)
     weighed = [
         (tuple(unit), sum(piece.size_bytes for piece in unit))
         for _, pieces in sorted(fresh.items())

@@ -193,8 +193,8 @@ class LakeInputs:
         lowest_of: dict[TopicPartition, int] = {}
         if not self.lowest_offsets:
             return np.full(self.places.count, ABOVE_ALL, np.int64)
-        taken = (pc.field("content") == "topic_batch") & (pc.field("status") == "taken")
-        later = taken & (pc.field("run_id") > self.task.before)
+        is_header_extent = (pc.field("content") == "topic_batch") & (pc.field("status") == "taken")
+        later = is_header_extent & (pc.field("run_id") > self.task.before)
         new = set(topic_partitions(self.lake.scan("bronze.ingest_extent", ["topic_id", "partition"], later)))
         begins = {place: first for place, first in self.lowest_offsets.items() if place in new}
         for batches in user_topics.batches(self.lake.scan, self.topic_books, begins, [*BATCH_COLUMNS, "run_id"]):

@@ -22,16 +22,16 @@ from jobs.measure.steps import in_one_step
 from jobs.measure.touched import touched_since
 from jobs.progress import Progress
 from jobs.spark.executors import Engine
+from lake.dlq_partitions import partitions_in_books
 from lake.lake import Lake, LakeReader, LakeView
-from lake.letters import partitions_in_books
 from lake.parquet import DataFile, ParquetSink
 from lake.slices import EVERY_RUN, SILVER, PartitionKey, slices
 from lake.tables import TABLES
-from measures import dead_letter_schemas as words
-from measures.dead_letters import (
+from measures import dlq_schemas as words
+from measures.dlq_reconciliation import (
+    DLQ_POSITION,
     HISTORY_READ,
     LETTER_COLUMNS,
-    LETTER_PLACE,
     ORDER,
     LetterTopics,
     nameless_places,
@@ -146,7 +146,7 @@ def _tasks(lake: Lake, run: int, touched: pa.Table) -> Iterator[Task]:
     dropped, view = _dropped(lake), lake.view()
     for cluster_id in pc.unique(touched.column("cluster_id")).sort().to_pylist():
         log_topic_id = incarnations.get(cluster_id, "")
-        taken = [time for key, time in dropped.items() if key[:2] == (cluster_id, log_topic_id)]
+        dropped_times = [time for key, time in dropped.items() if key[:2] == (cluster_id, log_topic_id)]
         groups = touched.filter(pc.field("cluster_id") == cluster_id).column("group_id").sort().to_pylist()
         for first in range(0, len(groups), GROUPS_A_TASK):
             yield Task(
@@ -156,7 +156,7 @@ def _tasks(lake: Lake, run: int, touched: pa.Table) -> Iterator[Task]:
                 log_topic_id=log_topic_id,
                 groups=tuple(groups[first : first + GROUPS_A_TASK]),
                 begins_ms=begins.get((cluster_id, log_topic_id)),
-                dropped_ms=max(taken, default=None),
+                dropped_ms=max(dropped_times, default=None),
             )
 
 
@@ -239,9 +239,9 @@ def _with_verdicts(rows: pa.Table, verdicts: pa.Table) -> pa.Table:
     if verdicts.num_rows == 0:
         return rows
     at = pa.array(np.arange(rows.num_rows))
-    lost = rows.select([*LETTER_PLACE, "status"]).append_column("row", at).filter(pc.field("status") == words.UNKNOWN)
-    lost = lost.join(verdicts.select(LETTER_PLACE), keys=LETTER_PLACE, join_type="left semi")
-    again = verdicts.join(lost.select(LETTER_PLACE), keys=LETTER_PLACE, join_type="left semi")
+    lost = rows.select([*DLQ_POSITION, "status"]).append_column("row", at).filter(pc.field("status") == words.UNKNOWN)
+    lost = lost.join(verdicts.select(DLQ_POSITION), keys=DLQ_POSITION, join_type="left semi")
+    again = verdicts.join(lost.select(DLQ_POSITION), keys=DLQ_POSITION, join_type="left semi")
     stays = np.ones(rows.num_rows, np.bool_)
     stays[lost.column("row").to_numpy()] = False
     kept = [rows.filter(pa.array(stays)), again.select(rows.column_names).cast(rows.schema)]

@@ -28,7 +28,7 @@ MEMORY = "1GB"
 SHOWN = 20
 """Repeated keys that are shown at most."""
 OFFSETS = ("offset", "base_offset", "log_offset", "valid_from_log_offset")
-PLACES = ("cluster_id", "topic_id", "log_topic_id", "partition", "state_partition")
+PARTITION_COLUMNS = ("cluster_id", "topic_id", "log_topic_id", "partition", "state_partition")
 FEWEST = 1000
 """Rows below which a volume tells nothing."""
 
@@ -116,7 +116,7 @@ def _repeated_keys(facts: Facts, scope: Scope, table: str, connection: duckdb.Du
         connection.register("reach", source.to_reader())
         query = f"SELECT {named}, count(*) FROM reach GROUP BY ALL HAVING count(*) > 1 LIMIT {SHOWN}"  # noqa: S608
     else:
-        place = [name for name in key if name in PLACES]
+        place = [name for name in key if name in PARTITION_COLUMNS]
         began = rows.scanner(columns=[*place, offset], filter=scope.where).to_reader()
         connection.register("slice", began)
         grouped = ", ".join(_quoted(name) for name in place)
@@ -206,8 +206,8 @@ def _runs_behind(lake: Lake, table: str) -> int:
 
 def _evidence_age(facts: Facts, scope: Scope, now_ms: int) -> None:
     """How long ago the newest record of each cluster's state topic was written."""
-    taken = (pc.field("status") == "taken") & (pc.field("topic") == STATE_TOPIC)
-    rows = scope.dataset("bronze.ingest_extent").to_table(columns=["cluster_id", "log_time_ms"], filter=taken)
+    is_ingested = (pc.field("status") == "taken") & (pc.field("topic") == STATE_TOPIC)
+    rows = scope.dataset("bronze.ingest_extent").to_table(columns=["cluster_id", "log_time_ms"], filter=is_ingested)
     newest = rows.group_by("cluster_id").aggregate([("log_time_ms", "max")]).sort_by("cluster_id")
     ages = [None if at_ms is None else max(0, now_ms - at_ms) for at_ms in newest.column("log_time_ms_max").to_pylist()]
     facts.put("evidence_age_ms", ages, pa.int64())

@@ -9,8 +9,8 @@ from lake.tables import TABLES
 
 EXTENT, RECORD, SHARE_RECORD = "bronze.ingest_extent", "bronze.log_record", "silver.share_record"
 HISTORY = "gold.share_partition_history"
-TAKEN = pc.field("status") == "taken"
-PLACE = ("cluster_id", "log_topic_id", "state_partition")
+IS_INGESTED = pc.field("status") == "taken"
+CLUSTER_STATE_PARTITION_KEY = ("cluster_id", "log_topic_id", "state_partition")
 SHARE_PARTITION = ("cluster_id", "group_id", "topic_id", "partition")
 LOG = ("cluster_id", "topic_id", "partition")
 OF_HISTORY = (*SHARE_PARTITION, "log_topic_id", "state_partition", "log_offset")
@@ -27,7 +27,7 @@ def _in_an_extent(offset: str) -> Reference:
         columns=("run_id", *LOG, offset),
         parent_columns=("run_id", *LOG),
         covers=("from_offset", "end_offset_exclusive"),
-        parent_only=TAKEN,
+        parent_only=IS_INGESTED,
     )
 
 
@@ -48,16 +48,16 @@ REFERENCES_OF: dict[str, tuple[Reference, ...]] = {
     "silver.clock_step": (
         Reference(
             parent=SHARE_RECORD,
-            columns=(*PLACE, "log_offset"),
-            parent_columns=(*PLACE, "log_offset"),
+            columns=(*CLUSTER_STATE_PARTITION_KEY, "log_offset"),
+            parent_columns=(*CLUSTER_STATE_PARTITION_KEY, "log_offset"),
             ordered=True,
         ),
     ),
     "silver.topic_start": (
         Reference(
             parent=SHARE_RECORD,
-            columns=(*PLACE, "topic_id", "partition"),
-            parent_columns=(*PLACE, "topic_id", "partition"),
+            columns=(*CLUSTER_STATE_PARTITION_KEY, "topic_id", "partition"),
+            parent_columns=(*CLUSTER_STATE_PARTITION_KEY, "topic_id", "partition"),
         ),
     ),
     HISTORY: (

@@ -242,14 +242,14 @@ class _Work:
         """Commits the new cuts of retention to the books, after the states at these cuts."""
         rows: list[dict[str, Any]] = []
         ends: dict[PartitionKey, int] = {}
-        taken = books.by_partition(books.extents(self._lake, pc.field("status") == "taken"))
+        ingested = books.by_partition(books.extents(self._lake, pc.field("status") == "taken"))
         for group, tables in retention.CUT_BY.items():
             before = retained.cuts(self._lake, group)
             for name in tables:
                 cuts = {} if name not in droppings else droppings[name].cuts
                 moved = {key: end for key, end in cuts.items() if key not in before or end > before[key].offset}
-                moved = {key: end for key, end in moved.items() if _begin(taken[key]) < end}
-                rows += [self._cut_row(group, taken[key], end) for key, end in sorted(moved.items())]
+                moved = {key: end for key, end in moved.items() if _begin(ingested[key]) < end}
+                rows += [self._cut_row(group, ingested[key], end) for key, end in sorted(moved.items())]
                 ends |= moved if name == SHARE_RECORD else {}
         if self._options.dry_run:
             return
@@ -261,15 +261,15 @@ class _Work:
             files = write_rows(self._lake, TABLES[books.EXTENT], books.rows_table(books.EXTENT, rows), {})
             books.commit(self._lake, books.EXTENT, CUTS, self._run, files)
 
-    def _cut_row(self, group: str, taken: list[dict[str, Any]], end: int) -> dict[str, Any]:
+    def _cut_row(self, group: str, ingested: list[dict[str, Any]], end: int) -> dict[str, Any]:
         """A row of the books with the cut of a log partition: its offset and log time."""
-        row = max(taken, key=lambda row: int(row["run_id"]))
+        row = max(ingested, key=lambda row: int(row["run_id"]))
         change = {
             "run_id": self._run,
             "status": retained.DROPPED,
             "source_id": f"retention {group}",
             "content": group,
-            "from_offset": _begin(taken),
+            "from_offset": _begin(ingested),
             "end_offset_exclusive": end,
             "held_back": 0,
             "gaps": [],
@@ -337,9 +337,9 @@ def _concerns(dropping: Dropping, values: dict[str, str]) -> bool:
     return isinstance(dropping.rule, retention.ByLog) or dropping.rule.partition_values.items() <= values.items()
 
 
-def _begin(taken: list[dict[str, Any]]) -> int:
+def _begin(ingested: list[dict[str, Any]]) -> int:
     """The first covered offset of a log partition; 0 without any."""
-    covered = coverage(taken).covered
+    covered = coverage(ingested).covered
     return covered[0][0] if covered else 0
 
 

@@ -33,12 +33,12 @@ from state_model.topics import OFFSETS_TOPIC, STATE_TOPIC, UNKNOWN_CLUSTER
 SCALARS, RANGES = "gold.share_partition_history", "gold.delivery_history"
 SNAPSHOT_KEY = b"\0\0"
 LONGEST_KEY = 1 << 16
-PLACE = ["cluster_id", "place_id", "place"]
+LOG_KEY = ["cluster_id", "place_id", "place"]
 TIMES = ("log_time_ms", "timestamp_ms")
 NAMED = {"cluster_id": pa.string(), "place_id": pa.string(), "place": pa.int32(), "offset": pa.int64()}
 NAMING = ("valid_from_log_offset", "valid_to_log_offset", "life_log_offset")
 """Columns of a range of the delivery history that name records of the history."""
-VIEW = [*PLACE, "offset", "time_ms", "key", "anchor"]
+VIEW = [*LOG_KEY, "offset", "time_ms", "key", "anchor"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -152,8 +152,8 @@ CUT_BY = {
 class Dropping:
     """The rows to drop from one table: `moments` by cluster; of a ByLog table the cuts and the first kept offset.
 
-    `kept`: PLACE, key and `from`, for keys with an anchor below the cut. `named`: PLACE and offset of rows that a row
-    of another table, which stays, points to. `passed`: which rows of a ByTime table no later record changes. `in_use`:
+    `kept`: LOG_KEY, key and `from`, for keys with an anchor below the cut. `named`: LOG_KEY and offset of rows that a
+    remaining row of another table points to. `passed`: rows of a ByTime table that no later record changes. `in_use`:
     values of columns whose rows of a ByTime table stay.
     """
 
@@ -203,12 +203,12 @@ class Dropping:
         assert self.kept is not None
         numbered = view.append_column("row", pa.array(np.arange(view.num_rows))).filter(old)
         numbered = numbered.filter(pc.is_valid(numbered.column("anchor")))
-        matched = numbered.join(self.kept, keys=[*PLACE, "key"], join_type="left outer")
+        matched = numbered.join(self.kept, keys=[*LOG_KEY, "key"], join_type="left outer")
         stays = pc.fill_null(pc.greater_equal(matched.column("offset"), matched.column("from")), True)
         result = np.zeros(view.num_rows, np.bool_)
         result[matched.column("row").to_numpy()[stays.to_numpy()]] = True
         if self.named is not None:
-            pointed_to = numbered.join(self.named, keys=[*PLACE, "offset"], join_type="left semi")
+            pointed_to = numbered.join(self.named, keys=[*LOG_KEY, "offset"], join_type="left semi")
             result[pointed_to.column("row").to_numpy()] = True
         return pa.array(result)
 
@@ -238,7 +238,7 @@ def _moment_of(clusters: pa.ChunkedArray, moments: dict[str, int]) -> pa.Array:
 
 def below(view: pa.Table, cuts: dict[PartitionKey, int]) -> pa.Array:
     """Which rows lie below the cut of their log partition."""
-    places = view.select(PLACE).group_by(PLACE).aggregate([]).to_pylist()
+    places = view.select(LOG_KEY).group_by(LOG_KEY).aggregate([]).to_pylist()
     result: pa.Array = pa.repeat(False, view.num_rows)
     for place in places:
         key = (place["cluster_id"], place["place_id"], place["place"])
@@ -251,9 +251,9 @@ def below(view: pa.Table, cuts: dict[PartitionKey, int]) -> pa.Array:
 
 def moments(lake: Lake, ages: Mapping[str, int], now_ms: int) -> dict[str, dict[str, int]]:
     """By group of tables and cluster the log time (epoch ms) before which rows are older than their age."""
-    taken = books.extents(lake, (pc.field("status") == "taken") & (pc.field("topic") == STATE_TOPIC))
+    ingested = books.extents(lake, (pc.field("status") == "taken") & (pc.field("topic") == STATE_TOPIC))
     newest: dict[str, int] = {}
-    for row in taken:
+    for row in ingested:
         if row["content"] == "log_record" and row["log_time_ms"] is not None:
             newest[row["cluster_id"]] = max(row["log_time_ms"], newest.get(row["cluster_id"], row["log_time_ms"]))
     moments_by_group = {
@@ -294,7 +294,7 @@ def dropping(lake: Lake, name: str, moments_ms: dict[str, int], before: Mapping[
 
 
 def _named_by(lake: Lake, ranges: Dropping) -> pa.Table:
-    """PLACE and offset of the records with which ranges that stay began and ended, and their lives began."""
+    """LOG_KEY and offset of the records with which ranges that stay began and ended, and their lives began."""
     place = ["cluster_id", "log_topic_id", "state_partition"]
     named = pa.table({name: pa.array([], kind) for name, kind in NAMED.items()})
     files = lake.snapshot(RANGES).files
@@ -302,7 +302,7 @@ def _named_by(lake: Lake, ranges: Dropping) -> pa.Table:
         paths = [str(file["path"])]
         for rows in row_groups(lake, TABLES[RANGES], paths, {}, tuple({*ranges.columns, *place, *NAMING})):
             stay = ranges.keep(rows)
-            parts = [stay.select([*place, name]).rename_columns([*PLACE, "offset"]) for name in NAMING]
+            parts = [stay.select([*place, name]).rename_columns([*LOG_KEY, "offset"]) for name in NAMING]
             both = pa.concat_tables([named, *(part.cast(named.schema) for part in parts)])
             named = both.filter(pc.is_valid(both.column("offset"))).group_by(both.column_names).aggregate([])
     return named
@@ -331,7 +331,7 @@ def _cuts(lake: Lake, name: str, rule: ByLog, moments_ms: dict[str, int]) -> dic
 
 
 def _bounds(view: pa.Table, how: str) -> Iterator[tuple[PartitionKey, int]]:
-    for row in view.group_by(PLACE).aggregate([("offset", how)]).to_pylist():
+    for row in view.group_by(LOG_KEY).aggregate([("offset", how)]).to_pylist():
         yield (row["cluster_id"], row["place_id"], row["place"]), row[f"offset_{how}"]
 
 
@@ -342,7 +342,11 @@ def _anchors(
     anchored: pa.Table | None = None
     for view in _views(lake, name, rule, moments_ms):
         anchors = view.filter(pc.and_(below(view, cuts), pc.fill_null(view.column("anchor"), False)))
-        last = anchors.group_by([*PLACE, "key"]).aggregate([("offset", "max")]).rename_columns([*PLACE, "key", "from"])
+        last = (
+            anchors.group_by([*LOG_KEY, "key"]).aggregate([("offset", "max")]).rename_columns([*LOG_KEY, "key", "from"])
+        )
         both = last if anchored is None else pa.concat_tables([anchored, last])
-        anchored = both.group_by([*PLACE, "key"]).aggregate([("from", "max")]).rename_columns([*PLACE, "key", "from"])
+        anchored = (
+            both.group_by([*LOG_KEY, "key"]).aggregate([("from", "max")]).rename_columns([*LOG_KEY, "key", "from"])
+        )
     return anchored

@@ -11,7 +11,7 @@ import click
 from sharelens.cli import (
     broker,
     compute,
-    dead_letters,
+    dlq,
     durations,
     evidence,
     export,
@@ -36,7 +36,7 @@ from state_model.errors import SharelensError, UsageError
 OK, FAILURE, USAGE, FINDINGS = 0, 1, 2, 3
 INTERRUPTED = 130
 SHOW_TRACE = "SHARELENS_TRACEBACK"
-FULL = "no space left on the disk; free some and give the same command again: what was published stays as it was"
+FULL = "no space left on the disk; free some and run the command again: published cuts are unchanged"
 
 
 class InOrder(click.Group):
@@ -47,7 +47,7 @@ class InOrder(click.Group):
         return list(self.commands)
 
     def invoke(self, ctx: click.Context) -> object:
-        """Runs the command; a reader that left is dealt with here, because click would make a failure of it."""
+        """Runs the command; handles a closed pipe, which click treats as a failure."""
         try:
             return super().invoke(ctx)
         except BrokenPipeError:
@@ -67,8 +67,8 @@ class InOrder(click.Group):
 def cli() -> None:
     """The flight recorder and forensic lab for the share groups of Apache Kafka®.
 
-    Questions (state, records, trace, diff, lag, stalled, poison, status, tables, sql) answer from a lake's tables, or
-    with --log-dir straight from a broker's log directory; they need no Java. Exit codes: 0 ok, 1 failure, 2 usage, 3
+    Questions (state, records, trace, diff, lag, stalled, poison, status, tables, sql) read a lake's tables, or with
+    --log-dir a broker's log directory; they need no Java. Exit codes: 0 ok, 1 failure, 2 usage, 3
     findings.
     """
 
@@ -79,7 +79,7 @@ GROUPS = (
     locate,
     measures,
     incidents,
-    dead_letters,
+    dlq,
     durations,
     forensics,
     evidence,
@@ -123,7 +123,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _failed(error: Exception) -> int:
-    """Says in one line what went wrong."""
+    """Prints an error in one line."""
     if os.environ.get(SHOW_TRACE):
         traceback.print_exception(error)
     match error:
@@ -154,7 +154,7 @@ def _one_line(message: str) -> str:
 
 
 def _survive_odd_terminals() -> None:
-    """A terminal that can't show a letter gets its escape, never an exception."""
+    """Escapes characters that the terminal can't show."""
     for stream in (sys.stdout, sys.stderr):
         reconfigure = getattr(stream, "reconfigure", None)
         if reconfigure is not None:
@@ -162,6 +162,6 @@ def _survive_odd_terminals() -> None:
 
 
 def _reader_left() -> int:
-    """The reader of our pipe has seen enough (`| head`): nothing to complain about, nothing more to flush."""
+    """Exit code after a closed pipe (`| head`), without an error and without a flush."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     return OK

@@ -63,7 +63,7 @@ def broker_group() -> None:
     multiple=True,
     help="A rule of fault injection, such as api=ShareAcknowledge,action=drop,probability=0.1. Repeatable.",
 )
-@click.option("--allow-remote", is_flag=True, help="Listen on addresses that other machines can reach.")
+@click.option("--allow-remote", is_flag=True, help="Allow addresses that other machines can reach.")
 @click.option(
     "--metrics-port",
     type=click.IntRange(0, 65535),
@@ -103,7 +103,7 @@ def start(
 
 
 def _tell_of_keys(settings: "Settings") -> None:
-    """Logs keys without effect."""
+    """Logs the configuration keys without effect."""
     from broker.config.listeners import controller_listeners
 
     ignored = [*controller_listeners(settings), *settings.given_keys.ignored]

@@ -1,4 +1,4 @@
-"""The commands that compute: run, and its stages one by one. They start Spark only when there is much to do."""
+"""The command `run`, and its stages as commands. They start Spark only for much work."""
 
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
@@ -29,46 +29,52 @@ if TYPE_CHECKING:
     from jobs.options import RunOptions
     from lake.gates import Gate
 
-LAKE = click.option("--lake", metavar="DIR", required=True, help="The lake to write; made when it is not there.")
+LAKE = click.option("--lake", metavar="DIR", required=True, help="The lake to write; created if missing.")
 LOG_DIR = click.option(
     "--log-dir", metavar="DIR", multiple=True, help="A broker's log directory, or a copy. Repeatable."
 )
 UNTIL = click.option(
-    "--until", "until_ms", type=Time(Rounding.UP), metavar="TIME", help="Only the prefix with log times before TIME."
+    "--until",
+    "until_ms",
+    type=Time(Rounding.UP),
+    metavar="TIME",
+    help="Ingest only records with log times before TIME.",
 )
 REBUILD = click.option(
     "--rebuild",
     type=click.Choice(["decode", "replay", "measure"]),
-    help="Start over from bronze (decode), silver (replay) or the histories (measure).",
+    help="Recompute from bronze (decode), silver (replay) or the histories (measure).",
 )
 DLQ_VALUES = click.option(
     "--dlq-values",
     type=click.Choice(["hash", "keep"]),
     default="hash",
     show_default=True,
-    help="Of keys and values of dead letters keep size and SHA-256 alone, or all of them (bronze.log_record).",
+    help="Keys and values of dead letters: keep their size and SHA-256, or the bytes (bronze.log_record).",
 )
 READING = [
     LOG_DIR, BOOTSTRAP, UNTIL, CLUSTER, UNCOMMITTED, DELETED, TOPIC_NAMES, DLQ_TOPIC, DLQ_PREFIX, DLQ_VALUES,
 ]  # fmt: skip
 CHECK = click.option(
-    "--check/--no-check", default=False, show_default=True, help="Judge what was written before it is published."
+    "--check/--no-check", default=False, show_default=True, help="Check new rows before they are published."
 )
 SKIP = click.option(
     "--skip",
     type=click.Choice(["freshness", "volume"]),
     multiple=True,
-    help="Leave out expectations that an old copy cannot meet. Repeatable.",
+    help="Skip expectations that an old copy can't meet. Repeatable.",
 )
 REQUIRE_CHECK = click.option(
-    "--require-check", is_flag=True, help="Refuse what no check has looked at in its newest version."
+    "--require-check", is_flag=True, help="Publish only tables whose newest version was checked."
 )
 FINDINGS = 3
 ENGINE = [
-    click.option("--lock-timeout", type=Seconds(min=0), metavar="S", help="Seconds to wait for another run."),
-    click.option("--require-rows", is_flag=True, help="Exit with 1 when nothing new was found."),
-    click.option("--offline", is_flag=True, default=None, help="Never reach for the network for Delta's jars."),
-    click.option("--jars-dir", metavar="DIR", help="The folder that holds Delta's jars."),
+    click.option(
+        "--lock-timeout", type=Seconds(min=0), metavar="S", help="Seconds to wait for the lock of another run."
+    ),
+    click.option("--require-rows", is_flag=True, help="Exit with 1 when there is no new record."),
+    click.option("--offline", is_flag=True, default=None, help="Do not download Delta's jars."),
+    click.option("--jars-dir", metavar="DIR", help="The folder with Delta's jars."),
     click.option("--master", metavar="URL", help="Spark master  [default: local[*]]"),
     click.option("--conf", metavar="K=V", multiple=True, help="A setting of Spark. Repeatable."),
 ]
@@ -95,11 +101,11 @@ def start(command: str, stages: tuple[str, ...], params: dict[str, Any]) -> None
 
 
 def refuse_closed(gates: "Sequence[Gate]") -> None:
-    """Says that a closed gate keeps back what is not published, and exits with 3."""
+    """Prints the closed gates that prevent publication, and exits with 3."""
     from lake.gates import closed_text
 
-    say(f"sharelens: not published, the last cut goes on answering; closed gates: {closed_text(gates)}")
-    say("what each means and what to do: docs/runbooks/gates; then `sharelens check` and `sharelens publish`")
+    say(f"sharelens: not published, questions still read the last cut; closed gates: {closed_text(gates)}")
+    say("causes and remedies: docs/runbooks/gates; then run `sharelens check` and `sharelens publish`")
     raise click.exceptions.Exit(FINDINGS)
 
 
@@ -135,7 +141,7 @@ def _run_options(stages: tuple[str, ...], params: dict[str, Any], settings: Any)
 
 
 def engine_settings(params: dict[str, Any]) -> Any:
-    """The settings of the jobs with the options of ENGINE on top, which are taken out of `params`."""
+    """The settings of the jobs, overridden by the options of ENGINE, which are removed from `params`."""
     from jobs.settings import load_settings
 
     conf = dict(map(_conf_pair, params.pop("conf", ())))
@@ -164,10 +170,10 @@ def _conf_pair(text: str) -> tuple[str, str]:
 
 
 def _run(**params: Any) -> None:
-    """The whole pipeline, incremental: log directories in, delivery state out.
+    """The whole pipeline, incremental: from log directories to delivery state.
 
-    Reads what is new in the log directories, decodes and replays it, and publishes one cut. A run that was killed is
-    finished first. The summary is one line of JSON on stdout.
+    Reads new records of the log directories, decodes and replays them, and publishes one cut. If the last run was
+    killed, the command finishes it first. The summary is one line of JSON on stdout.
     """
     from jobs.options import CHECKED_STAGES, STAGES
 
@@ -175,29 +181,29 @@ def _run(**params: Any) -> None:
 
 
 def _ingest(**params: Any) -> None:
-    """Only the first stage: records and batch headers from log directories into bronze."""
+    """The first stage alone: records and batch headers from log directories into bronze."""
     start("ingest", ("ingest",), params)
 
 
 def _decode(**params: Any) -> None:
-    """Only the second stage: bronze records into typed silver rows."""
+    """The second stage alone: bronze records into typed silver rows."""
     start("decode", ("decode",), params)
 
 
 def _replay(**params: Any) -> None:
-    """Only the third stage: silver records into the gold states. `sharelens publish` lets others see them."""
+    """The third stage alone: silver records into the gold states. `sharelens publish` makes them visible."""
     start("replay", ("replay",), params)
 
 
 def _measure(**params: Any) -> None:
-    """Only the fourth stage: the measures of what changed. `sharelens publish` lets others see them."""
+    """The fourth stage alone: measures of changed share partitions. `sharelens publish` makes them visible."""
     start("measure", ("measure",), params)
 
 
 def _publish(**params: Any) -> None:
-    """The last stage: the newest versions of all tables become the cut that every question reads.
+    """The last stage: publishes the newest versions of all tables as the cut that questions read.
 
-    Refused (exit 3) while a gate is closed, because the newest check of a table found a blocking expectation not met.
+    Exits with 3 while a gate is closed: the newest check of a table has an unmet blocking expectation.
     """
     start("publish", ("publish",), params)
 
@@ -211,30 +217,30 @@ def _command(
 run = _command(
     "run",
     _run,
-    "The whole pipeline: logs in, delivery state out.",
+    "The whole pipeline: from logs to delivery state.",
     [LAKE, *READING, REBUILD, CHECK, SKIP, *ENGINE],
     "sharelens run --log-dir /var/kafka-copy --lake ./lake",
 )
 ingest = _command(
     "ingest",
     _ingest,
-    "Only the first stage: logs into bronze.",
+    "The first stage alone: logs into bronze.",
     [LAKE, *READING, *ENGINE],
     "sharelens ingest --log-dir /disk1/kafka --log-dir /disk2/kafka --lake ./lake",
 )
 decode = _command(
-    "decode", _decode, "Only the second stage: bronze into silver.", [LAKE, *ENGINE], "sharelens decode --lake ./lake"
+    "decode", _decode, "The second stage alone: bronze into silver.", [LAKE, *ENGINE], "sharelens decode --lake ./lake"
 )
 replay = _command(
-    "replay", _replay, "Only the third stage: silver into gold.", [LAKE, *ENGINE], "sharelens replay --lake ./lake"
+    "replay", _replay, "The third stage alone: silver into gold.", [LAKE, *ENGINE], "sharelens replay --lake ./lake"
 )
 measure = _command(
-    "measure", _measure, "Only the fourth stage: gold measures.", [LAKE, *ENGINE], "sharelens measure --lake ./lake"
+    "measure", _measure, "The fourth stage alone: gold measures.", [LAKE, *ENGINE], "sharelens measure --lake ./lake"
 )
 publish = _command(
     "publish",
     _publish,
-    "The last stage: what is written becomes the cut that is read.",
+    "The last stage: publishes one cut of all tables.",
     [LAKE, REQUIRE_CHECK, *ENGINE[:2]],
     "sharelens publish --lake ./lake --require-check",
 )

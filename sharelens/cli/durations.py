@@ -1,4 +1,4 @@
-"""The commands about how long it took and how often it was tried: latency and attempts. None starts a JVM."""
+"""The commands `latency` and `attempts`. They start no JVM."""
 
 from collections.abc import Callable
 from typing import Any
@@ -25,17 +25,17 @@ BY = click.option(
     "--by",
     type=click.Choice(["partition", "hour"]),
     multiple=True,
-    help="A row for each partition, or for each hour (UTC) of the outcome. Repeatable.",
+    help="One row a partition, or one row an hour (UTC) of the outcome. Repeatable.",
 )
 RANGES = click.option(
-    "--ranges", is_flag=True, help="List ranges of offsets with the bounds of their age, the largest first."
+    "--ranges", is_flag=True, help="List ranges of offsets with the bounds of their ages, the largest first."
 )
 
 
 EXACT = click.option(
     "--exact",
     is_flag=True,
-    help="Percentiles without buckets, from the histories: slower, and only of what retention left.",
+    help="Exact percentiles from the histories: slower, and without rows that retention dropped.",
 )
 
 
@@ -46,7 +46,7 @@ def options(command: Callable[..., None]) -> Callable[..., None]:
 
 
 @click.command(
-    short_help="How long records waited until they were settled.",
+    short_help="Time from a record's timestamp to its outcome.",
     epilog=examples(
         "sharelens latency --lake ./lake --group orders-workers --by hour",
         "sharelens latency --log-dir /var/kafka-copy --topic orders:0 --ranges --output json",
@@ -56,22 +56,22 @@ def options(command: Callable[..., None]) -> Callable[..., None]:
 @EXACT
 @options
 def latency(source: Source, key_filter: KeyFilter, cut: CutChoice, ranges: bool, exact: bool, **params: Any) -> None:
-    """Time from a record's own timestamp to acknowledged or archived: percentiles by group and topic, and throughput.
+    """Time from a record's timestamp to acknowledged or archived: percentiles by group and topic, and throughput.
 
-    An age has two bounds, because the topic's batch headers say when a batch was stamped, not when each of its records
-    was. Percentiles are edges of buckets, at most 5 % apart. Offsets count once a life, at
-    their first outcome. --from and --to bound the log time of the outcome.
+    An age has two bounds: the topic's batch headers have the timestamps of a batch, not of each record. Percentiles are
+    bucket edges, at most 5 % apart. An offset counts once a life, at its first outcome. --from and --to bound the log
+    time of the outcome.
     """
     if ranges and params["by"]:
-        raise UsageError("latency: --ranges lists single ranges; leave --by out")
+        raise UsageError("latency: --ranges has no totals; leave out --by")
     if ranges and exact:
-        raise UsageError("latency: --ranges lists ages as they are; leave --exact out")
+        raise UsageError("latency: --ranges is always exact; leave out --exact")
     question = "ranges" if ranges else "exact" if exact else "latency"
     _answer("latency", question, source, key_filter, cut, **params)
 
 
 @click.command(
-    short_help="How many deliveries records took.",
+    short_help="Number of deliveries of records.",
     epilog=examples(
         "sharelens attempts --lake ./lake --group orders-workers",
         "sharelens attempts --log-dir /var/kafka-copy --by partition --output csv",
@@ -79,9 +79,9 @@ def latency(source: Source, key_filter: KeyFilter, cut: CutChoice, ranges: bool,
 )
 @options
 def attempts(source: Source, key_filter: KeyFilter, cut: CutChoice, **params: Any) -> None:
-    """Distribution of delivery counts by group, topic and outcome, and what redelivery costs.
+    """Distribution of delivery counts by group, topic and outcome, and the number of redeliveries.
 
-    Offsets count once a life, with their largest delivery count. --from and --to bound the log time of the outcome.
+    An offset counts once a life, with its largest delivery count. --from and --to bound the log time of the outcome.
     """
     _answer("attempts", "attempts", source, key_filter, cut, **params)
 

@@ -1,4 +1,4 @@
-"""The commands that make evidence of an incident and check it. None of them starts a JVM."""
+"""The commands `evidence` and `verify`. They start no JVM."""
 
 import re
 from pathlib import Path
@@ -32,7 +32,7 @@ AS_TYPED = "sharelens.as_typed"
 
 
 class Remembering(click.Command):
-    """A command that keeps what was typed, for the manifest."""
+    """A command that keeps its command line, for the manifest."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Keeps the words behind the command's name."""
@@ -42,7 +42,7 @@ class Remembering(click.Command):
 
 @click.command(
     cls=Remembering,
-    short_help="Evidence of an incident, as a folder that stands alone.",
+    short_help="Writes the evidence of an incident to a self-contained folder.",
     epilog=examples(
         "sharelens evidence --lake ./lake --group orders-workers --from 2026-11-21T03:00:00Z "
         "--to 2026-11-21T03:40:00Z --case INC-4711 --out ./INC-4711",
@@ -56,10 +56,8 @@ class Remembering(click.Command):
     "--from", "from_ms", type=Time(Rounding.UP), metavar="TIME", required=True, help="Log times from TIME on."
 )
 @click.option("--to", "to_ms", type=Time(Rounding.UP), metavar="TIME", required=True, help="Log times before TIME.")
-@click.option(
-    "--case", "case_id", metavar="ID", required=True, help="What the incident is called; stands in every page."
-)
-@click.option("--out", metavar="DIR", required=True, help="The folder to write; it must not be there yet.")
+@click.option("--case", "case_id", metavar="ID", required=True, help="The name of the incident; appears on every page.")
+@click.option("--out", metavar="DIR", required=True, help="The folder to write; it must not exist.")
 @settings_options
 @click.option("--no-topic-hashes", is_flag=True, help="Don't hash segments of user topics (they may be large).")
 @REQUIRE_COMPLETE
@@ -79,10 +77,10 @@ def evidence(
     require_complete: bool,
     shown: Shown,
 ) -> None:
-    """Writes evidence of one group and one window: raw records, states before and after, what happened, findings.
+    """Writes evidence of one group and one window: raw records, states before and after, events, findings.
 
-    Tables as CSV, JSON and Parquet, a report, and a manifest with the SHA-256 of sources and content. The content is
-    the same byte by byte whenever it is made again. The last line is the one number to note elsewhere.
+    Tables as CSV, JSON and Parquet, a report, and a manifest with the SHA-256 of sources and content. Repeated, the
+    command writes the same content byte for byte. The last line has the hash to note elsewhere.
     """
     from sharelens.evidence_folder.folder import check_place, make_evidence
     from sharelens.evidence_folder.question import ask
@@ -113,7 +111,7 @@ def evidence(
 
 
 def _written(written: "Written", place: Path) -> Answer:
-    """The content files, then how complete they are, and the number to note."""
+    """The content files, their completeness, and the hash to note."""
     import pyarrow as pa
 
     schema = pa.schema([("path", pa.string()), ("size_bytes", pa.int64()), ("sha256", pa.string())])
@@ -133,22 +131,22 @@ def _written(written: "Written", place: Path) -> Answer:
 
 
 @click.command(
-    short_help="Whether evidence is as it was written, and whether its sources give it again.",
+    short_help="Checks an evidence folder against its manifest and its sources.",
     epilog=examples(
         "sharelens verify ./INC-4711",
         "sharelens verify ./INC-4711 --log-dir /backup/kafka-1 --log-dir /backup/kafka-2",
     ),
 )
 @click.argument("folder", metavar="DIR")
+@click.option("--manifest-sha256", metavar="HEX", help="The hash that `evidence` printed.")
+@click.option("--lake", metavar="DIR", help="Recompute the content from this lake, and compare.")
 @click.option(
-    "--manifest-sha256", metavar="HEX", help="The number that `evidence` printed and that was noted elsewhere."
+    "--log-dir", metavar="DIR", multiple=True, help="Recompute the content from this log directory or copy. Repeatable."
 )
-@click.option("--lake", metavar="DIR", help="Make the content again from this lake, and compare.")
+@click.option("--topic-names", metavar="FILE", help="The same file as for `evidence`.")
 @click.option(
-    "--log-dir", metavar="DIR", multiple=True, help="Make it again from this log directory or copy. Repeatable."
+    "--max-bytes", type=Size(), default=DEFAULT_MAX_BYTES, show_default="2G", help="Largest state log to read."
 )
-@click.option("--topic-names", metavar="FILE", help="As for `evidence`, where it was given there.")
-@click.option("--max-bytes", type=Size(), default=DEFAULT_MAX_BYTES, show_default="2G", help="State log read at most.")
 @output_options
 def verify(
     folder: str,
@@ -159,10 +157,10 @@ def verify(
     max_bytes: int,
     shown: Shown,
 ) -> None:
-    """Compares a folder of evidence with its manifest: sizes, SHA-256, missing and extra files. Exits 3 on a finding.
+    """Compares an evidence folder with its manifest: sizes, SHA-256, missing and extra files. Exits 3 on a finding.
 
-    With --lake or --log-dir it also makes the content again, compares file by file, and tells which source files are
-    not as they were. Findings are what must not be; notes (a source that grew or was pruned) are no finding.
+    With --lake or --log-dir it also recomputes the content, compares file by file, and lists changed source files. A
+    source that grew or was pruned is a note, not a finding.
     """
     if lake is not None and log_dir:
         raise UsageError("verify: give --lake or --log-dir, not both")
@@ -182,14 +180,14 @@ def verify(
     show(check.answer(rows, read, recomputed=again), shown)
     findings = sum(row["kind"] == check.FINDING for row in rows)
     if findings:
-        say(f"sharelens: {findings} findings: this is not what was written, or not what the sources give")
+        say(f"sharelens: {findings} findings: the folder differs from its manifest or its sources")
         raise click.exceptions.Exit(FINDINGS)
 
 
 def _source(
     read: "Manifest", lake: str | None, log_dir: tuple[str, ...], topic_names: str | None, max_bytes: int
 ) -> Source:
-    """The source given, with what the manifest says of how it was read."""
+    """The source with the reading options of the manifest."""
     from state_model.topics import UNKNOWN_CLUSTER
 
     cluster = read.document.get("cluster_id")

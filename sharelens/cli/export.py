@@ -1,4 +1,4 @@
-"""The command that hands the answers to a monitoring system: metrics."""
+"""The command `metrics`: figures for a monitoring system."""
 
 import sys
 from pathlib import Path
@@ -39,9 +39,11 @@ class FileMode(click.ParamType[int]):
     ),
 )
 @evidence_options
-@click.option("--output-file", metavar="FILE", help="Write FILE at once: its readers see the old text or the new one.")
-@click.option("--listen", metavar="HOST:PORT", help="Serve http://HOST:PORT/metrics until SIGTERM; port 0 picks one.")
-@click.option("--allow-remote", is_flag=True, help="Listen on addresses that other machines can reach.")
+@click.option("--output-file", metavar="FILE", help="Write FILE atomically: readers see the old or the new content.")
+@click.option(
+    "--listen", metavar="HOST:PORT", help="Serve http://HOST:PORT/metrics until SIGTERM; port 0: any free port."
+)
+@click.option("--allow-remote", is_flag=True, help="Allow addresses that other machines can reach.")
 @click.option(
     "--format",
     "form",
@@ -56,7 +58,7 @@ class FileMode(click.ParamType[int]):
     default=100_000,
     show_default=True,
     metavar="N",
-    help="Series at most; sums of groups are always there, share partitions the worst first.",
+    help="Largest number of series; sums of groups have precedence, then the worst share partitions.",
 )
 @click.option(
     "--refresh",
@@ -64,7 +66,7 @@ class FileMode(click.ParamType[int]):
     default="15s",
     show_default=True,
     metavar="DURATION",
-    help="With --listen: look for news at most that often.",
+    help="With --listen: shortest time between two reads of the evidence.",
 )
 @click.option(
     "--file-mode",
@@ -72,7 +74,7 @@ class FileMode(click.ParamType[int]):
     default="600",
     show_default=True,
     metavar="MODE",
-    help="With --output-file: who may read it; 644 for a node_exporter of another user.",
+    help="With --output-file: permission bits; 644 if node_exporter runs as another user.",
 )
 def metrics(
     source: Source,
@@ -84,9 +86,9 @@ def metrics(
     refresh: int,
     file_mode: int,
 ) -> None:
-    """Metrics of share groups at the end of the evidence; what is unknown is absent.
+    """Metrics of share groups at the end of the evidence; unknown values have no series.
 
-    docs/reference/metrics.md lists them. The time that the figures stand for is a metric of its own.
+    docs/reference/metrics.md lists them. One metric has the log time of the figures.
     """
     if (output_file is None) == (listen is None):
         raise UsageError("metrics: give either --output-file FILE or --listen HOST:PORT")
@@ -121,9 +123,9 @@ def _write(source: Source, target: Path, form: str, max_series: int, mode: int) 
         text = prometheus_text(made)
     write_whole(target, text, mode=mode)
     series = sum(map(len, made.samples.values()))
-    groups = sum(len(one.of_groups) for one in made.figures)
+    groups = sum(len(figures.of_groups) for figures in made.figures)
     say(f"{target}: {series} series of {groups} groups in {len(made.figures)} clusters")
-    for line in dict.fromkeys(line for one in made.figures for line in one.warnings):
+    for line in dict.fromkeys(line for figures in made.figures for line in figures.warnings):
         say(f"warning: {line}")
     if made.left_out:
         say(
@@ -158,7 +160,7 @@ def _ensure_client() -> None:
 
 
 def _address(listen: str, *, allow_remote: bool) -> tuple[str, int]:
-    """Host and port; other machines may reach it only when that is meant."""
+    """Host and port; addresses other than loopback need --allow-remote."""
     from broker.config.listeners import is_loopback
 
     host, _, port = listen.rpartition(":")
@@ -167,7 +169,7 @@ def _address(listen: str, *, allow_remote: bool) -> tuple[str, int]:
         raise UsageError(f"metrics: --listen: {listen!r} is not HOST:PORT; type 127.0.0.1:9309")
     if not allow_remote and not is_loopback(bare):
         raise UsageError(
-            f"metrics: --listen: {listen} can be reached by other machines; add --allow-remote if that is meant"
+            f"metrics: --listen: {listen} is reachable from other machines; add --allow-remote to allow it"
         )
     return bare, int(port)
 

@@ -1,4 +1,4 @@
-"""The commands that reconstruct: what came twice, what became of every offset, the lives of groups, what it cost."""
+"""The commands groups, redelivered, account, life and cost. None of them starts a JVM."""
 
 import click
 
@@ -26,20 +26,20 @@ FAIL_ON = click.option("--fail-on", is_flag=True, help="Exit with 3 when there i
 
 
 def in_order(command: str, from_ms: int | None, to_ms: int | None) -> None:
-    """Refuses an interval whose end lies before its beginning."""
+    """Raises UsageError for an interval that ends before its beginning."""
     if from_ms is not None and to_ms is not None and to_ms < from_ms:
         raise UsageError(f"{command}: --to lies before --from; exchange them")
 
 
-def fail_on_findings(count: int, what: str) -> None:
-    """Exits with 3 when something was found."""
+def fail_on_findings(count: int, noun: str) -> None:
+    """Exits with code 3 when the count is above 0."""
     if count:
-        say(f"sharelens: {count} {what} (--fail-on)")
+        say(f"sharelens: {count} {noun} (--fail-on)")
         raise click.exceptions.Exit(FINDINGS)
 
 
 @click.command(
-    short_help="What was delivered more than once.",
+    short_help="Records that were delivered more than once.",
     epilog=examples(
         "sharelens redelivered --lake ./lake --group orders-workers",
         "sharelens redelivered --log-dir /var/kafka-copy --kind delivered_after_acknowledged --fail-on",
@@ -67,7 +67,7 @@ def redelivered(
     require_complete: bool,
     shown: Shown,
 ) -> None:
-    """Record offsets that were delivered more than once, by kind, with the state-log records that prove it.
+    """Record offsets that were delivered more than once, by kind, with the state log records as evidence.
 
     Kinds: retry, delivered_after_acknowledged, replayed_by_reset, replayed_by_recreation, start_went_back. --from and
     --to bound the log time of the later delivery's newest outcome.
@@ -88,7 +88,7 @@ def redelivered(
 
 
 @click.command(
-    short_help="What became of every offset.",
+    short_help="The outcome of every record offset.",
     epilog=examples(
         "sharelens account --lake ./lake --group orders-workers",
         "sharelens account --log-dir /var/kafka-copy --topic orders:0 --class passed_without_outcome",
@@ -116,7 +116,7 @@ def account(
     require_complete: bool,
     shown: Shown,
 ) -> None:
-    """What became of every record offset that was appended in a window: each is in exactly one class.
+    """The outcome of every record offset that was appended in a window: each offset has exactly one class.
 
     Times are those of the topic's batches, looked up as Kafka looks up offsets by time. Classes: acknowledged_once,
     acknowledged_after_retries, archived, open, below_first_start, skipped_by_reset, passed_without_outcome,
@@ -138,7 +138,7 @@ def account(
 
 
 @click.command(
-    short_help="Creations, resets and deletions, with before and after.",
+    short_help="Creations, resets and deletions of share partitions.",
     epilog=examples(
         "sharelens life --lake ./lake --group orders-workers",
         "sharelens life --log-dir /var/kafka-copy --event reset --event deleted --output json",
@@ -162,11 +162,11 @@ def life(
     require_complete: bool,
     shown: Shown,
 ) -> None:
-    """The lives of share partitions: what began, ended or moved, and which offsets a reset skipped or replayed.
+    """The lives of share partitions: creations, resets, deletions, epochs, and offsets skipped or replayed by resets.
 
     Events: first_seen, created, recreated, reset, deleted, state_epoch_moved, leader_epoch_moved,
-    start_offset_went_back. A deletion of the group and one of the topic look alike in the state log; which it was is
-    inferred from __consumer_offsets.
+    start_offset_went_back. The state log does not distinguish the deletion of a group from that of a topic; the
+    command infers it from __consumer_offsets.
     """
     in_order("life", from_ms, to_ms)
     from measures.schemas import EVENTS
@@ -181,7 +181,7 @@ def life(
 
 
 @click.command(
-    short_help="What share state costs its coordinator.",
+    short_help="The cost of share state for its coordinator.",
     epilog=examples("sharelens cost --lake ./lake", "sharelens cost --log-dir /var/kafka-copy --state-partitions"),
 )
 @evidence_options
@@ -189,7 +189,11 @@ def life(
 @cut_options
 @FROM
 @TO
-@click.option("--state-partitions", is_flag=True, help="By state partition: what pruning could free, what holds it up.")
+@click.option(
+    "--state-partitions",
+    is_flag=True,
+    help="One row a state partition: bytes that pruning can free, and the share partition that blocks it.",
+)
 @REQUIRE_COMPLETE
 @output_options
 def cost(
@@ -202,17 +206,19 @@ def cost(
     require_complete: bool,
     shown: Shown,
 ) -> None:
-    """What share state costs: records and bytes to an acknowledged record, spans between snapshots, pruning.
+    """The cost of share state: records and bytes per acknowledged record, updates between snapshots, pruning.
 
-    --from and --to bound the log time of the records, and of what they acknowledged.
+    --from and --to bound the log time of the state records.
     """
     in_order("cost", from_ms, to_ms)
     if state_partitions and not key_filter.keeps_all:
         raise UsageError(
-            "cost: --state-partitions is about whole state partitions; leave --group, --topic, --partition"
+            "cost: --state-partitions counts whole state partitions; leave out --group, --topic, --partition"
         )
     if state_partitions and (from_ms, to_ms) != (None, None):
-        raise UsageError("cost: --state-partitions tells what pruning could free at the end; for a moment give --as-of")
+        raise UsageError(
+            "cost: --state-partitions has no interval; leave out --from and --to, or give --as-of for a moment"
+        )
     from sharelens.questions import cost, opening
     from sharelens.questions.evidence import Span
 
@@ -230,7 +236,9 @@ def cost(
 )
 @evidence_options
 @click.option("--group", metavar="GROUP", multiple=True, help="Only this share group. Repeatable.")
-@click.option("--as-of", type=Time(), metavar="TIME", help="Records of the group stamped up to and including TIME.")
+@click.option(
+    "--as-of", type=Time(), metavar="TIME", help="The state after all records of the group up to and including TIME."
+)
 @FROM
 @TO
 @REQUIRE_COMPLETE
@@ -244,7 +252,7 @@ def groups(
     require_complete: bool,
     shown: Shown,
 ) -> None:
-    """Share groups by the group coordinator's log: state, members, epochs, last change.
+    """Share groups in the group coordinator's log: state, members, epochs, last change.
 
     --from and --to bound the time of a group's last change.
     """

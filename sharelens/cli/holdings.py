@@ -1,4 +1,4 @@
-"""What there is: status, tables, sql."""
+"""The commands `status`, `tables` and `sql`."""
 
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, TextIO
@@ -15,13 +15,13 @@ if TYPE_CHECKING:
 
 
 @click.command(
-    short_help="What the evidence holds and lacks.",
+    short_help="Extent and gaps of the evidence.",
     epilog=examples("sharelens status --lake ./lake", "sharelens status --log-dir /var/kafka-copy --output json"),
 )
 @evidence_options
 @output_options
 def status(source: Source, shown: Shown) -> None:
-    """What the evidence holds: state partitions and the time they cover, gaps, quarantine, last runs, versions."""
+    """The evidence: state partitions with their log times, gaps, quarantine, last runs, versions."""
     from sharelens.questions import status
 
     if source.lake is not None:
@@ -74,7 +74,11 @@ def tables(name: str | None, lake: str | None, shown: Shown) -> None:
 @click.option("--param", "params", metavar="NAME=VALUE", multiple=True, help="With --query: a parameter. Repeatable.")
 @click.option("--list", "list_them", is_flag=True, help="List the named queries; with --output json also their SQL.")
 @click.option(
-    "--engine", type=click.Choice(["duckdb", "spark"]), default="duckdb", show_default=True, help="Whose SQL it is."
+    "--engine",
+    type=click.Choice(["duckdb", "spark"]),
+    default="duckdb",
+    show_default=True,
+    help="The engine that runs the query.",
 )
 @click.option(
     "--memory",
@@ -90,7 +94,7 @@ def tables(name: str | None, lake: str | None, shown: Shown) -> None:
     default="10G",
     show_default=True,
     envvar="SHARELENS_SQL_SPILL",
-    help="Disk that DuckDB may use beyond that, in a private temporary folder.",
+    help="Disk that DuckDB may use for larger results, in a private temporary folder.",
 )
 @output_options
 def sql(
@@ -107,12 +111,12 @@ def sql(
 ) -> None:
     """One SELECT over the tables at the published cut, as bronze.x, silver.x, gold.x; no file or network access.
 
-    Named queries speak the SQL that both engines understand; values of their parameters are bound, never pasted.
+    Named queries use SQL that both engines run; values of their parameters are bound.
     """
-    query_count = [given is not None for given in (query, file, named)].count(True)
+    query_count = [choice is not None for choice in (query, file, named)].count(True)
     if list_them:
         if query_count or params:
-            raise UsageError("sql: --list goes alone; leave the query out")
+            raise UsageError("sql: --list excludes a query; leave the query out")
         from sharelens.questions.named_queries import listed
 
         show(listed(), shown)

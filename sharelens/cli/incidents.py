@@ -1,4 +1,4 @@
-"""The commands of an incident: what stands still, and which records were given up. None of them starts a JVM."""
+"""The commands of an incident: stalls and archived records. None of them starts a JVM."""
 
 import functools
 from collections.abc import Callable
@@ -32,7 +32,7 @@ MIN_DURATION = click.option(
     metavar="SECONDS",
     help="The shortest stall.",
 )
-IDLE = click.option("--idle", is_flag=True, help="Share partitions with nothing left to do, too; they are no stall.")
+IDLE = click.option("--idle", is_flag=True, help="Include share partitions without a backlog (kind idle).")
 
 
 def settings_options(command: Callable[..., None]) -> Callable[..., None]:
@@ -50,7 +50,7 @@ def settings_options(command: Callable[..., None]) -> Callable[..., None]:
             click.option(
                 "--group-configs",
                 metavar="FILE",
-                help="Groups' settings, as kafka-configs --describe --entity-type groups prints them.",
+                help="Settings of groups, as printed by kafka-configs --describe --entity-type groups.",
             ),
             click.option("--broker-config", metavar="FILE", help="The brokers' server.properties."),
         ],
@@ -68,7 +68,7 @@ def stall_options(command: Callable[..., None]) -> Callable[..., None]:
 
 
 @click.command(
-    short_help="Which share partitions stood still, since when, and at which record.",
+    short_help="Stalls: share partitions without progress, since when, at which record.",
     epilog=examples(
         "sharelens stalled --lake ./lake --min-duration 300",
         "sharelens stalled --log-dir /var/kafka-copy --group orders-workers --broker-config server.properties",
@@ -76,21 +76,21 @@ def stall_options(command: Callable[..., None]) -> Callable[..., None]:
 )
 @stall_options
 def stalled(**params: Any) -> None:
-    """Intervals in which a share partition's first incomplete record stood still although there was work.
+    """Intervals in which a share partition with a backlog made no progress: its first incomplete offset did not move.
 
     The longest come first. Kinds: dead_letter_pending, window_full, blocked_by_record, silent_with_backlog. --from and
-    --to keep the intervals that reach into that time.
+    --to select intervals that overlap that time.
     """
     _stalled("stalled", still_only=False, **params)
 
 
 @click.command(
-    short_help="Which share partitions stand still now: stalled, without what is over.",
+    short_help="Stalls that still last.",
     epilog=examples("sharelens pinned --lake ./lake --fail-on"),
 )
 @stall_options
 def pinned(**params: Any) -> None:
-    """What stands still at the end of the evidence (or at --as-of), the longest first: `stalled` without the past."""
+    """Stalls that last at the end of the evidence (or at --as-of), the longest first."""
     _stalled("pinned", still_only=True, **params)
 
 
@@ -127,11 +127,11 @@ def _stalled(
         )
     answer(answered, shown, require_complete)
     if fail_on:
-        fail_on_findings(answered.table.num_rows, "intervals stood still")
+        fail_on_findings(answered.table.num_rows, "stalls")
 
 
 @click.command(
-    short_help="Which records groups gave up, and why.",
+    short_help="Records that groups archived, and why.",
     epilog=examples(
         "sharelens poison --lake ./lake --group orders-workers --broker-config server.properties",
         "kafka-configs.sh --bootstrap-server localhost:9092 --describe --entity-type groups > groups.txt",
@@ -143,8 +143,10 @@ def _stalled(
 @cut_options
 @FROM
 @TO
-@click.option("--near-limit", is_flag=True, help="Records one failed delivery away from being given up, too.")
-@click.option("--gaps", is_flag=True, help="Archived offsets that hold no record (control records, absent ones), too.")
+@click.option("--near-limit", is_flag=True, help="Include records that the next failed delivery archives.")
+@click.option(
+    "--gaps", is_flag=True, help="Include archived offsets without a record (control records, compacted ones)."
+)
 @settings_options
 @FAIL_ON
 @REQUIRE_COMPLETE
@@ -162,7 +164,7 @@ def poison(
     require_complete: bool,
     shown: Shown,
 ) -> None:
-    """Records that a group archived: rejected, or delivered as often as the limit allows; with the limit's origin.
+    """Records that a group archived: rejected, or at the delivery count limit; with the source of the limit.
 
     --from and --to bound the log time of the last outcome.
     """
@@ -175,7 +177,7 @@ def poison(
         answered = poison.poison(evidence, key_filter, cut, span, settings, near_limit=near_limit, gaps=gaps)
     answer(answered, shown, require_complete)
     if fail_on:
-        fail_on_findings(answered.table.num_rows, "runs of records were given up")
+        fail_on_findings(answered.table.num_rows, "ranges of records were archived")
 
 
 COMMANDS = (stalled, pinned, poison)

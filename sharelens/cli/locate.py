@@ -1,4 +1,4 @@
-"""The command that finds user records: locate. It starts no JVM."""
+"""The command `locate`, which finds user records. It starts no JVM."""
 
 import base64
 import binascii
@@ -19,7 +19,7 @@ WITHIN_MS = 60_000
 
 
 @click.command(
-    short_help="Where a user record lies: partition, offset, timestamp.",
+    short_help="Partition, offset and timestamp of user records.",
     epilog=examples(
         "sharelens locate --log-dir /var/kafka-copy --topic orders --key order-4711",
         "sharelens locate --log-dir /var/kafka-copy --topic orders:0 --around 2026-11-21T03:10:00Z --within 5s",
@@ -38,10 +38,15 @@ WITHIN_MS = 60_000
 @click.option("--key", metavar="TEXT", help="Records with this key, in UTF-8.")
 @click.option("--key-hex", metavar="HEX", help="Records with this key, in hexadecimal digits.")
 @click.option("--key-base64", metavar="BASE64", help="Records with this key, in Base64.")
-@click.option("--around", type=Time(), metavar="TIME", help="Records stamped near TIME.")
-@click.option("--within", type=Duration(), metavar="DURATION", help="How near: 500ms, 30s, 5m  [default: 1m]")
-@click.option("--from", "from_ms", type=Time(Rounding.UP), metavar="TIME", help="With a key: stamped from TIME on.")
-@click.option("--to", "to_ms", type=Time(Rounding.UP), metavar="TIME", help="With a key: stamped before TIME.")
+@click.option("--around", type=Time(), metavar="TIME", help="Records with a timestamp near TIME.")
+@click.option(
+    "--within",
+    type=Duration(),
+    metavar="DURATION",
+    help="Largest distance from --around: 500ms, 30s, 5m  [default: 1m]",
+)
+@click.option("--from", "from_ms", type=Time(Rounding.UP), metavar="TIME", help="With a key: timestamps from TIME on.")
+@click.option("--to", "to_ms", type=Time(Rounding.UP), metavar="TIME", help="With a key: timestamps before TIME.")
 @REQUIRE_COMPLETE
 @output_options
 def locate(
@@ -58,10 +63,10 @@ def locate(
     require_complete: bool,
     shown: Shown,
 ) -> None:
-    """Partition, offset and timestamp of user records by their key or by a time; `trace` takes it from there.
+    """Partition, offset and timestamp of user records with a key or near a time; continue with `trace`.
 
-    Records are read from the topic's segments; their keys and values are never stored or shown. A lake holds none:
-    there --around answers with ranges of offsets, by batch headers.
+    The command reads the topic's segments; it never stores or shows keys and values. A lake has no user records: there
+    --around gives ranges of offsets from batch headers.
     """
     wanted_key = _key(key, key_hex, key_base64)
     if (wanted_key is None) == (around is None):
@@ -69,7 +74,7 @@ def locate(
     if within is not None and around is None:
         raise UsageError("locate: --within goes with --around")
     if around is not None and (from_ms is not None or to_ms is not None):
-        raise UsageError("locate: --around names the time itself; leave --from and --to out, or widen it with --within")
+        raise UsageError("locate: --around excludes --from and --to; leave them out, or widen it with --within")
     in_order("locate", from_ms, to_ms)
     from sharelens.questions.locate import Sought
     from sharelens.questions.locate import locate as ask
@@ -85,7 +90,7 @@ def locate(
 def _key(text: str | None, digits: str | None, encoded: str | None) -> bytes | None:
     """The key's bytes; UsageError for several, or for one that can't be read."""
     if sum(part is not None for part in (text, digits, encoded)) > 1:
-        raise UsageError("locate: --key, --key-hex and --key-base64 name three different keys; give one of them")
+        raise UsageError("locate: --key, --key-hex and --key-base64 exclude each other; give one of them")
     if digits is not None:
         try:
             return bytes.fromhex(digits)

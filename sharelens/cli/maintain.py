@@ -1,4 +1,4 @@
-"""maintain: compaction, retention and vacuum of a lake."""
+"""The command `maintain`: compaction, retention and vacuum of a lake."""
 
 from typing import TYPE_CHECKING
 
@@ -42,7 +42,7 @@ class Ages(click.ParamType[dict[str, int]]):
 
 
 @click.command(
-    short_help="Joins small files, drops old rows, removes old files.",
+    short_help="Compacts small files, drops old rows, removes old files.",
     epilog=examples(
         "sharelens maintain --lake ./lake --dry-run --output text",
         "sharelens maintain --lake ./lake --execute",
@@ -55,12 +55,17 @@ class Ages(click.ParamType[dict[str, int]]):
     type=Ages(),
     default="",
     metavar="AGES",
-    help="Drop what is older: bronze=D,silver=D,history=D,measures=D,checks=D, any of them  [default: nothing]",
+    help="Drop older rows: bronze=D,silver=D,history=D,measures=D,checks=D, any of them  [default: none]",
 )
 @click.option(
-    "--window", type=Duration(), default="7d", show_default=True, metavar="D", help="How long old cuts stay readable."
+    "--window",
+    type=Duration(),
+    default="7d",
+    show_default=True,
+    metavar="D",
+    help="Time for which old cuts stay readable.",
 )
-@click.option("--dry-run", is_flag=True, help="Only say what would be done.")
+@click.option("--dry-run", is_flag=True, help="Only list the work.")
 @click.option("--execute", is_flag=True, help="Do it.")
 @click.option("--lock-timeout", type=Seconds(min=0), default=60.0, metavar="S", help="Seconds to wait.")
 @click.option(
@@ -69,14 +74,14 @@ class Ages(click.ParamType[dict[str, int]]):
 def maintain(
     lake: str, retain: dict[str, int], window: int, dry_run: bool, execute: bool, lock_timeout: float, output: str
 ) -> None:
-    """Keeps a lake small and fast: joins small files, drops rows past their age, removes files nobody needs.
+    """Keeps a lake small and fast: compacts small files, drops old rows, removes unreferenced files.
 
-    Answers stay the same, but for what is older than the ages given. Age is log time, against the newest record. The
-    states now, open ranges and the last snapshot of every share partition stay whatever their age. Cuts of the last
-    7 days (--window) stay readable. The summary is one line of JSON on stdout.
+    Without --retain, answers do not change. The age of a row is the distance of its log time to the newest record.
+    Newest states, open ranges and the last snapshot of every share partition are never dropped. Cuts of the last 7 days
+    (--window) stay readable. The summary is one line of JSON on stdout.
     """
     if dry_run == execute:
-        raise UsageError("maintain: give --dry-run to see what would be done, or --execute to do it")
+        raise UsageError("maintain: give --dry-run to list the work, or --execute to do it")
     from jobs.upkeep.maintain import MaintainOptions
     from jobs.upkeep.maintain import maintain as run_maintain
     from lake.lake import Lake

@@ -1,4 +1,4 @@
-"""The commands that measure: answers over the histories. None of them starts a JVM."""
+"""The command `lag`. It starts no JVM."""
 
 import time
 
@@ -25,7 +25,7 @@ from state_model.errors import UsageError
 
 
 @click.command(
-    short_help="How far share groups are behind.",
+    short_help="The lag of share groups.",
     epilog=examples(
         "sharelens lag --lake ./lake --group orders-workers",
         "kafka-get-offsets.sh --bootstrap-server localhost:9092 > ends.txt",
@@ -37,7 +37,13 @@ from state_model.errors import UsageError
 @filter_options
 @cut_options
 @END_OFFSETS
-@click.option("--every", "every_ms", type=Duration(), metavar="DURATION", help="Over time: at every 30s, 5m, 1h, 1d.")
+@click.option(
+    "--every",
+    "every_ms",
+    type=Duration(),
+    metavar="DURATION",
+    help="The lag over time, one moment each 30s, 5m, 1h or 1d.",
+)
 @click.option("--from", "from_ms", type=Time(Rounding.UP), metavar="TIME", help="With --every: moments from TIME on.")
 @click.option("--to", "to_ms", type=Time(Rounding.UP), metavar="TIME", help="With --every: moments before TIME.")
 @REQUIRE_COMPLETE
@@ -53,9 +59,9 @@ def lag(
     require_complete: bool,
     shown: Shown,
 ) -> None:
-    """How far share groups are behind: Kafka's lag (KIP-1226), a recount of the state batches, and why they differ.
+    """The lag of share groups: Kafka's figure (KIP-1226), a recount of the state batches, and why they differ.
 
-    With --every, the lag at moments of the past; their end offsets are inferred from the batches' timestamps.
+    With --every, the lag at past moments; their end offsets are inferred from the batches' timestamps.
     """
     from sharelens.end_offsets import read_end_offsets
     from sharelens.questions import lag, opening
@@ -63,7 +69,7 @@ def lag(
     if every_ms is None and (from_ms, to_ms) != (None, None):
         raise UsageError("lag: --from and --to go with --every; for one moment give --as-of")
     if every_ms is not None and (cut != CutChoice() or end_offsets is not None):
-        raise UsageError("lag: --every names the moments itself; leave --as-of, --at-offset and --end-offsets out")
+        raise UsageError("lag: --every excludes --as-of, --at-offset and --end-offsets; leave them out")
     in_order("lag", from_ms, to_ms)
     ends = None if end_offsets is None else read_end_offsets(end_offsets)
     with opening.open_evidence(source) as evidence:

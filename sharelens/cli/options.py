@@ -1,4 +1,4 @@
-"""Options that several commands share, gathered into one value each."""
+"""Options that several commands share, each group as one value."""
 
 import functools
 import math
@@ -56,7 +56,7 @@ class Seconds(click.FloatRange):
     """A length of time in seconds."""
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
-        """Seconds within the range; a usage error for anything else, and for NaN, which lies beside every range."""
+        """Seconds within the range; a usage error for anything else, NaN included."""
         seconds = float(super().convert(value, param, ctx))
         if math.isnan(seconds):
             self.fail(f"{value!r} is no number of seconds", param, ctx)
@@ -80,43 +80,43 @@ class Size(click.ParamType[int]):
 
 
 def stacked(command: Command, options: Sequence[Callable[[Command], Command]]) -> Command:
-    """The command with the options, shown by --help in the order given."""
+    """The command with the options, in the order of --help."""
     for option in reversed(options):
         command = option(command)
     return command
 
 
-BOOTSTRAP = click.option("--bootstrap-server", metavar="HOST:PORT", help="A live cluster; comes in a later version.")
-CLUSTER = click.option("--cluster-id", metavar="ID", help="Needed when the lake holds several clusters.")
+BOOTSTRAP = click.option("--bootstrap-server", metavar="HOST:PORT", help="A live cluster (not available yet).")
+CLUSTER = click.option("--cluster-id", metavar="ID", help="The cluster; needed where the lake has several.")
 UNCOMMITTED = click.option(
     "--include-uncommitted",
     is_flag=True,
-    help="Take records at or above the high watermark too (a dead broker's copy).",
+    help="Read records at or above the high watermark too (for the copy of a dead broker).",
 )
 DELETED = click.option("--include-deleted", is_flag=True, help="Read *-delete and *-stray partition folders too.")
 TOPIC_NAMES = click.option(
-    "--topic-names", metavar="FILE", help="Lines of TOPIC-ID NAME for topics that left no folder."
+    "--topic-names", metavar="FILE", help="A file with lines TOPIC-ID NAME, for topics without a folder."
 )
 
 
 DLQ_TOPIC = click.option(
-    "--dlq-topic", metavar="NAME", multiple=True, help="A topic with dead letters, whatever its name. Repeatable."
+    "--dlq-topic", metavar="NAME", multiple=True, help="Search this topic for dead letters. Repeatable."
 )
 DLQ_PREFIX = click.option(
-    "--dlq-prefix", metavar="PREFIX", help="Topics named so are looked into for dead letters, too.  [default: dlq.]"
+    "--dlq-prefix", metavar="PREFIX", help="Search topics with this name prefix for dead letters, too.  [default: dlq.]"
 )
 
 
 def refuse_bootstrap(bootstrap_server: str | None) -> None:
-    """A live cluster can't be read yet: one line, and what to type instead."""
+    """Raises UsageError where --bootstrap-server is set: a live cluster can't be read yet."""
     if bootstrap_server is not None:
         raise UsageError(
-            "--bootstrap-server comes in a later version; copy the broker's log directory and give it with --log-dir"
+            "--bootstrap-server is not available yet; copy the broker's log directory and give it with --log-dir"
         )
 
 
 def evidence_options(command: Command) -> Command:
-    """--lake or --log-dir and what goes with them; the command gets `source`."""
+    """--lake or --log-dir with their options; the command gets `source`."""
 
     @functools.wraps(command)
     def gathered(
@@ -162,14 +162,18 @@ def evidence_options(command: Command) -> Command:
             DELETED,
             TOPIC_NAMES,
             click.option(
-                "--max-bytes", type=Size(), default=DEFAULT_MAX_BYTES, show_default="2G", help="State log read at most."
+                "--max-bytes",
+                type=Size(),
+                default=DEFAULT_MAX_BYTES,
+                show_default="2G",
+                help="Largest state log to read.",
             ),
         ],
     )
 
 
 def dead_letter_options(command: Command) -> Command:
-    """--dlq-topic and --dlq-prefix; they become part of `source`. Stands below evidence_options."""
+    """--dlq-topic and --dlq-prefix; they become part of `source`. Apply it below evidence_options."""
 
     @functools.wraps(command)
     def gathered(*args: Any, source: Source, dlq_topic: tuple[str, ...], dlq_prefix: str | None, **others: Any) -> None:
@@ -211,7 +215,7 @@ def cut_options(command: Command) -> Command:
     @functools.wraps(command)
     def gathered(*args: Any, as_of: int | None, at_offset: tuple[str, ...], **others: Any) -> None:
         if as_of is not None and at_offset:
-            raise UsageError("--as-of and --at-offset name two different cuts; give one of them")
+            raise UsageError("--as-of and --at-offset exclude each other; give one of them")
         at_offsets = parse_at_offset(",".join(at_offset)) if at_offset else None
         command(*args, cut=CutChoice(as_of_ms=as_of, at_offsets=at_offsets), **others)
 
@@ -219,13 +223,16 @@ def cut_options(command: Command) -> Command:
         gathered,
         [
             click.option(
-                "--as-of", type=Time(), metavar="TIME", help="All records with a log time up to and including TIME."
+                "--as-of",
+                type=Time(),
+                metavar="TIME",
+                help="The state after all records with a log time up to and including TIME.",
             ),
             click.option(
                 "--at-offset",
                 metavar="P:O[,P:O]",
                 multiple=True,
-                help="Records of state partition P up to and including log offset O (-1: none); others: all.",
+                help="The state after records of state partition P up to and including log offset O (-1: none).",
             ),
         ],
     )
@@ -247,13 +254,13 @@ def output_options(command: Command) -> Command:
                 type=click.Choice([form.value for form in Form]),
                 default="text",
                 show_default=True,
-                help="Form of the answer on stdout.",
+                help="Format of the answer on stdout.",
             ),
             click.option(
                 "--limit",
                 type=click.IntRange(min=1),
                 metavar="N",
-                help="Rows at most  [default: 1000 in text, else all]",
+                help="Largest number of rows  [default: 1000 in text, else all]",
             ),
         ],
     )
@@ -262,11 +269,9 @@ def output_options(command: Command) -> Command:
 END_OFFSETS = click.option(
     "--end-offsets", metavar="FILE", help="End offsets of topics, as kafka-get-offsets prints them (topic:partition:N)."
 )
-REQUIRE_COMPLETE = click.option(
-    "--require-complete", is_flag=True, help="Exit with 1 when any row rests on incomplete evidence."
-)
+REQUIRE_COMPLETE = click.option("--require-complete", is_flag=True, help="Exit with 1 when a row is not complete.")
 
 
 def examples(*lines: str) -> str:
-    """The foot of a help page."""
+    """The examples at the end of a help page."""
     return "\b\nExample:\n" + "\n".join(f"  {line}" for line in lines)

@@ -1,4 +1,4 @@
-"""Progress bars on stderr, for long work watched on a terminal."""
+"""Progress bars on stderr, if it is a terminal."""
 
 import sys
 from collections.abc import Iterator
@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 @contextmanager
 def progress_bars() -> Iterator["Progress"]:
-    """A bar a stage while the block runs; nothing when stderr is no terminal."""
+    """One bar a stage while the block runs; no bars when stderr is no terminal."""
     from jobs.progress import Progress
 
     if not sys.stderr.isatty():

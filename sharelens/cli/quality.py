@@ -1,4 +1,4 @@
-"""check: the quality gates over a lake."""
+"""The command `check`: the quality gates of a lake."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -13,7 +13,7 @@ from state_model.errors import UsageError
 
 
 @click.command(
-    short_help="Judges the tables before they are published.",
+    short_help="Checks the tables before they are published.",
     epilog=examples(
         "sharelens check --lake ./lake",
         "sharelens check --lake ./lake --published --whole --data-docs ./data-docs",
@@ -21,8 +21,8 @@ from state_model.errors import UsageError
     ),
 )
 @click.option("--lake", metavar="DIR", required=True, help="The lake that `sharelens run` wrote.")
-@click.option("--published", is_flag=True, help="The cut that questions read, not what was written after it.")
-@click.option("--whole", is_flag=True, help="All rows, not only those of the runs since the last cut.")
+@click.option("--published", is_flag=True, help="Check the published cut, not the newest versions.")
+@click.option("--whole", is_flag=True, help="Check all rows, not only those of runs since the last cut.")
 @click.option(
     "--level",
     type=click.Choice(["blocking", "warning", "all"]),
@@ -32,19 +32,22 @@ from state_model.errors import UsageError
 )
 @click.option("--table", metavar="NAME", multiple=True, help="Only this table, as layer.name. Repeatable.")
 @SKIP
-@click.option("--fresh-within", type=Duration(), metavar="D", help="Warn of older evidence  [default: conf, 2h]")
+@click.option("--fresh-within", type=Duration(), metavar="D", help="Warn if the evidence is older  [default: conf, 2h]")
 @click.option(
-    "--stale-after", type=Duration(), metavar="D", help="Close the gate on older evidence  [default: conf, never]"
+    "--stale-after",
+    type=Duration(),
+    metavar="D",
+    help="Close the gate if the evidence is older  [default: conf, never]",
 )
-@click.option("--now", "now_ms", type=Time(), metavar="TIME", help="The moment that ages are told at  [default: now]")
-@click.option("--data-docs", metavar="DIR", help="Write the results as pages, too: DIR/index.html.")
+@click.option("--now", "now_ms", type=Time(), metavar="TIME", help="The moment for ages of evidence  [default: now]")
+@click.option("--data-docs", metavar="DIR", help="Also write the results as pages: DIR/index.html.")
 @click.option("--lock-timeout", type=Seconds(min=0), default=60.0, metavar="S", help="Seconds to wait.")
 @output_options
 def check(lake: str, shown: Shown, **params: Any) -> None:
-    """Judges what was written since the last cut against what is expected of every table, and keeps the results.
+    """Checks the rows since the last cut against the expectations of every table, and stores the results.
 
-    A table with a blocking expectation that is not met has a closed gate (exit 3): nothing is published until a later
-    check finds it met. The results are rows of gold.quality_result.
+    An unmet blocking expectation closes the gate of its table (exit 3): nothing is published until a later check meets
+    it. The results are rows of gold.quality_result.
     """
     from jobs.quality.check import CheckOptions
     from jobs.quality.check import check as run_check
@@ -79,7 +82,7 @@ def check(lake: str, shown: Shown, **params: Any) -> None:
         checked = run_check(options, progress)
     show(answer(checked.results, checked.slice, checked.closed), shown)
     if checked.failed:
-        say(f"sharelens: gates closed: {', '.join(checked.failed)}; what to do: docs/runbooks/gates")
+        say(f"sharelens: gates closed: {', '.join(checked.failed)}; remedies: docs/runbooks/gates")
         raise click.exceptions.Exit(FINDINGS)
 
 

@@ -21,12 +21,12 @@ from state_model.errors import UsageError
 
 INCOMPLETE = 1
 VERBOSE = click.option(
-    "--verbose", is_flag=True, help="In text, every range of record offsets instead of the first four."
+    "--verbose", is_flag=True, help="In text, show all ranges of record offsets, not only the first four."
 )
 
 
 def answer(answered: Answer, shown: Shown, require_complete: bool) -> None:
-    """Shows the answer with what it lacks; with --require-complete, exits 1 when a row is not complete."""
+    """Shows the answer and warns of missing evidence; with --require-complete, exits 1 when a row is not complete."""
     show(_with_what_it_lacks(answered), shown)
     if not require_complete or "completeness" not in answered.table.column_names:
         return
@@ -131,9 +131,7 @@ def records(
 @click.option(
     "--offset", type=click.IntRange(min=0, max=2**63 - 1), required=True, metavar="O", help="The record's offset."
 )
-@click.option(
-    "--members", is_flag=True, help="The members that the partition was assigned to at each event (inferred)."
-)
+@click.option("--members", is_flag=True, help="Add the members with the partition assigned at each event (inferred).")
 @REQUIRE_COMPLETE
 @output_options
 def trace(
@@ -146,9 +144,9 @@ def trace(
     require_complete: bool,
     shown: Shown,
 ) -> None:
-    """The life of one record: each delivery state, what ended it, its dead letter, when the start offset passed.
+    """The life of one record: each delivery state with its cause, the dead letter, and the start offset.
 
-    A last line tells the outcome, or why there is none: the topic's batch headers say what the offset holds.
+    The last line has the outcome, or why there is none: the topic's batch headers show what is at the offset.
     """
     from sharelens.filters import parse_key_filter
     from sharelens.questions import opening, trace
@@ -160,7 +158,7 @@ def trace(
 
 
 @click.command(
-    short_help="What changed between two moments.",
+    short_help="The changes between two moments.",
     epilog=examples(
         "sharelens diff --lake ./lake --from 2026-11-21T05:00:00Z --to 2026-11-21T05:10:00Z --group orders-workers"
     ),
@@ -177,7 +175,7 @@ def trace(
 def diff(
     source: Source, key_filter: KeyFilter, from_ms: int, to_ms: int, verbose: bool, require_complete: bool, shown: Shown
 ) -> None:
-    """What changed between two moments: scalars before and after, and record offsets whose delivery state differs."""
+    """The changes between two moments: scalars before and after, and record offsets whose delivery state differs."""
     from sharelens.questions import diff, opening
 
     with opening.open_evidence(source) as evidence:

@@ -54,8 +54,8 @@ def report(
     end_offsets: str | None,
     out: str,
 ) -> None:
-    """One HTML file that needs nothing but a browser: what is wrong now, groups, lag over time, the state of the
-    offsets as a picture, stalls, records given up, traces, gaps, and what the log cannot know.
+    """One self-contained HTML file: findings, groups, lag over time, a picture of the state of the offsets, stalls,
+    archived records, traces, gaps, and facts that the log does not have.
 
     --from and --to bound the log times of stalls, outcomes and charts; the cut is --as-of or the end of the evidence.
     """
@@ -65,11 +65,11 @@ def report(
     from sharelens.end_offsets import read_end_offsets
     from sharelens.questions import opening
     from sharelens.questions.evidence import Span
-    from sharelens.report.gather import Asked, gather
+    from sharelens.report.gather import ReportQuestion, gather
     from sharelens.report.page import build, render
 
-    asked = Asked(
-        wanted=key_filter,
+    question = ReportQuestion(
+        key_filter=key_filter,
         cut=cut,
         span=Span(from_ms=from_ms, to_ms=to_ms),
         settings=settings,
@@ -77,7 +77,7 @@ def report(
         min_duration_ms=round(min_duration * SECOND_MS),
     )
     with opening.open_evidence(source) as evidence:
-        gathered = gather(evidence, asked)
+        gathered = gather(evidence, question)
         html = render(build(gathered, source, time.time_ns() // 1_000_000))
     for warning in gathered.warnings:
         say(f"warning: {warning}")
@@ -85,7 +85,7 @@ def report(
 
 
 def _target(out: str) -> Path | None:
-    """Where to write; None for stdout.
+    """The file to write; None for stdout.
 
     Raises:
         UsageError: a directory, or one that is not there.

@@ -40,7 +40,11 @@ PROFILE_NAMES = (
     help="The log directory to write: new or empty.",
 )
 @click.option(
-    "--records", type=click.IntRange(min=1), default=10_000, show_default=True, help="State records to write at least."
+    "--records",
+    type=click.IntRange(min=1),
+    default=10_000,
+    show_default=True,
+    help="Smallest number of state records to write.",
 )
 @click.option("--seed", type=int, default=0, show_default=True, help="Equal seeds give equal files, byte for byte.")
 @click.option(
@@ -52,7 +56,7 @@ PROFILE_NAMES = (
     help="Version whose rules the coordinators follow  [default: the profile's]",
 )
 def simulate(log_dir: Path, records: int, seed: int, profile: str, kafka_version: str | None) -> None:
-    """Runs the broker's own parts in virtual time, without sockets, and writes their log directory.
+    """Runs the broker's components in virtual time, without sockets, and writes their log directory.
 
     The directory also has checkpoints.jsonl (the share coordinator's answers at ten moments) and
     deliveries.jsonl (deliveries and acknowledgements). A summary in JSON is the only line on stdout.

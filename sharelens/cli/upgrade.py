@@ -1,4 +1,4 @@
-"""upgrade: an older lake becomes one of this version."""
+"""The command `upgrade`."""
 
 from typing import TYPE_CHECKING, Any
 
@@ -15,13 +15,13 @@ if TYPE_CHECKING:
 
 @output_options
 def _upgrade(lake: str, dry_run: bool, execute: bool, shown: Shown, **params: Any) -> None:
-    """Says table by table what a lake that an older sharelens wrote needs, and does it with --execute.
+    """Converts the tables of an older lake to this version; --dry-run lists the work.
 
-    Nothing is read but the lake. Until the last commit the sharelens that wrote the lake answers from it as before;
-    an upgrade that was killed goes on when the command is given again.
+    The command reads only the lake. Until its last commit, the older sharelens can read the lake. If the command was
+    killed, run it again to continue.
     """
     if dry_run == execute:
-        raise UsageError("upgrade: give --dry-run to see what would be done, or --execute to do it")
+        raise UsageError("upgrade: give --dry-run to list the work, or --execute to do it")
     from jobs.spark.session import in_process_bytes
     from jobs.upkeep.upgrade import UpgradeOptions, upgrade
     from lake.lake import Lake
@@ -74,7 +74,7 @@ def _answer(done: "Upgraded", lake: str) -> Answer:
 
 
 def _summary(done: "Upgraded", lake: str) -> str:
-    """The closing line."""
+    """The last line of the answer."""
     if not done.is_needed:
         return "nothing to do: the lake is of this version"
     rebuild = "no table is recomputed"
@@ -88,14 +88,14 @@ def _summary(done: "Upgraded", lake: str) -> str:
 
 upgrade = click.command(
     "upgrade",
-    short_help="Brings an older lake to this version.",
+    short_help="Converts an older lake to this version.",
     epilog=examples("sharelens upgrade --lake ./lake --dry-run", "sharelens upgrade --lake ./lake --execute"),
 )(
     stacked(
         _upgrade,
         [
             click.option("--lake", metavar="DIR", required=True, help="The lake that an older `sharelens run` wrote."),
-            click.option("--dry-run", is_flag=True, help="Only say what would be done."),
+            click.option("--dry-run", is_flag=True, help="Only list the work."),
             click.option("--execute", is_flag=True, help="Do it."),
             *(option for number, option in enumerate(ENGINE) if number != 1),
         ],

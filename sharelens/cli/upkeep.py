@@ -12,14 +12,14 @@ UNHEALTHY = 1
 
 
 @click.command(
-    short_help="Checks what a run needs, and says what to do.",
+    short_help="Checks the requirements of a run.",
     epilog=examples("sharelens doctor --lake ./lake --log-dir /var/kafka-copy"),
 )
-@click.option("--lake", metavar="DIR", help="Check the rights on this lake too.")
+@click.option("--lake", metavar="DIR", help="Check the permissions of this lake too.")
 @click.option("--log-dir", metavar="DIR", multiple=True, help="Check that this log directory can be read. Repeatable.")
 @output_options
 def doctor(lake: str | None, log_dir: tuple[str, ...], shown: Shown) -> None:
-    """Checks Python, Java, Delta's jars, disk, memory and directory rights, and says what to do."""
+    """Checks Python, Java, Delta's jars, disk, memory and directory permissions; prints remedies."""
     import pyarrow as pa
 
     from sharelens.doctor import run_checks
@@ -46,17 +46,18 @@ def doctor(lake: str | None, log_dir: tuple[str, ...], shown: Shown) -> None:
 
 
 @click.command(
-    short_help="The whole story in one command.", epilog=examples("sharelens demo", "sharelens demo --lake ./demo-lake")
+    short_help="A demonstration with a broker, a lake and answers.",
+    epilog=examples("sharelens demo", "sharelens demo --lake ./demo-lake"),
 )
-@click.option("--lake", metavar="DIR", help="Keep the lake here (a new or empty folder)  [default: a temporary one]")
+@click.option("--lake", metavar="DIR", help="Write the lake to this new or empty folder  [default: a temporary one]")
 @click.option(
     "--set",
     "data_set",
     type=click.Choice(["live", "basic", "dlq"]),
-    help="live: a broker and clients make the log; the others were recorded  [default: live where it can run]",
+    help="live: start a broker and clients; others: recorded logs  [default: live where it can run]",
 )
 def demo(lake: str | None, data_set: str | None) -> None:
-    """The whole story: a broker, a producer and share consumers with faults; their log into a lake; its answers."""
+    """Demonstration: a broker, a producer and share consumers with faults; their log; a lake; its answers."""
     from sharelens.cli.demonstration import demonstrate
 
     if lake is not None:

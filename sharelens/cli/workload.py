@@ -30,13 +30,13 @@ DEFAULT_RATE = 200.0
 
 
 @click.command(
-    short_help="Drives a broker with real clients and writes a journal of their events.",
+    short_help="Sends the load of real clients to a broker and writes a journal.",
     epilog=examples(
         "sharelens workload --bootstrap-server 127.0.0.1:9092 --profile poison --duration 20 --journal poison.jsonl",
         "sharelens workload --check poison.jsonl",
     ),
 )
-@click.option("--bootstrap-server", metavar="HOST:PORT", help="The broker to drive.")
+@click.option("--bootstrap-server", metavar="HOST:PORT", help="The broker.")
 @click.option("--profile", type=click.Choice(PROFILE_NAMES), help="Records, members and faults.")
 @click.option("--records", type=click.IntRange(min=1), metavar="N", help="Number of records to produce.")
 @click.option(
@@ -55,9 +55,9 @@ DEFAULT_RATE = 200.0
 @click.option(
     "--seed", type=int, default=0, show_default=True, help="Seed of the random choices, such as poisonous records."
 )
-@click.option("--topic", metavar="TOPIC", help="Created when it is missing  [default: workload-PROFILE]")
+@click.option("--topic", metavar="TOPIC", help="The topic; created if missing  [default: workload-PROFILE]")
 @click.option("--group", metavar="GROUP", help="Name or name prefix of the groups  [default: workload-PROFILE]")
-@click.option("--journal", metavar="FILE", type=click.Path(path_type=Path), help="A new file: JSON, a line an event.")
+@click.option("--journal", metavar="FILE", type=click.Path(path_type=Path), help="A new file: JSON, one line an event.")
 @click.option(
     "--checkpoints",
     metavar="FILE",
@@ -80,14 +80,14 @@ def workload(
     checked: Path | None,
     shown: Shown,
 ) -> None:
-    """Drives a broker with real clients and checks their journal at the end. Exit code 3 when it has findings.
+    """Sends the load of real clients to a broker and checks their journal at the end. Exits with 3 on findings.
 
-    Findings: a record that is delivered again after its end was confirmed, a delivery count above every limit, an
-    acknowledged record that is missing. An outcome unknown to the client is ambiguous and no finding.
+    Findings: a record delivered after its confirmed outcome, a delivery count above every limit, a missing acknowledged
+    record. An outcome that the client does not know is ambiguous and no finding.
     """
     if checked is not None:
         if any(option is not None for option in (bootstrap_server, profile, journal, checkpoints)):
-            raise UsageError("--check judges a journal that is there; it goes without the options of a run")
+            raise UsageError("--check excludes the options of a run; leave them out")
         _judge(checked, shown)
         return
     if bootstrap_server is None or profile is None or journal is None:

@@ -38,8 +38,8 @@ from sharelens.evidence_folder.writers import TableFiles, sorted_rows, write_fil
 from sharelens.filters import KeyFilter, parse_key_filter
 from sharelens.output import Answer
 from sharelens.questions.completeness import times
+from sharelens.questions.dlq_filter import DeadLetterFilter
 from sharelens.questions.evidence import Evidence, Keys, StatePartitionCover
-from sharelens.questions.letter_evidence import Letters
 from sharelens.questions.measure_inputs import Part
 from sharelens.questions.measured import in_parts
 from sharelens.questions.naming import ensure_known, resolve
@@ -288,11 +288,13 @@ def _dead_letters(evidence: Evidence, resolved: ResolvedQuestion, names: Mapping
     ids_and_names = None
     if topics is not None:
         ids_and_names = frozenset(topics) | {names.get(topic_id, topic_id) for topic_id in topics}
-    letters = evidence.dead_letters(Letters(groups=frozenset({resolved.question.group_id}), topics=ids_and_names))
+    letters = evidence.dead_letters(
+        DeadLetterFilter(groups=frozenset({resolved.question.group_id}), topics=ids_and_names)
+    )
     letters = letters.filter(_between(letters, "timestamp_ms", resolved.question))
     letter_topics = resolved.question.letter_topics()
-    taken = [letter_topics.takes(topic) for topic in letters.column("dlq_topic").to_pylist()]
-    return letters.filter(pa.array(taken, pa.bool_()))
+    is_chosen = [letter_topics.takes(topic) for topic in letters.column("dlq_topic").to_pylist()]
+    return letters.filter(pa.array(is_chosen, pa.bool_()))
 
 
 def _between(rows: pa.Table, column: str, question: Question) -> pa.ChunkedArray:

@@ -8,10 +8,10 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from measures.lives import PLACE
 from sharelens.evidence_folder.schemas import TRACE_EVENT
 from sharelens.questions import vocabulary
 from sharelens.questions.diff import changed_ranges
+from state_model.columnar.keys import FULL_PLACE_KEY
 
 EVENT_OF_END = {
     "start_offset_passed": vocabulary.PASSED,
@@ -55,7 +55,7 @@ def _moments(deliveries: pa.Table, side: str, from_ms: int, to_ms: int) -> Itera
     """Rows that begin (`valid_from`) or end (`valid_to`) in the window, by where and when."""
     at = deliveries.column(f"{side}_ms")
     inside = pc.fill_null(pc.and_(pc.greater_equal(at, from_ms), pc.less(at, to_ms)), False)
-    order = [*PLACE, f"{side}_log_offset", "life_log_offset", "first_offset"]
+    order = [*FULL_PLACE_KEY, f"{side}_log_offset", "life_log_offset", "first_offset"]
     in_window = deliveries.filter(inside).sort_by([(name, "ascending") for name in order])
     for batch in in_window.to_batches(max_chunksize=AT_ONCE):
         for row in batch.to_pylist():
@@ -72,7 +72,7 @@ def _events(moment: Moment, rows: Sequence[Mapping[str, Any]]) -> Iterator[dict[
     """What one record of the state log changed in one life of a share partition."""
     old = [row for row in rows if not row["begins"]]
     new = [row for row in rows if row["begins"]]
-    place = dict(zip([*PLACE, "log_offset", "life_log_offset"], moment, strict=True))
+    place = dict(zip([*FULL_PLACE_KEY, "log_offset", "life_log_offset"], moment, strict=True))
     first = rows[0]
     place["log_time_ms"] = first["valid_from_ms" if first["begins"] else "valid_to_ms"]
     for change in changed_ranges(old, new):

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from kafka_log.dead_letters import DeadLetterTopics
+from kafka_log.dead_letter_records import DeadLetterTopics
 from measures.settings import DELIVERY_COUNT_LIMIT, ISOLATION_LEVEL, MAX_RECORD_LOCKS, GroupSettings, Setting
 from sharelens.evidence_folder.errors import ManifestError
 from sharelens.request import dead_letter_topics

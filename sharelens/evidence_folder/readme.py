@@ -60,7 +60,7 @@ def readme(
     )
     written = [table for table in TABLES if table.name in record_counts]
     overview = "".join(f"| `{table.name}` | {record_counts[table.name]} | {table.one_row} |\n" for table in written)
-    events = "".join(f"| `{event}` | {what} |\n" for event, what in MEANING.items())
+    events = "".join(f"| `{event}` | {meaning} |\n" for event, meaning in MEANING.items())
     return f"{head}{overview}\n## Events in `trace_event`\n\n| event | remark |\n|---|---|\n{events}" + "".join(
         _section(table, columns[table.name]) for table in written
     )

@@ -3,7 +3,7 @@
 import pyarrow as pa
 
 from evidence.schemas import GROUP_RECORD
-from kafka_log.dead_letters import DLQ_RECORD
+from kafka_log.dead_letter_records import DLQ_RECORD
 from kafka_log.schemas import HEADER
 from state_model.columnar.schemas import LOG_POSITION, SHARE_PARTITION, SHARE_RECORD, column
 
@@ -20,13 +20,13 @@ RAW = pa.schema(
         column("producer_id", pa.int64(), "producer id of the batch, -1 = none"),
         column("producer_epoch", pa.int16(), "producer epoch of the batch, -1 = none"),
         column("attributes", pa.int16(), "batch attributes: codec 0-2, timestamp type 3, transactional 4, control 5"),
-        column("uncommitted", pa.bool_(), "lay at or above the high watermark when it was read"),
+        column("uncommitted", pa.bool_(), "was at or above the high watermark when the run read it"),
         column("headers", pa.list_(HEADER), "record headers in order"),
         column("key", pa.binary(), "key bytes, untouched"),
         column("value", pa.binary(), "value bytes, untouched; null = tombstone"),
     ]
 )
-"""What the log holds."""
+"""Columns with the bytes of a record."""
 DECODED = pa.schema(
     [
         SHARE_RECORD.field("record_type"),
@@ -43,7 +43,7 @@ DECODED = pa.schema(
         ),
     ]
 )  # fmt: skip
-"""What it says."""
+"""Columns with the decoded record."""
 RECORD = pa.schema(
     [*RAW, *DECODED, column("undecodable", pa.string(), "reason code of a record that can't be decoded; null else")]
 )
@@ -61,25 +61,25 @@ QUARANTINED = pa.schema(
         column("topic", pa.string(), "__share_group_state or __consumer_offsets"),
         column("topic_id", pa.string(), "topic id, zero uuid when unknown"),
         column("partition", pa.int32(), "partition"),
-        column("offset", pa.int64(), "first offset touched, null when unknown"),
-        column("last_offset", pa.int64(), "last offset touched (inclusive), null when unknown"),
+        column("offset", pa.int64(), "first offset concerned; null = unknown"),
+        column("last_offset", pa.int64(), "last offset concerned (inclusive); null = unknown"),
         column("file", pa.string(), "name of the segment file; null for a record that was read but not decoded"),
         column("position", pa.int64(), "byte position in the file; null when it does not apply"),
         column("reason", pa.string(), "reason code"),
-        column("detail", pa.string(), "one line for a person"),
+        column("detail", pa.string(), "explanation in one line"),
         column("bytes", pa.binary(), "the bytes, bounded"),
     ]
 )
 EXTENT = pa.schema(
     [
         *LOG_POSITION[:2],
-        column("first_log_offset", pa.int64(), "first offset of the state partition that is held"),
-        column("first_log_time_ms", pa.int64(), "its log time"),
-        column("before_log_offset", pa.int64(), "last offset before the window; -1 = none is held"),
+        column("first_log_offset", pa.int64(), "first offset of the state partition in the evidence"),
+        column("first_log_time_ms", pa.int64(), "log time of that record"),
+        column("before_log_offset", pa.int64(), "last offset before the window; -1 = none in the evidence"),
         column("first_window_log_offset", pa.int64(), "first offset in the window; null = no record in it"),
         column("last_window_log_offset", pa.int64(), "last offset in the window (inclusive); null = no record in it"),
         column("window_records", pa.int64(), "records in the window, of all groups"),
-        column("group_records", pa.int64(), "those of the group: rows of `records`"),
+        column("group_records", pa.int64(), "records of the group in the window: rows of `records`"),
     ]
 )
 GAP = pa.schema(
@@ -89,9 +89,9 @@ GAP = pa.schema(
         column("last_log_offset", pa.int64(), "last offset that the evidence lacks (inclusive)"),
         column("reason", pa.string(), "pruned, remote, quarantined, truncated, vanished or gap"),
         column("in_window", pa.bool_(), "lies in the window, or reaches into it"),
-        column("group_id", pa.string(), "the one share partition that it concerns, where the key could be read"),
-        column("topic_id", pa.string(), "its topic"),
-        column("partition", pa.int32(), "its partition"),
+        column("group_id", pa.string(), "share group of the lost record, where its key could be read"),
+        column("topic_id", pa.string(), "topic of the lost record"),
+        column("partition", pa.int32(), "partition of the lost record"),
     ]
 )
 DEAD_LETTER = pa.schema([field for field in DLQ_RECORD if field.name != "below_log_start"])
@@ -100,26 +100,26 @@ TRACE_EVENT = pa.schema(
         *LOG_POSITION,
         column("log_time_ms", pa.int64(), "log time of the record"),
         *SHARE_PARTITION,
-        column("life_log_offset", pa.int64(), "the life of the share partition that it belongs to"),
-        column("first_offset", pa.int64(), "first record offset that it happened to"),
-        column("last_offset", pa.int64(), "last record offset that it happened to (inclusive)"),
-        column("event", pa.string(), "what happened, in the words of `sharelens trace`"),
-        column("state_before", pa.string(), "delivery state before; null = none was logged"),
+        column("life_log_offset", pa.int64(), "life of the share partition"),
+        column("first_offset", pa.int64(), "first record offset of the event"),
+        column("last_offset", pa.int64(), "last record offset of the event (inclusive)"),
+        column("event", pa.string(), "name of the event, as in `sharelens trace`"),
+        column("state_before", pa.string(), "delivery state before; null = none in the log"),
         column("delivery_count_before", pa.int16(), "delivery count before"),
-        column("state_after", pa.string(), "delivery state after; null = none any more"),
+        column("state_after", pa.string(), "delivery state after; null = none"),
         column("delivery_count_after", pa.int16(), "delivery count after"),
     ]
 )
 TOPIC = pa.schema(
     [
         column("topic_id", pa.string(), "topic id, 22 characters"),
-        column("topic", pa.string(), "name; null = nothing tells it"),
+        column("topic", pa.string(), "name; null = unknown"),
     ]
 )
 NOTE = pa.schema(
     [
-        column("code", pa.string(), "what kind of note it is"),
-        column("incomplete", pa.bool_(), "it makes the evidence incomplete"),
+        column("code", pa.string(), "kind of note"),
+        column("incomplete", pa.bool_(), "true = the evidence is incomplete because of it"),
         column("detail", pa.string(), "one sentence"),
     ]
 )

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from kafka_log import filesystem, text_files
-from kafka_log.dead_letters import DeadLetterTopics
+from kafka_log.dead_letter_records import DeadLetterTopics
 from kafka_log.layout import LogDirectory, PartitionDirectory
 from sharelens.questions.evidence import Evidence, Keys
 from sharelens.questions.lake_evidence import LakeEvidence
@@ -113,7 +113,7 @@ def _paths(
         yield name, True
     for partition in directory.partitions:
         read_whole = partition.topic in (STATE_TOPIC, OFFSETS_TOPIC) or letter_topics.takes(partition.topic)
-        if not read_whole and not _wanted(partition, keys):
+        if not read_whole and not _is_selected(partition, keys):
             continue
         folder = partition.uri.rstrip("/").rsplit("/", 1)[-1]
         for name in IN_A_PARTITION:
@@ -122,8 +122,8 @@ def _paths(
             yield f"{folder}/{segment.uri.rsplit('/', 1)[-1]}", read_whole or hash_topics
 
 
-def _wanted(partition: PartitionDirectory, keys: Keys) -> bool:
-    """Whether a user partition is one of those of `keys`, which name topics with partitions."""
+def _is_selected(partition: PartitionDirectory, keys: Keys) -> bool:
+    """Whether `keys` select a user partition; without topics they select none."""
     if keys.topics is None or partition.topic_id not in keys.topics:
         return False
     numbers = keys.topics[partition.topic_id]

@@ -1,4 +1,4 @@
-"""The tables of a folder of evidence, in the order in which one reads them, and what each column means."""
+"""The tables of a folder of evidence, in reading order, with the meaning of each column."""
 
 from dataclasses import dataclass
 
@@ -6,14 +6,14 @@ import pyarrow as pa
 
 from evidence.schemas import GROUP_RECORD
 from measures import schemas as measured
-from measures.dead_letter_schemas import DLQ_RECONCILIATION
+from measures.dlq_schemas import DLQ_RECONCILIATION
 from sharelens.evidence_folder import schemas
 from state_model.columnar.schemas import COMPLETENESS, DELIVERY_HISTORY, PLACED_STATE, SHARE_PARTITION_HISTORY
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ContentTable:
-    """A table of the content: `schemas` tell what its columns mean, the first that knows one counts."""
+    """A table of the content: `schemas` have the meanings of its columns; the first schema with the column counts."""
 
     name: str
     one_row: str
@@ -25,24 +25,24 @@ _STATE = "group_id, topic_id, partition"
 _LOG = "state_partition, log_offset"
 _EVERY = "every column, from the left"
 COMMON = {
-    "cluster_id": "Kafka cluster id; `unknown` when nothing names one",
+    "cluster_id": "Kafka cluster id; `unknown` when the evidence has none",
     "topic": "name of the topic; null = unknown",
     "delivery_state_name": "name of the delivery state",
     "moment": "before (the window's beginning) or after (its end)",
     "offsets": "record offsets of this class and reason",
-    "ranges": "ranges that they form",
+    "ranges": "number of ranges of these offsets",
     "window_first_offset": "first record offset of the window in the user partition",
     "window_end_offset": "end of the window in the user partition (exclusive)",
     "window_offsets": "record offsets in the window; the classes of a share partition add up to it",
-    "batch_offsets": "record offsets that the window's batches hold; null = the topic is not in the evidence",
-    "difference": "offsets of the window that no batch holds; null = the topic is not in the evidence",
-    "end_offset_source": "topic or state_log: what tells where the window ends",
+    "batch_offsets": "record offsets in the window's batches; null = the topic is not in the evidence",
+    "difference": "offsets of the window without a batch; null = the topic is not in the evidence",
+    "end_offset_source": "topic or state_log: the source of the window's end",
 }
 """Columns that no schema describes."""
 TABLES = (
     ContentTable(
         name="note",
-        one_row="one thing to know about this evidence: what makes it incomplete, what the answers warn of",
+        one_row="one thing to know about this evidence: causes of incompleteness, warnings of the answers",
         order="weight",
         schemas=(schemas.NOTE,),
     ),
@@ -60,19 +60,19 @@ TABLES = (
     ),
     ContentTable(
         name="record",
-        one_row="a record of `__share_group_state` in the window that concerns the group: its bytes, and what they say",
+        one_row="a record of `__share_group_state` in the window that concerns the group: bytes and decoded fields",
         order=_LOG,
         schemas=(schemas.RECORD,),
     ),
     ContentTable(
         name="trace_event",
-        one_row="something that happened to a range of record offsets in the window, by the log record that says so",
+        one_row="one event of a range of record offsets in the window, with its log record",
         order="share partition, log_offset, life_log_offset, first_offset",
         schemas=(schemas.TRACE_EVENT,),
     ),
     ContentTable(
         name="delivery_history",
-        one_row="a range of record offsets in one delivery state, as long as it stood; those that stood in the window",
+        one_row="a range of record offsets in one delivery state, and its interval; intervals that touch the window",
         order="state_partition, share partition, valid_from_log_offset, first_offset",
         schemas=(DELIVERY_HISTORY,),
     ),
@@ -84,19 +84,19 @@ TABLES = (
     ),
     ContentTable(
         name="stall",
-        one_row="an interval, reaching into the window, of a minute or more in which a share partition stood still",
+        one_row="an interval of a minute or more in which a share partition stood still; it overlaps the window",
         order=_EVERY,
         schemas=(measured.STALL,),
     ),
     ContentTable(
         name="poison",
-        one_row="a run of record offsets given up in the window, near it, or archived as a gap",
+        one_row="a range of record offsets archived in the window, near the delivery limit, or archived as a gap",
         order=_EVERY,
         schemas=(measured.POISON_RECORD,),
     ),
     ContentTable(
         name="dlq",
-        one_row="a dead letter of the window held against what the group gave up: matched, missing, came twice, …",
+        one_row="a dead letter of the window against the archived records: matched, missing, duplicate, …",
         order=_EVERY,
         schemas=(DLQ_RECONCILIATION,),
     ),
@@ -126,25 +126,25 @@ TABLES = (
     ),
     ContentTable(
         name="account",
-        one_row="a class of what became, by the window's end, of the record offsets appended in the window",
+        one_row="a class of record offsets appended in the window, by their state at the window's end",
         order=_EVERY,
         schemas=(measured.ACCOUNTED,),
     ),
     ContentTable(
         name="group",
-        one_row="the group by the group coordinator's own log, before and after",
+        one_row="the group in the group coordinator's log, before and after",
         order="moment",
         schemas=(measured.GROUPS,),
     ),
     ContentTable(
         name="group_record",
-        one_row="a record of `__consumer_offsets` about the group, stamped in the window: its bytes, and what they say",
+        one_row="a record of `__consumer_offsets` about the group, stamped in the window: bytes and decoded fields",
         order="partition, log_offset",
         schemas=(schemas.GROUP_LOG_RECORD, GROUP_RECORD),
     ),
     ContentTable(
         name="extent",
-        one_row="a state partition: what is held of it, and where the window lies in it",
+        one_row="a state partition: its offsets in the evidence and in the window",
         order="state_partition",
         schemas=(schemas.EXTENT,),
     ),
@@ -165,7 +165,7 @@ TABLES = (
 
 
 def meaning(table: ContentTable, column: str) -> str:
-    """What a column means; empty where nothing tells."""
+    """The meaning of a column; empty where no schema has one."""
     for schema in (*table.schemas, pa.schema(COMPLETENESS)):
         if column in schema.names:
             comment = (schema.field(column).metadata or {}).get(b"comment")

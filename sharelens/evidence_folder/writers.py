@@ -115,7 +115,7 @@ class TableFiles:
         for batch in rows.to_batches(max_chunksize=TEXT_ROWS):
             cells, parts = [], []
             for field, column in zip(self.schema, batch.columns, strict=True):
-                cell, value = _told(column, is_plain=field.name not in self._no_json)
+                cell, value = _cells_and_json(column, is_plain=field.name not in self._no_json)
                 cells.append(cell)
                 parts.append(pc.binary_join_element_wise(f"{json_text(field.name)}: ", value, ""))
             begin = ",\n " if self.record_count else "[\n "
@@ -141,7 +141,7 @@ def _parquet_settings() -> dict[str, Any]:
     }
 
 
-def _told(column: pa.Array, *, is_plain: bool) -> tuple[pa.Array, pa.Array]:
+def _cells_and_json(column: pa.Array, *, is_plain: bool) -> tuple[pa.Array, pa.Array]:
     """Each value as a cell of CSV and as JSON; numbers without coming to Python, equal text once."""
     if pa.types.is_integer(column.type) or pa.types.is_boolean(column.type):
         text = column.cast(pa.string())

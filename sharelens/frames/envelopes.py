@@ -14,9 +14,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql import functions as F  # noqa: N812 - the name everybody uses
 
-from sharelens.frames.shapes import STATE_LOG, blank, blanks, checked, nullable_struct, spark_schema
+from sharelens.frames.shapes import blank, blanks, checked, nullable_struct, spark_schema
 from state_model.columnar import schemas
-from state_model.columnar.keys import SHARE_PARTITION_KEY
+from state_model.columnar.keys import SHARE_PARTITION_KEY, STATE_PARTITION_KEY
 from state_model.columnar.schemas import column
 from state_model.columnar.values import Loss
 
@@ -48,7 +48,7 @@ PLAIN_REPLAYED = pa.schema(
     [field.with_type(pa.string()) if pa.types.is_dictionary(field.type) else field for field in schemas.REPLAYED]
 )
 """schemas.REPLAYED as Spark has it: text as text."""
-_LOSS_FIELDS = [field.with_nullable(True) for field in LOSS if field.name not in STATE_LOG]
+_LOSS_FIELDS = [field.with_nullable(True) for field in LOSS if field.name not in STATE_PARTITION_KEY]
 ENVELOPE = pa.schema(
     [
         *schemas.LOG_POSITION[:2],
@@ -96,12 +96,12 @@ class Context:
 
 
 def packed(kind: int, chunk: int, rows: pa.Table, **columns: Any) -> Iterator[pa.RecordBatch]:
-    """ENVELOPE rows around `rows`, which have the columns of STATE_LOG; `columns`: what they carry."""
+    """ENVELOPE rows around `rows`, which have the columns of STATE_PARTITION_KEY; `columns`: what they carry."""
     count = rows.num_rows
     if count == 0:
         return
     place = rows.column("log_offset") if "log_offset" in rows.column_names else pa.repeat(-1, count)
-    known = {name: rows.column(name) for name in STATE_LOG} | {
+    known = {name: rows.column(name) for name in STATE_PARTITION_KEY} | {
         "chunk": pa.repeat(chunk, count),
         "kind": pa.repeat(kind, count),
         "place": place,
@@ -156,8 +156,10 @@ def chunks_of(batches: Iterator[pa.RecordBatch]) -> Iterator[tuple[int, pa.Table
 
 
 def enveloped(rows: "DataFrame", columns: "dict[str, Column]") -> "DataFrame":
-    """Rows with the columns of STATE_LOG as ENVELOPE rows with `columns`; others are null, or before all records."""
-    columns = {name: F.col(name) for name in STATE_LOG} | {"chunk": F.lit(BEFORE_ALL), "place": F.lit(-1)} | columns
+    """ENVELOPE rows with `columns` around rows with STATE_PARTITION_KEY; others are null, or before all records."""
+    columns = (
+        {name: F.col(name) for name in STATE_PARTITION_KEY} | {"chunk": F.lit(BEFORE_ALL), "place": F.lit(-1)} | columns
+    )
     fields = spark_schema(ENVELOPE).fields
     return rows.select(
         *(
@@ -180,11 +182,11 @@ def contexts(losses: "DataFrame | None", log_starts: "DataFrame | None", functio
     if losses is not None:
         rows = checked(losses, LOSS, function, "losses")
         loss = F.struct(*(field.name for field in _LOSS_FIELDS))
-        lists = rows.groupBy(*STATE_LOG).agg(F.collect_list(loss).alias("losses"))
-        found = enveloped(lists, {"kind": F.lit(CONTEXT), "losses": F.col("losses")})
-        yield found.select(*others, buckets).select(*ENVELOPE.names)
+        lists = rows.groupBy(*STATE_PARTITION_KEY).agg(F.collect_list(loss).alias("losses"))
+        context = enveloped(lists, {"kind": F.lit(CONTEXT), "losses": F.col("losses")})
+        yield context.select(*others, buckets).select(*ENVELOPE.names)
     if log_starts is not None:
         rows = checked(log_starts, LOG_START, function, "log_starts")
-        starts = rows.groupBy(*STATE_LOG).agg(F.max("log_start_offset").alias("log_start_offset"))
-        found = enveloped(starts, {"kind": F.lit(CONTEXT), "log_start_offset": F.col("log_start_offset")})
-        yield found.select(*others, buckets).select(*ENVELOPE.names)
+        starts = rows.groupBy(*STATE_PARTITION_KEY).agg(F.max("log_start_offset").alias("log_start_offset"))
+        context = enveloped(starts, {"kind": F.lit(CONTEXT), "log_start_offset": F.col("log_start_offset")})
+        yield context.select(*others, buckets).select(*ENVELOPE.names)

@@ -11,8 +11,7 @@ from evidence.decoding import decode_log
 from evidence.group_decoding import decode_groups
 from evidence.log_time import NO_LOG_TIME
 from evidence.schemas import GROUP_RECORD
-from kafka_log import dead_letters as letters
-from kafka_log.dead_letters import DEFAULT_PREFIX, DLQ_RECORD, INTERNAL
+from kafka_log.dead_letter_records import DEFAULT_PREFIX, DLQ_RECORD, INTERNAL, letters_of, typed_letters
 from kafka_log.schemas import LOG_RECORD
 from sharelens.frames.envelopes import CHUNK_BITS
 from sharelens.frames.shapes import checked, in_groups, spark_schema, typed_rows
@@ -76,8 +75,8 @@ def log_records_of_kafka_source(rows: "DataFrame", topic_ids: Mapping[str, str] 
         UsageError: a column is missing or has another type.
     """
     has_headers = "headers" in rows.columns
-    wanted = KAFKA_SOURCE.append(LOG_RECORD.field("headers")) if has_headers else KAFKA_SOURCE
-    rows = checked(rows, wanted, "log_records_of_kafka_source", "rows")
+    schema = KAFKA_SOURCE.append(LOG_RECORD.field("headers")) if has_headers else KAFKA_SOURCE
+    rows = checked(rows, schema, "log_records_of_kafka_source", "rows")
     ids = F.create_map(*(F.lit(text) for pair in (topic_ids or {"": ZERO_UUID}).items() for text in pair))
     is_append_time = F.col("timestampType") == 1
     headers = F.coalesce(F.col("headers"), F.array()) if has_headers else F.array()
@@ -189,8 +188,8 @@ def dead_letters(
     def typed(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
             for records in typed_rows(batch, LOG_RECORD).to_batches():
-                found = letters.letters_of(records, keep_values=False)
-                yield from letters.typed_letters(pa.Table.from_batches([found])).to_batches()
+                letters = letters_of(records, keep_values=False)
+                yield from typed_letters(pa.Table.from_batches([letters])).to_batches()
 
     return rows.mapInArrow(typed, spark_schema(DLQ_RECORD))
 

@@ -65,17 +65,17 @@ def losses(log_records: "DataFrame", *, problems: "DataFrame | None" = None) -> 
         (F.col("first") - 1).alias("last_offset"),
         "below",
     )
-    found = in_groups(
+    in_chunks = in_groups(
         own.select(*LOG_RECORD.names, "chunk"), [*LOG_PARTITION_KEY, "chunk"], ["offset"], _in_chunk, LOSS
     )
     is_missing = F.col("reason") == ""
     starts = bounds.groupBy(*LOG_PARTITION_KEY).agg(F.max("below").alias("below"), F.max("end").alias("end"))
-    renamed = found.withColumnsRenamed({"topic_id": "lost_topic_id", "partition": "lost_partition"}).withColumnsRenamed(
-        {"log_topic_id": "topic_id", "state_partition": "partition"}
-    )
+    renamed = in_chunks.withColumnsRenamed(
+        {"topic_id": "lost_topic_id", "partition": "lost_partition"}
+    ).withColumnsRenamed({"log_topic_id": "topic_id", "state_partition": "partition"})
     inside = renamed.where(is_missing).join(F.broadcast(starts), LOG_PARTITION_KEY)
     missing = missing.unionByName(inside.select(*LOG_PARTITION_KEY, "first_offset", "last_offset", "below"))
-    return _with_reasons(missing, starts, problems).unionByName(found.where(~is_missing))
+    return _with_reasons(missing, starts, problems).unionByName(in_chunks.where(~is_missing))
 
 
 def _in_chunk(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -116,11 +116,13 @@ def _with_reasons(missing: "DataFrame", starts: "DataFrame", problems: "DataFram
         missing = missing.unionByName(behind).join(F.broadcast(damage), LOG_PARTITION_KEY, "left")
         touching = F.filter(
             "damage",
-            lambda one: (one["offset"] <= F.col("last_offset")) & (one["last_offset"] >= F.col("first_offset")),
+            lambda damaged: (
+                (damaged["offset"] <= F.col("last_offset")) & (damaged["last_offset"] >= F.col("first_offset"))
+            ),
         )
         first = F.get(touching, 0)["reason"]
-        told = F.when(first.isin(*DAMAGE_REASONS), first).otherwise(QUARANTINED)
-        reason = F.when(first.isNotNull(), told).otherwise(by_place)
+        read_reason = F.when(first.isin(*DAMAGE_REASONS), first).otherwise(QUARANTINED)
+        reason = F.when(first.isNotNull(), read_reason).otherwise(by_place)
     columns = {"log_topic_id": F.col("topic_id"), "state_partition": F.col("partition"), "reason": reason}
     own = {name: F.col(name) for name in ("first_offset", "last_offset")} | columns
     fields = spark_schema(LOSS).fields

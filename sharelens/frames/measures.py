@@ -69,9 +69,9 @@ class GroupInputs(Inputs):
 
     def extents(self, partitions: Iterable[TopicPartition]) -> pa.Table:
         """TOPIC_EXTENT rows of those of the user partitions that are there."""
-        wanted = set(partitions)
+        selected = set(partitions)
         rows = self._tables["extents"]
-        return rows.filter(pa.array([place in wanted for place in topic_partitions(rows)], pa.bool_()))
+        return rows.filter(pa.array([place in selected for place in topic_partitions(rows)], pa.bool_()))
 
 
 def lag(states: "DataFrame", *, headers: "DataFrame | None" = None, extents: "DataFrame | None" = None) -> "DataFrame":
@@ -123,7 +123,7 @@ def poison_records(
 
     Args:
         share_partition_history, delivery_history: as in `stalls`.
-        headers: as in `lag`; without them gaps are not told from records.
+        headers: as in `lag`; without them gaps count as records.
 
     Returns:
         POISON_RECORD rows (the columns of gold.poison_record but cluster_id, topic, is_final and run_id), in no order.

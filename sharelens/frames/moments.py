@@ -7,14 +7,13 @@ from pyspark.sql import functions as F  # noqa: N812 - the name everybody uses
 
 from lake.tables import time_name
 from sharelens.frames.envelopes import LOG_START
-from sharelens.frames.shapes import STATE_LOG, checked, spark_schema, timed_schema
-from state_model.columnar.keys import SHARE_PARTITION_KEY
+from sharelens.frames.shapes import checked, spark_schema, timed_schema
+from state_model.columnar.keys import FULL_PLACE_KEY, STATE_PARTITION_KEY
 from state_model.columnar.schemas import DATED_BATCH, DELIVERY_HISTORY, SHARE_PARTITION_HISTORY, SHARE_PARTITION_STATE
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
-PLACE = [*STATE_LOG, *SHARE_PARTITION_KEY]
 TOMBSTONE = "tombstone"
 _OF_HISTORY = [name for name in SHARE_PARTITION_STATE.names if name in SHARE_PARTITION_HISTORY.names]
 
@@ -47,17 +46,17 @@ def states_as_of(
     history = checked(share_partition_history, SHARE_PARTITION_HISTORY, "states_as_of", "share_partition_history")
     ranges = checked(delivery_history, DELIVERY_HISTORY, "states_as_of", "delivery_history")
     last = F.max_by(F.struct("record_type", *_OF_HISTORY), "log_offset").alias("last")
-    newest = history.where(F.col("log_time_ms") <= as_of_ms).groupBy(*PLACE).agg(last)
+    newest = history.where(F.col("log_time_ms") <= as_of_ms).groupBy(*FULL_PLACE_KEY).agg(last)
     alive = newest.where(F.col("last.record_type") != TOMBSTONE)
     ended = F.col("valid_to_ms").isNotNull() & (F.col("valid_to_ms") <= as_of_ms)
     batches = F.array_sort(F.collect_list(F.struct(*DATED_BATCH.names))).alias("state_batches")
-    lists = ranges.where((F.col("valid_from_ms") <= as_of_ms) & ~ended).groupBy(*PLACE).agg(batches)
-    states = alive.join(lists, PLACE, "left").select("last.*", "state_batches")
+    lists = ranges.where((F.col("valid_from_ms") <= as_of_ms) & ~ended).groupBy(*FULL_PLACE_KEY).agg(batches)
+    states = alive.join(lists, FULL_PLACE_KEY, "left").select("last.*", "state_batches")
     below = F.lit(False)
     if log_starts is not None:
         starts = checked(log_starts, LOG_START, "states_as_of", "log_starts")
-        starts = starts.groupBy(*STATE_LOG).agg(F.max("log_start_offset").alias("log_start_offset"))
-        states = states.join(F.broadcast(starts), STATE_LOG, "left")
+        starts = starts.groupBy(*STATE_PARTITION_KEY).agg(F.max("log_start_offset").alias("log_start_offset"))
+        states = states.join(F.broadcast(starts), STATE_PARTITION_KEY, "left")
         below = F.coalesce(F.col("snapshot_log_offset") < F.col("log_start_offset"), F.lit(False))
     states = states.withColumn("below_log_start", below)
     return _with_times(states, timed_schema(SHARE_PARTITION_STATE))

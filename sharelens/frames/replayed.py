@@ -17,9 +17,10 @@ from pyspark.sql import functions as F  # noqa: N812 - the name everybody uses
 from lake.parquet import conform
 from sharelens.frames import envelopes
 from sharelens.frames.envelopes import AT_END, ENVELOPE, PLAIN_REPLAYED, of_kind, packed, unpacked
-from sharelens.frames.shapes import STATE_LOG, checked, in_groups, spark_schema, timed_schema
+from sharelens.frames.shapes import checked, in_groups, spark_schema, timed_schema
 from state_model.columnar import replay, schemas
 from state_model.columnar.boundaries import WEIGHT, BoundaryStates, ChunkSummary
+from state_model.columnar.keys import STATE_PARTITION_KEY
 from state_model.columnar.replay import Replayed
 from state_model.columnar.schemas import SHARE_PARTITION_STATE
 from state_model.columnar.spans import losses_until
@@ -155,7 +156,7 @@ def _boundary_states(
     def fold(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         return _states_between(batches, update_limit)
 
-    return in_groups(together, [*STATE_LOG, "bucket"], ["chunk", "kind", "place"], fold, ENVELOPE)
+    return in_groups(together, [*STATE_PARTITION_KEY, "bucket"], ["chunk", "kind", "place"], fold, ENVELOPE)
 
 
 def _summaries(records: "DataFrame") -> "DataFrame":
@@ -174,8 +175,8 @@ def _summaries(records: "DataFrame") -> "DataFrame":
                 yield from packed(kind, chunk, some, record=record, **{_START: some.column(_START)}, **own)
         yield from packed(envelopes.END, chunk, summary.ends, state=summary.ends)
 
-    found = in_groups(records, [*STATE_LOG, "chunk"], ["place"], summarise, ENVELOPE)
-    return found.withColumn("bucket", envelopes.bucket_of("record", "state"))
+    summaries = in_groups(records, [*STATE_PARTITION_KEY, "chunk"], ["place"], summarise, ENVELOPE)
+    return summaries.withColumn("bucket", envelopes.bucket_of("record", "state"))
 
 
 def _states_between(batches: Iterator[pa.RecordBatch], update_limit: int) -> Iterator[pa.RecordBatch]:
@@ -230,4 +231,4 @@ def _by_chunk(
             state = done.state
             yield from conform(part(done), timed).to_batches()
 
-    return in_groups(together, [*STATE_LOG, "chunk"], ["kind", "place"], replayed, timed)
+    return in_groups(together, [*STATE_PARTITION_KEY, "chunk"], ["kind", "place"], replayed, timed)

@@ -8,7 +8,6 @@ from pyspark.sql import functions as F  # noqa: N812 - the name everybody uses
 from pyspark.sql.pandas.types import from_arrow_schema
 
 from lake.tables import with_times
-from state_model.columnar.keys import STATE_PARTITION_KEY
 from state_model.errors import UsageError
 
 if TYPE_CHECKING:
@@ -17,7 +16,6 @@ if TYPE_CHECKING:
 
 Batches = Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]
 """A function in the iterator form of applyInArrow: rows of one group come and go in batches."""
-STATE_LOG = STATE_PARTITION_KEY
 """Columns that name a partition of the state topic."""
 
 

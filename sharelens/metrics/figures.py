@@ -197,7 +197,7 @@ def _topic_labels(evidence: Evidence, partitions: Mapping[Key, object], lag: pa.
         zip(newest.column("topic_id").to_pylist(), newest.column("log_time_ms_max").to_pylist(), strict=True)
     )
     bearer: dict[str, str] = {}
-    for topic_id in sorted(ids, key=lambda one: (moments.get(one, -1), one)):
+    for topic_id in sorted(ids, key=lambda topic_id: (moments.get(topic_id, -1), topic_id)):
         if topic_id in names and names[topic_id] not in ids:
             bearer[names[topic_id]] = topic_id
     labels = {topic_id: name for name, topic_id in bearer.items()}

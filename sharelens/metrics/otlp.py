@@ -38,7 +38,7 @@ def _point(export: Export, metric: Metric, sample: Sample) -> dict[str, Any]:
         "attributes": [_attribute(name, label) for name, label in zip(metric.labels, sample.labels, strict=True)]
     }
     if about is None:
-        ended_ms = max((one.read_ms for one in export.figures), default=0)
+        ended_ms = max((figures.read_ms for figures in export.figures), default=0)
     else:
         ended_ms = about.read_ms if about.data_ms is None else about.data_ms
         if metric.kind is Kind.COUNTER and about.first_ms is not None:

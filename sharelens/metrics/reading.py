@@ -37,7 +37,7 @@ def _read_lake(lake: Cut, cluster_id: str | None) -> list[Figures]:
         zip(moments.column("cluster_id").to_pylist(), moments.column("published_at_ms_max").to_pylist(), strict=True)
     )
     any_ms = int(pc.max(moments.column("published_at_ms_max")).as_py())
-    return [figures(LakeEvidence(lake, one), published.get(one, any_ms)) for one in cluster_ids]
+    return [figures(LakeEvidence(lake, cluster_id), published.get(cluster_id, any_ms)) for cluster_id in cluster_ids]
 
 
 class Page:

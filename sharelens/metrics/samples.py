@@ -39,38 +39,38 @@ def export(figures: Sequence[Figures], max_series: int = MAX_SERIES) -> Export:
     samples_of: dict[Metric, list[Sample]] = {metric: [] for metric in METRICS}
     samples_of[catalog.BUILD].append(Sample(labels=(__version__,), value=1, of=None))
     left_out = 0
-    for number, one in enumerate(figures):
-        _add_cluster(samples_of, number, one)
-        missing = len(one.of_share_partitions) - len(kept[number])
+    for number, cluster in enumerate(figures):
+        _add_cluster(samples_of, number, cluster)
+        missing = len(cluster.of_share_partitions) - len(kept[number])
         left_out += missing
-        samples_of[catalog.LEFT_OUT].append(Sample(labels=(one.cluster,), value=missing, of=number))
-        labelled = sorted((group, one.topics[topic], partition, topic) for group, topic, partition in kept[number])
+        samples_of[catalog.LEFT_OUT].append(Sample(labels=(cluster.cluster,), value=missing, of=number))
+        labelled = sorted((group, cluster.topics[topic], partition, topic) for group, topic, partition in kept[number])
         for group, topic, partition, topic_id in labelled:
-            for metric, value in one.of_share_partitions[group, topic_id, partition].items():
-                labels = (one.cluster, group, topic, partition)
+            for metric, value in cluster.of_share_partitions[group, topic_id, partition].items():
+                labels = (cluster.cluster, group, topic, partition)
                 samples_of[metric].append(Sample(labels=labels, value=value, of=number))
     samples = {metric: samples_of[metric] for metric in METRICS if samples_of[metric]}
     return Export(figures=figures, samples=samples, left_out=left_out)
 
 
-def _add_cluster(samples_of: dict[Metric, list[Sample]], number: int, one: Figures) -> None:
-    for metric, value in one.of_cluster.items():
-        samples_of[metric].append(Sample(labels=(one.cluster,), value=value, of=number))
-    for group, values in sorted(one.of_groups.items()):
+def _add_cluster(samples_of: dict[Metric, list[Sample]], number: int, cluster: Figures) -> None:
+    for metric, value in cluster.of_cluster.items():
+        samples_of[metric].append(Sample(labels=(cluster.cluster,), value=value, of=number))
+    for group, values in sorted(cluster.of_groups.items()):
         for metric, value in values.items():
-            samples_of[metric].append(Sample(labels=(one.cluster, group), value=value, of=number))
+            samples_of[metric].append(Sample(labels=(cluster.cluster, group), value=value, of=number))
 
 
 def _kept(figures: Sequence[Figures], max_series: int) -> list[list[Key]]:
     """The share partitions of each cluster that have series of their own."""
-    always = 1 + sum(len(one.of_cluster) + 1 + sum(len(values) for values in one.of_groups.values()) for one in figures)
-    room = max_series - always
-    if sum(len(values) for one in figures for values in one.of_share_partitions.values()) <= room:
-        return [list(one.of_share_partitions) for one in figures]
+    group_series = sum(len(values) for cluster in figures for values in cluster.of_groups.values())
+    room = max_series - 1 - group_series - sum(len(cluster.of_cluster) + 1 for cluster in figures)
+    if sum(len(values) for cluster in figures for values in cluster.of_share_partitions.values()) <= room:
+        return [list(cluster.of_share_partitions) for cluster in figures]
     ranked = [
         (-values.get(catalog.STALLED, 0), -values.get(catalog.LAG, 0), number, key, len(values))
-        for number, one in enumerate(figures)
-        for key, values in one.of_share_partitions.items()
+        for number, cluster in enumerate(figures)
+        for key, values in cluster.of_share_partitions.items()
     ]
     kept: list[list[Key]] = [[] for _ in figures]
     heapq.heapify(ranked)

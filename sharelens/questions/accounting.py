@@ -1,4 +1,4 @@
-"""What became of every record offset of a window: each is in exactly one class, and the counts add up."""
+"""The class of every record offset of a window: each offset has exactly one, and the counts add up."""
 
 from collections.abc import Mapping, Sequence
 
@@ -7,7 +7,6 @@ import pyarrow.compute as pc
 
 from measures import account as measure
 from measures.headers import begins_of
-from measures.lives import PLACE
 from measures.schemas import CLASSES
 from measures.topic_log import TopicLog, TopicLogs, limits
 from measures.topics import TopicPartition, topic_partitions
@@ -18,6 +17,7 @@ from sharelens.questions.measure_inputs import Part
 from sharelens.questions.measured import Scope, answer, marked, of_parts, scope
 from sharelens.questions.state import completeness_cell, topic_cell
 from sharelens.request import CutChoice
+from state_model.columnar.keys import FULL_PLACE_KEY
 
 FROM_STATE_LOG = "state_log"
 FROM_TOPIC = "topic"
@@ -29,11 +29,11 @@ def account(
 ) -> Answer:
     """The answer to `sharelens account`; `window`: append times and record offsets; `listed`: classes to list by range.
 
-    Times are those of the user topic's batches. A topic of which the evidence has nothing is accounted for as far as
-    the state log goes. User partitions of which no share group ever determined a start offset are left out.
+    Times are those of the user topic's batches. Where the evidence lacks a topic, the end of the state log bounds the
+    window. User partitions for which no share group determined a start offset are left out.
     """
-    told = scope(evidence, key_filter, cut)
-    logs, sources, warnings = _windows(evidence, told, _reaches(told), window)
+    scoped = scope(evidence, key_filter, cut)
+    logs, sources, warnings = _windows(evidence, scoped, _reaches(scoped), window)
     losses = {part.state_partition: part.losses for part in evidence.cover()}
     totals = _Totals()
 
@@ -42,25 +42,25 @@ def account(
         totals.take(rows, logs)
         return marked(_listed(rows, listed) if listed else _counted(rows, logs, sources), part.history)
 
-    table = of_parts(told, of_part)
+    table = of_parts(scoped, of_part)
     return answer(
         evidence,
         table,
         LISTED_COLUMNS if listed else COUNTED_COLUMNS,
-        told=totals.text(),
-        warnings=[*told.warnings, *warnings],
+        totals=totals.text(),
+        warnings=[*scoped.warnings, *warnings],
         none="no offset in the window",
     )
 
 
-def _reaches(told: Scope) -> dict[TopicPartition, tuple[int, int]]:
-    """For each user partition the smallest start offset named, and the first offset that the log does not speak of.
+def _reaches(scoped: Scope) -> dict[TopicPartition, tuple[int, int]]:
+    """The smallest start offset of each user partition, and the first offset above all that the state log names.
 
-    Those of which no start offset ever was are left out.
+    User partitions without any start offset are left out.
     """
     begins: dict[TopicPartition, int] = {}
     reached: dict[TopicPartition, int] = {}
-    for part in told.parts():
+    for part in scoped.parts():
         for place, begin in begins_of(part.history).items():
             begins[place] = min(begin, begins.get(place, begin))
         for place, end in _reached(part).items():
@@ -69,12 +69,12 @@ def _reaches(told: Scope) -> dict[TopicPartition, tuple[int, int]]:
 
 
 def _windows(
-    evidence: Evidence, told: Scope, reaches: Mapping[TopicPartition, tuple[int, int]], window: Span
+    evidence: Evidence, scoped: Scope, reaches: Mapping[TopicPartition, tuple[int, int]], window: Span
 ) -> tuple[dict[TopicPartition, TopicLog], dict[TopicPartition, str], list[str]]:
     """The window of each user partition, where its end comes from, and what is missing."""
     to_ms = window.to_ms
-    if to_ms is None and told.cut.as_of_ms is not None:
-        to_ms = told.cut.as_of_ms + 1
+    if to_ms is None and scoped.cut.as_of_ms is not None:
+        to_ms = scoped.cut.as_of_ms + 1
     begins = {place: begin for place, (begin, _) in reaches.items()}
     folded = TopicLogs(window.from_ms, to_ms)
     for batches in evidence.topic_batches(begins):
@@ -104,7 +104,7 @@ def _windows(
 def _missing(evidence: Evidence, places: Sequence[TopicPartition], window: Span) -> list[str]:
     if not places:
         return []
-    timed = "; a window of time needs them, so nothing of it is told" if window.from_ms is not None else ""
+    timed = "; a window of time needs them, so its offsets are not counted" if window.from_ms is not None else ""
     warning = (
         f"no batch headers of {_named(evidence, places)} in {evidence.place}: accounted for as far as the state log "
         f"goes{timed}; "
@@ -130,16 +130,16 @@ def _named(evidence: Evidence, places: Sequence[TopicPartition]) -> str:
     return some + (f" and {len(places) - NAMED} more" if len(places) > NAMED else "")
 
 
-def _reached(told: Part) -> dict[TopicPartition, int]:
-    """The first offset that the state log does not speak of, by user partition."""
+def _reached(part: Part) -> dict[TopicPartition, int]:
+    """The first offset above all that the state log names, by user partition."""
     parts = [
-        told.deliveries.select(["topic_id", "partition"]).append_column(
-            "end", pc.add(told.deliveries.column("last_offset"), 1)
+        part.deliveries.select(["topic_id", "partition"]).append_column(
+            "end", pc.add(part.deliveries.column("last_offset"), 1)
         ),
-        told.history.select(["topic_id", "partition"]).append_column("end", told.history.column("start_offset")),
+        part.history.select(["topic_id", "partition"]).append_column("end", part.history.column("start_offset")),
     ]
-    found = pa.concat_tables(parts).group_by(["topic_id", "partition"]).aggregate([("end", "max")]).to_pylist()
-    return {(row["topic_id"], row["partition"]): max(0, row["end_max"] or 0) for row in found}
+    ends = pa.concat_tables(parts).group_by(["topic_id", "partition"]).aggregate([("end", "max")]).to_pylist()
+    return {(row["topic_id"], row["partition"]): max(0, row["end_max"] or 0) for row in ends}
 
 
 def _listed(rows: pa.Table, classes: Sequence[str]) -> pa.Table:
@@ -154,12 +154,12 @@ def _counted(
     """One row a class and reason of each share partition, with the window and what the batches of it hold."""
     sizes = pc.add(pc.subtract(rows.column("last_offset"), rows.column("first_offset")), 1)
     table = rows.append_column("offsets", sizes)
-    by = [*PLACE, "class", "reason"]
-    found = table.group_by(by, use_threads=False).aggregate(
+    by = [*FULL_PLACE_KEY, "class", "reason"]
+    counts = table.group_by(by, use_threads=False).aggregate(
         [("offsets", "sum"), ("offsets", "count"), ("first_offset", "min"), ("last_offset", "max")]
     )
-    found = found.rename_columns([*by, "offsets", "ranges", "first_offset", "last_offset"])
-    places = [(row["topic_id"], row["partition"]) for row in found.select(["topic_id", "partition"]).to_pylist()]
+    counts = counts.rename_columns([*by, "offsets", "ranges", "first_offset", "last_offset"])
+    places = [(row["topic_id"], row["partition"]) for row in counts.select(["topic_id", "partition"]).to_pylist()]
     columns = {
         "window_first_offset": [logs[place].first for place in places],
         "window_end_offset": [logs[place].end for place in places],
@@ -171,8 +171,8 @@ def _counted(
         ],
     }
     for name, values in columns.items():
-        found = found.append_column(name, pa.array(values, pa.int64()))
-    return found.append_column("end_offset_source", pa.array([sources[place] for place in places], pa.string()))
+        counts = counts.append_column(name, pa.array(values, pa.int64()))
+    return counts.append_column("end_offset_source", pa.array([sources[place] for place in places], pa.string()))
 
 
 class _Totals:
@@ -187,16 +187,15 @@ class _Totals:
         sizes = pc.add(pc.subtract(rows.column("last_offset"), rows.column("first_offset")), 1)
         for name in CLASSES:
             self._counts[name] += pc.sum(sizes.filter(pc.equal(rows.column("class"), name))).as_py() or 0
-        for place in topic_partitions(rows.group_by(PLACE).aggregate([])):
+        for place in topic_partitions(rows.group_by(FULL_PLACE_KEY).aggregate([])):
             self._appended += logs[place].end - logs[place].first
 
     def text(self) -> str:
-        """The line above the closing one."""
-        told = ", ".join(f"{name} {count}" for name, count in self._counts.items() if count) or "none"
+        """The line of totals."""
+        by_class = ", ".join(f"{name} {count}" for name, count in self._counts.items() if count) or "none"
         total = sum(self._counts.values())
-        return (
-            f"offsets of the window {self._appended}, in classes {total}, difference {self._appended - total}: {told}"
-        )
+        difference = self._appended - total
+        return f"offsets of the window {self._appended}, in classes {total}, difference {difference}: {by_class}"
 
 
 _KEY_COLUMNS = (

@@ -19,7 +19,7 @@ NO_RECORD = -1
 """--at-offset P:-1: none of the partition's records count, so it does not matter what is held of it."""
 
 
-def cut_of(cut: CutChoice) -> LogPrefix:
+def prefix_of(cut: CutChoice) -> LogPrefix:
     """The cut that was asked for."""
     return LogPrefix(as_of_ms=cut.as_of_ms, at_offsets=cut.at_offsets or {})
 

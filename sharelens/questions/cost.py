@@ -9,7 +9,7 @@ from evidence.conditions import filter_rows
 from measures import cost as measure
 from sharelens.filters import KeyFilter
 from sharelens.output import Answer, Column, Row, known, name_column, number_column
-from sharelens.questions.completeness import check_cut, cut_of
+from sharelens.questions.completeness import check_cut, prefix_of
 from sharelens.questions.evidence import Evidence, Span
 from sharelens.questions.measure_inputs import Part
 from sharelens.questions.measured import answer, marked, of_parts, scope
@@ -19,37 +19,37 @@ from sharelens.request import CutChoice
 
 def cost(evidence: Evidence, key_filter: KeyFilter, cut: CutChoice, window: Span) -> Answer:
     """The answer to `sharelens cost`: one row a share partition; `window` bounds the log time of the records."""
-    told = scope(evidence, key_filter, cut)
+    scoped = scope(evidence, key_filter, cut)
 
     def of_part(part: Part) -> pa.Table:
-        found = measure.rows(told.inputs(part, window=window), of_window=window != Span())
-        return marked(found, part.history)
+        rows = measure.rows(scoped.inputs(part, window=window), of_window=window != Span())
+        return marked(rows, part.history)
 
-    table = of_parts(told, of_part)
+    table = of_parts(scoped, of_part)
     sums = {name: pc.sum(table.column(name)).as_py() or 0 for name in ("records", "bytes", "acknowledged_offsets")}
     summary = ", ".join(f"{name.replace('_', ' ')} {count}" for name, count in sums.items())
-    return answer(evidence, table, COST_COLUMNS, told=summary, warnings=told.warnings, none="no record")
+    return answer(evidence, table, COST_COLUMNS, totals=summary, warnings=scoped.warnings, none="no record")
 
 
 def pruning(evidence: Evidence, cut: CutChoice) -> Answer:
     """The answer to `sharelens cost --state-partitions`: one row a state partition."""
-    prefix = cut_of(cut)
+    prefix = prefix_of(cut)
 
     def records() -> Iterator[pa.Table]:
-        return (filter_rows(rows, prefix.condition()) for rows in evidence.each_record(measure.PRUNING_READ))
+        return (filter_rows(table, prefix.condition()) for table in evidence.each_record(measure.PRUNING_READ))
 
-    found = measure.pruning(records)
+    rows = measure.pruning(records)
     lost = {part.state_partition: part.losses[0].reason for part in evidence.cover() if part.losses}
-    reasons = [lost.get(number) for number in found.column("state_partition").to_pylist()]
+    reasons = [lost.get(number) for number in rows.column("state_partition").to_pylist()]
     marks = ["complete" if reason is None else "incomplete" for reason in reasons]
-    found = found.append_column("completeness", pa.array(marks, pa.string()))
-    found = found.append_column("completeness_reason", pa.array(reasons, pa.string()))
-    stalls = pc.sum(pc.cast(found.column("pruning_stalls"), pa.int64())).as_py() or 0
+    rows = rows.append_column("completeness", pa.array(marks, pa.string()))
+    rows = rows.append_column("completeness_reason", pa.array(reasons, pa.string()))
+    stalls = pc.sum(pc.cast(rows.column("pruning_stalls"), pa.int64())).as_py() or 0
     return answer(
         evidence,
-        found,
+        rows,
         PRUNING_COLUMNS,
-        told=f"state partitions whose pruning stalls: {stalls}",
+        totals=f"state partitions whose pruning stalls: {stalls}",
         warnings=check_cut(evidence, prefix),
         none="no record",
     )

@@ -83,7 +83,7 @@ def diff(evidence: Evidence, key_filter: KeyFilter, from_ms: int, to_ms: int, *,
     return Answer(
         table=table,
         columns=_text_columns(None if verbose else RANGES_SHOWN),
-        summary="\n".join((_told(rows), NEVER_KNOWN, evidence_line(evidence.cover(), incomplete))),
+        summary="\n".join((_totals(rows), NEVER_KNOWN, evidence_line(evidence.cover(), incomplete))),
         warnings=tuple(dict.fromkeys(warnings)),
         none="no difference",
     )
@@ -99,7 +99,7 @@ def compared(before: dict[str, Any] | None, after: dict[str, Any] | None) -> dic
     if some is None:
         return None
     changed = changed_ranges(_batches(before), _batches(after))
-    ranges = [found | {"meaning": meaning(found, before, after)} for found in changed]
+    ranges = [batch | {"meaning": meaning(batch, before, after)} for batch in changed]
     scalars = {}
     for name, _ in SCALARS:
         scalars[f"{name}_before"] = before and before[name]
@@ -113,26 +113,26 @@ def compared(before: dict[str, Any] | None, after: dict[str, Any] | None) -> dic
     )
 
 
-def meaning(found: Batch, before: Mapping[str, Any] | None, after: Mapping[str, Any] | None) -> str:
+def meaning(changed: Batch, before: Mapping[str, Any] | None, after: Mapping[str, Any] | None) -> str:
     """What a changed range means, in the fixed vocabulary; `before`, `after`: the share partition's states."""
     if after is None:
         return vocabulary.LIFE_ENDED
     parts = []
     if before is not None and before["life_log_offset"] != after["life_log_offset"]:
         parts.append(vocabulary.RESET)
-    if found["after"] is not None:
-        parts.append(vocabulary.in_state(found["after"]["delivery_state"], found["after"]["delivery_count"]))
-    elif found["last_offset"] < after["start_offset"]:
+    if changed["after"] is not None:
+        parts.append(vocabulary.in_state(changed["after"]["delivery_state"], changed["after"]["delivery_count"]))
+    elif changed["last_offset"] < after["start_offset"]:
         parts.append(vocabulary.PASSED)
     return ", ".join(parts) or NO_STATE
 
 
-def _told(rows: Sequence[Mapping[str, Any]]) -> str:
+def _totals(rows: Sequence[Mapping[str, Any]]) -> str:
     """Record offsets by what became of them."""
     sizes: Counter[str] = Counter()
     for row in rows:
-        for found in row["changed_ranges"]:
-            sizes[found["meaning"]] += found["last_offset"] - found["first_offset"] + 1
+        for batch in row["changed_ranges"]:
+            sizes[batch["meaning"]] += batch["last_offset"] - batch["first_offset"] + 1
     return "record offsets: " + ("; ".join(f"{words} {count}" for words, count in sorted(sizes.items())) or "none")
 
 

@@ -1,4 +1,4 @@
-"""Dead letters and what groups archived, side by side: what arrived, what is missing, what came twice, and bursts."""
+"""Dead letters against archived records: matched, missing, duplicate, unexpected; and bursts of dead letters."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -7,20 +7,20 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from evidence.conditions import filter_rows
-from kafka_log.dead_letters import DeadLetterTopics
-from measures import dead_letters as measure
-from measures.dead_letter_schemas import FINDINGS, NO_TOPIC_KNOWN, STATUSES, UNKNOWN
-from measures.letter_causes import with_letter_causes
-from measures.letter_rows import named_rows
+from kafka_log.dead_letter_records import DeadLetterTopics
+from measures import dlq_reconciliation as measure
+from measures.dead_lettered_rows import named_rows
+from measures.dlq_causes import with_letter_causes
+from measures.dlq_schemas import FINDINGS, NO_TOPIC_KNOWN, STATUSES, UNKNOWN
 from measures.schemas import POISON_RECORD
 from measures.settings import GroupSettings
 from sharelens.filters import KeyFilter
 from sharelens.output import Answer, Column, Row, known, name_cell, name_column, number_column, time_column
 from sharelens.questions.completeness import evidence_line, incomplete_rows
+from sharelens.questions.dlq_bursts import BURST, bursts_of
+from sharelens.questions.dlq_filter import DeadLetterFilter
 from sharelens.questions.evidence import Evidence, Keys, Span
 from sharelens.questions.given_up import given_up_stream
-from sharelens.questions.letter_bursts import BURST, bursts_of
-from sharelens.questions.letter_evidence import Letters
 from sharelens.questions.measured import Scope, scope
 from sharelens.questions.naming import listed
 from sharelens.questions.shape import constant
@@ -43,53 +43,53 @@ class Reconciled:
     """DLQ_RECONCILIATION rows at a cut, with the question that they answer."""
 
     rows: pa.Table
-    asked: Scope
+    scoped: Scope
     warnings: tuple[str, ...]
 
 
 def reconciled(
     evidence: Evidence,
-    wanted: KeyFilter,
-    asked: CutChoice,
+    key_filter: KeyFilter,
+    cut: CutChoice,
     settings: GroupSettings,
     topics: DeadLetterTopics | None = None,
     span: Span = EVER,
 ) -> Reconciled:
-    """What groups archived up to the cut against the dead letters by then (a broker's clock).
+    """The records that groups archived up to the cut, each with its dead letter up to then (a broker's clock).
 
-    `topics`: only dead letters that lie there; None: all that were looked into. `span` bounds the time of a row
+    `topics`: only dead letters of these topics; None: of all topics that were searched. `span` bounds the time of a row
     (ROW_TIME).
 
     Raises:
-        UsageError: nothing bears the names that were typed.
+        UsageError: the evidence has none of the names.
         SharelensError: the cut lies before the evidence, or the dead letters are larger than --max-bytes.
     """
-    scoped = scope(evidence, wanted, asked)
-    stream, warnings = reconciled_stream(scoped, asked, settings, topics, span)
-    return Reconciled(rows=rows_of_stream(stream, measure.ORDER), asked=scoped, warnings=warnings)
+    scoped = scope(evidence, key_filter, cut)
+    stream, warnings = reconciled_stream(scoped, cut, settings, topics, span)
+    return Reconciled(rows=rows_of_stream(stream, measure.ORDER), scoped=scoped, warnings=warnings)
 
 
 def reconciled_stream(
     scoped: Scope,
-    asked: CutChoice,
+    cut: CutChoice,
     settings: GroupSettings,
     topics: DeadLetterTopics | None = None,
     span: Span = EVER,
 ) -> tuple[Iterator[pa.Table], tuple[str, ...]]:
     """The rows of `reconciled` in bounded tables, in any order, and its warnings."""
-    letters = _letters_about(scoped, asked.as_of_ms, topics)
+    letters = _letters_about(scoped, cut.as_of_ms, topics)
     warnings = (*scoped.warnings, *_warnings(letters.mine, letters.partitions), *_absent(scoped.evidence, topics))
     tables = letters.reconciled(given_up_stream(scoped, settings), settings)
     return (_in_span(rows, span) for rows in tables), warnings
 
 
-def told_by_letters(
-    asked: Scope, settings: GroupSettings, as_of_ms: int | None, *, near_limit: bool = False
+def given_up_with_dead_letter_causes(
+    scoped: Scope, settings: GroupSettings, as_of_ms: int | None, *, near_limit: bool = False
 ) -> Iterator[pa.Table]:
-    """Rows of `given_up_stream` with the causes that dead letters tell; runs are cut where they differ."""
-    letters = _letters_about(asked, as_of_ms, None)
+    """Rows of `given_up_stream` with the causes of their dead letters; ranges are split where causes differ."""
+    letters = _letters_about(scoped, as_of_ms, None)
     with_letter = [POISON_RECORD.empty_table()]
-    for rows in given_up_stream(asked, settings, near_limit=near_limit):
+    for rows in given_up_stream(scoped, settings, near_limit=near_limit):
         has_letter = letters.meet(rows)
         with_letter.append(rows.filter(has_letter))
         yield rows.filter(pc.invert(has_letter))
@@ -99,16 +99,16 @@ def told_by_letters(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _LettersAbout:
-    """The dead letters of a question: DLQ_RECORD rows `mine` of what was asked for, DLQ_PARTITION rows."""
+    """The dead letters of a question: DLQ_RECORD rows (`mine`) of its share partitions, and DLQ_PARTITION rows."""
 
-    asked: Scope
+    scoped: Scope
     names: Mapping[str, str]
     mine: pa.Table
     partitions: pa.Table
     topics: measure.LetterTopics
 
     def meet(self, rows: pa.Table) -> pa.Array:
-        """Which POISON_RECORD rows hold an offset that a dead letter names; none of those near the limit."""
+        """Whether a dead letter names an offset of each POISON_RECORD row; false for rows near the limit."""
         return pc.and_(named_rows(rows, self.mine, self.names), pc.is_valid(rows.column("cause")))
 
     def reconciled(self, stream: Iterable[pa.Table], settings: GroupSettings) -> Iterator[pa.Table]:
@@ -121,30 +121,30 @@ class _LettersAbout:
             yield without_letters.against(rows.filter(pc.invert(has_letter)), settings)
         yield self.against(pa.concat_tables(with_letter), settings)
 
-    def against(self, found: pa.Table, settings: GroupSettings) -> pa.Table:
+    def against(self, given_up: pa.Table, settings: GroupSettings) -> pa.Table:
         """DLQ_RECONCILIATION rows of POISON_RECORD rows, none of them near the limit."""
-        asked = self.asked
+        scoped = self.scoped
         named = measure.named_by(self.mine, self.names)
-        parts = asked.only(only_keys_of(asked.places, named)).parts() if named.num_rows else ()
+        parts = scoped.only(only_keys_of(scoped.places, named)).parts() if named.num_rows else ()
         return measure.reconcile(
-            found,
+            given_up,
             self.mine,
             (part.history for part in parts),
             self.names,
             self.topics,
             settings,
-            begins_ms=max((p.first_ms for p in asked.evidence.cover() if p.first_ms is not None), default=None),
-            nameless=measure.nameless_places(asked.places, self.names),
+            begins_ms=max((p.first_ms for p in scoped.evidence.cover() if p.first_ms is not None), default=None),
+            nameless=measure.nameless_places(scoped.places, self.names),
         )
 
 
-def _letters_about(asked: Scope, as_of_ms: int | None, topics: DeadLetterTopics | None) -> _LettersAbout:
-    names = known_names(asked.evidence, asked.places)
-    letters, partitions = _letters(asked.evidence, Letters(groups=asked.keys.groups), as_of_ms, topics)
+def _letters_about(scoped: Scope, as_of_ms: int | None, topics: DeadLetterTopics | None) -> _LettersAbout:
+    names = known_names(scoped.evidence, scoped.places)
+    letters, partitions = _letters(scoped.evidence, DeadLetterFilter(groups=scoped.keys.groups), as_of_ms, topics)
     return _LettersAbout(
-        asked=asked,
+        scoped=scoped,
         names=names,
-        mine=_of_keys(letters, asked.keys, names),
+        mine=_of_keys(letters, scoped.keys, names),
         partitions=partitions,
         topics=measure.LetterTopics.of(letters, partitions),
     )
@@ -158,24 +158,24 @@ def known_names(evidence: Evidence, places: pa.Table) -> dict[str, str]:
 
 
 def _letters(
-    evidence: Evidence, wanted: Letters, as_of_ms: int | None, topics: DeadLetterTopics | None
+    evidence: Evidence, letter_filter: DeadLetterFilter, as_of_ms: int | None, topics: DeadLetterTopics | None
 ) -> tuple[pa.Table, pa.Table]:
-    """DLQ_RECORD rows up to a moment, and DLQ_PARTITION rows; both of these topics alone."""
-    letters, partitions = evidence.dead_letters(wanted), evidence.dead_letter_partitions()
+    """DLQ_RECORD rows up to a moment, and DLQ_PARTITION rows; of these topics alone (None: of all)."""
+    letters, partitions = evidence.dead_letters(letter_filter), evidence.dead_letter_partitions()
     if as_of_ms is not None:
         letters = letters.filter(pc.less_equal(letters.column("timestamp_ms"), as_of_ms))
     if topics is None:
         return letters, partitions
     there = partitions.column("dlq_topic").unique().to_pylist()
-    taken = pa.array([name for name in there if topics.takes(name)], pa.string())
+    names = pa.array([name for name in there if topics.takes(name)], pa.string())
     letters, partitions = (
-        rows.filter(pc.is_in(rows.column("dlq_topic"), value_set=taken)) for rows in (letters, partitions)
+        rows.filter(pc.is_in(rows.column("dlq_topic"), value_set=names)) for rows in (letters, partitions)
     )
     return letters, partitions
 
 
 def _absent(evidence: Evidence, topics: DeadLetterTopics | None) -> list[str]:
-    """At most one line, about topics that were named and not looked into."""
+    """At most one line: topics of --dlq-topic that were not searched."""
     there = sorted(evidence.dead_letter_partitions().column("dlq_topic").unique().to_pylist())
     absent = sorted((topics.names if topics is not None else frozenset()) - set(there))
     if not absent:
@@ -188,7 +188,7 @@ def _absent(evidence: Evidence, topics: DeadLetterTopics | None) -> list[str]:
 
 
 def _of_keys(letters: pa.Table, keys: Keys, names: Mapping[str, str]) -> pa.Table:
-    """The dead letters of topics and partitions that were asked for; a topic by its name or its id."""
+    """The dead letters whose topic (name or id) and partition are among the keys."""
     if keys.topics is not None:
         condition = pc.scalar(False)
         for topic_id, numbers in sorted(keys.topics.items()):
@@ -201,32 +201,32 @@ def _of_keys(letters: pa.Table, keys: Keys, names: Mapping[str, str]) -> pa.Tabl
 
 
 def _warnings(letters: pa.Table, partitions: pa.Table) -> list[str]:
-    """What has to be said of the topics that were looked into."""
+    """Warnings about the topics that were searched for dead letters."""
     warnings = [] if partitions.num_rows else [NOT_FOUND]
     totals: dict[str, tuple[int, int]] = {}
     for row in partitions.to_pylist():
-        offsets, found = totals.get(row["dlq_topic"], (0, 0))
-        held = max(0, row["end_offset"] - row["log_start_offset"])
-        totals[row["dlq_topic"]] = (offsets + held, found + row["letters"])
-    strange = [topic for topic, (offsets, found) in totals.items() if offsets and not found]
-    if strange:
-        warnings.append(f"no dead letter (no header __dlq.errors.*) in {listed(strange)}: left out")
+        offsets, dead_letters = totals.get(row["dlq_topic"], (0, 0))
+        offsets += max(0, row["end_offset"] - row["log_start_offset"])
+        totals[row["dlq_topic"]] = (offsets, dead_letters + row["letters"])
+    without_letters = [topic for topic, (offsets, dead_letters) in totals.items() if offsets and not dead_letters]
+    if without_letters:
+        warnings.append(f"no dead letter (no header __dlq.errors.*) in {listed(without_letters)}: left out")
     broken = letters.num_rows - letters.column("header_problem").null_count
     if broken:
         places = letters.filter(pc.is_valid(letters.column("header_problem"))).slice(0, 3).to_pylist()
-        told = ", ".join(
+        positions = ", ".join(
             f"{name_cell(row['dlq_topic'])}-{row['dlq_partition']} @ {row['dlq_offset']} ({row['header_problem']})"
             for row in places
         )
         more = f" and {broken - len(places)} more" if broken > len(places) else ""
-        warnings.append(f"headers that can't be read in {broken} dead letters: {told}{more}")
+        warnings.append(f"headers that can't be read in {broken} dead letters: {positions}{more}")
     return warnings
 
 
 def dlq(
     evidence: Evidence,
-    wanted: KeyFilter,
-    asked: CutChoice,
+    key_filter: KeyFilter,
+    cut: CutChoice,
     span: Span,
     settings: GroupSettings,
     *,
@@ -234,16 +234,16 @@ def dlq(
     statuses: Sequence[str] = STATUSES,
 ) -> Answer:
     """The answer to `sharelens dlq`; `span` bounds the time of a row (ROW_TIME)."""
-    found = reconciled(evidence, wanted, asked, settings, topics, span)
-    rows = found.rows
-    told = _told(rows)
-    warnings = [*found.warnings, *without_topic(rows)]
+    answered = reconciled(evidence, key_filter, cut, settings, topics, span)
+    rows = answered.rows
+    totals = _totals(rows)
+    warnings = [*answered.warnings, *without_topic(rows)]
     rows = rows.filter(pc.is_in(rows.column("status"), value_set=pa.array(list(statuses), pa.string())))
     closing = evidence_line(evidence.cover(), incomplete_rows(rows.column("completeness")))
     return Answer(
         table=with_cluster(evidence, rows),
         columns=TEXT_COLUMNS,
-        summary=f"{told}\n{closing}",
+        summary=f"{totals}\n{closing}",
         warnings=tuple(warnings),
         none="no dead letter, and none was due",
     )
@@ -270,7 +270,7 @@ def _sizes(rows: pa.Table) -> pa.ChunkedArray:
     return pc.add(pc.subtract(rows.column("last_offset"), rows.column("offset")), 1)
 
 
-def _told(rows: pa.Table) -> str:
+def _totals(rows: pa.Table) -> str:
     """Record offsets by status."""
     counts = {
         status: pc.sum(_sizes(rows.filter(pc.equal(rows.column("status"), status)))).as_py() or 0 for status in STATUSES
@@ -279,7 +279,7 @@ def _told(rows: pa.Table) -> str:
 
 
 def without_topic(rows: pa.Table) -> list[str]:
-    """At most one line: what to do about groups whose dead letters may be anywhere."""
+    """At most one line: groups without a known dead-letter topic, and what to do."""
     mine = rows.filter((pc.field("status") == UNKNOWN) & (pc.field("reason") == NO_TOPIC_KNOWN))
     if mine.num_rows == 0:
         return []
@@ -293,8 +293,8 @@ def without_topic(rows: pa.Table) -> list[str]:
 
 def bursts(
     evidence: Evidence,
-    wanted: KeyFilter,
-    asked: CutChoice,
+    key_filter: KeyFilter,
+    cut: CutChoice,
     span: Span,
     *,
     gap_ms: int,
@@ -304,11 +304,11 @@ def bursts(
 
     The largest come first. Times are the dead letters' (a broker's clock).
     """
-    read = scope(evidence, wanted, asked)
-    names = known_names(evidence, read.places)
-    letters, partitions = _letters(evidence, Letters(groups=read.keys.groups), asked.as_of_ms, topics)
-    letters = _of_keys(letters, read.keys, names)
-    warnings = (*read.warnings, *_warnings(letters, partitions), *_absent(evidence, topics))
+    scoped = scope(evidence, key_filter, cut)
+    names = known_names(evidence, scoped.places)
+    letters, partitions = _letters(evidence, DeadLetterFilter(groups=scoped.keys.groups), cut.as_of_ms, topics)
+    letters = _of_keys(letters, scoped.keys, names)
+    warnings = (*scoped.warnings, *_warnings(letters, partitions), *_absent(evidence, topics))
     within = Span(from_ms=span.from_ms, to_ms=span.to_ms).expression()
     timed = filter_rows(letters.append_column("log_time_ms", letters.column("timestamp_ms")), within)
     rows = bursts_of(timed, gap_ms)

@@ -15,7 +15,7 @@ from evidence.conditions import all_of
 from lake.bounded_scan import Choice
 from measures.places import places_of
 from measures.topics import TopicPartition
-from sharelens.questions.letter_evidence import Letters
+from sharelens.questions.dlq_filter import DeadLetterFilter
 from state_model.columnar.keys import PLACE_KEY
 from state_model.columnar.values import Loss
 from state_model.errors import SharelensError
@@ -246,13 +246,13 @@ class Evidence(Protocol):
         offset that share state ever named for a partition, so that is the lowest beginning to ask for.
         """
 
-    def topic_extents(self, wanted: Iterable[TopicPartition]) -> pa.Table:
+    def topic_extents(self, partitions: Iterable[TopicPartition]) -> pa.Table:
         """TOPIC_EXTENT rows of those of the user partitions that the evidence has, by (topic id, partition)."""
 
     def group_records(self, groups: frozenset[str] | None = None) -> pa.Table:
         """GROUP_RECORD rows of these groups (None: all), by (partition of __consumer_offsets, log offset)."""
 
-    def dead_letters(self, wanted: Letters) -> pa.Table:
+    def dead_letters(self, letter_filter: DeadLetterFilter) -> pa.Table:
         """DLQ_RECORD rows of these dead letters, by (topic, id, partition, offset) of where they lie."""
 
     def dead_letter_partitions(self) -> pa.Table:

@@ -47,7 +47,7 @@ def groups(evidence: Evidence, names: frozenset[str], as_of_ms: int | None, chan
         evidence,
         table,
         TEXT_COLUMNS,
-        told=f"share groups: {counts}",
+        totals=f"share groups: {counts}",
         warnings=missing,
         none="no share group",
     )
@@ -71,7 +71,7 @@ def _members_cell(row: Row) -> str:
     members = row["members"]
     if not isinstance(members, list) or not members:
         return known(None)
-    return ", ".join(f"{name_cell(one['client_id'])}@{name_cell(one['client_host'])}" for one in members)
+    return ", ".join(f"{name_cell(member['client_id'])}@{name_cell(member['client_host'])}" for member in members)
 
 
 TEXT_COLUMNS = (

@@ -18,10 +18,10 @@ from sharelens.filters import KeyFilter
 from sharelens.output import Answer, Column, Row, known, name_column, number_column, time_column
 from sharelens.questions.completeness import (
     check_cut,
-    cut_of,
     evidence_line,
     incomplete_rows,
     misplaced_warnings,
+    prefix_of,
     times,
 )
 from sharelens.questions.evidence import Evidence
@@ -50,27 +50,27 @@ def lag(
     end_offsets: EndOffsets | None = None,
     now_ms: int | None = None,
 ) -> Answer:
-    """The answer to `sharelens lag`; `end_offsets` goes before what the evidence says of the topics.
+    """The answer to `sharelens lag`; `end_offsets` replaces the end offsets of the evidence.
 
-    `now_ms`: when it is asked; with it the summary tells how old the cut is.
+    `now_ms`: the time of the question; with it the summary has the age of the cut.
     """
     keys = resolve(evidence, key_filter)
-    prefix = cut_of(cut)
+    prefix = prefix_of(cut)
     placed = evidence.states(keys, prefix).sort_by(SHARE_PARTITION_ORDER)
-    found = placed.filter(pc.invert(placed.column("misplaced")))
+    states = placed.filter(pc.invert(placed.column("misplaced")))
     warnings = check_cut(evidence, prefix)
-    if found.num_rows == 0:
+    if states.num_rows == 0:
         ensure_known(evidence, key_filter, keys)
-    topic_ids = found.column("topic_id").unique().to_pylist()
+    topic_ids = states.column("topic_id").unique().to_pylist()
     names = evidence.names(topic_ids)
     prefix = _within(evidence, prefix)
     tables = evidence.measured_stream("gold.lag", LAG, keys) if prefix.is_whole and end_offsets is None else None
     table = None if tables is None else pa.concat_tables(list(tables))
     if table is None:
-        ends = topic_ends(EvidenceInputs(evidence, prefix), measure.begins_of(found))
+        ends = topic_ends(EvidenceInputs(evidence, prefix), measure.begins_of(states))
         if end_offsets is not None:
             ends = with_end_offsets(ends, end_offsets, {i: names[i] for i in topic_ids if i in names})
-        table = measure.lag(found, ends, names, end_of_now=prefix.is_whole)
+        table = measure.lag(states, ends, names, end_of_now=prefix.is_whole)
     table = table.sort_by(SHARE_PARTITION_ORDER)
     table = table.add_column(0, "cluster_id", constant(evidence.cluster_id, table.num_rows, pa.string()))
     warnings += misplaced_warnings(placed.filter(placed.column("misplaced")), names)
@@ -150,16 +150,16 @@ def _within(evidence: Evidence, cut: LogPrefix) -> LogPrefix:
     return LogPrefix() if cut.as_of_ms is not None and last is not None and cut.as_of_ms >= last else cut
 
 
-def with_end_offsets(ends: pa.Table, given: EndOffsets, names: Mapping[str, str]) -> pa.Table:
-    """TOPIC_END rows with the ends that a file gives, in the place of those that the evidence tells.
+def with_end_offsets(ends: pa.Table, from_file: EndOffsets, names: Mapping[str, str]) -> pa.Table:
+    """TOPIC_END rows in which ends from a file replace those of the evidence.
 
-    A name that several ids bear means the one that the evidence has a partition of; when that leaves several, none.
+    Where several topic ids have one name, the name means the id with a partition in the evidence; none if several have.
     """
     rows = {(row["topic_id"], row["partition"]): row for row in ends.to_pylist()}
     ids: dict[str, list[str]] = {}
     for topic_id, name in names.items():
         ids.setdefault(name, []).append(topic_id)
-    for (name, partition), offset in given.items():
+    for (name, partition), offset in from_file.items():
         place = _place_of(ids.get(name, []), partition, rows)
         if place is None:
             continue

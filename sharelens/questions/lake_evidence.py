@@ -15,10 +15,10 @@ from evidence.conditions import all_of, with_value
 from evidence.incarnations import newest_incarnation
 from evidence.losses import in_order, losses_of_extents, losses_of_undecodable, losses_up_to
 from evidence.schemas import DECODED_FROM, GROUP_RECORD
-from kafka_log.dead_letters import DLQ_RECORD
+from kafka_log.dead_letter_records import DLQ_RECORD
 from kafka_log.schemas import TOPIC_BATCH
 from kafka_log.union import log_start
-from lake import bounded_scan, letters, user_topics
+from lake import bounded_scan, dlq_partitions, user_topics
 from lake.bounded_scan import Choice
 from lake.gates import closed, closed_text
 from lake.scan import Cut as PublishedCut
@@ -26,7 +26,8 @@ from lake.scan import open_lake
 from lake.tables import TABLES
 from measures.topics import TopicPartition
 from sharelens.output import name_cell
-from sharelens.questions import letter_evidence
+from sharelens.questions import dlq_filter
+from sharelens.questions.dlq_filter import DeadLetterFilter
 from sharelens.questions.evidence import (
     COUNTED,
     GROUP_ORDER,
@@ -36,7 +37,6 @@ from sharelens.questions.evidence import (
     counted_places,
     of_places,
 )
-from sharelens.questions.letter_evidence import Letters
 from sharelens.questions.misplaced import placed_states
 from state_model.columnar import schemas
 from state_model.columnar.keys import LOG_ORDER, SHARE_PARTITION_KEY
@@ -249,9 +249,9 @@ class LakeEvidence:
         for rows in user_topics.batches(self._scan, self._topic_books, begins, TOPIC_BATCH.names):
             yield rows.cast(TOPIC_BATCH)
 
-    def topic_extents(self, wanted: Iterable[TopicPartition]) -> pa.Table:
+    def topic_extents(self, partitions: Iterable[TopicPartition]) -> pa.Table:
         """By what the runs were told of the partitions (bronze.ingest_extent)."""
-        return user_topics.extents(self._topic_books, wanted)
+        return user_topics.extents(self._topic_books, partitions)
 
     @cached_property
     def _topic_books(self) -> pa.Table:
@@ -262,14 +262,14 @@ class LakeEvidence:
         rows = self._scan("silver.group_record", GROUP_RECORD.names, Keys(groups=groups).expression())
         return rows.sort_by(GROUP_ORDER).cast(GROUP_RECORD)
 
-    def dead_letters(self, wanted: Letters) -> pa.Table:
+    def dead_letters(self, letter_filter: DeadLetterFilter) -> pa.Table:
         """Rows of silver.dlq_record."""
-        rows = self._scan("silver.dlq_record", DLQ_RECORD.names, wanted.expression())
-        return letter_evidence.in_order([rows.cast(DLQ_RECORD)])
+        rows = self._scan("silver.dlq_record", DLQ_RECORD.names, letter_filter.expression())
+        return dlq_filter.in_order([rows.cast(DLQ_RECORD)])
 
     def dead_letter_partitions(self) -> pa.Table:
         """By what the runs took (bronze.ingest_extent)."""
-        return letters.partitions_in_books(self._scan("bronze.ingest_extent", None).to_pylist())
+        return dlq_partitions.partitions_in_books(self._scan("bronze.ingest_extent", None).to_pylist())
 
     def cover(self) -> Sequence[StatePartitionCover]:
         """The published range of each state partition, with its gaps and what was quarantined."""

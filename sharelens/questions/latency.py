@@ -7,7 +7,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from measures import latency as measure
-from measures.ages import LARGEST_FIRST, Ages, age_ranges, taken
+from measures.ages import LARGEST_FIRST, Ages, age_ranges, ages_of
 from measures.headers import begins_of
 from measures.inputs import Inputs
 from measures.latency_schemas import ACKNOWLEDGED, ARCHIVED, OPEN, PERCENTILES
@@ -36,7 +36,7 @@ class _Reading:
     """The histories of a question, part by part. `begun`: user partitions that hold a settled offset, so far."""
 
     evidence: Evidence
-    asked: Scope
+    scoped: Scope
     span: Span
     exact: bool = False
     begun: set[TopicPartition] = field(default_factory=set)
@@ -49,11 +49,11 @@ class _Reading:
 
     def ages(self, done: Settled) -> Ages:
         """The ages of what was settled."""
-        return taken(done, self.evidence.topic_batches, self._lowest, exact=self.exact)
+        return ages_of(done, self.evidence.topic_batches, self._lowest, exact=self.exact)
 
     def kept(self, name: str) -> pa.Table | None:
         """The contributions that a run kept; None where only the histories have the answer."""
-        rows = None if self.exact or self.span != Span() else kept_rows(self.asked, name)
+        rows = None if self.exact or self.span != Span() else kept_rows(self.scoped, name)
         if rows is not None:
             settled = rows.filter(pc.not_equal(rows.column("outcome"), OPEN)).select(["topic_id", "partition"])
             self.begun.update(topic_partitions(settled.group_by(["topic_id", "partition"]).aggregate([])))
@@ -62,7 +62,7 @@ class _Reading:
     def _lowest(self) -> dict[TopicPartition, int]:
         """Where user partitions begin to matter; all parts are read for it."""
         lowest: dict[TopicPartition, int] = {}
-        for part in self.asked.parts():
+        for part in self.scoped.parts():
             for place, begin in begins_of(part.history).items():
                 lowest[place] = min(begin, lowest.get(place, begin))
         return lowest
@@ -70,7 +70,7 @@ class _Reading:
     @property
     def warnings(self) -> list[str]:
         """Those of the scope, and what is not in the evidence of what was asked for so far."""
-        return [*self.asked.warnings, *unseen(self.evidence, self.begun, NO_AGES), *self._dropped()]
+        return [*self.scoped.warnings, *unseen(self.evidence, self.begun, NO_AGES), *self._dropped()]
 
     def _dropped(self) -> list[str]:
         """At most one line, where exact percentiles leave out what retention dropped of the histories."""
@@ -102,7 +102,7 @@ def latency(
         evidence,
         table,
         _columns(by, LATENCY_COLUMNS),
-        told=f"{_latency_told(table)}\n{CLOCKS}\n{UNSEEN}",
+        totals=f"{_latency_totals(table)}\n{CLOCKS}\n{UNSEEN}",
         warnings=read.warnings,
         none="nothing was settled",
     )
@@ -123,7 +123,7 @@ def attempts(evidence: Evidence, key_filter: KeyFilter, cut: CutChoice, span: Sp
         evidence,
         table,
         _columns(by, ATTEMPTS_COLUMNS),
-        told=f"{_attempts_told(table)}\n{UNSEEN}",
+        totals=f"{_attempts_totals(table)}\n{UNSEEN}",
         warnings=read.warnings,
         none="nothing was delivered",
     )
@@ -138,8 +138,8 @@ def _rows(
         table = rows(of_contributions(kept, by), by)
         return table.sort_by(PLACE_ORDER) if by.partition else table
     if by.partition:
-        return rows_of(read.asked, lambda inputs: rows(tally(inputs), by))
-    return rows(added(tally(read.asked.inputs(part)) for part in read.asked.parts()), by)
+        return rows_of(read.scoped, lambda inputs: rows(tally(inputs), by))
+    return rows(added(tally(read.scoped.inputs(part)) for part in read.scoped.parts()), by)
 
 
 def ranges(evidence: Evidence, key_filter: KeyFilter, cut: CutChoice, span: Span, most: int = MOST_RANGES) -> Answer:
@@ -147,8 +147,8 @@ def ranges(evidence: Evidence, key_filter: KeyFilter, cut: CutChoice, span: Span
     read = _reading(evidence, key_filter, cut, span)
     largest: list[pa.Table] = []
     more = False
-    for part in read.asked.parts():
-        done = read.settled(read.asked.inputs(part))
+    for part in read.scoped.parts():
+        done = read.settled(read.scoped.inputs(part))
         ranges_of_part, beyond = age_ranges(done, evidence.topic_batches(Ages(done).begins()), most)
         both = pa.concat_tables([*largest, marked(ranges_of_part, part.history)]).sort_by(LARGEST_FIRST)
         more = more or beyond or both.num_rows > most
@@ -160,31 +160,31 @@ def ranges(evidence: Evidence, key_filter: KeyFilter, cut: CutChoice, span: Span
         evidence,
         largest[0],
         RANGE_COLUMNS,
-        told=f"{CLOCKS}\n{UNSEEN}",
+        totals=f"{CLOCKS}\n{UNSEEN}",
         warnings=warnings,
         none="no settled offset whose batch header is held",
     )
 
 
 def _reading(evidence: Evidence, key_filter: KeyFilter, cut: CutChoice, span: Span, *, exact: bool = False) -> _Reading:
-    return _Reading(evidence=evidence, asked=scope(evidence, key_filter, cut), span=span, exact=exact)
+    return _Reading(evidence=evidence, scoped=scope(evidence, key_filter, cut), span=span, exact=exact)
 
 
 def _sum(table: pa.Table, name: str) -> int:
     return sum(table.column(name).to_pylist())
 
 
-def _latency_told(table: pa.Table) -> str:
+def _latency_totals(table: pa.Table) -> str:
     done = {name: table.filter(pc.equal(table.column("outcome"), name)) for name in (ACKNOWLEDGED, ARCHIVED)}
     parts = [f"{name} {_sum(rows, 'settled_offsets')}" for name, rows in done.items()]
     total, aged = _sum(table, "settled_offsets"), _sum(table, "aged_offsets")
     negative = _sum(table, "negative_offsets_max")
-    told = f"record offsets: {', '.join(parts)}; no age known {total - aged}; archived without a record "
-    told += str(_sum(table, "gap_offsets"))
-    return told + (f"; age may be negative {negative} (clocks differ)" if negative else "")
+    totals = f"record offsets: {', '.join(parts)}; no age known {total - aged}; archived without a record "
+    totals += str(_sum(table, "gap_offsets"))
+    return totals + (f"; age may be negative {negative} (clocks differ)" if negative else "")
 
 
-def _attempts_told(table: pa.Table) -> str:
+def _attempts_totals(table: pa.Table) -> str:
     done = table.filter(pc.not_equal(table.column("outcome"), OPEN))
     offsets, deliveries = _sum(done, "offsets"), _sum(done, "deliveries")
     ratio = f"{deliveries / offsets:.3f}" if offsets else "-"

@@ -22,24 +22,24 @@ def life(
     evidence: Evidence, key_filter: KeyFilter, cut: CutChoice, span: Span, *, events: Collection[str] = EVENTS
 ) -> Answer:
     """The answer to `sharelens life`; `span` bounds the log time of the events."""
-    told = scope(evidence, key_filter, cut)
-    found = filter_rows(event_rows(told), span.expression())
-    found = found.filter(pc.is_in(found.column("event"), value_set=pa.array(sorted(events), pa.string())))
-    found, warnings = _with_deletions(evidence, found, cut)
-    counts = {row["values"]: row["counts"] for row in pc.value_counts(found.column("event")).to_pylist()}
+    scoped = scope(evidence, key_filter, cut)
+    rows = filter_rows(event_rows(scoped), span.expression())
+    rows = rows.filter(pc.is_in(rows.column("event"), value_set=pa.array(sorted(events), pa.string())))
+    rows, warnings = _with_deletions(evidence, rows, cut)
+    counts = {row["values"]: row["counts"] for row in pc.value_counts(rows.column("event")).to_pylist()}
     summary = ", ".join(f"{event} {counts[event]}" for event in EVENTS if event in counts) or "none"
     return answer(
         evidence,
-        found,
+        rows,
         TEXT_COLUMNS,
-        told=f"events: {summary}",
-        warnings=(*told.warnings, *warnings),
+        totals=f"events: {summary}",
+        warnings=(*scoped.warnings, *warnings),
         none="no event",
     )
 
 
 def event_rows(scoped: Scope) -> pa.Table:
-    """LIFE rows; at the end of the evidence those that a run kept."""
+    """LIFE rows; at the end of the evidence those of the gold table."""
     rows = kept_rows(scoped, "life_event")
     if rows is None:
         return rows_of(scoped, measure.rows)
@@ -48,23 +48,23 @@ def event_rows(scoped: Scope) -> pa.Table:
     return rows.append_column("rank", rank).sort_by(order).drop_columns(["rank"])
 
 
-def _with_deletions(evidence: Evidence, found: pa.Table, cut: CutChoice) -> tuple[pa.Table, list[str]]:
+def _with_deletions(evidence: Evidence, rows: pa.Table, cut: CutChoice) -> tuple[pa.Table, list[str]]:
     """The rows with DELETED_BY before their marks; a warning where the group coordinator's log is too large to read."""
-    gone = found.filter(pc.equal(found.column("event"), DELETION)).column("group_id").unique().to_pylist()
-    by, warnings = pa.nulls(found.num_rows, pa.string()), []
+    gone = rows.filter(pc.equal(rows.column("event"), DELETION)).column("group_id").unique().to_pylist()
+    by, warnings = pa.nulls(rows.num_rows, pa.string()), []
     if gone:
         try:
             records = evidence.group_records(frozenset(gone))
         except TooMuchError as error:
-            warnings.append(f"who deleted is not told: {error}")
+            warnings.append(f"who deleted is unknown: {error}")
         else:
             if records.num_rows == 0:
-                warnings.append(without_group_records("who deleted is not told"))
+                warnings.append(without_group_records("who deleted is unknown"))
             if cut.as_of_ms is not None:
                 records = records.filter(pc.less_equal(records.column("timestamp_ms"), cut.as_of_ms))
-            by = deleted_by(found, records)
-    at = found.schema.get_field_index("completeness")
-    return found.add_column(at, DELETED_BY, by), warnings
+            by = deleted_by(rows, records)
+    at = rows.schema.get_field_index("completeness")
+    return rows.add_column(at, DELETED_BY, by), warnings
 
 
 def _pair(name: str, heading: str) -> Column:

@@ -155,28 +155,30 @@ def _in_logs(source: Source, key_filter: KeyFilter, sought: Sought, most: int) -
 
 
 def _chosen(directories: Sequence[LogDirectory], key_filter: KeyFilter) -> list[LogPartition]:
-    """The partitions of the topics that were asked for, by topic, id and number."""
+    """The partitions of the topics that the filter names, by topic, id and number."""
     partitions = unite(directories)
     chosen: list[LogPartition] = []
     for choice in key_filter.topics:
         if choice.text in INTERNAL_TOPICS:
             raise UsageError(f"locate: {choice.text} holds no user records; see `sharelens records`")
         of_topic = [part for part in partitions if choice.text in (part.topic, part.topic_id)]
-        matching = [part for part in of_topic if _is_wanted(part.partition, choice, key_filter.partitions)]
+        matching = [part for part in of_topic if _is_selected(part.partition, choice, key_filter.partitions)]
         if not matching:
             names = sorted({part.topic for part in partitions if part.topic not in INTERNAL_TOPICS})
-            what = f"topic {name_cell(choice.text)}" if not of_topic else f"such partition of {name_cell(choice.text)}"
+            missing = (
+                f"topic {name_cell(choice.text)}" if not of_topic else f"such partition of {name_cell(choice.text)}"
+            )
             have = f"partitions there: {listed(str(part.partition) for part in of_topic)}"
             where = ", ".join(directory.uri for directory in directories)
             have = (
                 have if of_topic else f"topics there: {listed(names)}" if names else f"no user topic is: {HOW_TOPICS}"
             )
-            raise UsageError(f"no {what} in {where}; {have}")
+            raise UsageError(f"no {missing} in {where}; {have}")
         chosen += matching
     return sorted(chosen, key=lambda part: (part.topic_id, part.partition))
 
 
-def _is_wanted(number: int, choice: TopicChoice, partitions: frozenset[int]) -> bool:
+def _is_selected(number: int, choice: TopicChoice, partitions: frozenset[int]) -> bool:
     return (choice.partitions is None or number in choice.partitions) and (not partitions or number in partitions)
 
 

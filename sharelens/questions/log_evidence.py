@@ -17,11 +17,12 @@ from evidence.incarnations import newest_incarnation
 from evidence.schemas import GROUP_RECORD
 from kafka_log.layout import LogDirectory, scan_log_directory
 from kafka_log.union import LogPartition, unite
-from lake import letters
+from lake import dlq_partitions
 from lake.bounded_scan import Choice
 from measures.topics import TopicPartition
 from sharelens.output import name_cell
-from sharelens.questions import letter_evidence, topic_evidence
+from sharelens.questions import dlq_filter, topic_evidence
+from sharelens.questions.dlq_filter import DeadLetterFilter
 from sharelens.questions.evidence import (
     COUNTED,
     GROUP_ORDER,
@@ -34,7 +35,6 @@ from sharelens.questions.evidence import (
     of_places,
 )
 from sharelens.questions.group_names import read_group_names, read_group_records
-from sharelens.questions.letter_evidence import Letters
 from sharelens.questions.misplaced import placed_states
 from sharelens.questions.state_log import StateLog, partitions_of_key, size_bytes
 from sharelens.request import Source, dead_letter_topics
@@ -219,10 +219,10 @@ class LogEvidence:
                 uncommitted = self.source.include_uncommitted
                 yield from topic_evidence.batches(self._partitions[place], begins[place], uncommitted)
 
-    def topic_extents(self, wanted: Iterable[TopicPartition]) -> pa.Table:
+    def topic_extents(self, partitions: Iterable[TopicPartition]) -> pa.Table:
         """By the checkpoints of the directories."""
-        partitions = [self._partitions[place] for place in sorted(wanted) if place in self._partitions]
-        return topic_evidence.extents(partitions)
+        logs = [self._partitions[place] for place in sorted(partitions) if place in self._partitions]
+        return topic_evidence.extents(logs)
 
     @cached_property
     def _partitions(self) -> dict[TopicPartition, LogPartition]:
@@ -239,9 +239,9 @@ class LogEvidence:
         tables = [filter_rows(rows, condition) for part in partitions for rows in read_group_records(part, uncommitted)]
         return pa.concat_tables([GROUP_RECORD.empty_table(), *tables]).sort_by(GROUP_ORDER)
 
-    def dead_letters(self, wanted: Letters) -> pa.Table:
+    def dead_letters(self, letter_filter: DeadLetterFilter) -> pa.Table:
         """Read from the topics that --dlq-topic and --dlq-prefix choose."""
-        condition, tables, size = wanted.expression(), [], 0
+        condition, tables, size = letter_filter.expression(), [], 0
         for partition in self._letter_partitions:
             count = 0
             for rows in topic_evidence.read_letters(partition, self.source.include_uncommitted):
@@ -251,14 +251,14 @@ class LogEvidence:
                 if size > self.source.max_bytes * MEMORY_PER_BYTE:
                     raise too_much(f"the dead letters wanted take more than {size_text(size)}")
             self._letter_counts[partition.topic_id, partition.partition] = count
-        return letter_evidence.in_order(tables)
+        return dlq_filter.in_order(tables)
 
     def dead_letter_partitions(self) -> pa.Table:
         """By the directories; the partitions are read when no question has read them."""
         if self._letter_partitions and not self._letter_counts:
-            self.dead_letters(Letters(groups=frozenset()))
+            self.dead_letters(DeadLetterFilter(groups=frozenset()))
         uncommitted = self.source.include_uncommitted
-        return letters.partitions_table(
+        return dlq_partitions.partitions_table(
             topic_evidence.partition_row(part, uncommitted, self._letter_counts[part.topic_id, part.partition])
             for part in self._letter_partitions
         )
@@ -346,10 +346,10 @@ def size_text(size: int) -> str:
     return f"{size} bytes" if size < 1 << 20 else f"{size >> 20} MiB"
 
 
-def too_much(what: str) -> TooMuchError:
+def too_much(problem: str) -> TooMuchError:
     """The refusal of a log that is too large for an instant answer, with the ways on."""
     return TooMuchError(
-        f"{what}; name one share partition (--group, --topic, --partition), raise --max-bytes, "
+        f"{problem}; name one share partition (--group, --topic, --partition), raise --max-bytes, "
         "or make a lake with `sharelens run --log-dir ... --lake DIR` and ask it with --lake DIR"
     )
 

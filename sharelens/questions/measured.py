@@ -1,6 +1,6 @@
-"""What the answers of measures share: rows of measures at a cut, without misplaced ones; names, the closing line.
+"""Rows of measures at a cut, without misplaced share partitions, and the answers made of them.
 
-Histories come in parts of whole share partitions (`Scope.parts`), so that memory goes by a part and by what is found.
+Histories come in parts of whole share partitions (`Scope.parts`), so that memory is bounded by a part and the answer.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -13,20 +13,19 @@ import pyarrow.compute as pc
 from evidence.as_of import LogPrefix
 from measures.catalog import MEASURES
 from measures.inputs import NO_SETTINGS, Inputs
-from measures.lives import PLACE
 from measures.parts import stretches
 from measures.settings import GroupSettings
 from measures.topics import TopicPartition, topic_partitions
 from sharelens.filters import KeyFilter
 from sharelens.output import Answer, Column
-from sharelens.questions.completeness import check_cut, cut_of, evidence_line, incomplete_rows, misplaced_warnings
+from sharelens.questions.completeness import check_cut, evidence_line, incomplete_rows, misplaced_warnings, prefix_of
 from sharelens.questions.evidence import PLACED, Evidence, Keys, Span
 from sharelens.questions.measure_inputs import EvidenceInputs, Part
 from sharelens.questions.misplaced import misplaced_places
 from sharelens.questions.naming import ensure_known, resolve
 from sharelens.questions.shape import constant, topic_column
 from sharelens.request import CutChoice
-from state_model.columnar.keys import PLACE_KEY, SHARE_PARTITION_KEY
+from state_model.columnar.keys import FULL_PLACE_KEY, PLACE_KEY, SHARE_PARTITION_KEY
 
 MARKS = ["completeness", "completeness_reason"]
 PART_ROWS = 1 << 17
@@ -37,7 +36,7 @@ PLACE_ORDER = [(name, "ascending") for name in PLACE_KEY]
 
 @dataclass(frozen=True, kw_only=True)
 class Scope:
-    """The share partitions asked about: PLACED rows that are not misplaced, and those that are."""
+    """The share partitions of a question: PLACED rows that are not misplaced, and those that are."""
 
     evidence: Evidence
     keys: Keys
@@ -47,20 +46,20 @@ class Scope:
     warnings: tuple[str, ...]
 
     def parts(self) -> Iterator[Part]:
-        """The histories of all places, one part at least; what fits one part is read once."""
+        """The histories of all places, at least one part; histories that fit one part are read once."""
         if len(self._stretches) == 1:
-            yield self._one
+            yield self._only_part
             return
         for places in self._stretches:
             yield self._read(places)
 
     def inputs(self, part: Part, settings: GroupSettings = NO_SETTINGS, window: Span | None = None) -> EvidenceInputs:
-        """What measures read of a part."""
+        """The inputs of measures for a part."""
         return EvidenceInputs(self.evidence, self.cut, part, settings, window)
 
     @property
     def user_partitions(self) -> set[TopicPartition]:
-        """The user partitions in which a place has a start offset; of others nothing is needed."""
+        """The user partitions in which a place has a start offset; measures need no other."""
         started = pc.fill_null(pc.greater_equal(self.places.column("start_offset"), 0), False)
         return set(topic_partitions(self.places.filter(started)))
 
@@ -78,7 +77,7 @@ class Scope:
         return list(stretches(ordered, ordered.column("records").to_numpy(), PART_ROWS)) or [ordered]
 
     @cached_property
-    def _one(self) -> Part:
+    def _only_part(self) -> Part:
         return self._read(self.places)
 
     def _read(self, places: pa.Table) -> Part:
@@ -92,63 +91,64 @@ def in_parts(evidence: Evidence, keys: Keys, cut: LogPrefix, places: pa.Table) -
     return Scope(evidence=evidence, keys=keys, cut=cut, places=places, misplaced=none, warnings=()).parts()
 
 
-def scope(evidence: Evidence, wanted: KeyFilter, asked: CutChoice) -> Scope:
-    """Which share partitions are meant; those in a state partition that does not hold their state are left out.
+def scope(evidence: Evidence, key_filter: KeyFilter, cut: CutChoice) -> Scope:
+    """The share partitions that the filter selects; misplaced ones are kept apart.
 
     Raises:
-        UsageError: nothing bears the names that were typed.
+        UsageError: the evidence has none of the names.
         SharelensError: the cut lies before the evidence.
     """
-    keys, cut = resolve(evidence, wanted), cut_of(asked)
+    keys, prefix = resolve(evidence, key_filter), prefix_of(cut)
     places = evidence.places(keys)
     if places.num_rows == 0:
-        ensure_known(evidence, wanted, keys)
-    aside = misplaced_places(evidence, keys, places).select(PLACE_KEY)
-    warnings = check_cut(evidence, cut)
+        ensure_known(evidence, key_filter, keys)
+    misplaced_keys = misplaced_places(evidence, keys, places).select(PLACE_KEY)
+    warnings = check_cut(evidence, prefix)
     misplaced = PLACED.empty_table()
-    if aside.num_rows:
-        warnings += misplaced_warnings(aside, evidence.names(aside.column("topic_id").unique().to_pylist()))
-        misplaced = places.join(aside, keys=PLACE_KEY, join_type="left semi")
-        places = places.join(aside, keys=PLACE_KEY, join_type="left anti")
-    return Scope(evidence=evidence, keys=keys, cut=cut, places=places, misplaced=misplaced, warnings=tuple(warnings))
+    if misplaced_keys.num_rows:
+        topic_ids = misplaced_keys.column("topic_id").unique().to_pylist()
+        warnings += misplaced_warnings(misplaced_keys, evidence.names(topic_ids))
+        misplaced = places.join(misplaced_keys, keys=PLACE_KEY, join_type="left semi")
+        places = places.join(misplaced_keys, keys=PLACE_KEY, join_type="left anti")
+    return Scope(evidence=evidence, keys=keys, cut=prefix, places=places, misplaced=misplaced, warnings=tuple(warnings))
 
 
-def rows_of(asked: Scope, rows: Callable[[Inputs], pa.Table], settings: GroupSettings = NO_SETTINGS) -> pa.Table:
+def rows_of(scoped: Scope, rows: Callable[[Inputs], pa.Table], settings: GroupSettings = NO_SETTINGS) -> pa.Table:
     """The rows of a measure from the histories, by share partition and state partition."""
-    return of_parts(asked, lambda part: rows(asked.inputs(part, settings)))
+    return of_parts(scoped, lambda part: rows(scoped.inputs(part, settings)))
 
 
 def stream_of(
-    asked: Scope, rows: Callable[[Inputs], pa.Table], settings: GroupSettings = NO_SETTINGS
+    scoped: Scope, rows: Callable[[Inputs], pa.Table], settings: GroupSettings = NO_SETTINGS
 ) -> Iterator[pa.Table]:
     """The rows of a measure from the histories, part by part."""
-    return (rows(asked.inputs(part, settings)) for part in asked.parts())
+    return (rows(scoped.inputs(part, settings)) for part in scoped.parts())
 
 
-def kept_stream(asked: Scope, name: str) -> Iterator[pa.Table] | None:
+def kept_stream(scoped: Scope, name: str) -> Iterator[pa.Table] | None:
     """The rows of `kept_rows` in bounded tables."""
     measure = MEASURES[name]
-    if not asked.cut.is_whole or measure.table is None:
+    if not scoped.cut.is_whole or measure.table is None:
         return None
-    return asked.evidence.measured_stream(measure.table, measure.schema, asked.keys)
+    return scoped.evidence.measured_stream(measure.table, measure.schema, scoped.keys)
 
 
-def kept_rows(asked: Scope, name: str) -> pa.Table | None:
-    """The rows of a measure that a run kept, in any order; None where the cut is an earlier one or no run kept them."""
-    tables = kept_stream(asked, name)
+def kept_rows(scoped: Scope, name: str) -> pa.Table | None:
+    """The rows of a measure in its gold table, in any order; None at an earlier cut or where no run wrote them."""
+    tables = kept_stream(scoped, name)
     return None if tables is None else pa.concat_tables(list(tables))
 
 
-def of_parts(asked: Scope, measure: Callable[[Part], pa.Table]) -> pa.Table:
-    """What a measure tells of all parts, by share partition and state partition; those of one keep their order."""
-    return pa.concat_tables([measure(part) for part in asked.parts()]).sort_by(PLACE_ORDER)
+def of_parts(scoped: Scope, measure: Callable[[Part], pa.Table]) -> pa.Table:
+    """A measure's rows of all parts, by share partition and state partition; rows of one place keep their order."""
+    return pa.concat_tables([measure(part) for part in scoped.parts()]).sort_by(PLACE_ORDER)
 
 
 def marked(table: pa.Table, history: pa.Table) -> pa.Table:
     """The rows with the completeness of their share partition's state at the cut."""
-    newest = history.sort_by([("log_offset", "ascending")]).group_by(PLACE, use_threads=False)
+    newest = history.sort_by([("log_offset", "ascending")]).group_by(FULL_PLACE_KEY, use_threads=False)
     marks = newest.aggregate([(name, "last", pc.ScalarAggregateOptions(skip_nulls=False)) for name in MARKS])
-    joined = table.append_column("row", pa.array(range(table.num_rows), pa.int64())).join(marks, keys=PLACE)
+    joined = table.append_column("row", pa.array(range(table.num_rows), pa.int64())).join(marks, keys=FULL_PLACE_KEY)
     joined = joined.sort_by("row").drop_columns(["row"])
     return joined.rename_columns({f"{name}_last": name for name in MARKS})
 
@@ -169,16 +169,16 @@ def answer(
     table: pa.Table,
     columns: Sequence[Column],
     *,
-    told: str,
+    totals: str,
     warnings: Sequence[str] = (),
     none: str,
 ) -> Answer:
-    """The answer of a measure: `table` with names, `told` as its own closing line above that of the evidence."""
+    """The answer of a measure: `table` with names, and `totals` as a line above the evidence line."""
     closing = evidence_line(evidence.cover(), incomplete_rows(table.column("completeness")))
     return Answer(
         table=described(evidence, table),
         columns=tuple(columns),
-        summary=f"{told}\n{closing}",
+        summary=f"{totals}\n{closing}",
         warnings=tuple(warnings),
         none=none,
     )

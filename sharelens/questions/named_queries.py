@@ -62,25 +62,25 @@ class NamedQuery:
     parameters: tuple[Parameter, ...]
     sql: str
 
-    def values(self, given: Sequence[str]) -> dict[str, Value]:
+    def values(self, assignments: Sequence[str]) -> dict[str, Value]:
         """The value of every parameter, from words as `group=orders`.
 
         Raises:
-            UsageError: not NAME=VALUE, no such parameter, one given twice, or no integer where one is wanted.
+            UsageError: not NAME=VALUE, an unknown or repeated parameter, or no integer for an integer parameter.
         """
         known = {parameter.name: parameter for parameter in self.parameters}
-        found: dict[str, Value] = {}
-        for word in given:
+        values: dict[str, Value] = {}
+        for word in assignments:
             name, equals, text = word.partition("=")
             if not equals:
                 raise UsageError(f"sql: --param: {word!r} is not NAME=VALUE")
             if name not in known:
                 there = ", ".join(known) or "none"
                 raise UsageError(f"sql: --param: {self.name} has no parameter {name!r}; parameters: {there}")
-            if name in found:
+            if name in values:
                 raise UsageError(f"sql: --param: {name} is given twice")
-            found[name] = _value(known[name], text)
-        return {name: found.get(name, parameter.default) for name, parameter in known.items()}
+            values[name] = _value(known[name], text)
+        return {name: values.get(name, parameter.default) for name, parameter in known.items()}
 
     @property
     def duckdb_sql(self) -> str:
@@ -89,7 +89,7 @@ class NamedQuery:
 
     @property
     def spark_sql(self) -> str:
-        """The text with parameters as columns of the one row that Spark is given (`spark_sql.PARAMETERS`)."""
+        """The text with parameters as columns of a view of one row (`spark_sql.PARAMETERS`)."""
         return MARKER.sub(rf"(SELECT `\1` FROM {PARAMETERS})", self.sql)  # noqa: S608  # names of our own files
 
 
@@ -130,23 +130,23 @@ def parse(name: str, text: str) -> NamedQuery:
     head = [line.removeprefix("--").strip() for line in lines[:size]]
     facts = [line.partition(": ") for line in head if line.startswith(("column: ", "param: "))]
     plain = [line for line in head if not line.startswith(("column: ", "param: "))]
-    parameters = tuple(_parameter(told) for kind, _, told in facts if kind == "param")
+    parameters = tuple(_parameter(text) for kind, _, text in facts if kind == "param")
     sql = "\n".join(lines[size:]).strip()
     if set(MARKER.findall(sql)) != {parameter.name for parameter in parameters}:
         raise ValueError(f"{name}.sql: its parameters are not those of its head")
-    columns = " ".join(told for kind, _, told in facts if kind == "column")
+    columns = " ".join(text for kind, _, text in facts if kind == "column")
     return NamedQuery(
         name=name, title=plain[0], about=" ".join(plain[1:]), columns=columns, parameters=parameters, sql=sql
     )
 
 
-def _parameter(told: str) -> Parameter:
-    found = PARAM.fullmatch(told)
-    if found is None:
-        raise ValueError(f"malformed parameter: {told}")
-    default = found["default"]
-    value: Value = None if default == "null" else int(default) if found["kind"] == "integer" else default
-    return Parameter(name=found["name"], kind=found["kind"], default=value, text=found["text"])
+def _parameter(text: str) -> Parameter:
+    match = PARAM.fullmatch(text)
+    if match is None:
+        raise ValueError(f"malformed parameter: {text}")
+    default = match["default"]
+    value: Value = None if default == "null" else int(default) if match["kind"] == "integer" else default
+    return Parameter(name=match["name"], kind=match["kind"], default=value, text=match["text"])
 
 
 def listed() -> Answer:

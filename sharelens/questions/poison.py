@@ -1,4 +1,4 @@
-"""Which records a group gave up, how often they were delivered, and why, as far as log and configuration tell."""
+"""Records that groups archived without success: how often each was delivered, and the cause, as far as known."""
 
 from collections.abc import Iterator
 
@@ -10,7 +10,7 @@ from measures import poison as measure
 from measures.settings import GroupSettings
 from sharelens.filters import KeyFilter
 from sharelens.output import Answer, Column, name_column, number_column, time_column
-from sharelens.questions.dlq import told_by_letters
+from sharelens.questions.dlq import given_up_with_dead_letter_causes
 from sharelens.questions.evidence import Evidence, Span
 from sharelens.questions.measured import Scope, answer, scope
 from sharelens.questions.missing import unseen
@@ -20,7 +20,7 @@ from sharelens.request import CutChoice
 
 CAUSES = (measure.REJECTED, measure.DELIVERY_LIMIT, measure.UNKNOWN, measure.GAP)
 NO_LIMIT = (
-    "the delivery count limit of some groups is not told, so rejected and given up can't be told apart there: give "
+    "the delivery count limit of some groups is unknown, so rejected records and records at the limit look alike: give "
     "--group-configs FILE (kafka-configs --describe --entity-type groups) or --broker-config FILE (server.properties)"
 )
 UNSEEN = (
@@ -31,8 +31,8 @@ UNSEEN = (
 
 def poison(
     evidence: Evidence,
-    wanted: KeyFilter,
-    asked: CutChoice,
+    key_filter: KeyFilter,
+    cut: CutChoice,
     span: Span,
     settings: GroupSettings,
     *,
@@ -40,26 +40,26 @@ def poison(
     gaps: bool = False,
 ) -> Answer:
     """The answer to `sharelens poison`; `span` bounds the log time of the last outcome."""
-    read = scope(evidence, wanted, asked)
-    found = rows_of_stream(poison_stream(read, asked, span, settings, near_limit=near_limit), measure.ORDER)
-    told = _told(found)
-    warnings = poison_warnings(read, without_limit=found.column("delivery_count_limit").null_count)
+    scoped = scope(evidence, key_filter, cut)
+    rows = rows_of_stream(poison_stream(scoped, cut, span, settings, near_limit=near_limit), measure.ORDER)
+    totals = _totals(rows)
+    warnings = poison_warnings(scoped, without_limit=rows.column("delivery_count_limit").null_count)
     if not gaps:
-        found = without_gaps(found)
-    return answer(evidence, found, TEXT_COLUMNS, told=told, warnings=warnings, none="no record was given up")
+        rows = without_gaps(rows)
+    return answer(evidence, rows, TEXT_COLUMNS, totals=totals, warnings=warnings, none="no record was given up")
 
 
 def poison_stream(
-    scoped: Scope, asked: CutChoice, span: Span, settings: GroupSettings, *, near_limit: bool = False
+    scoped: Scope, cut: CutChoice, span: Span, settings: GroupSettings, *, near_limit: bool = False
 ) -> Iterator[pa.Table]:
     """POISON_RECORD rows, gaps among them, in bounded tables, in any order."""
-    for rows in told_by_letters(scoped, settings, asked.as_of_ms, near_limit=near_limit):
+    for rows in given_up_with_dead_letter_causes(scoped, settings, cut.as_of_ms, near_limit=near_limit):
         timed = filter_rows(rows.rename_columns({"last_outcome_ms": "log_time_ms"}), span.expression())
         yield timed.rename_columns({"log_time_ms": "last_outcome_ms"})
 
 
 def poison_warnings(scoped: Scope, *, without_limit: int) -> list[str]:
-    """What has to be said; `without_limit`: rows of `poison_stream` whose group's limit is unknown."""
+    """Warnings of an answer; `without_limit`: rows of `poison_stream` whose group's limit is unknown."""
     warnings = [*scoped.warnings, *([NO_LIMIT] if without_limit else [])]
     return warnings + unseen(scoped.evidence, scoped.user_partitions, UNSEEN)
 
@@ -69,14 +69,14 @@ def without_gaps(rows: pa.Table) -> pa.Table:
     return rows.filter(pc.fill_null(pc.not_equal(rows.column("cause"), measure.GAP), True))
 
 
-def _told(found: pa.Table) -> str:
+def _totals(rows: pa.Table) -> str:
     """Record offsets by cause."""
-    sizes = pc.add(pc.subtract(found.column("last_offset"), found.column("offset")), 1)
-    causes = found.column("cause")
+    sizes = pc.add(pc.subtract(rows.column("last_offset"), rows.column("offset")), 1)
+    causes = rows.column("cause")
     counts = {cause: pc.sum(sizes.filter(pc.equal(causes, cause))).as_py() or 0 for cause in CAUSES}
     near = pc.sum(sizes.filter(pc.is_null(causes))).as_py() or 0
-    told = ", ".join(f"{cause} {count}" for cause, count in counts.items())
-    return f"record offsets: {told} (no records; --gaps lists them)" + (f"; near the limit {near}" if near else "")
+    by_cause = ", ".join(f"{cause} {count}" for cause, count in counts.items())
+    return f"record offsets: {by_cause} (no records; --gaps lists them)" + (f"; near the limit {near}" if near else "")
 
 
 TEXT_COLUMNS = (

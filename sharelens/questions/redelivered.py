@@ -1,4 +1,4 @@
-"""What was delivered more than once, why, and the records of the state log that prove it."""
+"""Records delivered more than once: the kind of redelivery, and the state log records that prove it."""
 
 from collections.abc import Collection, Iterator
 
@@ -21,28 +21,28 @@ UNSEEN = "not in the log: deliveries without an outcome yet, who had the record,
 
 
 def redelivered(
-    evidence: Evidence, wanted: KeyFilter, asked: CutChoice, span: Span, *, kinds: Collection[str] = REDELIVERIES
+    evidence: Evidence, key_filter: KeyFilter, cut: CutChoice, span: Span, *, kinds: Collection[str] = REDELIVERIES
 ) -> Answer:
     """The answer to `sharelens redelivered`; `span` bounds the log time of the later delivery's outcome."""
-    scoped = scope(evidence, wanted, asked)
-    found = _in_order(redelivered_stream(scoped, span))
-    found = found.filter(pc.is_in(found.column("kind"), value_set=pa.array(sorted(kinds), pa.string())))
-    sizes = pc.add(pc.subtract(found.column("last_offset"), found.column("first_offset")), 1)
-    told = ", ".join(
-        f"{kind} {pc.sum(sizes.filter(pc.equal(found.column('kind'), kind))).as_py() or 0}" for kind in REDELIVERIES
+    scoped = scope(evidence, key_filter, cut)
+    rows = _in_order(redelivered_stream(scoped, span))
+    rows = rows.filter(pc.is_in(rows.column("kind"), value_set=pa.array(sorted(kinds), pa.string())))
+    sizes = pc.add(pc.subtract(rows.column("last_offset"), rows.column("first_offset")), 1)
+    totals = ", ".join(
+        f"{kind} {pc.sum(sizes.filter(pc.equal(rows.column('kind'), kind))).as_py() or 0}" for kind in REDELIVERIES
     )
     return answer(
         evidence,
-        found,
+        rows,
         TEXT_COLUMNS,
-        told=f"record offsets: {told}\n{UNSEEN}",
+        totals=f"record offsets: {totals}\n{UNSEEN}",
         warnings=scoped.warnings,
         none="no outcome of a second delivery",
     )
 
 
 def redelivered_stream(scoped: Scope, span: Span = EVER) -> Iterator[pa.Table]:
-    """REDELIVERED rows in bounded tables, in any order; at the end of the evidence those that a run kept."""
+    """REDELIVERED rows in bounded tables, in any order; at the end of the evidence those of the gold table."""
     rows = kept_stream(scoped, "redelivered_record")
     if rows is None:
         rows = stream_of(scoped, measure.rows)
@@ -50,7 +50,7 @@ def redelivered_stream(scoped: Scope, span: Span = EVER) -> Iterator[pa.Table]:
 
 
 def redelivered_rows(scoped: Scope) -> pa.Table:
-    """REDELIVERED rows; at the end of the evidence those that a run kept."""
+    """REDELIVERED rows; at the end of the evidence those of the gold table."""
     return _in_order(redelivered_stream(scoped))
 
 

@@ -17,7 +17,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from measures import dead_letter_schemas as words
+from measures import dlq_schemas as words
 from measures.headers import ABORTED, NoRecords, spans_of
 from sharelens.questions.dlq import Reconciled, with_cluster
 from sharelens.questions.evidence import Evidence
@@ -201,7 +201,7 @@ def _acknowledged(part: Part) -> pa.Table:
 def _acknowledged_elsewhere(reconciled: Reconciled) -> list[bool]:
     """Whether the share partition acknowledged a record of each row in another life."""
     rows = reconciled.rows
-    scope = reconciled.asked.only(only_keys_of(reconciled.asked.places, rows))
+    scope = reconciled.scoped.only(only_keys_of(reconciled.scoped.places, rows))
     ranges = pa.concat_tables([_acknowledged(part) for part in scope.parts()])
     (mine, theirs), _ = number_keys(rows.select(SHARE_PARTITION_KEY), ranges)
     columns = (ranges.column(name).to_numpy() for name in ("first_offset", "last_offset", "life_log_offset"))

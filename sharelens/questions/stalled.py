@@ -37,8 +37,8 @@ SAME = "held by a member and never delivered look alike in the log"
 
 def stalled(
     evidence: Evidence,
-    wanted: KeyFilter,
-    asked: CutChoice,
+    key_filter: KeyFilter,
+    cut: CutChoice,
     span: Span,
     settings: GroupSettings,
     *,
@@ -47,8 +47,8 @@ def stalled(
     idle: bool = False,
 ) -> Answer:
     """The answer to `sharelens stalled`; `span` bounds the log times that an interval reaches into."""
-    read = scope(evidence, wanted, asked)
-    tables = stall_stream(read, span, settings, min_duration_ms=min_duration_ms, idle=idle)
+    scoped = scope(evidence, key_filter, cut)
+    tables = stall_stream(scoped, span, settings, min_duration_ms=min_duration_ms, idle=idle)
     table = rows_of_stream(tables, measure.WORST_FIRST)
     if still_only:
         table = table.filter(pc.is_null(table.column("until_ms")))
@@ -58,27 +58,27 @@ def stalled(
         evidence,
         table,
         TEXT_COLUMNS,
-        told="\n".join([*lines, SAME]),
-        warnings=(*read.warnings, *unseen(evidence, read.user_partitions, UNSEEN)),
+        totals="\n".join([*lines, SAME]),
+        warnings=(*scoped.warnings, *unseen(evidence, scoped.user_partitions, UNSEEN)),
         none="no share partition stalled",
     )
 
 
 def stall_stream(
-    asked: Scope, span: Span, settings: GroupSettings, *, min_duration_ms: int, idle: bool = False
+    scoped: Scope, span: Span, settings: GroupSettings, *, min_duration_ms: int, idle: bool = False
 ) -> Iterator[pa.Table]:
     """STALL rows of the intervals that reach into the span, in bounded tables, in any order."""
-    now_ms = _now(asked.evidence, asked.cut)
-    tables = None if idle else published_stalls(asked, settings, now_ms, min_duration_ms)
+    now_ms = _now(scoped.evidence, scoped.cut)
+    tables = None if idle else published_stalls(scoped, settings, now_ms, min_duration_ms)
     if tables is None:
         tables = stream_of(
-            asked, lambda inputs: measure.rows(inputs, now_ms=now_ms, min_duration_ms=min_duration_ms), settings
+            scoped, lambda inputs: measure.rows(inputs, now_ms=now_ms, min_duration_ms=min_duration_ms), settings
         )
     return (_chosen(table, span, idle=idle) for table in tables)
 
 
 def _now(evidence: Evidence, cut: LogPrefix) -> int:
-    """The moment up to which what stands still has stood."""
+    """The end of intervals that still last."""
     last = times(evidence.cover())[1] or 0
     return last if cut.as_of_ms is None else min(last, cut.as_of_ms)
 
@@ -97,8 +97,8 @@ def _counts(table: pa.Table, kinds: list[str]) -> str:
     """How many of each kind, and how many stand still."""
     counts = {kind: pc.sum(pc.equal(table.column("kind"), kind)).as_py() for kind in kinds}
     still = table.column("until_ms").null_count
-    told = ", ".join(f"{kind} {count}" for kind, count in counts.items()) or "none"
-    return f"intervals: {told}; {still} of them stand still"
+    by_kind = ", ".join(f"{kind} {count}" for kind, count in counts.items()) or "none"
+    return f"intervals: {by_kind}; {still} of them stand still"
 
 
 def _state_cell(row: Row) -> str:

@@ -6,7 +6,7 @@ import pyarrow.compute as pc
 from evidence.as_of import LogPrefix
 from sharelens.filters import KeyFilter
 from sharelens.output import Answer, Column, Row, known, name_cell, name_column, number_column
-from sharelens.questions.completeness import check_cut, cut_of, evidence_line, incomplete_rows, misplaced_warnings
+from sharelens.questions.completeness import check_cut, evidence_line, incomplete_rows, misplaced_warnings, prefix_of
 from sharelens.questions.evidence import Evidence, Keys
 from sharelens.questions.naming import ensure_known, resolve
 from sharelens.questions.shape import all_ranges_cell, constant, named_batches, ranges_cell, topic_column
@@ -43,12 +43,12 @@ def state_table(
     Deleted share partitions are absent, misplaced rows left out. `more`: columns of the state behind FIELDS.
     """
     placed = evidence.states(keys, cut).sort_by(SHARE_PARTITION_ORDER)
-    found = placed.filter(pc.invert(placed.column("misplaced")))
-    columns = {name: found.column(name) for name in (*FIELDS, *more) if name in found.column_names}
-    columns["cluster_id"] = constant(evidence.cluster_id, found.num_rows, pa.string())
-    names = evidence.names(found.column("topic_id").unique().to_pylist())
-    columns["topic"] = topic_column(found.column("topic_id"), names)
-    columns["state_batches"] = named_batches(found.column("state_batches"))
+    states = placed.filter(pc.invert(placed.column("misplaced")))
+    columns = {name: states.column(name) for name in (*FIELDS, *more) if name in states.column_names}
+    columns["cluster_id"] = constant(evidence.cluster_id, states.num_rows, pa.string())
+    names = evidence.names(states.column("topic_id").unique().to_pylist())
+    columns["topic"] = topic_column(states.column("topic_id"), names)
+    columns["state_batches"] = named_batches(states.column("state_batches"))
     table = pa.table({name: columns[name] for name in (*FIELDS, *more)})
     return table, misplaced_warnings(placed.filter(placed.column("misplaced")), names)
 
@@ -56,7 +56,7 @@ def state_table(
 def state(evidence: Evidence, key_filter: KeyFilter, cut: CutChoice, *, verbose: bool = False) -> Answer:
     """The answer to `sharelens state`."""
     keys = resolve(evidence, key_filter)
-    prefix = cut_of(cut)
+    prefix = prefix_of(cut)
     table, misplaced = state_table(evidence, keys, prefix)
     warnings = check_cut(evidence, prefix) + misplaced
     if table.num_rows == 0:

@@ -7,7 +7,7 @@ import pyarrow as pa
 
 from evidence.reading import read_whole
 from kafka_log import reader
-from kafka_log.dead_letters import letters_of, typed_letters
+from kafka_log.dead_letter_records import letters_of, typed_letters
 from kafka_log.schemas import TOPIC_BATCH
 from kafka_log.union import LogPartition
 from lake.user_topics import ROWS_AT_ONCE, extent

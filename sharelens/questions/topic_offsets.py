@@ -1,14 +1,14 @@
 """What a user topic holds at one offset, as far as the evidence has its batch headers."""
 
 from measures.headers import ABSENT
-from measures.whereabouts import what_is_at
+from measures.offset_kinds import kind_of_offset
 from sharelens.questions.evidence import Evidence
 
 PRUNED, BEYOND_END = "pruned", "beyond_end"
 
 
 def what_offset_holds(evidence: Evidence, topic_id: str, partition: int, offset: int) -> str | None:
-    """A word of measures.whereabouts, PRUNED or BEYOND_END; None when the evidence has nothing of the partition.
+    """A word of measures.offset_kinds, PRUNED or BEYOND_END; None when the evidence has nothing of the partition.
 
     PRUNED: below the log start offset, and no batch holds it any more.
     """
@@ -16,10 +16,10 @@ def what_offset_holds(evidence: Evidence, topic_id: str, partition: int, offset:
     extents = evidence.topic_extents([place]).to_pylist()
     if not extents:
         return None
-    content = what_is_at(offset, evidence.topic_batches({place: offset}))
+    kind = kind_of_offset(offset, evidence.topic_batches({place: offset}))
     start, end = extents[0]["log_start_offset"], extents[0]["end_offset"]
-    if content in (None, ABSENT) and start is not None and offset < start:
+    if kind in (None, ABSENT) and start is not None and offset < start:
         return PRUNED
-    if content is None and end is not None and offset >= end:
+    if kind is None and end is not None and offset >= end:
         return BEYOND_END
-    return ABSENT if content is None and end is not None else content
+    return ABSENT if kind is None and end is not None else kind

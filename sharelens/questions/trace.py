@@ -23,7 +23,7 @@ from sharelens.questions.completeness import (
     incomplete_rows,
     misplaced_warnings,
 )
-from sharelens.questions.dead_letters import letters_of_record
+from sharelens.questions.dlq_filter import DeadLetterFilter
 from sharelens.questions.evidence import Evidence
 from sharelens.questions.misplaced import misplaced_places, place_of
 from sharelens.questions.missing import without_group_records
@@ -120,7 +120,7 @@ def trace(evidence: Evidence, key_filter: KeyFilter, offset: int, *, members: bo
     if members:
         records = evidence.group_records(frozenset(table.column("group_id").to_pylist()))
         if records.num_rows == 0 and table.num_rows:
-            warnings.append(without_group_records("members are not told"))
+            warnings.append(without_group_records("members are unknown"))
         table = _with_members(records, table)
         closing.append(MEMBERS_KNOWN)
     closing.append(evidence_line(evidence.cover(), incomplete_rows(table.column("completeness"))))
@@ -155,8 +155,8 @@ def _story(evidence: Evidence, scalars: pa.Table, ranges: pa.Table, offset: int,
     events = _with_completeness([*moves, *states, *attempt_events(moves, states, losses)], scalars)
     letters: list[Event] = []
     if not elsewhere and any(event["delivery_state"] in GIVEN_UP for event in states):
-        found = letters_of_record(evidence, place["group_id"], place["topic_id"], place["partition"], offset)
-        letters = [event | {"completeness": COMPLETE} for event in letter_events(found, place)]
+        rows_of_letters = _dead_letters(evidence, place, offset)
+        letters = [event | {"completeness": COMPLETE} for event in letter_events(rows_of_letters, place)]
     rows = _with_outcomes(in_order(events, letters))
     if elsewhere:
         return [row | ELSEWHERE for row in rows]
@@ -168,6 +168,22 @@ def _story(evidence: Evidence, scalars: pa.Table, ranges: pa.Table, offset: int,
     return [row | {"offset_holds": holds} for row in rows]
 
 
+def _dead_letters(evidence: Evidence, place: Mapping[str, Any], offset: int) -> pa.Table:
+    """DLQ_RECORD rows of the dead letters of one record of a share partition.
+
+    A dead letter names the topic, not its id: a dead letter of an earlier topic of that name may be among them.
+    """
+    topic_id = place["topic_id"]
+    return evidence.dead_letters(
+        DeadLetterFilter(
+            groups=frozenset({place["group_id"]}),
+            topics=frozenset({topic_id, evidence.names([topic_id]).get(topic_id, topic_id)}),
+            partitions=frozenset({place["partition"]}),
+            offset=offset,
+        )
+    )
+
+
 def _first(scalars: pa.Table) -> dict[str, Any]:
     place: dict[str, Any] = scalars.slice(0, 1).to_pylist()[0]
     return place
@@ -175,14 +191,14 @@ def _first(scalars: pa.Table) -> dict[str, Any]:
 
 def _with_outcomes(rows: Sequence[Event]) -> list[Event]:
     """Each event with what became of the record in its life; dead letters and deletions are of the life before them."""
-    found: list[Event] = []
+    with_outcomes: list[Event] = []
     lives = [list(some) for _, some in groupby(_lives(rows), key=lambda pair: pair[0])]
     for number, life in enumerate(lives):
         events = [row for _, row in life]
         ended = number + 1 < len(lives) or events[-1]["event"] == "deleted"
         code = outcome(events, ended=ended)
-        found += [row | {"outcome": code} for row in events]
-    return found
+        with_outcomes += [row | {"outcome": code} for row in events]
+    return with_outcomes
 
 
 def _lives(rows: Sequence[Event]) -> Iterator[tuple[int, Event]]:
@@ -201,8 +217,8 @@ def _with_members(records: pa.Table, table: pa.Table) -> pa.Table:
     timelines: dict[tuple[str, int], Assigned] = {
         place: assigned(records, *place) for place in {(row["topic_id"], row["partition"]) for row in rows}
     }
-    found = [timelines[row["topic_id"], row["partition"]].at(row["log_time_ms"]) for row in rows]
-    return table.append_column(MEMBERS, pa.array(found, ASSIGNED_MEMBERS))
+    members = [timelines[row["topic_id"], row["partition"]].at(row["log_time_ms"]) for row in rows]
+    return table.append_column(MEMBERS, pa.array(members, ASSIGNED_MEMBERS))
 
 
 def _of_same(scalars: pa.Table, ranges: pa.Table) -> pa.Table:

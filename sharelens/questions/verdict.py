@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from measures.headers import ABORTED, ABSENT, CONTROL
-from measures.whereabouts import OPEN_TRANSACTION, RECORD
+from measures.offset_kinds import OPEN_TRANSACTION, RECORD
 from sharelens.output import name_cell
 from sharelens.questions import vocabulary
 from sharelens.questions.topic_offsets import BEYOND_END, PRUNED

@@ -7,7 +7,7 @@ from typing import Self
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from measures.dead_letter_schemas import ARCHIVING, DUPLICATE, MATCHED, MISSING, STATUSES, UNEXPECTED, UNKNOWN
+from measures.dlq_schemas import ARCHIVING, DUPLICATE, MATCHED, MISSING, STATUSES, UNEXPECTED, UNKNOWN
 from measures.stalls import WORST_FIRST
 from sharelens.questions.poison import without_gaps
 from sharelens.questions.streaming import FirstOfEach, FirstRows, Sums

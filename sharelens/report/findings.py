@@ -5,7 +5,7 @@ from collections.abc import Iterable, Sequence
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from measures.dead_letter_schemas import DUPLICATE, MISSING, UNEXPECTED
+from measures.dlq_schemas import DUPLICATE, MISSING, UNEXPECTED
 from measures.stalls import BLOCKED, DEAD_LETTER_PENDING, SILENT, WINDOW_FULL
 from sharelens.questions.completeness import COMPLETE
 from sharelens.report.digests import DeadLetterDigest, PoisonDigest, total
@@ -34,11 +34,11 @@ def findings(gathered: Gathered, anchors: Anchors) -> Sequence[Finding]:
     return sorted(collected, key=lambda finding: list(Weight).index(finding.weight))
 
 
-def _with_more(shown: Sequence[Finding], left: int, what: str, href: str) -> Sequence[Finding]:
+def _with_more(shown: Sequence[Finding], left: int, noun: str, href: str) -> Sequence[Finding]:
     """The first few of a kind, and a sentence that counts the others."""
     if left <= 0:
         return shown
-    return [*shown, Finding(weight=shown[-1].weight, text=f"{left:,} more {what}.", href=href)]
+    return [*shown, Finding(weight=shown[-1].weight, text=f"{left:,} more {noun}.", href=href)]
 
 
 def _standing_still(gathered: Gathered, anchors: Anchors) -> Sequence[Finding]:
@@ -74,14 +74,14 @@ def _behind(row: Row) -> str:
     behind = f"{done} done behind it" if row["finished_behind"] else ""
     match row["kind"]:
         case kind if kind == DEAD_LETTER_PENDING:
-            what = "its dead letter is not finished"
+            cause = "its dead letter is not finished"
         case kind if kind == WINDOW_FULL:
-            what = f"the window is full ({number(row['window_used'])} of {number(row['window_limit'])})"
+            cause = f"the window is full ({number(row['window_used'])} of {number(row['window_limit'])})"
         case kind if kind == BLOCKED:
-            what = f"delivered {counted(row['delivery_count'], 'time')}" if row["delivery_count"] else ""
+            cause = f"delivered {counted(row['delivery_count'], 'time')}" if row["delivery_count"] else ""
         case _:
-            what = "no state was written since"
-    return "; ".join(part for part in (behind, what, waiting) if part)
+            cause = "no state was written since"
+    return "; ".join(part for part in (behind, cause, waiting) if part)
 
 
 def _given_up(given_up: PoisonDigest, now_ms: int) -> Sequence[Finding]:

@@ -31,10 +31,10 @@ PINS_TRACED = 6
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Asked:
-    """What a report is about. `span` bounds log times: of stalls, outcomes, and the charts' time."""
+class ReportQuestion:
+    """The share partitions, cut and settings of a report. `span` bounds stalls, outcomes and charts, in log time."""
 
-    wanted: KeyFilter = field(default_factory=KeyFilter)
+    key_filter: KeyFilter = field(default_factory=KeyFilter)
     cut: CutChoice = field(default_factory=CutChoice)
     span: Span = field(default_factory=Span)
     settings: GroupSettings
@@ -51,7 +51,7 @@ class Gathered:
     """
 
     evidence: Evidence
-    asked: Asked
+    question: ReportQuestion
     cover: Sequence[StatePartitionCover]
     first_ms: int
     last_ms: int
@@ -72,23 +72,23 @@ class Gathered:
     warnings: Sequence[str]
 
 
-def gather(evidence: Evidence, asked: Asked) -> Gathered:
-    """Everything a report shows.
+def gather(evidence: Evidence, question: ReportQuestion) -> Gathered:
+    """The content of a report.
 
     Raises:
-        UsageError: nothing bears the names that were typed.
+        UsageError: the evidence has none of the names.
         SharelensError: the cut lies before the evidence, or there is none.
     """
-    wanted, cut_asked = asked.wanted, asked.cut
-    scoped = scope(evidence, wanted, cut_asked)
+    key_filter, cut = question.key_filter, question.cut
+    scoped = scope(evidence, key_filter, cut)
     cover = evidence.cover()
-    lags = lag.lag(evidence, wanted, cut_asked, end_offsets=asked.end_offsets)
-    coordinated = groups.groups(evidence, frozenset(), cut_asked.as_of_ms)
-    digests = _digests(scoped, asked)
+    lags = lag.lag(evidence, key_filter, cut, end_offsets=question.end_offsets)
+    coordinated = groups.groups(evidence, frozenset(), cut.as_of_ms)
+    digests = _digests(scoped, question)
     first, end = (moment or 0 for moment in times(cover))
-    last = end if cut_asked.as_of_ms is None else min(end, cut_asked.as_of_ms)
-    from_ms = first if asked.span.from_ms is None else max(first, asked.span.from_ms)
-    to_ms = max(from_ms, last if asked.span.to_ms is None else min(last, asked.span.to_ms))
+    last = end if cut.as_of_ms is None else min(end, cut.as_of_ms)
+    from_ms = first if question.span.from_ms is None else max(first, question.span.from_ms)
+    to_ms = max(from_ms, last if question.span.to_ms is None else min(last, question.span.to_ms))
     names = evidence.names(scoped.places.column("topic_id").unique().to_pylist())
     traced = _traced(digests.stalls, digests.poison)
     order = ranked(lags.table, digests.stalls, digests.poison, digests.redelivered)
@@ -96,7 +96,7 @@ def gather(evidence: Evidence, asked: Asked) -> Gathered:
     lines = [*scoped.warnings, *lags.warnings, *digests.warnings, *coordinated.warnings]
     return Gathered(
         evidence=with_traces(evidence, cover, *read.traced),
-        asked=asked,
+        question=question,
         cover=cover,
         first_ms=first,
         last_ms=last,
@@ -108,7 +108,7 @@ def gather(evidence: Evidence, asked: Asked) -> Gathered:
         poison=digests.poison,
         redelivered=digests.redelivered,
         dead_letters=digests.dead_letters,
-        groups=_of_scope(coordinated.table, wanted, read.written_ms.keys()),
+        groups=_of_scope(coordinated.table, key_filter, read.written_ms.keys()),
         written_ms=read.written_ms,
         outcomes=read.outcomes,
         lag_lines=read.lag_lines(),
@@ -129,11 +129,11 @@ class _Digests:
     warnings: Sequence[str]
 
 
-def _digests(scoped: Scope, asked: Asked) -> _Digests:
-    evidence, span, settings = scoped.evidence, asked.span, asked.settings
-    stalls = StallDigest.of(stalled.stall_stream(scoped, span, settings, min_duration_ms=asked.min_duration_ms))
-    given_up = PoisonDigest.of(poison.poison_stream(scoped, asked.cut, span, settings))
-    letters, letter_warnings = dlq.reconciled_stream(scoped, asked.cut, settings, span=span)
+def _digests(scoped: Scope, question: ReportQuestion) -> _Digests:
+    evidence, span, settings = scoped.evidence, question.span, question.settings
+    stalls = StallDigest.of(stalled.stall_stream(scoped, span, settings, min_duration_ms=question.min_duration_ms))
+    given_up = PoisonDigest.of(poison.poison_stream(scoped, question.cut, span, settings))
+    letters, letter_warnings = dlq.reconciled_stream(scoped, question.cut, settings, span=span)
     dead_letters = DeadLetterDigest.of(letters)
     return _Digests(
         stalls=replace(stalls, first=described(evidence, stalls.first)),
@@ -181,11 +181,11 @@ def _said_once(lines: Sequence[str]) -> Sequence[str]:
     return tuple(dict.fromkeys(lines))
 
 
-def _of_scope(table: pa.Table, wanted: KeyFilter, groups: Collection[str]) -> pa.Table:
+def _of_scope(table: pa.Table, key_filter: KeyFilter, groups: Collection[str]) -> pa.Table:
     """Share groups of the group coordinator's log that the report is about."""
-    if wanted.keeps_all:
+    if key_filter.keeps_all:
         return table
-    there = {*groups, *wanted.groups}
+    there = {*groups, *key_filter.groups}
     return table.filter(pc.is_in(table.column("group_id"), value_set=pa.array(sorted(there), pa.string())))
 
 

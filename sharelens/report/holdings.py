@@ -2,7 +2,7 @@
 
 import pyarrow.compute as pc
 
-from measures.dead_letter_schemas import DUPLICATE, MISSING, UNEXPECTED
+from measures.dlq_schemas import DUPLICATE, MISSING, UNEXPECTED
 from sharelens.report.digests import ROWS_SHOWN, DeadLetterDigest, total
 from sharelens.report.gather import Gathered
 from sharelens.report.model import Cell, Head, Sheet

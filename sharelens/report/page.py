@@ -54,13 +54,13 @@ class _Commands:
 
     def __init__(self, source: Source, gathered: Gathered) -> None:
         self._source = source
-        wanted, cut, span = gathered.asked.wanted, gathered.asked.cut, gathered.asked.span
-        self._filters = [f"--group={group}" for group in sorted(wanted.groups)]
+        key_filter, cut, span = gathered.question.key_filter, gathered.question.cut, gathered.question.span
+        self._filters = [f"--group={group}" for group in sorted(key_filter.groups)]
         self._filters += [
             f"--topic={topic.text}" + (":" + ",".join(map(str, sorted(topic.partitions))) if topic.partitions else "")
-            for topic in wanted.topics
+            for topic in key_filter.topics
         ]
-        self._filters += [f"--partition={partition}" for partition in sorted(wanted.partitions)]
+        self._filters += [f"--partition={partition}" for partition in sorted(key_filter.partitions)]
         self._cut = [] if cut.as_of_ms is None else [f"--as-of={time_text(cut.as_of_ms)}"]
         self._cut += [
             f"--at-offset={partition}:{offset}" for partition, offset in sorted((cut.at_offsets or {}).items())
@@ -68,9 +68,9 @@ class _Commands:
         self._span = [] if span.from_ms is None else [f"--from={time_text(span.from_ms)}"]
         self._span += [] if span.to_ms is None else [f"--to={time_text(span.to_ms)}"]
 
-    def of(self, what: str, *, span: bool = False) -> str:
+    def of(self, name: str, *, span: bool = False) -> str:
         """The question that a part of the page answers."""
-        return command(self._source, what, [*self._filters, *self._cut, *(self._span if span else [])])
+        return command(self._source, name, [*self._filters, *self._cut, *(self._span if span else [])])
 
     def dead_letters(self) -> str:
         """`dlq`, with the topics that were named."""
@@ -92,19 +92,19 @@ class _Commands:
 
 
 def _scope(gathered: Gathered) -> str:
-    """What the report is about, in words; empty for everything."""
-    wanted = gathered.asked.wanted
-    if wanted.keeps_all:
+    """The report's filter in words; empty without a filter."""
+    key_filter = gathered.question.key_filter
+    if key_filter.keeps_all:
         return ""
-    parts = [f"group {name(group)}" for group in sorted(wanted.groups)]
-    parts += [f"topic {name(topic.text)}" for topic in wanted.topics]
-    parts += [f"partition {partition}" for partition in sorted(wanted.partitions)]
+    parts = [f"group {name(group)}" for group in sorted(key_filter.groups)]
+    parts += [f"topic {name(topic.text)}" for topic in key_filter.topics]
+    parts += [f"partition {partition}" for partition in sorted(key_filter.partitions)]
     return ", ".join(parts)
 
 
 def _facts(gathered: Gathered) -> Sequence[tuple[str, str]]:
     """The header's facts."""
-    cut = gathered.asked.cut
+    cut = gathered.question.cut
     span = (
         f"{moment(gathered.first_ms)} – {moment(gathered.last_ms)} UTC ({lasted(gathered.last_ms - gathered.first_ms)})"
     )
@@ -260,9 +260,9 @@ def _text(file: str) -> str:
 def _chart_style() -> str:
     """Rules that give the charts' colours their dark counterparts, and the legends theirs."""
     rules = [
-        f'svg [{what}="{light}"]{{{what}:light-dark({light},{dark})}}'
+        f'svg [{attribute}="{light}"]{{{attribute}:light-dark({light},{dark})}}'
         for light, dark in colours.pairs()
-        for what in ("fill", "stroke")
+        for attribute in ("fill", "stroke")
     ]
     rules += [
         f".key-cell-{code}{{background:{light};background:light-dark({light},{dark})}}"

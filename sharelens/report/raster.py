@@ -26,7 +26,7 @@ COLUMNS, ROWS = 180, 96
 MOST_RECTANGLES = 1200
 STILL = 1 << 62
 # Codes of a cell; where a row stands for several offsets the highest is shown.
-NOTHING, ACKNOWLEDGED, ARCHIVED, ARCHIVING, OPEN = range(5)
+BLANK, ACKNOWLEDGED, ARCHIVED, ARCHIVING, OPEN = range(5)
 MOST_ATTEMPTS = 4
 """AVAILABLE after n failed deliveries has the code OPEN + n - 1, up to this many."""
 
@@ -63,7 +63,7 @@ class Picture:
 
 
 def code_of(state: int, count: int) -> int:
-    """The code of a delivery state and count; NOTHING for a state that no log holds."""
+    """The code of a delivery state and count; BLANK for a state that no log holds."""
     match state:
         case DeliveryState.ACKNOWLEDGED:
             return ACKNOWLEDGED
@@ -74,7 +74,7 @@ def code_of(state: int, count: int) -> int:
         case DeliveryState.AVAILABLE:
             return OPEN + min(max(count, 1), MOST_ATTEMPTS) - 1
         case _:
-            return NOTHING
+            return BLANK
 
 
 def picture(deliveries: pa.Table, window: Window) -> Picture:
@@ -124,7 +124,7 @@ def _rectangles(grid: npt.NDArray[np.int8], window: Window, per_row: int, column
         here: dict[tuple[int, int, int], list[int]] = {}
         for begin, end in itertools.pairwise(cuts):
             value = int(grid[row, begin])
-            if value == NOTHING:
+            if value == BLANK:
                 continue
             box = below.get((begin, end, value))
             if box is None:

@@ -12,8 +12,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from measures import lag_over_time as over_time
+from measures.delivery_outcomes import outcomes_of
 from measures.lag import begins_of
-from measures.newly import outcomes_of
 from measures.steps import LAST_OFFSET, Ints, numbered
 from sharelens.questions.evidence import Evidence
 from sharelens.questions.lake_evidence import LakeEvidence

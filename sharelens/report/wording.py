@@ -17,9 +17,9 @@ def number(value: int | None) -> str:
     return UNKNOWN if value is None else f"{value:,}"
 
 
-def counted(count: int, one: str, many: str | None = None) -> str:
+def counted(count: int, singular: str, plural: str | None = None) -> str:
     """`1 record`, `1,203 records`."""
-    return f"{count:,} {one if count == 1 else many or one + 's'}"
+    return f"{count:,} {singular if count == 1 else plural or singular + 's'}"
 
 
 def moment(epoch_ms: int | None) -> str:
@@ -64,12 +64,12 @@ def place(topic: object, topic_id: object, partition: int) -> str:
     return f"{topic_name(topic, topic_id)}-{partition}"
 
 
-def command(source: Source, what: str, options: Iterable[str]) -> str:
+def command(source: Source, name: str, options: Iterable[str]) -> str:
     """A line to type: the command, where the evidence lies, the options; every word quoted where a shell needs it.
 
     `options` are whole words (`--group=NAME`), so that a name that begins with a dash stays a value.
     """
-    words = ["sharelens", *what.split()]
+    words = ["sharelens", *name.split()]
     words += ["--lake", source.lake] if source.lake is not None else []
     for directory in source.log_dirs:
         words += ["--log-dir", directory]

@@ -16,6 +16,8 @@ LOG_PARTITION_KEY = ["topic_id", "partition"]
 """A partition of any topic, as the log tables name it."""
 PLACE_KEY = [*SHARE_PARTITION_KEY, "state_partition"]
 """A place: a share partition together with the state partition that holds its records (newest incarnation)."""
+FULL_PLACE_KEY = [*STATE_PARTITION_KEY, *SHARE_PARTITION_KEY]
+"""A place in one incarnation of __share_group_state."""
 SHARE_PARTITION_ORDER = [(name, "ascending") for name in SHARE_PARTITION_KEY]
 LOG_ORDER = [("state_partition", "ascending"), ("log_offset", "ascending")]
 """Records of one incarnation of the state topic: by state partition, then by log offset."""

@@ -35,7 +35,7 @@ DATED_BATCH = pa.struct(
 )
 
 LOG_POSITION = [
-    column("log_topic_id", pa.string(), "id of the state topic that holds the record", nullable=False),
+    column("log_topic_id", pa.string(), "id of the state topic of the record", nullable=False),
     column("state_partition", pa.int32(), "partition of __share_group_state", nullable=False),
     column("log_offset", pa.int64(), "offset of the record in the state partition", nullable=False),
 ]
@@ -65,14 +65,14 @@ SHARE_RECORD = pa.schema(
         column("create_timestamp_ms", pa.int64(), "snapshots only, epoch milliseconds"),
         column("write_timestamp_ms", pa.int64(), "snapshots only, epoch milliseconds"),
         column("state_batches", pa.list_(STATE_BATCH), "state batches exactly as logged; null for a tombstone"),
-        column("unknown_tags", pa.list_(UNKNOWN_TAG), "tagged fields that this version does not know; empty when none"),
+        column("unknown_tags", pa.list_(UNKNOWN_TAG), "tagged fields that sharelens does not know; empty = none"),
         column(
-            "trailing_bytes", pa.int32(), "bytes after the value that the broker ignores; 0 normally", nullable=False
+            "trailing_bytes", pa.int32(), "bytes after the value, which the broker ignores; usually 0", nullable=False
         ),
         column("record_bytes", pa.int32(), "bytes of key and value", nullable=False),
         column("log_leader_epoch", pa.int32(), "leader epoch of the state topic's batch", nullable=False),
         column("below_log_start", pa.bool_(), "lies below the log start offset", nullable=False),
-        column("uncommitted", pa.bool_(), "lay at or above the high watermark when it was read", nullable=False),
+        column("uncommitted", pa.bool_(), "was at or above the high watermark when the run read it", nullable=False),
     ]
 )
 
@@ -91,7 +91,7 @@ REPLAYED = pa.schema(
         )
     ]
 )
-"""What replay reads of SHARE_RECORD, text dictionary-encoded."""
+"""The columns of SHARE_RECORD that replay reads, text dictionary-encoded."""
 
 SCALARS = [
     column("snapshot_epoch", pa.int32(), "snapshot epoch of the state"),
@@ -102,18 +102,16 @@ SCALARS = [
     column(
         "create_timestamp_ms",
         pa.int64(),
-        "createTimestamp of the snapshot the state rests on; 0 for a provisional state",
+        "createTimestamp of the newest snapshot; 0 for a provisional state",
     ),
-    column(
-        "write_timestamp_ms", pa.int64(), "writeTimestamp of the snapshot the state rests on; 0 for a provisional state"
-    ),
+    column("write_timestamp_ms", pa.int64(), "writeTimestamp of the newest snapshot; 0 for a provisional state"),
 ]
 FROM_LOG = [
     column("leader_epoch_max_from_log", pa.int32(), "largest leader epoch replayed since the last tombstone"),
     column("state_epoch_max_from_log", pa.int32(), "largest state epoch replayed since the last tombstone"),
-    column("update_count_from_log", pa.int32(), "update counter as the coordinator would hold it"),
-    column("snapshot_log_offset", pa.int64(), "log offset of the snapshot the state rests on; null = provisional"),
-    column("life_log_offset", pa.int64(), "log offset of the record that began this life (creation or reset)"),
+    column("update_count_from_log", pa.int32(), "update counter of the coordinator, recomputed"),
+    column("snapshot_log_offset", pa.int64(), "log offset of the newest snapshot; null = provisional"),
+    column("life_log_offset", pa.int64(), "life: log offset of the record that created or reset the share partition"),
 ]
 COMPLETENESS = [
     column("completeness", pa.string(), "complete, provisional, incomplete or uncommitted", nullable=False),
@@ -142,7 +140,7 @@ DELIVERY_HISTORY = pa.schema(
         column(
             "life_log_offset",
             pa.int64(),
-            "the life it belongs to: log offset of the creating or resetting record",
+            "life: log offset of the record that created or reset the share partition",
             nullable=False,
         ),
         column("first_offset", pa.int64(), "first record offset of the range", nullable=False),
@@ -155,11 +153,13 @@ DELIVERY_HISTORY = pa.schema(
         ),
         column("delivery_state_name", pa.string(), "name of the delivery state", nullable=False),
         column("delivery_count", pa.int16(), "delivery count", nullable=False),
-        column("valid_from_log_offset", pa.int64(), "record that made the range", nullable=False),
+        column(
+            "valid_from_log_offset", pa.int64(), "state log offset of the record that began the range", nullable=False
+        ),
         column("valid_from_ms", pa.int64(), "log_time_ms of that record", nullable=False),
-        column("valid_to_log_offset", pa.int64(), "record after which the range is no longer there; null = still"),
-        column("valid_to_ms", pa.int64(), "log_time_ms of that record; null = still"),
-        column("is_open", pa.bool_(), "still part of the state", nullable=False),
+        column("valid_to_log_offset", pa.int64(), "state log offset of the record that ended the range; null = open"),
+        column("valid_to_ms", pa.int64(), "log_time_ms of that record; null = open"),
+        column("is_open", pa.bool_(), "part of the newest state", nullable=False),
         column(
             "end_reason", pa.string(), "changed, split_or_joined, start_offset_passed, reset or deleted; null = open"
         ),
@@ -182,7 +182,7 @@ SHARE_PARTITION_STATE = pa.schema(
         column(
             "below_log_start",
             pa.bool_(),
-            "the snapshot the state rests on lies below the log start offset",
+            "the newest snapshot lies below the log start offset",
             nullable=False,
         ),
         *COMPLETENESS,
@@ -192,7 +192,7 @@ PLACED_STATE = SHARE_PARTITION_STATE.append(
     column(
         "misplaced",
         pa.bool_(),
-        "another row of the share partition is its state: the newest records hash to that one's state partition",
+        "not the share partition's state: its newest records are in another state partition, to which its key hashes",
         nullable=False,
     )
 )

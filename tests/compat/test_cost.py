@@ -75,7 +75,7 @@ def test_a_group_log_too_large_to_read_leaves_untold_who_deleted(
     assert main([*words, "--output", "json"]) == 0
     out, err = capsys.readouterr()
     assert {row["deleted_by_inferred"] for row in json.loads(out)} == {None}
-    assert "warning: who deleted is not told: " in err
+    assert "warning: who deleted is unknown: " in err
 
 
 def test_the_cost_of_two_windows_is_the_cost_of_all(capsys: pytest.CaptureFixture[str]) -> None:

@@ -14,7 +14,7 @@ from lake.scan import open_lake
 from sharelens.cli import main
 from tests.dataset_settings import given_settings, lines
 from tests.datasets import dataset
-from tests.dead_letters import letter_headers, write_letters
+from tests.dead_letter_logs import letter_headers, write_letters
 from tests.in_process import make_lake, recorded_lake
 from tests.state_logs import ORDERS_ID, snapshot, update, write_log_directory
 from tests.user_topics import write_orders

@@ -23,7 +23,7 @@ from tests.depths import examples
 from tests.in_process import make_lake, recorded_lake
 from tests.state_logs import START_MS, snapshot, tombstone, update, write_log_directory
 
-EVERYTHING = parse_key_filter([], [], [])
+ALL_KEYS = parse_key_filter([], [], [])
 OFFSETS = 12
 CUTS = 2
 """Checkpoints of a scenario that are asked for."""
@@ -63,15 +63,15 @@ def answers(evidence: Evidence, count: int) -> Iterator[tuple[str, str]]:
         return name, json.dumps(table.to_pylist())
 
     first = min(part.first_ms or 0 for part in evidence.cover())
-    yield told("state", state(evidence, EVERYTHING, CutChoice()).table)
-    yield told("records", records(evidence, EVERYTHING, Span()).read_all().table)
+    yield told("state", state(evidence, ALL_KEYS, CutChoice()).table)
+    yield told("records", records(evidence, ALL_KEYS, Span()).read_all().table)
     for offset in range(-1, count):
-        yield told(f"at {offset}", state(evidence, EVERYTHING, CutChoice(at_offsets={0: offset})).table)
+        yield told(f"at {offset}", state(evidence, ALL_KEYS, CutChoice(at_offsets={0: offset})).table)
     for moment in range(first, first + 1000 * count, 700):
-        answer = state(evidence, EVERYTHING, CutChoice(as_of_ms=moment))
+        answer = state(evidence, ALL_KEYS, CutChoice(as_of_ms=moment))
         yield told(f"as of {moment}", answer.table)
         yield f"warnings at {moment}", json.dumps(answer.warnings)
-        yield told(f"diff {moment}", diff(evidence, EVERYTHING, first, moment).table)
+        yield told(f"diff {moment}", diff(evidence, ALL_KEYS, first, moment).table)
     for group in evidence.share_partitions().column("group_id").unique().to_pylist():
         for offset in range(0, OFFSETS, 3):
             one = trace(evidence, parse_key_filter([group], ["orders"], [0]), offset)

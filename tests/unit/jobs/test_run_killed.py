@@ -21,7 +21,7 @@ from lake.lake import Lake
 from lake.scan import open_lake
 from tests.batch_files import broken, copy_changed, state_batches, state_directory
 from tests.datasets import dataset
-from tests.dead_letters import letter_headers, write_letters
+from tests.dead_letter_logs import letter_headers, write_letters
 from tests.in_process import make_lake, recorded_lake
 from tests.kills import Point, in_turn_by_write, kill, points_and_writes
 from tests.lakes import BOOKS, content, differences

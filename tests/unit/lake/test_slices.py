@@ -6,7 +6,7 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from kafka_log.dead_letters import without_digests
+from kafka_log.dead_letter_records import without_digests
 from kafka_log.schemas import LOG_RECORD
 from lake import parquet
 from lake.commit import commit, create

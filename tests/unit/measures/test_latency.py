@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from measures.ages import Ages, age_ranges, taken
+from measures.ages import Ages, age_ranges, ages_of
 from measures.latency import attempts, latency
 from measures.latency_schemas import ATTEMPTS, LATENCY
 from measures.lives import BLIND
@@ -136,8 +136,8 @@ def test_whether_archived_offsets_are_gaps_does_not_depend_on_where_reading_head
         yield topic.filter(pc.greater_equal(topic.column("last_offset"), begin))
 
     place = (ZERO_UUID, 0)
-    assert taken(found, read, lambda: {place: 0}).gaps().tolist() == [2]
-    assert taken(found, read, lambda: {place: 10}).gaps().tolist() == [0], "nothing is known of what lies below"
+    assert ages_of(found, read, lambda: {place: 0}).gaps().tolist() == [2]
+    assert ages_of(found, read, lambda: {place: 10}).gaps().tolist() == [0], "nothing is known of what lies below"
 
 
 @pytest.mark.parametrize(

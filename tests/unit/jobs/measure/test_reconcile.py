@@ -8,10 +8,10 @@ import pytest
 from jobs.options import RunOptions
 from jobs.run import run
 from jobs.upkeep.maintain import MaintainOptions, maintain
-from kafka_log.dead_letters import DeadLetterTopics
+from kafka_log.dead_letter_records import DeadLetterTopics
 from lake.lake import Lake
 from lake.scan import open_lake
-from tests.dead_letters import letter_headers, write_letters
+from tests.dead_letter_logs import letter_headers, write_letters
 from tests.in_process import ANY_SIZE, make_lake, no_session
 from tests.lakes import assert_same
 from tests.once import made_once

@@ -82,12 +82,12 @@ SOURCE = "give either --lake DIR (the tables) or --log-dir DIR"
 BAD_LINES = {
     "nothing to ask": (["state"], 2, SOURCE),
     "two sources": (["state", "--lake", "L", "--log-dir", "D"], 2, SOURCE),
-    "a live cluster": (["state", "--bootstrap-server", "h:9092"], 2, "--bootstrap-server comes in a later version"),
-    "a live cluster to run": (["run", "--lake", "L", "--bootstrap-server", "h:9092"], 2, "comes in a later version"),
+    "a live cluster": (["state", "--bootstrap-server", "h:9092"], 2, "--bootstrap-server is not available yet"),
+    "a live cluster to run": (["run", "--lake", "L", "--bootstrap-server", "h:9092"], 2, "is not available yet"),
     "an unknown command": (["stat"], 2, "No such command 'stat'"),
     "an unknown option": (["state", "--lak", "x"], 2, "No such option"),
     "a log option for a lake": (["state", "--lake", "L", "--include-deleted"], 2, "go with --log-dir"),
-    "two cuts": (["state", "--log-dir", "D", "--as-of", "0", "--at-offset", "0:1"], 2, "two different cuts"),
+    "two cuts": (["state", "--log-dir", "D", "--as-of", "0", "--at-offset", "0:1"], 2, "exclude each other"),
     "no zone": (
         ["state", "--log-dir", "D", "--as-of", "2026-11-21T05:00:00"],
         2,

@@ -57,7 +57,7 @@ BAD_LINES = {
     "two places": (["--output-file", "x", "--listen", "127.0.0.1:0"], "give either --output-file"),
     "no folder": (["--output-file", "missing/x"], "no directory missing"),
     "a folder": (["--output-file", "."], ". is a directory; name a file in it"),
-    "other machines": (["--listen", "0.0.0.0:0"], "add --allow-remote if that is meant"),
+    "other machines": (["--listen", "0.0.0.0:0"], "add --allow-remote to allow it"),
     "every address": (["--listen", ":0"], "is not HOST:PORT"),
     "no port": (["--listen", "127.0.0.1"], "is not HOST:PORT"),
     "a port too large": (["--listen", "127.0.0.1:65536"], "is not HOST:PORT"),

@@ -44,8 +44,8 @@ def test_findings_are_listed_and_end_with_their_exit_code(tmp_path, capsys):
         ([], 2, "give --bootstrap-server"),
         (["--bootstrap-server", "127.0.0.1:1", "--profile", "steady"], 2, "give --bootstrap-server"),
         (["--bootstrap-server", "127.0.0.1:1", "--profile", "calm", "--journal", "x"], 2, "calm"),
-        (["--check", "x", "--profile", "steady"], 2, "--check judges a journal"),
-        (["--check", "x", "--checkpoints", "y"], 2, "--check judges a journal"),
+        (["--check", "x", "--profile", "steady"], 2, "--check excludes the options"),
+        (["--check", "x", "--checkpoints", "y"], 2, "--check excludes the options"),
         (["--check", "missing.jsonl"], 1, "missing.jsonl can't be read"),
     ],
 )

@@ -26,7 +26,7 @@ from tests.state_logs import (
     write_state_partition,
 )
 
-EVERYTHING = parse_key_filter([], [], [])
+ALL_KEYS = parse_key_filter([], [], [])
 NOW = CutChoice()
 STORY = [
     snapshot(start=-1, delivery_complete_count=-1),
@@ -56,7 +56,7 @@ def story(tmp_path: Path) -> Path:
 
 
 def test_the_state_now_leaves_out_deleted_share_partitions(story: Path) -> None:
-    (row,) = rows(state(evidence(story), EVERYTHING, NOW))
+    (row,) = rows(state(evidence(story), ALL_KEYS, NOW))
     assert (row["group_id"], row["topic"], row["partition"], row["start_offset"]) == ("g", "orders", 0, 5)
     assert ranges(row) == [(5, 6, 2, 2), (7, 9, 0, 1)]
     assert (row["state_partition"], row["log_offset"], row["completeness"]) == (0, 2, "complete")
@@ -75,25 +75,25 @@ def test_the_state_now_leaves_out_deleted_share_partitions(story: Path) -> None:
     ],
 )
 def test_a_cut_is_a_prefix_of_the_log(story: Path, cut: CutChoice, groups: list[str]) -> None:
-    assert [row["group_id"] for row in rows(state(evidence(story), EVERYTHING, cut))] == groups
+    assert [row["group_id"] for row in rows(state(evidence(story), ALL_KEYS, cut))] == groups
 
 
 def test_a_cut_past_the_end_is_answered_as_of_there_and_says_so(story: Path) -> None:
-    late = state(evidence(story), EVERYTHING, CutChoice(as_of_ms=START_MS + 10_000))
+    late = state(evidence(story), ALL_KEYS, CutChoice(as_of_ms=START_MS + 10_000))
     assert len(rows(late)) == 1
     assert "answered as of there" in late.warnings[0]
-    beyond = state(evidence(story), EVERYTHING, CutChoice(at_offsets={0: 99}))
+    beyond = state(evidence(story), ALL_KEYS, CutChoice(at_offsets={0: 99}))
     assert beyond.warnings == ("state partition 0 ends at log offset 4; answered as of there, not of 99",)
 
 
 def test_a_time_before_the_evidence_is_refused(story: Path) -> None:
     with pytest.raises(SharelensError, match="lies before the evidence in .*, which begins at"):
-        state(evidence(story), EVERYTHING, CutChoice(as_of_ms=START_MS - 1))
+        state(evidence(story), ALL_KEYS, CutChoice(as_of_ms=START_MS - 1))
 
 
 def test_a_state_partition_that_is_not_there_is_refused_with_those_that_are(story: Path) -> None:
     with pytest.raises(UsageError, match="no state partition 7 in .*; there: 0"):
-        state(evidence(story), EVERYTHING, CutChoice(at_offsets={7: 1}))
+        state(evidence(story), ALL_KEYS, CutChoice(at_offsets={7: 1}))
 
 
 @pytest.mark.parametrize(
@@ -122,23 +122,23 @@ def test_a_topic_is_meant_by_name_or_id(story: Path, topic: str) -> None:
 
 
 def test_records_come_in_log_order_within_half_open_bounds(story: Path) -> None:
-    every = rows(records(evidence(story), EVERYTHING, Span()))
+    every = rows(records(evidence(story), ALL_KEYS, Span()))
     assert [row["type"] for row in every] == ["snapshot", "update", "update", "snapshot", "tombstone"]
     assert every[4]["state_batches"] is None
-    some = rows(records(evidence(story), EVERYTHING, Span(from_offset=1, to_offset=3)))
+    some = rows(records(evidence(story), ALL_KEYS, Span(from_offset=1, to_offset=3)))
     assert [row["log_offset"] for row in some] == [1, 2]
-    timed = rows(records(evidence(story), EVERYTHING, Span(from_ms=START_MS + 1000, to_ms=START_MS + 3000)))
+    timed = rows(records(evidence(story), ALL_KEYS, Span(from_ms=START_MS + 1000, to_ms=START_MS + 3000)))
     assert [row["log_offset"] for row in timed] == [1, 2]
-    assert rows(records(evidence(story), EVERYTHING, Span(state_partitions=frozenset({3})))) == []
+    assert rows(records(evidence(story), ALL_KEYS, Span(state_partitions=frozenset({3})))) == []
 
 
 def test_records_above_the_high_watermark_are_held_back_unless_asked_for(tmp_path: Path) -> None:
     logs = write_log_directory(tmp_path / "logs", STORY, committed=2)
     held = evidence(logs)
-    (row,) = rows(state(held, EVERYTHING, NOW))
+    (row,) = rows(state(held, ALL_KEYS, NOW))
     assert (row["log_offset"], row["completeness"]) == (1, "complete")
     assert held.cover()[0].held_back == 3
-    (row,) = rows(state(evidence(logs, include_uncommitted=True), EVERYTHING, NOW))
+    (row,) = rows(state(evidence(logs, include_uncommitted=True), ALL_KEYS, NOW))
     assert (row["log_offset"], row["completeness"], row["completeness_reason"]) == (2, "uncommitted", "uncommitted")
 
 
@@ -152,13 +152,11 @@ def test_a_lost_range_makes_the_state_incomplete_until_the_next_snapshot(tmp_pat
     segment.write_bytes(content)
     before = evidence(logs)
     marks = {
-        row["group_id"]: row["completeness"] for row in rows(state(before, EVERYTHING, CutChoice(at_offsets={0: 5})))
+        row["group_id"]: row["completeness"] for row in rows(state(before, ALL_KEYS, CutChoice(at_offsets={0: 5})))
     }
     assert marks == {"g": "incomplete", "h": "incomplete"}
-    assert {row["completeness"] for row in rows(state(before, EVERYTHING, CutChoice(at_offsets={0: 2})))} == {
-        "complete"
-    }
-    now = {row["group_id"]: row["completeness"] for row in rows(state(evidence(logs), EVERYTHING, NOW))}
+    assert {row["completeness"] for row in rows(state(before, ALL_KEYS, CutChoice(at_offsets={0: 2})))} == {"complete"}
+    now = {row["group_id"]: row["completeness"] for row in rows(state(evidence(logs), ALL_KEYS, NOW))}
     assert now == {"g": "complete", "h": "incomplete"}
     gaps = log_status(evidence(logs)).parts["gaps"].table.to_pylist()
     place = {"cluster_id": "unknown", "state_partition": 0}
@@ -177,14 +175,14 @@ def _starts(content: bytearray) -> list[int]:
 def test_updates_without_their_snapshot_are_provisional_and_what_was_pruned_is_a_gap(tmp_path: Path) -> None:
     logs = tmp_path / "logs"
     write_state_partition(logs, [update(start=3, batches=[(3, 4, 2, 1)])], base_offset=10)
-    (row,) = rows(state(evidence(logs), EVERYTHING, NOW))
+    (row,) = rows(state(evidence(logs), ALL_KEYS, NOW))
     assert (row["completeness"], row["completeness_reason"]) == ("provisional", "orphan")
     assert row["topic"] is None
     gaps = log_status(evidence(logs)).parts["gaps"].table.to_pylist()
     place = {"cluster_id": "unknown", "state_partition": 0}
     assert gaps == [{**place, "first_log_offset": 0, "last_log_offset": 9, "reason": "pruned"}]
     with pytest.raises(SharelensError, match="log offset 5 of state partition 0 lies before the evidence"):
-        state(evidence(logs), EVERYTHING, CutChoice(at_offsets={0: 5}))
+        state(evidence(logs), ALL_KEYS, CutChoice(at_offsets={0: 5}))
 
 
 def test_a_clock_that_ran_ahead_is_told_with_the_offset_to_ask_for(tmp_path: Path) -> None:
@@ -196,18 +194,18 @@ def test_a_clock_that_ran_ahead_is_told_with_the_offset_to_ask_for(tmp_path: Pat
         update(start=3, at_ms=jumped),
     ]
     logs = write_log_directory(tmp_path / "logs", story)
-    answer = state(evidence(logs), EVERYTHING, CutChoice(as_of_ms=START_MS + 2000))
+    answer = state(evidence(logs), ALL_KEYS, CutChoice(as_of_ms=START_MS + 2000))
     assert [row["log_offset"] for row in rows(answer)] == [0]
     assert len(answer.warnings) == 1
     assert answer.warnings[0].endswith("--at-offset 0:2")
-    assert state(evidence(logs), EVERYTHING, CutChoice(as_of_ms=jumped)).warnings == ()
+    assert state(evidence(logs), ALL_KEYS, CutChoice(as_of_ms=jumped)).warnings == ()
 
 
 def test_names_of_topics_without_a_folder_may_be_given(tmp_path: Path) -> None:
     names = tmp_path / "names"
     names.write_text(f"{ORDERS_ID} bestellungen\n")
     write_state_partition(tmp_path / "logs", STORY[:1])
-    (row,) = rows(state(evidence(tmp_path / "logs", topic_names=str(names)), EVERYTHING, NOW))
+    (row,) = rows(state(evidence(tmp_path / "logs", topic_names=str(names)), ALL_KEYS, NOW))
     assert row["topic"] == "bestellungen"
 
 
@@ -231,7 +229,7 @@ def test_a_directory_without_the_state_topic_says_what_to_copy(tmp_path: Path) -
 
 def test_more_log_than_allowed_is_refused_with_the_ways_on(story: Path) -> None:
     with pytest.raises(SharelensError, match="--max-bytes allows 10 bytes.*sharelens run --log-dir"):
-        state(evidence(story, max_bytes=10), EVERYTHING, NOW)
+        state(evidence(story, max_bytes=10), ALL_KEYS, NOW)
 
 
 def test_nothing_is_written_beside_the_log(story: Path) -> None:
@@ -239,8 +237,8 @@ def test_nothing_is_written_beside_the_log(story: Path) -> None:
         return {(str(path), path.stat().st_mtime_ns) for path in story.rglob("*")}
 
     before = listing()
-    state(evidence(story), EVERYTHING, NOW)
-    records(evidence(story), EVERYTHING, Span()).read_all()
+    state(evidence(story), ALL_KEYS, NOW)
+    records(evidence(story), ALL_KEYS, Span()).read_all()
     assert listing() == before
 
 
@@ -250,9 +248,9 @@ def test_the_newest_incarnation_of_the_state_topic_answers(tmp_path: Path) -> No
     old = write_state_partition(logs, [snapshot("old"), update("old", start=4)], topic_id="AAAAAAAAAAAAAAAAAAAAAg")
     old.rename(logs / f"{STATE_TOPIC}-0.0123456789abcdef0123456789abcdef-delete")
     write_state_partition(logs, [snapshot("new", at_ms=START_MS + 5000)])
-    assert [row["group_id"] for row in rows(state(evidence(logs), EVERYTHING, NOW))] == ["new"]
+    assert [row["group_id"] for row in rows(state(evidence(logs), ALL_KEYS, NOW))] == ["new"]
     both = evidence(logs, include_deleted=True)
-    assert [row["group_id"] for row in rows(state(both, EVERYTHING, NOW))] == ["new"]
+    assert [row["group_id"] for row in rows(state(both, ALL_KEYS, NOW))] == ["new"]
     assert [part.log_topic_id for part in both.cover()] == [STATE_TOPIC_ID]
 
 
@@ -263,14 +261,14 @@ def test_empty_state_partitions_are_no_evidence_and_may_be_named_with_none_of_th
     (empty / "partition.metadata").write_text(f"version: 0\ntopic_id: {STATE_TOPIC_ID}", encoding="ascii")
     assert [part.state_partition for part in evidence(story).cover()] == [0]
     cut = CutChoice(at_offsets={0: 2, 1: -1})
-    assert [row["group_id"] for row in rows(state(evidence(story), EVERYTHING, cut))] == ["g"]
+    assert [row["group_id"] for row in rows(state(evidence(story), ALL_KEYS, cut))] == ["g"]
 
 
 def test_a_log_without_any_record_has_no_state_and_no_moment(tmp_path: Path) -> None:
     empty = tmp_path / "logs" / f"{STATE_TOPIC}-0"
     empty.mkdir(parents=True)
     (empty / f"{0:020d}.log").write_bytes(b"")
-    assert rows(state(evidence(tmp_path / "logs"), EVERYTHING, NOW)) == []
-    assert rows(records(evidence(tmp_path / "logs"), EVERYTHING, Span())) == []
+    assert rows(state(evidence(tmp_path / "logs"), ALL_KEYS, NOW)) == []
+    assert rows(records(evidence(tmp_path / "logs"), ALL_KEYS, Span())) == []
     with pytest.raises(SharelensError, match="holds no share-group state"):
-        state(evidence(tmp_path / "logs"), EVERYTHING, CutChoice(as_of_ms=START_MS))
+        state(evidence(tmp_path / "logs"), ALL_KEYS, CutChoice(as_of_ms=START_MS))

@@ -42,7 +42,7 @@ SUPPLY = {
     "latency": "copy their folders too",
     "latency --ranges": "copy their folders too",
     "groups": "copy the brokers' __consumer_offsets-N folders too; groups with share state: g, ",
-    "life --event deleted": "who deleted is not told, no record of the group is in __consumer_offsets: copy",
+    "life --event deleted": "who deleted is unknown, no record of the group is in __consumer_offsets: copy",
     "status": "no folder of a user topic: lags, ages, gaps and silence can't be told; copy the TOPIC-N folders too",
 }
 
@@ -96,7 +96,7 @@ def test_what_can_not_be_told_names_how_to_supply_it(ask: Callable[..., Said], c
 def test_members_can_not_be_told_without_the_group_coordinators_log(ask: Callable[..., Said]):
     code, _, err = ask("trace", *ANSWERED["trace"], "--members")
     assert code == 0
-    assert "members are not told, no record of the group is in __consumer_offsets: copy the brokers'" in err
+    assert "members are unknown, no record of the group is in __consumer_offsets: copy the brokers'" in err
 
 
 def test_metrics_name_what_is_missing(ask: Callable[..., Said], tmp_path: Path):

@@ -9,7 +9,7 @@ import pytest
 
 from evidence.schemas import GROUP_RECORD
 from measures.members import assigned
-from measures.whereabouts import what_is_at
+from measures.offset_kinds import kind_of_offset
 from sharelens.filters import parse_key_filter
 from sharelens.questions.log_evidence import open_log_evidence
 from sharelens.questions.trace import trace
@@ -227,7 +227,7 @@ HEADERS = """
 def test_headers_tell_what_an_offset_holds(offset: int, holds: str | None, at_once: int) -> None:
     table = headers(HEADERS)
     parts = [table.slice(first, at_once) for first in range(0, table.num_rows, at_once)]
-    assert what_is_at(offset, iter(parts)) == holds
+    assert kind_of_offset(offset, iter(parts)) == holds
 
 
 def test_members_are_those_whose_assignment_held_the_partition_at_that_moment() -> None:

@@ -136,7 +136,7 @@ def test_a_page_of_the_past_knows_nothing_of_what_came_later(source: Source) -> 
 
 def test_a_page_of_one_group_names_it_and_holds_no_other(tmp_path: Path) -> None:
     source = pinned_log(tmp_path / "logs", ("one", "other"))
-    document = page(source, wanted=parse_key_filter(["one"], [], []))
+    document = page(source, key_filter=parse_key_filter(["one"], [], []))
     text = Elements(document).text
     assert "Only group one" in text
     assert "other" not in set(re.findall(r"\w+", text.partition("What the log cannot know")[0])) - {"For any other"}

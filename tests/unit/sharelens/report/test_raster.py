@@ -8,7 +8,7 @@ import pyarrow as pa
 import pytest
 
 from sharelens.report import raster
-from sharelens.report.raster import ACKNOWLEDGED, ARCHIVED, NOTHING, OPEN, Picture, Window
+from sharelens.report.raster import ACKNOWLEDGED, ARCHIVED, BLANK, OPEN, Picture, Window
 
 AVAILABLE_STATE, ACKNOWLEDGED_STATE, ARCHIVED_STATE = 0, 2, 4
 Range = tuple[int, int, int, int, int, int | None]
@@ -21,14 +21,14 @@ def deliveries(ranges: Sequence[Range]) -> pa.Table:
 
 
 def code_at(picture: Picture, offset: int, moment: float) -> int:
-    """The code painted at one place; NOTHING where no rectangle is."""
+    """The code painted at one place; BLANK where no rectangle is."""
     found = {
         cell.code
         for cell in picture.rectangles
         if cell.low <= offset < cell.high and cell.from_ms < moment <= cell.to_ms
     }
     assert len(found) <= 1
-    return found.pop() if found else NOTHING
+    return found.pop() if found else BLANK
 
 
 def test_a_pin_is_one_long_rectangle_under_what_is_done() -> None:
@@ -91,7 +91,7 @@ def test_every_cell_shows_the_least_done_of_what_lies_there(rows: list[Range]) -
                 for first, last, state, count, begin, end in rows
                 if first < low + picture.per_row and last >= low and begin <= moment and (end is None or moment < end)
             ]
-            assert code_at(picture, offset, moment) == max(there, default=NOTHING)
+            assert code_at(picture, offset, moment) == max(there, default=BLANK)
 
 
 @pytest.mark.parametrize("seed", [2, 5])

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from sharelens.cli import main
-from tests.dead_letters import letter_headers, write_letters
+from tests.dead_letter_logs import letter_headers, write_letters
 from tests.state_logs import snapshot, update, write_log_directory
 from tests.user_topics import write_orders
 
@@ -53,10 +53,10 @@ def test_findings_are_an_exit_code_when_they_are_asked_for(logs: str, capsys: py
     [
         (["--status", "lost"], "'lost' is no status; there are matched, duplicate, missing"),
         (["--gap", "5s"], "--gap goes with --bursts"),
-        (["--bursts", "--fail-on"], "leave --status and --fail-on"),
+        (["--bursts", "--fail-on"], "leave out --status and --fail-on"),
         (["--dlq-prefix", ""], "name the topics with --dlq-topic NAME"),
         (["--dlq-topic", "__share_group_state"], "can hold no dead letters"),
-        (["plan", "--out", "x.json"], "type the options behind the word: sharelens dlq plan"),
+        (["plan", "--out", "x.json"], "options follow the subcommand: sharelens dlq plan"),
         (["--group", "nobody"], "no share group nobody"),
     ],
 )

@@ -1,4 +1,4 @@
-"""A line of offsets on which later values cover earlier ones."""
+"""A map from ranges of offsets to values; a later range replaces what it overlaps."""
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterator
@@ -7,16 +7,16 @@ from typing import Generic, TypeVar
 Value = TypeVar("Value")
 
 
-class Painted(Generic[Value]):
-    """Disjoint ranges (both ends inclusive) with a value each; painting a range replaces the values below it."""
+class RangeMap(Generic[Value]):
+    """Disjoint ranges (both ends inclusive) with a value each."""
 
     def __init__(self) -> None:
         self._first: list[int] = []
         self._last: list[int] = []
         self._value: list[Value] = []
 
-    def over(self, first: int, last: int) -> list[tuple[int, int, Value | None]]:
-        """The line from `first` to `last` in pieces of one value each; None where no value was painted."""
+    def pieces(self, first: int, last: int) -> list[tuple[int, int, Value | None]]:
+        """The range from `first` to `last` in pieces of one value each; None where no value was put."""
         return list(self._pieces(first, last))
 
     def _pieces(self, first: int, last: int) -> Iterator[tuple[int, int, Value | None]]:
@@ -30,8 +30,8 @@ class Painted(Generic[Value]):
         if first <= last:
             yield first, last, None
 
-    def paint(self, first: int, last: int, value: Value) -> None:
-        """Gives the range the value."""
+    def put(self, first: int, last: int, value: Value) -> None:
+        """Maps the range to the value, in place of earlier values."""
         low, high = bisect_left(self._last, first), bisect_right(self._first, last)
         pieces = [(first, last, value)]
         if low < high and self._first[low] < first:

@@ -16,11 +16,11 @@ RECORD, OPEN_TRANSACTION = "record", "open_transaction"
 MARKERS = pa.array(["ABORT", "COMMIT"])
 
 
-def what_is_at(offset: int, batches: Iterable[pa.Table]) -> str | None:
+def kind_of_offset(offset: int, batches: Iterable[pa.Table]) -> str | None:
     """RECORD, CONTROL, ABORTED, OPEN_TRANSACTION or ABSENT; None when no header reaches the offset.
 
     `batches`: BATCH_COLUMNS rows of one user partition in offset order, from the offset on or from below it. No more
-    of them are taken than it needs. Inside a batch, compaction may have removed the record: a header does not tell.
+    of them are read than it needs. Compaction may have removed a record inside a batch: the header does not show that.
     """
     producer: int | None = None
     for table in batches:

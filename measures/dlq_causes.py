@@ -58,20 +58,20 @@ def _pieces(row: Row, letters: Sequence[Letter]) -> Iterator[Row]:
 
 def _runs(first: int, last: int, letters: Sequence[Letter]) -> Iterator[tuple[int, int, str | None]]:
     """(first, last, cause) of neighbouring offsets with one cause, ascending; None: no letter has a cause."""
-    begin, end, said = first, first - 1, None
+    begin, end, run_cause = first, first - 1, None
     for offset, cause in letters:
         if offset > end + 1:
-            if end >= begin and said is not None:
-                yield begin, end, said
+            if end >= begin and run_cause is not None:
+                yield begin, end, run_cause
                 begin = end + 1
             yield begin, offset - 1, None
-            begin, said = offset, cause
-        elif cause != said:
+            begin, run_cause = offset, cause
+        elif cause != run_cause:
             if end >= begin:
-                yield begin, end, said
-            begin, said = offset, cause
+                yield begin, end, run_cause
+            begin, run_cause = offset, cause
         end = offset
-    if end >= begin and end < last and said is not None:
-        yield begin, end, said
-        begin, said = end + 1, None
-    yield begin, last, said
+    if end >= begin and end < last and run_cause is not None:
+        yield begin, end, run_cause
+        begin, run_cause = end + 1, None
+    yield begin, last, run_cause

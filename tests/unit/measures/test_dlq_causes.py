@@ -6,8 +6,8 @@ import pyarrow as pa
 from hypothesis import given
 from hypothesis import strategies as st
 
-from measures.dead_letter_schemas import DLQ_RECONCILIATION
-from measures.letter_causes import with_letter_causes
+from measures.dlq_causes import with_letter_causes
+from measures.dlq_schemas import DLQ_RECONCILIATION
 from measures.schemas import POISON_RECORD
 
 LIFE = {"group_id": "g", "topic_id": "t", "partition": 0, "state_partition": 3, "life_log_offset": 7}

@@ -18,8 +18,8 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from measures import dead_letter_schemas as words
-from measures.dead_letter_schemas import DLQ_RECONCILIATION
+from measures import dlq_schemas as words
+from measures.dlq_schemas import DLQ_RECONCILIATION
 from measures.poison import ARCHIVED_STATE, DEAD_LETTER, GAP
 from measures.settings import DEAD_LETTER_TOPIC, GroupSettings
 from state_model.columnar.keys import SHARE_PARTITION_KEY, number_keys
@@ -31,15 +31,15 @@ Ints = npt.NDArray[np.int64]
 CLOCK_TOLERANCE_MS = 60_000
 """How far a dead letter's clock may lie behind the state log's: what counts as a step of a broker's clock elsewhere."""
 DAWN, DUSK = -(1 << 62), 1 << 62
-LETTER_PLACE = ["dlq_topic", "dlq_topic_id", "dlq_partition", "dlq_offset"]
+DLQ_POSITION = ["dlq_topic", "dlq_topic_id", "dlq_partition", "dlq_offset"]
 LETTER_COLUMNS = [
-    *LETTER_PLACE, "timestamp_ms", "group_id", "topic", "partition", "offset", "delivery_count", "cause",
+    *DLQ_POSITION, "timestamp_ms", "group_id", "topic", "partition", "offset", "delivery_count", "cause",
     "value_size_bytes",
 ]  # fmt: skip
 """The columns of DLQ_RECORD that are read."""
 HISTORY_READ = [*SHARE_PARTITION_KEY, "log_offset", "log_time_ms", "completeness", "completeness_reason"]
-LIFE_PLACE = ("state_partition", "life_log_offset")
-ORDER = [(name, "ascending") for name in (*SHARE_PARTITION_KEY, "offset", *LIFE_PLACE, *LETTER_PLACE)]
+LIFE_KEY = ("state_partition", "life_log_offset")
+ORDER = [(name, "ascending") for name in (*SHARE_PARTITION_KEY, "offset", *LIFE_KEY, *DLQ_POSITION)]
 CLEAR_CAUSES = pa.array(["rejected", "delivery_limit"])
 
 
@@ -113,7 +113,7 @@ def reconcile(
         begins_ms: log time from which on no share partition's records are missing; None: there is none.
         nameless: (group, partition) of share partitions whose topic has no known name (`nameless_places`).
     """
-    order = [(name, "ascending") for name in ("timestamp_ms", *LETTER_PLACE)]
+    order = [(name, "ascending") for name in ("timestamp_ms", *DLQ_POSITION)]
     letters = readable_letters(letters).sort_by(order)
     candidates = candidate_places(letters, names)
     (piece_key, key), _ = number_keys(given_up, candidates)
@@ -227,13 +227,13 @@ def _archived_ms(rows: pa.Table) -> pa.Array:
 
 def _of_state(rows: pa.Table) -> dict[str, object]:
     """Columns of DLQ_RECONCILIATION from POISON_RECORD rows."""
-    names = (*SHARE_PARTITION_KEY, *LIFE_PLACE, "archiving_ms", "log_offset", *(f.name for f in COMPLETENESS))
+    names = (*SHARE_PARTITION_KEY, *LIFE_KEY, "archiving_ms", "log_offset", *(f.name for f in COMPLETENESS))
     return {name: rows.column(name) for name in names} | {"archived_ms": _archived_ms(rows)}
 
 
 def _of_letters(rows: pa.Table) -> dict[str, object]:
     """Columns of DLQ_RECONCILIATION from dead letters."""
-    names = (*LETTER_PLACE, "group_id", "partition", "offset", "value_size_bytes")
+    names = (*DLQ_POSITION, "group_id", "partition", "offset", "value_size_bytes")
     return {name: rows.column(name) for name in names} | {
         "last_offset": rows.column("offset"),
         "dead_lettered_ms": rows.column("timestamp_ms"),
@@ -248,7 +248,7 @@ def _matched(given_up: pa.Table, letters: pa.Table, chosen: Ints, names: Mapping
     fresh = np.append(True, (np.diff(chosen[at]) != 0) | (np.diff(offsets[at]) != 0))[: len(at)]
     first = at[np.flatnonzero(fresh)[np.cumsum(fresh) - 1]] if len(at) else at
     mine, pieces = letters.take(pa.array(at)), given_up.take(pa.array(chosen[at]))
-    earlier = letters.select(LETTER_PLACE).take(pa.array(first, mask=fresh))
+    earlier = letters.select(DLQ_POSITION).take(pa.array(first, mask=fresh))
     clear = pc.fill_null(pc.is_in(mine.column("cause"), value_set=CLEAR_CAUSES), False)
     columns = _of_letters(mine) | _of_state(pieces) | {
         "topic": pc.coalesce(_named(pieces.column("topic_id"), names), mine.column("topic")),
@@ -256,7 +256,7 @@ def _matched(given_up: pa.Table, letters: pa.Table, chosen: Ints, names: Mapping
         "cause": pc.if_else(clear, mine.column("cause"), pieces.column("cause")),
         "cause_source": pc.if_else(clear, DEAD_LETTER, pieces.column("cause_source")),
         "delivery_count": pc.coalesce(mine.column("delivery_count"), pieces.column("delivery_count")),
-        **{f"duplicate_of_{name}": earlier.column(name) for name in LETTER_PLACE if name != "dlq_topic_id"},
+        **{f"duplicate_of_{name}": earlier.column(name) for name in DLQ_POSITION if name != "dlq_topic_id"},
     }  # fmt: skip
     return _rows(len(at), columns)
 

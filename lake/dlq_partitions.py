@@ -27,8 +27,8 @@ def partitions_in_books(extents: Sequence[dict[str, Any]]) -> pa.Table:
     """DLQ_PARTITION rows from rows of bronze.ingest_extent; rows without an extent of such a topic are left out."""
     groups: dict[tuple[str, str, int], list[dict[str, Any]]] = {}
     for row in extents:
-        taken = row["status"] == "taken" and row["content"] == "log_record"
-        if taken and row["topic"] not in RECORD_TOPICS and not row["source_id"].startswith("rebuild "):
+        is_ingested = row["status"] == "taken" and row["content"] == "log_record"
+        if is_ingested and row["topic"] not in RECORD_TOPICS and not row["source_id"].startswith("rebuild "):
             groups.setdefault((row["topic"], row["topic_id"], row["partition"]), []).append(row)
     rows = []
     for place, mine in groups.items():

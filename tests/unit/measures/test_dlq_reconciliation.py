@@ -4,15 +4,15 @@ import pyarrow as pa
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lake.letters import partitions_table
+from lake.dlq_partitions import partitions_table
 from measures import poison
-from measures.dead_letter_schemas import DLQ_RECONCILIATION
-from measures.dead_letters import HISTORY_READ, LetterTopics, nameless_places, reconcile
+from measures.dlq_reconciliation import HISTORY_READ, LetterTopics, nameless_places, reconcile
+from measures.dlq_schemas import DLQ_RECONCILIATION
 from measures.headers import NoRecords
 from measures.settings import DEAD_LETTER_TOPIC, GroupSettings, Setting
 from state_model.columnar.replay import open_ranges, replay_records
 from state_model.uuids import ZERO_UUID
-from tests.dead_letters import DLQ_ID, DLQ_TOPIC, letter_rows
+from tests.dead_letter_logs import DLQ_ID, DLQ_TOPIC, letter_rows
 from tests.replay_logs import parsed, table
 from tests.topic_headers import headers
 

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 import numpy as np
 import pyarrow as pa
 
-from measures.dead_letters import candidate_places, readable_letters
+from measures.dlq_reconciliation import candidate_places, readable_letters
 from state_model.columnar.keys import number_keys
 
 

@@ -1,4 +1,4 @@
-"""Which dead letters a question wants, and their order."""
+"""The filter and the order of the dead letters that a question reads."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from kafka_log.dead_letters import DLQ_RECORD
+from kafka_log.dead_letter_records import DLQ_RECORD
 
 LETTER_ORDER = [
     ("dlq_topic", "ascending"), ("dlq_topic_id", "ascending"), ("dlq_partition", "ascending"),
@@ -15,8 +15,8 @@ LETTER_ORDER = [
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Letters:
-    """Which dead letters are wanted, by their headers; None puts no condition. `topics`: names or ids as written."""
+class DeadLetterFilter:
+    """Conditions on the headers of dead letters; None: no condition. `topics`: names or ids as written."""
 
     groups: frozenset[str] | None = None
     topics: frozenset[str] | None = None

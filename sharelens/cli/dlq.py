@@ -26,7 +26,7 @@ from sharelens.request import CutChoice, Source, dead_letter_topics
 from state_model.errors import UsageError
 
 if TYPE_CHECKING:
-    from kafka_log.dead_letters import DeadLetterTopics
+    from kafka_log.dead_letter_records import DeadLetterTopics
     from measures.settings import GroupSettings
 
 SUFFIXES = (".json", ".csv")
@@ -34,13 +34,13 @@ DEFAULT_GAP_MS = 60_000
 
 
 def _topics(source: Source) -> "DeadLetterTopics | None":
-    """The topics to which an answer is confined; None: all that were looked into."""
+    """The topics that limit an answer; None: all searched topics."""
     topics = dead_letter_topics(source.dlq_topics, source.dlq_prefix)
     return topics if source.dlq_topics or source.dlq_prefix is not None else None
 
 
 def alone_or_before_a_word(command: Callable[..., None]) -> Callable[..., None]:
-    """A group's own command: it runs when no sub-command was typed; options before a sub-command are refused."""
+    """The command of a group without a subcommand; options before a subcommand are a usage error."""
 
     @functools.wraps(command)
     def chosen(*args: Any, **params: Any) -> None:
@@ -51,7 +51,7 @@ def alone_or_before_a_word(command: Callable[..., None]) -> Callable[..., None]:
             return
         typed = click.core.ParameterSource.COMMANDLINE
         if any(context.get_parameter_source(name) is typed for name in context.params):
-            raise UsageError(f"dlq: type the options behind the word: sharelens dlq {word} --lake ...")
+            raise UsageError(f"dlq: options follow the subcommand: sharelens dlq {word} --lake ...")
 
     return chosen
 
@@ -59,7 +59,7 @@ def alone_or_before_a_word(command: Callable[..., None]) -> Callable[..., None]:
 @click.group(
     name="dlq",
     invoke_without_command=True,
-    short_help="Dead letters: which arrived, are missing, came twice; bursts; the redrive plan.",
+    short_help="Dead letters: matched, missing, duplicate; bursts; the redrive plan.",
     epilog=examples(
         "sharelens dlq --lake ./lake --group orders-workers",
         "sharelens dlq --log-dir /var/kafka-copy --group-configs groups.txt --status missing --fail-on",
@@ -75,7 +75,7 @@ def alone_or_before_a_word(command: Callable[..., None]) -> Callable[..., None]:
 @FROM
 @TO
 @click.option("--status", metavar="STATUS", multiple=True, help="Only this status (missing, duplicate...). Repeatable.")
-@click.option("--bursts", "as_bursts", is_flag=True, help="Dead letters close in time, together.")
+@click.option("--bursts", "as_bursts", is_flag=True, help="Group dead letters that are close in time.")
 @click.option(
     "--gap", "gap_ms", type=Duration(), metavar="DURATION", help="The longest pause inside a burst  [default: 1m]"
 )
@@ -97,14 +97,14 @@ def dlq(
     require_complete: bool,
     shown: Shown,
 ) -> None:
-    """Dead letters held against what groups archived: matched, duplicate, missing, unexpected, archiving or unknown.
+    """Dead letters compared with archived records: matched, duplicate, missing, unexpected, archiving or unknown.
 
-    A dead letter is due where the state log says ARCHIVING (Kafka 4.4). Topics are those whose name begins with dlq.,
-    or that --dlq-topic and --dlq-prefix name; what lacks the headers __dlq.errors.* is no dead letter. --from and --to
-    bound the time of the dead letter, or of archiving where there is none. --fail-on: missing, duplicate or unexpected.
+    A dead letter is due for a record in state ARCHIVING (Kafka 4.4). The command searches topics whose name begins with
+    dlq., and those of --dlq-topic and --dlq-prefix, for records with headers __dlq.errors.*. --from and --to bound the
+    time of the dead letter, or of archiving where there is none. --fail-on: missing, duplicate or unexpected.
     """
     in_order("dlq", from_ms, to_ms)
-    from measures.dead_letter_schemas import STATUSES
+    from measures.dlq_schemas import STATUSES
     from sharelens.questions import dlq as questions
     from sharelens.questions import opening
     from sharelens.questions.evidence import Span
@@ -114,7 +114,7 @@ def dlq(
     if gap_ms is not None and not as_bursts:
         raise UsageError("dlq: --gap goes with --bursts")
     if as_bursts and (status or fail_on):
-        raise UsageError("dlq: --bursts counts dead letters, whatever their status; leave --status and --fail-on")
+        raise UsageError("dlq: --bursts counts dead letters of every status; leave out --status and --fail-on")
     topics, span = _topics(source), Span(from_ms=from_ms, to_ms=to_ms)
     with opening.open_evidence(source) as evidence:
         if as_bursts:
@@ -130,7 +130,7 @@ def dlq(
 
 
 @dlq.command(
-    short_help="Writes the redrive plan: what may be sent again, and from where.",
+    short_help="Writes the redrive plan: records to send again.",
     epilog=examples(
         "sharelens dlq plan --lake ./lake --group orders-workers --out redrive.json",
         "sharelens dlq plan --log-dir /var/kafka-copy --group-configs groups.txt --out redrive.csv",
@@ -144,8 +144,13 @@ def dlq(
 @FROM
 @TO
 @settings_options
-@click.option("--out", metavar="FILE", required=True, help="The plan: FILE.json or FILE.csv; its hash beside it.")
-@click.option("--force", is_flag=True, help="Replace the files when they are there.")
+@click.option(
+    "--out",
+    metavar="FILE",
+    required=True,
+    help="The plan to write: FILE.json or FILE.csv; its hash goes to FILE.sha256.",
+)
+@click.option("--force", is_flag=True, help="Overwrite existing files.")
 def plan(
     source: Source,
     key_filter: KeyFilter,
@@ -156,15 +161,17 @@ def plan(
     out: str,
     force: bool,
 ) -> None:
-    """The redrive plan: one row a dead letter or run of records without one, with an advice and its reason.
+    """The redrive plan: one row a dead letter or range of records without one, with an advice and its reason.
 
-    Advice is redrive, check or do_not. sharelens never produces: the plan is for whoever does. The same evidence gives
-    the same bytes; FILE.sha256 holds their hash as sha256sum takes it. One line of JSON goes to stdout.
+    Advice is redrive, check or do_not. sharelens never produces records; the plan is input for your own tool. The same
+    evidence gives the same bytes; FILE.sha256 has their hash for sha256sum. One line of JSON goes to stdout.
     """
     in_order("dlq plan", from_ms, to_ms)
     path = Path(out)
     if path.suffix not in SUFFIXES:
-        raise UsageError(f"dlq plan: --out: {out!r} ends in neither .json nor .csv; the ending tells the form")
+        raise UsageError(
+            f"dlq plan: --out: {out!r} ends in neither .json nor .csv; name a file with one of these endings"
+        )
     from sharelens.private_files import ensure_free, write_private
     from sharelens.questions import dlq as questions
     from sharelens.questions import opening, redrive

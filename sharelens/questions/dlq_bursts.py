@@ -20,16 +20,16 @@ BURST = pa.schema(
         pa.field("completeness_reason", pa.string()),
     ]
 )
-BURST_PLACE = ("group_id", "topic", "cause")
+BURST_KEY = ("group_id", "topic", "cause")
 
 
 def bursts_of(letters: pa.Table, gap_ms: int) -> pa.Table:
     """The columns of BURST but cluster_id, the largest burst first."""
-    order = [(name, "ascending") for name in (*BURST_PLACE, "timestamp_ms")]
+    order = [(name, "ascending") for name in (*BURST_KEY, "timestamp_ms")]
     rows = letters.sort_by(order).combine_chunks()
     stamps = rows.column("timestamp_ms").to_numpy()
     turns = np.diff(stamps) > gap_ms
-    for name in BURST_PLACE:
+    for name in BURST_KEY:
         codes = pc.fill_null(rows.column(name), "").dictionary_encode().combine_chunks().indices.to_numpy()
         turns |= np.diff(codes) != 0
     number = np.concatenate([[0], np.cumsum(turns)])[: rows.num_rows]
@@ -38,7 +38,7 @@ def bursts_of(letters: pa.Table, gap_ms: int) -> pa.Table:
         rows.column("partition").cast(pa.string()), rows.column("offset").cast(pa.string()), "@"
     )
     rows = rows.append_column("place", place)
-    bursts = rows.group_by(["burst", *BURST_PLACE], use_threads=False).aggregate(
+    bursts = rows.group_by(["burst", *BURST_KEY], use_threads=False).aggregate(
         [
             ("timestamp_ms", "min"),
             ("timestamp_ms", "max"),
@@ -51,7 +51,7 @@ def bursts_of(letters: pa.Table, gap_ms: int) -> pa.Table:
     lasted = pc.subtract(bursts.column("timestamp_ms_max"), bursts.column("timestamp_ms_min")).cast(pa.float64())
     seconds = pc.if_else(pc.greater(lasted, 0.0), pc.divide(lasted, 1000.0), pa.scalar(None, pa.float64()))
     uncommitted = bursts.column("uncommitted_any")
-    columns = {name: bursts.column(name) for name in BURST_PLACE} | {
+    columns = {name: bursts.column(name) for name in BURST_KEY} | {
         "first_ms": bursts.column("timestamp_ms_min"),
         "last_ms": bursts.column("timestamp_ms_max"),
         "dead_letters": bursts.column("timestamp_ms_count"),
@@ -62,4 +62,4 @@ def bursts_of(letters: pa.Table, gap_ms: int) -> pa.Table:
         "completeness_reason": pc.if_else(uncommitted, "uncommitted", pa.scalar(None, pa.string())),
     }
     ranking = [("dead_letters", "descending"), ("first_ms", "ascending")]
-    return pa.table(columns).sort_by([*ranking, *((name, "ascending") for name in BURST_PLACE)])
+    return pa.table(columns).sort_by([*ranking, *((name, "ascending") for name in BURST_KEY)])

@@ -41,10 +41,10 @@ Codes = npt.NDArray[np.int8]
 
 DIGESTS = pa.schema(
     [
-        column("key_size_bytes", pa.int64(), "of a dead letter: size of its key; null = no key"),
-        column("key_sha256", pa.string(), "of a dead letter: SHA-256 of its key, in hex; null = no key"),
-        column("value_size_bytes", pa.int64(), "of a dead letter: size of its value; null = no value"),
-        column("value_sha256", pa.string(), "of a dead letter: SHA-256 of its value, in hex; null = no value"),
+        column("key_size_bytes", pa.int64(), "size of a dead letter's key; null = no key"),
+        column("key_sha256", pa.string(), "SHA-256 of a dead letter's key, in hex; null = no key"),
+        column("value_size_bytes", pa.int64(), "size of a dead letter's value; null = no value"),
+        column("value_sha256", pa.string(), "SHA-256 of a dead letter's value, in hex; null = no value"),
     ]
 )
 LETTER = pa.schema([*LOG_RECORD, *DIGESTS])
@@ -53,22 +53,22 @@ LETTER = pa.schema([*LOG_RECORD, *DIGESTS])
 DLQ_RECORD = pa.schema(
     [
         column("dlq_topic", pa.string(), "topic that holds the dead letter", nullable=False),
-        column("dlq_topic_id", pa.string(), "its id, 22 characters; zero uuid when unknown", nullable=False),
-        column("dlq_partition", pa.int32(), "its partition", nullable=False),
-        column("dlq_offset", pa.int64(), "offset of the dead letter there", nullable=False),
-        column("timestamp_ms", pa.int64(), "timestamp of the dead letter: its broker's clock", nullable=False),
+        column("dlq_topic_id", pa.string(), "id of that topic, 22 characters; zero uuid when unknown", nullable=False),
+        column("dlq_partition", pa.int32(), "partition of that topic", nullable=False),
+        column("dlq_offset", pa.int64(), "offset of the dead letter", nullable=False),
+        column("timestamp_ms", pa.int64(), "timestamp of the dead letter (a broker's clock)", nullable=False),
         column("timestamp_type", pa.string(), "CreateTime or LogAppendTime", nullable=False),
-        column("group_id", pa.string(), "share group that gave the record up; null = see header_problem"),
+        column("group_id", pa.string(), "share group that archived the record; null = see header_problem"),
         column("topic", pa.string(), "topic of the record: its name, or its id where the broker had no name"),
         column("partition", pa.int32(), "partition of the record"),
         column("offset", pa.int64(), "offset of the record"),
-        column("delivery_count", pa.int16(), "how often the record was delivered"),
-        column("cause", pa.string(), "rejected or delivery_limit by the message; unknown = another message"),
-        column("message", pa.string(), "what the broker says of the cause"),
+        column("delivery_count", pa.int16(), "delivery count of the record"),
+        column("cause", pa.string(), "rejected or delivery_limit, by the message; unknown = another message"),
+        column("message", pa.string(), "message of the broker about the cause"),
         column("header_problem", pa.string(), "headers that can't be read, each with the reason; null = none"),
         *DIGESTS,
         column("below_log_start", pa.bool_(), "lies below the log start offset", nullable=False),
-        column("uncommitted", pa.bool_(), "lay at or above the high watermark when it was read", nullable=False),
+        column("uncommitted", pa.bool_(), "was at or above the high watermark when the run read it", nullable=False),
     ]
 )
 

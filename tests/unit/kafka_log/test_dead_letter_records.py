@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kafka_log.dead_letters import (
+from kafka_log.dead_letter_records import (
     DLQ_RECORD,
     FAULTS,
     LETTER,
@@ -18,7 +18,7 @@ from kafka_log.dead_letters import (
     without_digests,
 )
 from kafka_log.schemas import HEADER
-from tests.dead_letters import Headers, letter_headers
+from tests.dead_letter_logs import Headers, letter_headers
 from tests.log_rows import log_rows
 
 

@@ -6,7 +6,7 @@ import pytest
 
 from broker.errors import RecordTooLargeError, StorageError
 from broker.ports import DeadLetters, Record, ShareGroupSettings
-from broker.share.dead_letters import DELIVERED_TOO_OFTEN, REJECTED, DeadLetterWriter
+from broker.share.dead_letter_writer import DELIVERED_TOO_OFTEN, REJECTED, DeadLetterWriter
 from state_model.share_records import SharePartitionKey
 from tests.broker_memory import DISK_FULL, ManualTimers, MemoryCluster
 
