@@ -39,7 +39,7 @@ class Figure:
     """A line of the table."""
 
     section: str
-    what: str
+    name: str
     value: str
     note: str = ""
 
@@ -117,7 +117,7 @@ def pipeline(bench: Bench) -> Iterator[Figure]:
         dumped_s = dumped.seconds
         yield _rate("pipeline", "DumpLogSegments prints the same segments", dumped.records, dumped.seconds)
     except ToolUnavailableError as error:
-        yield Figure(section="pipeline", what="DumpLogSegments", value="skipped", note=str(error))
+        yield Figure(section="pipeline", name="DumpLogSegments", value="skipped", note=str(error))
     shutil.rmtree(bench.lake("hot"), ignore_errors=True)
     run = sharelens("run", "--log-dir", str(directory), "--lake", str(bench.lake("hot")))
     seconds = run.summary["seconds"]
@@ -128,7 +128,7 @@ def pipeline(bench: Bench) -> Iterator[Figure]:
     )
     yield _rate("pipeline", "the whole run (bronze, silver, gold)", bench.records, whole_s, _times(dumped_s, whole_s))
     yield _rate("pipeline", "replay stage alone", bench.records, seconds["replay"])
-    yield Figure(section="pipeline", what="session start", value=f"{seconds.get('session', 0.0):.1f} s")
+    yield Figure(section="pipeline", name="session start", value=f"{seconds.get('session', 0.0):.1f} s")
     yield from _memory("pipeline", run)
     yield _udf(bench, directory, silver_s)
 
@@ -166,18 +166,18 @@ def increment(bench: Bench) -> Iterator[Figure]:
         )
         yield Figure(
             section="increment",
-            what=f"{shape}: run over {appended.records} new records",
+            name=f"{shape}: run over {appended.records} new records",
             value=f"{second.seconds:.1f} s",
             note=share,
         )
         rows = second.summary["rows"]
         yield Figure(
             section="increment",
-            what=f"{shape}: rewritten by it",
+            name=f"{shape}: rewritten by it",
             value=_rewritten(rows),
             note="the states of all share partitions and their open ranges",
         )
-        yield Figure(section="increment", what=f"{shape}: nothing new, no JVM", value=f"{idle.seconds:.2f} s")
+        yield Figure(section="increment", name=f"{shape}: nothing new, no JVM", value=f"{idle.seconds:.2f} s")
         yield from _memory(f"increment {shape}", first)
 
 
@@ -191,7 +191,7 @@ def measures(bench: Bench) -> Iterator[Figure]:
         for cost in measured.costs(*measured.lakes(bench.log(shape), folder)):
             yield Figure(
                 section="measures",
-                what=f"{shape}: {cost.name or 'all measures'}",
+                name=f"{shape}: {cost.name or 'all measures'}",
                 value=f"{cost.whole_s:.2f} s of CPU, {bench.records / cost.whole_s:,.0f} rows/s",
                 note=f"over 1 % more {cost.increment_s:.2f} s, {100 * cost.increment_s / cost.whole_s:.0f} %; "
                 f"peak so far {cost.peak_bytes / 2**20:.0f} MiB",
@@ -199,7 +199,7 @@ def measures(bench: Bench) -> Iterator[Figure]:
         for cost_of_question in measured.questions(bench.log(shape)):
             yield Figure(
                 section="measures",
-                what=f"{shape}: {cost_of_question.name} of the log",
+                name=f"{shape}: {cost_of_question.name} of the log",
                 value=f"{cost_of_question.cpu_s:.2f} s of CPU, {bench.records / cost_of_question.cpu_s:,.0f} rows/s",
                 note=f"computed again each time; peak {cost_of_question.peak_bytes / 2**20:.0f} MiB",
             )
@@ -216,7 +216,7 @@ def questions(bench: Bench) -> Iterator[Figure]:
         for cost in question_costs.costs(lake, directory):
             yield Figure(
                 section="questions",
-                what=f"{shape}: {cost.name}",
+                name=f"{shape}: {cost.name}",
                 value=f"{cost.seconds:.2f} s, {cost.peak_bytes / 2**20:.0f} MiB",
                 note="cold process, median of 3" if cost.name != "report" else "cold process",
             )
@@ -232,7 +232,7 @@ def upkeep(bench: Bench) -> Iterator[Figure]:
     for when, state in (("before", compared.before), ("after", compared.after)):
         yield Figure(
             section="upkeep",
-            what=f"{when}: run over 0.1 % new records",
+            name=f"{when}: run over 0.1 % new records",
             value=f"{state.first_runs_s:.1f} s of CPU, at the end {state.last_runs_s:.1f} s",
             note=f"{bench.runs} runs, medians of the first and of the last quarter; `state` {state.state_s:.2f} s; "
             f"{state.live_files} live files, {state.disk_files} on disk",
@@ -240,7 +240,7 @@ def upkeep(bench: Bench) -> Iterator[Figure]:
     total = compared.done.as_dict()
     yield Figure(
         section="upkeep",
-        what=f"maintain after {bench.commits} commits a table",
+        name=f"maintain after {bench.commits} commits a table",
         value=f"{sum(total['seconds'].values()):.1f} s",
         note=f"{total['files_before']} files to {total['files_after']}, "
         f"{total['bytes_before'] / 2**20:.0f} to {total['bytes_after'] / 2**20:.0f} MiB",
@@ -250,7 +250,7 @@ def upkeep(bench: Bench) -> Iterator[Figure]:
     largest = sorted(compared.size_bytes.items(), key=lambda item: -item[1])[:6]
     yield Figure(
         section="upkeep",
-        what="cost of a million records",
+        name="cost of a million records",
         value=f"{compared.first_run_s / millions:.0f} core-seconds, {whole_mb:.0f} MB",
         note="; ".join(f"{name} {size / millions / 1e6:.1f} MB" for name, size in largest),
     )
@@ -264,16 +264,16 @@ def broker(bench: Bench) -> Iterator[Figure]:
     try:
         kafka = brokers.measure(brokers.kafka_broker, bench.folder / "broker-kafka", records)
     except SharelensError as error:
-        yield Figure(section="broker", what="Kafka", value="skipped", note=str(error))
+        yield Figure(section="broker", name="Kafka", value="skipped", note=str(error))
     for name, speed in (("the light broker", ours), ("Kafka", kafka)):
         if speed is None:
             continue
         for batch, rate in speed.records_per_s.items():
             share = "" if kafka is None else f"{100 * rate / kafka.records_per_s[batch]:.0f} % of Kafka's"
-            what = f"{name}: end to end, batches of up to {batch:,}"
-            yield Figure(section="broker", what=what, value=f"{rate:,.0f} records/s", note=share)
-        yield Figure(section="broker", what=f"{name}: start to first answer", value=f"{speed.start_s:.2f} s")
-        yield Figure(section="broker", what=f"{name}: memory at rest", value=f"{speed.idle_bytes / 2**20:.0f} MiB")
+            figure_name = f"{name}: end to end, batches of up to {batch:,}"
+            yield Figure(section="broker", name=figure_name, value=f"{rate:,.0f} records/s", note=share)
+        yield Figure(section="broker", name=f"{name}: start to first answer", value=f"{speed.start_s:.2f} s")
+        yield Figure(section="broker", name=f"{name}: memory at rest", value=f"{speed.idle_bytes / 2**20:.0f} MiB")
 
 
 def simulator(bench: Bench) -> Iterator[Figure]:
@@ -287,7 +287,7 @@ def simulator(bench: Bench) -> Iterator[Figure]:
     size = sum(path.stat().st_size for path in directory.glob("__share_group_state-*/*.log"))
     yield Figure(
         section="simulator",
-        what="state records with real bytes",
+        name="state records with real bytes",
         value=f"{run.seconds:.1f} s, {count / run.seconds:,.0f} records/s",
         note=f"{count / cpu_s:,.0f} a second of CPU time; {size / 2**20:.0f} MiB of state log",
     )
@@ -309,12 +309,12 @@ def _rewritten(rows: dict[str, int]) -> str:
 
 def _memory(section: str, run: Measured) -> Iterator[Figure]:
     shown = ", ".join(f"{role} {size / 2**20:.0f} MiB" for role, size in run.peak_bytes.items())
-    yield Figure(section=section, what="peak memory of one process", value=shown)
+    yield Figure(section=section, name="peak memory of one process", value=shown)
 
 
-def _rate(section: str, what: str, records: int, seconds: float, note: str = "") -> Figure:
+def _rate(section: str, name: str, records: int, seconds: float, note: str = "") -> Figure:
     return Figure(
-        section=section, what=what, value=f"{seconds:.2f} s, {records / seconds / 1e6:.2f} M records/s", note=note
+        section=section, name=name, value=f"{seconds:.2f} s, {records / seconds / 1e6:.2f} M records/s", note=note
     )
 
 
@@ -391,7 +391,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     for heading in ("section", "what", "figure", "note"):
         table.add_column(heading)
     for figure in figures:
-        table.add_row(figure.section, figure.what, figure.value, figure.note)
+        table.add_row(figure.section, figure.name, figure.value, figure.note)
     Console(width=None if sys.stdout.isatty() else 160).print(table)
     return 0
 

@@ -119,7 +119,7 @@ class Broker:
 
     @property
     def rules(self) -> RuleSet:
-        """What the coordinators of the chosen Kafka version do."""
+        """The rules of the coordinators of the chosen Kafka version."""
         return RULE_SETS[self.features.kafka_version]
 
     def set_features(self, levels: Mapping[str, int]) -> None:

@@ -42,7 +42,7 @@ class Record(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BatchSpan:
-    """What a share partition needs to know of a record batch: its range of offsets and its kind."""
+    """The facts of a record batch for a share partition: its range of offsets and its kind."""
 
     first_offset: int
     last_offset: int

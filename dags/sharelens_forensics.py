@@ -1,14 +1,14 @@
-"""sharelens_forensics: what happened to a group between two moments, as a report and a verified evidence folder."""
+"""sharelens_forensics: a report and a verified evidence folder for one group and one window."""
 
 from airflow.sdk import DAG, Param, chain
 from sharelens_tasks import SharelensOperator, defaults, settings
 
 DOCS = """
-### What happened between 03:00 and 03:40
+### Report and evidence of an incident
 
-Trigger it with a group and a window. It leaves a folder of its own below `cases_dir`: `report.html`, and `evidence/`
+Trigger it with a group and a window. It writes one folder below `cases_dir`: `report.html`, and `evidence/`
 with the log records, the states before and after, traces, findings and a manifest, which the last task verifies. It
-reads the published tables alone and never waits for the pipeline.
+reads only the published tables and never waits for the pipeline.
 
 Settings: `cases_dir` in `conf/base/dags.yaml`.
 """
@@ -36,10 +36,10 @@ with DAG(
             "case-1",
             type="string",
             pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$",
-            description="Names the folder: letters, digits, dot, dash and underscore.",
+            description="Name of the folder: letters, digits, dot, dash and underscore.",
         ),
         "group": Param("orders", type="string", minLength=1, description="The share group."),
-        "topic": Param(None, type=["null", "string"], description="Name or id; empty takes all."),
+        "topic": Param(None, type=["null", "string"], description="Topic name or id; empty: all topics."),
         "from": Param("2026-01-01T03:00:00Z", type="string", pattern=MOMENT, description="With a zone."),
         "to": Param("2026-01-01T04:00:00Z", type="string", pattern=MOMENT, description="Not included."),
     },

@@ -7,16 +7,16 @@ DOCS = """
 ### From the brokers' log directories to published tables
 
 One task a stage: `ingest → decode → replay → measure → check → publish`. A run takes the log up to the end of its data
-interval (a run without one: up to now) and goes on where the last one stopped, so that
+interval (a run without one: up to now) and continues where the last run stopped, so that
 
-* the same interval again adds nothing, and a task that was killed is finished by its retry;
-* several intervals, one after the other, make the same tables as one run over all of them;
-* an interval before one that is done already has nothing left to do, and a backfill backwards is refused.
+* a repeated interval adds no rows, and a retry finishes a killed task;
+* several intervals, one after the other, give the same tables as one run over all of them;
+* an interval before a finished one adds no rows, and Airflow refuses a backfill backwards.
 
-`check` closes the gate on data that is not to be trusted: then nothing is published, the tables of the last
-publication go on answering, and `sharelens status` names the gate. Its log says which rule failed; the rule's runbook
-says what to do.
-`publish` marks the tables as the cut that everyone reads, updates the assets, and writes metrics and report.
+`check` closes the gate of a table with an unmet blocking expectation: nothing is published, questions still read the
+last publication, and `sharelens status` names the gate. The task log names the failed rule; its runbook has causes and
+remedies.
+`publish` makes the new tables visible, updates the assets, and writes metrics and report.
 
 Settings: `conf/base/dags.yaml`.
 """

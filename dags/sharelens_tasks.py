@@ -1,7 +1,7 @@
 """The common parts of the DAGs: settings, tasks that call the command line, an asset for each published table.
 
-A task is one call of `sharelens` after the other, as lists of words: no shell reads them, so that a group named
-`; rm -rf ~` stays a name. Whether Spark runs here or on a cluster is the configuration's business (conf/README.md).
+A task calls `sharelens` once or several times, with lists of words: no shell reads them, so a group named
+`; rm -rf ~` stays a name. The configuration (conf/README.md) decides whether Spark runs here or on a cluster.
 """
 
 import os
@@ -19,7 +19,7 @@ from jobs.dag_settings import DagSettings
 from jobs.settings import load_settings
 
 USAGE, FINDINGS = 2, 3
-"""Exit codes of `sharelens` after which another attempt would say the same."""
+"""Exit codes of `sharelens` after which a retry fails in the same way."""
 PUBLISHED_TABLES = (
     "bronze.log_record",
     "bronze.topic_batch",
@@ -55,7 +55,7 @@ def settings() -> DagSettings:
 
 
 def table_assets() -> list[Asset]:
-    """One asset a published table, by the place where it lies."""
+    """One asset for each published table, with its path as URI."""
     return [
         Asset(name=f"sharelens.{table}", uri=f"file://{settings().lake}/{table.replace('.', '/')}", group="sharelens")
         for table in PUBLISHED_TABLES
@@ -63,7 +63,7 @@ def table_assets() -> list[Asset]:
 
 
 def defaults() -> dict[str, Any]:
-    """default_args of every DAG: who owns it, how often a task is tried, how long an attempt may take."""
+    """default_args of every DAG: owner, number of attempts, longest duration of an attempt."""
     values = settings()
     return {
         "owner": "sharelens",
@@ -78,9 +78,9 @@ def defaults() -> dict[str, Any]:
 class SharelensOperator(BaseOperator):
     """Runs `sharelens` once for each list of words, in order; the first that fails fails the task.
 
-    A word that Jinja makes empty is left out together with the option before it: `["--until", "{{ … }}"]` is empty
-    in a run without an interval. `folder` is made first, for its owner alone. Returns the last line of the output, a
-    job's JSON summary.
+    A word that Jinja renders empty is dropped together with the option before it: `["--until", "{{ … }}"]` is empty
+    in a run without an interval. `folder` is created first, for its owner only. Returns the last line of the
+    output, a job's JSON summary.
 
     Raises:
         AirflowFailException: the command was wrong, or a gate closed: no retry would help.

@@ -6,9 +6,9 @@ from sharelens_tasks import SharelensOperator, defaults, settings
 DOCS = """
 ### Compaction, retention and vacuum
 
-`sharelens maintain` joins small files, drops what is older than the retention (never the state, open rows and the last
+`sharelens maintain` merges small files, drops rows older than the retention (never the state, open rows and the last
 snapshot of a share partition), removes files that no publication inside the window needs, and writes checkpoints. It
-takes the lake's lock, so a pipeline run waits for it and the other way round. Its log says what was there before and
+takes the lake's lock, so upkeep and pipeline runs wait for each other. Its log has the files and bytes before and
 after.
 
 Settings: `retain` and `upkeep_schedule` in `conf/base/dags.yaml`.

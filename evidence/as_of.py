@@ -113,7 +113,7 @@ def delivery_history_as_of(rows: pa.Table, prefix: LogPrefix) -> pa.Table:
 
 
 def mark_losses(states: pa.Table, losses: Mapping[int, Sequence[Loss]]) -> pa.Table:
-    """SHARE_PARTITION_STATE rows, incomplete where a loss of their state partition lies above their last record.
+    """SHARE_PARTITION_STATE rows; rows with a loss above their last record are incomplete.
 
     `losses`: by state partition, ascending, the losses that begin in the prefix. Rows that are provisional or
     incomplete already keep their mark.

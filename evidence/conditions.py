@@ -19,5 +19,5 @@ def filter_rows(table: pa.Table, condition: pc.Expression | None) -> pa.Table:
 
 
 def with_value(table: pa.Table, column: str, value: int | str) -> pa.Table:
-    """The rows that have a value in a column, in their order; of a small table in a third of what a condition takes."""
+    """The rows that have a value in a column, in their order; faster than a condition on small tables."""
     return table.filter(pc.equal(table.column(column), value))

@@ -78,7 +78,7 @@ def decode_groups(rows: pa.Table) -> DecodedGroups:
 
 
 def topic_names(rows: pa.Table) -> dict[str, str]:
-    """Topic names by topic id that LOG_RECORD rows of __consumer_offsets hold; the last record of a topic counts.
+    """Topic names by topic id from LOG_RECORD rows of __consumer_offsets; the last record of a topic counts.
 
     Records that can't be decoded hold none.
     """

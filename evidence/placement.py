@@ -1,4 +1,4 @@
-"""Which state partition a share partition belongs to, inferred from where its records lie.
+"""The state partition of a share partition, inferred from the state partitions of its records.
 
 A coordinator hashes the share partition's name and takes the remainder by the number of state partitions
 (share-group-state-log §1), and that number must never change. It is not in the log. A number fits when it lies above

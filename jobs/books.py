@@ -126,7 +126,7 @@ def software_version() -> str:
 
 
 def stamp() -> dict[str, Any]:
-    """The columns that say who wrote an extent."""
+    """The columns about the writer of an extent."""
     try:
         user = getpass.getuser()
     except (KeyError, OSError):

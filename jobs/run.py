@@ -159,7 +159,7 @@ class Pipeline:
         return max(newest, books.done(self._lake, f"{stage}-plan") + 1, books.done(self._lake, "measure") + 1)
 
     def _plan_records(self, directories: Sequence[LogDirectory], partitions: Sequence[LogPartition]) -> None:
-        """Plans, commits and reads what is new in the internal topics, or what is to be rebuilt."""
+        """Plans, commits and reads the new records of the internal topics, or plans a rebuild."""
         if not directories:
             self._plan_rebuild()
             return
@@ -190,7 +190,7 @@ class Pipeline:
             self._begin("ingest", rows, extents)
 
     def _plan_rebuild(self) -> None:
-        """Plans what is to be rebuilt of the cluster that was named, or of all."""
+        """Plans the rebuild of one cluster, or of all."""
         options, ingested = self._options, self._ingested()
         clusters = sorted({row["cluster_id"] for row in ingested})
         if options.cluster_id is not None and options.cluster_id not in clusters:
@@ -203,7 +203,7 @@ class Pipeline:
             self._begin("ingest", rows, [])
 
     def _plan_topics(self, directories: Sequence[LogDirectory], partitions: Sequence[LogPartition]) -> None:
-        """Plans, commits and reads the new batch headers of the user topics that share state speaks of."""
+        """Plans, commits and reads the new batch headers of user topics with share state."""
         if not directories:
             return
         ingested = self._ingested()
@@ -349,7 +349,7 @@ def run(options: RunOptions, session: Callable[[], "SparkSession"], progress: Pr
     with writing(options.lake, options.lock_timeout_s) as writer:
         summary = Pipeline(options, session, progress or Progress(), writer).go()
     if options.require_rows and not any(summary.counts.values()):
-        raise JobError(f"nothing new in {', '.join(options.log_dirs) or options.lake}, and --require-rows was given")
+        raise JobError(f"no new records in {', '.join(options.log_dirs) or options.lake} (--require-rows)")
     return summary
 
 

@@ -36,7 +36,7 @@ PACKAGE: Final = Path(__file__).parent
 
 
 class SettingsError(UsageError):
-    """Raised when a setting is missing, unknown or of the wrong kind; the message lists every place looked at."""
+    """Raised when a setting is missing, unknown or of the wrong kind; the message lists every searched place."""
 
 
 def _path(value: object) -> object:
@@ -126,7 +126,7 @@ class Settings(BaseSettings):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Layer:
-    """A place that was looked at and the settings that stand there, as they were written."""
+    """A searched place with its settings as written."""
 
     place: str
     values: Mapping[str, object]
@@ -211,7 +211,7 @@ def _read_yaml(path: Path) -> Mapping[str, object]:
 
 
 def _explained(error: ValidationError, layers: Sequence[Layer]) -> str:
-    """The first thing that is wrong, in one line: which setting, where it stands, every place looked at."""
+    """The first error in one line: the setting, its place, every searched place."""
     first = error.errors(include_url=False)[0]
     name = str(first["loc"][0])
     path = ".".join(str(part) for part in first["loc"] if part != "[key]")

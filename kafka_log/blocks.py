@@ -1,4 +1,4 @@
-"""What reading one copy of a log gives: blocks of batches, and the damage between them."""
+"""Blocks of batches from one copy of a log, and the damage between them."""
 
 from dataclasses import dataclass
 

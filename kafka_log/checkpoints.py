@@ -19,7 +19,7 @@ from state_model.uuids import ZERO_UUID
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Meta:
-    """Who wrote a log directory; None where meta.properties is missing or does not say."""
+    """Cluster and node id of a log directory; None where meta.properties is missing or lacks them."""
 
     cluster_id: str | None
     node_id: int | None

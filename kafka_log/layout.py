@@ -169,8 +169,8 @@ def _list_root(files: Filesystem, uri: str) -> list[Entry]:
     if below:
         more = f" (and {len(below) - 3} more)" if len(below) > 3 else ""
         raise LogDirectoryError(f"{uri} holds log directories, give them one by one: {', '.join(below[:3])}{more}")
-    what = f"nothing like that in its {len(entries)} entries" if entries else "it is empty"
-    raise LogDirectoryError(f"not a log directory: {uri}: {what}; {_LOOKS_LIKE}")
+    problem = f"nothing like that in its {len(entries)} entries" if entries else "it is empty"
+    raise LogDirectoryError(f"not a log directory: {uri}: {problem}; {_LOOKS_LIKE}")
 
 
 def _holds_partitions(files: Filesystem, uri: str, entry: Entry) -> bool:
@@ -224,8 +224,8 @@ def _topic_id(context: _Context, name: str, topic: str, skipped: list[str]) -> s
     except CheckpointError as error:
         if topic in RECORD_TOPICS:
             raise
-        what = str(error).removeprefix(f"{join(context.uri, name)}/")
-        skipped.append(f"{name}/{what}; without it only other partitions of the topic tell its topic id")
+        problem = str(error).removeprefix(f"{join(context.uri, name)}/")
+        skipped.append(f"{name}/{problem}; without it only other partitions of the topic tell its topic id")
         return ZERO_UUID
 
 

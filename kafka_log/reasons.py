@@ -1,4 +1,4 @@
-"""The reason codes of PROBLEM rows that reading a log gives, each with what it means."""
+"""The reason codes of PROBLEM rows, each with its meaning."""
 
 from typing import Final
 

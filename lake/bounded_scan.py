@@ -17,6 +17,7 @@ import pyarrow.dataset as ds
 
 BATCH_ROWS = 1 << 14
 READ_ROWS = 1 << 17
+TABLE_ROWS = 1 << 15
 LEAST = -(1 << 63)
 Bound = tuple[int, ...]
 
@@ -69,14 +70,14 @@ class BoundedDataset(ds.FileSystemDataset):  # type: ignore[misc]  # pyarrow is 
 def tables(
     dataset: ds.Dataset, columns: Sequence[str] | None = None, where: pc.Expression | None = None
 ) -> Iterator[pa.Table]:
-    """Rows that meet the condition, in tables of about READ_ROWS rows, in any order."""
+    """Rows that meet the condition, in tables of about TABLE_ROWS rows, in any order."""
     batches: list[pa.RecordBatch] = []
     rows = 0
     for batch in bounded_scanner(dataset, columns, where).to_batches():
         if batch.num_rows:
             batches.append(batch)
             rows += batch.num_rows
-        if rows >= READ_ROWS:
+        if rows >= TABLE_ROWS:
             yield pa.Table.from_batches(batches)
             batches, rows = [], 0
     if batches:
@@ -105,7 +106,7 @@ def tables_in_order(
         part = ds.FileSystemDataset(pieces, dataset.schema, dataset.format, dataset.filesystem)
         rows = bounded_scanner(part, columns, where).to_table()
         rows = rows if waiting is None else pa.concat_tables([waiting, rows])
-        rows = rows.sort_by([(name, "ascending") for name in order])
+        rows = _sorted(rows, order)
         ready = rows.num_rows if upper is None else int(_below(rows, order, upper).sum())
         if ready:
             yield rows.slice(0, ready)
@@ -157,6 +158,31 @@ def _statistics(piece: ds.ParquetFileFragment, columns: Sequence[str]) -> dict[s
         if chunk.path_in_schema in columns and known is not None and known.has_min_max and known.has_null_count:
             bounds[chunk.path_in_schema] = Bounds(known.min, known.max, known.null_count > 0)
     return bounds
+
+
+def _sorted(rows: pa.Table, order: Sequence[str]) -> pa.Table:
+    """The rows by the integer columns `order`; as they are where they have this order, which most row groups have."""
+    columns = [rows.column(name).to_numpy() for name in order]
+    later = np.zeros(max(rows.num_rows - 1, 0), np.bool_)
+    for column in reversed(columns):
+        later = (column[1:] < column[:-1]) | ((column[1:] == column[:-1]) & later)
+    return rows.sort_by([(name, "ascending") for name in order]) if later.any() else rows
+
+
+def row_counts(dataset: ds.Dataset, column: str) -> dict[int, int]:
+    """About how many rows have each value of an integer column, by the statistics of row groups.
+
+    The rows of a row group with several values count for its smallest and its largest value, half each.
+    """
+    counts: dict[int, int] = {}
+    for fragment in dataset.get_fragments():
+        for group in fragment.row_groups:
+            bounds = (group.statistics or {}).get(column)
+            if bounds is None:
+                continue
+            for value in (bounds["min"], bounds["max"]):
+                counts[value] = counts.get(value, 0) + group.num_rows // 2
+    return counts
 
 
 def _below(rows: pa.Table, order: Sequence[str], bound: Bound) -> Flags:

@@ -195,7 +195,7 @@ class Lake:
 
     @contextmanager
     def _readable(self, table: str) -> Iterator[None]:
-        """Says in one line that the log of a table can't be read."""
+        """The error for an unreadable Delta log of a table."""
         from deltalake.exceptions import DeltaError, TableNotFoundError
 
         try:

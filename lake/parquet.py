@@ -234,7 +234,7 @@ class _OpenFile:
 
     @contextlib.contextmanager
     def _discarded(self) -> Iterator[None]:
-        """Removes the file when writing fails, and says which disk is full."""
+        """Removes the file after a failed write; raises the error of a full disk."""
         try:
             yield
         except OSError as error:

@@ -105,12 +105,12 @@ def units(pieces: Sequence[Slice]) -> Iterator[list[Slice]]:
         yield unit
 
 
-def read_unit(unit: Sequence[Slice], schema: pa.Schema, columns: list[str] | None = None) -> pa.Table:
-    """The rows of a unit in offset order, with the columns of `schema` (or those named in `columns`).
+def read_unit(unit: Sequence[Slice], schema: pa.Schema) -> pa.Table:
+    """The rows of a unit in offset order, with the columns of `schema`.
 
     Text is read dictionary-encoded where the schema says so.
     """
-    tables = [_read(piece, schema, columns) for piece in unit]
+    tables = [_read(piece, schema) for piece in unit]
     table = pa.concat_tables(tables)
     offsets = table.column(unit[0].columns.offset).to_numpy()
     if len(offsets) > 1 and (np.diff(offsets) < 0).any():
@@ -118,13 +118,14 @@ def read_unit(unit: Sequence[Slice], schema: pa.Schema, columns: list[str] | Non
     return table
 
 
-def _read(piece: Slice, schema: pa.Schema, columns: list[str] | None) -> pa.Table:
+def _read(piece: Slice, schema: pa.Schema) -> pa.Table:
     names = piece.columns
-    needed = schema.names if columns is None else columns
     extra = ["cluster_id", names.topic_id, names.partition, names.offset, "run_id"] if piece.mixed else []
     encoded = [field.name for field in schema if pa.types.is_dictionary(field.type)]
     with pq.ParquetFile(piece.path, read_dictionary=encoded, filesystem=piece.storage.file_system()) as file:
-        table = file.read_row_group(piece.row_group, columns=[*dict.fromkeys([*needed, *extra])], use_threads=False)
+        table = file.read_row_group(
+            piece.row_group, columns=[*dict.fromkeys([*schema.names, *extra])], use_threads=False
+        )
     if piece.mixed:
         here = pc.and_(
             pc.and_(
@@ -140,8 +141,6 @@ def _read(piece: Slice, schema: pa.Schema, columns: list[str] | None) -> pa.Tabl
             ),
         )
         table = table.filter(pc.and_(here, pc.greater_equal(table.column(names.offset), piece.first_offset)))
-    if columns is not None:
-        return table.select([name for name in table.column_names if name in {c.split(".")[0] for c in columns}])
     return table.select(schema.names).cast(schema)
 
 

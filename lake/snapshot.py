@@ -73,7 +73,7 @@ class Snapshot:
         return {}
 
     def rows(self, columns: Sequence[str] | None = None, where: pc.Expression | None = None) -> pa.Table:
-        """The rows that meet a condition; of a table without files only the schema is looked at."""
+        """The rows that meet a condition; of a table without files only the schema counts."""
         if not self.files:
             empty = self.schema.empty_table()
             return empty if columns is None else empty.select(list(columns))
@@ -123,6 +123,8 @@ def _with_bounds(guarantee: pc.Expression, field: pa.Field, file: Mapping[str, A
         return guarantee & column.is_null()
     if low is None or high is None:
         return guarantee
+    if low == high and nulls == 0:  # a scan neither reads nor compares a column that has one value
+        return guarantee & (column == pa.scalar(low, field.type))
     for bound in (column >= pa.scalar(low, field.type), column <= pa.scalar(high, field.type)):
         guarantee = guarantee & (bound if nulls == 0 else bound | column.is_null())  # the form that Arrow knows
     return guarantee

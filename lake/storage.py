@@ -76,12 +76,12 @@ def resolve(uri: str | os.PathLike[str], options: Mapping[str, str] | None = Non
 
 
 def is_disk_full(error: BaseException) -> bool:
-    """Whether an error of Arrow or delta-rs says that a disk is full."""
+    """Whether an error of Arrow or delta-rs means a full disk."""
     return "No space left on device" in str(error)
 
 
 def disk_full(path: str | os.PathLike[str]) -> LakeError:
-    """The error for a full disk: which one, and what to do."""
+    """The error for a full disk; it names the disk and the remedy."""
     folder = Path(path)
     while not folder.exists():
         folder = folder.parent

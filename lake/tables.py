@@ -111,6 +111,11 @@ INGEST_EXTENT = pa.schema(
             "high watermark of the checkpoint, the largest of the copies; null = no checkpoint",
         ),
         column("held_back", pa.int64(), "offsets at or above the high watermark, left to the next run", nullable=False),
+        column(
+            "unreadable_bytes",
+            pa.int64(),
+            "bytes behind the last complete batch of the copies, such as an append in progress; null = not counted",
+        ),
         column("gaps", pa.list_(GAP), "offset ranges of the extent that the evidence lacks", nullable=False),
         column(
             "rebuild",

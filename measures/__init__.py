@@ -1,1 +1,1 @@
-"""Measures: what the histories say about a share group's work. Arrow tables in, Arrow tables out; no I/O, no Spark."""
+"""Measures of share groups, computed from the histories. Arrow tables in, Arrow tables out; no I/O, no Spark."""

@@ -1,4 +1,4 @@
-"""What became of every record offset: each offset of a window is in exactly one class, for each share partition.
+"""The class of every record offset of a window, for each share partition; each offset has exactly one.
 
 The newest life whose start offset ever stood at or below an offset decides:
 
@@ -189,18 +189,18 @@ def _with_topics(classified: Ranges, places: pa.Table, topics: Mapping[tuple[str
     if not logs:
         return classified
     layer = (
-        together([np.full(len(log.what), place, np.int64) for place, log in logs]),
+        together([np.full(len(log.kind), place, np.int64) for place, log in logs]),
         together([log.range_first for _, log in logs]),
         together([log.range_last for _, log in logs]),
     )
     cells = Layers({"classified": (classified.group, classified.first, classified.last), "topic": layer})
-    what = cells.highest_of("topic", together([log.what for _, log in logs]))
+    kind = cells.highest_of("topic", together([log.kind for _, log in logs]))
     of = cells.highest_of("classified", np.arange(len(classified.group)))
     inside = of != NO_VALUE
     of = np.maximum(of, 0)
     values = {name: column[of] for name, column in classified.values.items()}
-    tells = (passed[of] & (what != NO_VALUE)) | (untouched[of] & ((what == ABORTED) | (what == CONTROL)))
-    values["reason"] = np.where(tells, what, values["reason"])
+    tells = (passed[of] & (kind != NO_VALUE)) | (untouched[of] & ((kind == ABORTED) | (kind == CONTROL)))
+    values["reason"] = np.where(tells, kind, values["reason"])
     return cells.ranges(inside, values)
 
 

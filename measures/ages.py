@@ -163,7 +163,7 @@ class Ages:
             )
 
     def gaps(self) -> Ints:
-        """Of each range the offsets that hold no record: control records, and archived ones that no batch holds."""
+        """The number of offsets without a record in each range: control records, archived offsets without a batch."""
         settled = self._settled
         low, high = np.zeros(len(settled.place), np.int64), np.full(len(settled.place), -1, np.int64)
         for name, entries in self._entries.items():

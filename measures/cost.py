@@ -1,4 +1,4 @@
-"""What share state costs its coordinator: records and bytes, spans between snapshots, what pruning could free.
+"""The cost of share state for its coordinator: records and bytes, spans between snapshots, prunable records.
 
 A state partition can be pruned up to the oldest of its share partitions' newest snapshots
 (ShareCoordinatorOffsetsManager); a share partition that gets no new one holds up all others in its state partition.
@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from measures.delivery_outcomes import outcomes_of
-from measures.inputs import Inputs
+from measures.inputs import RecordInputs
 from measures.lives import lives_of, number_places
 from measures.redelivered import rows_at
 from measures.schemas import COST, PRUNING
@@ -25,7 +25,7 @@ STALL_MS = 600_000
 """Pruning stalls when the oldest newest snapshot is older than two rounds of the cold snapshot job (300 s each)."""
 
 
-def rows(inputs: Inputs, *, of_window: bool = False) -> pa.Table:
+def rows(inputs: RecordInputs, *, of_window: bool = False) -> pa.Table:
     """COST rows by share partition; `of_window` as in `cost`."""
     return cost(inputs.records(), inputs.history(), inputs.deliveries(), of_window=of_window)
 

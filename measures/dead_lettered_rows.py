@@ -10,7 +10,7 @@ from state_model.columnar.keys import number_keys
 
 
 def named_rows(given_up: pa.Table, letters: pa.Table, names: Mapping[str, str]) -> pa.Array:
-    """Which POISON_RECORD rows hold an offset of their share partition that a dead letter names."""
+    """Whether a dead letter names an offset of each POISON_RECORD row."""
     candidates = candidate_places(readable_letters(letters), names)
     if candidates.num_rows == 0 or given_up.num_rows == 0:
         return pa.repeat(False, given_up.num_rows)

@@ -49,7 +49,7 @@ def _place(row: Row) -> Place:
 
 
 def _pieces(row: Row, letters: Sequence[Letter]) -> Iterator[Row]:
-    """The row, cut into runs with one cause where letters lie inside it."""
+    """The row, split into ranges of one cause by the dead letters inside it."""
     first, last = row["offset"], row["last_offset"]
     for begin, end, cause in _runs(first, last, [letter for letter in letters if first <= letter[0] <= last]):
         cause_columns = {} if cause is None else {"cause": cause, "cause_source": DEAD_LETTER}

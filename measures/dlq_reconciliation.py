@@ -1,4 +1,4 @@
-"""Dead letters against what groups archived: each record of one side finds its counterpart on the other, or does not.
+"""Dead letters and archived records: matches dead letters with their records, and due records with their dead letters.
 
     state log   ARCHIVING since t1 ──── ARCHIVED at t2          a dead letter is due from t1 on (KIP-1191, Kafka 4.4)
     DLQ topic              └ dead letter          └ a second one: duplicate
@@ -128,7 +128,7 @@ def reconcile(
 
 
 def readable_letters(letters: pa.Table) -> pa.Table:
-    """LETTER_COLUMNS of the dead letters that say which record they are about."""
+    """LETTER_COLUMNS of the dead letters with group, topic, partition and offset of a record."""
     readable = pc.is_valid(letters.column("group_id"))
     for name in ("topic", "partition", "offset"):
         readable = pc.and_(readable, pc.is_valid(letters.column(name)))
@@ -374,7 +374,7 @@ def _telling(history: Iterable[pa.Table], letters: pa.Table, candidates: pa.Tabl
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Times:
-    """Where dead letters lie among the records of the share partitions that they may belong to.
+    """The candidate share partitions of dead letters, and the positions of the letters among their records.
 
     `order`: rows of the history by share partition and time. One entry a candidate: of its share partition's rows the
     first, the one behind the last, and the first after the letter, as places in `order`.

@@ -110,7 +110,7 @@ def _is_done(ranges: np.ndarray, row: int) -> bool:
 
 @kernel
 def _offsets(ranges: np.ndarray, row: int, start: int) -> int:
-    """How many offsets of a range lie at or above `start`."""
+    """The number of offsets of a range at or above `start`."""
     return int(max(0, ranges[row, RANGE_LAST] - max(ranges[row, RANGE_FIRST], start) + 1))
 
 

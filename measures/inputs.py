@@ -50,20 +50,12 @@ class Inputs(ABC):
         """PROGRESS rows of share partitions whose `history` does not begin with their first record."""
         return None
 
-    def states(self) -> pa.Table:
-        """SHARE_PARTITION_STATE rows of the live share partitions at the cut."""
-        raise NotImplementedError(f"{type(self).__name__} has no states")
-
-    def records(self) -> pa.Table:
-        """SHARE_RECORD rows up to the cut."""
-        raise NotImplementedError(f"{type(self).__name__} has no records")
-
     def headers(self, begins: Mapping[TopicPartition, int]) -> Iterator[pa.Table]:
         """TOPIC_BATCH rows that reach the offsets or lie above, by user partition in offset order, in parts."""
         return iter(())
 
     def extents(self, partitions: Iterable[TopicPartition]) -> pa.Table:
-        """TOPIC_EXTENT rows of those of the user partitions that the evidence has."""
+        """TOPIC_EXTENT rows of the user partitions in the evidence."""
         return TOPIC_EXTENT.empty_table()
 
     def lowest_offsets(self) -> Mapping[TopicPartition, int]:
@@ -88,6 +80,22 @@ class Inputs(ABC):
         if name not in memo:
             memo[name] = make()
         return cast(Made, memo[name])
+
+
+class StateInputs(Inputs):
+    """Inputs with states, which lag reads: of a lake, of a group of rows."""
+
+    @abstractmethod
+    def states(self) -> pa.Table:
+        """SHARE_PARTITION_STATE rows of the live share partitions at the cut."""
+
+
+class RecordInputs(Inputs):
+    """Inputs with records, which cost reads: of a question."""
+
+    @abstractmethod
+    def records(self) -> pa.Table:
+        """SHARE_RECORD rows up to the cut."""
 
 
 def offset_times(inputs: Inputs, offsets: dict[TopicPartition, Ints]) -> pa.Table:

@@ -1,4 +1,4 @@
-"""How far a share group is behind, by Kafka's own count and by what the state batches hold.
+"""The lag of share partitions, by Kafka's own count and by the state batches.
 
     start offset 230                      end offset (high watermark) 238
     | 230-233 aborted | 234-236 acknowledged | 237 archived |
@@ -19,7 +19,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from measures.inputs import Inputs, topic_ends
+from measures.inputs import StateInputs, topic_ends
 from measures.schemas import LAG
 from measures.topics import TopicPartition
 
@@ -35,7 +35,7 @@ Mask = npt.NDArray[np.bool_]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Progress:
-    """Per share partition what its state batches hold: all arrays of one length, in the states' order.
+    """Counts of the state batches of each share partition: arrays of one length, in the states' order.
 
     `done`: offsets in terminal batches below `end` of the same row; `first_incomplete`: start offset, or the offset
     after the terminal batches that follow it without a hole (-1 without a start offset); `last`: last offset of any
@@ -48,7 +48,7 @@ class Progress:
     done_from_stable: Ints
 
 
-def rows(inputs: Inputs) -> pa.Table:
+def rows(inputs: StateInputs) -> pa.Table:
     """LAG rows of the live share partitions."""
     states = inputs.states()
     end_of_now = inputs.as_of_ms is None and not inputs.at_offsets

@@ -17,52 +17,98 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from measures.lag import NO_COUNT, NO_END_THEN, NO_START
+from measures.places import places_of
 from measures.schemas import LAG_OVER_TIME
 from measures.topics import TopicPartition, runs
 from state_model.columnar.keys import SHARE_PARTITION_ORDER, number_keys
+from state_model.columnar.schemas import SHARE_PARTITION_HISTORY
 
 Ints = npt.NDArray[np.int64]
+HISTORY_COLUMNS = [
+    *(name for name in SHARE_PARTITION_HISTORY.names if name in LAG_OVER_TIME.names),
+    "record_type",
+]
+"""The columns of SHARE_PARTITION_HISTORY that lag over time needs."""
+MOST_ROWS = 1 << 17
 
 
 class Arrivals:
-    """Computes the end of user partitions at any moment from batch headers, which come in offset order.
+    """Computes the end of user partitions at some moments from batch headers, which come in offset order.
 
-    Keeps sixteen bytes for each batch whose timestamp is above all earlier ones.
+    Keeps one offset for each user partition and moment.
     """
 
-    def __init__(self) -> None:
-        self._parts: dict[TopicPartition, list[tuple[Ints, Ints]]] = {}
+    def __init__(self, moments: Ints) -> None:
+        """`moments`: epoch ms, ascending."""
+        self._moments = moments
+        self._ends: dict[TopicPartition, Ints] = {}
+        self._newest_ms: dict[TopicPartition, int] = {}
 
     def take(self, batches: pa.Table) -> None:
         """Notes rows with topic_id, partition, base_offset, last_offset and max_timestamp_ms."""
         if batches.num_rows == 0:
             return
         for mine in runs(batches):
-            place = mine.slice(0, 1).select(["topic_id", "partition"]).to_pylist()[0]
-            parts = self._parts.setdefault((place["topic_id"], place["partition"]), [])
-            floor = parts[-1][0][-1] if parts else np.iinfo(np.int64).min
+            row = mine.slice(0, 1).select(["topic_id", "partition"]).to_pylist()[0]
+            place = row["topic_id"], row["partition"]
+            floor = self._newest_ms.get(place, np.iinfo(np.int64).min)
             times = np.maximum(np.maximum.accumulate(mine.column("max_timestamp_ms").to_numpy()), floor)
-            last_of_time = np.append(np.diff(times) > 0, True)
             ends = np.maximum.accumulate(mine.column("last_offset").to_numpy()) + 1
-            parts.append((times[last_of_time], ends[last_of_time]))
+            at = np.searchsorted(times, self._moments, "right") - 1
+            self._ends[place] = np.where(at >= 0, ends[at.clip(min=0)], self.ends(place))
+            self._newest_ms[place] = int(times[-1])
 
-    def ends(self, place: TopicPartition, moments: Ints) -> Ints:
+    def ends(self, place: TopicPartition) -> Ints:
         """End offset at each moment; -1 before the first header, and of a partition without any."""
-        parts = self._parts.get(place)
-        if parts is None:
-            return np.full(len(moments), -1, np.int64)
-        times, ends = (np.concatenate(columns) for columns in zip(*parts, strict=True))
-        at = np.searchsorted(times, moments, "right") - 1
-        offsets: Ints = np.where(at >= 0, ends[at.clip(min=0)], -1)
-        return offsets
+        ends = self._ends.get(place)
+        return np.full(len(self._moments), -1, np.int64) if ends is None else ends
+
+
+class RowsAtMoments:
+    """Collects the rows of a stream that are valid at some moments: the last row of each place up to each moment."""
+
+    def __init__(self, moments: Ints) -> None:
+        """`moments`: epoch ms, ascending."""
+        self._moments = moments
+        self._parts: list[pa.Table] = []
+        self._rows = 0
+
+    def add(self, rows: pa.Table) -> None:
+        """Adds rows with PLACE_KEY and log_time_ms; rows of one place come in log order."""
+        self._parts.append(self._last_rows(rows))
+        self._rows += self._parts[-1].num_rows
+        if self._rows > MOST_ROWS and len(self._parts) > 1:
+            self._parts = [self.table()]
+            self._rows = self._parts[0].num_rows
+
+    def table(self) -> pa.Table:
+        """The collected rows; rows of one place in log order, at most one for each place and moment."""
+        return self._last_rows(pa.concat_tables(self._parts))
+
+    def _last_rows(self, rows: pa.Table) -> pa.Table:
+        """Of the rows of a place between two moments the last one; none behind the last moment."""
+        moment = np.searchsorted(self._moments, rows.column("log_time_ms").to_numpy(), "left")
+        is_early = moment < len(self._moments)
+        if not is_early.all():
+            rows, moment = rows.filter(pa.array(is_early)), moment[is_early]
+        if rows.num_rows == 0:
+            return rows
+        (place,), places = places_of(rows)
+        first = int(moment.min())
+        width = int(moment.max()) - first + 1
+        last = np.full(places.count * width, -1, np.int64)
+        last[place * width + moment - first] = np.arange(rows.num_rows)
+        is_last = np.zeros(rows.num_rows, np.bool_)
+        is_last[last[last >= 0]] = True
+        return rows.filter(pa.array(is_last)).combine_chunks()
 
 
 def lag_over_time(history: pa.Table, arrivals: Arrivals, moments: Ints, names: Mapping[str, str]) -> pa.Table:
     """LAG_OVER_TIME rows: one a moment at which a share partition was alive; by state partition, key, moment.
 
     Args:
-        history: SHARE_PARTITION_HISTORY rows, each share partition in log order.
-        arrivals: the headers of the user partitions, from the smallest start offset in `history` on.
+        history: HISTORY_COLUMNS rows, each share partition in log order; those that `RowsAtMoments` keeps are enough.
+        arrivals: the headers of the user partitions, from the smallest start offset in `history` on, at the moments.
         moments: epoch ms, ascending; the number of rows is at most theirs times that of share partitions.
         names: topic names by id, as far as known.
     """
@@ -79,7 +125,7 @@ def lag_over_time(history: pa.Table, arrivals: Arrivals, moments: Ints, names: M
         is_alive = (at >= 0) & alive[first:end][at.clip(min=0)]
         key = known[int(number[order[first]])]
         rows = history.take(pa.array(order[first:end][at[is_alive]]))
-        ends = arrivals.ends((key["topic_id"], key["partition"]), moments[is_alive])
+        ends = arrivals.ends((key["topic_id"], key["partition"]))[is_alive]
         tables.append(_measured(rows, ends, moments[is_alive], names.get(key["topic_id"])))
     sorting = [("state_partition", "ascending"), *SHARE_PARTITION_ORDER, ("at_ms", "ascending")]
     return pa.concat_tables(tables).sort_by(sorting)

@@ -1,4 +1,4 @@
-"""Poison: records that a group gave up, with the cause as far as the log and the configuration tell it.
+"""Poison records: records that a group archived, with the cause if log or configuration has it.
 
     ARCHIVED in the log    no record there (control record, absent)    gap            by the topic's headers
                            ARCHIVING before, fewer than the limit      rejected       4.4: on its way to a dead letter

@@ -130,7 +130,7 @@ def _within_lives(outcomes: Ranges) -> Rows:
 
 
 def _across_lives(outcomes: Ranges, lives: Lives) -> list[Rows]:
-    """Rows for offsets that an earlier life had delivered; only places with several such lives are looked at."""
+    """Rows for offsets that an earlier life had delivered; reads only places with several such lives."""
     outcomes = outcomes.where(outcomes.values["delivered"] > 0)
     of_place = lives.place[outcomes.group]
     bounds = [0, *(np.flatnonzero(np.diff(of_place)) + 1).tolist(), len(of_place)]

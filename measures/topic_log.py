@@ -27,7 +27,7 @@ class TopicLog:
 
     `looked_at`: offsets whose headers were read; `batch_offsets`: how many of these lie in a known batch.
 
-    `range_first`, `range_last`, `what`: ascending, disjoint ranges inside the window, with `what` as an index into
+    `range_first`, `range_last`, `kind`: ascending, disjoint ranges inside the window, with `kind` as an index into
     WHATS; other offsets lie in ordinary or committed batches.
     """
 
@@ -37,7 +37,7 @@ class TopicLog:
     batch_offsets: int
     range_first: Ints
     range_last: Ints
-    what: Ints
+    kind: Ints
 
 
 @dataclass(slots=True)
@@ -101,7 +101,7 @@ class TopicLogs:
         stop = max(begin, stop)
         batches = _within(seen.batches, begin, stop)
         known = [*seen.known, *_holes(batches, begin, stop, log_start)]
-        inside = sorted((max(a, begin), min(b, stop - 1), what) for a, b, what in known if a < stop and b >= begin)
+        inside = sorted((max(a, begin), min(b, stop - 1), kind) for a, b, kind in known if a < stop and b >= begin)
         columns = np.array(inside, np.int64).reshape(-1, 3).T
         return TopicLog(
             first=begin,
@@ -110,7 +110,7 @@ class TopicLogs:
             batch_offsets=sum(last - base + 1 for base, last in _within(batches, looked_from, stop)),
             range_first=columns[0],
             range_last=columns[1],
-            what=columns[2],
+            kind=columns[2],
         )
 
 
@@ -171,8 +171,8 @@ def _holes(batches: list[tuple[int, int]], begin: int, stop: int, log_start: int
 
 def _hole(first: int, last: int, log_start: int | None, *, between: bool) -> list[tuple[int, int, int]]:
     below = min(last + 1, max(first, log_start or 0))
-    what = COMPACTED if between else UNKNOWN
-    parts = [(first, below - 1, EXPIRED), (below, last, what)]
+    kind = COMPACTED if between else UNKNOWN
+    parts = [(first, below - 1, EXPIRED), (below, last, kind)]
     return [part for part in parts if part[0] <= part[1]]
 
 

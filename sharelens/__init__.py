@@ -1,4 +1,4 @@
-"""The command line and the questions: what the tables or a copied log say about share groups."""
+"""The command line and the questions about share groups, answered from tables or from a copied log."""
 
 from sharelens.shadowing import check_packages
 

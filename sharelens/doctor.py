@@ -21,7 +21,7 @@ GIB: Final = 1 << 30
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Check:
-    """One thing that was looked at. `what_to_do` is empty when all is well."""
+    """Result of one check. `what_to_do` is empty when the check passed."""
 
     name: str
     ok: bool

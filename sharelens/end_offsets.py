@@ -11,7 +11,7 @@ LINE = re.compile(r"(?P<topic>[^:\s]+):(?P<partition>[0-9]{1,10}):(?P<offset>[0-
 
 
 def read_end_offsets(path: str) -> dict[tuple[str, int], int]:
-    """End offsets by (topic name, partition); lines without an offset, which the tool prints too, tell nothing.
+    """End offsets by (topic name, partition); lines without an offset, which the tool prints too, are skipped.
 
     Raises:
         SharelensError: the file can't be read.

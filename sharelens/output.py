@@ -4,7 +4,6 @@ import csv
 import itertools
 import json
 import sys
-import unicodedata
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime, timedelta
@@ -13,6 +12,7 @@ from enum import Enum
 from math import isfinite
 from typing import TYPE_CHECKING, TextIO
 
+from sharelens.terminal import escaped, text_width, visible
 from sharelens.times import MILLISECOND, time_text
 
 if TYPE_CHECKING:
@@ -47,14 +47,32 @@ class Column:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class RowCounts:
+    """Counts over all rows of an answer: rows, rows that are not complete, topics without a name."""
+
+    rows: int
+    incomplete: int
+    unnamed_topics: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Answer:
-    """Rows with their text columns (empty: one for each column of the table), a summary and warnings."""
+    """Rows with their text columns (empty: one for each column of the table), a summary and warnings.
+
+    `all_rows`: counts over all rows, where the table has only the first of them.
+    """
 
     table: "pa.Table"
     columns: tuple[Column, ...] = ()
     summary: str | None = None
     warnings: tuple[str, ...] = ()
     none: str = "nothing found"
+    all_rows: RowCounts | None = None
+
+    @property
+    def row_count(self) -> int:
+        """The number of all rows."""
+        return int(self.table.num_rows) if self.all_rows is None else self.all_rows.rows
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -106,33 +124,12 @@ class Shown:
 
 def say(line: str) -> None:
     """Prints one line on stderr, non-printable characters escaped."""
-    sys.stderr.write("".join(letter if letter.isprintable() else _escaped(letter) for letter in line) + "\n")
+    sys.stderr.write("".join(letter if letter.isprintable() else escaped(letter) for letter in line) + "\n")
 
 
 def tell(text: str) -> None:
     """Prints one line on stdout."""
     sys.stdout.write(f"{text}\n")
-
-
-def visible(text: str) -> str:
-    """The text with control characters and backslashes escaped; blanks stay."""
-    if text.isprintable() and "\\" not in text:
-        return text
-    return "".join(_escaped(letter) for letter in text)
-
-
-def _escaped(letter: str) -> str:
-    if letter == "\\":
-        return "\\\\"
-    if letter.isprintable():
-        return letter
-    short = {"\n": "\\n", "\r": "\\r", "\t": "\\t"}.get(letter)
-    if short is not None:
-        return short
-    code = ord(letter)
-    if code < 0x100:
-        return f"\\x{code:02x}"
-    return f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"
 
 
 def name_cell(text: object) -> str:
@@ -254,7 +251,7 @@ def _show_rows(answer: Answer, shown: Shown) -> None:
     rows = rows_of(answer.table, shown.most)
     columns = answer.columns or generic_columns(answer.table.column_names)
     _write_rows(rows, answer.table.schema, columns, answer.none, shown.form)
-    _say_more(_left_off(answer.table.num_rows, shown.most), shown.form)
+    _say_more(_left_off(answer.row_count, shown.most), shown.form)
 
 
 def _show_stream(answer: Stream, shown: Shown) -> None:
@@ -401,16 +398,3 @@ def _aligned(cells: Sequence[str], widths: Sequence[int], columns: Sequence[Colu
         blanks = " " * (width - text_width(cell))
         padded.append(blanks + cell if column.right else cell + blanks)
     return "  ".join(padded).rstrip()
-
-
-def text_width(text: str) -> int:
-    """Width of the text on a terminal, in columns."""
-    if text.isascii():
-        return len(text)
-    return sum(_letter_width(letter) for letter in text)
-
-
-def _letter_width(letter: str) -> int:
-    if unicodedata.combining(letter):
-        return 0
-    return 2 if unicodedata.east_asian_width(letter) in "WF" else 1

@@ -1,1 +1,1 @@
-"""What share-group state is: records, state batches, the coordinator machine. No I/O, no Spark."""
+"""The model of share-group state: records, state batches, the coordinator machine. No I/O, no Spark."""

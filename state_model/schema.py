@@ -346,9 +346,9 @@ CLASSIC_STRING = ClassicString()
 UUID = Uuid()
 
 
-def _check_null(nullable: bool, what: str, offset: int) -> None:
+def _check_null(nullable: bool, subject: str, offset: int) -> None:
     if not nullable:
-        raise InvalidLengthError(f"the {what} at byte {offset} is null, and the field has no null")
+        raise InvalidLengthError(f"the {subject} at byte {offset} is null, and the field has no null")
 
 
 def _read_tagged(field: Field, payload: bytes, offset: int) -> Value:

@@ -78,7 +78,7 @@ def runbook(kind: str, rules: Sequence[Rule]) -> str:
         f"Written by `{WRITTEN}`. The expectation: {KINDS[kind]}.",
         "",
         _wrapped(
-            f"**What it means.** {words['means']} The last publication goes on answering; nothing newer is shown."
+            f"**What it means.** {words['means']} Questions still read the last publication; newer rows are hidden."
         ),
         "",
         _wrapped(f"**What to look at.** {words['look']} Everything the check saw:"),

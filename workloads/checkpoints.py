@@ -97,13 +97,13 @@ class Checkpoints:
         self.taken += 1
 
     @contextmanager
-    def during(self, what: str) -> Iterator[None]:
+    def during(self, name: str) -> Iterator[None]:
         """Write checkpoints in a thread; after the block one more, unless it failed."""
         is_over = threading.Event()
 
         def run() -> None:
             while not is_over.wait(INTERVAL_S):
-                self.take(f"during {what}", BUSY_S)
+                self.take(f"during {name}", BUSY_S)
 
         thread = threading.Thread(target=run, name="checkpoints", daemon=True)
         thread.start()
@@ -112,7 +112,7 @@ class Checkpoints:
         finally:
             is_over.set()
             thread.join()
-        self.take(f"after {what}", QUIET_S)
+        self.take(f"after {name}", QUIET_S)
 
     def close(self) -> None:
         """Close the file."""

@@ -19,7 +19,7 @@ class Bounded:
 
 
 def _offset_reset(text: str) -> str | None:
-    """What is wrong with a share.auto.offset.reset."""
+    """The error in a share.auto.offset.reset value; None for a valid one."""
     if text in ("earliest", "latest"):
         return None
     if text.startswith(BY_DURATION):

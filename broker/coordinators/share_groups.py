@@ -113,8 +113,8 @@ class ShareGroups:
         group = self._groups.get(group_id)
         if group is None:
             kind = self._log.ids.kind(group_id)
-            what = "not found" if kind is None else "not a share group"
-            raise GroupError(ErrorCode.group_id_not_found, f"Group {group_id} {what}.")
+            problem = "not found" if kind is None else "not a share group"
+            raise GroupError(ErrorCode.group_id_not_found, f"Group {group_id} {problem}.")
         return group
 
     def get_or_new(self, group_id: str) -> ShareGroup:

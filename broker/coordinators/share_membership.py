@@ -1,4 +1,4 @@
-"""Membership of share groups: what a heartbeat, a leave or an expired session appends (rpcs.md §3).
+"""Membership of share groups: the records of a heartbeat, a leave or an expired session (rpcs.md §3).
 
 Pure functions from a group to records and an answer
 (GroupMetadataManager.shareGroupHeartbeat and shareGroupLeave).

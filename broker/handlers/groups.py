@@ -18,7 +18,7 @@ SHARE_PROTOCOL_TYPE = "share"
 
 
 class GroupServer(Protocol):
-    """What these handlers need from the broker."""
+    """The parts of the broker that these handlers use."""
 
     @property
     def share_groups(self) -> ShareGroups:

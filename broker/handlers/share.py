@@ -26,7 +26,7 @@ _MOVED = frozenset((ShareErrorCode.NOT_LEADER_OR_FOLLOWER,))
 
 
 class ShareServer(Protocol):
-    """What these handlers need from the broker. `share_version` is 0 when share groups are off."""
+    """The parts of the broker that these handlers use. `share_version` is 0 when share groups are off."""
 
     @property
     def share_partitions(self) -> SharePartitions:

@@ -21,7 +21,7 @@ ALL_GROUP_OPERATIONS = sum(1 << operation for operation in (3, 6, 8, 11, 12))
 
 
 class ShareGroupServer(Protocol):
-    """What these handlers need from the broker."""
+    """The parts of the broker that these handlers use."""
 
     @property
     def share_groups(self) -> ShareGroups:

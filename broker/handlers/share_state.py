@@ -48,7 +48,7 @@ _CAUSES: Final = {
 
 
 class ShareStateServer(Protocol):
-    """What these handlers need from the broker."""
+    """The parts of the broker that these handlers use."""
 
     @property
     def share_coordinator(self) -> Persister:

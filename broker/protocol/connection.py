@@ -17,7 +17,7 @@ READ_AHEAD_BYTES = 1 << 20
 
 
 class Host(Protocol):
-    """What a connection needs from its server."""
+    """The parts of the server that a connection uses."""
 
     frame_bytes_max: int
 

@@ -176,7 +176,7 @@ class DeadLetterWriter:
             return Record(
                 key=None if source is None else source.key,
                 value=None if source is None else source.value,
-                headers=tuple((f"__dlq.errors.{what}", text.encode()) for what, text in texts.items()),
+                headers=tuple((f"__dlq.errors.{name}", text.encode()) for name, text in texts.items()),
             )
 
         return [record(offset) for offset in range(first, last + 1)]

@@ -41,26 +41,26 @@ class Admin:
         self._chance.choice(works)()
         self.start()
 
-    def _note(self, what: str, **about: object) -> None:
-        self._world.journal.event(self._world.clock.now_ms, what, **about)
+    def _note(self, operation: str, **about: object) -> None:
+        self._world.journal.event(self._world.clock.now_ms, operation, **about)
 
     # Groups
 
-    def _with_empty(self, what: str, work: Callable[[Crowd], None], attempts: int = MAX_ATTEMPTS) -> None:
+    def _with_empty(self, operation: str, work: Callable[[Crowd], None], attempts: int = MAX_ATTEMPTS) -> None:
         crowd = self._chance.choice(self._crowds)
         crowd.disperse()
-        self._world.timers.after_ms(AWAY_MS, lambda: self._try(what, work, crowd, attempts))
+        self._world.timers.after_ms(AWAY_MS, lambda: self._try(operation, work, crowd, attempts))
 
-    def _try(self, what: str, work: Callable[[Crowd], None], crowd: Crowd, attempts: int) -> None:
+    def _try(self, operation: str, work: Callable[[Crowd], None], crowd: Crowd, attempts: int) -> None:
         group = self._world.broker.share_groups.get(crowd.group_id)
         if group is not None and group.members and attempts:
-            self._world.timers.after_ms(5_000, lambda: self._try(what, work, crowd, attempts - 1))
+            self._world.timers.after_ms(5_000, lambda: self._try(operation, work, crowd, attempts - 1))
             return
         try:
             work(crowd)
-            self._note(what, group=crowd.group_id)
+            self._note(operation, group=crowd.group_id)
         except GroupError as error:
-            self._note(f"{what}: refused", group=crowd.group_id, error=str(error))
+            self._note(f"{operation}: refused", group=crowd.group_id, error=str(error))
         crowd.gather()
 
     def _reset(self, crowd: Crowd) -> None:

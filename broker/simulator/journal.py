@@ -48,10 +48,10 @@ class Journal:
             f'"error":{error},"batches":[{text}]}}\n'
         )
 
-    def event(self, at_ms: int, what: str, **about: object) -> None:
+    def event(self, at_ms: int, name: str, **about: object) -> None:
         """Write another event: members that join and leave, operations of the admin."""
         if self._file is not None:
-            self._file.write(json.dumps({"e": at_ms, "what": what, **about}) + "\n")
+            self._file.write(json.dumps({"e": at_ms, "what": name, **about}) + "\n")
 
     def close(self) -> None:
         """Flush and close the file."""

@@ -87,11 +87,11 @@ class Member:
         if self._session is not None:
             self._world.broker.share_partitions.connection_closed(self._connection, self._group_id)
 
-    def _note(self, what: str, **about: object) -> None:
-        self._world.journal.event(self._world.clock.now_ms, what, group=self._group_id, member=self.member_id, **about)
+    def _note(self, name: str, **about: object) -> None:
+        self._world.journal.event(self._world.clock.now_ms, name, group=self._group_id, member=self.member_id, **about)
 
-    def _set(self, what: str, delay_ms: int, callback: Callable[[], None]) -> None:
-        self._timers[what] = self._world.timers.after_ms(delay_ms, callback)
+    def _set(self, name: str, delay_ms: int, callback: Callable[[], None]) -> None:
+        self._timers[name] = self._world.timers.after_ms(delay_ms, callback)
 
     # Heartbeats
 

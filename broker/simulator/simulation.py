@@ -130,9 +130,9 @@ class _Stages:
         records, checkpoints, restarts = settings.records, settings.checkpoints, settings.restarts
         stops = [(records * number // checkpoints, "checkpoint") for number in _up_to(checkpoints)]
         stops += [(records * number // (restarts + 1), "restart") for number in _up_to(restarts)]
-        for records, what in sorted(stops):
+        for records, kind in sorted(stops):
             self._run_to(records)
-            if what == "restart":
+            if kind == "restart":
                 self._world.restart()
             else:
                 self._truth.take(self._world, f"after {records}")

@@ -13,12 +13,12 @@ MAX_OPEN_FILES: Final = 256
 
 
 @contextmanager
-def storage_errors(what: str) -> Iterator[None]:
-    """Turn an OSError into a StorageError of one line that begins with `what`."""
+def storage_errors(subject: str) -> Iterator[None]:
+    """Turn an OSError into a StorageError of one line that begins with `subject`."""
     try:
         yield
     except OSError as error:
-        raise StorageError(f"{what}: {error.strerror or error}") from error
+        raise StorageError(f"{subject}: {error.strerror or error}") from error
 
 
 def sync_directory(directory: Path) -> None:

@@ -27,7 +27,7 @@ _BASE_OFFSET: Final = attrgetter("base_offset")
 
 
 class Faults(Protocol):
-    """What a fault injection may do around the write of a batch."""
+    """Hooks of fault injection around the write of a batch."""
 
     def before_append(self, topic_partition: TopicPartition, data: bytes) -> bytes:
         """The bytes to write instead; other ones are a torn write, which fails. May raise OSError, end the process."""

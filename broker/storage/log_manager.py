@@ -309,19 +309,19 @@ class LogManager:
             replace_file(self._directory / name, text)
             self._written[name] = text
 
-    def _every(self, interval_ms: int, what: str, action: Callable[[], None]) -> None:
+    def _every(self, interval_ms: int, name: str, action: Callable[[], None]) -> None:
         """Call a function periodically; a disk error is logged."""
         if interval_ms > _LONGEST_TIMER_MS:
             return
 
         def run() -> None:
-            self._timer_handles[what] = self._timers.after_ms(interval_ms, run)
+            self._timer_handles[name] = self._timers.after_ms(interval_ms, run)
             try:
                 action()
             except StorageError as error:
-                _LOG.warning("%s: %s", what, error)
+                _LOG.warning("%s: %s", name, error)
 
-        self._timer_handles[what] = self._timers.after_ms(interval_ms, run)
+        self._timer_handles[name] = self._timers.after_ms(interval_ms, run)
 
 
 def _belongs(folder: Path, topic: Topic | None, partition: int) -> bool:

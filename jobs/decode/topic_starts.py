@@ -25,7 +25,7 @@ def named_starts(records: pa.Table) -> pa.Table:
 
 
 def lowest_offsets(lake: Lake, cluster_id: str) -> dict[tuple[str, int], int]:
-    """Per user partition (topic id, partition) that decoded share state speaks of, its smallest start offset."""
+    """The smallest start offset of each user partition (topic id, partition) in decoded share state."""
     columns = ["topic_id", "partition", START]
     return lowest_of(lake.snapshot(STARTS).rows(columns, pc.field("cluster_id") == cluster_id))
 

@@ -48,6 +48,7 @@ class Extent:
     from_offset: int
     end: int
     held_back: int
+    unreadable_bytes: int | None
     late: bool
     log_time_ms: int | None
     covered: tuple[Interval, ...]
@@ -145,14 +146,15 @@ def plan_partition(
     if not ranges and not unread and not _log_start_moved(partition, rows):
         return _only_its_end(partition, content, include_uncommitted) if not rows and until_ms is None else None
     begin = ranges[0][0] if ranges else known.end
-    whole = reader.readable_end(partition, include_uncommitted=True) if not include_uncommitted else end
+    log_end = reader.log_end(partition)
     return Extent(
         partition=partition,
         content=content,
         ranges=tuple(ranges),
         from_offset=min(begin, max(known.end, floor)),
         end=ranges[-1][1] if ranges else begin,
-        held_back=max(0, whole - end) if until_ms is None else 0,
+        held_back=max(0, log_end.end_offset - end) if until_ms is None and not include_uncommitted else 0,
+        unreadable_bytes=log_end.unreadable_bytes,
         late=begin < seen_end and bool(ranges or unread),
         log_time_ms=known.log_time_ms,
         covered=tuple(known.covered),
@@ -168,14 +170,15 @@ def _only_its_end(partition: LogPartition, content: str, include_uncommitted: bo
     if partition.topic in RECORD_TOPICS:
         return None
     end = reader.readable_end(partition, include_uncommitted=include_uncommitted)
-    whole = reader.readable_end(partition, include_uncommitted=True)
+    log_end = reader.log_end(partition)
     return Extent(
         partition=partition,
         content=content,
         ranges=(),
         from_offset=end,
         end=end,
-        held_back=max(0, whole - end),
+        held_back=max(0, log_end.end_offset - end),
+        unreadable_bytes=log_end.unreadable_bytes,
         late=False,
         log_time_ms=None,
         covered=(),
@@ -222,7 +225,7 @@ def _log_start_moved(partition: LogPartition, rows: Sequence[dict[str, Any]]) ->
 
 
 def held_back(partitions: Sequence[LogPartition], ingested: Sequence[dict[str, Any]], extents: Sequence[Extent]) -> int:
-    """How many offsets at or above the high watermark wait in the partitions that no extent speaks of."""
+    """The number of offsets at or above the high watermark in partitions without an extent of this run."""
     spoken_of = {(extent.partition.topic_id, extent.partition.partition) for extent in extents}
     groups = {key[1:]: rows for key, rows in books.by_partition(ingested).items()}
     count = 0
@@ -274,6 +277,7 @@ def extent_rows(extents: Sequence[Extent], *, cluster_id: str, run: int, stamp: 
                 "log_start_known": extent.partition.log_start_known,
                 "committed_end": extent.partition.committed_end,
                 "held_back": extent.held_back,
+                "unreadable_bytes": extent.unreadable_bytes,
                 "gaps": [],
                 "rebuild": extent.late,
                 "superseded_from": extent.superseded_from,
@@ -335,6 +339,7 @@ def _extent_of(
         from_offset=whole[0],
         end=whole[1],
         held_back=row["held_back"],
+        unreadable_bytes=row["unreadable_bytes"],
         late=row["rebuild"],
         log_time_ms=known.log_time_ms,
         covered=tuple(known.covered),

@@ -80,7 +80,7 @@ class SplitResult:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outcome:
-    """Result of a task: files of `table`, what each piece yielded, PROBLEM rows."""
+    """Result of a task: files of `table`, the result of each split, PROBLEM rows."""
 
     table: str
     files: tuple[DataFile, ...]

@@ -21,7 +21,7 @@ class MeasureFiles:
 
     def __init__(self, lake: LakeReader, measure: Measure) -> None:
         self._stack = ExitStack()
-        table = TABLES[str(measure.table)]
+        table = TABLES[measure.table]
 
         def sink(is_final: str) -> ParquetSink:
             values = {"is_final": is_final} if has_final_rows(measure) else {}

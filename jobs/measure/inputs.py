@@ -25,7 +25,7 @@ from lake import user_topics
 from lake.tables import TABLES
 from measures.headers import NoRecords, news_from
 from measures.incomplete import DELIVERY_COLUMNS, HISTORY_COLUMNS
-from measures.inputs import Inputs
+from measures.inputs import StateInputs
 from measures.places import Places
 from measures.topics import BATCH_COLUMNS, TopicPartition, runs, topic_partitions
 from state_model.columnar import schemas
@@ -219,7 +219,7 @@ class LakeInputs:
 
     @cached_property
     def _misplaced(self) -> Flags:
-        """Which places hold share partitions that belong to another state partition."""
+        """Whether each place is misplaced: its share partition belongs to another state partition."""
         rows = self.lake.rows(STATE, [*PLACE_KEY, "misplaced"])
         result = np.zeros(self.places.count, np.bool_)
         result[self.places.of(rows)] = rows.column("misplaced").to_numpy(zero_copy_only=False)
@@ -239,7 +239,7 @@ class LakeInputs:
         return (self.placed(rows) for rows in self.lake.parts(HISTORY, names))
 
 
-class _View(Inputs):
+class _View(StateInputs):
     """The inputs that are the same for every view of the histories."""
 
     def __init__(self, source: LakeInputs) -> None:

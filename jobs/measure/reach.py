@@ -23,6 +23,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 import pyarrow as pa
@@ -102,7 +103,11 @@ class Contributions:
 
 
 class Reach:
-    """The rows to recompute of a task's share partitions. Arrays have one entry for each place, in their order."""
+    """The rows to recompute of a task's share partitions. Arrays have one entry for each place, in their order.
+
+    It keeps what it computes, and not `inputs`, to which the views refer: in a circle, the histories of a task would
+    stay in memory beside those of the next one until the garbage collector runs.
+    """
 
     def __init__(self, inputs: LakeInputs) -> None:
         self.inputs = inputs
@@ -112,7 +117,7 @@ class Reach:
         """From which value of `measure.order` on final rows are replaced; ABOVE_ALL: none, BELOW_ALL: all."""
         inputs = self.inputs
         if measure.rule is Rule.BY_RECORD_OFFSET:
-            return self._since_offset[str(measure.table)]
+            return self._since_offset[measure.table]
         if measure.rule is Rule.BY_BLOCK:
             return self.contributions.since
         if measure.table == "gold.stall":
@@ -121,7 +126,7 @@ class Reach:
         return np.where(inputs.whole, BELOW_ALL, inputs.read_from + 1)
 
     def reaches_final(self, measure: Measure) -> Flags:
-        """Places of which final rows are replaced."""
+        """Places whose final rows are replaced."""
         by_record = measure.rule in (Rule.BY_RECORD_OFFSET, Rule.BY_BLOCK)
         late = self.since(measure) < self.inputs.passed_before if by_record else False
         return np.asarray(self.inputs.whole | late)
@@ -130,10 +135,10 @@ class Reach:
         """The histories that the measure reads."""
         return self.by_offset if measure.rule in (Rule.BY_RECORD_OFFSET, Rule.BY_BLOCK) else self.from_record
 
-    @property
+    @cached_property
     def progress(self) -> pa.Table:
         """PROGRESS rows as of this run."""
-        return self.inputs.once("new progress", lambda: progress.rows(self.from_record))
+        return progress.rows(self.from_record)
 
     def final_below(self, measure: Measure) -> Ints:
         """The value of `measure.order` below which rows are final."""
@@ -147,24 +152,18 @@ class Reach:
         result[self.inputs.places.of(now)] = integers(now, name, unknown) + plus
         return result
 
-    @property
+    @cached_property
     def _since_offset(self) -> Mapping[str, Ints]:
         """By table of a measure by record offset."""
-        return self.inputs.once(
-            "since offset",
-            lambda: {
-                str(measure.table): self._not_across(measure)
-                for measure in STAGED.values()
-                if measure.rule is Rule.BY_RECORD_OFFSET
-            },
-        )
+        measures = (measure for measure in STAGED.values() if measure.rule is Rule.BY_RECORD_OFFSET)
+        return {measure.table: self._not_across(measure) for measure in measures}
 
     def _not_across(self, measure: Measure) -> Ints:
         """The reach, moved down so that no row of the table lies across it; rows of several lives overlap."""
         inputs, first = self.inputs, str(measure.first)
         result, moved = inputs.reach, not inputs.whole.all()
         while moved and (result < ABOVE_ALL).any():
-            rows = inputs.rows_from(str(measure.table), [*PLACE_KEY, first, "last_offset"], result)
+            rows = inputs.rows_from(measure.table, [*PLACE_KEY, first, "last_offset"], result)
             at = inputs.places.of(rows)
             across = rows.column("last_offset").to_numpy() >= result[at]
             lower = result.copy()
@@ -182,26 +181,23 @@ class Reach:
         """The histories from the lowest offset on that measures about record offsets recompute."""
         return self._read_by_offset[1]
 
-    @property
+    @cached_property
     def _read_by_offset(self) -> tuple[Contributions, FromOffset]:
-        def read() -> tuple[Contributions, FromOffset]:
-            whole = self.inputs.whole | self._marked_otherwise()
-            contributions = self._contributions(whole)
+        whole = self.inputs.whole | self._marked_otherwise()
+        contributions = self._contributions(whole)
+        view = FromOffset(self.inputs, self._lowest(contributions))
+        unclear = self._unclear(view) & ~whole
+        if unclear.any():
+            contributions = self._contributions(whole | unclear)
             view = FromOffset(self.inputs, self._lowest(contributions))
-            unclear = self._unclear(view) & ~whole
-            if unclear.any():
-                contributions = self._contributions(whole | unclear)
-                view = FromOffset(self.inputs, self._lowest(contributions))
-            return contributions, view
-
-        return self.inputs.once("by offset", read)
+        return contributions, view
 
     def _lowest(self, contributions: Contributions) -> Ints:
         lowest: Ints = np.minimum.reduce([contributions.floor, *self._since_offset.values()])
         return lowest
 
     def _contributions(self, whole: Flags) -> Contributions:
-        """`whole`: places of which all contributions are recomputed."""
+        """`whole`: places whose contributions are all recomputed."""
         inputs = self.inputs
         since = inputs.reach_of_open
         late = (since < inputs.passed_before) & (since > 0)
@@ -271,11 +267,9 @@ class Reach:
         differs: Flags = _marks(inputs, newest) != _marks(inputs, inputs.progress)
         return result | differs
 
+    @cached_property
     def settled(self) -> Settled:
         """The recomputed settled ranges, cut into blocks."""
-        return self.inputs.once("settled", self._settled)
-
-    def _settled(self) -> Settled:
         contributions, places = self.contributions, self.inputs.places
         done = settled_of(self.by_offset)
         at = places.of(done.places)
@@ -289,7 +283,7 @@ class Reach:
     def is_final(self, rows: pa.Table) -> Flags:
         """Whether each contribution, kept or recomputed, is final: whether its group is."""
         contributions, places = self.contributions, self.inputs.places
-        done, now = self.settled(), self.progress
+        done, now = self.settled, self.progress
         settled, _ = groups_of(done, places.of(done.places))
         mine, new, kept = codes_of(Groups.of(self.inputs, rows), settled, contributions.kept)
         last = np.full(int(max(part.max(initial=-1) for part in (mine, new, kept))) + 1, -1, np.int64)

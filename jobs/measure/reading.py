@@ -113,7 +113,7 @@ def _reopened(rows: pa.Table, ended_later: Flags) -> pa.Table:
 
 
 class _Limits:
-    """Which row groups may hold rows of a task's state partitions, by their statistics.
+    """Whether each row group may have rows of a task's state partitions, by its statistics.
 
     `least`: a row group must meet one of these limits, if there are any. The lowest limit of a state partition counts.
     """

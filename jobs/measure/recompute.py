@@ -32,7 +32,7 @@ def changes(reach: Reach, measure: Measure) -> Changes:
     inputs, view = reach.inputs, reach.view(measure)
     assert measure.rows is not None
     if measure.rule is Rule.BY_BLOCK:
-        settled = reach.settled()
+        settled = reach.settled
         view.once("settled in blocks", lambda: settled)
     rows = measure.rows(view) if measure.table != "gold.progress" else reach.progress
     constants = {"run_id": inputs.task.run, "cluster_id": inputs.task.cluster_id}
@@ -43,7 +43,7 @@ def changes(reach: Reach, measure: Measure) -> Changes:
         return Changes(open_rows=rows, final_rows=rows.slice(0, 0), since=no_since, replaced=none)
     since = reach.since(measure)
     rows = _with_topic(_from(rows, measure, reach, since), reach)
-    rows = inputs.base.clipped(str(measure.table), conform_open(rows, measure, constants))
+    rows = inputs.base.clipped(measure.table, conform_open(rows, measure, constants))
     rows = _with_kept(rows, measure, reach, since)
     if measure.rule is Rule.BY_BLOCK:
         final = reach.is_final(rows)
@@ -59,7 +59,7 @@ def changes(reach: Reach, measure: Measure) -> Changes:
 
 def conform_open(rows: pa.Table, measure: Measure, constants: dict[str, Any]) -> pa.Table:
     """The rows with all columns of the table's files."""
-    fields = TABLES[str(measure.table)].schema
+    fields = TABLES[measure.table].schema
     return conform(rows, pa.schema([field for field in fields if field.name != "is_final"]), constants)
 
 
@@ -87,14 +87,14 @@ def _with_kept(rows: pa.Table, measure: Measure, reach: Reach, since: Ints) -> p
     inputs = reach.inputs
     if inputs.base.layers or not inputs.whole.all():
         names = rows.column_names
-        open_rows = inputs.lake.rows(str(measure.table), names, coded=False, final=False).cast(rows.schema)
+        open_rows = inputs.lake.rows(measure.table, names, coded=False, final=False).cast(rows.schema)
         at = inputs.places.of(open_rows)
         if measure.rule is Rule.BY_BLOCK:
             stays = ~Groups.of(inputs, open_rows).among(reach.contributions.groups) & (since[at] != BELOW_ALL)
         else:
             stays = order_of(open_rows, measure) < since[at]
         stays &= ~inputs.whole[at]
-        stays |= inputs.base.stays(str(measure.table), open_rows)
+        stays |= inputs.base.stays(measure.table, open_rows)
         if stays.any():
             rows = pa.concat_tables([rows, open_rows.filter(pa.array(stays))])
     order = np.lexsort((order_of(rows, measure), inputs.places.of(rows)))

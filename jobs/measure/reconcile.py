@@ -1,4 +1,4 @@
-"""Dead letters against what groups archived, as gold.dlq_reconciliation; incremental by group.
+"""Writes gold.dlq_reconciliation: dead letters and archived records; incremental by group.
 
 A dead letter names a topic and no id, so share partitions of a group whose topics bore one name are judged together.
 Groups without a dead letter, and without a record that was on its way to one (ARCHIVING), cost a look at two columns.

@@ -94,15 +94,15 @@ def _measured(reach: Reach, measure: Measure, files: MeasureFiles) -> pa.Table:
 
 def is_due(lake: Lake, run: int) -> bool:
     """Whether a measure lacks news of the runs up to `run`."""
-    return any(not books.is_committed(lake, str(measure.table), "measure", run) for measure in STAGED.values())
+    return any(not books.is_committed(lake, measure.table, "measure", run) for measure in STAGED.values())
 
 
 def run_measure(engine: Engine, lake: Lake, run: int, progress: Progress) -> dict[str, int]:
     """Measures the changes since the last run of each measure; returns the number of rows written by table."""
-    due = [name for name, measure in STAGED.items() if not books.is_committed(lake, str(measure.table), "measure", run)]
+    due = [name for name, measure in STAGED.items() if not books.is_committed(lake, measure.table, "measure", run)]
     if not due:
         return {}
-    done = {name: lake.transaction(str(STAGED[name].table), "measure") or 0 for name in due}
+    done = {name: lake.transaction(STAGED[name].table, "measure") or 0 for name in due}
     # A killed run leaves tables that are ahead of others, whose progress is not that of the others: measure whole.
     whole = len(set(done.values())) > 1 or len(due) < len(STAGED) or _is_on_its_way(lake, done)
     before = min(done.values())
@@ -118,12 +118,12 @@ def run_measure(engine: Engine, lake: Lake, run: int, progress: Progress) -> dic
         outcomes = engine.run("measure", measure_tasks, batches, progress, size_bytes=size_bytes)
         txn = ("measure", run) if is_last else (STEP, run * MOST_STEPS + number)
         counts.update(_commit(lake, txn, names, part, outcomes))
-    return {str(STAGED[name].table): counts[str(STAGED[name].table)] for name in due}
+    return {STAGED[name].table: counts[STAGED[name].table] for name in due}
 
 
 def _is_on_its_way(lake: Lake, done: Mapping[str, int]) -> bool:
     """Whether a killed run committed steps beyond the progress of the measures."""
-    newest = {name: lake.transaction(str(STAGED[name].table), STEP) or 0 for name in done}
+    newest = {name: lake.transaction(STAGED[name].table, STEP) or 0 for name in done}
     return any(newest[name] // MOST_STEPS > run for name, run in done.items())
 
 
@@ -149,7 +149,7 @@ def _commit(
         rewritten = list(pool.map(without, names))
     counts = {}
     for name, (kept, removes) in zip(names, rewritten, strict=True):
-        table = str(STAGED[name].table)
+        table = STAGED[name].table
         adds = [file for outcome in outcomes for file in outcome[name].files]
         counts[table] = sum(file.record_count for file in adds)
         books.commit(lake, table, *txn, [*adds, *kept], removes)
@@ -224,7 +224,7 @@ def _without(
 
     `touched`, `base`: the measured share partitions of each cluster, and the bounds of rows never recomputed.
     """
-    table = str(measure.table)
+    table = measure.table
     removes: list[str] = []
     final = {cluster_id: _Since(rows) for cluster_id, rows in _by_cluster(replaced)}
     with MeasureFiles(lake, measure) as files:
@@ -262,7 +262,7 @@ class _Since:
         self._since = np.append(ordered.column("since").to_numpy(), ABOVE_ALL)
 
     def reaches(self, measure: Measure, rows: pa.Table) -> Flags:
-        """Which rows lie at or above it."""
+        """Whether each row lies at or above it."""
         result: Flags = order_of(rows, measure) >= self._since[self._places.of(rows)]
         return result
 

@@ -1,1 +1,1 @@
-"""The quality gates: what is expected of every table, judged by Great Expectations before a cut is published."""
+"""The quality gates: expectations of every table, checked by Great Expectations before a cut is published."""

@@ -44,7 +44,7 @@ class CheckOptions:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Checked:
-    """A check: its number, the newest run it looked at, its slice, its results, and the gates that are closed now."""
+    """A check: its number, its newest run, its slice, its results, and the gates that are now closed."""
 
     check_id: int
     run_id: int
@@ -105,7 +105,7 @@ def check_held(options: CheckOptions, progress: Progress) -> Checked:
 
 
 def scope_of(options: CheckOptions) -> Scope:
-    """What the options mean by the lake as it is now.
+    """The scope of a check: the options applied to the newest versions of the lake.
 
     Raises:
         JobError: no run has written anything yet.
@@ -120,7 +120,7 @@ def scope_of(options: CheckOptions) -> Scope:
 
 
 def _judged(judge: Judge, scope: Scope, table: str, rules: Sequence[Rule], facts: Facts) -> list[Verdict]:
-    """What became of the rules. A table of another shape can't be read as ours: nothing else is said about it."""
+    """The results of the rules. For a table with another shape, only the shape is checked."""
     about_facts = [rule for rule in rules if rule.about_facts and (facts.shape_is_known or rule.kind == SHAPE)]
     verdicts = judge.judge(FACTS, about_facts, [facts.table()])
     for verdict in verdicts:

@@ -1,4 +1,4 @@
-"""Facts about a slice that no single row tells: repeated keys, references, shape, age, volume. Counted by DuckDB.
+"""Facts about a slice, counted by DuckDB: repeated keys, references, shape, age, volume.
 
 A fact is a column of a small frame, of its own length (the rest is null), and one expectation looks at each.
 DuckDB reads the tables through Arrow, in bounded memory and into a folder that goes away with the check.
@@ -106,7 +106,7 @@ def _shape(facts: Facts, scope: Scope, table: str) -> None:
 
 
 def _repeated_keys(facts: Facts, scope: Scope, table: str, connection: duckdb.DuckDBPyConnection) -> None:
-    """Each key that occurs more than once among what the slice could repeat, as often as it occurs."""
+    """Each repeated key of the slice and of earlier rows, as often as it occurs."""
     key = TABLES[table].key
     offset = next((name for name in OFFSETS if name in key), None)
     rows = scope.dataset(table)

@@ -53,7 +53,7 @@ class Links:
 
 
 class Index:
-    """The first page: a line for each validation, those that failed first."""
+    """The first page: one line a validation, failed ones first."""
 
     def render(self, links: Mapping[str, Any], **_: Any) -> str:
         """The page as HTML."""

@@ -1,4 +1,4 @@
-"""gold.quality_result: what every check found, one row an expectation. The newest version counts; no cut lists it."""
+"""gold.quality_result: one row an expectation of a check. Always read at its newest version; part of no cut."""
 
 from collections.abc import Sequence
 from typing import Any

@@ -1,4 +1,4 @@
-"""What one expectation is, before any library is loaded: a table, a level, and the arguments of a Great Expectation."""
+"""One expectation, without importing the library: a table, a level, and the arguments of a Great Expectation."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -12,12 +12,12 @@ SHAPE, NULLABILITY, KEYS, RANGES = "shape", "nullability", "keys", "ranges"
 REFERENCES, STAGE, FRESHNESS, VOLUME = "references", "stage", "freshness", "volume"
 KINDS = {
     SHAPE: "the columns, their types and their nullability are those that this version of sharelens writes",
-    NULLABILITY: "a column that is declared not null holds no null",
+    NULLABILITY: "a column that is declared not null has no null",
     KEYS: "a key occurs once",
-    RANGES: "values lie where they can lie, and agree with each other",
-    REFERENCES: "what a row speaks of is there",
-    STAGE: "the stage that writes the table has seen what the stage before it wrote",
-    FRESHNESS: "the evidence reaches to the recent past",
+    RANGES: "values are in range and agree with each other",
+    REFERENCES: "the row that another row refers to exists",
+    STAGE: "the stage of the table has read the newest version of the stage before it",
+    FRESHNESS: "the evidence is recent",
     VOLUME: "a run brings about as many rows as the runs before it",
 }
 ROWS, FACTS = "rows", "facts"

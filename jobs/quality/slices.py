@@ -1,4 +1,4 @@
-"""What a check looks at: the rows of the runs since the last cut, at fixed versions, in bounded pieces."""
+"""The slice of a check: rows of the runs since the last cut, at fixed versions, in bounded pieces."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""The suites in code: what is expected of every table. Most follows from its definition in `lake.tables`.
+"""The expectations of every table. Most follow from its definition in `lake.tables`.
 
 A log that a broker wrote oddly must not close a gate: what blocks is what our own stages guarantee of any log. What
 only a strange log would break is a warning.
@@ -29,8 +29,9 @@ from lake.tables import TABLES, Table
 FIRST_MS, LAST_MS = 1_262_304_000_000, 4_102_444_800_000  # 2010-01-01 and 2100-01-01
 OURS_FROM_0 = (
     "partition", "state_partition", "log_offset", "offset", "base_offset", "from_offset", "end_offset_exclusive",
-    "log_start_offset", "held_back", "record_count", "state_batch_count", "valid_from_log_offset",
-    "valid_to_log_offset", "life_log_offset", "life", "snapshot_log_offset", "finished_behind", "update_count_from_log",
+    "log_start_offset", "held_back", "unreadable_bytes", "record_count", "state_batch_count",
+    "valid_from_log_offset", "valid_to_log_offset", "life_log_offset", "life", "snapshot_log_offset",
+    "finished_behind", "update_count_from_log",
     "dlq_partition", "dlq_offset", "record_bytes", "trailing_bytes",
 )  # fmt: skip
 """Columns, of any table, that our stages write and that no log can make negative."""
@@ -257,7 +258,7 @@ def _stage(name: str) -> Iterator[Rule]:
         level=BLOCKING,
         expectation="ExpectColumnMaxToBeBetween",
         arguments={"column": "runs_behind", "min_value": 0, "max_value": 0},
-        meaning="its stage has run since the stage before it last wrote, so that all tables tell of the same records",
+        meaning="its stage has run since the stage before it last wrote, so that all tables have the same records",
         about_facts=True,
     )
 

@@ -139,7 +139,7 @@ def _run_on_spark(
 def _work_of(
     function: Callable[[Spec], Result], armed: Any
 ) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
-    """What a worker does with the rows of its partition; `armed`: the driver's crash points."""
+    """The function that a worker applies to the rows of its partition; `armed`: the driver's crash points."""
 
     def work(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         os.umask(0o077)
@@ -196,7 +196,7 @@ def last_words(trace: str) -> str:
 
 
 def _outcome(function: Callable[[Spec], Result], spec: Spec) -> Result | SharelensError:
-    """The result of a task; an error that says what to do comes back as it is, without Spark's stack of calls."""
+    """The result of a task, or its SharelensError, which the driver raises without Spark's stack trace."""
     try:
         return function(spec)
     except SharelensError as error:

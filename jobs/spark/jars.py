@@ -128,7 +128,7 @@ def resolve(package: str, scratch: Path, excluded: Sequence[str] = ()) -> str:
 
 
 def reason(report: str) -> str:
-    """The first line of the resolver's report that names what went wrong."""
+    """The first line of the resolver's report with the error."""
     lines = [line.strip(" :\t") for line in report.splitlines()]
     telling = [
         line for line in lines if "PKIX" in line or "not found" in line or "Exception" in line or "unresolved" in line
@@ -137,7 +137,7 @@ def reason(report: str) -> str:
 
 
 def main() -> int:
-    """Fetch the jars if they are missing, and say where they are."""
+    """Fetches missing jars; prints their folder."""
     settings = load_settings()
     folder = jars_folder(settings)
     if missing_jars(folder):

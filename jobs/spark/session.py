@@ -166,7 +166,7 @@ def _satisfies(key: str, value: str, required: str) -> bool:
 
 @contextmanager
 def _launch_environment(settings: Settings, *, submitted: bool) -> Iterator[None]:
-    """What the JVM is started with, for as long as it takes to start it."""
+    """The environment of the JVM while it starts."""
     added: dict[str, str] = {}
     if not submitted:
         added["JAVA_HOME"] = str(home_for_spark(find_java()))

@@ -10,8 +10,10 @@ from lake.lake import Lake
 from lake.parquet import DataFile, conform, write_rows
 from lake.slices import PartitionKey, read_unit, units
 from lake.tables import TABLES
-from state_model.columnar import schemas, spans
-from state_model.columnar.replay import replay_records
+from state_model.columnar import schemas
+from state_model.columnar.boundaries import settled
+from state_model.columnar.replay import replay_states
+from state_model.columnar.values import losses_until
 
 
 def commit_bases(lake: Lake, stage: str, run: int, ends: dict[PartitionKey, int], update_limit: int) -> None:
@@ -43,17 +45,9 @@ def _states(lake: Lake, run: int, ends: dict[PartitionKey, int], update_limit: i
 
 def _folded(job: replay.Job, end: int, update_limit: int) -> pa.Table:
     """The state of a state partition before a log offset (SHARE_PARTITION_STATE), unit after unit."""
-    losses = tuple(loss for loss in job.losses if loss.first_offset < end)
-    whole = list(units([piece for piece in job.slices if piece.first_offset < end]))
+    losses = [loss for loss in job.losses if loss.first_offset < end]
     state = job.seed
-    for number, unit in enumerate(whole):
+    for unit in units([piece for piece in job.slices if piece.first_offset < end]):
         records = read_unit(unit, schemas.REPLAYED).filter(pc.field("log_offset") < end)
-        state = replay_records(
-            records,
-            seed=state,
-            losses=spans.losses_until(losses, records, last=number == len(whole) - 1),
-            update_limit=update_limit,
-            log_start_offset=job.log_start_offset,
-            by_key=True,
-        ).state
-    return state
+        state = replay_states(records, seed=state, losses=losses_until(losses, records), update_limit=update_limit)
+    return settled(state, losses, job.log_start_offset)

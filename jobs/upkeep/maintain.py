@@ -144,7 +144,7 @@ def _ensure_published(lake: Lake) -> None:
             lake.transaction(name, stage) != lake.transaction(name, stage, version) for stage in books.MARKER
         ):
             raise JobError(
-                f"{name} in {lake} holds what was not published; finish with `sharelens run --lake {lake}`, then again"
+                f"{name} in {lake} has unpublished versions; finish with `sharelens run --lake {lake}`, then again"
             )
 
 
@@ -180,14 +180,14 @@ class _Work:
         self._each("cut logs", done, self._cut_log)
         return result
 
-    def _each(self, what: str, tables: dict[str, TableUpkeep], work: Callable[[TableUpkeep], None]) -> None:
+    def _each(self, step: str, tables: dict[str, TableUpkeep], work: Callable[[TableUpkeep], None]) -> None:
         """Does one kind of work to every table, and adds the time it took."""
         for number, table in enumerate(tables.values()):
-            self._progress.at(what, number, len(tables))
+            self._progress.at(step, number, len(tables))
             begun = time.monotonic()
             work(table)
             table.seconds += time.monotonic() - begun
-        self._progress.at(what, len(tables), len(tables))
+        self._progress.at(step, len(tables), len(tables))
 
     def _before(self, name: str) -> TableUpkeep:
         snapshot = self._lake.snapshot(name)

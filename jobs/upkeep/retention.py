@@ -237,7 +237,7 @@ def _moment_of(clusters: pa.ChunkedArray, moments: dict[str, int]) -> pa.Array:
 
 
 def below(view: pa.Table, cuts: dict[PartitionKey, int]) -> pa.Array:
-    """Which rows lie below the cut of their log partition."""
+    """Whether each row lies below the cut of its log partition."""
     places = view.select(LOG_KEY).group_by(LOG_KEY).aggregate([]).to_pylist()
     result: pa.Array = pa.repeat(False, view.num_rows)
     for place in places:
@@ -317,7 +317,7 @@ def _views(lake: Lake, name: str, rule: ByLog, moments_ms: dict[str, int]) -> It
 
 
 def _cuts(lake: Lake, name: str, rule: ByLog, moments_ms: dict[str, int]) -> dict[PartitionKey, int]:
-    """By log partition the first offset that is young enough, of the files that hold older ones; else their end."""
+    """For each log partition with old rows, the first offset inside the age, else the end of its files."""
     young: dict[PartitionKey, int] = {}
     ends: dict[PartitionKey, int] = {}
     for view in _views(lake, name, rule, moments_ms):

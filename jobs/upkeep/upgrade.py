@@ -131,8 +131,8 @@ def _refuse_closed_gates(lake: Lake) -> None:
     versions = {name: number for name, number in publish.current_versions(lake).items() if number >= 0}
     if closed and any(published.get(name) != number for name, number in versions.items()):
         raise JobError(
-            f"{lake} holds what was not published behind closed gates: {gates.closed_text(closed)}; "
-            "mend and publish it with the sharelens that wrote it, then upgrade"
+            f"{lake} has unpublished versions behind closed gates: {gates.closed_text(closed)}; "
+            "remove the cause and publish with the sharelens that wrote it, then upgrade"
         )
 
 

@@ -173,5 +173,5 @@ def _holds(declared: tuple[str, bool], present: tuple[str, bool]) -> bool:
 
 
 def _change_text(**columns: Iterable[str]) -> str:
-    parts = [f"{what} {', '.join(names)}" for what, names in columns.items() if names]
+    parts = [f"{verb} {', '.join(names)}" for verb, names in columns.items() if names]
     return "; ".join(parts)

@@ -1,4 +1,4 @@
-"""The demo: each step says the command that does the same."""
+"""The demo: each step prints its command."""
 
 import shlex
 import tempfile
@@ -36,7 +36,7 @@ def demonstrate(data_set: str | None, lake: Path) -> None:
 
 
 def is_live(data_set: str | None) -> bool:
-    """Whether the demo makes its own log; says what to install when it can't and nobody named a set.
+    """Whether the demo makes its own log; prints missing packages when it can't.
 
     Raises:
         UsageError: that was asked for, and something is missing.

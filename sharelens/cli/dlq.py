@@ -1,4 +1,4 @@
-"""The command `dlq`: dead letters against what groups archived, bursts of them, and the redrive plan."""
+"""The command `dlq`: dead letters and archived records, bursts, and the redrive plan."""
 
 import functools
 from collections.abc import Callable
@@ -121,8 +121,9 @@ def dlq(
             gap = DEFAULT_GAP_MS if gap_ms is None else gap_ms
             answered = questions.bursts(evidence, key_filter, cut, span, gap_ms=gap, topics=topics)
         else:
+            most = None if fail_on else shown.most
             answered = questions.dlq(
-                evidence, key_filter, cut, span, settings, topics=topics, statuses=status or STATUSES
+                evidence, key_filter, cut, span, settings, topics=topics, statuses=status or STATUSES, most=most
             )
     answer(answered, shown, require_complete)
     if fail_on:

@@ -174,10 +174,12 @@ def poison(
 
     span = Span(from_ms=from_ms, to_ms=to_ms)
     with opening.open_evidence(source) as evidence:
-        answered = poison.poison(evidence, key_filter, cut, span, settings, near_limit=near_limit, gaps=gaps)
+        answered = poison.poison(
+            evidence, key_filter, cut, span, settings, near_limit=near_limit, gaps=gaps, most=shown.most
+        )
     answer(answered, shown, require_complete)
     if fail_on:
-        fail_on_findings(answered.table.num_rows, "ranges of records were archived")
+        fail_on_findings(answered.row_count, "ranges of records were archived")
 
 
 COMMANDS = (stalled, pinned, poison)

@@ -40,19 +40,19 @@ class DemoError(SharelensError):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Incident:
-    """What was left: a log directory, and the record that clients were given most often."""
+    """Result of the workload: a log directory, and the record with the most deliveries."""
 
     log_dir: Path
     record: RecordPlace
 
 
 def missing_packages() -> list[str]:
-    """What has to be installed before a broker and its clients can run here."""
+    """The packages that a broker and its clients still need."""
     return [name for name in NEEDED if importlib.util.find_spec(name) is None]
 
 
 def make_incident(folder: Path) -> Incident:
-    """Run the broker and the workload on it, and end both; each step says its command. Raises DemoError."""
+    """Runs the broker and a workload, and ends both; prints each command. Raises DemoError."""
     log_dir, journal = folder / "log", folder / "journal.jsonl"
     say("")
     say("# a broker without a JVM, which loses some of its answers to acknowledgements")
@@ -112,7 +112,7 @@ def _workload(bootstrap: str, journal: Path) -> None:
 
 
 def _command(arguments: Sequence[str]) -> list[str]:
-    """The command line of ours in a process of its own, said as a user would type it."""
+    """Runs a sharelens command in a process of its own, and prints it as a user would type it."""
     say("$ sharelens " + " ".join(arguments))
     return [sys.executable, "-m", "sharelens", *arguments]
 

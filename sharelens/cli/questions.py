@@ -32,16 +32,19 @@ def answer(answered: Answer, shown: Shown, require_complete: bool) -> None:
         return
     from sharelens.questions.completeness import incomplete_rows
 
-    incomplete = incomplete_rows(answered.table.column("completeness"))
+    counts = answered.all_rows
+    incomplete = incomplete_rows(answered.table.column("completeness")) if counts is None else counts.incomplete
     if incomplete:
-        say(f"sharelens: {incomplete} of {answered.table.num_rows} rows are not complete (--require-complete)")
+        say(f"sharelens: {incomplete} of {answered.row_count} rows are not complete (--require-complete)")
         raise click.exceptions.Exit(INCOMPLETE)
 
 
 def _with_what_it_lacks(answered: Answer) -> Answer:
-    from sharelens.questions.missing import unnamed_topics
+    from sharelens.questions.missing import nameless, unnamed_topics
 
-    return replace(answered, warnings=(*answered.warnings, *unnamed_topics(answered.table)))
+    counts = answered.all_rows
+    unnamed = unnamed_topics(answered.table) if counts is None else nameless(counts.unnamed_topics)
+    return replace(answered, warnings=(*answered.warnings, *unnamed))
 
 
 @click.command(

@@ -101,7 +101,7 @@ def _target(out: str) -> Path | None:
 
 
 def _need_libraries() -> None:
-    """Says what to install when a library of the report is missing."""
+    """Raises UsageError with the packages to install when a library of the report is missing."""
     from importlib.util import find_spec
 
     missing = [library for library in LIBRARIES if find_spec(library) is None]

@@ -58,7 +58,7 @@ MOVES_WITH_PRUNING = "below_log_start"
 
 @dataclass(slots=True, kw_only=True)
 class Content:
-    """What was written: rows and columns by table, notes, and what the report is made from."""
+    """The written content: rows and columns by table, notes, and the data of the report."""
 
     record_counts: dict[str, int] = field(default_factory=dict)
     columns: dict[str, pa.Schema] = field(default_factory=dict)
@@ -67,7 +67,7 @@ class Content:
     tables: dict[str, pa.Table] = field(default_factory=dict)
 
     def note_table(self, name: str, files: TableFiles) -> None:
-        """Notes what was written of a table."""
+        """Records the row count and columns of a table."""
         self.record_counts[name] = files.record_count
         self.columns[name] = files.schema
 
@@ -163,7 +163,7 @@ def _write(folder: Path, name: str, parts: Iterable[pa.Table], schema: pa.Schema
 
 
 def _write_records(raw: RawLog, resolved: ResolvedQuestion, folder: Path, content: Content) -> dict[int, LogWindow]:
-    """Raw records, what could not be read, and what is held of each state partition."""
+    """Raw records, unreadable batches, and the extent of each state partition."""
     question = resolved.question
     windows = {number: LogWindow() for number in raw.state_partitions()}
     counts: dict[int, int] = {}
@@ -208,7 +208,7 @@ def _extent(
 
 
 def _gaps(resolved: ResolvedQuestion, windows: Mapping[int, LogWindow]) -> Iterator[dict[str, object]]:
-    """Losses up to the end of the window; those of other groups' share partitions alone are left out."""
+    """Losses up to the end of the window, without losses of other groups' share partitions."""
     for part in resolved.cover:
         window = windows[part.state_partition]
         for loss in part.losses:
@@ -283,7 +283,7 @@ def _without_last(history: pa.Table) -> tuple[pa.Table, pa.Table]:
 
 
 def _dead_letters(evidence: Evidence, resolved: ResolvedQuestion, names: Mapping[str, str]) -> pa.Table:
-    """DEAD_LETTER rows of the group, stamped in the window; of the topics asked for, by their names or ids."""
+    """DEAD_LETTER rows of the group with timestamps in the window, of the topics of the question (names or ids)."""
     topics = resolved.places.topics if resolved.keys.topics is not None else None
     ids_and_names = None
     if topics is not None:

@@ -1,10 +1,10 @@
-"""What can be wrong with evidence, or with where it is to be written."""
+"""Errors of evidence folders and of their paths."""
 
 from state_model.errors import SharelensError
 
 
 class EvidenceFolderError(SharelensError):
-    """Raised when a folder of evidence can't be written where it was asked for."""
+    """Raised when an evidence folder can't be written to its path."""
 
 
 class ManifestError(SharelensError):

@@ -1,4 +1,4 @@
-"""What happened to record offsets in a window, by ranges: the events that `trace` shows of each of them."""
+"""Events of ranges of record offsets in a window, as `trace` shows them for one offset."""
 
 import heapq
 from collections.abc import Iterator, Mapping, Sequence
@@ -20,13 +20,13 @@ EVENT_OF_END = {
 }
 NO_STATE = "no delivery state any more"
 MEANING = {
-    vocabulary.AVAILABLE_AGAIN: "it was delivered and came back; a delivery count that grew by more than one tells of "
-    "attempts that were not logged",
+    vocabulary.AVAILABLE_AGAIN: "the record was delivered and returned; a delivery count that grew by more than "
+    "one includes attempts without a log record",
     vocabulary.ACKNOWLEDGED: "done",
-    vocabulary.ARCHIVING: "given up, its dead letter is being written",
-    vocabulary.ARCHIVED: "given up, or no record at all (a gap)",
+    vocabulary.ARCHIVING: "archived, the broker writes its dead letter",
+    vocabulary.ARCHIVED: "archived, or an offset without a record (a gap)",
     vocabulary.NOT_DELIVERED: "a delivery state without a delivery",
-    vocabulary.PASSED: "no delivery state is kept for it any more",
+    vocabulary.PASSED: "the state has no delivery state of it any more",
     vocabulary.RESET: "the offset of the group was reset: a new life begins",
     vocabulary.LIFE_ENDED: "the share partition was deleted",
 }
@@ -69,7 +69,7 @@ def _merged(
 
 
 def _events(moment: Moment, rows: Sequence[Mapping[str, Any]]) -> Iterator[dict[str, Any]]:
-    """What one record of the state log changed in one life of a share partition."""
+    """The changes of one state log record in one life of a share partition."""
     old = [row for row in rows if not row["begins"]]
     new = [row for row in rows if row["begins"]]
     place = dict(zip([*FULL_PLACE_KEY, "log_offset", "life_log_offset"], moment, strict=True))

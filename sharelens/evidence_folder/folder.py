@@ -18,7 +18,7 @@ from sharelens.questions.evidence import Evidence
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Written:
-    """What was written: the content, its files, and the SHA-256 of the manifest, to be noted elsewhere."""
+    """The written folder: content, files, and the SHA-256 of the manifest."""
 
     content: Content
     files: tuple[ContentFile, ...]
@@ -75,6 +75,6 @@ def make_evidence(
 def check_place(out: Path) -> None:
     """Refuses a place that is taken, or that has no parent."""
     if os.path.lexists(out):
-        raise EvidenceFolderError(f"--out: {out} exists already; evidence is never overwritten, give another place")
+        raise EvidenceFolderError(f"--out: {out} exists already; evidence is never overwritten; name another folder")
     if not out.parent.is_dir():
         raise EvidenceFolderError(f"--out: {out.parent} is not a directory; make it first")

@@ -1,4 +1,4 @@
-"""The manifest: where the content comes from, who made it, when and with what, and the SHA-256 of each content file."""
+"""The manifest: sources, author, time and versions of the content, and the SHA-256 of each content file."""
 
 import getpass
 import hashlib
@@ -42,7 +42,7 @@ class ContentFile:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Manifest:
-    """A manifest that was read: the whole document, and what is needed of it."""
+    """A manifest: the whole document, and its parsed parts."""
 
     document: Mapping[str, Any]
     question: Question
@@ -92,7 +92,7 @@ def described(
 
 
 def versions() -> dict[str, str | None]:
-    """What computed it: sharelens, Python, the libraries, the system."""
+    """Versions of sharelens, Python, the libraries and the system."""
     versions: dict[str, str | None] = {"sharelens": sharelens.__version__, "python": platform.python_version()}
     for name in LIBRARIES:
         try:
@@ -171,11 +171,9 @@ def read_manifest(folder: Path) -> tuple[Manifest, str]:
     try:
         manifest = hashed(folder, NAME)
     except (FileNotFoundError, NotADirectoryError):
-        raise ManifestError(
-            f"{folder} holds no {NAME}; give the folder that `sharelens evidence --out` wrote"
-        ) from None
+        raise ManifestError(f"{folder} has no {NAME}; give the folder that `sharelens evidence --out` wrote") from None
     if manifest.size_bytes > LARGEST:
-        raise ManifestError(f"{folder / NAME} is larger than {LARGEST >> 20} MiB; it was not written so")
+        raise ManifestError(f"{folder / NAME} is larger than {LARGEST >> 20} MiB, so sharelens did not write it")
     try:
         content = (folder / NAME).read_bytes()
         document = json.loads(content)
@@ -203,7 +201,7 @@ def parsed(document: object, place: str) -> Manifest:
                 raise ManifestError(f"{place} has format version {version}, this sharelens reads {FORMAT_VERSION}")
             files = tuple(_content_file(entry, place) for entry in content)
             if len({entry.path for entry in files}) != len(files):
-                raise ManifestError(f"{place} names a file twice; it was not written so")
+                raise ManifestError(f"{place} names a file twice, so sharelens did not write it")
             assert isinstance(document, dict)
             return Manifest(document=document, question=from_json(question), files=files)
         case _:
@@ -216,10 +214,10 @@ def _content_file(entry: object, place: str) -> ContentFile:
             parts = path.split("/")
             if not all(PART.fullmatch(part) for part in parts) or path in (NAME, SIDECAR) or len(parts) > MOST_DEPTH:
                 raise ManifestError(
-                    f"{place} names {path[:100]!r}, which is no file of evidence: refused; it was not written so"
+                    f"{place} names {path[:100]!r}, which is no file of evidence: refused; sharelens did not write it"
                 )
             if size < 0 or not SHA256.fullmatch(digest):
-                raise ManifestError(f"{place}: size or SHA-256 of {path} is none; it was not written so")
+                raise ManifestError(f"{place}: size or SHA-256 of {path} is invalid, so sharelens did not write it")
             return ContentFile(path=path, size_bytes=size, sha256=digest)
         case _:
             raise ManifestError(f"{place}: an entry of `content` lacks path, size_bytes or sha256")

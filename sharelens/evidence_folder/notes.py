@@ -1,4 +1,4 @@
-"""What has to be said about the evidence: what makes it incomplete, and what the answers warn of."""
+"""Notes about the evidence: causes of incompleteness, and warnings of the answers."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -27,7 +27,7 @@ class Note:
 
 
 def of_warnings(warnings: Iterable[str], place: str) -> list[Note]:
-    """The warnings of answers; where the evidence lies is no part of it, and where it ends has a note of its own."""
+    """The warnings of answers, without the path of the evidence and without its end, which has its own note."""
     return [
         Note(code=WARNING, incomplete=False, detail=warning.replace(place, "the evidence"))
         for warning in warnings
@@ -41,7 +41,7 @@ def of_window(
     tables: Mapping[str, pa.Table],
     question: Question,
 ) -> list[Note]:
-    """What makes the evidence of the window incomplete."""
+    """Notes for each cause of incomplete evidence of the window."""
     return [*_extent(cover, question), *_losses(tables), *_states(tables), *_missing(tables)]
 
 
@@ -54,21 +54,25 @@ def _extent(cover: Sequence[StatePartitionCover], question: Question) -> Iterato
             incomplete=pruned,
             detail=f"the evidence begins at {time_text(first)}, after the window's beginning "
             f"{time_text(question.from_ms)}; "
-            + ("what came before is not held" if pruned else "the state logs are held from their first offset on"),
+            + (
+                "earlier records are not in the evidence"
+                if pruned
+                else "the evidence has the state logs from their first offset on"
+            ),
         )
     if last is not None and last < question.to_ms:
         yield Note(
             code="ends_early",
             incomplete=True,
             detail=f"the evidence ends at {time_text(last)}, before the window's end {time_text(question.to_ms)}; "
-            "what came after, if anything, is not held",
+            "later records are not in the evidence",
         )
         held_back = sum(part.held_back for part in cover)
         if held_back:
             yield Note(
                 code="held_back",
                 incomplete=True,
-                detail=f"{held_back} offsets at or above the high watermark were left out: they were not committed yet",
+                detail=f"{held_back} offsets at or above the high watermark were left out: they were not committed",
             )
 
 
@@ -96,7 +100,7 @@ def _states(tables: Mapping[str, pa.Table]) -> Iterator[Note]:
             yield Note(
                 code=f"{name}_incomplete",
                 incomplete=True,
-                detail=f"{marked} of {tables[name].num_rows} rows of {name} are not complete; each says why",
+                detail=f"{marked} of {tables[name].num_rows} rows of {name} are not complete; each row has the reason",
             )
 
 

@@ -1,4 +1,4 @@
-"""What a folder of evidence is about: all that, with the sources, decides what its content is."""
+"""The question of an evidence folder: together with the sources it determines the content."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -32,7 +32,7 @@ class Question:
     dlq_prefix: str | None = None
 
     def letter_topics(self) -> DeadLetterTopics:
-        """Where dead letters are looked for."""
+        """The topics that are searched for dead letters."""
         return dead_letter_topics(self.dlq_topics, self.dlq_prefix)
 
     def group_settings(self) -> GroupSettings:
@@ -120,7 +120,9 @@ def from_json(document: object) -> Question:
                 dlq_prefix=dlq_prefix,
             )
         case _:
-            raise ManifestError("the manifest's question lacks a group, a window or settings; it was not written so")
+            raise ManifestError(
+                "the manifest's question lacks a group, a window or settings, so sharelens did not write it"
+            )
 
 
 def _setting(value: object) -> Setting:
@@ -128,4 +130,6 @@ def _setting(value: object) -> Setting:
         case {"value": str() | None as text, "origin": str() | None as origin}:
             return Setting(value=text, origin=origin)
         case _:
-            raise ManifestError("a setting in the manifest's question has no value and origin; it was not written so")
+            raise ManifestError(
+                "a setting in the manifest's question has no value and origin, so sharelens did not write it"
+            )

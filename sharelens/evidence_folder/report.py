@@ -10,8 +10,9 @@ from sharelens.evidence_folder.notes import Note
 from sharelens.evidence_folder.question import Question
 from sharelens.evidence_folder.tables import TABLES
 from sharelens.evidence_folder.writers import sorted_rows
-from sharelens.output import Answer, Column, name_cell, rows_of, visible
+from sharelens.output import Answer, Column, name_cell, rows_of
 from sharelens.questions.state import text_columns
+from sharelens.terminal import visible
 from sharelens.times import time_text
 
 ROWS_SHOWN = 100
@@ -50,17 +51,17 @@ PAGE = """<!DOCTYPE html>
 FINDINGS = {
     "stall": "What stood still",
     "poison": "What was given up",
-    "dlq": "Dead letters against what was given up",
-    "redelivered": "What was delivered more than once",
+    "dlq": "Dead letters and archived records",
+    "redelivered": "Records delivered more than once",
     "life": "Creations, resets, deletions, moved epochs",
-    "account": "What became of the offsets appended in the window",
-    "lag": "How far behind at the window's end",
+    "account": "Outcomes of the offsets appended in the window",
+    "lag": "Lag at the window's end",
 }
 STATES = {"state_before": "State before the window", "state_after": "State at the window's end"}
 UNKNOWABLE = (
-    "The log holds outcomes, not acquisitions: who had a record, or has it right now, is not in it.",
+    "The log has outcomes, not acquisitions: it does not show which member had or has a record.",
     "A release, an expired lock and a member that left look the same; deliveries without an outcome are not logged.",
-    "Whether a record was processed is not in the log; acknowledged means that the consumer said so.",
+    "Whether a record was processed is not in the log; acknowledged means that a consumer acknowledged it.",
 )
 
 

@@ -14,10 +14,11 @@ from sharelens.evidence_folder.content import look_up, write_content
 from sharelens.evidence_folder.errors import ManifestError
 from sharelens.evidence_folder.manifest import ContentFile, Manifest
 from sharelens.evidence_folder.sources import LAKE, LOG_DIRECTORIES, extents_of, look_at
-from sharelens.output import Answer, name_column, visible
+from sharelens.output import Answer, name_column
 from sharelens.questions.evidence import Evidence, Keys
 from sharelens.questions.lake_evidence import LakeEvidence
 from sharelens.questions.log_evidence import LogEvidence
+from sharelens.terminal import visible
 from state_model.topics import STATE_TOPIC
 
 FINDING, NOTE = "finding", "note"
@@ -29,18 +30,18 @@ COLUMNS = (
     name_column("DETAIL", "detail"),
 )
 MEANING = {
-    "manifest_differs": "the manifest has another SHA-256 than the sidecar, or than was noted elsewhere",
-    "missing": "a file that the manifest names is not there",
-    "extra": "a file that the manifest does not name",
-    "changed": "a file has another size or SHA-256 than the manifest says, or is no plain file",
-    "content_differs": "the sources give another file now",
-    "same_rows": "the sources give the same rows, in other bytes: another version of pyarrow wrote them",
-    "source_changed": "bytes of a segment of the state log that were hashed are others now; Kafka only appends to it",
-    "source_rewritten": "bytes of another source file that were hashed are others now: checkpoints, compaction",
-    "source_missing": "a source file, or rows of the lake's books, are not there any more",
-    "source_grown": "a source file has more bytes behind those that were hashed",
+    "manifest_differs": "the SHA-256 of the manifest differs from the sidecar or from --manifest-sha256",
+    "missing": "a file of the manifest is missing",
+    "extra": "a file is not in the manifest",
+    "changed": "size or SHA-256 of a file differs from the manifest, or it is no plain file",
+    "content_differs": "the content recomputed from the sources differs",
+    "same_rows": "the sources give the same rows in other bytes: another version of pyarrow wrote the file",
+    "source_changed": "hashed bytes of a state log segment have changed; Kafka only appends to it",
+    "source_rewritten": "hashed bytes of another source file have changed: checkpoints, compaction",
+    "source_missing": "a source file, or a row of bronze.ingest_extent, does not exist any more",
+    "source_grown": "a source file has grown",
     "source_unhashed": "a source file was not hashed (--no-topic-hashes)",
-    "source_other_kind": "the evidence was made from a source of the other kind (lake, log directories): not compared",
+    "source_other_kind": "the source has another kind than that of the evidence (lake, log directories): not compared",
 }
 """Findings and notes by code."""
 FINDINGS = ("manifest_differs", "missing", "extra", "changed", "content_differs", "source_changed")
@@ -75,7 +76,7 @@ def _manifest_findings(folder: Path, digest: str, noted: str | None) -> Iterator
     with (folder / manifest.SIDECAR).open("rb") as file:
         recorded = file.read(4096)
     if recorded != f"{digest}  {manifest.NAME}\n".encode("ascii"):
-        yield _row("manifest_differs", manifest.NAME, f"SHA-256 is {digest}, {manifest.SIDECAR} says otherwise")
+        yield _row("manifest_differs", manifest.NAME, f"SHA-256 is {digest}, {manifest.SIDECAR} has another")
 
 
 def _file_findings(folder: Path, read: Manifest) -> Iterator[Row]:
@@ -89,13 +90,13 @@ def _file_findings(folder: Path, read: Manifest) -> Iterator[Row]:
             yield _row("changed", recorded.path, str(error))
             continue
         if actual.size_bytes != recorded.size_bytes:
-            yield _row("changed", recorded.path, f"{actual.size_bytes} bytes, the manifest says {recorded.size_bytes}")
+            yield _row("changed", recorded.path, f"{actual.size_bytes} bytes, the manifest has {recorded.size_bytes}")
         elif actual.sha256 != recorded.sha256:
-            yield _row("changed", recorded.path, f"SHA-256 is {actual.sha256}, the manifest says {recorded.sha256}")
+            yield _row("changed", recorded.path, f"SHA-256 is {actual.sha256}, the manifest has {recorded.sha256}")
     named = {file.path for file in read.files} | {manifest.NAME, manifest.SIDECAR}
     for path, is_file in manifest.files_below(folder):
         if path not in named:
-            yield _row("extra", visible(path), "the manifest does not name it" + ("" if is_file else "; no plain file"))
+            yield _row("extra", visible(path), "not in the manifest" + ("" if is_file else "; no plain file"))
 
 
 def verify_sources(evidence: Evidence, read: Manifest) -> Iterator[Row]:
@@ -106,7 +107,7 @@ def verify_sources(evidence: Evidence, read: Manifest) -> Iterator[Row]:
     elif isinstance(evidence, LakeEvidence) and kind == LAKE:
         yield from _book_sources(evidence, read)
     else:
-        yield _row("source_other_kind", None, f"the evidence was made from: {visible(str(kind))}")
+        yield _row("source_other_kind", None, f"source of the evidence: {visible(str(kind))}")
 
 
 def _file_sources(evidence: LogEvidence, sources: Mapping[str, Any]) -> Iterator[Row]:
@@ -115,14 +116,14 @@ def _file_sources(evidence: LogEvidence, sources: Mapping[str, Any]) -> Iterator
     for entry in _dicts(sources.get("files")):
         path, size, digest = entry.get("path"), entry.get("size_bytes"), entry.get("sha256")
         if not isinstance(path, str) or not isinstance(size, int) or ".." in path.split("/") or path.startswith("/"):
-            raise ManifestError("the manifest names a source file by a path that no evidence has: refused")
+            raise ManifestError("the manifest has an invalid path of a source file: refused")
         home = recorded.get(entry.get("directory", -1), {}).get("uri")
         homes = [directory.uri for directory in evidence.directories if directory.uri == home] or [
             directory.uri for directory in evidence.directories if directory.node_id == entry.get("node_id")
         ]
         shown = visible(path) if len(recorded) == 1 else f"{visible(path)} (node {entry.get('node_id')})"
         if not isinstance(digest, str):
-            yield _row("source_unhashed", shown, "size and time alone were recorded")
+            yield _row("source_unhashed", shown, "the manifest has only size and time")
         else:
             yield from _compared(shown, [filesystem.join(uri, path) for uri in homes], size, digest)
 
@@ -134,7 +135,7 @@ def _compared(shown: str, places: Sequence[str], size: int, digest: str) -> Iter
             yield _row("source_grown", shown, f"the first {size} bytes are as recorded")
     elif files:
         code = "source_changed" if shown.startswith(f"{STATE_TOPIC}-") and ".log" in shown else "source_rewritten"
-        yield _row(code, shown, f"its first {size} bytes are not those that were hashed")
+        yield _row(code, shown, f"its first {size} bytes differ from the hashed ones")
     else:
         yield _row("source_missing", shown, "not there any more")
 
@@ -156,9 +157,13 @@ def _book_sources(evidence: LakeEvidence, read: Manifest) -> Iterator[Row]:
         shown = f"run {entry.get('run_id')}, {visible(str(entry.get('topic')))}-{entry.get('partition')}"
         key = _book_key(entry)
         if key not in now:
-            yield _row("source_missing", shown, "not in the lake's books any more")
+            yield _row("source_missing", shown, "not in bronze.ingest_extent any more")
         elif now[key] != entry.get("sha256"):
-            yield _row("source_changed", shown, f"the books say SHA-256 {now[key]}, the manifest {entry.get('sha256')}")
+            yield _row(
+                "source_changed",
+                shown,
+                f"bronze.ingest_extent has SHA-256 {now[key]}, the manifest {entry.get('sha256')}",
+            )
 
 
 def _book_key(row: Mapping[str, Any]) -> tuple[Any, ...]:
@@ -167,7 +172,7 @@ def _book_key(row: Mapping[str, Any]) -> tuple[Any, ...]:
 
 def _dicts(value: object) -> list[dict[str, Any]]:
     if not isinstance(value, list) or not all(isinstance(entry, dict) for entry in value):
-        raise ManifestError("the manifest's sources are not what evidence has; it was not written so")
+        raise ManifestError("the manifest's sources have an unknown form, so sharelens did not write it")
     return value
 
 
@@ -211,7 +216,7 @@ def _same_rows(before: Path, after: Path) -> bool:
 
 def _first_difference(before: Path, after: Path) -> str:
     if not before.is_file() or before.is_symlink():
-        return "the file itself is not there to compare"
+        return "the file is missing"
     with before.open("rb") as old, after.open("rb") as new:
         number = 0
         while True:
@@ -220,7 +225,7 @@ def _first_difference(before: Path, after: Path) -> str:
             if left != right:
                 return f"line {number} differs"
             if not left:
-                return "the same as the file here, which is not what the manifest says"
+                return "equal to the file, which differs from the manifest"
 
 
 def answer(rows: Sequence[Row], read: Manifest, *, recomputed: bool) -> Answer:
@@ -230,7 +235,11 @@ def answer(rows: Sequence[Row], read: Manifest, *, recomputed: bool) -> Answer:
     summary += "as the manifest says" if not finding_count else f"{finding_count} findings"
     if recomputed:
         differing = sum(row["code"] == "content_differs" for row in rows)
-        summary += "; the sources give the same content" if not differing else f"; {differing} come out differently"
+        summary += (
+            "; the recomputed content is equal"
+            if not differing
+            else f"; {differing} differ from the recomputed content"
+        )
     return Answer(
         table=pa.Table.from_pylist(list(rows), schema=SCHEMA),
         columns=COLUMNS,

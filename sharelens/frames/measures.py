@@ -16,7 +16,7 @@ from pyspark.sql import functions as F  # noqa: N812 - the name everybody uses
 from kafka_log.schemas import TOPIC_BATCH
 from lake.parquet import conform
 from measures.catalog import MEASURES
-from measures.inputs import Inputs
+from measures.inputs import StateInputs
 from measures.topics import TOPIC_EXTENT, TopicPartition, topic_partitions
 from sharelens.frames.shapes import blank, checked, in_groups, nullable_struct, spark_schema, timed_schema
 from state_model.columnar.keys import LOG_PARTITION_KEY
@@ -40,7 +40,7 @@ _ENVELOPE = pa.schema(
 )
 
 
-class GroupInputs(Inputs):
+class GroupInputs(StateInputs):
     """The rows of one user partition and one state topic, as measures read them."""
 
     def __init__(self, tables: Mapping[str, pa.Table]) -> None:

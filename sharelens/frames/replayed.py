@@ -19,11 +19,11 @@ from sharelens.frames import envelopes
 from sharelens.frames.envelopes import AT_END, ENVELOPE, PLAIN_REPLAYED, of_kind, packed, unpacked
 from sharelens.frames.shapes import checked, in_groups, spark_schema, timed_schema
 from state_model.columnar import replay, schemas
-from state_model.columnar.boundaries import WEIGHT, BoundaryStates, ChunkSummary
+from state_model.columnar.boundaries import WEIGHT, BoundaryStates, ChunkReducer, ChunkSummary
 from state_model.columnar.keys import STATE_PARTITION_KEY
 from state_model.columnar.replay import Replayed
 from state_model.columnar.schemas import SHARE_PARTITION_STATE
-from state_model.columnar.spans import losses_until
+from state_model.columnar.values import losses_until
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -163,17 +163,17 @@ def _summaries(records: "DataFrame") -> "DataFrame":
     """Each chunk of records reduced, as ENVELOPE rows in the buckets of their share partitions."""
 
     def summarise(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        summary, chunk = ChunkSummary(), 0
+        reducer, chunk = ChunkReducer(), 0
         for batch in batches:
             rows = pa.Table.from_batches([batch])
             chunk = rows.column("chunk")[0].as_py()
             read = unpacked(rows, "record", PLAIN_REPLAYED).append_column(_START, rows.column(_START))
-            head, thin = summary.take(read)
+            head, thin = reducer.take(read)
             for kind, some in ((envelopes.HEAD, head), (envelopes.THIN, thin)):
                 own = {"weight": some.column(WEIGHT)} if WEIGHT in some.column_names else {}
                 record = some.select(PLAIN_REPLAYED.names)
                 yield from packed(kind, chunk, some, record=record, **{_START: some.column(_START)}, **own)
-        yield from packed(envelopes.END, chunk, summary.ends, state=summary.ends)
+        yield from packed(envelopes.END, chunk, reducer.ends, state=reducer.ends)
 
     summaries = in_groups(records, [*STATE_PARTITION_KEY, "chunk"], ["place"], summarise, ENVELOPE)
     return summaries.withColumn("bucket", envelopes.bucket_of("record", "state"))
@@ -195,10 +195,9 @@ def _states_between(batches: Iterator[pa.RecordBatch], update_limit: int) -> Ite
         few = of_kind(rows, envelopes.THIN)
         thin = unpacked(few, "record", PLAIN_REPLAYED).append_column(WEIGHT, few.column("weight"))
         ends = unpacked(of_kind(rows, envelopes.END), "state", SHARE_PARTITION_STATE)
-        before = states.before(head)
+        before = states.advance(ChunkSummary(head=head, thin=thin, ends=ends))
         yield from context.row(rows, chunk)
         yield from packed(envelopes.STATE, chunk, before, state=before)
-        states.advance(head, thin, ends)
     last = states.settled(context.log_start_offset)
     yield from packed(envelopes.STATE, AT_END, last, state=last)
 
@@ -225,7 +224,7 @@ def _by_chunk(
                 yield from conform(replay.open_ranges(before), timed).to_batches()
                 continue
             records = unpacked(of_kind(rows, envelopes.RECORD), "record", PLAIN_REPLAYED)
-            losses = losses_until(context.losses, records, last=False)
+            losses = losses_until(context.losses, records)
             seed = pa.concat_tables([state, before])
             done = replay.replay_records(records, seed=seed, losses=losses, update_limit=update_limit)
             state = done.state

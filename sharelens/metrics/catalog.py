@@ -49,7 +49,7 @@ LAG = Metric(
     twin="kafka.share_group.lag",
     scope=Scope.SHARE_PARTITION,
     unit="{record}",
-    text="Records that the group has not finished, by Kafka's own count (KIP-1226).",
+    text="Lag as Kafka counts it (KIP-1226): records that are neither acknowledged nor archived.",
     source="`lag`",
     absent="the lag is unknown (`unknown_reason`)",
 )
@@ -58,7 +58,7 @@ START_OFFSET = Metric(
     twin="kafka.share_group.start_offset",
     scope=Scope.SHARE_PARTITION,
     unit="{offset}",
-    text="Start offset (SPSO) as logged; it trails the broker's by a write.",
+    text="Start offset (SPSO) in the state log; the broker's may be one write ahead.",
     source="`lag`",
     absent="not determined yet",
 )
@@ -76,34 +76,34 @@ OLDEST_INCOMPLETE_AGE = Metric(
     twin="kafka.share_group.oldest_incomplete.age",
     scope=Scope.SHARE_PARTITION,
     unit="s",
-    text="From the timestamp of the batch of the first unfinished record to the end of the evidence; 0 if it is later.",
+    text="Time from the batch timestamp of the first incomplete record to the end of the evidence; 0 if that is later.",
     source="`stalled` and batch headers",
-    absent="nothing waits, or no header of its batch is held",
+    absent="no incomplete record, or no header of its batch in the evidence",
 )
 STALLED = Metric(
     name="kafka_sharegroup_stalled_seconds",
     twin="kafka.share_group.stalled",
     scope=Scope.SHARE_PARTITION,
     unit="s",
-    text="How long the first unfinished record has stood still at the end of the evidence; 0 if nothing waits.",
+    text="Duration of the stall at the first incomplete record up to the end of the evidence; 0 without such a record.",
     source="`stalled`",
-    absent="nothing is known to wait, and the lag is not known to be 0",
+    absent="no incomplete record is known, and the lag is not known to be 0",
 )
 STALLED_SINCE = Metric(
     name="kafka_sharegroup_stalled_since_timestamp_seconds",
     twin="kafka.share_group.stalled_since",
     scope=Scope.SHARE_PARTITION,
     unit="s",
-    text="Since when it stands still, as Unix time; it may lie behind the last record of the state log.",
+    text="Beginning of that stall, as Unix time; may be after the last record of the state log.",
     source="`stalled`",
-    absent="nothing is known to wait",
+    absent="no incomplete record is known",
 )
 WINDOW_USED = Metric(
     name="kafka_sharegroup_window_used",
     twin="kafka.share_group.window_used",
     scope=Scope.SHARE_PARTITION,
     unit="{offset}",
-    text="Offsets from the first unfinished one to the highest one logged, a lower bound; 0 if nothing waits.",
+    text="Offsets from the first incomplete one to the highest one in the log, a lower bound; 0 without such a record.",
     source="`stalled`",
     absent="as `kafka_sharegroup_stalled_seconds`",
 )
@@ -112,7 +112,7 @@ ARCHIVED = Metric(
     twin="kafka.share_group.archived_records",
     scope=Scope.SHARE_PARTITION,
     unit="{record}",
-    text="Records given up (archived, or on their way to a dead letter) in what the evidence holds; gaps aside.",
+    text="Archived or archiving records in the evidence, without gaps.",
     source="`poison`",
     kind=Kind.COUNTER,
 )
@@ -121,7 +121,7 @@ REDELIVERED = Metric(
     twin="kafka.share_group.redelivered_records",
     scope=Scope.SHARE_PARTITION,
     unit="{record}",
-    text="Records delivered more than once in what the evidence holds; a record counts once a kind and life.",
+    text="Records in the evidence that were delivered more than once; a record counts once a kind and life.",
     source="`redelivered`",
     kind=Kind.COUNTER,
 )
@@ -130,9 +130,9 @@ DEAD_LETTERS_MISSING = Metric(
     twin="kafka.share_group.dead_letters_missing",
     scope=Scope.SHARE_PARTITION,
     unit="{record}",
-    text="Archived records whose dead letter is due and not found.",
+    text="Archived records whose dead letter is due and missing.",
     source="`dlq`",
-    absent="no dead-letter topic is known for the group, or it gave nothing up",
+    absent="no dead-letter topic of the group is known, or it archived no record",
 )
 GROUP_LAG = Metric(
     name="kafka_sharegroup_group_lag",
@@ -148,7 +148,7 @@ GROUP_SHARE_PARTITIONS = Metric(
     twin="kafka.share_group.group.share_partitions",
     scope=Scope.GROUP,
     unit="{share_partition}",
-    text="Share partitions of the group that have state.",
+    text="Share partitions of the group with state.",
     source="`lag`",
 )
 GROUP_LAG_UNKNOWN = Metric(
@@ -156,7 +156,7 @@ GROUP_LAG_UNKNOWN = Metric(
     twin="kafka.share_group.group.lag_unknown_share_partitions",
     scope=Scope.GROUP,
     unit="{share_partition}",
-    text="Those of them whose lag is unknown.",
+    text="Share partitions of the group with unknown lag.",
     source="`lag`",
 )
 GROUP_INCOMPLETE = Metric(
@@ -164,7 +164,7 @@ GROUP_INCOMPLETE = Metric(
     twin="kafka.share_group.group.incomplete_share_partitions",
     scope=Scope.GROUP,
     unit="{share_partition}",
-    text="Those of them whose state does not rest on complete evidence.",
+    text="Share partitions of the group whose state is not complete.",
     source="`lag`",
 )
 GROUP_STALLED = Metric(
@@ -172,25 +172,25 @@ GROUP_STALLED = Metric(
     twin="kafka.share_group.group.stalled",
     scope=Scope.GROUP,
     unit="s",
-    text="The longest of the group's stalls that still stand.",
+    text="The longest stall of the group that still lasts.",
     source="`stalled`",
-    absent="no share partition of the group has one",
+    absent="no share partition of the group stalls",
 )
 GROUP_STALLED_SINCE = Metric(
     name="kafka_sharegroup_group_stalled_since_timestamp_seconds",
     twin="kafka.share_group.group.stalled_since",
     scope=Scope.GROUP,
     unit="s",
-    text="The earliest moment since when one of the group's share partitions stands still, as Unix time.",
+    text="Beginning of the longest stall of the group that still lasts, as Unix time.",
     source="`stalled`",
-    absent="nothing is known to wait",
+    absent="no incomplete record is known",
 )
 GROUP_ARCHIVED = Metric(
     name="kafka_sharegroup_group_archived_records_total",
     twin="kafka.share_group.group.archived_records",
     scope=Scope.GROUP,
     unit="{record}",
-    text="Sum over the group's share partitions, those that are gone included.",
+    text="Sum over the group's share partitions, deleted ones included.",
     source="`poison`",
     kind=Kind.COUNTER,
 )
@@ -199,7 +199,7 @@ GROUP_REDELIVERED = Metric(
     twin="kafka.share_group.group.redelivered_records",
     scope=Scope.GROUP,
     unit="{record}",
-    text="Sum over the group's share partitions, those that are gone included.",
+    text="Sum over the group's share partitions, deleted ones included.",
     source="`redelivered`",
     kind=Kind.COUNTER,
 )
@@ -208,25 +208,25 @@ GROUP_DEAD_LETTERS_MISSING = Metric(
     twin="kafka.share_group.group.dead_letters_missing",
     scope=Scope.GROUP,
     unit="{record}",
-    text="Sum over the group's share partitions, those that are gone included.",
+    text="Sum over the group's share partitions, deleted ones included.",
     source="`dlq`",
-    absent="no dead-letter topic is known for the group, or it gave nothing up",
+    absent="no dead-letter topic of the group is known, or it archived no record",
 )
 DATA_TIMESTAMP = Metric(
     name="sharelens_data_timestamp_seconds",
     twin="sharelens.data_timestamp",
     scope=Scope.CLUSTER,
     unit="s",
-    text="Log time of the newest record of the state log in the evidence, as Unix time: what all figures stand for.",
+    text="Log time of the newest state log record in the evidence, as Unix time; all figures are as of that time.",
     source="`status`",
-    absent="the evidence holds no record",
+    absent="the evidence has no record",
 )
 READ_TIMESTAMP = Metric(
     name="sharelens_read_timestamp_seconds",
     twin="sharelens.read_timestamp",
     scope=Scope.CLUSTER,
     unit="s",
-    text="When the evidence was read, as Unix time: the lake's publication, or the reading of the log directory.",
+    text="Time at which the evidence was read, as Unix time: publication of the lake, or reading of the log directory.",
     source="`status`",
 )
 STATE_PARTITIONS = Metric(
@@ -242,7 +242,7 @@ GAPS = Metric(
     twin="sharelens.gaps",
     scope=Scope.CLUSTER,
     unit="{gap}",
-    text="Ranges of the state log that the evidence lacks; what was pruned before it began counts as one.",
+    text="Ranges of the state log that the evidence lacks; the range pruned before its beginning counts as one.",
     source="`status`",
 )
 GAP_OFFSETS = Metric(
@@ -258,7 +258,7 @@ QUARANTINED = Metric(
     twin="sharelens.quarantined_records",
     scope=Scope.CLUSTER,
     unit="{record}",
-    text="Records and batches of the state log that could not be read or were set aside.",
+    text="Records and batches of the state log in quarantine.",
     source="`status`",
 )
 HELD_BACK = Metric(
@@ -266,7 +266,7 @@ HELD_BACK = Metric(
     twin="sharelens.held_back_offsets",
     scope=Scope.CLUSTER,
     unit="{offset}",
-    text="Offsets at or above the high watermark, left for the next reading.",
+    text="Offsets at or above the high watermark, left to the next read.",
     source="`status`",
 )
 LEFT_OUT = Metric(
@@ -282,7 +282,7 @@ BUILD = Metric(
     twin="sharelens.build",
     scope=Scope.EXPORT,
     unit="1",
-    text="The version of sharelens that made this, with the value 1.",
+    text="The version of sharelens, with the value 1.",
     source="this command",
 )
 

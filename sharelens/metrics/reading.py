@@ -8,7 +8,8 @@ import pyarrow.compute as pc
 from lake.scan import Cut, open_lake
 from sharelens.metrics.figures import Figures, figures
 from sharelens.metrics.samples import Export, export
-from sharelens.questions.lake_evidence import LakeEvidence, choose_cluster, clusters
+from sharelens.questions.lake_clusters import choose_cluster, clusters
+from sharelens.questions.lake_evidence import LakeEvidence
 from sharelens.questions.published import publications
 from sharelens.request import Source
 

@@ -106,8 +106,8 @@ def _missing(evidence: Evidence, places: Sequence[TopicPartition], window: Span)
         return []
     timed = "; a window of time needs them, so its offsets are not counted" if window.from_ms is not None else ""
     warning = (
-        f"no batch headers of {_named(evidence, places)} in {evidence.place}: accounted for as far as the state log "
-        f"goes{timed}; "
+        f"no batch headers of {_named(evidence, places)} in {evidence.place}: counted up to the end of the "
+        f"state log{timed}; "
         "copy the topics' folders too (--log-dir, or `sharelens run` again)"
     )
     return [warning]
@@ -117,7 +117,7 @@ def _beyond(evidence: Evidence, places: Sequence[TopicPartition]) -> list[str]:
     if not places:
         return []
     warning = (
-        f"the state log speaks of offsets at or above the end of {_named(evidence, places)}: the copy of the topic is "
+        f"the state log has offsets at or above the end of {_named(evidence, places)}: the copy of the topic is "
         "older than that of the state log, or no client wrote that state"
     )
     return [warning]

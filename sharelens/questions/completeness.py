@@ -40,7 +40,7 @@ def _check_time(evidence: Evidence, moment_ms: int) -> list[str]:
     first, last = times(evidence.cover())
     if first is None or last is None:
         raise SharelensError(
-            f"{evidence.place} holds no share-group state, so nothing can be said about {time_text(moment_ms)}"
+            f"{evidence.place} has no share-group state, so it has no answer for {time_text(moment_ms)}"
         )
     if moment_ms < first:
         dropped = dropped_text(evidence.cover())
@@ -51,12 +51,13 @@ def _check_time(evidence: Evidence, moment_ms: int) -> list[str]:
     warnings = []
     if moment_ms > last:
         warnings.append(
-            f"the evidence ends at {time_text(last)}; answered as of there, not as of {time_text(moment_ms)}"
+            f"the evidence ends at {time_text(last)}; the answer is as of that time, not as of {time_text(moment_ms)}"
         )
     for step in evidence.clock_steps(moment_ms):
         warnings.append(
-            f"state partition {step.state_partition}: a clock had run {step.ahead_ms / 1000:.0f} s ahead of records "
-            f"stamped by {time_text(moment_ms)}; to count them: --at-offset {step.state_partition}:{step.last_offset}"
+            f"state partition {step.state_partition}: a clock was {step.ahead_ms / 1000:.0f} s ahead of records with "
+            f"timestamps up to {time_text(moment_ms)}; to count them: "
+            f"--at-offset {step.state_partition}:{step.last_offset}"
         )
     return warnings
 
@@ -78,7 +79,9 @@ def _check_offsets(evidence: Evidence, at_offsets: Mapping[int, int]) -> list[st
             )
         if last >= part.end_offset_exclusive:
             end = part.end_offset_exclusive - 1
-            warnings.append(f"state partition {number} ends at log offset {end}; answered as of there, not of {last}")
+            warnings.append(
+                f"state partition {number} ends at log offset {end}; the answer is as of that offset, not of {last}"
+            )
     return warnings
 
 
@@ -129,8 +132,8 @@ def misplaced_warnings(rows: pa.Table, names: Mapping[str, str]) -> list[str]:
     ]
     more = f" and {len(shown) - LISTED} more" if len(shown) > LISTED else ""
     warning = (
-        "no number of state partitions explains where every share partition lies (was it changed, or were copies of "
-        f"two logs mixed?); the state is taken from where the newest records hash to; misplaced: "
+        "no number of state partitions fits all share partitions (a changed number, or copies of two logs?); the state "
+        "in the state partition to which the newest records hash counts; misplaced: "
         f"{', '.join(shown[:LISTED])}{more}"
     )
     return [warning]

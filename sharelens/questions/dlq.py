@@ -25,12 +25,12 @@ from sharelens.questions.measured import Scope, scope
 from sharelens.questions.naming import listed
 from sharelens.questions.shape import constant
 from sharelens.questions.state import completeness_cell, topic_cell
-from sharelens.questions.streaming import rows_of_stream
+from sharelens.questions.streaming import Listing, Sums, rows_of_stream
 from sharelens.request import CutChoice
 from state_model.columnar.keys import only_keys_of
 
 NOT_FOUND = (
-    "no topic was looked into for dead letters: copy the topics' folders too, or name them with --dlq-topic or "
+    "no topic was searched for dead letters: copy the topics' folders too, or name them with --dlq-topic or "
     "--dlq-prefix (for a lake, when `sharelens run` makes it)"
 )
 EVER = Span()
@@ -78,23 +78,31 @@ def reconciled_stream(
 ) -> tuple[Iterator[pa.Table], tuple[str, ...]]:
     """The rows of `reconciled` in bounded tables, in any order, and its warnings."""
     letters = _letters_about(scoped, cut.as_of_ms, topics)
-    warnings = (*scoped.warnings, *_warnings(letters.mine, letters.partitions), *_absent(scoped.evidence, topics))
-    tables = letters.reconciled(given_up_stream(scoped, settings), settings)
-    return (_in_span(rows, span) for rows in tables), warnings
+    tables = (letters.against(rows, settings) for letters, rows in letters.apart(given_up_stream(scoped, settings)))
+    return (in_span(rows, span) for rows in tables), letters.warnings(topics)
 
 
 def given_up_with_dead_letter_causes(
     scoped: Scope, settings: GroupSettings, as_of_ms: int | None, *, near_limit: bool = False
 ) -> Iterator[pa.Table]:
     """Rows of `given_up_stream` with the causes of their dead letters; ranges are split where causes differ."""
-    letters = _letters_about(scoped, as_of_ms, None)
-    with_letter = [POISON_RECORD.empty_table()]
-    for rows in given_up_stream(scoped, settings, near_limit=near_limit):
-        has_letter = letters.meet(rows)
-        with_letter.append(rows.filter(has_letter))
-        yield rows.filter(pc.invert(has_letter))
-    rows = pa.concat_tables(with_letter)
-    yield with_letter_causes(rows, letters.against(rows, settings))
+    about = _letters_about(scoped, as_of_ms, None)
+    for letters, rows in about.apart(given_up_stream(scoped, settings, near_limit=near_limit)):
+        yield with_letter_causes(rows, letters.against(rows, settings)) if letters is about else rows
+
+
+def given_up_and_reconciled(
+    scoped: Scope, cut: CutChoice, settings: GroupSettings
+) -> tuple[Iterator[tuple[pa.Table, pa.Table]], tuple[str, ...]]:
+    """Rows of `given_up_with_dead_letter_causes` and `reconciled_stream` together, and the warnings of the latter."""
+    about = _letters_about(scoped, cut.as_of_ms, None)
+
+    def tables() -> Iterator[tuple[pa.Table, pa.Table]]:
+        for letters, rows in about.apart(given_up_stream(scoped, settings)):
+            reconciled = letters.against(rows, settings)
+            yield with_letter_causes(rows, reconciled) if letters is about else rows, reconciled
+
+    return tables(), about.warnings(None)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -107,19 +115,23 @@ class _LettersAbout:
     partitions: pa.Table
     topics: measure.LetterTopics
 
-    def meet(self, rows: pa.Table) -> pa.Array:
-        """Whether a dead letter names an offset of each POISON_RECORD row; false for rows near the limit."""
-        return pc.and_(named_rows(rows, self.mine, self.names), pc.is_valid(rows.column("cause")))
+    def apart(self, stream: Iterable[pa.Table]) -> Iterator[tuple["_LettersAbout", pa.Table]]:
+        """POISON_RECORD rows that no dead letter names, without letters; at the end the others, with these letters.
 
-    def reconciled(self, stream: Iterable[pa.Table], settings: GroupSettings) -> Iterator[pa.Table]:
-        """DLQ_RECONCILIATION rows of a stream of POISON_RECORD rows; only those that dead letters name are kept."""
+        Only rows that dead letters name are kept in memory; rows near the limit are none of them.
+        """
         without_letters = replace(self, mine=self.mine.slice(0, 0))
-        with_letter = [POISON_RECORD.empty_table()]
+        named = [POISON_RECORD.empty_table()]
         for rows in stream:
-            has_letter = self.meet(rows)
-            with_letter.append(rows.filter(has_letter))
-            yield without_letters.against(rows.filter(pc.invert(has_letter)), settings)
-        yield self.against(pa.concat_tables(with_letter), settings)
+            has_letter = pc.and_(named_rows(rows, self.mine, self.names), pc.is_valid(rows.column("cause")))
+            named.append(rows.filter(has_letter))
+            yield without_letters, rows.filter(pc.invert(has_letter))
+        yield self, pa.concat_tables(named)
+
+    def warnings(self, topics: DeadLetterTopics | None) -> tuple[str, ...]:
+        """What has to be said of the question and of the topics that were looked into."""
+        scoped = self.scoped
+        return (*scoped.warnings, *_warnings(self.mine, self.partitions), *_absent(scoped.evidence, topics))
 
     def against(self, given_up: pa.Table, settings: GroupSettings) -> pa.Table:
         """DLQ_RECONCILIATION rows of POISON_RECORD rows, none of them near the limit."""
@@ -181,8 +193,8 @@ def _absent(evidence: Evidence, topics: DeadLetterTopics | None) -> list[str]:
     if not absent:
         return []
     line = (
-        f"nothing was looked into for dead letters under the name {listed(absent)}: mend --dlq-topic, or copy the "
-        f"topic's folders too (for a lake, give both to `sharelens run`); topics that were looked into: {listed(there)}"
+        f"no topic {listed(absent)} was searched for dead letters: correct --dlq-topic, or copy the "
+        f"topic's folders too (for a lake, give both to `sharelens run`); searched topics: {listed(there)}"
     )
     return [line]
 
@@ -232,20 +244,27 @@ def dlq(
     *,
     topics: DeadLetterTopics | None = None,
     statuses: Sequence[str] = STATUSES,
+    most: int | None = None,
 ) -> Answer:
-    """The answer to `sharelens dlq`; `span` bounds the time of a row (ROW_TIME)."""
-    answered = reconciled(evidence, key_filter, cut, settings, topics, span)
-    rows = answered.rows
-    totals = _totals(rows)
-    warnings = [*answered.warnings, *without_topic(rows)]
-    rows = rows.filter(pc.is_in(rows.column("status"), value_set=pa.array(list(statuses), pa.string())))
-    closing = evidence_line(evidence.cover(), incomplete_rows(rows.column("completeness")))
+    """The answer to `sharelens dlq`; `span` bounds the time of a row (ROW_TIME).
+
+    `most`: only the first rows are kept; None: all.
+    """
+    scoped = scope(evidence, key_filter, cut)
+    stream, warnings = reconciled_stream(scoped, cut, settings, topics, span)
+    listing, sums = Listing(measure.ORDER, most), Sums(["group_id", "status", "reason"], {"records": "sum"})
+    for rows in stream:
+        sums.add(rows.append_column("records", _sizes(rows)))
+        listing.add(rows.filter(pc.is_in(rows.column("status"), value_set=pa.array(list(statuses), pa.string()))))
+    table, all_rows = listing.table(), listing.row_counts(evidence)
+    incomplete = incomplete_rows(table.column("completeness")) if all_rows is None else all_rows.incomplete
     return Answer(
-        table=with_cluster(evidence, rows),
+        table=with_cluster(evidence, table),
         columns=TEXT_COLUMNS,
-        summary=f"{totals}\n{closing}",
-        warnings=tuple(warnings),
+        summary=f"{_totals(sums.table())}\n{evidence_line(evidence.cover(), incomplete)}",
+        warnings=(*warnings, *without_topic(sums.table())),
         none="no dead letter, and none was due",
+        all_rows=all_rows,
     )
 
 
@@ -261,7 +280,8 @@ def with_cluster(evidence: Evidence, rows: pa.Table) -> pa.Table:
     return rows.add_column(0, pa.field("cluster_id", pa.string()), cluster)
 
 
-def _in_span(rows: pa.Table, span: Span) -> pa.Table:
+def in_span(rows: pa.Table, span: Span) -> pa.Table:
+    """The DLQ_RECONCILIATION rows whose time (ROW_TIME) lies in the span."""
     times = pc.coalesce(*(rows.column(name) for name in ROW_TIME))
     return filter_rows(rows.append_column("log_time_ms", times), span.expression()).drop_columns(["log_time_ms"])
 
@@ -270,10 +290,11 @@ def _sizes(rows: pa.Table) -> pa.ChunkedArray:
     return pc.add(pc.subtract(rows.column("last_offset"), rows.column("offset")), 1)
 
 
-def _totals(rows: pa.Table) -> str:
-    """Record offsets by status."""
+def _totals(sums: pa.Table) -> str:
+    """Record offsets by status, from sums of `records` by status."""
     counts = {
-        status: pc.sum(_sizes(rows.filter(pc.equal(rows.column("status"), status)))).as_py() or 0 for status in STATUSES
+        status: pc.sum(sums.filter(pc.equal(sums.column("status"), status)).column("records")).as_py() or 0
+        for status in STATUSES
     }
     return "record offsets: " + ", ".join(f"{status} {count}" for status, count in counts.items())
 
@@ -285,7 +306,7 @@ def without_topic(rows: pa.Table) -> list[str]:
         return []
     groups = listed(mine.column("group_id").unique().to_pylist())
     warning = (
-        f"no topic for dead letters is known of {groups}, so nobody can say whether theirs are missing: give "
+        f"the dead-letter topic of {groups} is unknown, so missing dead letters are unknown: give "
         "--group-configs FILE (kafka-configs --describe --entity-type groups), or --dlq-topic NAME"
     )
     return [warning]

@@ -37,7 +37,10 @@ PLACED = pa.schema(
         pa.field("start_offset", pa.int64()),
     ]
 )
-"""Share partitions in state partitions: how many records, the log time of the newest one, the largest start offset."""
+"""Share partitions in state partitions: about how many records, log time of the newest one, a start offset.
+
+`start_offset`: the largest one of its records or a later one; null or negative: no record has any.
+"""
 COUNTED = [*PLACE_KEY, "log_time_ms", "start_offset"]
 """What is counted to get these, a row a record."""
 
@@ -204,7 +207,7 @@ class Evidence(Protocol):
         """These columns of all SHARE_RECORD rows, in bounded tables, in any order; one table at least."""
 
     def measured_stream(self, table: str, schema: pa.Schema, keys: Keys) -> Iterator[pa.Table] | None:
-        """Rows of a measure (a gold table) of the share partitions at the end of the evidence, in bounded tables.
+        """Columns of a measure (a gold table) of the share partitions at the end of the evidence, in bounded tables.
 
         They are what the histories give without settings of groups. None: no run took the measure.
         """

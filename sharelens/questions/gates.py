@@ -85,7 +85,7 @@ def _findings(results: pa.Table) -> Answer:
 
 
 def _details(row: Any) -> str:
-    from sharelens.output import visible
+    from sharelens.terminal import visible
 
     return visible("; ".join(part for part in (row["observed"], row["details"]) if part))
 

@@ -14,7 +14,7 @@ from sharelens.times import time_text
 from state_model.errors import SharelensError, UsageError
 
 EVER = Span()
-HOW = "state, members and epochs stand there alone: copy the brokers' __consumer_offsets-N folders too"
+HOW = "only that topic has state, members and epochs: copy the brokers' __consumer_offsets-N folders too"
 
 
 def groups(evidence: Evidence, names: frozenset[str], as_of_ms: int | None, changed: Span = EVER) -> Answer:
@@ -54,11 +54,13 @@ def groups(evidence: Evidence, names: frozenset[str], as_of_ms: int | None, chan
 
 
 def _missing(evidence: Evidence, records: pa.Table) -> str:
-    """Why there is no row: no record at all, or none up to the moment asked for."""
+    """The reason for an empty answer: no record at all, or none up to the moment."""
     of_share_groups = pc.is_in(records.column("record_type"), value_set=pa.array(measure.SHARE_TYPES, pa.int16()))
     first_ms = pc.min(records.filter(of_share_groups).column("timestamp_ms")).as_py()
     if first_ms is not None:
-        return f"the first record held of these share groups is stamped {time_text(first_ms)}: ask as of then, or later"
+        return (
+            f"the first record of these share groups has the timestamp {time_text(first_ms)}: ask as of then, or later"
+        )
     with_state = listed(_with_share_state(evidence))
     return f"no record of a share group in __consumer_offsets; {HOW}; groups with share state: {with_state}"
 

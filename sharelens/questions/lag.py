@@ -108,7 +108,7 @@ def lag_over_time(
             f"--every: {len(moments)} moments of {share_partitions} share partitions are more than {MOST_ROWS} rows; "
             "give a longer --every, a narrower --from and --to, or --group"
         )
-    arrivals = Arrivals()
+    arrivals = Arrivals(moments)
     for batches in evidence.topic_batches(measure.begins_of(history)):
         arrivals.take(batches.select(BATCH_COLUMNS))
     table = over_time(history, arrivals, moments, names)
@@ -123,7 +123,7 @@ def lag_over_time(
 
 
 def _moments(evidence: Evidence, every_ms: int, from_ms: int | None, to_ms: int | None) -> npt.NDArray[np.int64]:
-    """Multiples of `every_ms` from the beginning asked for, or of the evidence, up to its end."""
+    """Multiples of `every_ms` from --from or the beginning of the evidence up to its end."""
     first, last = times(evidence.cover())
     if first is None or last is None:
         return np.empty(0, np.int64)
@@ -135,7 +135,7 @@ def _moments(evidence: Evidence, every_ms: int, from_ms: int | None, to_ms: int 
 
 
 def without_places(rows: pa.Table, places: pa.Table) -> pa.Table:
-    """The rows that lie in none of the places (PLACE_KEY)."""
+    """The rows of other places (PLACE_KEY)."""
     if places.num_rows == 0:
         return rows
     gone = {tuple(row.values()) for row in places.select(list(PLACE_KEY)).to_pylist()}
@@ -228,5 +228,5 @@ OVER_TIME_COLUMNS = (
 
 
 def _why_cell(row: Row) -> str:
-    """The reason why the lag is unknown, else what makes the figures differ."""
+    """The reason why the lag is unknown, else why the figures differ."""
     return known(row["why"] if row["unknown_reason"] is None else row["unknown_reason"])

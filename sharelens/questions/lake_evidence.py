@@ -4,28 +4,26 @@ import itertools
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from types import TracebackType
-from typing import Any, Self, cast
+from typing import Any, Self
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from evidence.as_of import LogPrefix, delivery_history_as_of, mark_below_log_start, mark_losses, states_as_of
 from evidence.clock_steps import LATE_RECORD, ClockStep, steps_around
-from evidence.conditions import all_of, with_value
+from evidence.conditions import all_of, filter_rows, with_value
 from evidence.incarnations import newest_incarnation
-from evidence.losses import in_order, losses_of_extents, losses_of_undecodable, losses_up_to
-from evidence.schemas import DECODED_FROM, GROUP_RECORD
+from evidence.losses import losses_up_to
+from evidence.schemas import GROUP_RECORD
 from kafka_log.dead_letter_records import DLQ_RECORD
 from kafka_log.schemas import TOPIC_BATCH
-from kafka_log.union import log_start
 from lake import bounded_scan, dlq_partitions, user_topics
 from lake.bounded_scan import Choice
-from lake.gates import closed, closed_text
 from lake.scan import Cut as PublishedCut
 from lake.scan import open_lake
 from lake.tables import TABLES
+from measures.places import Ints, Places
 from measures.topics import TopicPartition
-from sharelens.output import name_cell
 from sharelens.questions import dlq_filter
 from sharelens.questions.dlq_filter import DeadLetterFilter
 from sharelens.questions.evidence import (
@@ -35,16 +33,19 @@ from sharelens.questions.evidence import (
     Span,
     StatePartitionCover,
     counted_places,
-    of_places,
 )
+from sharelens.questions.lake_clusters import choose_cluster, evidence_rows
+from sharelens.questions.lake_cover import state_partition_covers
+from sharelens.questions.lake_places import near_places, newest_of_places, numbered_rows, with_record_counts
 from sharelens.questions.misplaced import placed_states
 from state_model.columnar import schemas
-from state_model.columnar.keys import LOG_ORDER, SHARE_PARTITION_KEY
+from state_model.columnar.keys import LOG_ORDER, PLACE_KEY, SHARE_PARTITION_KEY
 from state_model.columnar.values import Loss
-from state_model.errors import UsageError
 from state_model.topics import STATE_TOPIC
 
-PROGRESS = "gold.progress"
+HISTORY, DELIVERY = "gold.share_partition_history", "gold.delivery_history"
+PROGRESS, STATE = "gold.progress", "gold.share_partition_state"
+"""Tables with a row of each place: the share partitions that are not misplaced, and those that live."""
 
 
 class LakeEvidence:
@@ -53,7 +54,7 @@ class LakeEvidence:
     def __init__(self, lake: PublishedCut, cluster_id: str | None) -> None:
         self.lake = lake
         self.cluster = choose_cluster(lake, cluster_id)
-        self._counted: tuple[Keys, pa.Table] | None = None
+        self._placed: tuple[Keys, pa.Table] | None = None
 
     @property
     def place(self) -> str:
@@ -79,23 +80,22 @@ class LakeEvidence:
         return dict(zip(rows.column("topic_id").to_pylist(), rows.column("topic").to_pylist(), strict=True))
 
     def share_partitions(self) -> pa.Table:
-        """Every share partition in the scalar history."""
-        keys = self._scan("gold.share_partition_history", SHARE_PARTITION_KEY)
-        return keys.group_by(SHARE_PARTITION_KEY).aggregate([])
+        """Those of `places`."""
+        return self.places(Keys()).group_by(SHARE_PARTITION_KEY).aggregate([])
 
     def _where(self, keys: Keys, *conditions: pc.Expression | None) -> pc.Expression | None:
         """The condition for rows of share partitions, with the state partitions that have any: files go by these."""
         return all_of(keys.expression(), self._state_partitions_of(keys), *conditions)
 
     def _state_partitions_of(self, keys: Keys) -> pc.Expression | None:
-        """The condition on state_partition by gold.progress, which has a row of each place; None where it does not say.
+        """The condition on state_partition by gold.progress, which has a row of each place; None where it has none.
 
         Row groups of the histories hold one state partition and many share partitions.
         """
         if keys == Keys() or PROGRESS not in self.lake.versions:
             return None
         names = ["state_partition"]
-        tables = [self._scan(table, names, keys.expression()) for table in (PROGRESS, "gold.share_partition_state")]
+        tables = [self._scan(table, names, keys.expression()) for table in (PROGRESS, STATE)]
         numbers = pc.unique(pa.concat_tables(tables).column("state_partition")).sort()
         if len(numbers) == 0:
             return None
@@ -104,34 +104,70 @@ class LakeEvidence:
         return within if len(numbers) == 1 else within & column.isin(numbers)
 
     def places(self, keys: Keys) -> pa.Table:
-        """Counted in gold.share_partition_history, and kept for the next question about the same share partitions."""
-        if self._counted is None or self._counted[0] != keys:
-            where = self._where(keys, pc.field("log_topic_id") == self._log_topic_id)
-            self._counted = keys, counted_places(self._stream("gold.share_partition_history", COUNTED, where))
-        return self._counted[1]
+        """By the rows that runs keep of each place; kept for the next question about the same share partitions."""
+        if self._placed is None or self._placed[0] != keys:
+            self._placed = keys, self._places(keys)
+        return self._placed[1]
+
+    def _places(self, keys: Keys) -> pa.Table:
+        of_log = pc.field("log_topic_id") == self._log_topic_id
+        history = self.lake.dataset(HISTORY)
+        if PROGRESS not in self.lake.versions or history is None:
+            return counted_places(self._stream(HISTORY, COUNTED, self._where(keys, of_log)))
+        every = newest_of_places(self._scan(table, COUNTED, of_log) for table in (PROGRESS, STATE))
+        places = filter_rows(every, keys.expression())
+        unsure = places.filter(pc.less(pc.fill_null(places.column("start_offset"), -1), 0))
+        if unsure.num_rows:  # an earlier life may have had a start offset
+            rows = self._rows_of_places(HISTORY, COUNTED, Places(keys=unsure), None)
+            counted = counted_places(part for _, part in rows)
+            places = newest_of_places([places, counted])
+        return with_record_counts(places, every, bounded_scan.row_counts(history, "state_partition"))
 
     def histories(self, places: pa.Table, prefix: LogPrefix) -> tuple[pa.Table, pa.Table]:
         """Rows of the two histories, row groups of other places left out by their statistics."""
-        history = self._of_places("gold.share_partition_history", self._names_of("history"), places, prefix.condition())
+        history = self._of_places(HISTORY, self._names_of("history"), places, prefix.condition())
         begin_condition = prefix.begin_condition()
-        deliveries = self._of_places("gold.delivery_history", self._names_of("delivery"), places, begin_condition)
+        deliveries = self._of_places(DELIVERY, self._names_of("delivery"), places, begin_condition)
         return history.sort_by(LOG_ORDER).cast(schemas.SHARE_PARTITION_HISTORY), delivery_history_as_of(
             deliveries, prefix
         )
 
-    def delivery_ranges(self, places: pa.Table, columns: Sequence[str]) -> pa.Table:
-        """These columns, with those of a place, of the DELIVERY_HISTORY rows of some places, in any order."""
-        return self._of_places("gold.delivery_history", list(columns), places, None)
+    def history_of_places(self, places: Places, columns: Sequence[str]) -> Iterator[tuple[Ints, pa.Table]]:
+        """These columns, PLACE_KEY and LOG_ORDER's among them, of the rows of some places, with the place of each row.
+
+        In bounded tables, in log order.
+        """
+        schema = pa.schema([schemas.SHARE_PARTITION_HISTORY.field(name) for name in columns])
+        for rows in self._in_log_order(HISTORY, schema, near_places(places.keys)):
+            yield numbered_rows(places, rows)
+
+    def deliveries_of_places(self, places: Places, columns: Sequence[str]) -> Iterator[tuple[Ints, pa.Table]]:
+        """These columns, PLACE_KEY's among them, of the DELIVERY_HISTORY rows of some places, in any order."""
+        return self._rows_of_places(DELIVERY, list(columns), places, None)
+
+    def deliveries_around(self, places: pa.Table, around: pc.Expression) -> pa.Table:
+        """DELIVERY_HISTORY rows of some places that meet a condition on their record offsets."""
+        rows = self._of_places(DELIVERY, self._names_of("delivery"), places, around)
+        return rows.cast(schemas.DELIVERY_HISTORY)
+
+    def has_deliveries(self, places: pa.Table) -> bool:
+        """Whether any of some places has a row in gold.delivery_history."""
+        return any(len(numbers) for numbers, _ in self.deliveries_of_places(Places(keys=places), PLACE_KEY))
 
     def _of_places(self, table: str, names: list[str], places: pa.Table, where: pc.Expression | None) -> pa.Table:
-        tables = [pa.schema([TABLES[table].schema.field(name) for name in names]).empty_table()]
-        if places.num_rows:
-            groups = pc.min_max(places.column("group_id")).as_py()
-            near = pc.field("state_partition").isin(pc.unique(places.column("state_partition")))
-            near &= (pc.field("group_id") >= groups["min"]) & (pc.field("group_id") <= groups["max"])
-            near &= pc.field("log_topic_id") == self._log_topic_id
-            tables += [of_places(rows, places) for rows in self._stream(table, names, all_of(near, where))]
-        return pa.concat_tables(tables)
+        schema = pa.schema([TABLES[table].schema.field(name) for name in names])
+        rows = self._rows_of_places(table, names, Places(keys=places), where)
+        return pa.concat_tables([schema.empty_table(), *(part for _, part in rows)])
+
+    def _rows_of_places(
+        self, table: str, names: list[str], places: Places, where: pc.Expression | None
+    ) -> Iterator[tuple[Ints, pa.Table]]:
+        """Rows of some places in bounded tables, with the place of each row; row groups of others are left out."""
+        if places.count == 0:
+            return
+        near = near_places(places.keys) & (pc.field("log_topic_id") == self._log_topic_id)
+        for rows in self._stream(table, names, all_of(near, where)):
+            yield numbered_rows(places, rows)
 
     def _stream(self, table: str, columns: list[str], where: pc.Expression | None) -> Iterator[pa.Table]:
         """Rows of the cluster in bounded tables."""
@@ -171,7 +207,7 @@ class LakeEvidence:
         if table not in self.lake.versions:
             return None
         where = keys.expression()
-        if "log_topic_id" in schema.names:
+        if "log_topic_id" in TABLES[table].schema.names:
             where = all_of(where, pc.field("log_topic_id") == self._log_topic_id)
         rows = self._stream(table, schema.names, where)
         return (part.cast(schema) for part in itertools.chain([schema.empty_table()], rows))
@@ -182,19 +218,17 @@ class LakeEvidence:
         return self._in_log_order("silver.share_record", schemas.SHARE_RECORD, where)
 
     def states(self, keys: Keys, prefix: LogPrefix) -> pa.Table:
-        """gold.share_partition_state, or of a prefix what the two histories held after it."""
+        """gold.share_partition_state; for a prefix, the state after it from the two histories."""
         return placed_states(lambda chosen: self._states(chosen, prefix), keys)
 
     def _states(self, keys: Keys, prefix: LogPrefix) -> pa.Table:
         if prefix.is_whole:
-            states = self._newest(self._scan("gold.share_partition_state", self._names_of("state"), keys.expression()))
+            states = self._newest(self._scan(STATE, self._names_of("state"), keys.expression()))
             states = states.cast(schemas.SHARE_PARTITION_STATE)
         else:
-            history = self._scan(
-                "gold.share_partition_history", self._names_of("history"), self._where(keys, prefix.condition())
-            )
+            history = self._scan(HISTORY, self._names_of("history"), self._where(keys, prefix.condition()))
             still_open = self._where(keys, prefix.open_condition())
-            ranges = self._scan("gold.delivery_history", self._names_of("delivery"), still_open)
+            ranges = self._scan(DELIVERY, self._names_of("delivery"), still_open)
             states = states_as_of(self._newest(history), self._newest(ranges))
             states = mark_losses(states, self._losses_in(prefix))
         return mark_below_log_start(states, {part.state_partition: part.log_start_offset for part in self.cover()})
@@ -216,7 +250,7 @@ class LakeEvidence:
         if len(touched) == 0:
             return {}
         condition = (pc.field("log_time_ms") <= prefix.as_of_ms) & pc.field("state_partition").isin(touched)
-        rows = self._scan("gold.share_partition_history", ["log_topic_id", "state_partition", "log_offset"], condition)
+        rows = self._scan(HISTORY, ["log_topic_id", "state_partition", "log_offset"], condition)
         newest = self._newest(rows).group_by("state_partition").aggregate([("log_offset", "max")])
         ends: dict[int, int] = dict.fromkeys(touched.to_pylist(), -1)
         ends |= zip(newest["state_partition"].to_pylist(), newest["log_offset_max"].to_pylist(), strict=True)
@@ -224,24 +258,24 @@ class LakeEvidence:
 
     def history(self, keys: Keys) -> pa.Table:
         """Rows of gold.share_partition_history."""
-        rows = self._scan("gold.share_partition_history", self._names_of("history"), self._where(keys))
+        rows = self._scan(HISTORY, self._names_of("history"), self._where(keys))
         return self._newest(rows).sort_by(LOG_ORDER).cast(schemas.SHARE_PARTITION_HISTORY)
 
     def history_in_parts(self, keys: Keys, columns: Sequence[str], choice: Choice | None = None) -> Iterator[pa.Table]:
         """Rows of gold.share_partition_history."""
         schema = pa.schema([schemas.SHARE_PARTITION_HISTORY.field(name) for name in columns])
-        return self._in_log_order("gold.share_partition_history", schema, self._where(keys), choice)
+        return self._in_log_order(HISTORY, schema, self._where(keys), choice)
 
     def delivery(self, keys: Keys, offset: int) -> pa.Table:
         """Rows of gold.delivery_history around one record offset."""
         around = (pc.field("first_offset") <= offset) & (pc.field("last_offset") >= offset)
-        rows = self._scan("gold.delivery_history", self._names_of("delivery"), self._where(keys, around))
+        rows = self._scan(DELIVERY, self._names_of("delivery"), self._where(keys, around))
         return self._newest(rows).cast(schemas.DELIVERY_HISTORY)
 
     def deliveries(self, keys: Keys, prefix: LogPrefix) -> pa.Table:
         """Rows of gold.delivery_history."""
         begin_condition = prefix.begin_condition()
-        rows = self._scan("gold.delivery_history", self._names_of("delivery"), self._where(keys, begin_condition))
+        rows = self._scan(DELIVERY, self._names_of("delivery"), self._where(keys, begin_condition))
         return delivery_history_as_of(self._newest(rows), prefix)
 
     def topic_batches(self, begins: Mapping[TopicPartition, int]) -> Iterator[pa.Table]:
@@ -250,7 +284,7 @@ class LakeEvidence:
             yield rows.cast(TOPIC_BATCH)
 
     def topic_extents(self, partitions: Iterable[TopicPartition]) -> pa.Table:
-        """By what the runs were told of the partitions (bronze.ingest_extent)."""
+        """From bronze.ingest_extent."""
         return user_topics.extents(self._topic_books, partitions)
 
     @cached_property
@@ -268,48 +302,17 @@ class LakeEvidence:
         return dlq_filter.in_order([rows.cast(DLQ_RECORD)])
 
     def dead_letter_partitions(self) -> pa.Table:
-        """By what the runs took (bronze.ingest_extent)."""
+        """From bronze.ingest_extent."""
         return dlq_partitions.partitions_in_books(self._scan("bronze.ingest_extent", None).to_pylist())
 
     def cover(self) -> Sequence[StatePartitionCover]:
-        """The published range of each state partition, with its gaps and what was quarantined."""
+        """The published range of each state partition, with its gaps and quarantine counts."""
         return self._cover
 
     @cached_property
     def _cover(self) -> tuple[StatePartitionCover, ...]:
-        extents = self._state_topic("bronze.ingest_extent")
-        problems = self._state_topic("bronze.quarantine")
-        undecodable = losses_of_undecodable(self.lake.dataset(DECODED_FROM), problems)
-        gates = closed_text(closed(self.lake.lake))
-        parts = []
-        for row in self._evidence:
-            partition = int(row["state_partition"])
-            mine = with_value(extents, "partition", partition)
-            broken = with_value(problems, "partition", partition)
-            key = (row["cluster_id"], row["log_topic_id"], partition)
-            parts.append(
-                StatePartitionCover(
-                    log_topic_id=row["log_topic_id"],
-                    state_partition=partition,
-                    first_offset=row["first_log_offset"],
-                    end_offset_exclusive=row["end_log_offset_exclusive"],
-                    log_start_offset=log_start(
-                        zip(
-                            mine.column("log_start_offset").to_pylist(),
-                            mine.column("log_start_known").to_pylist(),
-                            strict=True,
-                        )
-                    ),
-                    first_ms=row["first_log_time_ms"],
-                    last_ms=row["log_time_ms"],
-                    held_back=row["held_back"] or 0,
-                    quarantined=broken.num_rows,
-                    losses=tuple(in_order([*losses_of_extents(mine.to_pylist()), *undecodable.get(key, ())])),
-                    closed_gates=gates,
-                    dropped_ms=_dropped_ms(mine),
-                )
-            )
-        return tuple(sorted(parts, key=lambda part: part.state_partition))
+        extents, problems = (self._state_topic(table) for table in ("bronze.ingest_extent", "bronze.quarantine"))
+        return state_partition_covers(self.lake, self._evidence, extents, problems)
 
     @cached_property
     def _evidence(self) -> list[dict[str, Any]]:
@@ -335,7 +338,7 @@ class LakeEvidence:
         """Records of a later log time whose own time lies at or before the moment."""
         condition = (pc.field("log_time_ms") > moment_ms) & (pc.field("timestamp_ms") <= moment_ms)
         columns = ["log_topic_id", *LATE_RECORD.names]
-        return steps_around(self._newest(self._scan("gold.share_partition_history", columns, condition)), moment_ms)
+        return steps_around(self._newest(self._scan(HISTORY, columns, condition)), moment_ms)
 
     def _scan(self, table: str, columns: list[str] | None, condition: pc.Expression | None = None) -> pa.Table:
         schema = TABLES[table].schema
@@ -358,40 +361,6 @@ class LakeEvidence:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         return None
-
-
-def _dropped_ms(extents: pa.Table) -> dict[str, int]:
-    """By group of tables the log time before which rows were dropped: rows of the books say it, the last one counts."""
-    rows = with_value(extents, "status", "dropped").select(["run_id", "content", "log_time_ms"]).sort_by("run_id")
-    return dict(zip(rows.column("content").to_pylist(), rows.column("log_time_ms").to_pylist(), strict=True))
-
-
-def choose_cluster(lake: PublishedCut, cluster_id: str | None) -> str:
-    """The cluster to answer for.
-
-    Raises:
-        UsageError: several clusters and none asked for, or one that is not there.
-    """
-    known = clusters(lake)
-    if cluster_id is not None:
-        if cluster_id not in known:
-            raise UsageError(
-                f"no cluster {name_cell(cluster_id)} in lake {lake.lake}; clusters there: {', '.join(known) or 'none'}"
-            )
-        return cluster_id
-    if len(known) > 1:
-        raise UsageError(f"lake {lake.lake} holds several clusters, give --cluster-id with one of: {', '.join(known)}")
-    return known[0]
-
-
-def evidence_rows(lake: PublishedCut) -> list[dict[str, Any]]:
-    """One row a state partition of the published cut (`lake.tables.EVIDENCE`)."""
-    return cast("list[dict[str, Any]]", lake.publication["evidence"])
-
-
-def clusters(lake: PublishedCut) -> list[str]:
-    """The clusters of the published cut; where it holds no state, the one that was published."""
-    return sorted({row["cluster_id"] for row in evidence_rows(lake)}) or [str(lake.publication["cluster_id"])]
 
 
 def open_lake_evidence(path: str, cluster_id: str | None) -> LakeEvidence:

@@ -17,23 +17,34 @@ from measures.topics import TopicPartition, topic_partitions
 from sharelens.filters import KeyFilter
 from sharelens.output import Answer, Column, Row, known, name_column, number_column, time_column
 from sharelens.questions.evidence import Evidence, Span
-from sharelens.questions.measured import PLACE_ORDER, Scope, answer, kept_rows, marked, rows_of, scope
+from sharelens.questions.measured import (
+    PLACE_ORDER,
+    Scope,
+    answer,
+    kept_rows,
+    kept_stream,
+    marked,
+    rows_of,
+    scope,
+    stream_of,
+)
 from sharelens.questions.missing import unseen
 from sharelens.questions.state import completeness_cell, topic_cell
 from sharelens.request import CutChoice
 from sharelens.times import time_text
 
 MOST_RANGES = 100_000
+COUNTS = ("outcome", "delivery_count", "offsets")
 CLOCKS = "ages go from the record's timestamp (the producer's clock, if CLOCK is create_time) to the state log's time"
 NO_AGES = "no age is known there, and control records count as settled; copy their folders too"
 UNSEEN = (
-    "not in the log: when a record was first handed out, how long a member worked on it, deliveries without outcome"
+    "not in the log: the time of the first delivery, how long a member worked on a record, deliveries without outcome"
 )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Reading:
-    """The histories of a question, part by part. `begun`: user partitions that hold a settled offset, so far."""
+    """The histories of a question, part by part. `begun`: user partitions with a settled offset so far."""
 
     evidence: Evidence
     scoped: Scope
@@ -42,13 +53,13 @@ class _Reading:
     begun: set[TopicPartition] = field(default_factory=set)
 
     def settled(self, inputs: Inputs) -> Settled:
-        """What was settled inside the span."""
+        """The settled ranges inside the span."""
         done = settled_of(inputs).within(self.span.from_ms, self.span.to_ms)
         self.begun.update(Ages(done).begins())
         return done
 
     def ages(self, done: Settled) -> Ages:
-        """The ages of what was settled."""
+        """The ages of settled ranges."""
         return ages_of(done, self.evidence.topic_batches, self._lowest, exact=self.exact)
 
     def kept(self, name: str) -> pa.Table | None:
@@ -69,7 +80,7 @@ class _Reading:
 
     @property
     def warnings(self) -> list[str]:
-        """Those of the scope, and what is not in the evidence of what was asked for so far."""
+        """Warnings of the scope, and of user partitions that the evidence lacks."""
         return [*self.scoped.warnings, *unseen(self.evidence, self.begun, NO_AGES), *self._dropped()]
 
     def _dropped(self) -> list[str]:
@@ -78,8 +89,8 @@ class _Reading:
         if not self.exact or not dropped:
             return []
         line = (
-            f"retention dropped histories from before {time_text(max(dropped))}: exact percentiles count only what is "
-            "still held; without --exact all that runs measured counts"
+            f"retention dropped histories from before {time_text(max(dropped))}: exact percentiles count only "
+            "remaining histories; without --exact all measured offsets count"
         )
         return [line]
 
@@ -129,10 +140,24 @@ def attempts(evidence: Evidence, key_filter: KeyFilter, cut: CutChoice, span: Sp
     )
 
 
+def attempts_stream(scoped: Scope) -> Iterator[pa.Table]:
+    """ATTEMPTS rows in tables, in any order, with at least the columns of COUNTS; from the gold table if possible."""
+    rows = kept_stream(scoped, "attempts", COUNTS)
+    if rows is not None:
+        return rows
+    read, by = _Reading(evidence=scoped.evidence, scoped=scoped, span=Span()), By(hour=False)
+
+    def of_part(inputs: Inputs) -> pa.Table:
+        done = settled_of(inputs)
+        return measure.attempts(done, read.ages(done).gaps(), inputs.history(), by)
+
+    return stream_of(scoped, of_part)
+
+
 def _rows(
     read: _Reading, name: str, by: By, tally: Callable[[Inputs], Tally], rows: Callable[[Tally, By], pa.Table]
 ) -> pa.Table:
-    """The rows of what a run kept, or of all parts: a row about a share partition is of one part, others add up."""
+    """Rows from the gold table, or of all parts: a row of a share partition comes from one part, other rows add up."""
     kept = read.kept(name)
     if kept is not None:
         table = rows(of_contributions(kept, by), by)
@@ -162,7 +187,7 @@ def ranges(evidence: Evidence, key_filter: KeyFilter, cut: CutChoice, span: Span
         RANGE_COLUMNS,
         totals=f"{CLOCKS}\n{UNSEEN}",
         warnings=warnings,
-        none="no settled offset whose batch header is held",
+        none="no settled offset with a batch header",
     )
 
 

@@ -1,4 +1,4 @@
-"""Where a user record lies: partition, offset and timestamp by its key or by a time.
+"""The partition, offset and timestamp of user records with a key or near a time.
 
 Keys are compared where they are read, in bounded memory. No byte of a record is kept, shown or written. A lake holds no
 user records: there a time finds ranges of offsets by their batch headers, and a key nothing.
@@ -50,12 +50,12 @@ SCHEMA = pa.schema(
     ]
 )
 TRANSACTIONAL = 1 << 4
-NEVER_SHOWN = "keys and values were read and left where they are; whether a transaction was aborted: see `trace`"
+NEVER_SHOWN = "keys and values are never stored or shown; whether a transaction was aborted: see `trace`"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sought:
-    """What is looked for: records with this key (None: any), stamped in [from_ms, to_ms); None puts no bound."""
+    """The searched records: with this key (None: any) and a timestamp in [from_ms, to_ms); None: no bound."""
 
     key: bytes | None = None
     from_ms: int | None = None
@@ -83,7 +83,7 @@ def locate(source: Source, key_filter: KeyFilter, sought: Sought, most: int | No
         return _in_logs(source, key_filter, sought, most)
     if sought.key is not None:
         raise UsageError(
-            "locate: a lake holds no user records, so no key can be looked up in it; give --log-dir DIR with the "
+            "locate: a lake has no user records and no keys; give --log-dir DIR with the "
             "topic's folders, or --around TIME for ranges of offsets"
         )
     with open_evidence(source) as evidence:
@@ -92,7 +92,7 @@ def locate(source: Source, key_filter: KeyFilter, sought: Sought, most: int | No
 
 @dataclass(slots=True)
 class _MatchList:
-    """Rows so far, at most `most`, and what was not readable."""
+    """Rows so far, at most `most`, and unreadable batches."""
 
     most: int
     tables: list[pa.Table]
@@ -110,7 +110,7 @@ class _MatchList:
     def answer(
         self, summary: str, cluster_id: str | None, lost: dict[tuple[str, int], str], missing: Sequence[str] = ()
     ) -> Answer:
-        """The answer; rows of a partition of which something was not readable are incomplete."""
+        """The answer; rows of a partition with unreadable batches are incomplete."""
         table = pa.concat_tables([SCHEMA.empty_table().select(_READ), *self.tables]).combine_chunks()
         places = zip(table.column("topic_id").to_pylist(), table.column("partition").to_pylist(), strict=True)
         reasons = [lost.get(place) for place in places]
@@ -150,7 +150,7 @@ def _in_logs(source: Source, key_filter: KeyFilter, sought: Sought, most: int) -
     )
     names = ", ".join(sorted({name_cell(partition.topic) for partition in chosen}))
     return matches.answer(
-        f"looked through {len(chosen)} partitions of {names}; not readable: {summary}\n{NEVER_SHOWN}", cluster, lost
+        f"searched {len(chosen)} partitions of {names}; not readable: {summary}\n{NEVER_SHOWN}", cluster, lost
     )
 
 
@@ -160,7 +160,7 @@ def _chosen(directories: Sequence[LogDirectory], key_filter: KeyFilter) -> list[
     chosen: list[LogPartition] = []
     for choice in key_filter.topics:
         if choice.text in INTERNAL_TOPICS:
-            raise UsageError(f"locate: {choice.text} holds no user records; see `sharelens records`")
+            raise UsageError(f"locate: {choice.text} has no user records; see `sharelens records`")
         of_topic = [part for part in partitions if choice.text in (part.topic, part.topic_id)]
         matching = [part for part in of_topic if _is_selected(part.partition, choice, key_filter.partitions)]
         if not matching:
@@ -252,8 +252,8 @@ def _in_lake(evidence: Evidence, key_filter: KeyFilter, sought: Sought, most: in
         if matches.full:
             break
     summary = (
-        f"looked through the batch headers of {len(places)} partitions, from the smallest start offset that share "
-        "state names; a lake holds no user records: --log-dir finds single ones"
+        f"searched the batch headers of {len(places)} partitions, from the smallest start offset in share "
+        "state on; a lake has no user records: --log-dir finds single ones"
     )
     missing = unseen(evidence, places, HOW_TOPICS)
     return matches.answer(summary, evidence.cluster_id, {}, missing)

@@ -54,7 +54,7 @@ Result = TypeVar("Result")
 
 
 class LogEvidence:
-    """Log directories of one cluster, read when asked; only what the question needs."""
+    """Log directories of one cluster; reads only the partitions that a question needs."""
 
     def __init__(self, source: Source, directories: Sequence[LogDirectory]) -> None:
         self.source = source
@@ -169,7 +169,7 @@ class LogEvidence:
             tables.append(choose(records))
             size += tables[-1].nbytes
             if size > self.source.max_bytes * MEMORY_PER_BYTE:
-                raise too_much(f"the records wanted take more than {size_text(size)}")
+                raise too_much(f"the selected records take more than {size_text(size)}")
         return pa.concat_tables(tables)
 
     def states(self, keys: Keys, prefix: LogPrefix) -> pa.Table:
@@ -182,7 +182,7 @@ class LogEvidence:
 
     @staticmethod
     def _folded(log: StateLog, keys: Keys, prefix: LogPrefix) -> pa.Table:
-        """Chunk after chunk; what is missing is noted at the end, which marks the same rows as noting it on the way."""
+        """Chunk after chunk; losses are marked at the end, with the same result as marking them on the way."""
         condition = all_of(keys.expression(), prefix.of_state_partition(log.number).condition())
         state = schemas.SHARE_PARTITION_STATE.empty_table()
         for records in log.read(keys, prefix):
@@ -249,7 +249,7 @@ class LogEvidence:
                 tables.append(filter_rows(rows, condition))
                 size += tables[-1].nbytes
                 if size > self.source.max_bytes * MEMORY_PER_BYTE:
-                    raise too_much(f"the dead letters wanted take more than {size_text(size)}")
+                    raise too_much(f"the selected dead letters take more than {size_text(size)}")
             self._letter_counts[partition.topic_id, partition.partition] = count
         return dlq_filter.in_order(tables)
 
@@ -270,7 +270,7 @@ class LogEvidence:
         partitions = [partition for partition in self._partitions.values() if topics.takes(partition.topic)]
         size = sum(size_bytes(partition) for partition in partitions)
         if size > self.source.max_bytes:
-            raise too_much(f"{size_text(size)} of topics for dead letters would have to be read")
+            raise too_much(f"{size_text(size)} of dead-letter topics would have to be read")
         return partitions
 
     @cached_property
@@ -292,7 +292,7 @@ class LogEvidence:
     _remembered: tuple[Keys, list[Replayed]] | None = None
 
     def cover(self) -> Sequence[StatePartitionCover]:
-        """What was read of each state partition that holds a record; all are read when the question read none."""
+        """The evidence of each state partition with a record; reads all when the question has read none."""
         read = [log for log in self.logs if log.reading is not None]
         if not read:
             read = self.logs
@@ -365,7 +365,7 @@ def _replayed(log: StateLog, records: pa.Table) -> Replayed:
 
 
 def _cluster_of(directories: Sequence[LogDirectory], cluster_id: str | None) -> str:
-    """The cluster's id; UsageError when a directory names another one than was asked for."""
+    """The cluster's id; UsageError when a directory belongs to another cluster."""
     for directory in directories:
         if cluster_id is not None and directory.cluster_id not in (None, cluster_id):
             raise UsageError(

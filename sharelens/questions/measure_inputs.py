@@ -7,7 +7,7 @@ import pyarrow as pa
 
 from evidence.as_of import LogPrefix
 from evidence.conditions import filter_rows
-from measures.inputs import NO_SETTINGS, Inputs
+from measures.inputs import NO_SETTINGS, RecordInputs
 from measures.settings import GroupSettings
 from measures.topics import TopicPartition
 from sharelens.questions.evidence import PLACED, Evidence, Span
@@ -31,7 +31,7 @@ NO_PART = Part(
 )
 
 
-class EvidenceInputs(Inputs):
+class EvidenceInputs(RecordInputs):
     """A part of the histories at a cut, with what the evidence has of topics; `window` bounds `records`."""
 
     def __init__(

@@ -17,7 +17,7 @@ from measures.parts import stretches
 from measures.settings import GroupSettings
 from measures.topics import TopicPartition, topic_partitions
 from sharelens.filters import KeyFilter
-from sharelens.output import Answer, Column
+from sharelens.output import Answer, Column, RowCounts
 from sharelens.questions.completeness import check_cut, evidence_line, incomplete_rows, misplaced_warnings, prefix_of
 from sharelens.questions.evidence import PLACED, Evidence, Keys, Span
 from sharelens.questions.measure_inputs import EvidenceInputs, Part
@@ -125,12 +125,13 @@ def stream_of(
     return (rows(scoped.inputs(part, settings)) for part in scoped.parts())
 
 
-def kept_stream(scoped: Scope, name: str) -> Iterator[pa.Table] | None:
-    """The rows of `kept_rows` in bounded tables."""
+def kept_stream(scoped: Scope, name: str, columns: Sequence[str] | None = None) -> Iterator[pa.Table] | None:
+    """The rows of `kept_rows` in bounded tables; `columns`: only these."""
     measure = MEASURES[name]
-    if not scoped.cut.is_whole or measure.table is None:
+    if not scoped.cut.is_whole:
         return None
-    return scoped.evidence.measured_stream(measure.table, measure.schema, scoped.keys)
+    schema = measure.schema if columns is None else pa.schema([measure.schema.field(column) for column in columns])
+    return scoped.evidence.measured_stream(measure.table, schema, scoped.keys)
 
 
 def kept_rows(scoped: Scope, name: str) -> pa.Table | None:
@@ -172,13 +173,19 @@ def answer(
     totals: str,
     warnings: Sequence[str] = (),
     none: str,
+    all_rows: RowCounts | None = None,
 ) -> Answer:
-    """The answer of a measure: `table` with names, and `totals` as a line above the evidence line."""
-    closing = evidence_line(evidence.cover(), incomplete_rows(table.column("completeness")))
+    """The answer of a measure: `table` with names, and `totals` as a line above the evidence line.
+
+    `all_rows`: counts, where the table has only the first rows.
+    """
+    incomplete = incomplete_rows(table.column("completeness")) if all_rows is None else all_rows.incomplete
+    closing = evidence_line(evidence.cover(), incomplete)
     return Answer(
         table=described(evidence, table),
         columns=tuple(columns),
         summary=f"{totals}\n{closing}",
         warnings=tuple(warnings),
         none=none,
+        all_rows=all_rows,
     )

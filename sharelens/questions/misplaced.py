@@ -1,4 +1,4 @@
-"""Which state partition holds a share partition's state, where several hold records of it."""
+"""Which state partition holds a share partition's state, where several have records of it."""
 
 from collections.abc import Callable, Mapping
 from typing import Any

@@ -1,4 +1,4 @@
-"""What the evidence lacks beside the state log, and how to supply it: said with an answer, never in its place."""
+"""Warnings about missing evidence, with the remedy; an answer never fails because of them."""
 
 from collections.abc import Collection
 
@@ -42,38 +42,38 @@ def unknown_ends(lag: pa.Table) -> list[str]:
     if count == 0:
         return []
     line = (
-        f"no end offset of {count} user partitions is known, so neither is their lag: copy their TOPIC-N folders and "
+        f"no end offset of {count} user partitions is known, so their lag is unknown: copy their TOPIC-N folders and "
         "replication-offset-checkpoint too, or give --end-offsets FILE (the output of kafka-get-offsets)"
     )
     return [line]
 
 
 def without_group_records(unknown: str) -> str:
-    """One line, about what the group coordinator's log alone would tell."""
+    """One line: a fact that only the group coordinator's log has is unknown."""
     return (
         f"{unknown}, no record of the group is in {OFFSETS_TOPIC}: copy the brokers' {OFFSETS_TOPIC}-N folders too, "
-        "where they hold more"
+        "if they have more"
     )
 
 
 def unseen_partitions(evidence: Evidence, user_partitions: Collection[TopicPartition]) -> int:
-    """How many of the user partitions the evidence has nothing of."""
+    """The number of user partitions that the evidence lacks."""
     rows = evidence.topic_extents(user_partitions).select(["topic_id", "partition"]).to_pylist()
     return len(set(user_partitions) - {(row["topic_id"], row["partition"]) for row in rows})
 
 
 def unseen(evidence: Evidence, user_partitions: Collection[TopicPartition], consequence: str) -> list[str]:
-    """At most one line: how many of the user partitions the evidence has nothing of, and what follows from it."""
+    """At most one line: the number of user partitions that the evidence lacks, and the consequence."""
     count = unseen_partitions(evidence, user_partitions)
     return [f"{count} user partitions are not in the evidence: {consequence}"] if count else []
 
 
 def lacking(topics: Collection[str]) -> list[str]:
-    """What is not there at all, when the evidence has partitions of these topics; a line each."""
+    """One line for each kind of topic that the evidence lacks."""
     lines = []
     if STATE_TOPIC not in topics:
         lines.append(
-            f"no partition of {STATE_TOPIC}: nothing can be said of share groups; copy those folders from every broker"
+            f"no partition of {STATE_TOPIC}: the state of share groups is unknown; copy those folders from every broker"
         )
     if OFFSETS_TOPIC not in topics:
         lines.append(
@@ -82,7 +82,7 @@ def lacking(topics: Collection[str]) -> list[str]:
         )
     if not any(not topic.startswith("__") for topic in topics):
         lines.append(
-            "no folder of a user topic: lags, ages, gaps and silence can't be told; copy the TOPIC-N folders too, or "
-            "give `lag` --end-offsets FILE"
+            "no folder of a user topic: lags, ages, gaps and silent stalls are unknown; copy the TOPIC-N folders too, "
+            "or give `lag` --end-offsets FILE"
         )
     return lines

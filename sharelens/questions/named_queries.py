@@ -1,4 +1,4 @@
-"""The named queries of jobs/sql: what each answers, its parameters, and its text in the SQL that both engines speak.
+"""The named queries of jobs/sql: title, parameters, and text in the SQL of both engines.
 
 A file begins with comments: a title, what else to know, `column:` lines, and a `param:` line for each parameter:
 

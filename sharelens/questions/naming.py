@@ -1,4 +1,4 @@
-"""From what was typed to share partitions, and what to say when nothing is there under that name."""
+"""Resolves filters to share partitions; errors for unknown names."""
 
 from collections.abc import Iterable
 

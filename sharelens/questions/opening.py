@@ -5,7 +5,7 @@ from sharelens.request import Source
 
 
 def open_evidence(source: Source) -> Evidence:
-    """The lake at its published cut, or the log directories; only what is needed for the one is imported."""
+    """The lake at its published cut, or the log directories; imports only the modules of that source."""
     if source.lake is not None:
         from sharelens.questions.lake_evidence import open_lake_evidence
 

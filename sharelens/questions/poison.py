@@ -1,6 +1,6 @@
 """Records that groups archived without success: how often each was delivered, and the cause, as far as known."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -15,7 +15,7 @@ from sharelens.questions.evidence import Evidence, Span
 from sharelens.questions.measured import Scope, answer, scope
 from sharelens.questions.missing import unseen
 from sharelens.questions.state import completeness_cell, topic_cell
-from sharelens.questions.streaming import rows_of_stream
+from sharelens.questions.streaming import Listing
 from sharelens.request import CutChoice
 
 CAUSES = (measure.REJECTED, measure.DELIVERY_LIMIT, measure.UNKNOWN, measure.GAP)
@@ -38,15 +38,28 @@ def poison(
     *,
     near_limit: bool = False,
     gaps: bool = False,
+    most: int | None = None,
 ) -> Answer:
-    """The answer to `sharelens poison`; `span` bounds the log time of the last outcome."""
+    """The answer to `sharelens poison`; `span` bounds the log time of the last outcome.
+
+    `most`: only the first rows are kept; None: all.
+    """
     scoped = scope(evidence, key_filter, cut)
-    rows = rows_of_stream(poison_stream(scoped, cut, span, settings, near_limit=near_limit), measure.ORDER)
-    totals = _totals(rows)
-    warnings = poison_warnings(scoped, without_limit=rows.column("delivery_count_limit").null_count)
-    if not gaps:
-        rows = without_gaps(rows)
-    return answer(evidence, rows, TEXT_COLUMNS, totals=totals, warnings=warnings, none="no record was given up")
+    listing, offsets, without_limit = Listing(measure.ORDER, most), dict.fromkeys([*CAUSES, None], 0), 0
+    for rows in poison_stream(scoped, cut, span, settings, near_limit=near_limit):
+        for cause, count in _offsets_by_cause(rows).items():
+            offsets[cause] += count
+        without_limit += rows.column("delivery_count_limit").null_count
+        listing.add(rows if gaps else without_gaps(rows))
+    return answer(
+        evidence,
+        listing.table(),
+        TEXT_COLUMNS,
+        totals=_totals(offsets),
+        warnings=poison_warnings(scoped, without_limit=without_limit),
+        none="no archived record",
+        all_rows=listing.row_counts(evidence),
+    )
 
 
 def poison_stream(
@@ -54,8 +67,13 @@ def poison_stream(
 ) -> Iterator[pa.Table]:
     """POISON_RECORD rows, gaps among them, in bounded tables, in any order."""
     for rows in given_up_with_dead_letter_causes(scoped, settings, cut.as_of_ms, near_limit=near_limit):
-        timed = filter_rows(rows.rename_columns({"last_outcome_ms": "log_time_ms"}), span.expression())
-        yield timed.rename_columns({"log_time_ms": "last_outcome_ms"})
+        yield in_span(rows, span)
+
+
+def in_span(rows: pa.Table, span: Span) -> pa.Table:
+    """The POISON_RECORD rows whose last outcome lies in the span."""
+    timed = filter_rows(rows.rename_columns({"last_outcome_ms": "log_time_ms"}), span.expression())
+    return timed.rename_columns({"log_time_ms": "last_outcome_ms"})
 
 
 def poison_warnings(scoped: Scope, *, without_limit: int) -> list[str]:
@@ -69,13 +87,16 @@ def without_gaps(rows: pa.Table) -> pa.Table:
     return rows.filter(pc.fill_null(pc.not_equal(rows.column("cause"), measure.GAP), True))
 
 
-def _totals(rows: pa.Table) -> str:
-    """Record offsets by cause."""
+def _offsets_by_cause(rows: pa.Table) -> dict[str | None, int]:
+    """Record offsets by cause; None: near the limit."""
     sizes = pc.add(pc.subtract(rows.column("last_offset"), rows.column("offset")), 1)
-    causes = rows.column("cause")
-    counts = {cause: pc.sum(sizes.filter(pc.equal(causes, cause))).as_py() or 0 for cause in CAUSES}
-    near = pc.sum(sizes.filter(pc.is_null(causes))).as_py() or 0
-    by_cause = ", ".join(f"{cause} {count}" for cause, count in counts.items())
+    sums = pa.table({"cause": rows.column("cause"), "offsets": sizes}).group_by("cause").aggregate([("offsets", "sum")])
+    return dict(zip(sums.column("cause").to_pylist(), sums.column("offsets_sum").to_pylist(), strict=True))
+
+
+def _totals(offsets: Mapping[str | None, int]) -> str:
+    near = offsets[None]
+    by_cause = ", ".join(f"{cause} {offsets[cause]}" for cause in CAUSES)
     return f"record offsets: {by_cause} (no records; --gaps lists them)" + (f"; near the limit {near}" if near else "")
 
 

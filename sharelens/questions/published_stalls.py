@@ -31,7 +31,7 @@ def published_stalls(
 
 
 def stalls_at(rows: pa.Table, now_ms: int, min_duration_ms: int) -> pa.Table:
-    """Rows of gold.stall, in which what stands still is as of no moment, with duration and kind as of `now_ms`."""
+    """Rows of gold.stall, with duration and kind of lasting stalls as of `now_ms`."""
     until = pc.coalesce(rows.column("until_ms"), pa.scalar(now_ms, pa.int64()))
     columns = {
         "duration_ms": pc.subtract(until, rows.column("since_ms")),

@@ -1,6 +1,6 @@
 """Records delivered more than once: the kind of redelivery, and the state log records that prove it."""
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Sequence
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -13,6 +13,7 @@ from sharelens.output import Answer, Column, name_column, number_column, time_co
 from sharelens.questions.evidence import Evidence, Span
 from sharelens.questions.measured import PLACE_ORDER, Scope, answer, kept_stream, scope, stream_of
 from sharelens.questions.state import completeness_cell, topic_cell
+from sharelens.questions.streaming import Listing, rows_of_stream
 from sharelens.request import CutChoice
 
 EVER = Span()
@@ -21,29 +22,44 @@ UNSEEN = "not in the log: deliveries without an outcome yet, who had the record,
 
 
 def redelivered(
-    evidence: Evidence, key_filter: KeyFilter, cut: CutChoice, span: Span, *, kinds: Collection[str] = REDELIVERIES
+    evidence: Evidence,
+    key_filter: KeyFilter,
+    cut: CutChoice,
+    span: Span,
+    *,
+    kinds: Collection[str] = REDELIVERIES,
+    most: int | None = None,
 ) -> Answer:
-    """The answer to `sharelens redelivered`; `span` bounds the log time of the later delivery's outcome."""
+    """The answer to `sharelens redelivered`; `span` bounds the log time of the later delivery's outcome.
+
+    `most`: only the first rows are kept; None: all.
+    """
     scoped = scope(evidence, key_filter, cut)
-    rows = _in_order(redelivered_stream(scoped, span))
-    rows = rows.filter(pc.is_in(rows.column("kind"), value_set=pa.array(sorted(kinds), pa.string())))
-    sizes = pc.add(pc.subtract(rows.column("last_offset"), rows.column("first_offset")), 1)
-    totals = ", ".join(
-        f"{kind} {pc.sum(sizes.filter(pc.equal(rows.column('kind'), kind))).as_py() or 0}" for kind in REDELIVERIES
-    )
+    listing, offsets = Listing(ORDER, most), dict.fromkeys(REDELIVERIES, 0)
+    for table in redelivered_stream(scoped, span):
+        rows = table.filter(pc.is_in(table.column("kind"), value_set=pa.array(sorted(kinds), pa.string())))
+        listing.add(_ranked(rows))
+        sizes = pc.add(pc.subtract(rows.column("last_offset"), rows.column("first_offset")), 1)
+        for kind in REDELIVERIES:
+            offsets[kind] += pc.sum(sizes.filter(pc.equal(rows.column("kind"), kind))).as_py() or 0
+    totals = ", ".join(f"{kind} {count}" for kind, count in offsets.items())
     return answer(
         evidence,
-        rows,
+        listing.table().drop_columns(["rank"]),
         TEXT_COLUMNS,
         totals=f"record offsets: {totals}\n{UNSEEN}",
         warnings=scoped.warnings,
         none="no outcome of a second delivery",
+        all_rows=listing.row_counts(evidence),
     )
 
 
-def redelivered_stream(scoped: Scope, span: Span = EVER) -> Iterator[pa.Table]:
-    """REDELIVERED rows in bounded tables, in any order; at the end of the evidence those of the gold table."""
-    rows = kept_stream(scoped, "redelivered_record")
+def redelivered_stream(scoped: Scope, span: Span = EVER, columns: Sequence[str] | None = None) -> Iterator[pa.Table]:
+    """REDELIVERED rows in bounded tables, in any order; at the end of the evidence those of the gold table.
+
+    `columns`: at least these, last_ms among them; None: all.
+    """
+    rows = kept_stream(scoped, "redelivered_record", columns)
     if rows is None:
         rows = stream_of(scoped, measure.rows)
     return (_in_span(table, span) for table in rows)
@@ -51,7 +67,7 @@ def redelivered_stream(scoped: Scope, span: Span = EVER) -> Iterator[pa.Table]:
 
 def redelivered_rows(scoped: Scope) -> pa.Table:
     """REDELIVERED rows; at the end of the evidence those of the gold table."""
-    return _in_order(redelivered_stream(scoped))
+    return rows_of_stream(map(_ranked, redelivered_stream(scoped)), ORDER).drop_columns(["rank"])
 
 
 def _in_span(rows: pa.Table, span: Span) -> pa.Table:
@@ -59,10 +75,9 @@ def _in_span(rows: pa.Table, span: Span) -> pa.Table:
     return rows.rename_columns({"log_time_ms": "last_ms"})
 
 
-def _in_order(stream: Iterator[pa.Table]) -> pa.Table:
-    rows = pa.concat_tables(list(stream))
-    kind = pc.index_in(rows.column("kind"), value_set=pa.array(REDELIVERIES))
-    return rows.append_column("rank", kind).sort_by(ORDER).drop_columns(["rank"])
+def _ranked(rows: pa.Table) -> pa.Table:
+    """The rows with `rank`, the place of their kind in REDELIVERIES."""
+    return rows.append_column("rank", pc.index_in(rows.column("kind"), value_set=pa.array(REDELIVERIES)))
 
 
 TEXT_COLUMNS = (

@@ -61,16 +61,16 @@ PLAN = pa.schema(
 SETTLED_ELSEWHERE = "the group acknowledged the record in another life of the share partition"
 TWICE = "another dead letter of the same record comes first in the plan"
 GONE = "the dead letter has no value, and the record is no longer in its topic"
-UNCLEAR = "the dead letter has no value, and nothing tells whether the record is still in its topic"
-NO_RECORD = "the state log does not say that the record was given up: {reason}"
+UNCLEAR = "the dead letter has no value, and it is unknown whether the record is still in its topic"
+NO_RECORD = "the state log does not show that the record was archived: {reason}"
 LOST = "no dead letter arrived; only the topic still holds the record"
-LOST_UNCLEAR = "no dead letter arrived, and nothing tells whether the record is still in its topic"
+LOST_UNCLEAR = "no dead letter arrived, and it is unknown whether the record is still in its topic"
 LOST_GONE = "no dead letter arrived, and the record is no longer in its topic"
-MAYBE_LOST = "whether there is a dead letter is not known: {reason}"
+MAYBE_LOST = "it is unknown whether there is a dead letter: {reason}"
 PENDING = "the broker has not finished with the record yet"
-POISON = "a client rejected it: sent again, it is rejected again unless what was wrong was mended"
-TIRED = "deliveries ran out: nobody acknowledged it in time, nobody rejected it"
-NO_CAUSE = "nothing tells why it was given up"
+POISON = "a client rejected it: sent again, it is rejected again unless its cause is fixed"
+TIRED = "delivery limit: no member acknowledged or rejected it in time"
+NO_CAUSE = "the cause of archiving is unknown"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -106,7 +106,7 @@ def sha256_line(content: bytes, name: str) -> bytes:
 
 
 def redrive_plan(evidence: Evidence, reconciled: Reconciled) -> Plan:
-    """The plan of what a reconciliation found."""
+    """The redrive plan of a reconciliation."""
     rows = with_cluster(evidence, reconciled.rows)
     readable = _readable(evidence, reconciled)
     again = _acknowledged_elsewhere(reconciled)
@@ -193,7 +193,7 @@ def _meets(spans: tuple[Ints, Ints, Any], first: int, last: int) -> bool:
 
 
 def _acknowledged(part: Part) -> pa.Table:
-    """What was acknowledged, by share partition and life."""
+    """Acknowledged ranges, by share partition and life."""
     names = [*SHARE_PARTITION_KEY, "life_log_offset", "first_offset", "last_offset"]
     return part.deliveries.filter(pc.equal(part.deliveries.column("delivery_state"), ACKNOWLEDGED)).select(names)
 

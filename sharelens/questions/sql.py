@@ -35,7 +35,7 @@ MEBIBYTE = 1 << 20
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Limits:
-    """What a query may use: bytes of memory, and of disk where memory does not suffice."""
+    """Limits of a query: bytes of memory, and of disk for larger results."""
 
     memory_bytes: int = 1 << 30
     spill_bytes: int = 10 << 30
@@ -106,9 +106,7 @@ def _plain_errors() -> Iterator[None]:
     ) as error:
         raise UsageError(f"sql: {_first_line(error)}") from error
     except duckdb.OutOfMemoryException as error:
-        raise SharelensError(
-            f"sql: {_first_line(error)}; narrow the query, or give it more with --memory and --spill"
-        ) from error
+        raise SharelensError(f"sql: {_first_line(error)}; narrow the query, or raise --memory and --spill") from error
     except (duckdb.Error, pa.ArrowException) as error:
         raise SharelensError(f"sql: {_first_line(error)}") from error
 
@@ -121,7 +119,7 @@ def ensure_one_select(query: str) -> None:
         raise UsageError(f"sql: {_first_line(error)}") from error
     kinds = [statement.type.name for statement in statements]
     if kinds != ["SELECT"]:
-        raise UsageError(f"sql: only one SELECT is taken, this is: {', '.join(kinds) or 'nothing'}")
+        raise UsageError(f"sql: one SELECT is allowed, this is:  {', '.join(kinds) or 'nothing'}")
 
 
 def _offer_tables(connection: duckdb.DuckDBPyConnection, lake: Cut, query: str) -> None:

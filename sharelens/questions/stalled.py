@@ -1,4 +1,4 @@
-"""Which share partitions stood still, since when, at which record, and what the log shows of the reason."""
+"""Stalls of share partitions: since when, at which record, and possible causes."""
 
 from collections.abc import Iterator, Mapping
 
@@ -21,18 +21,18 @@ from sharelens.request import CutChoice
 from state_model.columnar.values import STATE_NAMES
 
 WHAT_IT_MAY_BE: Mapping[str, str] = {
-    measure.DEAD_LETTER_PENDING: "the broker has not finished the dead letter: look at the dead-letter topic (does it "
-    "exist, errors.deadletterqueue.group.enable, its size limits) and at the broker's log",
-    measure.WINDOW_FULL: "as many records as the group may have in flight wait behind this one: find it with "
-    "`sharelens trace`, and see that its member finishes or loses it (share.record.lock.duration.ms, renewals)",
-    measure.BLOCKED: "others finish or state is still written, this one does not move: held by a slow or stuck "
-    "member that renews its lock, released over and over, or skipped after a leader change; see `sharelens trace`",
-    measure.SILENT: "no member, members without this partition or that hold records and say nothing, an open "
-    "transaction under read_committed, records still behind the high watermark, or a coordinator that can't write: "
-    "look at kafka-share-groups --describe --members, kafka-transactions list, and the broker's log",
+    measure.DEAD_LETTER_PENDING: "the broker has not finished the dead letter: check the dead-letter topic (existence, "
+    "errors.deadletterqueue.group.enable, size limits) and the broker's log",
+    measure.WINDOW_FULL: "the in-flight limit of the group is reached behind this record: find it with "
+    "`sharelens trace`, and make its member finish it, or its lock expire (share.record.lock.duration.ms, renewals)",
+    measure.BLOCKED: "other records make progress, this record does not: a slow or stuck member renews its lock, "
+    "members release it again and again, or a new leader skips it; see `sharelens trace`",
+    measure.SILENT: "no member, no member with this partition, members that do not acknowledge, an open transaction "
+    "under read_committed, records above the high watermark, or a coordinator that can't write: check "
+    "kafka-share-groups --describe --members, kafka-transactions list, and the broker's log",
 }
-UNSEEN = "there silence can't be told from idleness, and is no stall here; copy their folders too"
-SAME = "held by a member and never delivered look alike in the log"
+UNSEEN = "a silent stall and an idle share partition look alike there; copy their folders too"
+SAME = "in the log, a record acquired by a member and a record never delivered look alike"
 
 
 def stalled(
@@ -98,7 +98,7 @@ def _counts(table: pa.Table, kinds: list[str]) -> str:
     counts = {kind: pc.sum(pc.equal(table.column("kind"), kind)).as_py() for kind in kinds}
     still = table.column("until_ms").null_count
     by_kind = ", ".join(f"{kind} {count}" for kind, count in counts.items()) or "none"
-    return f"intervals: {by_kind}; {still} of them stand still"
+    return f"intervals: {by_kind}; {still} of them last"
 
 
 def _state_cell(row: Row) -> str:

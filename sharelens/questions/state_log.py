@@ -63,7 +63,7 @@ class StateLog:
         self.reading = reading
 
     def read_raw(self) -> Iterator[Chunk]:
-        """The records as they lie in the log, and what could not be read, in offset order, in bounded chunks."""
+        """The records of the log and its unreadable batches, in offset order, in bounded chunks."""
         uncommitted = self.include_uncommitted
         return read_chunks(self.partition, self.first_offset, self.end_offset, include_uncommitted=uncommitted)
 
@@ -94,7 +94,7 @@ class StateLog:
         return max((time for time in times if time is not None), default=None)
 
     def cover(self) -> StatePartitionCover:
-        """What the last reading covers."""
+        """The covered range of the last read."""
         reading = self.read_through()
         return StatePartitionCover(
             log_topic_id=self.partition.topic_id,
@@ -127,7 +127,7 @@ def size_bytes(partition: LogPartition) -> int:
 
 
 def partitions_of_key(logs: Sequence[StateLog], key: tuple[str, str, int]) -> frozenset[int] | None:
-    """State partitions that can hold the share partition; None when the number of state partitions can't be told.
+    """State partitions that can hold the share partition; None when the number of state partitions is unknown.
 
     The number is any above the largest index that puts every key seen at the beginning of each log where it lies.
     """

@@ -1,4 +1,4 @@
-"""What the evidence holds: clusters, sources, time covered per state partition, gaps, quarantine, runs, versions."""
+"""The evidence: clusters, sources, time covered per state partition, gaps, quarantine, runs, versions."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -17,14 +17,15 @@ from sharelens.output import (
     name_column,
     number_column,
     time_column,
-    visible,
 )
 from sharelens.questions.completeness import evidence_line
 from sharelens.questions.evidence import Evidence, StatePartitionCover
-from sharelens.questions.lake_evidence import LakeEvidence, clusters
+from sharelens.questions.lake_clusters import clusters
+from sharelens.questions.lake_evidence import LakeEvidence
 from sharelens.questions.log_evidence import LogEvidence
 from sharelens.questions.missing import lacking
 from sharelens.questions.published import publications
+from sharelens.terminal import visible
 
 RUNS_SHOWN = 10
 STATE_PARTITION = pa.schema(

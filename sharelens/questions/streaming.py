@@ -1,4 +1,4 @@
-"""Sums and first rows of a stream of tables: memory goes by what is kept and not by the rows of the stream.
+"""Sums and first rows of a stream of tables: memory depends on the result, not on the number of rows.
 
 A stream has one table at least, so that its columns are known.
 """
@@ -9,6 +9,10 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
+
+from sharelens.output import RowCounts
+from sharelens.questions.completeness import incomplete_rows
+from sharelens.questions.evidence import Evidence
 
 Order = Sequence[tuple[str, str]]
 """Columns, each "ascending" or "descending"; nulls come last."""
@@ -77,14 +81,9 @@ class FirstRows:
 
 
 def _not_behind(table: pa.Table, order: Order, row: pa.Table) -> pa.ChunkedArray:
-    """Which rows may come before `row`, as far as the leading integer columns of the order say it."""
-    leading = []
-    for name, direction in order:
-        if not pa.types.is_integer(table.schema.field(name).type):
-            break
-        leading.append((name, direction))
+    """Whether each row may come before `row`, or beside it."""
     flags = pa.chunked_array([pa.repeat(True, table.num_rows)], pa.bool_())
-    for name, direction in reversed(leading):
+    for name, direction in reversed(order):
         column, value = table.column(name), row.column(name)[0]
         if value.as_py() is None:
             flags = pc.or_(pc.is_valid(column), flags)
@@ -93,6 +92,40 @@ def _not_behind(table: pa.Table, order: Order, row: pa.Table) -> pa.ChunkedArray
         is_before, is_equal = (pc.fill_null(compare(column, value), False) for compare in (before, pc.equal))
         flags = pc.or_(is_before, pc.and_(is_equal, flags))
     return flags
+
+
+class Listing:
+    """The first rows of a stream by an order (all rows where `most` is None), and counts over all of them."""
+
+    def __init__(self, order: Order, most: int | None) -> None:
+        self._order, self._rows = list(order), 0
+        self._first = None if most is None else FirstRows(order, max(most, 1))
+        self._tables: list[pa.Table] = []
+        self._incomplete = 0
+        self._unnamed: set[str] = set()
+
+    def add(self, table: pa.Table) -> None:
+        """Adds rows with completeness, topic_id and perhaps topic."""
+        if self._first is None:
+            self._tables.append(table)
+            return
+        self._first.add(table)
+        self._rows += table.num_rows
+        self._incomplete += incomplete_rows(table.column("completeness"))
+        if "topic" in table.column_names:
+            table = table.filter(pc.is_null(table.column("topic")))
+        self._unnamed.update(pc.unique(table.column("topic_id").drop_null()).to_pylist())
+
+    def table(self) -> pa.Table:
+        """The rows, sorted."""
+        return rows_of_stream(self._tables, self._order) if self._first is None else self._first.table()
+
+    def row_counts(self, evidence: Evidence) -> RowCounts | None:
+        """The counts; None where the table has all rows. `evidence`: what knows names of topics."""
+        if self._first is None:
+            return None
+        unnamed = self._unnamed - evidence.names(self._unnamed).keys()
+        return RowCounts(rows=self._rows, incomplete=self._incomplete, unnamed_topics=len(unnamed))
 
 
 class FirstOfEach:

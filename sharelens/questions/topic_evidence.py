@@ -1,4 +1,4 @@
-"""What log directories say of topics: batch headers and dead letters in bounded tables, how far a partition goes."""
+"""Batch headers, dead letters and extents of topics in log directories, in bounded tables."""
 
 from collections.abc import Iterator, Sequence
 from typing import Any

@@ -1,4 +1,4 @@
-"""What a user topic holds at one offset, as far as the evidence has its batch headers."""
+"""The content of a user topic at one offset, by the batch headers of the evidence."""
 
 from measures.headers import ABSENT
 from measures.offset_kinds import kind_of_offset

@@ -1,4 +1,4 @@
-"""The life of one record as the state log tells it: facts only, each with the log record that made it so.
+"""The life of one record: facts of the state log, each with its log record.
 
 The log holds outcomes: that a record was handed out shows when its outcome is written, and release, lock timeout and
 leaving look the same.
@@ -129,7 +129,7 @@ def trace(evidence: Evidence, key_filter: KeyFilter, offset: int, *, members: bo
         columns=(*TEXT_COLUMNS, MEMBERS_COLUMN) if members else TEXT_COLUMNS,
         summary="\n".join(closing),
         warnings=tuple(warnings),
-        none="no record of the state log speaks of this share partition",
+        none="the state log has no record of this share partition",
     )
 
 
@@ -190,7 +190,7 @@ def _first(scalars: pa.Table) -> dict[str, Any]:
 
 
 def _with_outcomes(rows: Sequence[Event]) -> list[Event]:
-    """Each event with what became of the record in its life; dead letters and deletions are of the life before them."""
+    """Each event with the outcome of the record in its life; dead letters and deletions end the life before them."""
     with_outcomes: list[Event] = []
     lives = [list(some) for _, some in groupby(_lives(rows), key=lambda pair: pair[0])]
     for number, life in enumerate(lives):

@@ -1,4 +1,4 @@
-"""What happened to one record, as events in log order: lives, the start offset around it, its delivery states."""
+"""Events of one record in log order: lives, start offsets around it, delivery states."""
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -27,7 +27,7 @@ ORDER_AT_ONE_OFFSET = (
 MEANING = {
     "created": "share partition created",
     "reset": vocabulary.RESET,
-    "first_seen": "first record held; what came before is not",
+    "first_seen": "first record in the evidence; earlier records are not in it",
     "deleted": vocabulary.LIFE_ENDED,
     "start_offset_set": "start offset determined, at or below the record",
     "below_start_offset": "start offset determined, above the record",
@@ -52,7 +52,7 @@ Event = dict[str, Any]
 
 
 def words(event: Mapping[str, Any]) -> str:
-    """What an event means, in the fixed vocabulary."""
+    """The meaning of an event, in the fixed vocabulary."""
     if event["event"] == DELIVERY_STATE:
         return vocabulary.in_state(event["delivery_state"], event["delivery_count"])
     if event["event"] == ATTEMPTS:
@@ -75,31 +75,42 @@ def in_place(key: Mapping[str, Any]) -> pc.Expression:
 
 
 def turning_rows(parts: Iterable[pa.Table], offset: int, log_offsets: pa.ChunkedArray) -> pa.Table:
-    """The history rows that tell the life of one record: all that `life_events` and completeness marks need.
+    """The rows of `TurningRows` of a stream of tables."""
+    turning = TurningRows(offset, log_offsets)
+    for part in parts:
+        turning.add(part)
+    return turning.table()
+
+
+class TurningRows:
+    """The history rows of the life of one record: those that `life_events` and completeness marks need.
 
     These are the rows at which something about the record changes, those at `log_offsets`, and of each place
     the first and the last one. Of the other rows nothing stays in memory.
-
-    Args:
-        parts: SCALARS of SHARE_PARTITION_HISTORY rows in log order.
-        offset: the record's.
-        log_offsets: where its delivery states begin.
     """
-    chosen = [SHARE_PARTITION_HISTORY.empty_table().select(list(SCALARS))]
-    last: dict[tuple[Any, ...], pa.Table] = {}
-    sought = log_offsets.combine_chunks()
-    for part in parts:
-        for rows in rows_of_places(part):
+
+    def __init__(self, offset: int, log_offsets: pa.ChunkedArray) -> None:
+        """`offset`: the record's; `log_offsets`: where its delivery states begin."""
+        self._offset, self._sought = offset, log_offsets.combine_chunks()
+        self._chosen = [SHARE_PARTITION_HISTORY.empty_table().select(list(SCALARS))]
+        self._last: dict[tuple[Any, ...], pa.Table] = {}
+
+    def add(self, part: pa.Table) -> None:
+        """Adds SHARE_PARTITION_HISTORY rows, with SCALARS at least, in log order."""
+        for rows in rows_of_places(part.select(list(SCALARS))):
             place = place_of(rows.slice(0, 1).to_pylist()[0])
-            before = last.get(place)
+            before = self._last.get(place)
             joined = rows if before is None else pa.concat_tables([before, rows])
-            mask = pc.is_in(joined.column("log_offset"), value_set=sought).to_numpy().copy()
-            mask[_turns(*_sides(joined, offset))] = True
+            mask = pc.is_in(joined.column("log_offset"), value_set=self._sought).to_numpy().copy()
+            mask[_turns(*_sides(joined, self._offset))] = True
             mask[: joined.num_rows - rows.num_rows] = False  # it was chosen with its own part
             mask[-1] = True
-            chosen.append(joined.filter(pa.array(mask)))
-            last[place] = joined.slice(joined.num_rows - 1)
-    return pa.concat_tables(chosen)
+            self._chosen.append(joined.filter(pa.array(mask)))
+            self._last[place] = joined.slice(joined.num_rows - 1).combine_chunks()
+
+    def table(self) -> pa.Table:
+        """The rows so far."""
+        return pa.concat_tables(self._chosen)
 
 
 def row_groups_with_turns(offset: int, log_offsets: Iterable[int], row_groups: Sequence[Statistics]) -> Sequence[bool]:
@@ -277,7 +288,7 @@ def letter_events(letters: pa.Table, place: Mapping[str, Any]) -> Iterator[Event
 
 
 def in_order(events: Iterable[Event], letters: Iterable[Event]) -> list[Event]:
-    """Events in log order; a dead letter stands behind what was logged, there or in its past, up to its own time."""
+    """Events in log order; a dead letter comes after the events up to its own time."""
     rows = sorted(events, key=_position)
     for letter in sorted(letters, key=lambda row: (row["log_time_ms"], row["dlq_partition"], row["dlq_offset"])):
         earlier = [
@@ -294,7 +305,7 @@ def _position(event: Event) -> tuple[str, int, int, int]:
 
 
 def outcome(rows: Sequence[Event], *, ended: bool) -> str | None:
-    """What became of the record in one life, from its events in order; None where they do not tell of a life.
+    """The outcome of the record in one life, from its events in order; None without a life.
 
     One of acknowledged, archived, archiving, available_again, not_settled, passed_without_outcome, below_first_start,
     life_ended_without_outcome.

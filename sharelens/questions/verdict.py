@@ -11,13 +11,13 @@ from sharelens.questions.topic_offsets import BEYOND_END, PRUNED
 from sharelens.questions.trace_events import BEGINNINGS, DEAD_LETTERED, DELIVERY_STATE, Event
 
 WHY: Mapping[str | None, str] = {
-    CONTROL: "the offset holds a control record (a transaction marker), so there is nothing to deliver",
+    CONTROL: "the offset has a control record (a transaction marker), which is never delivered",
     ABORTED: "its record belongs to an aborted transaction",
     OPEN_TRANSACTION: "its record belongs to a transaction that is open",
-    ABSENT: "no batch of the topic holds the offset (compacted away, or never written)",
+    ABSENT: "no batch of the topic has the offset (compacted, or never written)",
     PRUNED: "it lies below the topic's log start offset (deleted by retention or by request)",
     BEYOND_END: "it lies beyond the end of the topic",
-    None: "nothing of the topic partition is in the evidence: its folder may tell why",
+    None: "the topic partition is not in the evidence; its folder may have the cause",
 }
 UNSETTLED: Mapping[str, str] = {
     "not_settled": "no delivery state was ever written for it",
@@ -30,7 +30,7 @@ UNSETTLED: Mapping[str, str] = {
 def verdict(rows: Sequence[Event], offset: int) -> str:
     """The outcome of the newest life; `rows`: events of one share partition in order, misplaced ones left out."""
     if not rows:
-        return f"record {offset}: the state log says nothing"
+        return f"record {offset}: not in the state log"
     begins = [at for at, row in enumerate(rows) if row["event"] in (*BEGINNINGS, "first_seen")]
     life = rows[begins[-1] :] if begins else rows
     states = [row for row in life if row["event"] == DELIVERY_STATE]
@@ -49,10 +49,10 @@ def verdict(rows: Sequence[Event], offset: int) -> str:
 def _outcome(life: Sequence[Event], states: Sequence[Event]) -> str:
     code = life[0]["outcome"]
     if code == "below_first_start":
-        return "below the first start offset, outside the share partition's reach"
+        return "below the first start offset, outside the share partition"
     count = states[-1]["delivery_count"] if states else 0
     if code in UNSETTLED:
-        last_state = f"; last held as {states[-1]['delivery_state_name']}/{count}" if states else ""
+        last_state = f"; last delivery state {states[-1]['delivery_state_name']}/{count}" if states else ""
         none = "; no delivery state was ever written for it" if not states and code != "not_settled" else ""
         return UNSETTLED[code] + (f", deliveries so far {count}" if code == "available_again" else last_state or none)
     letters = [row for row in life if row["event"] == DEAD_LETTERED]

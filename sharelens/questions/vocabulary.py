@@ -1,4 +1,4 @@
-"""The words for what happened to a record: the same in every answer, and no more than the log can tell.
+"""The vocabulary for events of a record: the same in every answer, facts of the log only.
 
 The log holds outcomes. A release, an expired lock and a member that left are written alike; that a record was handed
 out is not written at all, and shows as a delivery count that grew by more than one.
@@ -20,8 +20,8 @@ IN_STATE: Mapping[int, str] = {
     DeliveryState.ARCHIVED: ARCHIVED,
 }
 NEVER_KNOWN = (
-    "not in the log: who had the record, whether it is held right now, whether it was processed; held, and never "
-    "delivered, look alike"
+    "not in the log: which member had or has the record, whether it was processed; an acquired record and one never "
+    "delivered look alike"
 )
 
 
@@ -33,5 +33,5 @@ def in_state(delivery_state: int, delivery_count: int) -> str:
 
 
 def attempts_not_logged(attempts: int) -> str:
-    """The words for deliveries of which no outcome was written."""
+    """The words for deliveries without an outcome in the log."""
     return f"{attempts} attempt{'s' if attempts != 1 else ''} not logged"

@@ -1,4 +1,4 @@
-"""What a report shows of streams of rows: sums by share partition and the first rows by an order, never all rows."""
+"""Digests of streams of rows for a report: sums by share partition and the first rows by an order, never all rows."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -20,6 +20,7 @@ GIVEN_UP_ORDER = [
     ("offset", "descending"),
 ]
 """Of records given up, the newest first."""
+REDELIVERY_COLUMNS = [*SHARE_PARTITION_KEY, "kind", "first_offset", "last_offset", "max_delivery_count", "last_ms"]
 STILL_FIRST = [("is_over", "ascending"), *WORST_FIRST]
 STATUS_ORDER = (MISSING, UNEXPECTED, DUPLICATE, ARCHIVING, UNKNOWN, MATCHED)
 NEWEST_BY_STATUS = [
@@ -58,11 +59,11 @@ class StallDigest:
         return cls(sums=sums.table(), first=first.table(), pins=pins.table())
 
     def still(self) -> pa.Table:
-        """The sums of what stands still."""
+        """The sums of stalls that last."""
         return self.sums.filter(pc.equal(self.sums.column("is_over"), 0))
 
     def over(self) -> pa.Table:
-        """The sums of what is over."""
+        """The sums of stalls that ended."""
         return self.sums.filter(pc.equal(self.sums.column("is_over"), 1))
 
 
@@ -78,24 +79,34 @@ class PoisonDigest:
     newest: pa.Table
     without_limit: int
 
-    @classmethod
-    def of(cls, stream: Iterable[pa.Table]) -> Self:
-        """The digest of POISON_RECORD rows, gaps left out."""
-        sums = Sums(SHARE_PARTITION_KEY, {"rows": "sum", "records": "sum"})
-        first = FirstRows(GIVEN_UP_ORDER, ROWS_SHOWN)
-        newest = FirstOfEach(["group_id"], [("last_outcome_ms", "descending"), ("offset", "descending")])
-        without_limit = 0
-        for rows in stream:
-            without_limit += rows.column("delivery_count_limit").null_count
-            table = _sized(without_gaps(rows), "offset")
-            sums.add(table)
-            first.add(table)
-            newest.add(table)
-        return cls(sums=sums.table(), first=first.table(), newest=newest.table(), without_limit=without_limit)
+
+class PoisonReading:
+    """Collects a `PoisonDigest` from a stream."""
+
+    def __init__(self) -> None:
+        self._sums = Sums(SHARE_PARTITION_KEY, {"rows": "sum", "records": "sum"})
+        self._first = FirstRows(GIVEN_UP_ORDER, ROWS_SHOWN)
+        self._newest = FirstOfEach(["group_id"], [("last_outcome_ms", "descending"), ("offset", "descending")])
+        self._without_limit = 0
+
+    def add(self, rows: pa.Table) -> None:
+        """Adds POISON_RECORD rows; gaps are left out."""
+        self._without_limit += rows.column("delivery_count_limit").null_count
+        table = _sized(without_gaps(rows), "offset")
+        for collected in (self._sums, self._first, self._newest):
+            collected.add(table)
+
+    def digest(self) -> PoisonDigest:
+        """The digest of all rows."""
+        sums, first, newest = (collected.table() for collected in (self._sums, self._first, self._newest))
+        return PoisonDigest(sums=sums, first=first, newest=newest, without_limit=self._without_limit)
 
 
 def redelivery_sums(stream: Iterable[pa.Table]) -> pa.Table:
-    """REDELIVERED rows by share partition and kind: records, the largest max_delivery_count, the newest last_ms."""
+    """Sums of REDELIVERED rows (REDELIVERY_COLUMNS) by share partition and kind.
+
+    records, the largest max_delivery_count, the newest last_ms.
+    """
     sums = Sums([*SHARE_PARTITION_KEY, "kind"], {"records": "sum", "max_delivery_count": "max", "last_ms": "max"})
     for rows in stream:
         sums.add(_sized(rows, "first_offset"))
@@ -113,19 +124,6 @@ class DeadLetterDigest:
     sums: pa.Table
     first: pa.Table
 
-    @classmethod
-    def of(cls, stream: Iterable[pa.Table]) -> Self:
-        """The digest of DLQ_RECONCILIATION rows."""
-        sums = Sums(["group_id", "status", "reason"], {"rows": "sum", "records": "sum"})
-        first = FirstRows(NEWEST_BY_STATUS, ROWS_SHOWN)
-        for rows in stream:
-            table = _sized(rows, "offset")
-            sums.add(table)
-            rank = pc.index_in(rows.column("status"), value_set=pa.array(STATUS_ORDER))
-            times = (rows.column(name) for name in ("dead_lettered_ms", "archived_ms", "archiving_ms"))
-            first.add(table.append_column("rank", rank).append_column("at_ms", pc.coalesce(*times)))
-        return cls(sums=sums.table(), first=first.table())
-
     def counts(self) -> Mapping[str, int]:
         """Record offsets by status, in the order of STATUSES, without those that don't occur."""
         totals = {status: total(self.of_status(status), "records") for status in STATUSES}
@@ -134,6 +132,26 @@ class DeadLetterDigest:
     def of_status(self, status: str) -> pa.Table:
         """The sums of one status."""
         return self.sums.filter(pc.equal(self.sums.column("status"), status))
+
+
+class DeadLetterReading:
+    """Collects a `DeadLetterDigest` from a stream."""
+
+    def __init__(self) -> None:
+        self._sums = Sums(["group_id", "status", "reason"], {"rows": "sum", "records": "sum"})
+        self._first = FirstRows(NEWEST_BY_STATUS, ROWS_SHOWN)
+
+    def add(self, rows: pa.Table) -> None:
+        """Adds DLQ_RECONCILIATION rows."""
+        table = _sized(rows, "offset")
+        self._sums.add(table)
+        rank = pc.index_in(rows.column("status"), value_set=pa.array(STATUS_ORDER))
+        times = (rows.column(name) for name in ("dead_lettered_ms", "archived_ms", "archiving_ms"))
+        self._first.add(table.append_column("rank", rank).append_column("at_ms", pc.coalesce(*times)))
+
+    def digest(self) -> DeadLetterDigest:
+        """The digest of all rows."""
+        return DeadLetterDigest(sums=self._sums.table(), first=self._first.table())
 
 
 def total(table: pa.Table, column: str) -> int:

@@ -1,4 +1,4 @@
-"""Evidence for traces: what one pass kept of the share partitions that are traced, up to the cut of a report."""
+"""Evidence for traces: rows of the traced share partitions, up to the cut of a report."""
 
 from collections.abc import Iterator, Sequence
 from typing import cast
@@ -9,7 +9,6 @@ import pyarrow.compute as pc
 from evidence.conditions import filter_rows
 from lake.bounded_scan import Choice
 from sharelens.questions.evidence import Evidence, Keys, StatePartitionCover
-from state_model.columnar.keys import LOG_ORDER
 
 
 class EvidenceWithTraces:
@@ -22,22 +21,18 @@ class EvidenceWithTraces:
     def __init__(
         self, evidence: Evidence, cover: Sequence[StatePartitionCover], history: pa.Table, deliveries: pa.Table
     ) -> None:
-        """`history`: all rows of these share partitions up to the cut; `deliveries`: those of the records."""
+        """`history`: SCALARS of the rows that tell the records' lives, in log order; `deliveries`: their ranges."""
         self._evidence = evidence
         self._cover = cover
-        self._history = history.sort_by(LOG_ORDER)
+        self._history = history
         self._deliveries = deliveries
 
     def __getattr__(self, name: str) -> object:
         return getattr(self._evidence, name)
 
-    def history(self, keys: Keys) -> pa.Table:
-        """Of the share partitions in memory."""
-        return filter_rows(self._history, keys.expression())
-
     def history_in_parts(self, keys: Keys, columns: Sequence[str], choice: Choice | None = None) -> Iterator[pa.Table]:
         """Of the share partitions in memory, as one table."""
-        yield self.history(keys).select(list(columns))
+        yield filter_rows(self._history, keys.expression()).select(list(columns))
 
     def delivery(self, keys: Keys, offset: int) -> pa.Table:
         """As they stood at the cut."""
@@ -52,5 +47,5 @@ class EvidenceWithTraces:
 def with_traces(
     evidence: Evidence, cover: Sequence[StatePartitionCover], history: pa.Table, deliveries: pa.Table
 ) -> Evidence:
-    """The evidence, with the histories of the traced share partitions in memory."""
+    """The evidence, with what traces need of the histories in memory."""
     return cast("Evidence", EvidenceWithTraces(evidence, cover, history, deliveries))

@@ -2,17 +2,13 @@
 
 from collections.abc import Mapping, Sequence
 
-import numpy as np
-import pyarrow as pa
-import pyarrow.compute as pc
-
-from measures.lag import begins_of
-from measures.lag_over_time import Arrivals
+from measures.steps import Ints
 from sharelens.report import charts, raster
 from sharelens.report.gather import Gathered
+from sharelens.report.maps import Drawn
 from sharelens.report.model import Figure
 from sharelens.report.raster import ACKNOWLEDGED, ARCHIVED, MOST_ATTEMPTS, OPEN, Picture, Rectangle, Window
-from sharelens.report.reading import HIGHEST_COUNT, Drawn
+from sharelens.report.reading import HIGHEST_COUNT
 from sharelens.report.share_partitions import Key, Row, rows_of_keys
 from sharelens.report.wording import counted, moment, name, number, offsets, place, short
 from sharelens.times import lasted
@@ -27,7 +23,7 @@ OUTCOMES: Mapping[str, int] = {"acknowledged": ACKNOWLEDGED, "archived": ARCHIVE
 
 
 def words(code: int) -> str:
-    """What a cell of the map says."""
+    """The text of a map cell."""
     match code:
         case raster.ACKNOWLEDGED:
             return "acknowledged"
@@ -47,17 +43,14 @@ def state_maps(gathered: Gathered) -> Sequence[Figure]:
 
 
 def _maps_of(gathered: Gathered, drawn: Drawn, rank: int) -> list[Figure]:
-    key, history, deliveries = drawn.key, drawn.history, drawn.deliveries
-    arrivals = Arrivals()
-    for batches in gathered.evidence.topic_batches(begins_of(history)):
-        arrivals.take(batches)
-    window = _window(gathered, key, history, deliveries, arrivals)
+    key, ends = drawn.key, drawn.ends(gathered.evidence)
+    window = _window(drawn, int(ends[-1]))
     pin = _pin(gathered, key)
     title = f"{name(key[0])} · {place(gathered.names.get(key[1]), key[1], key[2])}"
     if pin is not None:
         verb = "stands" if pin["until_ms"] is None else "stood"
         title += f": {verb} still at offset {number(pin['first_incomplete_offset'])} for {lasted(pin['duration_ms'])}"
-    figures = [_map(f"map-{rank}", title, window, pin, history, deliveries, arrivals, key)]
+    figures = [_map(f"map-{rank}", title, window, pin, drawn, ends)]
     if pin is not None and window.high - window.low > CLOSE_FROM:
         close = Window(
             from_ms=window.from_ms,
@@ -65,43 +58,24 @@ def _maps_of(gathered: Gathered, drawn: Drawn, rank: int) -> list[Figure]:
             low=max(window.low, pin["first_incomplete_offset"] - CLOSE_BELOW),
             high=pin["first_incomplete_offset"] + CLOSE_ABOVE,
         )
-        figures.append(_map(f"map-{rank}-close", f"Close up: {title}", close, pin, history, deliveries, arrivals, key))
+        figures.append(_map(f"map-{rank}-close", f"Close up: {title}", close, pin, drawn, ends))
     return figures
 
 
 def _pin(gathered: Gathered, key: Key) -> Row | None:
-    """The longest stall of a share partition; what stands still now goes first."""
+    """The longest stall of a share partition; a stall that lasts goes first."""
     return next(iter(rows_of_keys(gathered.stalls.pins, [key]).to_pylist()), None)
 
 
-def _window(gathered: Gathered, key: Key, history: pa.Table, deliveries: pa.Table, arrivals: Arrivals) -> Window:
-    """The charts' time from the first record of the share partition on, and the offsets that mattered in it."""
-    began = history.column("log_time_ms")[0].as_py()
-    from_ms, to_ms = max(gathered.from_ms, min(began, gathered.to_ms - 1)), gathered.to_ms
-    inside = deliveries.filter(
-        pc.and_(
-            pc.less_equal(deliveries.column("valid_from_ms"), to_ms),
-            pc.fill_null(pc.greater_equal(deliveries.column("valid_to_ms"), from_ms), True),
-        )
-    )
-    inside = inside if inside.num_rows else deliveries
-    low = int(pc.min(inside.column("first_offset")).as_py())
-    high = int(pc.max(inside.column("last_offset")).as_py()) + 1
-    end = int(arrivals.ends((key[1], key[2]), np.array([to_ms], np.int64))[0])
-    roof = high + max(2, round((high - low) * HEADROOM))
-    return Window(from_ms=from_ms, to_ms=max(to_ms, from_ms + 1), low=low, high=min(max(high, end), roof))
+def _window(drawn: Drawn, end: int) -> Window:
+    """The offsets that mattered in the time of the map; `end`: the end offset at its end, -1 where it is unknown."""
+    roof = drawn.high + max(2, round((drawn.high - drawn.low) * HEADROOM))
+    high = min(max(drawn.high, end), roof)
+    return Window(from_ms=drawn.from_ms, to_ms=drawn.to_ms, low=drawn.low, high=high)
 
 
-def _map(
-    name_: str, title: str, window: Window, pin: Row | None, history: pa.Table, deliveries: pa.Table,
-    arrivals: Arrivals, key: Key,
-) -> Figure:  # fmt: skip
-    picture = raster.picture(deliveries, window)
-    moments = raster.moments(window)
-    starts = raster.at_moments(
-        history.column("log_time_ms").to_numpy(), pc.fill_null(history.column("start_offset"), -1).to_numpy(), moments
-    )
-    ends = arrivals.ends((key[1], key[2]), moments)
+def _map(name_: str, title: str, window: Window, pin: Row | None, drawn: Drawn, ends: Ints) -> Figure:
+    picture = raster.picture(drawn.deliveries, window)
     lines = [
         {
             "x": int(at),
@@ -109,7 +83,7 @@ def _map(
             "end": int(min(max(end, window.low), window.high)) if end >= 0 else None,
             "low": window.low,
         }
-        for at, start, end in zip(moments, starts, ends, strict=True)
+        for at, start, end in zip(raster.moments(window.from_ms, window.to_ms), drawn.starts, ends, strict=True)
     ]
     data: dict[str, charts.Rows] = {
         "cells": [_cell(picture, cell) for cell in picture.rectangles],
@@ -120,13 +94,13 @@ def _map(
     if first is not None and window.low <= first < window.high:
         until = window.to_ms if pin is None or pin["until_ms"] is None else min(pin["until_ms"], window.to_ms)
         data["pins"] = [{"x": until, "y": first + 1, "text": f"offset {number(first)}"}]
-    drawn = charts.drawn(name_, MAP_HEIGHT, charts.state_map(picture, first if data["pins"] else None), data)
+    chart = charts.drawn(name_, MAP_HEIGHT, charts.state_map(picture, first if data["pins"] else None), data)
     a_row = "one offset" if picture.per_row == 1 else f"{number(picture.per_row)} offsets"
     return Figure(
         name=name_,
         caption=title,
-        wide=drawn.wide,
-        narrow=drawn.narrow,
+        wide=chart.wide,
+        narrow=chart.narrow,
         text=f"Offsets {offsets(window.low, window.high - 1)} from {moment(window.from_ms)} to {moment(window.to_ms)} "
         f"UTC. A row is {a_row}, a column one moment every {lasted(max(1, round(picture.column_ms)))}.",
         key=_map_key(picture),
@@ -214,8 +188,8 @@ def delivery_counts(gathered: Gathered) -> Figure | None:
         caption="Delivery counts",
         wide=drawn.wide,
         narrow=drawn.narrow,
-        text="Records by how often they had been delivered when their outcome was written. 1 is a record that went "
-        "well the first time; a record that came again in another life counts again.",
+        text="Acknowledged and archived records by how often the log shows each delivered, as `attempts` counts them. "
+        "1 is a record that went well the first time; a record that came again in another life counts again.",
         key=tuple((f"cell-{code}", kind) for kind, code in OUTCOMES.items()),
     )
 

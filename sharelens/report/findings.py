@@ -1,4 +1,4 @@
-"""What is wrong, in plain sentences, the worst first; and the figures worth a glance."""
+"""Findings as sentences, the worst first, and the key figures."""
 
 from collections.abc import Iterable, Sequence
 
@@ -21,7 +21,7 @@ MOST_OF_A_KIND = 4
 
 
 def findings(gathered: Gathered, anchors: Anchors) -> Sequence[Finding]:
-    """The findings, of each kind the worst and how many more; one that says so when nothing is wrong."""
+    """The findings: the worst of each kind and the number of others; one sentence when there is none."""
     collected = [
         *_standing_still(gathered, anchors),
         *_given_up(gathered.poison, gathered.last_ms),
@@ -30,7 +30,9 @@ def findings(gathered: Gathered, anchors: Anchors) -> Sequence[Finding]:
         *_evidence(gathered),
     ]
     if not any(finding.weight in (Weight.WRONG, Weight.WATCH) for finding in collected):
-        collected.insert(0, Finding(weight=Weight.GOOD, text="Nothing stands still, and no record was given up."))
+        collected.insert(
+            0, Finding(weight=Weight.GOOD, text="No share partition stands still, and no record was archived.")
+        )
     return sorted(collected, key=lambda finding: list(Weight).index(finding.weight))
 
 
@@ -61,12 +63,12 @@ def stall_sentence(row: Row, now_ms: int) -> str:
     since = f"since {clock(row['since_ms'], now_ms)} ({lasted(row['duration_ms'])})"
     first = number(row["first_incomplete_offset"])
     if row["kind"] == SILENT:
-        return f"{group} says nothing about {where} from offset {first} on {since}."
+        return f"{group} makes no progress in {where} from offset {first} on {since}."
     return f"{group} stands still at offset {first} of {where} {since}."
 
 
 def _behind(row: Row) -> str:
-    """What the log shows of the reason."""
+    """Facts of the log about the cause."""
     done = counted(row["finished_behind"], "record")
     waiting = "" if row["end_offset"] is None else (
         f"{counted(max(0, row['end_offset'] - row['first_incomplete_offset']), 'offset')} from there to the end"
@@ -93,7 +95,7 @@ def _given_up(given_up: PoisonDigest, now_ms: int) -> Sequence[Finding]:
         where = place(newest["topic"], newest["topic_id"], newest["partition"])
         finding = Finding(
             weight=Weight.WATCH,
-            text=f"{name(group)} gave up {counted(count, 'record')}.",
+            text=f"{name(group)} archived {counted(count, 'record')}.",
             more=f"the newest at {clock(newest['last_outcome_ms'], now_ms)}: offset {number(newest['last_offset'])} of "
             f"{where}, delivery count {newest['delivery_count']}",
             href="#poison",
@@ -119,12 +121,12 @@ def _again(redelivered: pa.Table) -> Sequence[Finding]:
     shown = [
         Finding(
             weight=Weight.WATCH,
-            text=f"{name(group)} was given {counted(count, 'record')} again after they had been acknowledged.",
+            text=f"{name(group)} received {counted(count, 'record')} again after they had been acknowledged.",
             href="#redelivered",
         )
         for group, count in groups[:MOST_OF_A_KIND]
     ]
-    return _with_more(shown, len(groups) - len(shown), "groups were given acknowledged records again", "#redelivered")
+    return _with_more(shown, len(groups) - len(shown), "groups received acknowledged records again", "#redelivered")
 
 
 def _evidence(gathered: Gathered) -> Iterable[Finding]:

@@ -1,4 +1,4 @@
-"""Asks the questions whose answers a report shows, of one cut, and ranks the share partitions by what is wrong."""
+"""Gathers the answers of a report, all of one cut, and ranks the share partitions by their problems."""
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -18,9 +18,19 @@ from sharelens.questions.evidence import Evidence, Span, StatePartitionCover
 from sharelens.questions.lake_evidence import LakeEvidence
 from sharelens.questions.measured import Scope, described, scope
 from sharelens.questions.missing import unnamed_topics, unseen
-from sharelens.report.digests import DeadLetterDigest, PoisonDigest, StallDigest, redelivery_sums
+from sharelens.report.digests import (
+    REDELIVERY_COLUMNS,
+    DeadLetterDigest,
+    DeadLetterReading,
+    PoisonDigest,
+    PoisonReading,
+    StallDigest,
+    redelivery_sums,
+)
 from sharelens.report.evidence import with_traces
-from sharelens.report.reading import Drawn, LagLines, Reading
+from sharelens.report.lag_lines import LagLines
+from sharelens.report.maps import Drawn
+from sharelens.report.reading import Reading, outcomes_of
 from sharelens.report.share_partitions import Key, key_of, rows_of_keys
 from sharelens.request import CutChoice
 from state_model.columnar.keys import SHARE_PARTITION_KEY
@@ -92,7 +102,7 @@ def gather(evidence: Evidence, question: ReportQuestion) -> Gathered:
     names = evidence.names(scoped.places.column("topic_id").unique().to_pylist())
     traced = _traced(digests.stalls, digests.poison)
     order = ranked(lags.table, digests.stalls, digests.poison, digests.redelivered)
-    read = _read(scoped, order, traced, np.unique(np.linspace(from_ms, to_ms, MOMENTS).astype(np.int64)), names)
+    read = _read(scoped, order, traced, np.unique(np.linspace(from_ms, to_ms, MOMENTS).astype(np.int64)))
     lines = [*scoped.warnings, *lags.warnings, *digests.warnings, *coordinated.warnings]
     return Gathered(
         evidence=with_traces(evidence, cover, *read.traced),
@@ -110,8 +120,8 @@ def gather(evidence: Evidence, question: ReportQuestion) -> Gathered:
         dead_letters=digests.dead_letters,
         groups=_of_scope(coordinated.table, key_filter, read.written_ms.keys()),
         written_ms=read.written_ms,
-        outcomes=read.outcomes,
-        lag_lines=read.lag_lines(),
+        outcomes=outcomes_of(scoped),
+        lag_lines=read.lag.lines(evidence, names),
         drawn=read.drawn,
         traced=traced,
         warnings=_said_once([*lines, *unnamed_topics(lags.table)]),
@@ -120,7 +130,7 @@ def gather(evidence: Evidence, question: ReportQuestion) -> Gathered:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Digests:
-    """What streams through once, with its warnings."""
+    """Digests of the streams that are read once, with their warnings."""
 
     stalls: StallDigest
     poison: PoisonDigest
@@ -132,15 +142,18 @@ class _Digests:
 def _digests(scoped: Scope, question: ReportQuestion) -> _Digests:
     evidence, span, settings = scoped.evidence, question.span, question.settings
     stalls = StallDigest.of(stalled.stall_stream(scoped, span, settings, min_duration_ms=question.min_duration_ms))
-    given_up = PoisonDigest.of(poison.poison_stream(scoped, question.cut, span, settings))
-    letters, letter_warnings = dlq.reconciled_stream(scoped, question.cut, settings, span=span)
-    dead_letters = DeadLetterDigest.of(letters)
+    given_up_reading, letter_reading = PoisonReading(), DeadLetterReading()
+    tables, letter_warnings = dlq.given_up_and_reconciled(scoped, question.cut, settings)
+    for given_up_rows, letter_rows in tables:
+        given_up_reading.add(poison.in_span(given_up_rows, span))
+        letter_reading.add(dlq.in_span(letter_rows, span))
+    given_up, dead_letters = given_up_reading.digest(), letter_reading.digest()
     return _Digests(
         stalls=replace(stalls, first=described(evidence, stalls.first)),
         poison=replace(
             given_up, first=described(evidence, given_up.first), newest=described(evidence, given_up.newest)
         ),
-        redelivered=redelivery_sums(redelivered.redelivered_stream(scoped, span)),
+        redelivered=redelivery_sums(redelivered.redelivered_stream(scoped, span, REDELIVERY_COLUMNS)),
         dead_letters=dead_letters,
         warnings=(
             *unseen(evidence, scoped.user_partitions, stalled.UNSEEN),
@@ -151,21 +164,15 @@ def _digests(scoped: Scope, question: ReportQuestion) -> _Digests:
     )
 
 
-def _read(
-    scoped: Scope,
-    order: Sequence[Key],
-    traced: Sequence[tuple[Key, int]],
-    moments: Ints,
-    names: Mapping[str, str],
-) -> Reading:
-    read = Reading(scoped.evidence, order, traced, moments, names)
+def _read(scoped: Scope, order: Sequence[Key], traced: Sequence[tuple[Key, int]], moments: Ints) -> Reading:
+    read = Reading(order, traced, moments)
     if isinstance(scoped.evidence, LakeEvidence) and scoped.cut.is_whole:
         read.take_lake(scoped, scoped.evidence)
     else:
         for part in scoped.parts():
             read.take(part)
-    for part in scoped.only(rows_of_keys(scoped.misplaced, [key for key, _ in traced])).parts():
-        read.trace(part)
+        for part in scoped.only(rows_of_keys(scoped.misplaced, [key for key, _ in traced])).parts():
+            read.trace(part)
     return read
 
 
@@ -206,7 +213,7 @@ def ranked(lags: pa.Table, stalls: StallDigest, given_up: PoisonDigest, redelive
 
 
 def still(stalls: pa.Table) -> pa.Table:
-    """The STALL rows of what stands still at the cut."""
+    """The STALL rows that last at the cut."""
     return stalls.filter(pc.is_null(stalls.column("until_ms")))
 
 

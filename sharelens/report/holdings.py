@@ -1,4 +1,4 @@
-"""From gathered rows to tables: dead letters, unknown lags, what the evidence holds and lacks."""
+"""From gathered rows to tables: dead letters, unknown lags, extents and gaps of the evidence."""
 
 import pyarrow.compute as pc
 
@@ -18,15 +18,15 @@ def dead_letter_words(digest: DeadLetterDigest) -> str:
     """One sentence with the counts."""
     counts = digest.counts()
     if not counts:
-        return "No dead letter is held, and none was due."
+        return "No dead letter is in the evidence, and none was due."
     return ", ".join(f"{counted(count, 'record')} {status}" for status, count in counts.items()) + "."
 
 
 def dead_letters_sheet(gathered: Gathered, anchors: Anchors, command: str) -> Sheet:
-    """One row a dead letter, or one that is due; what is amiss first."""
+    """One row a dead letter, or a due one; problems first."""
     return Sheet(
         name="dead-letters-table",
-        caption="Dead letters against archived records, what is amiss first",
+        caption="Dead letters and archived records, problems first",
         heads=(
             Head(label="Status"),
             Head(label="Group"),

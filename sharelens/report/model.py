@@ -1,4 +1,4 @@
-"""What a page is made of, as plain values: findings, sections, figures and sheets (tables)."""
+"""The parts of a page as plain values: findings, sections, figures and sheets (tables)."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -64,7 +64,7 @@ class Figure:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Finding:
-    """One sentence about what is wrong, where to read on, and the command that shows more."""
+    """One finding: a sentence, a link, and the command that shows more."""
 
     weight: Weight
     text: str
@@ -97,7 +97,7 @@ class Section:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Page:
-    """The whole report. `written` is the one place that tells the moment of writing."""
+    """The whole report. Only `written` has the time of writing."""
 
     title: str
     scope: str

@@ -50,7 +50,7 @@ def _title(gathered: Gathered) -> str:
 
 
 class _Commands:
-    """Lines to type for what the page leaves out, about the same evidence and cut."""
+    """Command lines for details that the page omits, for the same evidence and cut."""
 
     def __init__(self, source: Source, gathered: Gathered) -> None:
         self._source = source
@@ -87,7 +87,7 @@ class _Commands:
         return command(self._source, "trace", options)
 
     def status(self) -> str:
-        """What the evidence holds."""
+        """The extent of the evidence."""
         return command(self._source, "status", [])
 
 
@@ -143,7 +143,7 @@ def _sections(gathered: Gathered, line: _Commands, anchors: Anchors, traces: Seq
         Section(
             name="maps",
             title="State of the offsets",
-            paragraphs=(f"The {worst} with the most amiss. {HOW_TO_READ}" if maps else NO_STATE,),
+            paragraphs=(f"The {worst} with the most problems. {HOW_TO_READ}" if maps else NO_STATE,),
             figures=maps,
         ),
         Section(
@@ -160,7 +160,7 @@ def _sections(gathered: Gathered, line: _Commands, anchors: Anchors, traces: Seq
         ),
         Section(
             name="poison",
-            title="Records given up",
+            title="Archived records",
             sheets=(sheets.poison_sheet(gathered, anchors, line.of("poison", span=True)),),
         ),
         Section(
@@ -174,7 +174,7 @@ def _sections(gathered: Gathered, line: _Commands, anchors: Anchors, traces: Seq
         Section(
             name="traces",
             title="Traces",
-            paragraphs=("The life of the records that hold a share partition back, and of the newest given up.",)
+            paragraphs=("The life of the records that block a share partition, and of the newest archived ones.",)
             if traces
             else ("No record stands out. For any one:",),
             sheets=traces,
@@ -190,7 +190,7 @@ def _sections(gathered: Gathered, line: _Commands, anchors: Anchors, traces: Seq
         ),
         Section(
             name="unknown",
-            title="What the log cannot know",
+            title="Facts that the log does not have",
             points=(*CANNOT_KNOW, *(f"In this evidence: {warning}." for warning in gathered.warnings)),
         ),
     )

@@ -24,6 +24,8 @@ from state_model.share_records import DeliveryState
 Ints = npt.NDArray[np.int64]
 COLUMNS, ROWS = 180, 96
 MOST_RECTANGLES = 1200
+COLUMN_COUNTS = (COLUMNS, COLUMNS // 2, COLUMNS // 4)
+"""With each step rows are halved too; the last grid has fewer cells than MOST_RECTANGLES."""
 STILL = 1 << 62
 # Codes of a cell; where a row stands for several offsets the highest is shown.
 BLANK, ACKNOWLEDGED, ARCHIVED, ARCHIVING, OPEN = range(5)
@@ -33,7 +35,7 @@ MOST_ATTEMPTS = 4
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Window:
-    """What a map shows: log times and record offsets, both half-open."""
+    """The extent of a map: log times and record offsets, both half-open."""
 
     from_ms: int
     to_ms: int
@@ -79,28 +81,26 @@ def code_of(state: int, count: int) -> int:
 
 def picture(deliveries: pa.Table, window: Window) -> Picture:
     """The map of DELIVERY_HISTORY rows of one share partition inside a window; at most MOST_RECTANGLES rectangles."""
-    columns, rows = COLUMNS, min(ROWS, max(1, window.high - window.low))
-    while True:
+    rows = min(ROWS, max(1, window.high - window.low))
+    for columns in COLUMN_COUNTS:
         per_row = -(-max(1, window.high - window.low) // rows)
         column_ms = max(1, window.to_ms - window.from_ms) / columns
         grid = _painted(deliveries, window, columns, rows, per_row)
         rectangles = _rectangles(grid, window, per_row, column_ms)
-        if len(rectangles) <= MOST_RECTANGLES or columns <= 8:
-            return Picture(window=window, rectangles=rectangles, per_row=per_row, column_ms=column_ms)
-        columns, rows = columns // 2, max(1, rows // 2)
+        rows = max(1, rows // 2)
+        if len(rectangles) <= MOST_RECTANGLES:
+            break
+    return Picture(window=window, rectangles=rectangles, per_row=per_row, column_ms=column_ms)
 
 
 def _painted(deliveries: pa.Table, window: Window, columns: int, rows: int, per_row: int) -> npt.NDArray[np.int8]:
     """The code of every cell, offsets ascending by row."""
     grid = np.zeros((rows, columns), np.int8)
-    column_ms = max(1, window.to_ms - window.from_ms) / columns
     begun, first, last = (
         deliveries.column(name).to_numpy() for name in ("valid_from_ms", "first_offset", "last_offset")
     )
     ended = pc.fill_null(deliveries.column("valid_to_ms"), STILL).to_numpy()
-    left = np.maximum(0, np.ceil((begun - window.from_ms) / column_ms).astype(np.int64) - 1)
-    right = np.minimum(columns, np.ceil((np.minimum(ended, window.to_ms + 1) - window.from_ms) / column_ms) - 1)
-    right = np.where(ended > window.to_ms, columns, right).astype(np.int64)
+    left, right = _columns_of(begun, ended, window.from_ms, window.to_ms, columns)
     bottom = (np.maximum(first, window.low) - window.low) // per_row
     top = (np.minimum(last, window.high - 1) - window.low) // per_row + 1
     keys = list(
@@ -113,6 +113,23 @@ def _painted(deliveries: pa.Table, window: Window, columns: int, rows: int, per_
     for value, low, high, begin, end in boxes.tolist():
         grid[low:high, begin:end] = value
     return grid
+
+
+def _columns_of(begun: Ints, ended: Ints, from_ms: int, to_ms: int, columns: int) -> tuple[Ints, Ints]:
+    """The columns, half-open, whose moment lies in the time of each range."""
+    column_ms = max(1, to_ms - from_ms) / columns
+    left = np.maximum(0, np.ceil((begun - from_ms) / column_ms).astype(np.int64) - 1)
+    right = np.minimum(columns, np.ceil((np.minimum(ended, to_ms + 1) - from_ms) / column_ms) - 1)
+    return left, np.where(ended > to_ms, columns, right).astype(np.int64)
+
+
+def is_visible(begun: Ints, ended: Ints, from_ms: int, to_ms: int) -> npt.NDArray[np.bool_]:
+    """Whether a map over these log times shows each range; most of them lie between the moments of two columns."""
+    visible = np.zeros(len(begun), np.bool_)
+    for columns in COLUMN_COUNTS:
+        left, right = _columns_of(begun, ended, from_ms, to_ms, columns)
+        visible |= left < right
+    return visible
 
 
 def _rectangles(grid: npt.NDArray[np.int8], window: Window, per_row: int, column_ms: float) -> list[Rectangle]:
@@ -145,13 +162,6 @@ def _rectangles(grid: npt.NDArray[np.int8], window: Window, per_row: int, column
     ]
 
 
-def moments(window: Window) -> Ints:
+def moments(from_ms: int, to_ms: int) -> Ints:
     """The moments of the columns, the beginning too: where lines over the map are drawn."""
-    return np.linspace(window.from_ms, window.to_ms, COLUMNS + 1).astype(np.int64)
-
-
-def at_moments(times: Ints, values: Ints, moments: Ints) -> Ints:
-    """The value that holds at each moment (`times` ascending); -1 before the first."""
-    at = np.searchsorted(times, moments, "right") - 1
-    result: Ints = np.where(at >= 0, values[at.clip(min=0)], -1) if len(values) else np.full(len(moments), -1)
-    return result
+    return np.linspace(from_ms, to_ms, COLUMNS + 1).astype(np.int64)

@@ -1,194 +1,162 @@
-"""What a report shows of the histories themselves, in one pass over their parts.
+"""The parts of a report that come from the histories, in one pass over them.
 
-Of most share partitions only sums stay: lags at moments, outcomes, the last write. Whole histories stay of the few that
-are drawn, and the scalars of those with a trace.
+Of most share partitions nothing stays but lags at moments. Of the few that are drawn the ranges stay that a map shows,
+and of those with a trace the rows at which something about the record changes.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from measures import lag_over_time as over_time
-from measures.delivery_outcomes import outcomes_of
-from measures.lag import begins_of
-from measures.steps import LAST_OFFSET, Ints, numbered
-from sharelens.questions.evidence import Evidence
+from measures.latency_schemas import ACKNOWLEDGED, ARCHIVED
+from measures.places import Ints, Places
 from sharelens.questions.lake_evidence import LakeEvidence
+from sharelens.questions.latency import attempts_stream
 from sharelens.questions.measure_inputs import Part
 from sharelens.questions.measured import Scope
-from sharelens.report.raster import ACKNOWLEDGED, ARCHIVED
+from sharelens.questions.trace_events import SCALARS, TurningRows
+from sharelens.report import lag_lines, maps, raster
+from sharelens.report.lag_lines import LagReading, newest_of_groups
+from sharelens.report.maps import Drawn, MapReading
+from sharelens.report.routes import Routes
 from sharelens.report.share_partitions import Key, key_of, rows_of_keys
-from state_model.columnar.keys import PLACE_KEY, SHARE_PARTITION_KEY, number_keys
+from state_model.columnar.keys import LOG_ORDER, PLACE_KEY, SHARE_PARTITION_KEY
 from state_model.columnar.schemas import DELIVERY_HISTORY, SHARE_PARTITION_HISTORY
-from state_model.share_records import DeliveryState
 
-LINES = 8
-SHARE_PARTITIONS_SUMMED = 400
-"""Lag over time is summed by group up to so many share partitions; beyond, the worst ones stand for themselves."""
 MAPS = 3
 HIGHEST_COUNT = 10
-OUTCOME = (
-    *PLACE_KEY, "life_log_offset", "delivery_state", "delivery_count", "first_offset", "last_offset",
-    "valid_from_log_offset", "valid_to_log_offset",
-)  # fmt: skip
-"""The columns of DELIVERY_HISTORY that tell outcomes."""
-DONE = ((DeliveryState.ACKNOWLEDGED, ACKNOWLEDGED), (DeliveryState.ARCHIVED, ARCHIVED))
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LagLines:
-    """Lag over time: AT_MS by line, the largest first. `summed`: a line is a group, else a share partition (Key)."""
-
-    lines: Sequence[tuple[Key | str, Sequence[tuple[int, int | None]]]]
-    summed: bool
-    left_out: int
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Drawn:
-    """SHARE_PARTITION_HISTORY and DELIVERY_HISTORY rows of one share partition that has a map."""
-
-    key: Key
-    history: pa.Table
-    deliveries: pa.Table
+PROBED = 12
+"""So many share partitions are looked up one by one for deliveries; of more than that, all keys are read."""
+CODES = {ACKNOWLEDGED: raster.ACKNOWLEDGED, ARCHIVED: raster.ARCHIVED}
+"""Cell codes of the outcomes that end a record's way."""
+COLUMNS = tuple(dict.fromkeys([*SCALARS, *lag_lines.COLUMNS, *maps.HISTORY_COLUMNS]))
 
 
 class Reading:
-    """Takes the parts of the histories one after the other.
+    """Takes the histories up to the cut: parts one after the other, or those of a lake.
 
-    `written_ms`: log time of the newest record of each group. `outcomes`: offsets by (cell code, delivery count up to
-    HIGHEST_COUNT) of the outcomes that end a record's way.
+    `written_ms`: log time of the newest record of each group; `lag`: what lag lines need.
     """
 
-    def __init__(
-        self,
-        evidence: Evidence,
-        ranked: Sequence[Key],
-        traced: Iterable[tuple[Key, int]],
-        moments: Ints,
-        names: Mapping[str, str],
-    ) -> None:
+    def __init__(self, ranked: Sequence[Key], traced: Iterable[tuple[Key, int]], moments: Ints) -> None:
         """`ranked`: share partitions, worst first; `traced`: records with a trace; `moments`: epoch ms, ascending."""
         self.written_ms: dict[str, int] = {}
-        self.outcomes: dict[tuple[int, int], int] = {}
-        self._evidence, self._names, self._moments = evidence, names, moments
+        self.lag = LagReading(ranked, moments)
         self._ranked = ranked
         self._rank = {key: place for place, key in enumerate(ranked)}
-        self._summed = len(ranked) <= SHARE_PARTITIONS_SUMMED
-        self._lined = ranked if self._summed else ranked[:LINES]
-        self._lags: dict[Key | str, dict[int, int | None]] = {}
-        self._drawn: dict[int, Drawn] = {}
-        self._traced: dict[Key, pc.Expression] = {}
+        self._from_ms, self._to_ms = int(moments[0]), int(moments[-1])
+        self._maps: dict[int, MapReading] = {}
+        self._traced: dict[Key, list[int]] = {}
         for key, offset in traced:
-            around = (pc.field("first_offset") <= offset) & (pc.field("last_offset") >= offset)
-            self._traced[key] = self._traced[key] | around if key in self._traced else around
-        self._history = [SHARE_PARTITION_HISTORY.empty_table()]
+            self._traced.setdefault(key, []).append(offset)
+        self._turning: list[TurningRows] = []
         self._deliveries = [DELIVERY_HISTORY.empty_table()]
 
     def take(self, part: Part) -> None:
-        """Notes a part of the share partitions that are not misplaced."""
-        written = part.history.group_by("group_id").aggregate([("log_time_ms", "max")])
-        for row in written.to_pylist():
-            self.written_ms[row["group_id"]] = max(row["log_time_ms_max"], self.written_ms.get(row["group_id"], 0))
-        self._take_outcomes(part.deliveries)
-        self._take_histories(part)
-
-    def take_lake(self, scope: Scope, evidence: LakeEvidence) -> None:
-        """Notes all share partitions that are not misplaced, at the end of a lake's evidence.
-
-        Of most of them nothing but the columns of OUTCOME is read.
-        """
-        newest = scope.places.group_by("group_id").aggregate([("log_time_ms", "max")])
-        self.written_ms = {row["group_id"]: row["log_time_ms_max"] for row in newest.to_pylist()}
-        with_deliveries: set[Key] = set()
-        for places in scope.stretches():
-            ranges = evidence.delivery_ranges(places, OUTCOME)
-            self._take_outcomes(ranges)
-            with_deliveries.update(
-                map(key_of, ranges.select(SHARE_PARTITION_KEY).group_by(SHARE_PARTITION_KEY).aggregate([]).to_pylist())
-            )
-        drawn = [key for key in self._ranked if key in with_deliveries][:MAPS]
-        needed = list(dict.fromkeys([*self._lined, *self._traced, *drawn]))
-        for part in scope.only(rows_of_keys(scope.places, needed)).parts():
-            self._take_histories(part)
-
-    def _take_outcomes(self, ranges: pa.Table) -> None:
-        for outcome, count in outcomes_in(ranges).items():
-            self.outcomes[outcome] = self.outcomes.get(outcome, 0) + count
-
-    def _take_histories(self, part: Part) -> None:
-        self._take_lags(part.history)
+        """Adds a part of the share partitions that are not misplaced."""
+        for group, newest_ms in newest_of_groups(part.history).items():
+            self.written_ms[group] = max(newest_ms, self.written_ms.get(group, 0))
+        self.lag.add(rows_of_keys(part.history, self.lag.keys))
         self._draw(part)
         self.trace(part)
 
     def trace(self, part: Part) -> None:
         """Keeps what traces need of a part, misplaced or not."""
-        self._history.append(rows_of_keys(part.history, list(self._traced)))
-        for key, around in self._traced.items():
-            self._deliveries.append(rows_of_keys(part.deliveries.filter(around), [key]))
+        for key, offsets in self._traced.items():
+            history = rows_of_keys(part.history, [key])
+            if history.num_rows:
+                deliveries = rows_of_keys(part.deliveries, [key]).filter(_around(offsets))
+                for turning in self._turning_rows(offsets, deliveries):
+                    turning.add(history)
+
+    def take_lake(self, scope: Scope, evidence: LakeEvidence) -> None:
+        """Adds all share partitions, misplaced ones for traces, at the end of a lake's evidence.
+
+        Rows and columns are read only of the share partitions of which something is shown.
+        """
+        self.written_ms = newest_of_groups(scope.places)
+        both = pa.concat_tables([scope.places, scope.misplaced])
+        history, deliveries = Routes(), Routes()
+        history.add(rows_of_keys(scope.places, self.lag.keys), self.lag.add)
+        for key, offsets in self._traced.items():
+            places = rows_of_keys(both, [key])
+            for turning in self._turning_rows(offsets, evidence.deliveries_around(places, _around(offsets))):
+                history.add(places, turning.add)
+        for key in _drawn_keys(scope, evidence, self._ranked):
+            reading = self._maps[self._rank[key]] = MapReading(key, self._from_ms, self._to_ms)
+            places = rows_of_keys(scope.places, [key])
+            history.add(places, reading.add_history)
+            deliveries.add(places, reading.add_deliveries)
+        history.run(lambda places: evidence.history_of_places(places, COLUMNS))
+        names = [*PLACE_KEY, *maps.DELIVERY_COLUMNS]
+        deliveries.run(lambda places: evidence.deliveries_of_places(places, names))
 
     @property
     def traced(self) -> tuple[pa.Table, pa.Table]:
-        """SHARE_PARTITION_HISTORY rows of share partitions with a trace, DELIVERY_HISTORY rows around the records."""
-        return pa.concat_tables(self._history), pa.concat_tables(self._deliveries)
+        """History rows (SCALARS) of the lives of traced records, and their DELIVERY_HISTORY rows."""
+        empty = SHARE_PARTITION_HISTORY.empty_table().select(SCALARS)
+        rows = pa.concat_tables([empty, *(turning.table() for turning in self._turning)])
+        return rows.group_by(list(SCALARS)).aggregate([]).sort_by(LOG_ORDER), pa.concat_tables(self._deliveries)
 
     @property
     def drawn(self) -> Sequence[Drawn]:
         """The worst share partitions that have any delivery state, MAPS at most."""
-        return [self._drawn[rank] for rank in sorted(self._drawn)]
+        return [self._maps[rank].drawn() for rank in sorted(self._maps)]
+
+    def _turning_rows(self, offsets: Sequence[int], deliveries: pa.Table) -> Sequence[TurningRows]:
+        """A new collection for each traced record of a share partition; `deliveries`: its ranges around the records."""
+        self._deliveries.append(deliveries)
+        turning = [TurningRows(offset, deliveries.column("valid_from_log_offset")) for offset in offsets]
+        self._turning += turning
+        return turning
 
     def _draw(self, part: Part) -> None:
-        there = map(
-            key_of, part.deliveries.select(SHARE_PARTITION_KEY).group_by(SHARE_PARTITION_KEY).aggregate([]).to_pylist()
-        )
-        for rank in sorted(self._rank[key] for key in there if key in self._rank)[:MAPS]:
-            if len(self._drawn) == MAPS and rank > max(self._drawn):
+        keys = part.deliveries.select(SHARE_PARTITION_KEY).group_by(SHARE_PARTITION_KEY).aggregate([])
+        with_deliveries = map(key_of, keys.to_pylist())
+        for rank in sorted(self._rank[key] for key in with_deliveries if key in self._rank)[:MAPS]:
+            if len(self._maps) == MAPS and rank > max(self._maps):
                 break
             key = self._ranked[rank]
-            history, deliveries = (rows_of_keys(rows, [key]) for rows in (part.history, part.deliveries))
-            self._drawn[rank] = Drawn(key=key, history=history, deliveries=deliveries)
-            if len(self._drawn) > MAPS:
-                del self._drawn[max(self._drawn)]
-
-    def _take_lags(self, history: pa.Table) -> None:
-        history = rows_of_keys(history, self._lined)
-        arrivals = over_time.Arrivals()
-        for batches in self._evidence.topic_batches(begins_of(history)):
-            arrivals.take(batches)
-        table = over_time.lag_over_time(history, arrivals, self._moments, self._names)
-        for row in table.select([*SHARE_PARTITION_KEY, "at_ms", "lag_inferred"]).to_pylist():
-            line = self._lags.setdefault(row["group_id"] if self._summed else key_of(row), {})
-            before, lag_now = line.get(row["at_ms"], 0), row["lag_inferred"]
-            line[row["at_ms"]] = None if before is None or lag_now is None else before + lag_now
-
-    def lag_lines(self) -> LagLines:
-        """Lag at the moments; one at which a part of a sum is unknown is unknown."""
-        known = {name: line for name, line in self._lags.items() if any(value is not None for value in line.values())}
-        peaks = {name: max(value for value in line.values() if value is not None) for name, line in known.items()}
-        chosen = sorted(known, key=lambda name: (-peaks[name], name))[:LINES]
-        moments = self._moments.tolist()
-        lines = tuple((name, tuple((at, known[name].get(at)) for at in moments)) for name in chosen)
-        whole = len(self._lags) if self._summed else len(self._rank)
-        return LagLines(lines=lines, summed=self._summed, left_out=whole - len(lines))
+            reading = self._maps[rank] = MapReading(key, self._from_ms, self._to_ms)
+            reading.add_history(rows_of_keys(part.history, [key]))
+            reading.add_deliveries(rows_of_keys(part.deliveries, [key]))
+            if len(self._maps) > MAPS:
+                del self._maps[max(self._maps)]
 
 
-def outcomes_in(deliveries: pa.Table) -> dict[tuple[int, int], int]:
-    """Offsets by (cell code, delivery count up to HIGHEST_COUNT) of the outcomes in DELIVERY_HISTORY rows."""
-    if deliveries.num_rows == 0:
-        return {}
-    (keys,), _ = number_keys(deliveries)
-    places = [
-        deliveries.column(column).to_numpy().astype(np.int64) for column in ("state_partition", "life_log_offset")
-    ]
-    life, _ = numbered(keys, *places)
-    outcomes = outcomes_of(deliveries, life)
-    size = np.minimum(outcomes.last, LAST_OFFSET) - outcomes.first + 1
-    count = np.clip(outcomes.count, 0, HIGHEST_COUNT)
+def _around(offsets: Sequence[int]) -> pc.Expression:
+    """The condition on ranges that cover one of some record offsets."""
+    condition = pc.scalar(False)
+    for offset in offsets:
+        condition |= (pc.field("first_offset") <= offset) & (pc.field("last_offset") >= offset)
+    return condition
+
+
+def _drawn_keys(scope: Scope, evidence: LakeEvidence, ranked: Sequence[Key]) -> Sequence[Key]:
+    """The first of the ranked share partitions that have any delivery state, MAPS at most."""
+    drawn: list[Key] = []
+    for key in ranked[:PROBED]:
+        if len(drawn) < MAPS and evidence.has_deliveries(rows_of_keys(scope.places, [key])):
+            drawn.append(key)
+    others = ranked[PROBED:]
+    if len(drawn) == MAPS or not others:
+        return drawn
+    places = Places(keys=rows_of_keys(scope.places, others))
+    numbers_seen: set[int] = set()
+    for numbers, _ in evidence.deliveries_of_places(places, PLACE_KEY):
+        numbers_seen.update(pc.unique(pa.array(numbers)).to_pylist())
+    rows = places.keys.take(pa.array(sorted(numbers_seen), pa.int64()))
+    with_deliveries = set(map(key_of, rows.to_pylist()))
+    return [*drawn, *(key for key in others if key in with_deliveries)][:MAPS]
+
+
+def outcomes_of(scope: Scope) -> dict[tuple[int, int], int]:
+    """Settled offsets by (cell code, delivery count up to HIGHEST_COUNT), as `attempts` counts them."""
     sums: dict[tuple[int, int], int] = {}
-    for state, code in DONE:
-        for number in np.unique(count[outcomes.state == state]).tolist():
-            sums[code, number] = int(size[(outcomes.state == state) & (count == number)].sum())
+    for rows in attempts_stream(scope):
+        counts = rows.group_by(["outcome", "delivery_count"]).aggregate([("offsets", "sum")])
+        for row in counts.filter(pc.is_in(counts.column("outcome"), value_set=pa.array(list(CODES)))).to_pylist():
+            cell = CODES[row["outcome"]], min(max(row["delivery_count"], 0), HIGHEST_COUNT)
+            sums[cell] = sums.get(cell, 0) + row["offsets_sum"]
     return sums

@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from state_model.columnar.keys import SHARE_PARTITION_KEY
 
@@ -18,6 +19,9 @@ def key_of(row: Row) -> Key:
 
 def rows_of_keys(table: pa.Table, keys: Sequence[Key]) -> pa.Table:
     """The rows of share partitions, in their order."""
+    if len(keys) == 1:
+        named = [pc.field(name) == value for name, value in zip(SHARE_PARTITION_KEY, keys[0], strict=True)]
+        return table.filter(named[0] & named[1] & named[2])
     columns = [pa.array(column) for column in zip(*keys, strict=True)] if keys else [pa.array([])] * 3
     key_rows = pa.table(columns, names=SHARE_PARTITION_KEY).cast(
         pa.schema([table.schema.field(name) for name in SHARE_PARTITION_KEY])

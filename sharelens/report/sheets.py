@@ -1,4 +1,4 @@
-"""From gathered rows to tables: groups, stalls, records given up, what was redelivered."""
+"""From gathered rows to tables: groups, stalls, archived and redelivered records."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -140,17 +140,17 @@ def _group_cells(row: Row) -> Sequence[Cell]:
 
 
 def stalls_sheet(gathered: Gathered, anchors: Anchors, command: str) -> Sheet:
-    """One row an interval, what stands still now first, then the longest."""
+    """One row a stall, lasting ones first, then the longest."""
     return Sheet(
         name="stalls-table",
-        caption="Stalls, what stands still now first",
+        caption="Stalls, those that still last first",
         heads=(
             Head(label="Group"),
             Head(label="Share partition"),
             Head(label="Offset", number=True, hint="the first incomplete record offset"),
             Head(label="State there"),
             Head(label="Since", hint="UTC"),
-            Head(label="Until", hint="UTC; – it stands still"),
+            Head(label="Until", hint="UTC; – the stall lasts"),
             Head(label="Lasted", number=True),
             Head(label="Kind"),
             Head(label="Done behind", number=True),
@@ -183,7 +183,7 @@ def stalls_sheet(gathered: Gathered, anchors: Anchors, command: str) -> Sheet:
 
 
 def stall_kinds(gathered: Gathered) -> Sequence[str]:
-    """What each kind that occurs may be, and where to look."""
+    """Possible causes of each stall kind, and what to check."""
     there = set(gathered.stalls.sums.column("kind").unique().to_pylist())
     return [
         f"{kind.replace('_', ' ')}: {words.replace('`', '')}."
@@ -204,7 +204,7 @@ def poison_sheet(gathered: Gathered, anchors: Anchors, command: str) -> Sheet:
     """One row a run of records that a group gave up, the newest first."""
     return Sheet(
         name="poison-table",
-        caption="Records given up, the newest first",
+        caption="Archived records, the newest first",
         heads=(
             Head(label="Group"),
             Head(label="Share partition"),
@@ -232,13 +232,13 @@ def poison_sheet(gathered: Gathered, anchors: Anchors, command: str) -> Sheet:
         ],
         left_off=max(0, total(gathered.poison.sums, "rows") - ROWS_SHOWN),
         command=command,
-        empty="no record was given up",
+        empty="no archived record",
         tools=True,
     )
 
 
 def _cause(row: Row) -> str:
-    """The cause and, in brackets, what tells it."""
+    """The cause and, in brackets, its source."""
     cause, source = ((row[column] or UNKNOWN).replace("_", " ") for column in ("cause", "cause_source"))
     return cause if source == UNKNOWN else f"{cause} ({source})"
 

@@ -1,13 +1,13 @@
-"""What no report can say, however good the evidence."""
+"""Facts that no report can have."""
 
 CANNOT_KNOW = (
-    "Who had a record, or has it now: the log holds outcomes, not acquisitions.",
-    "Why a record became available again: a release, a lock that ran out and a member that left look the same.",
-    "Whether a record that stands still is held by a member or was never delivered: both look the same.",
-    "Whether a record was processed: acknowledged means that a consumer said so.",
-    "The broker's own start offset: the logged one trails it by a write.",
+    "Which member had or has a record: the log has outcomes, not acquisitions.",
+    "Why a record became available again: a release, an expired lock and a member that left look the same.",
+    "Whether a stalled record is acquired by a member or was never delivered: both look the same.",
+    "Whether a record was processed: acknowledged means that a consumer acknowledged it.",
+    "The broker's own start offset: the logged start offset may be one write behind.",
     "Records of aborted transactions: for groups that read committed records the broker archives them in memory alone.",
-    "End offsets of the past for sure: they are inferred from the timestamps of batches, which producers set.",
-    "What lay in the log before the evidence begins, or in its gaps.",
+    "Exact end offsets of the past: they are inferred from batch timestamps, which producers set.",
+    "Records before the beginning of the evidence, or in its gaps.",
 )
 """One sentence each."""

@@ -4,8 +4,9 @@ import shlex
 from collections.abc import Iterable
 from datetime import timedelta
 
-from sharelens.output import name_cell, visible
+from sharelens.output import name_cell
 from sharelens.request import Source
+from sharelens.terminal import visible
 from sharelens.times import EPOCH, FIRST_MS, LAST_MS, time_text
 
 UNKNOWN = "–"
@@ -65,7 +66,7 @@ def place(topic: object, topic_id: object, partition: int) -> str:
 
 
 def command(source: Source, name: str, options: Iterable[str]) -> str:
-    """A line to type: the command, where the evidence lies, the options; every word quoted where a shell needs it.
+    """A command line: the command, the path of the evidence, the options; quoted for a shell.
 
     `options` are whole words (`--group=NAME`), so that a name that begins with a dash stays a value.
     """

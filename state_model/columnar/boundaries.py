@@ -1,6 +1,6 @@
 """States at the boundaries of chunks: what lets the chunks of one state partition be replayed at the same time.
 
-A log falls into chunks of offsets. `ChunkSummary` reduces a chunk, without any state before it, to little: of each
+A log falls into chunks of offsets. `ChunkReducer` reduces a chunk, without any state before it, to little: of each
 share partition the records up to its first snapshot or tombstone (the head), few of those behind it (the thinned
 records) and its ranges at the end. `BoundaryStates` folds the summaries in a row, and says of each chunk the state
 before it. Then every chunk is replayed on its own, with nothing to fill in afterwards.
@@ -15,7 +15,8 @@ A snapshot carries the whole state, so ranges at the end of a chunk rest on the 
 since its first snapshot may have begun before (share-group-state-log §8-9).
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
@@ -33,7 +34,7 @@ from state_model.columnar.keys import (
     only_keys_of,
     without_keys_of,
 )
-from state_model.columnar.values import Loss
+from state_model.columnar.values import Loss, losses_until
 
 Flags = npt.NDArray[np.bool_]
 WEIGHT = "updates_represented"
@@ -41,12 +42,25 @@ WEIGHT = "updates_represented"
 NO_BOUNDARY = np.iinfo(np.int64).max
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ChunkSummary:
+    """A chunk of records, reduced: its head, its thinned records (with WEIGHT), and the states that its ends rest on.
+
+    `ends`: SHARE_PARTITION_STATE of the live share partitions with a snapshot in the chunk; of it the ranges hold.
+    """
+
+    head: pa.Table
+    thin: pa.Table
+    ends: pa.Table
+
+
+class ChunkReducer:
     """Reduces the records of one chunk, which come in log order; memory goes by the state of its share partitions."""
 
     def __init__(self) -> None:
         self._begun = schemas.SHARE_PARTITION_STATE.empty_table().select(SHARE_PARTITION_KEY)
-        self._ends = schemas.SHARE_PARTITION_STATE.empty_table()
+        self.ends = schemas.SHARE_PARTITION_STATE.empty_table()
+        """As in ChunkSummary, after the records so far."""
 
     def take(self, records: pa.Table) -> tuple[pa.Table, pa.Table]:
         """The head and the thinned records (with WEIGHT) among the next `records` (schemas.REPLAYED)."""
@@ -58,17 +72,19 @@ class ChunkSummary:
         first = np.full(keys.num_rows, NO_BOUNDARY, np.int64)
         np.minimum.at(first, number[is_boundary], offsets[is_boundary])
         first[has_begun] = -1
-        behind = offsets > first[number]
-        after = pa.array(offsets >= first[number])
-        self._ends = replay.replay_records(records.filter(after), seed=self._ends).state
+        is_behind = offsets > first[number]
+        self.ends = replay.replay_states(_rows(records, offsets >= first[number]), seed=self.ends)
         new = keys.filter(pa.array(~has_begun & (first < NO_BOUNDARY))).cast(self._begun.schema)
         self._begun = pa.concat_tables([self._begun, new])
-        return records.filter(pa.array(~behind)), thinned(records.filter(pa.array(behind)))
+        return _rows(records, ~is_behind), thinned(_rows(records, is_behind))
 
-    @property
-    def ends(self) -> pa.Table:
-        """SHARE_PARTITION_STATE of the live share partitions with a snapshot; of it the ranges hold."""
-        return self._ends
+
+def summary_of(tables: Iterable[pa.Table]) -> ChunkSummary:
+    """The summary of a chunk whose records (schemas.REPLAYED, at least one table) come in log order."""
+    reducer = ChunkReducer()
+    parts = [reducer.take(records) for records in tables]
+    head, thin = (pa.concat_tables(part) for part in zip(*parts, strict=True))
+    return ChunkSummary(head=head, thin=thin, ends=reducer.ends)
 
 
 class BoundaryStates:
@@ -79,29 +95,35 @@ class BoundaryStates:
         self._losses = losses
         self._update_limit = update_limit
 
-    def before(self, head: pa.Table) -> pa.Table:
-        """The state of the share partitions of a chunk, by its head, at its beginning: call it before `advance`."""
-        return only_keys_of(self.state, head)
-
-    def advance(self, head: pa.Table, thin: pa.Table, ends: pa.Table) -> None:
-        """Goes on over one chunk."""
-        last = max(pc.max(rows.column("log_offset")).as_py() or -1 for rows in (head, thin))
-        losses = [loss for loss in self._losses if loss.first_offset < last]
-        after_head = replay.replay_records(head, seed=self.state, losses=losses, update_limit=self._update_limit).state
-        counts = _update_counts(after_head, thin, self._update_limit)
-        scalars = replay.replay_scalars(
-            thin.select(schemas.REPLAYED.names), seed=after_head, losses=losses, update_limit=self._update_limit
+    def advance(self, chunk: ChunkSummary) -> pa.Table:
+        """Goes on over one chunk; the states before it of the share partitions that have records in it."""
+        before = only_keys_of(self.state, chunk.head)
+        losses = losses_until(self._losses, chunk.head, chunk.thin)
+        after_head = replay.replay_states(chunk.head, seed=self.state, losses=losses, update_limit=self._update_limit)
+        counts = _update_counts(after_head, chunk.thin, self._update_limit)
+        thin = chunk.thin.select(schemas.REPLAYED.names)
+        scalars = replay.replay_states(
+            thin, seed=after_head, losses=losses, update_limit=self._update_limit, with_ranges=False
         )
         scalars = _with_counts(scalars, *counts)
-        ranges = pa.concat_tables([without_keys_of(after_head, ends), _begun_ranges(ends, after_head)])
+        ranges = pa.concat_tables([without_keys_of(after_head, chunk.ends), _begun_ranges(chunk.ends, after_head)])
         self.state = _with_ranges(scalars, ranges)
+        return before
 
     def settled(self, log_start_offset: int) -> pa.Table:
         """The state at the end of the log: every loss is known, and where the log starts."""
-        none = schemas.SHARE_RECORD.empty_table()
-        return replay.replay_records(
-            none, seed=self.state, losses=self._losses, log_start_offset=log_start_offset
-        ).state
+        return settled(self.state, self._losses, log_start_offset)
+
+
+def settled(state: pa.Table, losses: Sequence[Loss], log_start_offset: int) -> pa.Table:
+    """`state` at the end of its log: every loss counts, and the log starts at `log_start_offset`."""
+    none = schemas.SHARE_RECORD.empty_table()
+    return replay.replay_states(none, seed=state, losses=losses, log_start_offset=log_start_offset)
+
+
+def _rows(records: pa.Table, is_chosen: Flags) -> pa.Table:
+    """The chosen rows; without a copy when these are all."""
+    return records if is_chosen.all() else records.filter(pa.array(is_chosen))
 
 
 def thinned(records: pa.Table) -> pa.Table:

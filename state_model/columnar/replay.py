@@ -1,7 +1,7 @@
 """Replays decoded records of one state partition (Arrow): states, scalar history, delivery history.
 
-The result is the same from an earlier state, in chunks that start at snapshots (`spans.replay_chunks`) or record by
-record: the merge of an offset does not depend on order (share-group-state-log §8-9), and a snapshot has all state.
+The result is the same from an earlier state, in chunks that are replayed apart (boundaries.py) or record by record: the
+merge of an offset does not depend on order (share-group-state-log §8-9), and a snapshot has all state.
 """
 
 from collections.abc import Sequence
@@ -43,8 +43,6 @@ VALUE_COLUMNS = (
     "create_timestamp_ms",
     "write_timestamp_ms",
 )
-UNKNOWN_BEGIN = -2
-"""valid_from of a range in the seed of a chunk: its beginning lies in an earlier chunk."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -86,7 +84,7 @@ def replay_records(
     """
     seed = schemas.SHARE_PARTITION_STATE.empty_table() if seed is None else seed
     memory, key_of_record = _memory_of(records, seed)
-    after, closed = _fold(memory, records, key_of_record, losses, update_limit)
+    after, closed = _fold(memory, records, key_of_record, losses, update_limit, with_ranges=True)
     position = _log_position(records, seed)
     if by_key and records.num_rows:
         place = place_of_keys(memory.keys)
@@ -113,21 +111,20 @@ def _order(*columns: Ints) -> Ints | None:
     return np.lexsort(varying)
 
 
-def replay_scalars(
+def replay_states(
     records: pa.Table,
     *,
-    seed: pa.Table | None = None,
+    seed: pa.Table,
     losses: Sequence[Loss] = (),
     update_limit: int = UPDATE_LIMIT,
+    log_start_offset: int = 0,
+    with_ranges: bool = True,
 ) -> pa.Table:
-    """The state after `records` without its ranges (SHARE_PARTITION_STATE, state_batches empty).
-
-    Only the lengths of `state_batches` are read, so a reader may leave out all but one of their fields.
-    """
-    seed = schemas.SHARE_PARTITION_STATE.empty_table() if seed is None else without_ranges(seed)
+    """The state of `replay_records` alone; without ranges its `state_batches` are empty."""
+    seed = seed if with_ranges else without_ranges(seed)
     memory, key_of_record = _memory_of(records, seed)
-    _fold(memory, records, key_of_record, losses, update_limit, with_ranges=False)
-    return _state(memory, _log_position(records, seed), 0)
+    _fold(memory, records, key_of_record, losses, update_limit, with_ranges)
+    return _state(memory, _log_position(records, seed), log_start_offset)
 
 
 def without_ranges(state: pa.Table) -> pa.Table:
@@ -204,7 +201,7 @@ def _load(memory: _Memory, seed: pa.Table, key: Ints) -> None:
 
 
 def _fold(
-    memory: _Memory, records: pa.Table, keys: Ints, losses: Sequence[Loss], update_limit: int, with_ranges: bool = True
+    memory: _Memory, records: pa.Table, keys: Ints, losses: Sequence[Loss], update_limit: int, with_ranges: bool
 ) -> tuple[Ints, Ints]:
     """Runs the kernel; the scalar state after each record and the closed ranges. Changes `memory`."""
     batches = records.column("state_batches").combine_chunks()

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute as pc
 
 STATE_NAMES = ("AVAILABLE", "ACQUIRED", "ACKNOWLEDGED", "ARCHIVING", "ARCHIVED")
 NAME_OF_BYTE = (*STATE_NAMES, *(f"UNKNOWN({i if i < 128 else i - 256})" for i in range(len(STATE_NAMES), 256)))
@@ -26,6 +27,12 @@ class Loss:
     group_id: str | None = None
     topic_id: str | None = None
     partition: int | None = None
+
+
+def losses_until(losses: Sequence[Loss], *records: pa.Table) -> list[Loss]:
+    """The losses that begin before the last of some records; none without records."""
+    end = max((pc.max(rows.column("log_offset")).as_py() for rows in records if rows.num_rows), default=-1)
+    return [loss for loss in losses if loss.first_offset < end]
 
 
 def encoded_names(codes: npt.NDArray[np.integer[Any]], names: Sequence[str | None]) -> pa.DictionaryArray:

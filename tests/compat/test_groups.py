@@ -17,7 +17,7 @@ def test_before_the_first_record_nothing_is_told_but_when_it_is(
     assert main(["groups", "--log-dir", str(dataset("transactions") / "logs"), "--as-of", "5", *words]) == 0
     out, err = capsys.readouterr()
     assert out.startswith("no share group\n")
-    assert "the first record held of these share groups is stamped 2026-11-21T03:18:" in err
+    assert "the first record of these share groups has the timestamp 2026-11-21T03:18:" in err
     assert "copy" not in err
 
 

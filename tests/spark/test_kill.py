@@ -1,17 +1,18 @@
 """Runs whose tasks fail or whose process is killed are finished by the next run, and readers always see a whole cut.
 
-Every point around every file and commit is tried once on the warm session, where it is passed: in the driver or in a
-worker; one lake is killed at several, in one run after another (the soak takes a lake for each). Killed processes come
-on top, at moments that no point names.
+On the warm session a run stops at every point that a worker passes, and where the files of a stage's workers are all
+there and none is committed; one lake is killed at several, in one run after another (the soak takes a lake for each).
+What the driver does between two commits is the same without Spark: tests/unit/jobs/test_run_killed.py kills the same
+run at each of its points. Killed processes come on top, at moments that no point names.
 """
 
+import multiprocessing
 import os
 import random
 import shutil
 import signal
-import subprocess
-import sys
 import time
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -25,28 +26,17 @@ from jobs.run import run
 from lake.errors import LakeError
 from lake.lake import Lake
 from lake.scan import open_lake
-from tests.batch_files import broken, state_batches, state_directory
+from sharelens.cli import main
+from tests import interrupted_run
 from tests.datasets import dataset
 from tests.in_process import ANY_SIZE, make_lake, recorded_lake
 from tests.kills import Point, in_turn, kill, points_of
 from tests.lakes import assert_same, content, differences
-from tests.state_logs import START_MS, snapshot, tombstone, update
-from tests.user_topics import write_orders
 
-STORY = [
-    snapshot("g", start=12),
-    snapshot("h", start=30),
-    *(update("g", batches=[(12 + n, 12 + n, 2, 1)], at_ms=START_MS + n) for n in range(4)),
-    tombstone("h", at_ms=START_MS + 8),
-    update("g", start=14, at_ms=START_MS + 9),
-]
-BROKEN = 3
-"""The record of STORY whose batch can't be read: quarantine has files too."""
-BEFORE_MS = START_MS + 2
-"""Up to here a lake was made before the run that is killed."""
 PUBLISHED = "commit:gold.publication:publish:after"
-KILLS = 12
-"""How often one lake is killed, each time some seven points further on."""
+KILLS = 15
+"""How often one lake is killed, each time a point or two further on."""
+POINTS_IN_WORKERS, STAGES_WITH_TASKS = 22, 5
 ROUNDS = 10
 SOAK_ROUNDS = 200
 SESSION_EVERY = 4
@@ -56,25 +46,31 @@ LONGEST_S = 60.0
 
 
 class Scene:
-    """A run on the warm session that goes on from an earlier one, and every point that it passes."""
+    """A run on the warm session that goes on from an earlier one, and the points that it passes."""
 
     def __init__(self, spark: SparkSession, folder: Path) -> None:
         self.spark = spark
         self.folder = folder
-        batches = state_batches(STORY)
-        batches[BROKEN] = broken(batches[BROKEN])
-        self.logs = state_directory(folder / "logs", batches)
-        make_lake(folder / "before", self.logs, until_ms=BEFORE_MS)
-        write_orders(self.logs)
+        _, self.logs = interrupted_run.lake_and_logs(folder)
         self.old = content(folder / "before")
         in_process = self.lake("in-process")
         everywhere = points_of(lambda: make_lake(in_process, self.logs))
         undisturbed = self.lake("undisturbed")
         in_driver = points_of(lambda: self.run(undisturbed))
-        driven = {name for name, _ in in_driver}
-        assert set(in_driver) <= set(everywhere)
+        passes = Counter(name for name, _ in everywhere)
+        passes.subtract(name for name, _ in in_driver)
+        assert min(passes.values()) >= 0
+        in_workers = [number <= passes[name] for name, number in everywhere]
+        self.all_points = [
+            point
+            for point, is_worker in zip(everywhere, in_workers, strict=True)
+            if point[1] == 1 or (not is_worker and point in in_driver)
+        ]
+        behind_tasks = {point for point, after_worker in zip(everywhere[1:], in_workers, strict=False) if after_worker}
         self.points = [
-            point for point in everywhere if point in in_driver or (point[0] not in driven and point[1] == 1)
+            point
+            for point in self.all_points
+            if (passes[point[0]] and point[1] == 1) or (point in behind_tasks and not passes[point[0]])
         ]
         self.new = content(undisturbed)
         assert not differences(self.new, content(in_process))
@@ -89,8 +85,8 @@ class Scene:
     def kill_and_finish(self, points: list[Point]) -> set[str]:
         """Kills a run and those that go on with it, each at its point; the last makes the lake of an undisturbed run.
 
-        Readers see the old cut until the new one is published. The tables in whose tasks a worker failed: its error
-        arrives as ours, in one line with the point's name.
+        Readers see the old cut until the new one is published. Returns the tables in whose tasks a worker failed: its
+        error arrives as ours, in one line with the point's name.
         """
         lake, in_tasks = self.lake("killed"), set()
         for point in points:
@@ -111,21 +107,22 @@ def scene(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Scen
     return Scene(spark, tmp_path_factory.mktemp("scene"))
 
 
-def faults_are_mended(scene: Scene, kills: int) -> None:
+def faults_are_mended(scene: Scene, points: list[Point], kills: int) -> None:
     in_tasks = set()
-    for points in in_turn(scene.points, kills):
-        in_tasks |= scene.kill_and_finish(points)
-    assert len(scene.points) >= 40
+    for lake_points in in_turn(points, kills):
+        in_tasks |= scene.kill_and_finish(lake_points)
     assert in_tasks >= {"bronze.log_record", "bronze.topic_batch", "silver.share_record", "gold.delivery_history"}
 
 
-def test_a_fault_at_any_point_is_mended_by_the_next_runs(scene: Scene) -> None:
-    faults_are_mended(scene, KILLS)
+def test_a_fault_in_tasks_and_behind_them_is_mended_by_the_next_runs(scene: Scene) -> None:
+    assert len(scene.points) >= POINTS_IN_WORKERS + STAGES_WITH_TASKS
+    faults_are_mended(scene, scene.points, KILLS)
 
 
 @pytest.mark.soak
 def test_a_fault_at_any_point_is_mended_by_the_next_run(scene: Scene) -> None:
-    faults_are_mended(scene, 1)
+    assert len(scene.all_points) >= 40
+    faults_are_mended(scene, scene.all_points, 1)
 
 
 @pytest.fixture(scope="module")
@@ -148,29 +145,39 @@ def readers_see_a_cut(lake: Path, undisturbed: Path) -> bool:
     return True
 
 
-def started(lake: Path, logs: str, in_process_bytes: int) -> subprocess.Popen[bytes]:
-    """`sharelens run` as a process of its own."""
-    command = [sys.executable, "-m", "sharelens", "run", "--lake", str(lake), "--log-dir", logs]
-    environment = {**os.environ, "SHARELENS_ENV": "test", "SHARELENS_IN_PROCESS_BYTES": str(in_process_bytes)}
-    return subprocess.Popen(command, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+def sharelens_run(lake: Path, logs: str, in_process_bytes: int) -> None:
+    """`sharelens run`, in a process of its own."""
+    with Path(os.devnull).open("w") as nowhere:
+        for stream in (1, 2):
+            os.dup2(nowhere.fileno(), stream)
+    os.environ |= {"SHARELENS_ENV": "test", "SHARELENS_IN_PROCESS_BYTES": str(in_process_bytes)}
+    raise SystemExit(main(["run", "--lake", str(lake), "--log-dir", logs]))
 
 
 def killed(lake: Path, logs: str, chosen: random.Random, in_process_bytes: int) -> int:
-    """Kills a run: at any moment, or shortly after a table's next version appeared. The exit code."""
-    process = started(lake, logs, in_process_bytes)
+    """Kills a run: at any moment, or shortly after a table's next version appeared. The exit code.
+
+    The process is a fork of one that has imported all and has run nothing, so that no time goes by before it works.
+    """
+    processes = multiprocessing.get_context("forkserver")
+    processes.set_forkserver_preload(["jobs.run", "sharelens.cli.compute", __name__])
+    process = processes.Process(target=sharelens_run, args=(lake, logs, in_process_bytes))
+    process.start()
     awaited = chosen.choice(["bronze/ingest_extent", "bronze/log_record", "silver/share_record", None])
     deadline = time.monotonic() + LONGEST_S
     try:
         if awaited is None:
-            time.sleep(chosen.uniform(0.5, 2 if in_process_bytes else 8))
+            time.sleep(chosen.uniform(0, 1.5 if in_process_bytes else 8))
         else:
             version = lake / awaited / "_delta_log" / f"{1:020d}.json"
-            while not version.exists() and process.poll() is None and time.monotonic() < deadline:
+            while not version.exists() and process.is_alive() and time.monotonic() < deadline:
                 time.sleep(0.01)
             time.sleep(chosen.uniform(0, 0.6))
     finally:
-        process.send_signal(signal.SIGKILL)
-    return process.wait()
+        process.kill()
+    process.join()
+    assert process.exitcode is not None
+    return process.exitcode
 
 
 def rounds(count: int) -> Iterator[random.Random]:

@@ -34,15 +34,14 @@ LARGER_MODULES = {
     "broker/storage/record_batch.py": 497,
     "measures/dlq_reconciliation.py": 425,
     "measures/incomplete.py": 418,
-    "sharelens/output.py": 416,
     "sharelens/questions/log_evidence.py": 405,
     "state_model/columnar/fold.py": 454,
-    "state_model/columnar/replay.py": 423,
+    "state_model/columnar/replay.py": 420,
 }
 """Modules over the budget, with the lines that they may have; they only shrink."""
 VAGUE_NAMES = {
     "found", "told", "asked", "held", "wanted", "given", "taken", "said", "one", "anew", "it", "those", "things",
-    "stuff", "nothing", "everything",
+    "stuff", "what", "nothing", "everything",
 }  # fmt: skip
 """Words that name nothing: a name says what the value is."""
 PURE_CACHES = ("lake/parquet.py encoding",)

@@ -18,7 +18,7 @@ from fsspec.implementations.local import LocalFileSystem
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lake.bounded_scan import BoundedDataset, tables, tables_in_order
+from lake.bounded_scan import BoundedDataset, row_counts, tables, tables_in_order
 
 ORDER = ["state_partition", "log_offset"]
 GROUP_ROWS, GROUPS = 8_000, 50
@@ -171,3 +171,13 @@ def test_memory_does_not_grow_with_the_rows(tmp_path: Path, way: str) -> None:
         assert count == groups * 50_000
         peaks.append(peak_kib)
     assert peaks[1] < peaks[0] + 64 * 1024  # the large file has 270 MiB more
+
+
+def test_rows_are_counted_by_value_without_reading_them(tmp_path: Path) -> None:
+    path = tmp_path / "rows.parquet"
+    rows = pa.table({"state_partition": pa.array([1] * 6 + [2] * 2 + [3] * 4, pa.int32())})
+    pq.write_table(rows, path, row_group_size=4)
+    system = CountingFileSystem()
+    dataset = ds.dataset(str(path), filesystem=pafs.PyFileSystem(pafs.FSSpecHandler(system)))
+    assert row_counts(dataset, "state_partition") == {1: 4 + 2, 2: 2, 3: 4}
+    assert row_counts(dataset, "unknown") == {}

@@ -104,3 +104,20 @@ def test_sums_and_bounds_come_from_the_statistics(tmp_path: Path) -> None:
     held = [{**file, "size_bytes": 10} for file in files(tmp_path, stats=True)]
     sent = snapshot_of(tmp_path, held)
     assert (sent.record_count, sent.size_bytes, sent.largest("number"), sent.largest("nothing")) == (5, 30, 5, None)
+
+
+@pytest.mark.parametrize(("words", "is_known"), [(["a", "a"], True), (["a", None], False), (["a", "b"], False)])
+def test_a_column_with_one_value_in_a_file_needs_no_comparison(
+    tmp_path: Path, words: list[str | None], is_known: bool
+) -> None:
+    table = pa.table({"word": pa.array(words, pa.string()), "number": pa.array([1, 2], pa.int64())})
+    (tmp_path / "is_open=true").mkdir()
+    pq.write_table(table, tmp_path / "is_open=true" / "d")
+    bounds = pc.min_max(table.column("word")).as_py()
+    file = {"path": "is_open=true/d", "num_records": 2, "partition.is_open": "true"}
+    file |= {"min.word": bounds["min"], "max.word": bounds["max"], "null_count.word": table.column("word").null_count}
+    dataset = snapshot_of(tmp_path, [file]).dataset()
+    (fragment,) = dataset.get_fragments()
+    assert ('word == "a"' in str(fragment.partition_expression)) is is_known
+    found = dataset.to_table(columns=["number"], filter=pc.field("word") == "a").column("number").to_pylist()
+    assert found == [number for number, word in enumerate(words, 1) if word == "a"]

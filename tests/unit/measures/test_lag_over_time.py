@@ -1,11 +1,14 @@
 """Lag at moments of the past, as one small worked story."""
 
+import itertools
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
+from hypothesis import given
+from hypothesis import strategies as st
 
-from measures.lag_over_time import Arrivals, lag_over_time
+from measures.lag_over_time import Arrivals, RowsAtMoments, lag_over_time
 from measures.schemas import LAG_OVER_TIME
 from state_model.columnar.replay import replay_records
 from state_model.columnar.schemas import SHARE_RECORD
@@ -37,13 +40,13 @@ def history(story: list[dict[str, Any]]) -> pa.Table:
 
 
 def told(text: str, *moments: int) -> list[dict[str, Any]]:
-    arrivals = Arrivals()
+    asked = np.array(moments, np.int64)
+    arrivals = Arrivals(asked)
     rows = headers(text)
     for at in range(rows.num_rows):
         arrivals.take(rows.slice(at, 1))
-    at_once = Arrivals()
+    at_once = Arrivals(asked)
     at_once.take(rows)
-    asked = np.array(moments, np.int64)
     found = lag_over_time(history(STORY), arrivals, asked, {ORDERS_ID: "orders"})
     assert found.schema.equals(LAG_OVER_TIME)
     assert lag_over_time(history(STORY), at_once, asked, {ORDERS_ID: "orders"}).equals(found)
@@ -74,4 +77,28 @@ def test_no_moment_has_no_row():
 
 
 def test_without_history_no_moment_has_a_row():
-    assert lag_over_time(history([]), Arrivals(), np.array([150], np.int64), {}).num_rows == 0
+    moment = np.array([150], np.int64)
+    assert lag_over_time(history([]), Arrivals(moment), moment, {}).num_rows == 0
+
+
+@given(
+    records=st.lists(st.tuples(st.sampled_from("gh"), st.integers(0, 5), st.integers(-1, 60)), max_size=30),
+    cuts=st.lists(st.integers(0, 30), max_size=4),
+    moments=st.lists(st.integers(0, 160), unique=True, max_size=6).map(sorted),
+)
+def test_rows_at_moments_are_enough_however_the_history_is_cut(
+    records: list[tuple[str, int, int]], cuts: list[int], moments: list[int]
+) -> None:
+    at_ms, story = 0, []
+    for group, pause_ms, start in records:
+        at_ms += pause_ms
+        story.append(snapshot(group, start=start, at_ms=at_ms))
+    rows, asked = history(story), np.array(moments, np.int64)
+    arrivals = Arrivals(asked)
+    arrivals.take(headers(BATCHES))
+    kept = RowsAtMoments(asked)
+    ends = sorted({0, *(cut for cut in cuts if cut < rows.num_rows), rows.num_rows})
+    for begin, end in itertools.pairwise(ends if rows.num_rows else [0, 0]):
+        kept.add(rows.slice(begin, end - begin))
+    assert kept.table().num_rows <= 2 * len(moments)
+    assert lag_over_time(kept.table(), arrivals, asked, {}).equals(lag_over_time(rows, arrivals, asked, {}))

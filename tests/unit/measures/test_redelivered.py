@@ -1,4 +1,4 @@
-"""What was delivered more than once: worked cases, and any log against a model that goes offset by offset."""
+"""Records delivered more than once: worked cases, and any log against a model that goes offset by offset."""
 
 import pyarrow as pa
 from hypothesis import given

@@ -26,10 +26,9 @@ from sharelens.output import (
     plain,
     say,
     show,
-    text_width,
     time_column,
-    visible,
 )
+from sharelens.terminal import text_width, visible
 
 HOSTILE = "a\nb\x1b[31m\x9b\u202e</script>\\"
 ROWS = [

@@ -1,7 +1,9 @@
 """What an increment recomputes: the same rows as one run, whatever the order of the evidence, and few of them."""
 
+import gc
 import shutil
 import tempfile
+import weakref
 from pathlib import Path
 from typing import Any
 
@@ -10,10 +12,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bench import generate
+from jobs.measure import stage
+from jobs.measure.inputs import LakeInputs
+from jobs.measure.reach import Reach
+from jobs.measure.recompute import changes
 from lake.lake import Lake
 from measures.catalog import STAGED
 from tests.depths import examples
-from tests.in_process import make_lake
+from tests.in_process import make_lake, recorded_lake
 from tests.lakes import content, differences
 from tests.state_logs import write_log_directory, write_state_partition
 from tests.unit.jobs.test_measure_on import STEPS, story
@@ -21,7 +27,7 @@ from tests.user_topics import write_orders
 
 pytestmark = pytest.mark.slow
 
-TABLES = tuple(str(measure.table) for measure in STAGED.values())
+TABLES = tuple(measure.table for measure in STAGED.values())
 FEW_ROWS = 100
 MOST_REWRITTEN = {"hot": 0.03, "cool": 0.10}
 """By shape the part of a measure's rows that 1 % more records may rewrite."""
@@ -86,3 +92,17 @@ def files(lake: Path) -> dict[str, dict[str, int]]:
         table: {str(file["path"]): int(file["num_records"]) for file in opened.snapshot(table).files}
         for table in TABLES
     }
+
+
+def test_the_histories_of_a_task_go_with_it_without_the_garbage_collector(tmp_path: Path) -> None:
+    lake = Lake(Path(shutil.copytree(recorded_lake("basic"), tmp_path / "lake")))
+    ((task, *_), *_) = stage.batches_of(lake, run=2, before=0, names=tuple(STAGED))
+    gc.disable()
+    try:
+        reach = Reach(LakeInputs(task))
+        assert sum(changes(reach, measure).open_rows.num_rows for measure in STAGED.values())
+        inputs, views = weakref.ref(reach.inputs), [weakref.ref(reach.by_offset), weakref.ref(reach.from_record)]
+        del reach
+        assert [reference() for reference in (inputs, *views)] == [None, None, None]
+    finally:
+        gc.enable()

@@ -80,7 +80,7 @@ def test_answers_say_what_retention_dropped(lake: Path, capsys: pytest.CaptureFi
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        ([], "give --dry-run to see what would be done, or --execute to do it"),
+        ([], "give --dry-run to list the work, or --execute to do it"),
         (["--dry-run", "--execute"], "give --dry-run"),
         (["--execute", "--retain", "gold=90d"], "'gold=90d' is no age of bronze, silver, history, measures"),
         (["--execute", "--retain", "bronze=90"], "'90' is no length of time"),

@@ -55,7 +55,7 @@ def test_a_closed_gate_is_named_by_every_answer_and_holds_the_publication(
     assert main(["publish", "--lake", str(lake)]) == 3
     out, err = capsys.readouterr()
     assert json.loads(out)["withheld"] is True
-    assert "not published, the last cut goes on answering" in err
+    assert "not published, questions still read the last cut" in err
     query = "SELECT count(*) AS n FROM gold.quality_result WHERE success = false"
     assert main(["sql", "--lake", str(lake), query, "--output", "json"]) == 0
     assert json.loads(capsys.readouterr().out) == [{"n": 1}]

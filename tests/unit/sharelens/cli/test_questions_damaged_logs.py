@@ -42,6 +42,19 @@ def test_bytes_of_an_incomplete_last_batch_are_counted_and_nothing_is_quarantine
     assert evidence_line(capsys, logs).endswith("gaps 0, quarantined 0, held back 0; 33 unreadable bytes at the end")
 
 
+def test_a_lake_counts_the_bytes_of_an_incomplete_last_batch_as_of_the_run_that_read_the_log(
+    capsys: pytest.CaptureFixture[str], logs: Path, tmp_path: Path
+) -> None:
+    lake = str(tmp_path / "lake")
+    data = (logs / SEGMENT).read_bytes()
+    (logs / SEGMENT).write_bytes(data + data[:33])
+    assert main(["run", "--lake", lake, "--log-dir", str(logs)]) == 0
+    capsys.readouterr()
+    assert main(["state", "--lake", lake]) == 0
+    line = capsys.readouterr().out.splitlines()[-1]
+    assert line.endswith("gaps 0, quarantined 0, held back 0; 33 unreadable bytes at the end")
+
+
 def test_a_damaged_partition_metadata_of_a_user_topic_costs_the_name_of_that_topic_only(
     capsys: pytest.CaptureFixture[str], logs: Path
 ) -> None:

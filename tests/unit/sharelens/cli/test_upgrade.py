@@ -71,8 +71,8 @@ def test_a_dry_run_lists_every_table_and_the_upgrade_does_it(lake: Path, capsys:
 @pytest.mark.parametrize(
     ("words", "code", "message"),
     [
-        ([], 2, "give --dry-run to see what would be done, or --execute to do it"),
-        (["--dry-run", "--execute"], 2, "give --dry-run to see what would be done, or --execute to do it"),
+        ([], 2, "give --dry-run to list the work, or --execute to do it"),
+        (["--dry-run", "--execute"], 2, "give --dry-run to list the work, or --execute to do it"),
         (["--dry-run", "--lake", "nowhere"], 1, "nowhere is not a directory"),
         (["--execute", "--lock-timeout", "-1"], 2, "-1"),
     ],

@@ -120,15 +120,15 @@ def test_a_lake_has_ranges_for_a_time_and_nothing_for_a_key(tmp_path: Path, caps
     [
         (["--topic", "orders"], "give one of --key"),
         (["--topic", "orders", "--key", "a", "--around", "1"], "give one of --key"),
-        (["--topic", "orders", "--key", "a", "--key-hex", "61"], "three different keys"),
+        (["--topic", "orders", "--key", "a", "--key-hex", "61"], "exclude each other"),
         (["--topic", "orders", "--key-hex", "6"], "hexadecimal"),
         (["--topic", "orders", "--key-base64", "%"], "no Base64"),
         (["--topic", "orders", "--key", "a", "--within", "1s"], "--within goes with --around"),
-        (["--topic", "orders", "--around", "5", "--from", "1"], "--around names the time itself"),
+        (["--topic", "orders", "--around", "5", "--from", "1"], "--around excludes --from and --to"),
         (["--topic", "orders", "--key", "a", "--from", "5", "--to", "1"], "--to lies before --from"),
         (["--topic", "nothing\x1b[2J", "--key", "a"], "no topic nothing\\x1b[2J"),
         (["--topic", "orders:7", "--key", "a"], "partitions there: 0, 1"),
-        (["--topic", "__share_group_state", "--key", "a"], "holds no user records"),
+        (["--topic", "__share_group_state", "--key", "a"], "has no user records"),
     ],
 )
 def test_what_can_not_be_meant_is_refused_in_one_line(words: list[str], said: str, logs: Path, capsys: Capture) -> None:

@@ -81,9 +81,9 @@ def test_a_cut_is_a_prefix_of_the_log(story: Path, cut: CutChoice, groups: list[
 def test_a_cut_past_the_end_is_answered_as_of_there_and_says_so(story: Path) -> None:
     late = state(evidence(story), ALL_KEYS, CutChoice(as_of_ms=START_MS + 10_000))
     assert len(rows(late)) == 1
-    assert "answered as of there" in late.warnings[0]
+    assert "the answer is as of that time" in late.warnings[0]
     beyond = state(evidence(story), ALL_KEYS, CutChoice(at_offsets={0: 99}))
-    assert beyond.warnings == ("state partition 0 ends at log offset 4; answered as of there, not of 99",)
+    assert beyond.warnings == ("state partition 0 ends at log offset 4; the answer is as of that offset, not of 99",)
 
 
 def test_a_time_before_the_evidence_is_refused(story: Path) -> None:
@@ -270,5 +270,5 @@ def test_a_log_without_any_record_has_no_state_and_no_moment(tmp_path: Path) -> 
     (empty / f"{0:020d}.log").write_bytes(b"")
     assert rows(state(evidence(tmp_path / "logs"), ALL_KEYS, NOW)) == []
     assert rows(records(evidence(tmp_path / "logs"), ALL_KEYS, Span())) == []
-    with pytest.raises(SharelensError, match="holds no share-group state"):
+    with pytest.raises(SharelensError, match="has no share-group state"):
         state(evidence(tmp_path / "logs"), ALL_KEYS, CutChoice(as_of_ms=START_MS))

@@ -35,15 +35,15 @@ ANSWERED = {
 }
 NAMES = "the names of 1 topics are not in the evidence, their ids are shown: copy the topics' folders"
 SUPPLY = {
-    "lag": "no end offset of 2 user partitions is known, so neither is their lag: copy their TOPIC-N folders",
-    "stalled": "there silence can't be told from idleness, and is no stall here; copy their folders too",
+    "lag": "no end offset of 2 user partitions is known, so their lag is unknown: copy their TOPIC-N folders",
+    "stalled": "a silent stall and an idle share partition look alike there; copy their folders too",
     "poison": "there an archived offset may be a gap",
     "account": "copy the topics' folders too",
     "latency": "copy their folders too",
     "latency --ranges": "copy their folders too",
     "groups": "copy the brokers' __consumer_offsets-N folders too; groups with share state: g, ",
     "life --event deleted": "who deleted is unknown, no record of the group is in __consumer_offsets: copy",
-    "status": "no folder of a user topic: lags, ages, gaps and silence can't be told; copy the TOPIC-N folders too",
+    "status": "no folder of a user topic: lags, ages, gaps and silent stalls are unknown; copy the TOPIC-N folders too",
 }
 
 

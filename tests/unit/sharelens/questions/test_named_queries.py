@@ -122,7 +122,7 @@ BAD_LINES = {
     "no query": (["--lake", "L"], "give either the query or --file FILE, or --query NAME"),
     "two queries": (["--lake", "L", "SELECT 1", "--query", "gaps"], "give either the query"),
     "a parameter for a text": (["--lake", "L", "SELECT 1", "--param", "a=b"], "--param goes with --query"),
-    "a list and more": (["--list", "--query", "gaps"], "--list goes alone"),
+    "a list and more": (["--list", "--query", "gaps"], "--list excludes a query"),
     "no lake": (["--query", "gaps"], "give --lake DIR"),
     "an unknown name": (["--lake", "L", "--query", "nothing"], "no query 'nothing'"),
 }

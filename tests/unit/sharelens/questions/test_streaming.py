@@ -3,8 +3,10 @@
 import pyarrow as pa
 import pytest
 
+from sharelens.cli import main
 from sharelens.questions import streaming
 from sharelens.questions.streaming import FirstOfEach, FirstRows, Sums
+from tests.in_process import recorded_lake
 
 ROWS = pa.table(
     {
@@ -14,6 +16,7 @@ ROWS = pa.table(
     }
 )
 ORDER = [("at_ms", "descending"), ("offset", "ascending")]
+BY_NAME = [("group", "ascending"), *ORDER]
 
 
 def cut(rows: pa.Table, size: int) -> list[pa.Table]:
@@ -21,11 +24,44 @@ def cut(rows: pa.Table, size: int) -> list[pa.Table]:
 
 
 @pytest.mark.parametrize("size", [1, 7, 40])
-def test_first_rows_are_the_head_of_the_sorted_rows(size: int) -> None:
-    first = FirstRows(ORDER, 9)
+@pytest.mark.parametrize("order", [ORDER, BY_NAME], ids=["numbers", "names"])
+def test_first_rows_are_the_head_of_the_sorted_rows(size: int, order: list[tuple[str, str]]) -> None:
+    first = FirstRows(order, 9)
     for table in cut(ROWS, size):
         first.add(table)
-    assert first.table().to_pylist() == ROWS.sort_by(ORDER).slice(0, 9).to_pylist()
+        assert first.table().num_rows <= 9
+    assert first.table().to_pylist() == ROWS.sort_by(order).slice(0, 9).to_pylist()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("words", [["poison"], ["poison", "--gaps"], ["redelivered"], ["dlq"], ["dlq", "--fail-on"]])
+@pytest.mark.parametrize("name", ["dlq", "edge"])
+def test_a_limited_answer_is_the_head_of_the_whole_one_with_the_same_lines(
+    name: str, words: list[str], capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    most_kept: list[int] = []
+    plain = FirstRows.table
+
+    def table(self: FirstRows) -> pa.Table:
+        most_kept.append(plain(self).num_rows)
+        return plain(self)
+
+    monkeypatch.setattr(FirstRows, "table", table)
+    lake = ["--lake", str(recorded_lake(name)), "--output", "jsonl"]
+    whole_code = main([*words, *lake])
+    whole = capsys.readouterr()
+    assert not most_kept
+    assert main([*words, *lake, "--limit", "3"]) == whole_code
+    limited = capsys.readouterr()
+    rows = whole.out.splitlines()
+    assert limited.out.splitlines() == rows[:3]
+    said = limited.err.splitlines()
+    if len(rows) > 3:
+        assert f"... {len(rows) - 3} more rows; --limit {len(rows)} shows them all" in said
+        said.remove(f"... {len(rows) - 3} more rows; --limit {len(rows)} shows them all")
+    assert said == whole.err.splitlines()
+    assert all(kept <= 3 for kept in most_kept)
+    assert most_kept or "--fail-on" in words
 
 
 @pytest.mark.parametrize("size", [1, 7, 40])

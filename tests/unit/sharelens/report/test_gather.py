@@ -5,7 +5,7 @@ from typing import Any
 import pyarrow as pa
 
 from measures.schemas import LAG, POISON_RECORD, REDELIVERED, STALL
-from sharelens.report.digests import PoisonDigest, StallDigest, redelivery_sums
+from sharelens.report.digests import PoisonReading, StallDigest, redelivery_sums
 from sharelens.report.gather import ranked
 from sharelens.report.share_partitions import Key
 
@@ -33,10 +33,12 @@ def test_what_stands_still_goes_before_all_and_the_quiet_come_last_by_name() -> 
     )
     given_up = rows(POISON_RECORD, key("poisoned") | {"offset": 3, "last_offset": 3})
     again = rows(REDELIVERED, key("retried") | {"first_offset": 0, "last_offset": 99})
+    reading = PoisonReading()
+    reading.add(given_up)
     found = ranked(
         lags,
         StallDigest.of([stalls]),
-        PoisonDigest.of([given_up]),
+        reading.digest(),
         redelivery_sums([again]),
     )
     assert order(tuple(found)) == ["pinned", "was pinned", "poisoned", "behind", "retried", "quiet-a", "quiet-b"]

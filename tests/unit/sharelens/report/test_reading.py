@@ -1,15 +1,35 @@
-"""A report goes through the histories in parts; how these are cut changes nothing on the page."""
+"""A report streams the histories: how these are cut changes nothing on the page, and few rows stay in memory."""
 
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
+import pyarrow as pa
 import pytest
 
-from sharelens.questions import measured
+from bench.generate import generate
+from lake import bounded_scan
+from measures.lag_over_time import RowsAtMoments
+from measures.tallies import By
+from sharelens.filters import KeyFilter
+from sharelens.questions import lake_evidence, measured, opening
+from sharelens.questions.evidence import Span
+from sharelens.questions.lake_evidence import LakeEvidence
+from sharelens.questions.latency import attempts
 from sharelens.questions.log_evidence import LogEvidence
-from sharelens.report import reading
+from sharelens.questions.measured import scope
+from sharelens.report import lag_lines
+from sharelens.report.gather import MOMENTS
+from sharelens.report.reading import CODES
+from sharelens.request import CutChoice, Source
+from tests.datasets import dataset
+from tests.in_process import make_lake, recorded_lake
+from tests.once import made_once
 from tests.report_pages import gathered, page, pinned_log
 
 GROUPS = ("f", "e", "d", "c", "b", "a")
+RECORDS, SHARE_PARTITIONS = 40_000, 2
+READ_ROWS = 2_000
 
 
 @pytest.mark.slow
@@ -18,7 +38,7 @@ def test_however_the_histories_are_cut_the_page_is_the_same(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, summed: int
 ) -> None:
     source = pinned_log(tmp_path, GROUPS)
-    monkeypatch.setattr(reading, "SHARE_PARTITIONS_SUMMED", summed)
+    monkeypatch.setattr(lag_lines, "SHARE_PARTITIONS_SUMMED", summed)
     whole = page(source)
     monkeypatch.setattr(measured, "PART_ROWS", 1)
     for name in ("history", "deliveries"):
@@ -32,4 +52,114 @@ def test_the_worst_share_partitions_are_drawn_whatever_part_they_come_in(
     monkeypatch.setattr(measured, "PART_ROWS", 1)
     found = gathered(pinned_log(tmp_path, GROUPS))
     assert [drawn.key[0] for drawn in found.drawn] == ["a", "b", "c"]
-    assert {drawn.history.num_rows for drawn in found.drawn} == {5}
+    assert {(drawn.low, drawn.high) for drawn in found.drawn} == {(0, 21)}
+
+
+def long_lake() -> Path:
+    """A lake with two share partitions of 20,000 records."""
+
+    def make(folder: Path) -> None:
+        generate(folder / "logs", shape="hot", records=RECORDS, share_partition_count=SHARE_PARTITIONS)
+        make_lake(folder / "lake", folder / "logs")
+
+    return made_once("lakes/two-long-share-partitions", make) / "lake"
+
+
+@pytest.fixture
+def tables_read(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, tuple[str, ...], int]]:
+    """Name, columns and number of rows of each table that the evidence reads; it reads few rows at once."""
+    read: list[tuple[str, tuple[str, ...], int]] = []
+
+    def counted(method: str) -> None:
+        plain = getattr(LakeEvidence, method)
+
+        def stream(self: LakeEvidence, table: str, *arguments: Any) -> Iterator[pa.Table]:
+            for rows in plain(self, table, *arguments):
+                read.append((table, tuple(rows.column_names), rows.num_rows))
+                yield rows
+
+        monkeypatch.setattr(LakeEvidence, method, stream)
+
+    counted("_stream")
+    counted("_in_log_order")
+    for name in ("READ_ROWS", "TABLE_ROWS", "BATCH_ROWS"):
+        monkeypatch.setattr(bounded_scan, name, READ_ROWS)
+    monkeypatch.setitem(bounded_scan._BOUNDED, "batch_size", READ_ROWS)
+    return read
+
+
+@pytest.mark.slow
+def test_a_report_holds_few_rows_of_a_long_share_partition(
+    tables_read: list[tuple[str, tuple[str, ...], int]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    kept: list[int] = []
+    plain = RowsAtMoments.table
+
+    def counted(self: RowsAtMoments) -> pa.Table:
+        rows = plain(self)
+        kept.append(rows.num_rows)
+        return rows
+
+    monkeypatch.setattr(RowsAtMoments, "table", counted)
+    content = gathered(Source(lake=str(long_lake())))
+    most: dict[str, int] = {}
+    for table, _, rows in tables_read:
+        most[table] = max(rows, most.get(table, 0))
+    assert sum(rows for table, _, rows in tables_read if table == lake_evidence.DELIVERY) > 10 * READ_ROWS
+    row_group = 1.1 * RECORDS / SHARE_PARTITIONS  # what is read in log order comes by whole row groups
+    assert most.pop(lake_evidence.HISTORY) <= row_group
+    assert max(most.values()) <= 2 * READ_ROWS
+    assert max(kept) <= MOMENTS * SHARE_PARTITIONS
+    assert len(content.drawn) == SHARE_PARTITIONS
+    assert all(drawn.deliveries.num_rows < RECORDS // 4 for drawn in content.drawn)
+
+
+@pytest.mark.slow
+def test_a_report_reads_the_histories_once_and_only_columns_that_it_shows(
+    tables_read: list[tuple[str, tuple[str, ...], int]],
+) -> None:
+    content = gathered(Source(lake=str(long_lake())))
+    assert content.outcomes
+    rows = [count for table, _, count in tables_read if table == lake_evidence.HISTORY]
+    assert sum(rows) == RECORDS
+    wide = [columns for table, columns, _ in tables_read if table == lake_evidence.DELIVERY and "end_reason" in columns]
+    assert len(wide) <= len(content.traced)
+
+
+@pytest.mark.slow
+def test_share_partitions_and_their_topics_are_known_without_the_histories(
+    tables_read: list[tuple[str, tuple[str, ...], int]],
+) -> None:
+    with opening.open_evidence(Source(lake=str(long_lake()))) as evidence:
+        scoped = scope(evidence, KeyFilter(), CutChoice())
+    assert scoped.places.num_rows == SHARE_PARTITIONS
+    assert sum(scoped.places.column("records").to_pylist()) == pytest.approx(RECORDS, rel=0.01)
+    assert lake_evidence.HISTORY not in {table for table, _, _ in tables_read}
+
+
+@pytest.mark.slow
+def test_the_charts_of_a_lake_and_of_its_log_are_the_same() -> None:
+    lake = long_lake()
+    of_lake, of_log = (
+        page(source) for source in (Source(lake=str(lake)), Source(log_dirs=(str(lake.parent / "logs"),)))
+    )
+    assert [line for line in of_lake.splitlines() if "<path" in line] == [
+        line for line in of_log.splitlines() if "<path" in line
+    ]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("source", ["lake", "log"])
+def test_delivery_counts_are_those_of_attempts_without_offsets_that_hold_no_record(source: str) -> None:
+    name = "transactions"
+    log = Source(log_dirs=(str(dataset(name) / "logs"),))
+    where = Source(lake=str(recorded_lake(name))) if source == "lake" else log
+    with opening.open_evidence(where) as evidence:
+        rows = attempts(evidence, KeyFilter(), CutChoice(), Span(), By(partition=False, hour=False)).table.to_pylist()
+    settled: dict[tuple[int, int], int] = {}
+    for row in rows:
+        if row["outcome"] in CODES:
+            cell = CODES[row["outcome"]], row["delivery_count"]
+            settled[cell] = settled.get(cell, 0) + row["offsets"]
+    assert gathered(where).outcomes == settled
+    assert settled[CODES["archived"], 1] < 100  # with control records it would be 322

@@ -1,5 +1,6 @@
 """Chunks that are replayed from their boundary states say what one replay says."""
 
+from dataclasses import replace
 from itertools import pairwise
 
 import pyarrow as pa
@@ -8,9 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from state_model.columnar import replay, schemas
-from state_model.columnar.boundaries import WEIGHT, BoundaryStates, ChunkSummary, thinned
-from state_model.columnar.spans import losses_until
-from state_model.columnar.values import Loss
+from state_model.columnar.boundaries import WEIGHT, BoundaryStates, summary_of, thinned
+from state_model.columnar.values import Loss, losses_until
 from tests.replay_logs import HOSTILE_LOGS, LOGS, parsed, table
 
 CUTS = st.lists(st.integers(0, 20), max_size=4).map(sorted)
@@ -46,15 +46,11 @@ def replayed_by_chunks(rows, cuts, batches, seed, losses, limit):
     boundary = BoundaryStates(seed, losses, update_limit=limit)
     history, closed = [], []
     for chunk in pieces(rows, cuts):
-        summary = ChunkSummary()
-        taken = [summary.take(batch) for batch in pieces(chunk.select(schemas.REPLAYED.names), batches)]
-        head, thin = (pa.concat_tables(part) for part in zip(*taken, strict=True))
-        own = replay.replay_records(
-            chunk, seed=boundary.before(head), losses=losses_until(losses, chunk, last=False), update_limit=limit
-        )
+        records = chunk.select(schemas.REPLAYED.names).cast(schemas.REPLAYED)
+        before = boundary.advance(summary_of(pieces(records, batches)))
+        own = replay.replay_records(chunk, seed=before, losses=losses_until(losses, chunk), update_limit=limit)
         history.append(own.history)
         closed.append(own.closed)
-        boundary.advance(head, thin, summary.ends)
     return pa.concat_tables(history), pa.concat_tables(closed), boundary.settled(3)
 
 
@@ -96,3 +92,20 @@ def test_a_hot_share_partition_is_thinned_to_a_few_records_a_snapshot(count):
     kept = thinned(rows.select(schemas.REPLAYED.names))
     assert kept.num_rows <= 2 * 4
     assert sum(kept.column(WEIGHT).to_pylist()) == 2 * count
+
+
+def summary(log):
+    return summary_of([table(parsed(log)).select(schemas.REPLAYED.names)])
+
+
+@pytest.mark.parametrize(
+    ("log", "other", "problem"),
+    [
+        ("0 snapshot start=0 0-4 available 1", "0 snapshot start=0 5-9 available 1", "is not in the state"),
+        ("0 tombstone\n0 snapshot start=0 0-4 available 1", "0 tombstone", "contradict each other"),
+    ],
+)
+def test_a_summary_whose_ends_are_those_of_other_records_is_refused(log, other, problem):
+    mixed = replace(summary(log), ends=summary(other).ends)
+    with pytest.raises(ValueError, match=problem):
+        BoundaryStates(schemas.SHARE_PARTITION_STATE.empty_table(), []).advance(mixed)

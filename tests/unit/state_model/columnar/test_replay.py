@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from state_model.batches import coalesce
 from state_model.columnar import replay, schemas
-from state_model.columnar.replay import open_ranges, replay_records, replay_scalars
+from state_model.columnar.replay import open_ranges, replay_records, replay_states
 from state_model.columnar.values import Loss
 from state_model.machine import PartitionState, apply
 from state_model.share_records import ShareRecord
@@ -106,7 +106,10 @@ def test_by_key_changes_the_order_and_the_encoding_of_text_alone(log):
 @given(LOGS, LIMITS)
 def test_scalars_alone_are_those_of_the_whole_replay(log, limit):
     whole = replay_records(table(log), update_limit=limit).state
-    assert replay_scalars(table(log), update_limit=limit).equals(replay.without_ranges(whole))
+    none = schemas.SHARE_PARTITION_STATE.empty_table()
+    scalars = replay_states(table(log), seed=none, update_limit=limit, with_ranges=False)
+    assert scalars.equals(replay.without_ranges(whole))
+    assert replay_states(table(log), seed=none, update_limit=limit).equals(whole)
 
 
 def test_no_records_and_no_seed_give_empty_tables():

@@ -1,0 +1,35 @@
+"""The clusters of a lake at its published cut."""
+
+from typing import Any, cast
+
+from lake.scan import Cut
+from sharelens.output import name_cell
+from state_model.errors import UsageError
+
+
+def choose_cluster(lake: Cut, cluster_id: str | None) -> str:
+    """The cluster to answer for.
+
+    Raises:
+        UsageError: several clusters and none asked for, or one that is not there.
+    """
+    known = clusters(lake)
+    if cluster_id is not None:
+        if cluster_id not in known:
+            raise UsageError(
+                f"no cluster {name_cell(cluster_id)} in lake {lake.lake}; clusters there: {', '.join(known) or 'none'}"
+            )
+        return cluster_id
+    if len(known) > 1:
+        raise UsageError(f"lake {lake.lake} holds several clusters, give --cluster-id with one of: {', '.join(known)}")
+    return known[0]
+
+
+def evidence_rows(lake: Cut) -> list[dict[str, Any]]:
+    """One row a state partition of the published cut (`lake.tables.EVIDENCE`)."""
+    return cast("list[dict[str, Any]]", lake.publication["evidence"])
+
+
+def clusters(lake: Cut) -> list[str]:
+    """The clusters of the published cut; without state, the published cluster."""
+    return sorted({row["cluster_id"] for row in evidence_rows(lake)}) or [str(lake.publication["cluster_id"])]

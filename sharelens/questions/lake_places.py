@@ -1,0 +1,53 @@
+"""Share partitions in state partitions by the small tables of a lake, so that the histories stay unread."""
+
+from collections.abc import Iterable, Mapping
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from measures.places import Ints, Places
+from sharelens.questions.evidence import COUNTED, PLACED
+from state_model.columnar.keys import PLACE_KEY
+
+MOST_NAMES = 64
+"""A condition lists so many names at most; more are bounded by the first and the last one alone."""
+
+
+def newest_of_places(tables: Iterable[pa.Table]) -> pa.Table:
+    """One row for each place, with the largest log_time_ms and start_offset of all its rows (COUNTED)."""
+    columns = pa.schema([PLACED.field(name) for name in COUNTED])
+    rows = pa.concat_tables([table.select(COUNTED).cast(columns) for table in tables])
+    largest = rows.group_by(PLACE_KEY).aggregate([("log_time_ms", "max"), ("start_offset", "max")])
+    return largest.rename_columns([name.removesuffix("_max") for name in largest.column_names])
+
+
+def with_record_counts(places: pa.Table, every: pa.Table, rows_of_state_partition: Mapping[int, int]) -> pa.Table:
+    """PLACED rows of some places: the records of a state partition are shared out among `every` place in it."""
+    numbers = every.column("state_partition").to_numpy()
+    largest = int(numbers.max(initial=0))
+    rows = np.array([rows_of_state_partition.get(number, 0) for number in range(largest + 1)], np.int64)
+    records = rows // np.maximum(np.bincount(numbers, minlength=largest + 1), 1)
+    of_places = np.maximum(records[places.column("state_partition").to_numpy()], 1)
+    return places.append_column("records", pa.array(of_places)).select(PLACED.names).cast(PLACED)
+
+
+def near_places(places: pa.Table) -> pc.Expression:
+    """A condition on PLACE_KEY that all rows of some places (one at least) meet, and few others.
+
+    The statistics of row groups decide it, so that row groups of other places are left out.
+    """
+    condition = pc.scalar(True)
+    for name in ("state_partition", "group_id", "topic_id"):
+        values = pc.unique(places.column(name)).sort()
+        condition &= (pc.field(name) >= values[0]) & (pc.field(name) <= values[-1])
+        if len(values) <= MOST_NAMES or name == "state_partition":
+            condition &= pc.field(name).isin(values)
+    return condition
+
+
+def numbered_rows(places: Places, rows: pa.Table) -> tuple[Ints, pa.Table]:
+    """The rows that lie in one of the places, and the place of each."""
+    of_rows = places.of(rows)
+    is_inside = of_rows >= 0
+    return (of_rows, rows) if is_inside.all() else (of_rows[is_inside], rows.filter(pa.array(is_inside)))

@@ -1,0 +1,59 @@
+"""Share partitions by the small tables of a lake are those that the histories have."""
+
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pytest
+
+from sharelens.questions.evidence import COUNTED, Keys, counted_places
+from sharelens.questions.lake_evidence import HISTORY, LakeEvidence, open_lake_evidence
+from state_model.columnar.keys import PLACE_KEY
+from tests.in_process import make_lake, recorded_lake
+from tests.state_logs import snapshot, tombstone, update, write_log_directory
+
+pytestmark = pytest.mark.slow
+
+
+def told(places: pa.Table) -> list[dict[str, object]]:
+    """What an answer depends on: the place, its newest record, whether it ever had a start offset."""
+    started = pc.fill_null(pc.greater_equal(places.column("start_offset"), 0), False)
+    order = [(name, "ascending") for name in PLACE_KEY]
+    rows = places.select([*PLACE_KEY, "log_time_ms"]).append_column("started", started).sort_by(order).to_pylist()
+    return list(rows)
+
+
+def counted(evidence: LakeEvidence) -> pa.Table:
+    return counted_places(evidence._stream(HISTORY, COUNTED, pc.field("log_topic_id") == evidence._log_topic_id))
+
+
+@pytest.mark.parametrize("name", ["admin", "edge", "pruned", "upgrade", "v44"])
+def test_they_are_those_of_a_recorded_log(name: str) -> None:
+    evidence = open_lake_evidence(str(recorded_lake(name)), None)
+    places = evidence.places(Keys())
+    assert told(places) == told(counted(evidence))
+    group = places.column("group_id")[0].as_py()
+    of_group = evidence.places(Keys(groups=frozenset({group})))
+    assert told(of_group) == [row for row in told(places) if row["group_id"] == group]
+
+
+def test_a_deleted_one_and_one_that_was_reset_had_a_start_offset(tmp_path: Path) -> None:
+    records = [
+        snapshot("deleted", start=-1),
+        update("deleted", start=7),
+        tombstone("deleted"),
+        snapshot("reset", start=-1),
+        update("reset", start=7),
+        snapshot("reset", start=-1, snapshot_epoch=1),
+        snapshot("never", start=-1),
+    ]
+    logs = write_log_directory(tmp_path / "logs", records)
+    make_lake(tmp_path / "lake", logs)
+    evidence = open_lake_evidence(str(tmp_path / "lake"), None)
+    places = evidence.places(Keys())
+    assert {(row["group_id"], row["started"]) for row in told(places)} == {
+        ("deleted", True),
+        ("reset", True),
+        ("never", False),
+    }
+    assert told(places) == told(counted(evidence))
