@@ -22,7 +22,7 @@ def no_session() -> Any:
 
 
 def make_lake(lake: Path, *log_dirs: Path, **options: Any) -> Summary:
-    """Runs the whole pipeline over log directories; a new lake begins as a copy of the tables that a first run creates."""
+    """Runs the whole pipeline over log directories; a new lake begins as a copy of the tables that a run creates."""
     if not lake.exists():
         shutil.copytree(made_once("lakes/no-rows", lambda folder: create_tables(Lake(folder))), lake)
     asked = RunOptions(lake=Lake(lake), log_dirs=tuple(map(str, log_dirs)), in_process_bytes=ANY_SIZE, **options)

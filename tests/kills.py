@@ -72,7 +72,9 @@ def in_turn(points: list[Point], kills: int) -> list[list[Point]]:
     return [*(once[first::lakes] for first in range(lakes)), *([point] for point in points if point[1] > 1)]
 
 
-def in_turn_by_write(points: list[Point], written: Sequence[int], marks: Collection[str], kills: int) -> list[list[Point]]:
+def in_turn_by_write(
+    points: list[Point], written: Sequence[int], marks: Collection[str], kills: int
+) -> list[list[Point]]:
     """The points at the indices `written` in lists of at most `kills`, far apart, each with its pass in its own run.
 
     `marks`: names of points after which no later run repeats what came before. The run after a kill passes the points
