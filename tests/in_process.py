@@ -1,13 +1,11 @@
 """The pipeline without Spark: every stage counts as small, so its tasks run in this process."""
 
-import shutil
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from jobs.options import RunOptions
 from jobs.run import Summary, run
-from lake.commit import create_tables
 from lake.lake import Lake
 from tests.datasets import dataset
 from tests.once import made_once
@@ -22,9 +20,7 @@ def no_session() -> Any:
 
 
 def make_lake(lake: Path, *log_dirs: Path, **options: Any) -> Summary:
-    """Runs the whole pipeline over log directories; a new lake begins as a copy of the tables that a run creates."""
-    if not lake.exists():
-        shutil.copytree(made_once("lakes/no-rows", lambda folder: create_tables(Lake(folder))), lake)
+    """Runs the whole pipeline over log directories."""
     asked = RunOptions(lake=Lake(lake), log_dirs=tuple(map(str, log_dirs)), in_process_bytes=ANY_SIZE, **options)
     return run(asked, no_session)
 
