@@ -133,7 +133,7 @@ def kafka_broker(folder: Path) -> Iterator[Started]:
 
 
 def free_ports(count: int) -> list[int]:
-    """Ports that nobody listens on now."""
+    """Free ports of the loopback address."""
     sockets = [socket.socket() for _ in range(count)]
     for listener in sockets:
         listener.bind((HOST, 0))

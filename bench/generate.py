@@ -41,7 +41,7 @@ class Settings:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Generated:
-    """What was appended to which directory."""
+    """The records appended to a directory."""
 
     directory: Path
     records: int

@@ -67,7 +67,7 @@ Positive = Annotated[float, Field(gt=0, lt=1e12)]
 
 
 class QualitySettings(BaseModel):
-    """The setting `quality` as conf/base/quality.yaml describes it; what is not named there keeps its default."""
+    """The setting `quality` as conf/base/quality.yaml describes it; other values keep their defaults."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
 
@@ -140,7 +140,7 @@ def load_settings(*, environment: str | None = None, flags: Mapping[str, object]
         flags: settings by name; None values are left out, so that unset options can be passed as they are.
 
     Raises:
-        SettingsError: a layer holds something unknown or unusable; the message names every place looked at.
+        SettingsError: a layer holds something unknown or unusable; the message names every searched place.
     """
     required = environment or os.environ.get(f"{PREFIX}ENV")
     if required:

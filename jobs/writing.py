@@ -13,7 +13,7 @@ from lake.tables import TABLES
 from measures.catalog import STAGED
 
 CHECKED = (books.EXTENT, "gold.share_partition_state", publish.PUBLICATION)
-"""Tables whose schema version tells that of the lake."""
+"""Tables whose schema version is that of the lake."""
 LAYERS = ("bronze", "silver", "gold")
 WRITTEN_BY = {
     "ingest": ("bronze.log_record", "bronze.quarantine"),
@@ -35,7 +35,7 @@ class Writer:
 
 @contextmanager
 def writing(lake: Lake, timeout_s: float) -> Iterator[Writer]:
-    """Holds a lake for writing; what it writes is for its owner alone.
+    """Holds a lake for writing; files are readable for their owner only.
 
     Raises:
         LakeLockedError: somebody else writes.

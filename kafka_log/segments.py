@@ -162,7 +162,7 @@ class CopyReader:
         return following
 
     def _note_end(self, segment: OpenSegment, position: int, reason: str) -> None:
-        """Note what lies behind the last good batch of the log.
+        """Records the damage behind the last good batch of the log.
 
         A batch that is whole but has a wrong checksum is damage, and so is everything below the committed end. The
         rest is an append in progress, of which only the bytes are counted.

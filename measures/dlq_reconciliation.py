@@ -6,8 +6,8 @@
 
 A record that was archived without ARCHIVING before (a gap, an aborted record, a group without a topic for dead letters)
 is due none. Dead letters name a topic, not its id, so one may belong to any topic that bore the name: it goes to the
-life in which its record was given up last before the letter's time. What the evidence can't tell is `unknown`, no
-finding.
+life in which its record was given up last before the letter's time. Where the evidence does not suffice, the status
+is `unknown`, not a finding.
 """
 
 from collections.abc import Iterable, Mapping, Set

@@ -313,7 +313,7 @@ class Intervals:
     the interval, END the record that ended it. FIRST to THROTTLED are as of LATEST: first and last incomplete offset,
     delivery state and count there, offsets finished behind it, the highest offset logged, offsets delivered so often
     that the broker slows down. WRITTEN: log time of the last write that was no cold snapshot. SHOWN: log time of the
-    first record that spoke of the offset or of one behind it. -1 stands for what is not there or not known.
+    first record that spoke of the offset or of one behind it. -1: absent or unknown.
     """
 
     history: pa.Table

@@ -112,7 +112,7 @@ def check_kernel_cache() -> Check:
 def check_memory(
     memory_file: Path = Path("/proc/meminfo"), limit_file: Path = Path("/sys/fs/cgroup/memory.max")
 ) -> Check:
-    """There is memory for a JVM and two workers: what is available, or the container's limit when that is less."""
+    """Whether there is memory for a JVM and two workers: available memory, or the container's lower limit."""
     amounts = [amount for amount in (_available_bytes(memory_file), _limit_bytes(limit_file)) if amount is not None]
     if not amounts:
         return Check(name="memory", ok=True, detail="unknown: this system does not say")

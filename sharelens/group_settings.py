@@ -1,4 +1,4 @@
-"""The files behind --group-configs and --broker-config: what they tell of the settings of share groups."""
+"""The files behind --group-configs and --broker-config: settings of share groups."""
 
 import re
 
@@ -15,7 +15,7 @@ LINE = re.compile(r"\s+(?P<name>[^\s=]+)=(?P<value>.*) sensitive=(?:true|false) 
 
 
 def read_group_settings(group_configs: str | None, broker_config: str | None) -> GroupSettings:
-    """What the files tell; None: not given.
+    """The settings in the files; None: not given.
 
     Raises:
         SharelensError: a file can't be read, or server.properties is broken.
@@ -28,7 +28,7 @@ def read_group_settings(group_configs: str | None, broker_config: str | None) ->
 
 
 def _broker(path: str) -> dict[str, str]:
-    """Settings by name. The format takes any text for names, so odd ones tell a file of another kind."""
+    """Settings by name. The format takes any text for names, so odd names mean a file of another kind."""
     settings = parse(read_text_file(path, "--broker-config", "the broker's server.properties"), path)
     odd = next((name for name in settings if NAME.fullmatch(name) is None), None)
     if odd is not None:

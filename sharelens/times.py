@@ -17,7 +17,7 @@ LAST_MS = (datetime.max.replace(tzinfo=UTC) - EPOCH) // MILLISECOND
 
 
 class Rounding(Enum):
-    """Which millisecond a moment between two of them stands for."""
+    """The rounding of a moment between two milliseconds."""
 
     DOWN = "down"
     UP = "up"

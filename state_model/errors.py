@@ -8,7 +8,7 @@ class SharelensError(Exception):
 
 
 class UsageError(SharelensError):
-    """Raised when what was typed cannot be meant: an unknown name, a time without a zone, a wrong option (exit 2)."""
+    """Raised when an argument is invalid: an unknown name, a time without a zone, a wrong option (exit 2)."""
 
 
 class DecodeError(SharelensError):

@@ -35,7 +35,7 @@ expectation that is not met closes the gate of its table, and nothing is publish
 INTRODUCTIONS: dict[str, dict[str, str]] = yaml.safe_load(
     (Path(__file__).parent / "gate_runbooks.yaml").read_text(encoding="utf-8")
 )
-"""By kind with blocking expectations: what it means, what to look at, what to do."""
+"""For each kind with blocking expectations: meaning, causes, remedies."""
 
 
 def pages() -> dict[Path, str]:

@@ -30,7 +30,7 @@ SHOWN = 20
 OFFSETS = ("offset", "base_offset", "log_offset", "valid_from_log_offset")
 PARTITION_COLUMNS = ("cluster_id", "topic_id", "log_topic_id", "partition", "state_partition")
 FEWEST = 1000
-"""Rows below which a volume tells nothing."""
+"""Fewest rows for which a volume is compared."""
 
 
 @dataclass(slots=True)

@@ -100,7 +100,7 @@ def rules_of(name: str, limits: Limits = DEFAULT_LIMITS) -> tuple[Rule, ...]:
 
 
 def field_text(field: pa.Field) -> str:
-    """A column as its shape is compared: name, type, nullability; what lies inside lists and structs is nullable."""
+    """A column as its shape is compared: name, type, nullability; fields inside lists and structs are nullable."""
     return f"{field.name} {_type_text(field.type)}{'' if field.nullable else ' not null'}"
 
 

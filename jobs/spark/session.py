@@ -86,7 +86,7 @@ def check_session(session: "SparkSession") -> None:
     """Refuse a session whose answers would differ from ours; it is somebody's, so nothing in it is changed.
 
     Raises:
-        SessionError: naming every setting that is wrong, what it is, and what it must be.
+        SessionError: naming every wrong setting, its value and the required value.
     """
     wrong = []
     for key, required in REQUIRED_CONF.items():

@@ -1,14 +1,19 @@
-"""The process that Spark's Python workers are forks of, in a local session that we start: it has imported the stages.
+"""The process that Spark's Python workers are forks of, in a local session that we start: it has imported their code.
 
 Without it each worker, one a core and one more after each failed task, imports the stages itself and collects their
-garbage after each task. It also starts without Spark's own archives on its path, where pyspark is installed: before
-each task a worker reads the list of files of every archive on the path again. docs/adr/0009 has the figures.
+garbage after each task. Spark starts one such process for each kind of worker, named by the argument: those that plan
+a data source import the reader of logs and no stages. It also starts without Spark's own archives on its path, where
+pyspark is installed: before each task a worker reads the list of files of every archive on the path again.
+docs/adr/0009 has the figures.
 """
 
 import gc
 import importlib.machinery
 import os
 import sys
+
+TASK_WORKER = "pyspark.worker"
+"""The kind of worker that runs tasks."""
 
 
 def path_without_archives(path: str) -> str:
@@ -20,6 +25,18 @@ def path_without_archives(path: str) -> str:
     return os.pathsep.join(folders)
 
 
+def import_code_of(kind: str) -> None:
+    """Imports what workers of a kind (a module of pyspark) need of ours."""
+    if kind != TASK_WORKER:
+        from kafka_log import layout, reader, union  # noqa: F401  # what the data source kafka_log plans with
+
+        return
+    import jobs.run  # noqa: F401  # all stages
+    from jobs.spark.executors import load_kernels
+
+    load_kernels()
+
+
 def main() -> None:
     """Serves forks until Spark ends it, as Spark's own daemon does."""
     path = os.environ.get("PYTHONPATH", "")
@@ -28,10 +45,7 @@ def main() -> None:
         os.execve(sys.executable, [sys.executable, *sys.orig_argv[1:]], environment)  # noqa: S606 - the same program
     from pyspark import daemon
 
-    import jobs.run  # noqa: F401  # all stages
-    from jobs.spark.executors import load_kernels
-
-    load_kernels()
+    import_code_of(sys.argv[1])
     gc.collect()
     gc.freeze()
     daemon.manager()  # type: ignore[no-untyped-call]

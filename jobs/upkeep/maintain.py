@@ -149,7 +149,7 @@ def _ensure_published(lake: Lake) -> None:
 
 
 class _Work:
-    """One upkeep of a lake whose lock is held."""
+    """One upkeep of a lake; the caller has the lock."""
 
     def __init__(self, options: MaintainOptions, progress: Progress) -> None:
         self._options = options

@@ -214,7 +214,7 @@ class Dropping:
 
 
 def _is_old(file: Mapping[str, Any], rule: ByLog | ByTime, moments_ms: dict[str, int]) -> bool:
-    """Whether a file holds rows older than the moment of some cluster; True when its statistics don't tell."""
+    """Whether a file holds rows older than the moment of some cluster; True without statistics."""
     name = rule.column if isinstance(rule, ByTime) else next(name for name in TIMES if name in rule.columns)
     least = file.get(f"min.{name}")
     lasting = rule.lasting_ms if isinstance(rule, ByTime) else 0

@@ -39,7 +39,7 @@ def is_live(data_set: str | None) -> bool:
     """Whether the demo makes its own log; prints missing packages when it can't.
 
     Raises:
-        UsageError: that was asked for, and something is missing.
+        UsageError: `live` was chosen, and a package is missing.
     """
     if data_set not in (None, LIVE):
         return False

@@ -1,4 +1,4 @@
 """Evidence of one incident as a folder that stands alone: content that any rerun makes again byte by byte, a manifest.
 
-`content` says which files there are and what they hold, `manifest` where they come from, `verify` whether that is true.
+`content` writes the files, `manifest` lists their sources and hashes, `verify` checks them.
 """

@@ -95,7 +95,7 @@ def look_up(evidence: Evidence, question: Question) -> ResolvedQuestion:
     """Looks the names up, which reads every state partition, so that the cover is that of all.
 
     Raises:
-        UsageError: nobody of the group's or topics' name is there.
+        UsageError: the evidence has no such group or topic.
         SharelensError: the window ends before the evidence begins.
     """
     share_partitions = evidence.share_partitions()

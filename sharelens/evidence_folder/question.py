@@ -19,7 +19,7 @@ class Question:
     """One group and one window: log times from `from_ms` up to, not including, `to_ms` (epoch milliseconds).
 
     `topics`: as typed (name, id, or either with partitions); none means all. `settings`: those of the group by name.
-    `dlq_topics`, `dlq_prefix`: where dead letters are looked for, besides Kafka's default.
+    `dlq_topics`, `dlq_prefix`: topics searched for dead letters, besides Kafka's default.
     """
 
     case_id: str

@@ -1,4 +1,4 @@
-"""The README of a folder of evidence: what each file is, so that nobody needs sharelens to read it."""
+"""The README of an evidence folder: the meaning of each file, for readers without sharelens."""
 
 from collections.abc import Mapping
 

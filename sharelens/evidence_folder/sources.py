@@ -101,7 +101,7 @@ def _text_file(path: str | None) -> dict[str, Any] | None:
 
 
 def _state_partitions(evidence: Evidence) -> list[dict[str, Any]]:
-    """What is held of each state partition, the moment's truth: it grows, and Kafka prunes it."""
+    """The extent of each state partition at this moment: it grows, and Kafka prunes it."""
     return [part.row() for part in evidence.cover()]
 
 
@@ -156,7 +156,7 @@ def _digest(file: filesystem.RandomAccess, size: int) -> str | None:
 
 
 def modified_ms(uri: str) -> int | None:
-    """When a file was changed last, epoch milliseconds; null where its file system does not tell."""
+    """When a file was changed last, epoch milliseconds; null where the file system has none."""
     if filesystem.is_local(uri):
         return os.stat(filesystem.local_path(uri)).st_mtime_ns // 1_000_000
     import fsspec

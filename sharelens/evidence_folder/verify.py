@@ -111,7 +111,7 @@ def verify_sources(evidence: Evidence, read: Manifest) -> Iterator[Row]:
 
 
 def _file_sources(evidence: LogEvidence, sources: Mapping[str, Any]) -> Iterator[Row]:
-    """Each recorded file is looked for in the directory of its own place, else in all given ones of its node."""
+    """Searches each recorded file in the directory of its own place, else in all directories of its node."""
     recorded = dict(enumerate(_dicts(sources.get("directories"))))
     for entry in _dicts(sources.get("files")):
         path, size, digest = entry.get("path"), entry.get("size_bytes"), entry.get("sha256")

@@ -68,7 +68,7 @@ def state_records(
 ) -> Iterator[pa.Table]:
     """RECORD rows of a state partition that lie in the window and concern `keys`, in offset order.
 
-    Records of which nobody can tell whose they are concern everybody. `window` is filled on the way.
+    Records of unknown share partitions concern all share partitions. `window` is filled on the way.
     """
     from_ms, to_ms = window_ms
     for piece in raw.state(number, from_ms, to_ms):
@@ -84,7 +84,7 @@ def state_records(
 
 
 def _decoded(batch: pa.RecordBatch, times: Ints, group_id: str, keys: Keys) -> pa.Table:
-    """The rows of `keys`, with the bytes and what they say."""
+    """The rows of `keys`, with bytes and decoded fields."""
     mask = key_mask(batch, group_id=group_id)
     batch, times = batch.filter(mask), times[mask.to_numpy(zero_copy_only=False)]
     bodies = pa.Table.from_batches([batch])
@@ -101,7 +101,7 @@ def _decoded(batch: pa.RecordBatch, times: Ints, group_id: str, keys: Keys) -> p
 
 
 def _undecodable(problems: pa.Table, keys: Keys) -> pa.Table:
-    """The problems (DECODE_PROBLEM) of `keys`, and those that nobody can tell whose they are."""
+    """The problems (DECODE_PROBLEM) of `keys`, and problems of unknown share partitions."""
     condition = keys.expression()
     if condition is not None:
         problems = problems.filter(condition | pc.field("group_id").is_null())

@@ -1,7 +1,7 @@
-"""Rows of different kinds in one group: records, states, and what is known of a state partition as a whole.
+"""Rows of different kinds in one group: records, states, and facts about a whole state partition.
 
-A group of Spark has rows of one schema. An ENVELOPE row says in `kind` which of its structs it carries; the kinds come
-in the order in which whoever reads the group needs them.
+A group of Spark has rows of one schema. An ENVELOPE row says in `kind` which of its structs it carries; the kinds
+come in the order in which the reader of the group needs them.
 """
 
 import itertools
@@ -29,7 +29,7 @@ BUCKETS = 8
 """Into how many groups the share partitions of a state partition are put while the states between chunks are folded."""
 CONTEXT, STATE, HEAD, THIN, END, RECORD = range(6)
 BEFORE_ALL, AT_END = -2, -1
-"""Numbers of no chunk: what is there before the first record, and the states at the end."""
+"""Numbers outside chunks: rows before the first record, and the states at the end."""
 
 LOSS = pa.schema(
     [
@@ -71,7 +71,7 @@ ENVELOPE = pa.schema(
 
 @dataclass(slots=True)
 class Context:
-    """What is known of a state partition as a whole, gathered from its rows."""
+    """Facts about a whole state partition, collected from its rows."""
 
     losses: list[Loss]
     log_start_offset: int = 0
@@ -96,7 +96,7 @@ class Context:
 
 
 def packed(kind: int, chunk: int, rows: pa.Table, **columns: Any) -> Iterator[pa.RecordBatch]:
-    """ENVELOPE rows around `rows`, which have the columns of STATE_PARTITION_KEY; `columns`: what they carry."""
+    """ENVELOPE rows around `rows`, which have the columns of STATE_PARTITION_KEY; `columns`: their columns."""
     count = rows.num_rows
     if count == 0:
         return
@@ -176,7 +176,7 @@ def bucket_of(*places: str) -> "Column":
 
 
 def contexts(losses: "DataFrame | None", log_starts: "DataFrame | None", function: str) -> "Iterator[DataFrame]":
-    """CONTEXT rows for every bucket: what is lost of a state partition, and where its log starts."""
+    """CONTEXT rows for every bucket: losses of a state partition, and its log start offset."""
     buckets = F.explode(F.array(*(F.lit(bucket) for bucket in range(BUCKETS)))).alias("bucket")
     others = [name for name in ENVELOPE.names if name != "bucket"]
     if losses is not None:

@@ -98,7 +98,7 @@ def log_records_of_kafka_source(rows: "DataFrame", topic_ids: Mapping[str, str] 
 def share_records(log_records: "DataFrame", *, log_times: "DataFrame | None" = None) -> "DataFrame":
     """The records of __share_group_state decoded: snapshots, updates and tombstones of share partitions.
 
-    Reads its input twice (log time is a running maximum over the whole log): cache or store what is slow to read.
+    Reads its input twice (log time is a running maximum over the whole log): cache or store slow inputs.
 
     Args:
         log_records: LOG_RECORD rows in any order, each offset of a partition once; other topics' rows are left out.
@@ -168,7 +168,7 @@ def dead_letters(
 
     Args:
         log_records: LOG_RECORD rows in any order.
-        prefix: topics whose name begins so are looked into (errors.deadletterqueue.topic.name.prefix); None: no more
+        prefix: searches topics whose name begins with it (errors.deadletterqueue.topic.name.prefix); None: no more
             than `topics`. Kafka's internal topics never are.
         topics: more names of topics.
 

@@ -104,7 +104,7 @@ def stalls(
     Args:
         share_partition_history: rows of `frames.share_partition_history` or gold.share_partition_history, whole.
         delivery_history: rows of `frames.delivery_history` or gold.delivery_history of the same records.
-        headers, extents: as in `lag`; without headers silence can't be told from idleness.
+        headers, extents: as in `lag`; without headers a silent stall and an idle share partition look alike.
 
     Returns:
         STALL rows (the columns of gold.stall but cluster_id, topic, is_final and run_id), in no order: what lasted a
@@ -119,7 +119,7 @@ def stalls(
 def poison_records(
     share_partition_history: "DataFrame", delivery_history: "DataFrame", *, headers: "DataFrame | None" = None
 ) -> "DataFrame":
-    """The record offsets that groups archived, or that are ARCHIVING, with the cause as far as it can be told.
+    """The record offsets that groups archived, or that are ARCHIVING, with the cause if it is known.
 
     Args:
         share_partition_history, delivery_history: as in `stalls`.
@@ -267,7 +267,7 @@ def _enveloped(rows: "DataFrame", name: str, function: str) -> "DataFrame":
 
 
 def _by_state_topic(rows: pa.Table) -> Iterator[dict[str, pa.Table]]:
-    """The tables of a group, those of each state topic by themselves: a topic made again begins at offset 0."""
+    """The tables of a group, those of each state topic by themselves: a recreated topic begins at offset 0."""
     tables = {}
     for name, schema in _SCHEMAS.items():
         structs = rows.column(name).combine_chunks()

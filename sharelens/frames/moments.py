@@ -38,7 +38,7 @@ def states_as_of(
 
     Returns:
         Rows with the columns of `frames.share_partition_states`, in no order; completeness is that of the last record,
-        so what was lost after it is not marked. Deleted share partitions are absent.
+        later losses are not marked. Deleted share partitions are absent.
 
     Raises:
         UsageError: a column is missing or has another type.

@@ -1,4 +1,4 @@
-"""Every metric: its name for Prometheus, its OpenTelemetry twin, when it is absent. What is unknown has no sample."""
+"""Every metric: its name for Prometheus, its OpenTelemetry twin, when it is absent. Unknown values have no sample."""
 
 from dataclasses import dataclass
 from enum import Enum

@@ -1,4 +1,4 @@
-"""The figures of one cluster: per share partition, per group, and of the evidence itself. None stands for unknown."""
+"""The figures of one cluster: per share partition, per group, and of the evidence itself. None: unknown."""
 
 import math
 from collections.abc import Collection, Iterator, Mapping
@@ -46,7 +46,7 @@ class Figures:
 
 @dataclass(slots=True)
 class _Group:
-    """What is summed up of a group while its share partitions are gone through."""
+    """Sums of a group over its share partitions."""
 
     values: dict[Metric, float] = field(default_factory=dict)
 
@@ -94,7 +94,7 @@ def _keys(rows: pa.Table) -> Iterator[Key]:
 
 
 def _live(lag: pa.Table) -> dict[Key, dict[Metric, float]]:
-    """What `lag` tells; where nothing is left to do, nothing stands still."""
+    """Figures of `lag`; where nothing is left to do, nothing stands still."""
     values_of_key: dict[Key, dict[Metric, float]] = {}
     columns = (lag.column(name).to_pylist() for name in ("lag", "start_offset", "end_offset"))
     for key, *numbers in zip(_keys(lag), *columns, strict=True):

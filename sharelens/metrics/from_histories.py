@@ -26,7 +26,7 @@ class FromHistories:
         return scope(self._evidence, KeyFilter(), CutChoice())
 
     def lag(self) -> pa.Table:
-        """LAG rows of what is live."""
+        """LAG rows of live share partitions."""
         return lag_question.lag(self._evidence, KeyFilter(), CutChoice()).table
 
     def stalls(self) -> pa.Table:

@@ -17,7 +17,7 @@ Render = Callable[[Export], bytes]
 
 
 def read(source: Source) -> list[Figures]:
-    """The figures of every cluster of the lake (or the one asked for), or of the log directories.
+    """The figures of every cluster of the lake (or of one), or of the log directories.
 
     Raises:
         SharelensError: there is no lake, no share-group state, or no such cluster.

@@ -71,7 +71,7 @@ def _reaches(scoped: Scope) -> dict[TopicPartition, tuple[int, int]]:
 def _windows(
     evidence: Evidence, scoped: Scope, reaches: Mapping[TopicPartition, tuple[int, int]], window: Span
 ) -> tuple[dict[TopicPartition, TopicLog], dict[TopicPartition, str], list[str]]:
-    """The window of each user partition, where its end comes from, and what is missing."""
+    """The window of each user partition, the source of its end, and warnings."""
     to_ms = window.to_ms
     if to_ms is None and scoped.cut.as_of_ms is not None:
         to_ms = scoped.cut.as_of_ms + 1

@@ -16,16 +16,16 @@ COMPLETE = "complete"
 INCOMPLETE, MISPLACED = "incomplete", "misplaced"
 LISTED = 10
 NO_RECORD = -1
-"""--at-offset P:-1: none of the partition's records count, so it does not matter what is held of it."""
+"""--at-offset P:-1: none of the partition's records count, so its evidence does not matter."""
 
 
 def prefix_of(cut: CutChoice) -> LogPrefix:
-    """The cut that was asked for."""
+    """The log prefix of a cut."""
     return LogPrefix(as_of_ms=cut.as_of_ms, at_offsets=cut.at_offsets or {})
 
 
 def check_cut(evidence: Evidence, cut: LogPrefix) -> list[str]:
-    """What has to be said about the cut, once the answer was found (a log's extent is known when it was read).
+    """Warnings about the cut; call it after the answer, because reading a log finds its extent.
 
     Raises:
         SharelensError: the cut lies before the evidence.

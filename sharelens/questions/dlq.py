@@ -129,7 +129,7 @@ class _LettersAbout:
         yield self, pa.concat_tables(named)
 
     def warnings(self, topics: DeadLetterTopics | None) -> tuple[str, ...]:
-        """What has to be said of the question and of the topics that were looked into."""
+        """Warnings about the question and about the searched topics."""
         scoped = self.scoped
         return (*scoped.warnings, *_warnings(self.mine, self.partitions), *_absent(scoped.evidence, topics))
 

@@ -42,7 +42,7 @@ PLACED = pa.schema(
 `start_offset`: the largest one of its records or a later one; null or negative: no record has any.
 """
 COUNTED = [*PLACE_KEY, "log_time_ms", "start_offset"]
-"""What is counted to get these, a row a record."""
+"""The columns that are read to count them, one row a record."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -133,12 +133,12 @@ def of_places(rows: pa.Table, places: pa.Table) -> pa.Table:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StatePartitionCover:
-    """What is held of one state partition.
+    """The evidence of one state partition.
 
     Offsets are those of the state topic's log; `end_offset_exclusive` is where the evidence ends. Times are
     log times (None: no record held). `held_back` counts offsets at or above the high watermark that were left out,
     `unreadable_bytes` those of an append in progress behind the last complete batch.
-    `closed_gates`: tables of the lake whose quality gate is closed, each with what is not met; empty when none is.
+    `closed_gates`: tables of the lake with a closed quality gate, each with its unmet expectations; empty when none is.
     `dropped_ms`: by group of tables (`--retain`) the log time before which upkeep dropped rows.
     """
 
@@ -157,7 +157,7 @@ class StatePartitionCover:
     dropped_ms: Mapping[str, int] = field(default_factory=dict)
 
     def row(self) -> dict[str, str | int | None]:
-        """Its place, what is held and what was held back, under the names that answers use."""
+        """The state partition, its offsets and held-back offsets, with the field names of answers."""
         return {
             "state_partition": self.state_partition,
             "log_topic_id": self.log_topic_id,
@@ -185,7 +185,7 @@ class Evidence(Protocol):
         """Names by topic id, of these ids at least, as far as known."""
 
     def topic_ids(self, name: str) -> Sequence[str]:
-        """Every id that bore the name: a topic that was made anew has a new one."""
+        """Every id of the name: a recreated topic has a new id."""
 
     def share_partitions(self) -> pa.Table:
         """Every share partition ever seen: group_id, topic_id, partition, without repetition."""
@@ -197,7 +197,7 @@ class Evidence(Protocol):
         """SHARE_PARTITION_HISTORY and DELIVERY_HISTORY rows of these places (PLACE_KEY) up to the cut.
 
         The first in (state_partition, log_offset) order, the others by state partition and share partition, then as
-        they began; what ended after the cut is open. Memory goes by the records of the places.
+        they began; what ended after the cut is open. Memory depends on the records of the places.
         """
 
     def records_of(self, places: pa.Table) -> pa.Table:
@@ -259,10 +259,10 @@ class Evidence(Protocol):
         """DLQ_RECORD rows of these dead letters, by (topic, id, partition, offset) of where they lie."""
 
     def dead_letter_partitions(self) -> pa.Table:
-        """DLQ_PARTITION rows of what was looked into for dead letters, by (topic, id, partition)."""
+        """DLQ_PARTITION rows of the partitions searched for dead letters, by (topic, id, partition)."""
 
     def cover(self) -> Sequence[StatePartitionCover]:
-        """What is held of each state partition (newest incarnation of the state topic), in their order."""
+        """The evidence of each state partition (newest incarnation of the state topic), in order."""
 
     def clock_steps(self, moment_ms: int) -> Sequence[ClockStep]:
         """Steps of the writers' clocks that blur what `as of` this moment means; one per state partition at most."""

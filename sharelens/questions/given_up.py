@@ -1,4 +1,4 @@
-"""The records that groups gave up, as far as state log, headers and settings tell: by a run, or from the histories."""
+"""Archived records, by state log, headers and settings: from the gold table, or from the histories."""
 
 from collections.abc import Iterator
 
@@ -12,7 +12,7 @@ from sharelens.questions.streaming import rows_of_stream
 
 
 def given_up(scope: Scope, settings: GroupSettings, *, near_limit: bool = False) -> pa.Table:
-    """POISON_RECORD rows by share partition, life and offset, without what dead letters tell."""
+    """POISON_RECORD rows by share partition, life and offset, without causes from dead letters."""
     return rows_of_stream(given_up_stream(scope, settings, near_limit=near_limit), measure.ORDER)
 
 

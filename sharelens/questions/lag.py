@@ -183,7 +183,7 @@ def _place_of(ids: Sequence[str], partition: int, rows: Mapping[TopicPartition, 
 
 
 def _cut_line(evidence: Evidence, cut: LogPrefix, table: pa.Table, now_ms: int | None) -> str:
-    """Which moment all columns stand for, how old it is, and where the end offsets come from."""
+    """The moment of the answer, its age, and the sources of the end offsets."""
     at_ms = times(evidence.cover())[1] if cut.as_of_ms is None else cut.as_of_ms
     moment = "offsets of the state log" if cut.at_offsets else time_text(at_ms)
     if now_ms is not None and at_ms is not None and not cut.at_offsets:

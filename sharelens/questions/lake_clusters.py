@@ -11,7 +11,7 @@ def choose_cluster(lake: Cut, cluster_id: str | None) -> str:
     """The cluster to answer for.
 
     Raises:
-        UsageError: several clusters and none asked for, or one that is not there.
+        UsageError: several clusters and no choice, or an unknown cluster.
     """
     known = clusters(lake)
     if cluster_id is not None:

@@ -76,7 +76,7 @@ def locate(source: Source, key_filter: KeyFilter, sought: Sought, most: int | No
     """The answer to `sharelens locate`: at most so many places, by topic id, partition and offset.
 
     Raises:
-        UsageError: no such topic or partition, or a key is looked for in a lake.
+        UsageError: no such topic or partition, or a key with a lake.
     """
     most = MOST if most is None else min(most, MOST)
     if source.lake is None:

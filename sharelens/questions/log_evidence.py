@@ -311,7 +311,7 @@ class LogEvidence:
         return sorted(counts.items())
 
     def _chosen(self, keys: Keys) -> list[StateLog]:
-        """The state logs to read: one where the hash can tell, else all. Refuses more than --max-bytes."""
+        """The state logs to read: one if the hash determines it, else all. Refuses more than --max-bytes."""
         logs = self.logs
         if keys.only is not None and sum(log.size_bytes for log in logs) > PROBE_ABOVE_BYTES:
             numbers = partitions_of_key(logs, keys.only)

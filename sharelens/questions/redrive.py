@@ -1,7 +1,7 @@
 """The redrive plan: for each dead letter, and each record without one, whether it may be sent again, and from where.
 
-A plan is a proposal for whoever redrives; sharelens never produces. It depends on the evidence alone: the same evidence
-gives the same bytes, so that a hash can say which plan was approved.
+A plan is a proposal for the operator who redrives; sharelens never produces. It depends on the evidence
+alone: the same evidence gives the same bytes, so a hash identifies the approved plan.
 """
 
 import csv

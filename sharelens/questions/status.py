@@ -177,10 +177,10 @@ def log_status(evidence: LogEvidence) -> Report:
 
 
 def lake_status(lake: Cut, cluster_id: str | None) -> Report:
-    """`sharelens status --lake`: every cluster of the lake, or the one asked for.
+    """`sharelens status --lake`: every cluster of the lake, or one.
 
     Raises:
-        UsageError: the cluster that was asked for is not there.
+        UsageError: an unknown cluster.
     """
     named = [LakeEvidence(lake, cluster_id)] if cluster_id is not None else []
     views = named or [LakeEvidence(lake, cluster) for cluster in clusters(lake)]

@@ -40,7 +40,7 @@ SCALARS = (
     *PLACE_KEY, "log_offset", "log_time_ms", "record_type", "snapshot_epoch", "start_offset", "life_log_offset",
     "completeness", "completeness_reason",
 )  # fmt: skip
-"""Columns of SHARE_PARTITION_HISTORY that tell the life of a record."""
+"""Columns of SHARE_PARTITION_HISTORY about the life of a record."""
 BEGINNINGS = ("created", "reset")
 SETTLED = {
     DeliveryState.ACKNOWLEDGED: "acknowledged",
@@ -252,8 +252,8 @@ def attempt_events(moves: Iterable[Event], states: Sequence[Event], losses: Sequ
     """Deliveries without an outcome in the log: one event before each delivery state whose count grew by more than one.
 
     `moves`, `states`: life_events and delivery_events of one share partition in one state partition; `losses`: what the
-    evidence lacks of that one. Nothing is told of a life whose beginning is not held, nor where a record between two
-    states may be missing: the outcome may stand there.
+    evidence lacks of that one. No attempts for a life without its beginning in the evidence, nor where a record between
+    two states may be missing: it may have the outcome.
     """
     began = {event["life_log_offset"]: event["log_offset"] for event in moves if event["event"] in BEGINNINGS}
     before: Event | None = None

@@ -10,9 +10,16 @@ import vl_convert
 
 from sharelens.report import colours
 from sharelens.report.raster import Picture
-from sharelens.times import DAY_MS, MINUTE_MS
+from sharelens.times import DAY_MS, HOUR_MS, MINUTE_MS, SECOND_MS
 
 WIDE, NARROW = 900, 330
+STEPS_MS = (
+    *(count for digits in (1, 10, 100) for count in (digits, 2 * digits, 5 * digits)),
+    *(unit * count for unit in (SECOND_MS, MINUTE_MS) for count in (1, 2, 5, 10, 15, 30)),
+    *(HOUR_MS * count for count in (1, 2, 3, 6, 12)),
+    *(DAY_MS * count for count in (1, 2, 7, 14, 30, 90, 180)),
+)
+"""Steps between the ticks of a time axis."""
 FONT = "system-ui, -apple-system, 'Segoe UI', Roboto, 'Helvetica Neue', sans-serif"
 ID, NAMED = re.compile(r'\bid="([^"]*)"'), re.compile(r'(\bid="|url\(#|href="#)([^")]*)')
 Rows = Sequence[Mapping[str, object]]
@@ -75,9 +82,19 @@ def _config(size: Size) -> dict[str, Any]:
     return {"font": FONT, "axis": axis, "view": {"stroke": None}, "aria": not size.narrow}
 
 
-def _time_axis(size: Size, span_ms: int) -> alt.Axis:
-    clock = "%H:%M:%S" if span_ms < 20 * MINUTE_MS else "%H:%M" if span_ms < 2 * DAY_MS else "%b %d"
-    return alt.Axis(title="log time (UTC)", grid=False, tickCount=4 if size.narrow else 9, format=clock)
+def _time_axis(size: Size, from_ms: int, to_ms: int) -> alt.Axis:
+    """An axis with so few ticks that their labels stay apart: 4 on phones, else 9 at most."""
+    step, span = time_step(to_ms - from_ms, 4 if size.narrow else 9), to_ms - from_ms
+    clock = "%H:%M" if step >= MINUTE_MS else "%H:%M:%S" if step >= SECOND_MS else "%H:%M:%S.%L"
+    form = "%b %d" if step >= DAY_MS else f"%b %d {clock}" if span >= 2 * DAY_MS else clock
+    ticks = list(range(-(-from_ms // step) * step, to_ms + 1, step))
+    return alt.Axis(title="log time (UTC)", grid=False, values=ticks, format=form)
+
+
+def time_step(span_ms: int, most: int) -> int:
+    """The shortest of the usual steps in ms with which a span has `most` ticks at most; beyond years, whole years."""
+    year = 365 * DAY_MS
+    return next((step for step in STEPS_MS if span_ms // step < most), -(-span_ms // (most * year)) * year)
 
 
 def _offset_axis(size: Size) -> alt.Axis:
@@ -92,7 +109,7 @@ def state_map(picture: Picture, pin: int | None) -> Callable[[Size], Chart]:
     def chart(size: Size) -> Chart:
         times = alt.Scale(type="utc", domain=[window.from_ms, window.to_ms], nice=False)
         offsets = alt.Scale(domain=[window.low, window.high], nice=False, zero=False)
-        x = alt.X("x:T", scale=times, axis=_time_axis(size, window.to_ms - window.from_ms))
+        x = alt.X("x:T", scale=times, axis=_time_axis(size, window.from_ms, window.to_ms))
         y = alt.Y("y:Q", scale=offsets, axis=_offset_axis(size))
         lines = alt.Chart(alt.NamedData(name="lines")).encode(x=x)
         passed = lines.mark_area(interpolate="step-before", color=colours.PASSED[0], clip=True, aria=False).encode(
@@ -131,7 +148,7 @@ def lag_lines(names: Sequence[str], from_ms: int, to_ms: int) -> Callable[[Size]
     def chart(size: Size) -> Chart:
         times = alt.Scale(type="utc", domain=[from_ms, to_ms], nice=False)
         rows = alt.Chart(alt.NamedData(name="lags")).encode(
-            x=alt.X("x:T", scale=times, axis=_time_axis(size, to_ms - from_ms)),
+            x=alt.X("x:T", scale=times, axis=_time_axis(size, from_ms, to_ms)),
             y=alt.Y("lag:Q", axis=alt.Axis(title="lag (records)", format=",d", tickCount=5, tickMinStep=1)),
             color=alt.Color(
                 "name:N",

@@ -21,7 +21,7 @@ class EvidenceWithTraces:
     def __init__(
         self, evidence: Evidence, cover: Sequence[StatePartitionCover], history: pa.Table, deliveries: pa.Table
     ) -> None:
-        """`history`: SCALARS of the rows that tell the records' lives, in log order; `deliveries`: their ranges."""
+        """`history`: SCALARS of the history rows about the records' lives, in log order; `deliveries`: their ranges."""
         self._evidence = evidence
         self._cover = cover
         self._history = history

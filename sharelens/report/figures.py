@@ -103,7 +103,7 @@ def _map(name_: str, title: str, window: Window, pin: Row | None, drawn: Drawn, 
         narrow=chart.narrow,
         text=f"Offsets {offsets(window.low, window.high - 1)} from {moment(window.from_ms)} to {moment(window.to_ms)} "
         f"UTC. A row is {a_row}, a column one moment every {lasted(max(1, round(picture.column_ms)))}.",
-        key=_map_key(picture),
+        key=_map_key(picture, has_end=bool((ends >= 0).any())),
     )
 
 
@@ -120,13 +120,13 @@ def _cell(picture: Picture, cell: Rectangle) -> dict[str, object]:
     }
 
 
-def _map_key(picture: Picture) -> Sequence[tuple[str, str]]:
+def _map_key(picture: Picture, *, has_end: bool) -> Sequence[tuple[str, str]]:
     there = sorted({cell.code for cell in picture.rectangles})
     return (
         *((f"cell-{code}", words(code)) for code in there),
         ("passed", "below the start offset"),
         ("start", "start offset"),
-        ("end", "end offset, by batch timestamps"),
+        *([("end", "end offset, by batch timestamps")] if has_end else []),
     )
 
 
@@ -188,7 +188,7 @@ def delivery_counts(gathered: Gathered) -> Figure | None:
         caption="Delivery counts",
         wide=drawn.wide,
         narrow=drawn.narrow,
-        text="Acknowledged and archived records by how often the log shows each delivered, as `attempts` counts them. "
+        text="Acknowledged and archived records by their delivery count, as in the output of sharelens attempts. "
         "1 is a record that went well the first time; a record that came again in another life counts again.",
         key=tuple((f"cell-{code}", kind) for kind, code in OUTCOMES.items()),
     )

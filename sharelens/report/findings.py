@@ -36,11 +36,12 @@ def findings(gathered: Gathered, anchors: Anchors) -> Sequence[Finding]:
     return sorted(collected, key=lambda finding: list(Weight).index(finding.weight))
 
 
-def _with_more(shown: Sequence[Finding], left: int, noun: str, href: str) -> Sequence[Finding]:
-    """The first few of a kind, and a sentence that counts the others."""
+def _with_more(shown: Sequence[Finding], left: int, noun: str, rest: str, href: str) -> Sequence[Finding]:
+    """The first few of a kind, and a sentence that counts the others: `2 more groups archived records.`"""
     if left <= 0:
         return shown
-    return [*shown, Finding(weight=shown[-1].weight, text=f"{left:,} more {noun}.", href=href)]
+    text = f"{left:,} more {noun if left == 1 else noun + 's'} {rest}."
+    return [*shown, Finding(weight=shown[-1].weight, text=text, href=href)]
 
 
 def _standing_still(gathered: Gathered, anchors: Anchors) -> Sequence[Finding]:
@@ -54,7 +55,7 @@ def _standing_still(gathered: Gathered, anchors: Anchors) -> Sequence[Finding]:
         for row in still(gathered.stalls.first).slice(0, MOST_OF_A_KIND).to_pylist()
     ]
     left = total(gathered.stalls.still(), "rows") - len(shown)
-    return _with_more(shown, left, "share partitions stand still", "#stalls")
+    return _with_more(shown, left, "share partition", "stands still" if left == 1 else "stand still", "#stalls")
 
 
 def stall_sentence(row: Row, now_ms: int) -> str:
@@ -101,7 +102,7 @@ def _given_up(given_up: PoisonDigest, now_ms: int) -> Sequence[Finding]:
             href="#poison",
         )
         shown.append(finding)
-    return _with_more(shown, len(groups) - len(shown), "groups gave up records", "#poison")
+    return _with_more(shown, len(groups) - len(shown), "group", "archived records", "#poison")
 
 
 def _dead_letters(digest: DeadLetterDigest) -> Iterable[Finding]:
@@ -126,7 +127,7 @@ def _again(redelivered: pa.Table) -> Sequence[Finding]:
         )
         for group, count in groups[:MOST_OF_A_KIND]
     ]
-    return _with_more(shown, len(groups) - len(shown), "groups received acknowledged records again", "#redelivered")
+    return _with_more(shown, len(groups) - len(shown), "group", "received acknowledged records again", "#redelivered")
 
 
 def _evidence(gathered: Gathered) -> Iterable[Finding]:
@@ -171,7 +172,7 @@ def tiles(gathered: Gathered) -> Sequence[Tile]:
             weight=Weight.WRONG if standing else Weight.NOTE,
         ),
         Tile(
-            label="Given up", figure=number(given_up), more="records", weight=Weight.WATCH if given_up else Weight.NOTE
+            label="Archived", figure=number(given_up), more="records", weight=Weight.WATCH if given_up else Weight.NOTE
         ),
         Tile(label="Redelivered", figure=number(again), more="records"),
         Tile(

@@ -54,7 +54,7 @@ class ReportQuestion:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Gathered:
-    """The answers, all of one cut, and what was read of the histories (`Reading`).
+    """The answers, all of one cut, and the rows read from the histories (`Reading`).
 
     `redelivered`: sums by share partition and kind (`redelivery_sums`).
     `from_ms` to `to_ms`: the time that charts show; `traced`: records with a trace.

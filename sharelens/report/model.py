@@ -16,7 +16,7 @@ class Weight(Enum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cell:
-    """A cell: what is read, what it sorts by (None: the text), and the anchor it leads to."""
+    """A cell: its text, its sort key (None: the text), and the anchor of its link."""
 
     text: str
     sort: int | float | None = None
@@ -51,7 +51,7 @@ class Sheet:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Figure:
-    """A chart as SVG for wide and for narrow screens, with what it shows in words."""
+    """A chart as SVG for wide and for narrow screens, with a description."""
 
     name: str
     caption: str

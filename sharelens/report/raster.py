@@ -7,7 +7,7 @@
      start |____|‾‾‾‾                    start offset
 
 A column shows one moment (its end), so a state that lasted shorter than a column may be missing. A row stands for one
-offset or for several; then it shows what is least done among them. Cells of equal content become one rectangle.
+offset or for several; then it shows the least finished one. Cells of equal content become one rectangle.
 """
 
 import itertools

@@ -61,7 +61,7 @@ def groups_sheet(gathered: Gathered, command: str) -> Sheet:
             Head(label="Share partitions", number=True),
             Head(label="Lag", number=True, hint="Kafka's lag (KIP-1226), summed; + where it is unknown for some"),
             Head(label="Stands still since", hint="the earliest of its share partitions, UTC"),
-            Head(label="Given up", number=True, hint="records archived, without control records and gaps"),
+            Head(label="Archived", number=True, hint="records, without control records and gaps"),
             Head(label="Redelivered", number=True, hint="records delivered more than once"),
             Head(label="Last state write", hint="UTC"),
             Head(label="Completeness"),
@@ -201,7 +201,7 @@ def _state_cell(row: Row) -> Cell:
 
 
 def poison_sheet(gathered: Gathered, anchors: Anchors, command: str) -> Sheet:
-    """One row a run of records that a group gave up, the newest first."""
+    """One row a range of records that a group archived, the newest first."""
     return Sheet(
         name="poison-table",
         caption="Archived records, the newest first",
@@ -213,7 +213,7 @@ def poison_sheet(gathered: Gathered, anchors: Anchors, command: str) -> Sheet:
             Head(label="Cause", hint="and what tells it"),
             Head(label="Limit", number=True, hint="share.delivery.count.limit"),
             Head(label="First outcome", hint="UTC"),
-            Head(label="Given up", hint="UTC"),
+            Head(label="Archived", hint="UTC"),
             Head(label="Completeness"),
         ),
         rows=[

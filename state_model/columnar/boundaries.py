@@ -38,7 +38,7 @@ from state_model.columnar.values import Loss, losses_until
 
 Flags = npt.NDArray[np.bool_]
 WEIGHT = "updates_represented"
-"""Column of thinned records: how many updates a record stands for, itself among them."""
+"""Column of thinned records: number of updates that a record replaces, itself included."""
 NO_BOUNDARY = np.iinfo(np.int64).max
 
 
@@ -55,7 +55,7 @@ class ChunkSummary:
 
 
 class ChunkReducer:
-    """Reduces the records of one chunk, which come in log order; memory goes by the state of its share partitions."""
+    """Reduces the records of one chunk, which come in log order; memory depends on its share partitions' states."""
 
     def __init__(self) -> None:
         self._begun = schemas.SHARE_PARTITION_STATE.empty_table().select(SHARE_PARTITION_KEY)

@@ -1,5 +1,6 @@
-"""The workers' parent searches no archives where pyspark is installed without one."""
+"""The workers' parent imports what its workers need, and searches no archives where pyspark comes without one."""
 
+import subprocess
 import sys
 
 import pytest
@@ -18,3 +19,19 @@ def test_archives_leave_the_path_where_pyspark_is_installed() -> None:
 def test_the_path_stays_where_pyspark_comes_from_an_archive(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "path", ["/spark/python/lib/pyspark.zip"])
     assert path_without_archives(PATH) == PATH
+
+
+def imported_for(kind: str) -> set[str]:
+    """Those of our modules that the parent of workers of a kind has imported."""
+    script = (
+        f"import sys; from jobs.spark import worker_daemon; worker_daemon.import_code_of({kind!r}); print(*sys.modules)"
+    )
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    return {"jobs.run", "kafka_log.reader"} & set(done.stdout.split())
+
+
+@pytest.mark.slow
+def test_workers_that_plan_a_data_source_inherit_no_stages() -> None:
+    pytest.importorskip("pyspark")
+    assert imported_for("pyspark.worker") == {"jobs.run", "kafka_log.reader"}
+    assert imported_for("pyspark.sql.worker.plan_data_source_read") == {"kafka_log.reader"}
