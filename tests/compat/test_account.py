@@ -18,6 +18,8 @@ from tests.compat.test_redelivered import journal
 from tests.datasets import dataset
 from tests.in_process import recorded_lake
 
+pytestmark = pytest.mark.usefixtures("evidence_opened_once")
+
 Classes = dict[tuple[str, str, int, int], tuple[str, str | None]]
 SETTLED = {"ACCEPT", "IMPLICIT"}
 

@@ -13,6 +13,8 @@ from tests.compat.test_log_dir_answers import lines
 from tests.datasets import dataset
 from tests.in_process import recorded_lake
 
+pytestmark = pytest.mark.usefixtures("evidence_opened_once")
+
 
 def asked(capsys: pytest.CaptureFixture[str], *words: str) -> list[dict[str, Any]]:
     assert main([*words, "--output", "json"]) == 0

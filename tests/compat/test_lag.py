@@ -15,6 +15,8 @@ from tests.compat.test_log_dir_answers import answerable, at_offsets, first_offs
 from tests.datasets import KINDS, dataset, scenarios
 from tests.in_process import recorded_lake
 
+pytestmark = pytest.mark.usefixtures("evidence_opened_once")
+
 Json = dict[str, Any]
 Ask = Callable[..., list[Json]]
 

@@ -23,6 +23,8 @@ from tests.depths import examples
 from tests.in_process import make_lake, recorded_lake
 from tests.state_logs import START_MS, snapshot, tombstone, update, write_log_directory
 
+pytestmark = pytest.mark.usefixtures("evidence_opened_once")
+
 ALL_KEYS = parse_key_filter([], [], [])
 OFFSETS = 12
 CUTS = 2

@@ -28,6 +28,8 @@ from tests.once import made_once
 from tests.state_logs import STATE_TOPIC, encoded_records
 from tools.log_writer.writer import encode_log, record_columns, write_partition
 
+pytestmark = pytest.mark.usefixtures("evidence_opened_once")
+
 PRUNED = "pruned"
 
 

@@ -13,6 +13,8 @@ from sharelens.cli import main
 from sharelens.output import name_cell
 from tests.datasets import dataset, scenarios
 
+pytestmark = pytest.mark.usefixtures("evidence_opened_once")
+
 STATE_TOPIC = "__share_group_state"
 UNINITIALIZED = 42
 VALUE_FIELDS = {

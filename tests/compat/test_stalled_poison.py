@@ -13,6 +13,8 @@ from tests.dataset_settings import lines
 from tests.datasets import dataset
 from tests.in_process import recorded_lake
 
+pytestmark = pytest.mark.usefixtures("evidence_opened_once")
+
 Json = dict[str, Any]
 Place = tuple[str, str, int, int]
 NAMES = ("admin", "dlq", "timeouts", "transactions")

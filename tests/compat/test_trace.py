@@ -8,6 +8,8 @@ import pytest
 from tests.compat.test_stalled_poison import ask, journal, lasting_topics, lines
 from tests.datasets import dataset
 
+pytestmark = pytest.mark.usefixtures("evidence_opened_once")
+
 Json = dict[str, Any]
 Place = tuple[str, str, int, int]
 SAMPLE = 12

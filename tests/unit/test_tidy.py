@@ -69,6 +69,7 @@ CHANGELOG_HEADING = re.compile(r"^## \[(Unreleased|\d+\.\d+\.\d+)\]( - \d{4}-\d{
 CHANGELOG_SECTIONS = {"Added", "Changed", "Deprecated", "Removed", "Fixed", "Security"}
 
 
+@functools.cache
 def _files() -> list[Path]:
     """Every file under version control or about to be."""
     listed = subprocess.run(
@@ -78,6 +79,7 @@ def _files() -> list[Path]:
     return [ROOT / name for name in listed.stdout.splitlines() if (ROOT / name).is_file()]
 
 
+@functools.cache
 def _modules() -> list[Path]:
     return sorted(path for package in PACKAGES for path in (ROOT / package).rglob("*.py"))
 
@@ -86,6 +88,16 @@ def _texts() -> list[Path]:
     texts = [path for path in _files() if path.suffix in TEXT_SUFFIXES and path.name != "LICENSE"]
     assert len(texts) > 50
     return texts
+
+
+@functools.cache
+def _read(path: Path) -> str:
+    return path.read_text(encoding="utf-8")
+
+
+@functools.cache
+def _tree(path: Path) -> ast.Module:
+    return ast.parse(_read(path))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -108,8 +120,7 @@ def _definitions() -> tuple[Definition, ...]:
 
 
 def _definitions_of(path: Path) -> Iterator[Definition]:
-    text = path.read_text(encoding="utf-8")
-    tree = ast.parse(text)
+    text, tree = _read(path), _tree(path)
     name = str(path.relative_to(ROOT))
     yield Definition(where=name, name="", lines=len(text.splitlines()), said=ast.get_docstring(tree) or "")
     for node in _nodes_of_definitions(tree):
@@ -159,7 +170,7 @@ def _is_vague(name: str) -> bool:
 
 def _defined_names(path: Path) -> Iterator[tuple[int, str]]:
     """Functions, classes, parameters and assigned names of a module."""
-    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+    for node in ast.walk(_tree(path)):
         match node:
             case ast.FunctionDef(name=name) | ast.AsyncFunctionDef(name=name) | ast.ClassDef(name=name):
                 yield node.lineno, name
@@ -171,7 +182,7 @@ def test_no_module_of_the_lake_remembers_results_between_calls():
     decorators = [
         f"{path.relative_to(ROOT)} {node.name}"
         for path in (ROOT / "lake").rglob("*.py")
-        for node in ast.parse(path.read_text(encoding="utf-8")).body
+        for node in _tree(path).body
         if isinstance(node, ast.FunctionDef)
         and any(re.match(r"(functools\.)?(lru_)?cache\b", ast.unparse(one)) for one in node.decorator_list)
     ]
@@ -198,7 +209,7 @@ def _module_name(path: Path) -> str:
 def _imported(name: str, path: Path, modules: set[str]) -> set[str]:
     """Our modules that a module imports, inside functions too; imports for type checkers alone don't count."""
     targets = set()
-    waiting: list[ast.AST] = [ast.parse(path.read_text(encoding="utf-8"))]
+    waiting: list[ast.AST] = [_tree(path)]
     while waiting:
         node = waiting.pop()
         if isinstance(node, ast.If) and ast.unparse(node.test).endswith("TYPE_CHECKING"):
@@ -208,7 +219,8 @@ def _imported(name: str, path: Path, modules: set[str]) -> set[str]:
             targets |= (full & modules) | ({node.module} if full - modules else set())
         elif isinstance(node, ast.Import):
             targets |= {alias.name for alias in node.names}
-        waiting.extend(ast.iter_child_nodes(node))
+        if not isinstance(node, ast.expr):  # no expression holds an import
+            waiting.extend(ast.iter_child_nodes(node))
     return (targets & modules) - {name}
 
 
@@ -242,7 +254,7 @@ def test_files_do_not_contain(what):
     pattern = re.compile(BANNED[what], re.IGNORECASE if "talk" in what else 0)
     found = []
     for path in _texts():
-        for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1):
+        for number, line in enumerate(_read(path).splitlines(), 1):
             if pattern.search(line):
                 found.append(f"{path.relative_to(ROOT)}:{number}: {line.strip()[:80]}")
     assert found == []

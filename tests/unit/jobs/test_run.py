@@ -89,7 +89,7 @@ def test_a_second_run_finds_nothing_starts_no_session_and_writes_nothing(logs: P
 
 def test_nothing_new_fails_only_when_rows_are_required(logs: Path, mine: Path) -> None:
     options = RunOptions(lake=Lake(mine), log_dirs=(str(logs),), require_rows=True)
-    with pytest.raises(JobError, match="nothing new"):
+    with pytest.raises(JobError, match="no new records"):
         run(options, no_session)
 
 

@@ -1,8 +1,8 @@
 """A run that stops at any named point and is run again leaves the lake of an undisturbed run, and readers see a cut.
 
-Every point around every file and commit is tried, each time it is passed; one lake is killed at several of them, in one
-run after another. The soak kills a lake of its own at each, in every situation; tests/spark/test_kill.py lets tasks
-fail on Spark and kills processes.
+Every point around every file and commit that follows a write is tried, each time it is passed; one lake is killed at
+several of them, in one run after another. The soak kills a lake of its own at each point, in every situation;
+tests/spark/test_kill.py lets tasks fail on Spark and kills processes.
 """
 
 import random
@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from jobs.books import MARKER
 from jobs.measure import steps as measure_steps
 from jobs.publish import current_versions, published_versions
 from lake import crash_points
@@ -23,7 +24,7 @@ from tests.batch_files import broken, copy_changed, state_batches, state_directo
 from tests.datasets import dataset
 from tests.dead_letter_logs import letter_headers, write_letters
 from tests.in_process import make_lake, recorded_lake
-from tests.kills import Point, in_turn, kill, points_of
+from tests.kills import Point, in_turn_by_write, kill, points_and_writes
 from tests.lakes import BOOKS, content, differences
 from tests.state_logs import START_MS, STATE_TOPIC, snapshot, tombstone, update, write_log_directory
 
@@ -39,7 +40,8 @@ STORY = [
 OTHER_END = [update("g", batches=[(n, n, 4, 3)], at_ms=START_MS + 50 + n) for n in range(3)]
 Run = Callable[[Path], object]
 PUBLISHED = "commit:gold.publication:publish:after"
-KILLS = 18
+MARKS = {f"commit:{table}:{stage}:after" for stage, table in MARKER.items()}
+KILLS = 22
 """How often one lake is killed, each time some five points further on."""
 
 
@@ -111,9 +113,13 @@ class Case:
         self.before, self.run = SITUATIONS[situation](tmp_path)
         self.old = None if self.before is None else seen(self.before)
         undisturbed = self.lake("undisturbed")
-        self.points = points_of(lambda: self.run(undisturbed))
+        self.points, self.written = points_and_writes(lambda: self.run(undisturbed), undisturbed)
         self.new = seen(undisturbed)
         self.books = {name: len(rows) for name, rows in books(undisturbed).items()}
+
+    def in_turn(self, kills: int) -> list[list[Point]]:
+        """For each lake the points at which it is killed, at most `kills`."""
+        return in_turn_by_write(self.points, self.written, MARKS, kills)
 
     def lake(self, name: str) -> Path:
         """A lake as it is before the run."""
@@ -178,23 +184,22 @@ def books(lake: Path) -> dict[str, list[dict[str, object]]]:
 
 def test_a_run_killed_at_any_point_is_finished_by_the_next_ones(tmp_path: Path) -> None:
     case = Case(tmp_path, "fresh_run")
-    assert len(case.points) >= 30
-    for points in in_turn(case.points, KILLS):
+    assert len(case.written) >= 60
+    for points in case.in_turn(KILLS):
         case.kill_and_finish(points)
 
 
 def test_a_run_that_goes_on_killed_at_any_point_is_finished_by_the_next_ones(tmp_path: Path) -> None:
     case = Case(tmp_path, "next_run")
-    assert len(case.points) >= 80
-    for points in in_turn(case.points, KILLS):
+    assert len(case.written) >= 45
+    for points in case.in_turn(KILLS):
         case.kill_and_finish(points)
 
 
 @pytest.mark.parametrize("situation", ["late_evidence", "start_over", "more_dead_letters", "in_steps"])
 def test_other_runs_killed_again_and_again_are_finished_in_the_end(situation: str, tmp_path: Path) -> None:
     case = Case(tmp_path, situation)
-    lakes = [points for points in in_turn(case.points, KILLS // 3) if len(points) > 1]
-    case.kill_and_finish(random.Random(20261121).choice(lakes))
+    case.kill_and_finish(random.Random(20261121).choice(case.in_turn(KILLS // 3)))
 
 
 @pytest.mark.soak

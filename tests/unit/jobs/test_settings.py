@@ -215,6 +215,7 @@ def test_wrong_limits_are_refused_by_name(conf, told, message):
     assert message in str(caught.value)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "module", ["sharelens.cli", "jobs.run", "jobs.spark.executors", "sharelens.questions.lake_evidence"]
 )

@@ -284,6 +284,7 @@ def test_a_forked_child_reads_through_snapshots_and_opens_no_table(lake: Lake) -
     assert "read through a snapshot of the driver" in message
 
 
+@pytest.mark.slow
 def test_the_process_that_spark_forks_workers_from_never_loads_delta_rs() -> None:
     text = (
         "import sys\n"
@@ -296,6 +297,7 @@ def test_the_process_that_spark_forks_workers_from_never_loads_delta_rs() -> Non
     subprocess.run([sys.executable, "-c", text], check=True)
 
 
+@pytest.mark.slow
 def test_two_writers_at_once_lose_nothing_and_one_of_them_is_told(lake: Lake) -> None:
     """Without the lock, which keeps two runs apart: each commit is in the table, or its writer got an error."""
     script = (

@@ -34,4 +34,5 @@ def test_edges_ascend_with_ages(one, other):
 
 
 def test_a_day_of_milliseconds_has_few_buckets():
-    assert len(np.unique(lower_edges(np.arange(0, 86_400_000, 7, dtype=np.int64)))) < 800
+    ages = np.concatenate([np.arange(0, 1 << 17), np.arange(1 << 17, 86_400_000, 1 << 10)])  # each bucket has some
+    assert len(np.unique(lower_edges(ages.astype(np.int64)))) < 800

@@ -311,7 +311,7 @@ def test_what_is_not_published_is_not_touched(lake: Path, tmp_path: Path) -> Non
     more = [*story(), update("late", start=2, at_ms=START_MS + 20 * HOUR)]
     make_lake(lake, write_log_directory(tmp_path / "more", more), stages=("ingest",))
     versions = current_versions(Lake(lake))
-    with pytest.raises(JobError, match="not published; finish with `sharelens run"):
+    with pytest.raises(JobError, match="has unpublished versions; finish with `sharelens run"):
         kept(lake)
     assert current_versions(Lake(lake)) == versions
 
