@@ -21,6 +21,8 @@ MODEL_SETS = ("combiner", "coordinator")
 """Data sets without a log directory: what Kafka's own classes answered."""
 KINDS = ("admin", "codec-zstd", "crash", "dlq", "edge", "pruned", "streams", "transactions", "upgrade", "v44")
 """Logs of every kind; the other scenarios are of these kinds, too."""
+SHARE_STATE = "formatter.jsonl"
+"""The records of `__share_group_state` as Kafka's formatter prints them."""
 MORE_LOGS_VARIABLE = "SHARELENS_KAFKA_LOGS"
 
 
@@ -30,13 +32,17 @@ def packed_names() -> tuple[str, ...]:
 
 
 def scenarios() -> tuple[str, ...]:
-    """Every data set with a log directory: the carried ones, then those only found in SHARELENS_KAFKA_LOGS."""
+    """Every data set with a log directory and share state: the carried ones, then those only in SHARELENS_KAFKA_LOGS.
+
+    Sets of streams groups alone have no SHARE_STATE file: nothing to compare with.
+    """
     carried = tuple(name for name in packed_names() if name not in MODEL_SETS)
     more = _more_logs()
     if more is None:
         return carried
-    found = sorted(path.parent.name for path in more.glob("*/logs") if path.is_dir())
-    return carried + tuple(name for name in found if name not in carried)
+    there = sorted(path.parent.name for path in more.glob("*/logs") if path.is_dir())
+    with_share_state = [name for name in there if (more / name / SHARE_STATE).is_file()]
+    return carried + tuple(name for name in with_share_state if name not in carried)
 
 
 def kinds_first(but: Collection[str] = ()) -> list[Any]:

@@ -38,9 +38,20 @@ def test_unknown_data_set_is_refused_with_the_names_there_are():
 
 def test_larger_data_sets_are_found_where_the_setting_points(tmp_path, monkeypatch):
     (tmp_path / "huge" / "logs").mkdir(parents=True)
+    (tmp_path / "huge" / datasets.SHARE_STATE).touch()
     monkeypatch.setenv(datasets.MORE_LOGS_VARIABLE, str(tmp_path))
     assert datasets.scenarios()[-1] == "huge"
     assert datasets.dataset("huge") == tmp_path / "huge"
+
+
+def test_further_logs_without_share_state_are_no_scenarios(tmp_path, monkeypatch):
+    for name in ("queues", "streams-alone"):
+        (tmp_path / name / "logs").mkdir(parents=True)
+    (tmp_path / "queues" / datasets.SHARE_STATE).touch()
+    monkeypatch.delenv(datasets.MORE_LOGS_VARIABLE, raising=False)
+    carried = datasets.scenarios()
+    monkeypatch.setenv(datasets.MORE_LOGS_VARIABLE, str(tmp_path))
+    assert datasets.scenarios() == (*carried, "queues")
 
 
 def test_changed_data_set_is_refused(tmp_path, monkeypatch):
