@@ -20,6 +20,8 @@ AIRFLOW := .venv-airflow
 AIRFLOW_STAMP := $(AIRFLOW)/.stamp-environment
 FAST := not spark and not compat and not broker and not airflow and not slow and not soak
 PARALLEL ?= 3
+# Free memory that tests need to write their lakes to it.
+MEMORY_KIB := 8388608
 
 # Bytecode is made once, of the tests too: without it every worker would rewrite and compile them all, for seconds.
 unexport PYTHONDONTWRITEBYTECODE
@@ -47,8 +49,12 @@ demo: setup ## Show the whole story: broker, clients with faults, pipeline, answ
 ##@ Checking it
 
 # Tests with Spark share one session, so they are one process; it runs beside the others and is printed after them.
+# Lakes of tests lie in memory where there is room: a tenth less processor time, and no waiting for the disk.
 define run_tests
-@log=$$(mktemp); $(PYTEST) tests/spark -m "spark and $(1)" >"$$log" 2>&1 & spark=$$!; \
+@if [ -w /dev/shm ] && [ "$$(df -Pk /dev/shm | awk 'NR == 2 {print $$4}')" -gt $(MEMORY_KIB) ]; then \
+	  export TMPDIR=$$(mktemp -d /dev/shm/tests.XXXXXX); trap 'rm -rf "$$TMPDIR"' EXIT; \
+	fi; \
+	log=$$(mktemp); $(PYTEST) tests/spark -m "spark and $(1)" >"$$log" 2>&1 & spark=$$!; \
 	trap 'kill $$spark' INT TERM; \
 	failed=0; $(PYTEST) -m "not spark and $(1)" --numprocesses $(PARALLEL) --dist worksteal || failed=$$?; \
 	wait $$spark || failed=$$?; cat "$$log"; rm -f "$$log"; exit $$failed
