@@ -163,7 +163,7 @@ def test_a_broken_manifest_is_refused(folder: Path, broken: dict[str, Any]) -> N
 
 def test_a_place_without_a_manifest_is_refused(tmp_path: Path) -> None:
     for place in (tmp_path, tmp_path / "nothing"):
-        with pytest.raises(ManifestError, match=r"holds no manifest\.json"):
+        with pytest.raises(ManifestError, match=r"has no manifest\.json"):
             verify(place)
 
 
