@@ -20,6 +20,7 @@ from state_model.share_records import DeliveryState
 
 FIRST_SEEN, CREATED, RECREATED, RESET, GONE, STATE_EPOCH, LEADER_EPOCH, WENT_BACK = range(len(EVENTS))
 TERMINAL = (DeliveryState.ACKNOWLEDGED, DeliveryState.ARCHIVED)
+ENDS_OF_LIVES = pa.array(["reset", "deleted"])
 SPANS = ("skipped_first_offset", "skipped_last_offset", "replayed_first_offset", "replayed_last_offset")
 Event = tuple[int, int, int]
 """Row of the record, row of the state before it (NEVER: none), number of the event."""
@@ -32,7 +33,8 @@ def rows(inputs: Inputs) -> pa.Table:
 
 def life(history: pa.Table, deliveries: pa.Table) -> pa.Table:
     """LIFE rows by share partition and log offset from SHARE_PARTITION_HISTORY and DELIVERY_HISTORY."""
-    (place, _), _ = number_places(history, deliveries)
+    ended = deliveries.filter(pc.is_in(deliveries.column("end_reason"), value_set=ENDS_OF_LIVES))
+    (place, of_ended), _ = number_places(history, ended)
     order = np.lexsort((history.column("log_offset").to_numpy(), place))
     rows, place = history.take(pa.array(order)), place[order]
     lives = lives_of(rows, place)
@@ -47,7 +49,7 @@ def life(history: pa.Table, deliveries: pa.Table) -> pa.Table:
     key = rows.column("life_log_offset")
     columns["life_log_offset"] = key.take(pa.array(np.where(gone, before, at), mask=gone & (before == NEVER)))
     columns["event"] = pa.array(EVENTS, pa.string()).take(pa.array(code))
-    return pa.table(columns | _consequences(lives, place, deliveries, history, at, code)).select(LIFE.names).cast(LIFE)
+    return pa.table(columns | _consequences(lives, of_ended, ended, at, code)).select(LIFE.names).cast(LIFE)
 
 
 def _beginnings(lives: Lives) -> list[Event]:
@@ -91,14 +93,14 @@ def _moves(rows: pa.Table, lives: Lives) -> list[Event]:
     ]
 
 
-def _consequences(
-    lives: Lives, place: Ints, deliveries: pa.Table, history: pa.Table, at: Ints, code: Ints
-) -> dict[str, pa.Array]:
-    """Counts of offsets that each reset or re-creation skipped, replayed and forgot; null on other rows."""
+def _consequences(lives: Lives, of_ended: Ints, ended: pa.Table, at: Ints, code: Ints) -> dict[str, pa.Array]:
+    """Counts of offsets that each reset or re-creation skipped, replayed and forgot; null on other rows.
+
+    `ended`: DELIVERY_HISTORY rows that the end of a life closed; `of_ended`: their places.
+    """
     names = (*SPANS, "settled_skipped", "settled_dropped")
     values: dict[str, list[int | None]] = {name: [None] * len(at) for name in names}
-    (_, of_deliveries), _ = number_places(history, deliveries)
-    settled = _Settled(lives.of(of_deliveries, deliveries.column("life_log_offset").to_numpy()), deliveries)
+    settled = _Settled(lives.of(of_ended, ended.column("life_log_offset").to_numpy()), ended)
     number = np.searchsorted(lives.first_row, at)
     for row in np.flatnonzero((code == RECREATED) | (code == RESET)).tolist():
         now = int(number[row])
@@ -117,14 +119,12 @@ def _consequences(
 class _Settled:
     """Ranges that were acknowledged or archived when their life ended."""
 
-    def __init__(self, life: Ints, deliveries: pa.Table) -> None:
-        ended = pc.is_in(deliveries.column("end_reason"), value_set=pa.array(["reset", "deleted"]))
-        state = deliveries.column("delivery_state").to_numpy()
-        chosen = np.flatnonzero((life >= 0) & ended.to_numpy(zero_copy_only=False) & np.isin(state, TERMINAL))
+    def __init__(self, life: Ints, ended: pa.Table) -> None:
+        chosen = np.flatnonzero((life >= 0) & np.isin(ended.column("delivery_state").to_numpy(), TERMINAL))
         chosen = chosen[np.argsort(life[chosen], kind="stable")]
         self._life = life[chosen]
         self._first, self._last = (
-            deliveries.column(name).to_numpy()[chosen].clip(0, LAST_OFFSET) for name in ("first_offset", "last_offset")
+            ended.column(name).to_numpy()[chosen].clip(0, LAST_OFFSET) for name in ("first_offset", "last_offset")
         )
 
     def among(self, life: int, first: int, last: int) -> int:
