@@ -61,7 +61,7 @@ define run_tests
 endef
 
 .PHONY: test
-test: setup setup-airflow promtool ## Run all tests but the soak (at most ten minutes on two cores)
+test: setup setup-airflow promtool ## Run all tests but the soak (a quarter of an hour on two cores)
 	$(call run_tests,not soak)
 
 # No test waits for much but the processor: two workers keep two cores busy, and each one more would import all again.
