@@ -170,3 +170,11 @@ def test_a_user_partition_begins_to_matter_at_its_smallest_start_offset():
     states = [state(7, 0), state(3, 0, group="h"), state(-1, -1, group="i"), state(-1, -1, partition=1)]
     rows = pa.Table.from_pylist(states, schema=SHARE_PARTITION_STATE)
     assert measure.begins_of(rows) == {(TOPIC, 0): 3}
+
+
+def test_a_group_without_a_start_offset_shows_no_end_whatever_other_groups_have_read() -> None:
+    other, unread = state(12, 0, group="a"), state(-1, 0, group="g")
+    with_other = measured([other, unread], [end(40)])
+    assert with_other[0]["end_offset"] == 40
+    assert with_other[1] == measured([unread], [])[0]
+    assert with_other[1]["unknown_reason"] == "start_offset_not_determined"
