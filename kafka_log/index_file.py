@@ -39,9 +39,8 @@ def read_index(segment: SegmentFile) -> Table:
 
 def header_at(file: RandomAccess, position: int) -> Table | None:
     """The header row of the batch at a position; None without a plausible header."""
-    table = np.zeros((1, rb.COLUMNS), dtype=np.int64)
-    rows, _, _ = rb.walk_headers(file.read_at(position, rb.HEADER_BYTES), 0, MAXIMUM_BATCH_BYTES, False, table)
-    return table if rows else None
+    headers, _, _ = rb.walk_headers(file.read_at(position, rb.HEADER_BYTES), MAXIMUM_BATCH_BYTES, whole=False)
+    return headers if len(headers) else None
 
 
 def locate(copy: PartitionDirectory, offset: int) -> Start:

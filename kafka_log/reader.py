@@ -49,13 +49,16 @@ class LogEnd:
     end_offset: int
     unreadable_bytes: int
 
+    def readable(self, committed_end: int | None, *, include_uncommitted: bool) -> int:
+        """The offset up to which (exclusive) the log can be read; `committed_end` is None where it is unknown."""
+        if include_uncommitted or committed_end is None:
+            return self.end_offset
+        return min(self.end_offset, committed_end)
+
 
 def readable_end(partition: LogPartition, *, include_uncommitted: bool) -> int:
     """The offset up to which (exclusive) the partition can be read now: the end of the log, or the committed end."""
-    end_offset = log_end(partition).end_offset
-    if include_uncommitted or partition.committed_end is None:
-        return end_offset
-    return min(end_offset, partition.committed_end)
+    return log_end(partition).readable(partition.committed_end, include_uncommitted=include_uncommitted)
 
 
 def log_end(partition: LogPartition) -> LogEnd:

@@ -1,5 +1,5 @@
-"""Record batches (magic 2) as numbers: compiled walks over their headers and records. No I/O, no Python object a
-record.
+"""Record batches (magic 2) as numbers: their headers in a table, compiled walks over their records. No I/O, no
+Python object a record.
 
 Layout (org.apache.kafka.common.record.DefaultRecordBatch, big endian): base offset int64 · length int32 (bytes after
 it) · leader epoch int32 · magic int8 · CRC-32C uint32 of everything after it · attributes int16 · last offset delta
@@ -13,16 +13,21 @@ walked.
 
 import numpy as np
 import numpy.typing as npt
+from numpy.lib.stride_tricks import sliding_window_view
 
-from state_model.columnar.kernels import kernel
+from state_model.columnar.kernels import interpreted, kernel
 
 Bytes = npt.NDArray[np.uint8]
 Table = npt.NDArray[np.int64]
 Offsets = npt.NDArray[np.int32]
+Mask = npt.NDArray[np.bool_]
 
 HEADER_BYTES = 61
 LENGTH_PREFIX_BYTES = 12
 MINIMUM_HEADER_BYTES = 17
+MAGIC_POSITION = 16
+SMALLEST_OLD_SET_BYTES = 26
+SHORT_BYTES = 64 << 10
 CRC_START = 21
 OLD_CRC_START = 16
 SMALLEST_RECORD_BYTES = 7
@@ -36,116 +41,122 @@ LOG_APPEND_TIME = 0x08
 TRANSACTIONAL = 0x10
 CONTROL = 0x20
 
-# Reasons why a walk stopped.
-END, BAD, FULL = 0, 1, 2
+_HEADER = np.dtype(
+    [
+        ("base_offset", ">i8"),
+        ("length", ">i4"),
+        ("leader_epoch", ">i4"),
+        ("magic", "u1"),
+        ("crc", ">u4"),
+        ("attributes", ">i2"),
+        ("last_offset_delta", ">i4"),
+        ("base_timestamp", ">i8"),
+        ("max_timestamp", ">i8"),
+        ("producer_id", ">i8"),
+        ("producer_epoch", ">i2"),
+        ("base_sequence", ">i4"),
+        ("record_count", ">i4"),
+    ]
+)
+_FIELD_OF_COLUMN = {
+    BASE_OFFSET: "base_offset",
+    SIZE: "length",
+    LEADER_EPOCH: "leader_epoch",
+    MAGIC: "magic",
+    CRC: "crc",
+    ATTRIBUTES: "attributes",
+    BASE_TIMESTAMP: "base_timestamp",
+    MAX_TIMESTAMP: "max_timestamp",
+    PRODUCER_ID: "producer_id",
+    PRODUCER_EPOCH: "producer_epoch",
+    BASE_SEQUENCE: "base_sequence",
+    RECORD_COUNT: "record_count",
+}
 
 # Faults of the records of a batch.
 NO_FAULT, BAD_COUNT, BAD_RECORD = 0, 1, 2
 
 
-@kernel
-def _int32(data: Bytes, at: int) -> int:
-    value = (np.int64(data[at]) << 24) | (np.int64(data[at + 1]) << 16) | (np.int64(data[at + 2]) << 8) | data[at + 3]
-    return int(value - ((value & 0x80000000) << 1))
-
-
-@kernel
-def _int64(data: Bytes, at: int) -> int:
-    high = _int32(data, at)
-    low = _int32(data, at + 4) & 0xFFFFFFFF
-    return (high << 32) | low
-
-
-@kernel
-def _int16(data: Bytes, at: int) -> int:
-    value = (np.int64(data[at]) << 8) | np.int64(data[at + 1])
-    return int(value - ((value & 0x8000) << 1))
-
-
-@kernel
-def _plausible(data: Bytes, at: int, end: int, max_size: int) -> int:
-    """The size of the batch at `at` when its header can be one, else 0, or -1 when the header is cut short."""
-    if end - at < MINIMUM_HEADER_BYTES:
-        return -1
-    size = _int32(data, at + 8) + LENGTH_PREFIX_BYTES
-    magic = data[at + 16]
-    base = _int64(data, at)
-    if base < 0 or size > max_size or magic > 2:
-        return 0
-    if magic < 2:
-        return size if size >= 26 else 0
-    if size < HEADER_BYTES:
-        return 0
-    if end - at < HEADER_BYTES:
-        return -1
-    delta = _int32(data, at + 23)
-    count = _int32(data, at + 57)
-    if delta < 0 or count < 0 or count > delta + 1 or base + delta < base:
-        return 0
-    return size
-
-
-@kernel
-def _read_header(data: Bytes, at: int, size: int, row: Table) -> None:
-    row[POSITION] = at
-    row[BASE_OFFSET] = _int64(data, at)
-    row[SIZE] = size
-    row[MAGIC] = data[at + 16]
-    if row[MAGIC] < 2:
-        row[LAST_OFFSET] = row[BASE_OFFSET]
-        row[LEADER_EPOCH] = -1
-        row[CRC:] = 0
-        row[CRC] = _int32(data, at + 12) & 0xFFFFFFFF
-        return
-    row[LEADER_EPOCH] = _int32(data, at + 12)
-    row[CRC] = _int32(data, at + 17) & 0xFFFFFFFF
-    row[ATTRIBUTES] = _int16(data, at + 21)
-    row[LAST_OFFSET] = row[BASE_OFFSET] + _int32(data, at + 23)
-    row[BASE_TIMESTAMP] = _int64(data, at + 27)
-    row[MAX_TIMESTAMP] = _int64(data, at + 35)
-    row[PRODUCER_ID] = _int64(data, at + 43)
-    row[PRODUCER_EPOCH] = _int16(data, at + 51)
-    row[BASE_SEQUENCE] = _int32(data, at + 53)
-    row[RECORD_COUNT] = _int32(data, at + 57)
-
-
-@kernel
-def walk_headers(data: Bytes, start: int, max_size: int, whole: bool, table: Table) -> tuple[int, int, int]:
-    """Fill `table` with the headers from `start` on; (rows, where it stopped, why).
+def walk_headers(data: Bytes, max_size: int, *, whole: bool) -> tuple[Table, int, bool]:
+    """The headers of the batches that follow each other from the start of `data`, where the walk stopped, and why.
 
     With `whole` a batch counts only when all its bytes are in `data`; without, its header is enough and the place where
-    it stopped may lie beyond the buffer. END: the batch there is cut by the end of the buffer. BAD: no plausible
-    header.
+    it stopped may lie beyond the data. The third value is false where a header that can't be one stopped the walk, true
+    where the data ended. Short data is read without compiled code, which takes longer to load than to read it.
     """
-    end = len(data)
-    at = start
-    rows = 0
-    while at < end:
-        size = _plausible(data, at, end, max_size)
-        if size == 0:
-            return rows, at, BAD
-        if size < 0 or (whole and at + size > end):
-            return rows, at, END
-        if rows == len(table):
-            return rows, at, FULL
-        _read_header(data, at, size, table[rows])
-        rows += 1
-        at += size
-    return rows, at, END
+    positions = np.empty(len(data) // SMALLEST_OLD_SET_BYTES + 1, dtype=np.int64)
+    hop = _hop if len(data) > SHORT_BYTES else interpreted(_hop)
+    count, stopped, ended = hop(data, max_size, positions)
+    positions = positions[:count]
+    headers, plausible, complete = _headers_at(data, positions, max_size)
+    if not plausible.all():
+        rows = int(np.argmin(plausible))
+        return headers[:rows], int(positions[rows]), False
+    if count and (not complete[-1] or (whole and stopped > len(data))):
+        return headers[:-1], int(positions[-1]), True
+    return headers, stopped, ended
+
+
+def possible_headers(data: Bytes, max_size: int, first_offset: int, last_offset: int) -> list[int]:
+    """The positions, ascending, where a magic 2 header for a base offset in the range could stand."""
+    magic = data[MAGIC_POSITION : len(data) - HEADER_BYTES + MAGIC_POSITION + 1]
+    positions = np.flatnonzero(magic == 2)
+    bases = sliding_window_view(data, 8)[positions].view(">i8")[:, 0] if len(positions) else positions
+    positions = positions[(bases >= first_offset) & (bases <= last_offset)]
+    _, plausible, _ = _headers_at(data, positions, max_size)
+    result: list[int] = positions[plausible].tolist()
+    return result
 
 
 @kernel
-def find_header(data: Bytes, start: int, max_size: int, first_offset: int, last_offset: int) -> int:
-    """The next position from `start` on where a magic 2 header for an offset in the range could stand; -1 if none."""
-    for at in range(start, len(data) - HEADER_BYTES + 1):
-        if data[at + 16] != 2:
-            continue
-        base = _int64(data, at)
-        if base < first_offset or base > last_offset:
-            continue
-        if _plausible(data, at, len(data), max_size) > 0:
-            return at
-    return -1
+def _hop(data: Bytes, max_size: int, positions: Table) -> tuple[int, int, bool]:
+    """Fill `positions` with the batches that follow each other by their sizes: (count, next position, data ended).
+
+    Stops where fewer than 17 bytes are left, and at a size that no batch has; so `positions` needs room for one batch
+    in 26 bytes.
+    """
+    at = 0
+    count = 0
+    while at + MINIMUM_HEADER_BYTES <= len(data):
+        length = np.int64(data[at + 8]) << 24 | np.int64(data[at + 9]) << 16 | np.int64(data[at + 10]) << 8
+        size = (length | np.int64(data[at + 11])) + LENGTH_PREFIX_BYTES
+        if size < SMALLEST_OLD_SET_BYTES or size > max_size:
+            return count, at, False
+        positions[count] = at
+        count += 1
+        at += int(size)
+    return count, at, True
+
+
+def _headers_at(data: Bytes, positions: Table, max_size: int) -> tuple[Table, Mask, Mask]:
+    """The headers at ascending positions, whether each can be one, and whether its bytes are all in `data`.
+
+    At least 17 bytes are there at each position. The headers of old message sets have zeros in the columns behind CRC.
+    """
+    complete = positions + HEADER_BYTES <= len(data)
+    if not complete.all():
+        data = np.concatenate([data, np.zeros(HEADER_BYTES, np.uint8)])
+    if len(positions) == 0:
+        return np.empty((0, COLUMNS), np.int64), complete, complete
+    fields = sliding_window_view(data, HEADER_BYTES)[positions].view(_HEADER)[:, 0]
+    is_old = fields["magic"] < 2
+    complete |= is_old
+    table = np.empty((len(positions), COLUMNS), dtype=np.int64)
+    table[:, POSITION] = positions
+    for column, name in _FIELD_OF_COLUMN.items():
+        table[:, column] = fields[name]
+    table[:, SIZE] += LENGTH_PREFIX_BYTES
+    delta, count = fields["last_offset_delta"].astype(np.int64), table[:, RECORD_COUNT]
+    table[:, LAST_OFFSET] = table[:, BASE_OFFSET] + delta
+    plausible = (table[:, BASE_OFFSET] >= 0) & (fields["magic"] <= 2) & (table[:, SIZE] <= max_size)
+    plausible &= table[:, SIZE] >= np.where(is_old, SMALLEST_OLD_SET_BYTES, HEADER_BYTES)
+    counted = (delta >= 0) & (count >= 0) & (count <= delta + 1) & (table[:, LAST_OFFSET] >= table[:, BASE_OFFSET])
+    plausible &= counted | ~complete | is_old
+    table[is_old, LAST_OFFSET] = table[is_old, BASE_OFFSET]
+    table[is_old, CRC] = table[is_old, LEADER_EPOCH] & 0xFFFFFFFF
+    table[is_old, LEADER_EPOCH] = -1
+    table[is_old, ATTRIBUTES:] = 0
+    return table, plausible, complete
 
 
 @kernel

@@ -55,11 +55,10 @@ class OpenSegment:
         """The header at a position when it is plausible and its batch fits in the file, else None."""
         if position + rb.MINIMUM_HEADER_BYTES > self.size:
             return None
-        table = np.zeros((1, rb.COLUMNS), dtype=np.int64)
-        rows, _, _ = rb.walk_headers(self.file.read_at(position, rb.HEADER_BYTES), 0, MAXIMUM_BATCH_BYTES, False, table)
-        if rows == 0 or position + table[0, rb.SIZE] > self.size:
+        headers, _, _ = rb.walk_headers(self.file.read_at(position, rb.HEADER_BYTES), MAXIMUM_BATCH_BYTES, whole=False)
+        if len(headers) == 0 or position + headers[0, rb.SIZE] > self.size:
             return None
-        return table
+        return headers
 
     def is_good(self, position: int) -> bool:
         """Whether a batch with a fitting checksum lies at a position."""
@@ -95,14 +94,13 @@ class OpenSegment:
         offset if that can be one, else from `first_offset`.
         """
         last_offset = first_offset - 1
-        table = np.empty((_SEARCH_WINDOW_BYTES // rb.MINIMUM_HEADER_BYTES + 1, rb.COLUMNS), dtype=np.int64)
         while position < self.size:
             data = self.file.read_at(position, _SEARCH_WINDOW_BYTES)
-            rows, _, _ = rb.walk_headers(data, 0, MAXIMUM_BATCH_BYTES, False, table)
-            complete = inside(table[:rows], self.size - position)
+            walked, _, _ = rb.walk_headers(data, MAXIMUM_BATCH_BYTES, whole=False)
+            complete = inside(walked, self.size - position)
             if not complete.any():
                 break
-            headers = table[:rows][complete]
+            headers = walked[complete]
             base = headers[:, rb.BASE_OFFSET]
             base = np.where((base >= first_offset) & (base <= self.highest), base, first_offset)
             counts = np.minimum(
@@ -127,11 +125,11 @@ class OpenSegment:
     def _search(self, position: int, first_offset: int) -> int | None:
         while position + rb.HEADER_BYTES <= self.size and self._budget > 0:
             window = self.file.read_at(position, _SEARCH_WINDOW_BYTES + rb.HEADER_BYTES)
-            at = rb.find_header(window, 0, MAXIMUM_BATCH_BYTES, first_offset, self.highest)
-            while at >= 0 and self._budget > 0:
+            for at in rb.possible_headers(window, MAXIMUM_BATCH_BYTES, first_offset, self.highest):
+                if self._budget <= 0:
+                    break
                 if self._fits(window, position, at):
                     return position + at
-                at = rb.find_header(window, at + 1, MAXIMUM_BATCH_BYTES, first_offset, self.highest)
             position += _SEARCH_WINDOW_BYTES
         return None
 

@@ -116,16 +116,15 @@ class CopyReader:
 
     def _segment_blocks(self, segment: OpenSegment, position: int) -> Iterator[Block]:
         window = self._window
-        table = np.empty((window // rb.HEADER_BYTES + 1, rb.COLUMNS), dtype=np.int64)
         while position < segment.size and self._next_offset < self._to:
             data = segment.file.read_at(position, window)
-            rows, stopped, why = rb.walk_headers(data, 0, MAXIMUM_BATCH_BYTES, self._bodies, table)
-            if rows == 0:
+            headers, stopped, ended = rb.walk_headers(data, MAXIMUM_BATCH_BYTES, whole=self._bodies)
+            rows = len(headers)
+            if rows == 0 and ended:
                 header = segment.header_at(position)
-                if why == rb.END and header is not None and window < header[0, rb.SIZE]:
+                if header is not None and window < header[0, rb.SIZE]:
                     window = int(header[0, rb.SIZE])
                     continue
-            headers = table[:rows].copy()
             good = crc_ok(data, headers) if self._bodies else inside(headers, segment.size - position)
             reason: str = "bad_header"
             if not good.all():

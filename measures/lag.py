@@ -76,7 +76,7 @@ def lag(states: pa.Table, ends: pa.Table, names: Mapping[str, str], *, end_of_no
         end_of_now: the ends are those of the evidence's end; else of an earlier moment.
     """
     start, count = _plain(states.column("start_offset"), -1), _plain(states.column("delivery_complete_count"), -1)
-    ends_of_rows = _null_where(_matched(states, ends), start < 0)  # other groups do not decide what a row shows
+    ends_of_rows = _matched(states, ends, start >= 0)  # other groups do not decide what a row shows
     end, stable = _plain(ends_of_rows.column("end_offset"), -1), _plain(ends_of_rows.column("last_stable_offset"), -1)
     progress = progress_of(states, end, stable)
     inferred = _inferred_end(ends_of_rows, start, progress)
@@ -101,19 +101,9 @@ def lag(states: pa.Table, ends: pa.Table, names: Mapping[str, str], *, end_of_no
     columns["why"] = _whys(columns, start, count, end, stable, progress)
     for name in ("end_offset", "end_offset_source", "last_stable_offset"):
         columns[name] = ends_of_rows.column(name)
-    served = (start >= 0) & ((end < 0) | (start < end))  # else a batch was looked at for another group alone
+    served = (end < 0) | (start < end)  # else a batch was looked at for another group alone
     columns["newest_batch_ms"] = pc.if_else(pa.array(served), ends_of_rows.column("newest_batch_ms"), None)
     return pa.table([columns[n] if n in columns else states.column(n) for n in LAG.names], names=LAG.names).cast(LAG)
-
-
-def _null_where(rows: pa.Table, is_null: Mask) -> pa.Table:
-    """The rows with all columns null where `is_null`."""
-    return pa.table(
-        {
-            name: pc.if_else(pa.array(is_null), pa.scalar(None, column.type), column)
-            for name, column in zip(rows.column_names, rows.columns, strict=True)
-        }
-    )
 
 
 def progress_of(states: pa.Table, end: Ints, stable: Ints) -> Progress:
@@ -160,11 +150,11 @@ def _largest(values: Ints, heads: Ints, ends: Ints) -> Ints:
     return result
 
 
-def _matched(states: pa.Table, ends: pa.Table) -> pa.Table:
-    """The row of `ends` for each state; null throughout where there is none."""
+def _matched(states: pa.Table, ends: pa.Table, has_start: Mask) -> pa.Table:
+    """The row of `ends` for each state that has a start offset; null throughout where there is none."""
     places = {place: row for row, place in enumerate(_places(ends))}
     index = pa.array([places.get(place) for place in _places(states)], pa.int64())
-    return ends.take(index)
+    return ends.take(pc.if_else(pa.array(has_start), index, None))
 
 
 def _places(rows: pa.Table) -> list[TopicPartition]:

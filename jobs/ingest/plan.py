@@ -18,8 +18,6 @@ from kafka_log.layout import LogDirectory, PartitionDirectory, scan_log_director
 from kafka_log.union import LogPartition, highest_committed_end, log_start, unite
 from state_model.topics import RECORD_TOPICS, STATE_TOPIC, UNKNOWN_CLUSTER
 
-"""The tables that ingest fills."""
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Divergence:
@@ -169,8 +167,8 @@ def _only_its_end(partition: LogPartition, content: str, include_uncommitted: bo
     """
     if partition.topic in RECORD_TOPICS:
         return None
-    end = reader.readable_end(partition, include_uncommitted=include_uncommitted)
     log_end = reader.log_end(partition)
+    end = log_end.readable(partition.committed_end, include_uncommitted=include_uncommitted)
     return Extent(
         partition=partition,
         content=content,

@@ -36,11 +36,10 @@ class StateLog:
         self.log_start_offset = partition.log_start_offset
         self.first_offset = first_offset(partition)
         self.size_bytes = size_bytes(partition)
-        log_end, committed_end = reader.log_end(partition), partition.committed_end
-        written_end = log_end.end_offset
-        readable_end = written_end if include_uncommitted or committed_end is None else min(written_end, committed_end)
+        log_end = reader.log_end(partition)
+        readable_end = log_end.readable(partition.committed_end, include_uncommitted=include_uncommitted)
         self.end_offset = max(self.first_offset, readable_end)
-        self._held_back = max(0, written_end - self.end_offset)
+        self._held_back = max(0, log_end.end_offset - self.end_offset)
         self._unreadable_bytes = log_end.unreadable_bytes
         self.reading: Reading | None = None
 

@@ -52,13 +52,14 @@ def read_letters(partition: LogPartition, include_uncommitted: bool) -> Iterator
 
 def partition_row(partition: LogPartition, include_uncommitted: bool, letters: int) -> dict[str, Any]:
     """A DLQ_PARTITION row of a partition in log directories."""
-    end = reader.readable_end(partition, include_uncommitted=include_uncommitted)
+    log_end = reader.log_end(partition)
+    end = log_end.readable(partition.committed_end, include_uncommitted=include_uncommitted)
     return {
         "dlq_topic": partition.topic,
         "dlq_topic_id": partition.topic_id,
         "dlq_partition": partition.partition,
         "log_start_offset": partition.log_start_offset,
         "end_offset": end,
-        "held_back": max(0, reader.readable_end(partition, include_uncommitted=True) - end),
+        "held_back": max(0, log_end.end_offset - end),
         "letters": letters,
     }

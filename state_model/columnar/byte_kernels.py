@@ -4,13 +4,7 @@ A buffer is a contiguous uint8 array, a position an index into it. The fixed-wid
 compared the position and the width with the end of what it reads or writes.
 """
 
-from collections.abc import Callable
-from typing import Any
-
 import numpy as np
-from llvmlite import ir
-from numba import types
-from numba.extending import intrinsic
 
 from state_model.columnar.kernels import kernel
 
@@ -19,41 +13,32 @@ UUID_CHARACTERS = 22
 ALPHABET = np.frombuffer(b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_", dtype=np.uint8)
 
 
-@intrinsic
-def big_endian(context: Any, data: Any, at: Any, like: Any) -> Any:
-    """`big_endian(data, at, like)`: the integer at byte `at` with the width of the type `like`."""
-    kind = like.dtype
-
-    def load(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        array = context.make_array(signature.args[0])(context, builder, arguments[0])
-        address = builder.gep(array.data, [arguments[1]])
-        loaded = builder.load(builder.bitcast(address, ir.IntType(kind.bitwidth).as_pointer()))
-        loaded.align = 1
-        return builder.bswap(loaded)
-
-    return kind(data, types.intp, like), load
-
-
-# The compiler passes the first argument of an intrinsic itself; a caller gives the other three.
-_load: Callable[[np.ndarray, int, type[np.signedinteger]], int] = big_endian  # type: ignore[assignment]
+@kernel
+def _big_endian(data: np.ndarray, at: int, width: int) -> np.int64:
+    """The big-endian integer of `width` bytes, unsigned below 8; unsigned positions let LLVM load it in one step."""
+    value = np.int64(0)
+    first = np.uint64(at)
+    for place in range(width):
+        value = value << 8 | np.int64(data[first + np.uint64(place)])
+    return value
 
 
 @kernel
 def int16_at(data: np.ndarray, at: int) -> int:
     """Big-endian int16 at `at`."""
-    return int(_load(data, at, np.int16))
+    return int(np.int16(_big_endian(data, at, 2)))
 
 
 @kernel
 def int32_at(data: np.ndarray, at: int) -> int:
     """Big-endian int32 at `at`."""
-    return int(_load(data, at, np.int32))
+    return int(np.int32(_big_endian(data, at, 4)))
 
 
 @kernel
 def int64_at(data: np.ndarray, at: int) -> int:
     """Big-endian int64 at `at`."""
-    return int(_load(data, at, np.int64))
+    return int(_big_endian(data, at, 8))
 
 
 @kernel

@@ -1,11 +1,41 @@
 """Compiles kernels with numba: without the interpreter lock, cached on disk where a cache is writable."""
 
 from collections.abc import Callable
-from typing import TypeVar, cast
+from functools import cached_property, update_wrapper
+from typing import Any, Generic, ParamSpec, TypeVar, cast
 
-import numba
-
+Parameters = ParamSpec("Parameters")
+Result = TypeVar("Result")
 Function = TypeVar("Function", bound=Callable[..., object])
+
+
+class Kernel(Generic[Parameters, Result]):
+    """A function that numba compiles at its first call; until then numba is not even imported, which takes 0.3 s.
+
+    Kernels call each other as plain functions do: numba asks for `_numba_type_` where one kernel names another.
+    """
+
+    def __init__(self, function: Callable[Parameters, Result], **options: bool) -> None:
+        self.interpreted = function
+        self._options = options
+        update_wrapper(self, function)
+
+    def __call__(self, *arguments: Parameters.args, **named: Parameters.kwargs) -> Result:
+        return cast(Result, self._compiled(*arguments, **named))
+
+    @property
+    def _numba_type_(self) -> object:
+        return self._compiled._numba_type_
+
+    @cached_property
+    def _compiled(self) -> Any:
+        import numba  # deferred: a command that computes nothing starts without it
+
+        compiler: Any = numba.njit
+        try:
+            return compiler(cache=True, nogil=True, **self._options)(self.interpreted)
+        except RuntimeError:
+            return compiler(nogil=True, **self._options)(self.interpreted)
 
 
 def kernel(function: Function) -> Function:
@@ -13,10 +43,10 @@ def kernel(function: Function) -> Function:
 
     The machine code is kept in NUMBA_CACHE_DIR, beside the source or in the user's cache directory. Where none of them
     is writable (a read-only image, an executor without a home), each process compiles the kernel: numba raises when it
-    decorates, and that is caught, so an import never fails. numba watches only the file of the kernel for changes, so
-    kernels that call each other belong into one module, or the called one must not change.
+    decorates, and that is caught. numba watches only the file of the kernel for changes, so kernels that call each
+    other belong into one module, or the called one must not change.
     """
-    return _compiled(function)
+    return cast(Function, Kernel(function))
 
 
 def leaf(function: Function) -> Function:
@@ -25,13 +55,10 @@ def leaf(function: Function) -> Function:
     Reference counts (`_nrt`) cost a short function more than its work. Such a function may use views and single
     elements only: an array that it creates is never freed.
     """
-    return _compiled(function, _nrt=False)
+    return cast(Function, Kernel(function, _nrt=False))
 
 
-def _compiled(function: Function, **options: bool) -> Function:
-    compiler: Callable[..., Callable[[Function], object]] = numba.njit
-    try:
-        compiled = compiler(cache=True, nogil=True, **options)(function)
-    except RuntimeError:
-        compiled = compiler(nogil=True, **options)(function)
-    return cast(Function, compiled)
+def interpreted(function: Function) -> Function:
+    """The Python function of a kernel that calls no other one, for inputs that take less time than loading numba."""
+    assert isinstance(function, Kernel)
+    return cast(Function, function.interpreted)

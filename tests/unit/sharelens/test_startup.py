@@ -2,8 +2,12 @@
 
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
+
+from tests.datasets import dataset
+from tests.in_process import make_lake
 
 
 def imported_by(*statements: str, heavy: tuple[str, ...]) -> list[str]:
@@ -20,6 +24,20 @@ def test_questions_to_a_lake_start_without_kernels_pandas_spark_and_delta_rs() -
 
 def test_questions_to_a_log_directory_start_without_pandas_and_spark() -> None:
     assert imported_by("import sharelens.questions.log_evidence", heavy=("pandas", "pyspark", "deltalake")) == []
+
+
+@pytest.mark.slow
+def test_a_run_without_news_starts_without_kernels_pandas_and_spark(tmp_path: Path) -> None:
+    logs = dataset("basic") / "logs"
+    make_lake(tmp_path / "lake", logs)
+    again = (
+        "import contextlib, io",
+        "from sharelens.cli import main",
+        "with contextlib.redirect_stdout(io.StringIO()) as summary, contextlib.suppress(SystemExit):",
+        f"    main(['run', '--lake', {str(tmp_path / 'lake')!r}, '--log-dir', {str(logs)!r}])",
+        "assert '\"run_id\"' in summary.getvalue()",
+    )
+    assert imported_by(*again, heavy=("numba", "pandas", "pyspark")) == []
 
 
 @pytest.mark.slow
