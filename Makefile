@@ -19,7 +19,10 @@ PYTEST := $(BIN)/python -m pytest
 AIRFLOW := .venv-airflow
 AIRFLOW_STAMP := $(AIRFLOW)/.stamp-environment
 FAST := not spark and not compat and not broker and not airflow and not slow and not soak
-PARALLEL ?= 3
+PARALLEL ?= 2
+# Tests that wait for processes, locks and timeouts rather than for the processor.
+WAITING ?= 4
+workers = --numprocesses $(1) --dist worksteal
 # Free memory that tests need to write their lakes to it.
 MEMORY_KIB := 8388608
 
@@ -48,28 +51,29 @@ demo: setup ## Show the whole story: broker, clients with faults, pipeline, answ
 
 ##@ Checking it
 
-# Tests with Spark share one session, so they are one process; it runs beside the others and is printed after them.
+# Tests with Spark share one session, so they are one process. Those that wait for brokers and schedulers are many at
+# once; both run beside the others, which compute, and are printed after them.
 # Lakes of tests lie in memory where there is room: a tenth less processor time, and no waiting for the disk.
 define run_tests
 @if [ -w /dev/shm ] && [ "$$(df -Pk /dev/shm | awk 'NR == 2 {print $$4}')" -gt $(MEMORY_KIB) ]; then \
 	  export TMPDIR=$$(mktemp -d /dev/shm/tests.XXXXXX); trap 'rm -rf "$$TMPDIR"' EXIT; \
 	fi; \
-	log=$$(mktemp); $(PYTEST) tests/spark -m "spark and $(1)" >"$$log" 2>&1 & spark=$$!; \
-	trap 'kill $$spark' INT TERM; \
-	failed=0; $(PYTEST) -m "not spark and $(1)" --numprocesses $(PARALLEL) --dist worksteal || failed=$$?; \
-	wait $$spark || failed=$$?; cat "$$log"; rm -f "$$log"; exit $$failed
+	logs=$$(mktemp -d); failed=0; \
+	$(PYTEST) tests/spark -m "spark and $(1)" >"$$logs/spark" 2>&1 & spark=$$!; \
+	$(PYTEST) tests/broker tests/dags -m "$(1)" $(call workers,$(WAITING)) >"$$logs/waiting" 2>&1 & waiting=$$!; \
+	trap 'kill $$spark $$waiting' INT TERM; \
+	$(PYTEST) -m "not spark and not broker and not airflow and $(1)" $(call workers,$(PARALLEL)) || failed=$$?; \
+	wait $$waiting || failed=$$?; wait $$spark || failed=$$?; cat "$$logs"/*; rm -rf "$$logs"; exit $$failed
 endef
 
 .PHONY: test
 test: setup setup-airflow promtool ## Run all tests but the soak (a quarter of an hour on two cores)
 	$(call run_tests,not soak)
 
-# No test waits for much but the processor: two workers keep two cores busy, and each one more would import all again.
 .PHONY: test-fast
-test-fast: PARALLEL = 2
 test-fast: $(ENV_STAMP) ## Run the tests that need no Spark (at most thirty seconds)
 	SHARELENS_HYPOTHESIS=$${SHARELENS_HYPOTHESIS:-quick} \
-	$(PYTEST) -m "$(FAST)" --numprocesses $(PARALLEL) --dist worksteal
+	$(PYTEST) -m "$(FAST)" $(call workers,$(PARALLEL))
 
 .PHONY: lint
 lint: $(ENV_STAMP) ## Check style, types, import contracts and spelling
