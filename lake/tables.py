@@ -1,7 +1,7 @@
 """Every table of the lake: schema with a comment per column, key, clustering, partitioning, schema version.
 
 Delta's, Spark's and Arrow's forms of a schema all derive from the Arrow schemas here. A gold table carries, beside
-each BIGINT `…_ms`, a guarded TIMESTAMP `…_time` (UTC; null outside years 1-9999).
+each BIGINT `…_ms` that is a moment, a guarded TIMESTAMP `…_time` (UTC; null outside years 1-9999).
 """
 
 from dataclasses import dataclass
@@ -17,8 +17,9 @@ from measures.schemas import IS_FINAL, LAG, LIFE, MEASURE_BASE, POISON_RECORD, P
 from state_model.columnar import schemas as state_schemas
 from state_model.columnar.schemas import column
 
-SCHEMA_VERSION = 4
+SCHEMA_VERSION = 5
 TIME = pa.timestamp("us", tz="UTC")
+DURATIONS = AGES | {"duration_ms"}  # no moments, so no TIMESTAMP stands beside them
 
 CLUSTER = column("cluster_id", pa.string(), "Kafka cluster id; `unknown` when no directory has one", nullable=False)
 RUN = column("run_id", pa.int64(), "run that wrote the row", nullable=False)
@@ -47,11 +48,11 @@ def time_name(name: str) -> str:
 
 
 def with_times(fields: list[pa.Field]) -> list[pa.Field]:
-    """`fields` with a TIMESTAMP beside each `…_ms` that is a moment; ages are none."""
+    """`fields` with a TIMESTAMP beside each `…_ms` that is a moment."""
     result = []
     for field in fields:
         result.append(field)
-        if field.name.endswith("_ms") and field.name not in AGES:
+        if field.name.endswith("_ms") and field.name not in DURATIONS:
             result.append(
                 column(time_name(field.name), TIME, f"{field.name} as a timestamp; null outside years 1-9999")
             )

@@ -10,7 +10,7 @@ from measures.settings import GroupSettings
 from sharelens.cli.forensics import FAIL_ON, FROM, TO, fail_on_findings, in_order
 from sharelens.cli.options import (
     REQUIRE_COMPLETE,
-    Seconds,
+    Duration,
     cut_options,
     evidence_options,
     examples,
@@ -23,14 +23,14 @@ from sharelens.filters import KeyFilter
 from sharelens.output import Shown
 from sharelens.request import CutChoice, Source
 
-SECOND_MS = 1000
 MIN_DURATION = click.option(
     "--min-duration",
-    type=Seconds(min=0, max=1e12),
-    default=60,
+    "min_duration_ms",
+    type=Duration("s", least_ms=0),
+    default="1m",
     show_default=True,
-    metavar="SECONDS",
-    help="The shortest stall.",
+    metavar="DURATION",
+    help="The shortest stall: 90s, 5m; a number: seconds.",
 )
 IDLE = click.option("--idle", is_flag=True, help="Include share partitions without a backlog (kind idle).")
 
@@ -70,7 +70,7 @@ def stall_options(command: Callable[..., None]) -> Callable[..., None]:
 @click.command(
     short_help="Stalls: share partitions without progress, since when, at which record.",
     epilog=examples(
-        "sharelens stalled --lake ./lake --min-duration 300",
+        "sharelens stalled --lake ./lake --min-duration 5m",
         "sharelens stalled --log-dir /var/kafka-copy --group orders-workers --broker-config server.properties",
     ),
 )
@@ -103,7 +103,7 @@ def _stalled(
     cut: CutChoice,
     from_ms: int | None,
     to_ms: int | None,
-    min_duration: float,
+    min_duration_ms: int,
     idle: bool,
     settings: GroupSettings,
     fail_on: bool,
@@ -121,7 +121,7 @@ def _stalled(
             cut,
             Span(from_ms=from_ms, to_ms=to_ms),
             settings,
-            min_duration_ms=round(min_duration * SECOND_MS),
+            min_duration_ms=min_duration_ms,
             still_only=still_only,
             idle=idle,
         )
