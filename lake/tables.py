@@ -131,6 +131,7 @@ INGEST_EXTENT = pa.schema(
         column("sha256", pa.string(), "SHA-256 over the SHA-256 of all splits; null while planned"),
         column("log_time_ms", pa.int64(), "running maximum of record timestamps at the end; null = no record"),
         column("until_ms", pa.int64(), "--until of the run; null = none"),
+        column("read_until_ms", pa.int64(), "until when the log directories were read; null: unknown"),
         column("written_at_ms", pa.int64(), "wall clock of the writer", nullable=False),
         column("sharelens_version", pa.string(), "version of sharelens", nullable=False),
         column("user", pa.string(), "user of the run", nullable=False),
