@@ -19,7 +19,6 @@ from state_model.columnar.schemas import column
 
 SCHEMA_VERSION = 5
 TIME = pa.timestamp("us", tz="UTC")
-DURATIONS = AGES | {"duration_ms"}  # no moments, so no TIMESTAMP stands beside them
 
 CLUSTER = column("cluster_id", pa.string(), "Kafka cluster id; `unknown` when no directory has one", nullable=False)
 RUN = column("run_id", pa.int64(), "run that wrote the row", nullable=False)
@@ -52,7 +51,7 @@ def with_times(fields: list[pa.Field]) -> list[pa.Field]:
     result = []
     for field in fields:
         result.append(field)
-        if field.name.endswith("_ms") and field.name not in DURATIONS:
+        if field.name.endswith("_ms") and field.name not in (*AGES, "duration_ms"):
             result.append(
                 column(time_name(field.name), TIME, f"{field.name} as a timestamp; null outside years 1-9999")
             )
@@ -132,6 +131,7 @@ INGEST_EXTENT = pa.schema(
         column("sha256", pa.string(), "SHA-256 over the SHA-256 of all splits; null while planned"),
         column("log_time_ms", pa.int64(), "running maximum of record timestamps at the end; null = no record"),
         column("until_ms", pa.int64(), "--until of the run; null = none"),
+        column("read_until_ms", pa.int64(), "until when the log directories were read; null: unknown"),
         column("written_at_ms", pa.int64(), "wall clock of the writer", nullable=False),
         column("sharelens_version", pa.string(), "version of sharelens", nullable=False),
         column("user", pa.string(), "user of the run", nullable=False),

@@ -8,6 +8,7 @@ import click
 
 from measures.settings import GroupSettings
 from sharelens.cli.forensics import FAIL_ON, FROM, TO, fail_on_findings, in_order
+from sharelens.cli.now import now_option
 from sharelens.cli.options import (
     REQUIRE_COMPLETE,
     Duration,
@@ -60,8 +61,8 @@ def settings_options(command: Callable[..., None]) -> Callable[..., None]:
 def stall_options(command: Callable[..., None]) -> Callable[..., None]:
     """The options of `stalled` and of its alias `pinned`."""
     for option in (
-        output_options, REQUIRE_COMPLETE, FAIL_ON, settings_options, IDLE, MIN_DURATION, TO, FROM, cut_options,
-        filter_options, evidence_options,
+        output_options, REQUIRE_COMPLETE, FAIL_ON, settings_options, IDLE, MIN_DURATION, TO, FROM, now_option,
+        cut_options, filter_options, evidence_options,
     ):  # fmt: skip
         command = option(command)
     return command
@@ -90,7 +91,7 @@ def stalled(**params: Any) -> None:
 )
 @stall_options
 def pinned(**params: Any) -> None:
-    """Stalls that last at the end of the evidence (or at --as-of), the longest first."""
+    """Stalls that last until the evidence was read (or at --as-of), the longest first."""
     _stalled("pinned", still_only=True, **params)
 
 

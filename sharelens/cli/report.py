@@ -9,6 +9,7 @@ import click
 from measures.settings import GroupSettings
 from sharelens.cli.forensics import FROM, TO, in_order
 from sharelens.cli.incidents import MIN_DURATION, settings_options
+from sharelens.cli.now import now_option
 from sharelens.cli.options import (
     END_OFFSETS,
     cut_options,
@@ -37,6 +38,7 @@ LIBRARIES = ("altair", "jinja2", "vl_convert")
 @dead_letter_options
 @filter_options
 @cut_options
+@now_option
 @FROM
 @TO
 @MIN_DURATION
