@@ -25,6 +25,7 @@ from jobs.ingest.copies import divergence
 from jobs.ingest.dead_letter_topics import without_letters
 from jobs.ingest.names import commit_names, unknown_names
 from jobs.ingest.plan import Extent
+from jobs.ingest.stamps import stamp
 from jobs.ingest.undecoded import undecoded_lowest
 from jobs.measure import reconcile
 from jobs.measure import stage as measure
@@ -180,9 +181,10 @@ class Pipeline:
             compare=lambda partition, copy, overlaps: divergence(self._lake, cluster_id, partition, copy, overlaps),
         )
         run = self._next_run("ingest")
-        rows = plan.extent_rows(extents, cluster_id=cluster_id, run=run, stamp=self._stamp())
+        written = stamp(directories, partitions, options.until_ms)
+        rows = plan.extent_rows(extents, cluster_id=cluster_id, run=run, stamp=written)
         if options.rebuild is not None:
-            rows += plan.rebuild_rows(mine, options.rebuild, run=run, stamp=self._stamp())
+            rows += plan.rebuild_rows(mine, options.rebuild, run=run, stamp=written | {"read_until_ms": None})
         self.summary.cluster_id = cluster_id
         if not options.include_uncommitted and options.until_ms is None:
             self.summary.held_back = plan.held_back(selected, mine, extents)
@@ -199,7 +201,8 @@ class Pipeline:
         self.summary.cluster_id = options.cluster_id or (clusters[0] if len(clusters) == 1 else None)
         mine = [r for r in ingested if r["content"] == "log_record" and options.cluster_id in (None, r["cluster_id"])]
         if options.rebuild is not None and mine:
-            rows = plan.rebuild_rows(mine, options.rebuild, run=self._next_run("ingest"), stamp=self._stamp())
+            written = stamp((), (), options.until_ms)
+            rows = plan.rebuild_rows(mine, options.rebuild, run=self._next_run("ingest"), stamp=written)
             self._begin("ingest", rows, [])
 
     def _plan_topics(self, directories: Sequence[LogDirectory], partitions: Sequence[LogPartition]) -> None:
@@ -218,7 +221,9 @@ class Pipeline:
             include_uncommitted=self._options.include_uncommitted,
             lowest=lowest,
         )
-        rows = plan.extent_rows(extents, cluster_id=cluster_id, run=self._next_run("topics"), stamp=self._stamp())
+        run = self._next_run("topics")
+        written = stamp(directories, partitions, self._options.until_ms)
+        rows = plan.extent_rows(extents, cluster_id=cluster_id, run=run, stamp=written)
         names = unknown_names(self._lake, cluster_id, partitions, self._options.topic_names)
         if rows or names.num_rows:
             self._begin("topics", rows, extents)
@@ -226,9 +231,6 @@ class Pipeline:
 
     def _cluster(self, directories: Sequence[LogDirectory], ingested: Sequence[dict[str, Any]]) -> str:
         return plan.cluster_of(directories, self._options.cluster_id, {row["cluster_id"] for row in ingested})
-
-    def _stamp(self) -> dict[str, Any]:
-        return {**books.stamp(), "until_ms": self._options.until_ms}
 
     def _begin(self, stage: str, rows: list[dict[str, Any]], extents: Sequence[Extent]) -> None:
         """Commits the plan, then executes it."""

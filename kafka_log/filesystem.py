@@ -6,8 +6,10 @@ read, and touching a mapped page beyond the new end kills the process.
 
 import os
 import socket
+from collections.abc import Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
+from datetime import datetime
 from pathlib import Path
 from types import TracebackType
 from typing import IO, TYPE_CHECKING, Protocol, Self, cast
@@ -26,11 +28,12 @@ Bytes = npt.NDArray[np.uint8]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Entry:
-    """One name in a directory."""
+    """One name in a directory. `modified_ms`: when a file was last written (epoch ms); None where that is unknown."""
 
     name: str
     is_directory: bool
     size_bytes: int
+    modified_ms: int | None = None
 
 
 class RandomAccess(AbstractContextManager["RandomAccess"], Protocol):
@@ -102,10 +105,17 @@ class LocalFilesystem:
             for name in names:
                 try:
                     is_directory = name.is_dir()
-                    size = 0 if is_directory else name.stat().st_size
+                    status = None if is_directory else name.stat()
                 except FileNotFoundError:
                     continue
-                entries.append(Entry(name=name.name, is_directory=is_directory, size_bytes=size))
+                entries.append(
+                    Entry(
+                        name=name.name,
+                        is_directory=is_directory,
+                        size_bytes=0 if status is None else status.st_size,
+                        modified_ms=None if status is None else status.st_mtime_ns // 1_000_000,
+                    )
+                )
         return sorted(entries, key=lambda entry: entry.name)
 
     def read_text(self, uri: str, *, limit: int = 16 << 20) -> str:
@@ -158,6 +168,7 @@ class RemoteFilesystem:
                 name=str(entry["name"]).rstrip("/").rsplit("/", 1)[-1],
                 is_directory=entry["type"] == "directory",
                 size_bytes=int(entry["size"] or 0),
+                modified_ms=_modified_ms(entry),
             )
             for entry in filesystem.ls(path, detail=True)
             if str(entry["name"]).strip("/") != path.strip("/")
@@ -197,6 +208,14 @@ def _remote(uri: str) -> tuple["AbstractFileSystem", str]:
         filesystem = ArrowFSWrapper(arrow)
     filesystem.invalidate_cache()
     return filesystem, path
+
+
+def _modified_ms(entry: Mapping[str, object]) -> int | None:
+    """The time of the last write in an fsspec listing: seconds, or a datetime in object stores."""
+    written = entry.get("mtime", entry.get("LastModified"))
+    if isinstance(written, datetime):
+        return int(written.timestamp() * 1000)
+    return int(written * 1000) if isinstance(written, int | float) else None
 
 
 def is_local(uri: str) -> bool:

@@ -6,7 +6,7 @@ move between disks in progress, `TOPIC-N.<hex>-delete` and `-stray` wait for del
 """
 
 import re
-from collections.abc import Container
+from collections.abc import Container, Iterable
 from dataclasses import dataclass
 from typing import Literal
 
@@ -23,17 +23,19 @@ _LIVE = re.compile(r"(?P<topic>[^/]+)-(?P<partition>\d{1,10})")
 _MARKED = re.compile(r"(?P<topic>[^/]+)-(?P<partition>\d{1,10})(\.[0-9a-f]+)?-(?P<mark>delete|stray|future)")
 _SEGMENT = re.compile(r"(\d{20})\.log")
 _STATUS: dict[str, Status] = {"delete": "deleted", "stray": "stray"}
+CHECKPOINT_SUFFIX = "-offset-checkpoint"
 _LOOKS_LIKE = "a Kafka log directory holds folders TOPIC-N with *.log files, and *-checkpoint files beside them"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SegmentFile:
-    """One segment: its records start at `base_offset`; `size_bytes` is its size in the listing."""
+    """One segment: its records start at `base_offset`; `size_bytes` and `modified_ms` are those of the listing."""
 
     base_offset: int
     uri: str
     size_bytes: int
     index_uri: str | None
+    modified_ms: int | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,6 +70,7 @@ class LogDirectory:
     """One log directory.
 
     `skipped`: folders that were left out and files that were ignored, each with the reason, for a person to read.
+    `checkpoint_ms`: when the broker last wrote a checkpoint file (epoch ms), by the file's time; None: unknown.
     """
 
     uri: str
@@ -76,6 +79,7 @@ class LogDirectory:
     node_id: int | None
     partitions: tuple[PartitionDirectory, ...]
     skipped: tuple[str, ...]
+    checkpoint_ms: int | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -134,7 +138,13 @@ def scan_log_directory(
         node_id=meta.node_id,
         partitions=tuple(sorted(partitions, key=lambda folder: (folder.topic, folder.partition, folder.uri))),
         skipped=tuple(skipped),
+        checkpoint_ms=_checkpoint_ms(entries),
     )
+
+
+def _checkpoint_ms(entries: Iterable[Entry]) -> int | None:
+    times = (entry.modified_ms for entry in entries if entry.name.endswith(CHECKPOINT_SUFFIX))
+    return max((time for time in times if time is not None), default=None)
 
 
 def _classify(entry: Entry) -> tuple[str, int, str] | None:
@@ -208,6 +218,7 @@ def list_segments(files: Filesystem, uri: str) -> tuple[SegmentFile, ...]:
                 uri=join(uri, entry.name),
                 size_bytes=entry.size_bytes,
                 index_uri=join(uri, index) if index in names else None,
+                modified_ms=entry.modified_ms,
             )
         )
     return tuple(sorted(segments, key=lambda segment: segment.base_offset))

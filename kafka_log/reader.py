@@ -44,10 +44,15 @@ class Chunk:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LogEnd:
-    """Where a log ends. `unreadable_bytes`: behind its last complete batch, in all copies: appends in progress."""
+    """Where a log ends.
+
+    `unreadable_bytes`: behind its last complete batch, in all copies: appends in progress. `newest_ms`: the largest
+    timestamp of the batches at the end of any copy; None where there is no batch.
+    """
 
     end_offset: int
     unreadable_bytes: int
+    newest_ms: int | None = None
 
     def readable(self, committed_end: int | None, *, include_uncommitted: bool) -> int:
         """The offset up to which (exclusive) the log can be read; `committed_end` is None where it is unknown."""
@@ -73,13 +78,14 @@ def log_end(partition: LogPartition) -> LogEnd:
     return LogEnd(
         end_offset=max((end.end_offset for epoch, end in ends if epoch == newest_epoch), default=0),
         unreadable_bytes=sum(end.unreadable_bytes for _, end in ends),
+        newest_ms=max((end.newest_ms for _, end in ends if end.newest_ms is not None), default=None),
     )
 
 
 def _copy_end(copy: PartitionDirectory, committed_end: int) -> tuple[int, LogEnd]:
     """The leader epoch of the last batch of one copy (-1: it has no batch), and where the copy ends."""
     segments.check_visible(copy)
-    end_offset, unreadable_bytes, epoch = 0, 0, -1
+    end_offset, unreadable_bytes, epoch, newest_ms = 0, 0, -1, -1
     for number in range(len(copy.segments) - 1, -1, -1):
         segment = copy.segments[number]
         entries = read_index(segment)
@@ -94,11 +100,13 @@ def _copy_end(copy: PartitionDirectory, committed_end: int) -> tuple[int, LogEnd
         for block in reader.blocks():
             end_offset = max(end_offset, block.walked_to, *(damage.last_offset + 1 for damage in block.damages))
             epoch = max(epoch, *trusted_epochs(copy, block.headers).tolist()[-1:], -1)
+            newest_ms = int(block.headers[:, rb.MAX_TIMESTAMP].max(initial=newest_ms))
         if number + 1 == len(copy.segments):
             unreadable_bytes = reader.unreadable_bytes
         if epoch >= 0:
             break
-    return epoch, LogEnd(end_offset=end_offset, unreadable_bytes=unreadable_bytes)
+    known_ms = newest_ms if newest_ms >= 0 else None
+    return epoch, LogEnd(end_offset=end_offset, unreadable_bytes=unreadable_bytes, newest_ms=known_ms)
 
 
 def splits(partition: LogPartition, from_offset: int, to_offset: int, target_bytes: int) -> list[Split]:

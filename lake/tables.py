@@ -1,7 +1,7 @@
 """Every table of the lake: schema with a comment per column, key, clustering, partitioning, schema version.
 
 Delta's, Spark's and Arrow's forms of a schema all derive from the Arrow schemas here. A gold table carries, beside
-each BIGINT `…_ms`, a guarded TIMESTAMP `…_time` (UTC; null outside years 1-9999).
+each BIGINT `…_ms` that is a moment, a guarded TIMESTAMP `…_time` (UTC; null outside years 1-9999).
 """
 
 from dataclasses import dataclass
@@ -17,7 +17,7 @@ from measures.schemas import IS_FINAL, LAG, LIFE, MEASURE_BASE, POISON_RECORD, P
 from state_model.columnar import schemas as state_schemas
 from state_model.columnar.schemas import column
 
-SCHEMA_VERSION = 4
+SCHEMA_VERSION = 5
 TIME = pa.timestamp("us", tz="UTC")
 
 CLUSTER = column("cluster_id", pa.string(), "Kafka cluster id; `unknown` when no directory has one", nullable=False)
@@ -47,11 +47,11 @@ def time_name(name: str) -> str:
 
 
 def with_times(fields: list[pa.Field]) -> list[pa.Field]:
-    """`fields` with a TIMESTAMP beside each `…_ms` that is a moment; ages are none."""
+    """`fields` with a TIMESTAMP beside each `…_ms` that is a moment."""
     result = []
     for field in fields:
         result.append(field)
-        if field.name.endswith("_ms") and field.name not in AGES:
+        if field.name.endswith("_ms") and field.name not in (*AGES, "duration_ms"):
             result.append(
                 column(time_name(field.name), TIME, f"{field.name} as a timestamp; null outside years 1-9999")
             )
@@ -131,6 +131,7 @@ INGEST_EXTENT = pa.schema(
         column("sha256", pa.string(), "SHA-256 over the SHA-256 of all splits; null while planned"),
         column("log_time_ms", pa.int64(), "running maximum of record timestamps at the end; null = no record"),
         column("until_ms", pa.int64(), "--until of the run; null = none"),
+        column("read_until_ms", pa.int64(), "until when the log directories were read; null: unknown"),
         column("written_at_ms", pa.int64(), "wall clock of the writer", nullable=False),
         column("sharelens_version", pa.string(), "version of sharelens", nullable=False),
         column("user", pa.string(), "user of the run", nullable=False),

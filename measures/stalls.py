@@ -102,9 +102,10 @@ def _slowed_from(limit: int) -> int:
 
 
 def long_enough(candidates: Intervals, now_ms: int | None, min_duration_ms: int) -> Intervals:
-    """The intervals that lasted `min_duration_ms` by the state log's times; `now_ms` as in `stalls`."""
+    """The intervals that lasted `min_duration_ms` by the state log's times, and those without end; see `stalls`."""
     since, until = _log_times(candidates, now_ms)
-    return Intervals(history=candidates.history, rows=candidates.rows[until - since >= min_duration_ms])
+    chosen = (until - since >= min_duration_ms) | (candidates.rows[:, incomplete.END] < 0)
+    return Intervals(history=candidates.history, rows=candidates.rows[chosen])
 
 
 def offsets_of(candidates: Intervals) -> dict[TopicPartition, Ints]:
@@ -156,10 +157,10 @@ def stalls(
         settings: of the groups.
         now_ms: the moment up to which an interval without end lasts; the last log time if that is later. None: every
             such interval counts, without a duration, as if the log had no further records.
-        min_duration_ms: the shortest stall.
+        min_duration_ms: the shortest stall that is over; one without end has a row whatever its duration.
 
-    An interval has no row if neither a state record names its offset or a later one nor a batch header covers it: then
-    silence and idleness look alike.
+    An interval has no row if neither a state record names its offset or a later one nor the header of a batch up to
+    `now_ms` covers it: then silence and idleness look alike.
     """
     if len(candidates.rows) == 0:
         return STALL.empty_table()
@@ -179,7 +180,7 @@ def stalls(
     idle = still & (ends >= 0) & (candidates.rows[:, incomplete.FIRST] >= ends)
     since, clock = np.where(idle, begun, since), np.where(idle, 0, clock).astype(np.int8)
     kinds = _kinds(candidates, until, full, idle, min_duration_ms)
-    lasting = (clock >= 0) & (until - since >= min_duration_ms)
+    lasting = (clock >= 0) & (still | (until - since >= min_duration_ms))
     table = _table(candidates, rows, {
         "since_ms": since,
         "since_clock": _words(clock, (STATE_LOG, RECORD_APPEND_TIME, RECORD_CREATE_TIME)),
@@ -239,7 +240,8 @@ def _since(
     younger = (appended > begun) & (appended <= latest)
     since = np.where(younger, appended, np.where((appended >= 0) & (appended <= begun), begun, latest))
     clock = np.where(younger, np.where(by_broker, 1, 2), 0)
-    return since, np.where((appended < 0) & (shown < 0), -1, clock).astype(np.int8)
+    without_evidence = (shown < 0) & ((appended < 0) | (appended > until))
+    return since, np.where(without_evidence, -1, clock).astype(np.int8)
 
 
 def _kinds(candidates: Intervals, until: Ints, full: Flags, idle: Flags, min_duration_ms: int) -> npt.NDArray[np.int8]:

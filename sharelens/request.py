@@ -29,10 +29,14 @@ class Source:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CutChoice:
-    """Cut of the state log: its end (neither field), a log time, or offsets of state partitions."""
+    """Cut of the state log: its end (neither field), a log time, or offsets of state partitions.
+
+    `now_ms`: until when the evidence was read, where its files do not say it (--now).
+    """
 
     as_of_ms: int | None = None
     at_offsets: dict[int, int] | None = None
+    now_ms: int | None = None
 
 
 def dead_letter_topics(names: Iterable[str], prefix: str | None) -> "DeadLetterTopics":

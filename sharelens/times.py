@@ -1,7 +1,10 @@
-"""Moments on the command line: ISO-8601 with a zone, or epoch milliseconds; inside, always epoch milliseconds."""
+"""Times and durations as typed on the command line, and as shown. Inside, times are epoch milliseconds."""
 
 import re
-from datetime import UTC, datetime, timedelta
+import time
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta, timezone, tzinfo
+from decimal import Decimal
 from enum import Enum
 
 from state_model.errors import UsageError
@@ -9,9 +12,19 @@ from state_model.errors import UsageError
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 MILLISECOND = timedelta(milliseconds=1)
 SECOND_MS, MINUTE_MS, HOUR_MS, DAY_MS = 1000, 60_000, 3_600_000, 86_400_000
-EPOCH_MS = re.compile(r"\d{1,16}")
+UNITS_MS = {"d": DAY_MS, "h": HOUR_MS, "m": MINUTE_MS, "s": SECOND_MS, "ms": 1}
+"""In the order of a duration's parts."""
+UNIT_NAMES = {"ms": "milliseconds", "s": "seconds"}
+MAX_DURATION_MS = 10**17
+NUMBER = r"([0-9]{1,18}(?:\.[0-9]{0,9})?|\.[0-9]{1,9})"
+DURATION = re.compile("".join(rf"(?:{NUMBER}\s*{unit}\s*)?" for unit in ("d", "h", "m(?:in)?", "s", "ms")))
+BARE_NUMBER = re.compile(NUMBER + r"(?:e[+-]?[0-9]{1,2})?")
+EPOCH_MS = re.compile(r"[0-9]{1,16}")
 DATE_ONLY = re.compile(r"\d{4}-\d{2}-\d{2}")
+TIME_OF_DAY = re.compile(r"([01]?[0-9]|2[0-3]):([0-5][0-9])(?::([0-5][0-9])(?:\.([0-9]{1,6}))?)?")
+UTC_OFFSET = re.compile(r"([+-])([01][0-9]|2[0-3]):?([0-5][0-9])")
 EXAMPLE = "2026-11-21T05:10:00Z"
+TIME_FORMS = f"type {EXAMPLE} (ISO-8601 with a zone), epoch milliseconds, now, -1h, -2d, or 03:29 (in --tz)"
 FIRST_MS = (datetime.min.replace(tzinfo=UTC) - EPOCH) // MILLISECOND
 LAST_MS = (datetime.max.replace(tzinfo=UTC) - EPOCH) // MILLISECOND
 
@@ -23,33 +36,159 @@ class Rounding(Enum):
     UP = "up"
 
 
-def parse_time(text: str, *, option: str, rounding: Rounding = Rounding.DOWN) -> int:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Clock:
+    """The present moment and the zone of times without a zone (None: UTC for a time of day, no other)."""
+
+    now_ms: int = field(default_factory=lambda: time.time_ns() // 1_000_000)
+    zone: tzinfo | None = None
+
+
+def parse_time(text: str, *, option: str, rounding: Rounding = Rounding.DOWN, clock: Clock | None = None) -> int:
     """Epoch milliseconds of a moment.
 
     Args:
-        text: ISO-8601 with a zone (`Z` or an offset), or up to 16 digits of epoch milliseconds.
-        option: the option it was given to; a refusal shows the line to type instead.
+        text: ISO-8601 with a zone (`Z` or an offset), up to 16 digits of epoch milliseconds, `now`, a duration before
+            now (`-1h30m`), or a time of day: the last one that is not after now, of today or yesterday.
+        option: the name of the option, for error messages.
         rounding: DOWN where the bound is inclusive above, UP where it is half-open.
+        clock: the present and the zone of --tz; None: the system's clock, no zone.
 
     Raises:
-        UsageError: the text is no moment, or names no zone.
+        UsageError: the text is no moment, or has no zone.
     """
     trimmed = text.strip()
     if EPOCH_MS.fullmatch(trimmed):
         return int(trimmed)
-    try:
-        moment = datetime.fromisoformat(trimmed)
-    except ValueError:
-        raise UsageError(
-            f"{option}: {trimmed!r} is no time; type {option} {EXAMPLE} (ISO-8601 with a zone) or epoch milliseconds"
-        ) from None
-    if moment.tzinfo is None:
-        clock = f"{trimmed}T00:00:00" if DATE_ONLY.fullmatch(trimmed) else trimmed.replace(" ", "T", 1)
-        raise UsageError(f"{option}: {trimmed!r} names no zone; for UTC type {option} {clock}Z")
+    clock = clock or Clock()
+    if trimmed.lower() == "now":
+        return clock.now_ms
+    if trimmed.startswith("-"):
+        return _before_now(trimmed, option, clock)
+    time_of_day = TIME_OF_DAY.fullmatch(trimmed)
+    moment = _iso_time(trimmed, option, clock) if time_of_day is None else _last_time_of_day(time_of_day, option, clock)
     span = moment - EPOCH
     if rounding is Rounding.UP:
         return -(-span // MILLISECOND)
     return span // MILLISECOND
+
+
+def _before_now(text: str, option: str, clock: Clock) -> int:
+    duration = _parts_ms(text[1:].strip())
+    if duration is None or clock.now_ms - duration < FIRST_MS:
+        raise UsageError(f"{option}: {text!r} is no time; {TIME_FORMS}")
+    return clock.now_ms - duration
+
+
+def _iso_time(text: str, option: str, clock: Clock) -> datetime:
+    try:
+        moment = datetime.fromisoformat(text)
+    except ValueError:
+        raise UsageError(f"{option}: {text!r} is no time; {TIME_FORMS}") from None
+    if moment.tzinfo is not None:
+        return moment
+    if clock.zone is not None:
+        return _in_zone(moment, text, option, clock.zone)
+    iso = f"{text}T00:00:00" if DATE_ONLY.fullmatch(text) else text.replace(" ", "T", 1)
+    raise UsageError(f"{option}: {text!r} names no zone; for UTC type {option} {iso}Z, for another zone add --tz ZONE")
+
+
+def _last_time_of_day(match: re.Match[str], option: str, clock: Clock) -> datetime:
+    """The time of day on today's date in the clock's zone; on yesterday's if it is ahead today."""
+    zone = clock.zone or UTC
+    hour, minute, second = (int(part or 0) for part in match.groups()[:3])
+    microsecond = int((match[4] or "").ljust(6, "0"))
+    now = EPOCH + timedelta(milliseconds=clock.now_ms)
+    today = now.astimezone(zone).replace(tzinfo=None, fold=0)
+    today = today.replace(hour=hour, minute=minute, second=second, microsecond=microsecond)
+    moment = _in_zone(today, match[0], option, zone)
+    if moment > now:
+        moment = _in_zone(today - timedelta(days=1), match[0], option, zone)
+    return moment
+
+
+def _in_zone(local: datetime, text: str, option: str, zone: tzinfo) -> datetime:
+    """The moment of a local date and time, the first of two; UsageError where clocks skipped it."""
+    try:
+        moment = local.replace(tzinfo=zone).astimezone(UTC)
+        shown = moment.astimezone(zone).replace(tzinfo=None, fold=0)
+    except OverflowError:
+        raise UsageError(f"{option}: {text!r} lies outside the years 1 to 9999; {TIME_FORMS}") from None
+    if shown != local:
+        raise UsageError(
+            f"{option}: clocks of {zone} skipped {local.isoformat(' ')}; type a time with a zone, such as {EXAMPLE}"
+        )
+    return moment
+
+
+def parse_zone(text: str, *, option: str) -> tzinfo:
+    """The time zone of an IANA name, `UTC`, `local` (that of this machine) or an offset such as +02:00.
+
+    Raises:
+        UsageError: no such zone.
+    """
+    trimmed = text.strip()
+    if trimmed.upper() in ("UTC", "Z"):
+        return UTC
+    offset = UTC_OFFSET.fullmatch(trimmed)
+    if offset is not None:
+        span = timedelta(hours=int(offset[2]), minutes=int(offset[3]))
+        return timezone(-span if offset[1] == "-" else span)
+    from zoneinfo import ZoneInfo
+
+    try:
+        if trimmed.lower() != "local":
+            return ZoneInfo(trimmed)
+        with open("/etc/localtime", "rb") as zone_file:
+            return ZoneInfo.from_file(zone_file, key="local")
+    except (KeyError, ValueError, OSError):
+        raise UsageError(
+            f"{option}: {text!r} is no time zone; type a name such as Europe/Berlin, +02:00, UTC or local "
+            "(without a zone database on this machine: pip install tzdata)"
+        ) from None
+
+
+def parse_duration(text: str, *, option: str, bare_unit: str | None = None) -> int:
+    """Milliseconds of a duration: parts from days to milliseconds (`90s`, `1h30m`, `1.5h`).
+
+    Args:
+        text: the duration; whitespace between parts is ignored.
+        option: the name of the option, for error messages.
+        bare_unit: unit of a number without one (a key of UNITS_MS); None: a number alone is refused.
+
+    Raises:
+        UsageError: the text is no duration.
+    """
+    trimmed = text.strip().lower()
+    bare = BARE_NUMBER.fullmatch(trimmed)
+    if bare_unit is not None and bare is not None:
+        duration = round(Decimal(trimmed) * UNITS_MS[bare_unit])
+    else:
+        parts = _parts_ms(trimmed)
+        duration = -1 if parts is None else parts
+    if not 0 <= duration <= MAX_DURATION_MS:
+        number = "" if bare_unit is None else f", or a number of {UNIT_NAMES[bare_unit]}"
+        raise UsageError(f"{option}: {text!r} is no duration; type 500ms, 90s, 5m, 1h30m or 2d{number}")
+    return duration
+
+
+def _parts_ms(text: str) -> int | None:
+    """Milliseconds of `1h30m`; None for other texts and for durations above MAX_DURATION_MS."""
+    match = DURATION.fullmatch(text.lower())
+    if match is None or not text:
+        return None
+    amounts = zip(match.groups(), UNITS_MS.values(), strict=True)
+    total = round(sum((Decimal(number) * unit_ms for number, unit_ms in amounts if number), Decimal()))
+    return total if total <= MAX_DURATION_MS else None
+
+
+def duration_text(duration_ms: int) -> str:
+    """An exact duration as `parse_duration` reads it: `1h30m`, `0s`."""
+    text = ""
+    for unit, unit_ms in UNITS_MS.items():
+        number, duration_ms = divmod(duration_ms, unit_ms)
+        text += f"{number}{unit}" if number else ""
+    return text or "0s"
 
 
 def time_text(epoch_ms: int | None) -> str:

@@ -283,7 +283,6 @@ def extent_rows(extents: Sequence[Extent], *, cluster_id: str, run: int, stamp: 
                 "size_bytes": 0,
                 "sha256": None,
                 "log_time_ms": extent.log_time_ms,
-                "until_ms": None,
                 **stamp,
             }
             rows.append(row)

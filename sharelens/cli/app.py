@@ -29,7 +29,7 @@ from sharelens.cli import (
     upkeep,
     workload,
 )
-from sharelens.cli.options import examples
+from sharelens.cli.options import Time, examples, time_zone_option
 from sharelens.output import say
 from state_model.errors import SharelensError, UsageError
 
@@ -46,12 +46,26 @@ class InOrder(click.Group):
         """The commands in the order in which they were added."""
         return list(self.commands)
 
+    def add_command(self, cmd: click.Command, name: str | None = None) -> None:
+        """Adds a command; one that takes times gets --tz."""
+        _add_time_zone(cmd)
+        super().add_command(cmd, name)
+
     def invoke(self, ctx: click.Context) -> object:
         """Runs the command; handles a closed pipe, which click treats as a failure."""
         try:
             return super().invoke(ctx)
         except BrokenPipeError:
             return _reader_left()
+
+
+def _add_time_zone(command: click.Command) -> None:
+    """Adds --tz behind the last option of a time, in a group's commands too."""
+    times = [number for number, parameter in enumerate(command.params) if isinstance(parameter.type, Time)]
+    if times:
+        command.params.insert(times[-1] + 1, time_zone_option())
+    for subcommand in command.commands.values() if isinstance(command, click.Group) else ():
+        _add_time_zone(subcommand)
 
 
 @click.group(

@@ -70,7 +70,10 @@ REQUIRE_CHECK = click.option(
 FINDINGS = 3
 ENGINE = [
     click.option(
-        "--lock-timeout", type=Seconds(min=0), metavar="S", help="Seconds to wait for the lock of another run."
+        "--lock-timeout",
+        type=Seconds(),
+        metavar="DURATION",
+        help="Time to wait for the lock of another run: 90s, 5m; a number: seconds  [default: conf, 1m]",
     ),
     click.option("--require-rows", is_flag=True, help="Exit with 1 when there is no new record."),
     click.option("--offline", is_flag=True, default=None, help="Do not download Delta's jars."),

@@ -8,9 +8,10 @@ import click
 
 from measures.settings import GroupSettings
 from sharelens.cli.forensics import FAIL_ON, FROM, TO, fail_on_findings, in_order
+from sharelens.cli.now import now_option
 from sharelens.cli.options import (
     REQUIRE_COMPLETE,
-    Seconds,
+    Duration,
     cut_options,
     evidence_options,
     examples,
@@ -23,14 +24,14 @@ from sharelens.filters import KeyFilter
 from sharelens.output import Shown
 from sharelens.request import CutChoice, Source
 
-SECOND_MS = 1000
 MIN_DURATION = click.option(
     "--min-duration",
-    type=Seconds(min=0, max=1e12),
-    default=60,
+    "min_duration_ms",
+    type=Duration("s", least_ms=0),
+    default="1m",
     show_default=True,
-    metavar="SECONDS",
-    help="The shortest stall.",
+    metavar="DURATION",
+    help="The shortest stall: 90s, 5m; a number: seconds.",
 )
 IDLE = click.option("--idle", is_flag=True, help="Include share partitions without a backlog (kind idle).")
 
@@ -60,8 +61,8 @@ def settings_options(command: Callable[..., None]) -> Callable[..., None]:
 def stall_options(command: Callable[..., None]) -> Callable[..., None]:
     """The options of `stalled` and of its alias `pinned`."""
     for option in (
-        output_options, REQUIRE_COMPLETE, FAIL_ON, settings_options, IDLE, MIN_DURATION, TO, FROM, cut_options,
-        filter_options, evidence_options,
+        output_options, REQUIRE_COMPLETE, FAIL_ON, settings_options, IDLE, MIN_DURATION, TO, FROM, now_option,
+        cut_options, filter_options, evidence_options,
     ):  # fmt: skip
         command = option(command)
     return command
@@ -70,7 +71,7 @@ def stall_options(command: Callable[..., None]) -> Callable[..., None]:
 @click.command(
     short_help="Stalls: share partitions without progress, since when, at which record.",
     epilog=examples(
-        "sharelens stalled --lake ./lake --min-duration 300",
+        "sharelens stalled --lake ./lake --min-duration 5m",
         "sharelens stalled --log-dir /var/kafka-copy --group orders-workers --broker-config server.properties",
     ),
 )
@@ -90,7 +91,7 @@ def stalled(**params: Any) -> None:
 )
 @stall_options
 def pinned(**params: Any) -> None:
-    """Stalls that last at the end of the evidence (or at --as-of), the longest first."""
+    """Stalls that last until the evidence was read (or at --as-of), the longest first."""
     _stalled("pinned", still_only=True, **params)
 
 
@@ -103,7 +104,7 @@ def _stalled(
     cut: CutChoice,
     from_ms: int | None,
     to_ms: int | None,
-    min_duration: float,
+    min_duration_ms: int,
     idle: bool,
     settings: GroupSettings,
     fail_on: bool,
@@ -121,7 +122,7 @@ def _stalled(
             cut,
             Span(from_ms=from_ms, to_ms=to_ms),
             settings,
-            min_duration_ms=round(min_duration * SECOND_MS),
+            min_duration_ms=min_duration_ms,
             still_only=still_only,
             idle=idle,
         )

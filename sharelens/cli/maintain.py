@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 import click
 
 from sharelens.cli.compute import refuse_closed
-from sharelens.cli.options import Duration, Seconds, examples
+from sharelens.cli.options import LOCK_TIMEOUT, Duration, examples
 from sharelens.output import Answer, Form, Shown, json_text, name_column, number_column, show, tell
 from state_model.errors import UsageError
 
@@ -62,12 +62,12 @@ class Ages(click.ParamType[dict[str, int]]):
     type=Duration(),
     default="7d",
     show_default=True,
-    metavar="D",
+    metavar="DURATION",
     help="Time for which old cuts stay readable.",
 )
 @click.option("--dry-run", is_flag=True, help="Only list the work.")
 @click.option("--execute", is_flag=True, help="Do it.")
-@click.option("--lock-timeout", type=Seconds(min=0), default=60.0, metavar="S", help="Seconds to wait.")
+@LOCK_TIMEOUT
 @click.option(
     "--output", "-o", type=click.Choice([TEXT, JSON]), default=JSON, show_default=True, help="Form of the summary."
 )

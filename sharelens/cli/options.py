@@ -1,8 +1,6 @@
 """Options that several commands share, each group as one value."""
 
 import functools
-import math
-import re
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
@@ -12,17 +10,17 @@ import click
 from sharelens.filters import parse_at_offset, parse_key_filter
 from sharelens.output import Form, Shown
 from sharelens.request import DEFAULT_MAX_BYTES, CutChoice, Source
-from sharelens.times import Rounding, parse_time
+from sharelens.times import SECOND_MS, Clock, Rounding, duration_text, parse_duration, parse_time, parse_zone
 from state_model.errors import UsageError
 
 Command = Callable[..., None]
-DURATION = re.compile(r"([0-9]{1,9})(ms|s|m|h|d)")
-TIME_UNITS = {"ms": 1, "s": 1000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}
+CLOCK = "sharelens.clock"
+"""The key of the command line's Clock in a click context."""
 BYTE_UNITS = {"": 1, "k": 10, "m": 20, "g": 30, "t": 40}
 
 
 class Time(click.ParamType[int]):
-    """A moment with a zone."""
+    """A moment, as `parse_time` reads it. All times of a command line have the same now."""
 
     name = "time"
 
@@ -33,34 +31,67 @@ class Time(click.ParamType[int]):
         """Epoch milliseconds; UsageError with the line to type."""
         if isinstance(value, int):
             return value
-        option = param.opts[0] if param is not None else "--as-of"
-        return parse_time(str(value), option=option, rounding=self.rounding)
+        clock = None if ctx is None else ctx.meta.setdefault(CLOCK, Clock())
+        return parse_time(str(value), option=_option(param, "--as-of"), rounding=self.rounding, clock=clock)
 
 
 class Duration(click.ParamType[int]):
-    """A length of time with its unit: ms, s, m, h or d."""
+    """A length of time, in milliseconds. `bare_unit`: the unit of a number alone (None: refused)."""
 
     name = "duration"
 
+    def __init__(self, bare_unit: str | None = None, *, least_ms: int = 1) -> None:
+        self.bare_unit = bare_unit
+        self.least_ms = least_ms
+
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
-        """Milliseconds, at least one; a usage error for anything else."""
+        """Milliseconds, at least `least_ms`; UsageError for anything else."""
         if isinstance(value, int):
             return value
-        match = DURATION.fullmatch(str(value).strip().lower())
-        if match is None or int(match[1]) == 0:
-            self.fail(f"{value!r} is no length of time; type 500ms, 30s, 5m, 1h or 1d", param, ctx)
-        return int(match[1]) * TIME_UNITS[match[2]]
+        option = _option(param, "duration")
+        duration_ms = parse_duration(str(value), option=option, bare_unit=self.bare_unit)
+        if duration_ms < self.least_ms:
+            raise UsageError(f"{option}: {value!r} is too short; type {duration_text(self.least_ms)} or more")
+        return duration_ms
 
 
-class Seconds(click.FloatRange):
-    """A length of time in seconds."""
+class Seconds(click.ParamType[float]):
+    """A length of time, in seconds; a number alone is one of seconds."""
+
+    name = "duration"
+
+    def __init__(self, *, least_ms: int = 0) -> None:
+        self.duration = Duration("s", least_ms=least_ms)
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
-        """Seconds within the range; a usage error for anything else, NaN included."""
-        seconds = float(super().convert(value, param, ctx))
-        if math.isnan(seconds):
-            self.fail(f"{value!r} is no number of seconds", param, ctx)
-        return seconds
+        """Seconds; UsageError for anything else."""
+        if isinstance(value, int | float):
+            return value
+        return self.duration.convert(value, param, ctx) / SECOND_MS
+
+
+def _option(param: click.Parameter | None, otherwise: str) -> str:
+    """The option's name for messages: the first long one."""
+    if param is None:
+        return otherwise
+    return next((name for name in param.opts if name.startswith("--")), param.opts[0])
+
+
+def _set_clock(ctx: click.Context, param: click.Parameter, zone: str | None) -> None:
+    ctx.meta[CLOCK] = Clock(zone=None if not zone else parse_zone(zone, option="--tz"))
+
+
+def time_zone_option() -> click.Option:
+    """--tz, the zone of times without a zone; it is read before them."""
+    return click.Option(
+        ["--tz"],
+        metavar="ZONE",
+        envvar="SHARELENS_TZ",
+        is_eager=True,
+        expose_value=False,
+        callback=_set_clock,
+        help="Zone of times without a zone, such as 03:29: Europe/Berlin, +02:00, local  [default: UTC]",
+    )
 
 
 class Size(click.ParamType[int]):
@@ -307,6 +338,14 @@ def output_options(command: Command) -> Command:
     )
 
 
+LOCK_TIMEOUT = click.option(
+    "--lock-timeout",
+    type=Seconds(),
+    default="1m",
+    show_default=True,
+    metavar="DURATION",
+    help="Time to wait for the lock of another run: 90s, 5m; a number: seconds.",
+)
 END_OFFSETS = click.option(
     "--end-offsets", metavar="FILE", help="End offsets of topics, as kafka-get-offsets prints them (topic:partition:N)."
 )

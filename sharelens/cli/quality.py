@@ -7,7 +7,7 @@ from typing import Any
 import click
 
 from sharelens.cli.compute import FINDINGS, SKIP
-from sharelens.cli.options import Duration, Seconds, Time, examples, output_options
+from sharelens.cli.options import LOCK_TIMEOUT, Duration, Time, examples, output_options
 from sharelens.output import Shown, say, show
 from state_model.errors import UsageError
 
@@ -32,16 +32,21 @@ from state_model.errors import UsageError
 )
 @click.option("--table", metavar="NAME", multiple=True, help="Only this table, as layer.name. Repeatable.")
 @SKIP
-@click.option("--fresh-within", type=Duration(), metavar="D", help="Warn if the evidence is older  [default: conf, 2h]")
+@click.option(
+    "--fresh-within",
+    type=Duration(),
+    metavar="DURATION",
+    help="Warn if the evidence is older: 90s, 2h  [default: conf, 2h]",
+)
 @click.option(
     "--stale-after",
     type=Duration(),
-    metavar="D",
+    metavar="DURATION",
     help="Close the gate if the evidence is older  [default: conf, never]",
 )
 @click.option("--now", "now_ms", type=Time(), metavar="TIME", help="The moment for ages of evidence  [default: now]")
 @click.option("--data-docs", metavar="DIR", help="Also write the results as pages: DIR/index.html.")
-@click.option("--lock-timeout", type=Seconds(min=0), default=60.0, metavar="S", help="Seconds to wait.")
+@LOCK_TIMEOUT
 @output_options
 def check(lake: str, shown: Shown, **params: Any) -> None:
     """Checks the rows since the last cut against the expectations of every table, and stores the results.

@@ -8,7 +8,8 @@ import click
 
 from measures.settings import GroupSettings
 from sharelens.cli.forensics import FROM, TO, in_order
-from sharelens.cli.incidents import MIN_DURATION, SECOND_MS, settings_options
+from sharelens.cli.incidents import MIN_DURATION, settings_options
+from sharelens.cli.now import now_option
 from sharelens.cli.options import (
     END_OFFSETS,
     cut_options,
@@ -37,6 +38,7 @@ LIBRARIES = ("altair", "jinja2", "vl_convert")
 @dead_letter_options
 @filter_options
 @cut_options
+@now_option
 @FROM
 @TO
 @MIN_DURATION
@@ -49,7 +51,7 @@ def report(
     cut: CutChoice,
     from_ms: int | None,
     to_ms: int | None,
-    min_duration: float,
+    min_duration_ms: int,
     settings: GroupSettings,
     end_offsets: str | None,
     out: str,
@@ -74,7 +76,7 @@ def report(
         span=Span(from_ms=from_ms, to_ms=to_ms),
         settings=settings,
         end_offsets=None if end_offsets is None else read_end_offsets(end_offsets),
-        min_duration_ms=round(min_duration * SECOND_MS),
+        min_duration_ms=min_duration_ms,
     )
     with opening.open_evidence(source) as evidence:
         gathered = gather(evidence, question)

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from sharelens.cli.options import examples, output_options
+from sharelens.cli.options import Seconds, examples, output_options
 from sharelens.output import Answer, Column, Shown, name_cell, say, show
 from state_model.errors import UsageError
 
@@ -32,7 +32,7 @@ DEFAULT_RATE = 200.0
 @click.command(
     short_help="Sends the load of real clients to a broker and writes a journal.",
     epilog=examples(
-        "sharelens workload --bootstrap-server 127.0.0.1:9092 --profile poison --duration 20 --journal poison.jsonl",
+        "sharelens workload --bootstrap-server 127.0.0.1:9092 --profile poison --duration 20s --journal poison.jsonl",
         "sharelens workload --check poison.jsonl",
     ),
 )
@@ -42,9 +42,9 @@ DEFAULT_RATE = 200.0
 @click.option(
     "--duration",
     "duration_s",
-    type=click.FloatRange(min=0.1),
-    metavar="SECONDS",
-    help="Time to produce  [default: 10 without --records]",
+    type=Seconds(least_ms=100),
+    metavar="DURATION",
+    help="Time to produce: 90s, 5m; a number: seconds  [default: 10s without --records]",
 )
 @click.option(
     "--rate",

@@ -6,13 +6,15 @@ from sharelens.evidence_folder.question import Question
 from sharelens.filters import KeyFilter
 from sharelens.output import Answer
 from sharelens.questions import accounting, dlq, lag, life, poison, redelivered, stalled
+from sharelens.questions.completeness import times
 from sharelens.questions.evidence import Evidence, Span
 from sharelens.request import CutChoice
 
 
 def findings(evidence: Evidence, question: Question, key_filter: KeyFilter) -> Iterator[tuple[str, Answer]]:
     """Each table's name with its answer."""
-    cut = CutChoice(as_of_ms=question.to_ms - 1)
+    # By the last record, so that the folder is the same whenever and from whichever copy it is made.
+    cut = CutChoice(as_of_ms=question.to_ms - 1, now_ms=times(evidence.cover())[1])
     span = Span(from_ms=question.from_ms, to_ms=question.to_ms)
     settings = question.group_settings()
     yield "lag", lag.lag(evidence, key_filter, cut)

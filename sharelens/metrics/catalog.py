@@ -76,7 +76,7 @@ OLDEST_INCOMPLETE_AGE = Metric(
     twin="kafka.share_group.oldest_incomplete.age",
     scope=Scope.SHARE_PARTITION,
     unit="s",
-    text="Time from the batch timestamp of the first incomplete record to the end of the evidence; 0 if that is later.",
+    text="Time from the batch timestamp of the first incomplete record until the evidence was read; 0 if it is later.",
     source="`stalled` and batch headers",
     absent="no incomplete record, or no header of its batch in the evidence",
 )
@@ -85,7 +85,7 @@ STALLED = Metric(
     twin="kafka.share_group.stalled",
     scope=Scope.SHARE_PARTITION,
     unit="s",
-    text="Duration of the stall at the first incomplete record up to the end of the evidence; 0 without such a record.",
+    text="Duration of the stall at the first incomplete record until the evidence was read; 0 without such a record.",
     source="`stalled`",
     absent="no incomplete record is known, and the lag is not known to be 0",
 )
@@ -217,7 +217,7 @@ DATA_TIMESTAMP = Metric(
     twin="sharelens.data_timestamp",
     scope=Scope.CLUSTER,
     unit="s",
-    text="Log time of the newest state log record in the evidence, as Unix time; all figures are as of that time.",
+    text="Log time of the newest state log record in the evidence, as Unix time.",
     source="`status`",
     absent="the evidence has no record",
 )
@@ -226,7 +226,8 @@ READ_TIMESTAMP = Metric(
     twin="sharelens.read_timestamp",
     scope=Scope.CLUSTER,
     unit="s",
-    text="Time at which the evidence was read, as Unix time: publication of the lake, or reading of the log directory.",
+    text="Time until which the evidence was read, as Unix time: by the brokers' checkpoint files, else by the newest "
+    "record.",
     source="`status`",
 )
 STATE_PARTITIONS = Metric(

@@ -15,6 +15,8 @@ from sharelens.metrics.measured import Measured
 from sharelens.questions.completeness import COMPLETE, times
 from sharelens.questions.evidence import Evidence
 from sharelens.questions.missing import unknown_ends, unnamed_topics
+from sharelens.questions.now import now_of
+from sharelens.request import CutChoice
 from state_model.columnar.keys import SHARE_PARTITION_KEY
 from state_model.topics import UNKNOWN_CLUSTER
 
@@ -30,7 +32,10 @@ SUMS = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Figures:
-    """Values by metric; `topics`: the label of each topic id; times are epoch milliseconds."""
+    """Values by metric; `topics`: the label of each topic id; times are epoch milliseconds.
+
+    `data_ms`: log time of the newest record; `read_ms`: until when the evidence was read.
+    """
 
     cluster: str
     first_ms: int | None
@@ -54,13 +59,14 @@ class _Group:
         self.values[metric] = self.values.get(metric, 0) + value
 
 
-def figures(evidence: Evidence, read_ms: int) -> Figures:
-    """The figures of the evidence's cluster, all at its end; `read_ms`: when it was read."""
+def figures(evidence: Evidence) -> Figures:
+    """The figures of the evidence's cluster, all at its end; durations last until it was read."""
     measured = Measured(evidence)
     cover = evidence.cover()
     first_ms, data_ms = times(cover)
+    read_ms = now_of(evidence, CutChoice())
     partitions = _live(measured.lag)
-    _add_stalls(partitions, measured.stalls, _record_times(evidence, measured.stalls), data_ms)
+    _add_stalls(partitions, measured.stalls, _record_times(evidence, measured.stalls), read_ms)
     _add_counts(partitions, catalog.ARCHIVED, measured.archived())
     _add_counts(partitions, catalog.REDELIVERED, measured.redelivered())
     groups, missing = measured.dead_letters_missing()
@@ -128,23 +134,23 @@ def _add_stalls(
     partitions: dict[Key, dict[Metric, float]],
     stalls: pa.Table,
     record_times: Mapping[tuple[str, int, int], int],
-    data_ms: int | None,
+    read_ms: int,
 ) -> None:
-    """Adds what still stands; times behind the end of the evidence make an age of 0."""
+    """Adds what still stands; times after `read_ms` make an age of 0."""
     columns = (
         stalls.column(f"{name}_first").to_pylist() for name in ("since_ms", "first_incomplete_offset", "window_used")
     )
     for key, since_ms, offset, window in zip(_keys(stalls), *columns, strict=True):
         values = partitions.get(key)
-        if values is None or since_ms is None or data_ms is None:
+        if values is None or since_ms is None:
             continue
-        values[catalog.STALLED] = max(0, data_ms - since_ms) / 1000
+        values[catalog.STALLED] = max(0, read_ms - since_ms) / 1000
         values[catalog.STALLED_SINCE] = since_ms / 1000
         if window is not None:
             values[catalog.WINDOW_USED] = window
         record_ms = record_times.get((key[1], key[2], offset))
         if record_ms is not None and record_ms >= 0:
-            values[catalog.OLDEST_INCOMPLETE_AGE] = max(0, data_ms - record_ms) / 1000
+            values[catalog.OLDEST_INCOMPLETE_AGE] = max(0, read_ms - record_ms) / 1000
 
 
 def _add_counts(

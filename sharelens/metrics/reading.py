@@ -3,14 +3,11 @@
 import time
 from collections.abc import Callable, Sequence
 
-import pyarrow.compute as pc
-
 from lake.scan import Cut, open_lake
 from sharelens.metrics.figures import Figures, figures
 from sharelens.metrics.samples import Export, export
 from sharelens.questions.lake_clusters import choose_cluster, clusters
 from sharelens.questions.lake_evidence import LakeEvidence
-from sharelens.questions.published import publications
 from sharelens.request import Source
 
 Render = Callable[[Export], bytes]
@@ -27,18 +24,13 @@ def read(source: Source) -> list[Figures]:
     from sharelens.questions.log_evidence import open_log_evidence
 
     with open_log_evidence(source) as evidence:
-        return [figures(evidence, time.time_ns() // 1_000_000)]
+        return [figures(evidence)]
 
 
 def _read_lake(lake: Cut, cluster_id: str | None) -> list[Figures]:
     there = clusters(lake)
     cluster_ids = there if cluster_id is None and there else [choose_cluster(lake, cluster_id)]
-    moments = publications(lake).group_by("cluster_id").aggregate([("published_at_ms", "max")])
-    published: dict[str, int] = dict(
-        zip(moments.column("cluster_id").to_pylist(), moments.column("published_at_ms_max").to_pylist(), strict=True)
-    )
-    any_ms = int(pc.max(moments.column("published_at_ms_max")).as_py())
-    return [figures(LakeEvidence(lake, cluster_id), published.get(cluster_id, any_ms)) for cluster_id in cluster_ids]
+    return [figures(LakeEvidence(lake, cluster_id)) for cluster_id in cluster_ids]
 
 
 class Page:

@@ -264,6 +264,9 @@ class Evidence(Protocol):
     def cover(self) -> Sequence[StatePartitionCover]:
         """The evidence of each state partition (newest incarnation of the state topic), in order."""
 
+    def read_until_ms(self) -> int | None:
+        """Until when the evidence was read (epoch ms): silence up to then is known; None: nothing says it."""
+
     def clock_steps(self, moment_ms: int) -> Sequence[ClockStep]:
         """Steps of the writers' clocks that blur what `as of` this moment means; one per state partition at most."""
 

@@ -334,6 +334,12 @@ class LakeEvidence:
         """Only rows of the newest incarnation of the state topic."""
         return with_value(rows, "log_topic_id", self._log_topic_id)
 
+    def read_until_ms(self) -> int | None:
+        """By the newest extents."""
+        times = self._scan("bronze.ingest_extent", ["read_until_ms"]).column("read_until_ms")
+        newest: int | None = pc.max(times).as_py()
+        return newest
+
     def clock_steps(self, moment_ms: int) -> Sequence[ClockStep]:
         """Records of a later log time whose own time lies at or before the moment."""
         condition = (pc.field("log_time_ms") > moment_ms) & (pc.field("timestamp_ms") <= moment_ms)

@@ -1,5 +1,6 @@
 """Evidence straight from log directories: the columnar model in this process, nothing written, no Java."""
 
+import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -13,7 +14,7 @@ import pyarrow.compute as pc
 from evidence.as_of import LogPrefix, delivery_history_as_of, mark_below_log_start
 from evidence.clock_steps import ClockStep, steps_around
 from evidence.conditions import all_of, filter_rows, with_value
-from evidence.incarnations import newest_incarnation
+from evidence.read_until import read_until
 from evidence.schemas import GROUP_RECORD
 from kafka_log.layout import LogDirectory, scan_log_directory
 from kafka_log.union import LogPartition, unite
@@ -36,14 +37,14 @@ from sharelens.questions.evidence import (
 )
 from sharelens.questions.group_names import read_group_names, read_group_records
 from sharelens.questions.misplaced import placed_states
-from sharelens.questions.state_log import StateLog, partitions_of_key, size_bytes
+from sharelens.questions.state_log import StateLog, partitions_of_key, size_bytes, state_logs
 from sharelens.request import Source, dead_letter_topics
 from sharelens.topic_names import read_topic_names
 from state_model.columnar import schemas
 from state_model.columnar.keys import LOG_ORDER, SHARE_PARTITION_KEY
 from state_model.columnar.replay import Replayed, open_ranges, replay_records
-from state_model.errors import SharelensError, UsageError
-from state_model.topics import OFFSETS_TOPIC, STATE_TOPIC, UNKNOWN_CLUSTER
+from state_model.errors import UsageError
+from state_model.topics import OFFSETS_TOPIC, UNKNOWN_CLUSTER
 from state_model.uuids import ZERO_UUID
 
 WORKERS = 2
@@ -60,7 +61,7 @@ class LogEvidence:
         self.source = source
         self.directories = directories
         self.cluster = _cluster_of(directories, source.cluster_id)
-        self.logs = _state_logs(source, directories)
+        self.logs = state_logs(directories, include_uncommitted=source.include_uncommitted)
 
     @property
     def place(self) -> str:
@@ -299,6 +300,11 @@ class LogEvidence:
             self._each(StateLog.read_through, read)
         return [log.cover() for log in read if log.read_through().first_ms is not None]
 
+    def read_until_ms(self) -> int | None:
+        """By the times of the checkpoint files."""
+        ends = ((log.partition, log.log_end) for log in self.logs)
+        return read_until(self.directories, ends, time.time_ns() // 1_000_000)
+
     def clock_steps(self, moment_ms: int) -> Sequence[ClockStep]:
         """From the records whose own time lies over a minute behind the log's."""
         return [step for log in self.logs for step in steps_around(log.late_records(), moment_ms)]
@@ -374,29 +380,6 @@ def _cluster_of(directories: Sequence[LogDirectory], cluster_id: str | None) -> 
             )
     named = [directory.cluster_id for directory in directories if directory.cluster_id is not None]
     return cluster_id or next(iter(named), UNKNOWN_CLUSTER)
-
-
-def _state_logs(source: Source, directories: Sequence[LogDirectory]) -> list[StateLog]:
-    """The partitions of the newest incarnation of the state topic, by number.
-
-    Raises:
-        SharelensError: no directory holds any.
-    """
-    partitions = [partition for partition in unite(directories) if partition.topic == STATE_TOPIC]
-    if not partitions:
-        places = ", ".join(directory.uri for directory in directories)
-        raise SharelensError(f"no {STATE_TOPIC} partition in {places}; copy the brokers' {STATE_TOPIC}-N folders too")
-    incarnations: dict[str, list[LogPartition]] = {}
-    for partition in partitions:
-        incarnations.setdefault(partition.topic_id, []).append(partition)
-    logs = {
-        topic_id: [StateLog(partition, include_uncommitted=source.include_uncommitted) for partition in parts]
-        for topic_id, parts in incarnations.items()
-    }
-    if len(logs) == 1:  # most of the time, and the headers need not be read
-        return sorted(*logs.values(), key=lambda log: log.number)
-    times = [(topic_id, log.newest_ms()) for topic_id, parts in logs.items() for log in parts]
-    return sorted(logs[str(newest_incarnation(times))], key=lambda log: log.number)
 
 
 def open_log_evidence(source: Source) -> LogEvidence:

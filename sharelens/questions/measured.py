@@ -23,6 +23,7 @@ from sharelens.questions.evidence import PLACED, Evidence, Keys, Span
 from sharelens.questions.measure_inputs import EvidenceInputs, Part
 from sharelens.questions.misplaced import misplaced_places
 from sharelens.questions.naming import ensure_known, resolve
+from sharelens.questions.now import now_text
 from sharelens.questions.shape import constant, topic_column
 from sharelens.request import CutChoice
 from state_model.columnar.keys import FULL_PLACE_KEY, PLACE_KEY, SHARE_PARTITION_KEY
@@ -174,13 +175,16 @@ def answer(
     warnings: Sequence[str] = (),
     none: str,
     all_rows: RowCounts | None = None,
+    now_ms: int | None = None,
 ) -> Answer:
     """The answer of a measure: `table` with names, and `totals` as a line above the evidence line.
 
-    `all_rows`: counts, where the table has only the first rows.
+    `all_rows`: counts, where the table has only the first rows. `now_ms`: shown in the last line.
     """
     incomplete = incomplete_rows(table.column("completeness")) if all_rows is None else all_rows.incomplete
     closing = evidence_line(evidence.cover(), incomplete)
+    if now_ms is not None:
+        closing += f"; {now_text(evidence, now_ms)}"
     return Answer(
         table=described(evidence, table),
         columns=tuple(columns),

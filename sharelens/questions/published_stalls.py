@@ -18,6 +18,7 @@ def published_stalls(
 ) -> Iterator[pa.Table] | None:
     """STALL rows at the end of the evidence, without idle intervals, in tables; None where gold.stall lacks them.
 
+    Stalls that last have a row whatever their duration.
     A run knows no settings of groups, and keeps no interval that ended in less than MIN_DURATION_MS.
     """
     if not scope.cut.is_whole or settings != GroupSettings() or min_duration_ms < MIN_DURATION_MS:
@@ -40,7 +41,8 @@ def stalls_at(rows: pa.Table, now_ms: int, min_duration_ms: int) -> pa.Table:
     for name, column in columns.items():
         index = rows.schema.get_field_index(name)
         rows = rows.set_column(index, rows.schema.field(index), column)
-    return rows.filter(pc.greater_equal(rows.column("duration_ms"), min_duration_ms))
+    least = pc.if_else(pc.is_null(rows.column("until_ms")), 0, min_duration_ms)
+    return rows.filter(pc.greater_equal(rows.column("duration_ms"), least))
 
 
 def _kinds(rows: pa.Table, until: pa.ChunkedArray, min_duration_ms: int) -> pa.ChunkedArray:

@@ -5,19 +5,19 @@ from collections.abc import Iterator, Mapping
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from evidence.as_of import LogPrefix
 from measures import stalls as measure
 from measures.settings import GroupSettings
 from sharelens.filters import KeyFilter
 from sharelens.output import Answer, Column, Row, known, name_column, number_column, time_column
-from sharelens.questions.completeness import times
 from sharelens.questions.evidence import Evidence, Span
 from sharelens.questions.measured import Scope, answer, scope, stream_of
 from sharelens.questions.missing import unseen
+from sharelens.questions.now import now_of
 from sharelens.questions.published_stalls import published_stalls
 from sharelens.questions.state import completeness_cell, topic_cell
 from sharelens.questions.streaming import rows_of_stream
 from sharelens.request import CutChoice
+from sharelens.times import lasted
 from state_model.columnar.values import STATE_NAMES
 
 WHAT_IT_MAY_BE: Mapping[str, str] = {
@@ -48,12 +48,18 @@ def stalled(
 ) -> Answer:
     """The answer to `sharelens stalled`; `span` bounds the log times that an interval reaches into."""
     scoped = scope(evidence, key_filter, cut)
-    tables = stall_stream(scoped, span, settings, min_duration_ms=min_duration_ms, idle=idle)
-    table = rows_of_stream(tables, measure.WORST_FIRST)
+    now_ms = now_of(evidence, cut)
+    tables = stall_stream(scoped, span, settings, now_ms, min_duration_ms=min_duration_ms, idle=idle)
+    rows = rows_of_stream(tables, measure.WORST_FIRST)
+    table = long_enough(rows, min_duration_ms)
     if still_only:
         table = table.filter(pc.is_null(table.column("until_ms")))
     kinds = [kind for kind in measure.KINDS if kind in table.column("kind").unique().to_pylist()]
-    lines = [_counts(table, kinds), *(f"{kind}: {WHAT_IT_MAY_BE[kind]}" for kind in kinds if kind in WHAT_IT_MAY_BE)]
+    lines = [
+        _counts(table, kinds),
+        *_short_ones(rows, min_duration_ms),
+        *(f"{kind}: {WHAT_IT_MAY_BE[kind]}" for kind in kinds if kind in WHAT_IT_MAY_BE),
+    ]
     return answer(
         evidence,
         table,
@@ -61,14 +67,17 @@ def stalled(
         totals="\n".join([*lines, SAME]),
         warnings=(*scoped.warnings, *unseen(evidence, scoped.user_partitions, UNSEEN)),
         none="no share partition stalled",
+        now_ms=now_ms,
     )
 
 
 def stall_stream(
-    scoped: Scope, span: Span, settings: GroupSettings, *, min_duration_ms: int, idle: bool = False
+    scoped: Scope, span: Span, settings: GroupSettings, now_ms: int, *, min_duration_ms: int, idle: bool = False
 ) -> Iterator[pa.Table]:
-    """STALL rows of the intervals that reach into the span, in bounded tables, in any order."""
-    now_ms = _now(scoped.evidence, scoped.cut)
+    """STALL rows of the intervals that reach into the span, in bounded tables, in any order.
+
+    Those that last at `now_ms` are there whatever their duration; see `long_enough`.
+    """
     tables = None if idle else published_stalls(scoped, settings, now_ms, min_duration_ms)
     if tables is None:
         tables = stream_of(
@@ -77,10 +86,18 @@ def stall_stream(
     return (_chosen(table, span, idle=idle) for table in tables)
 
 
-def _now(evidence: Evidence, cut: LogPrefix) -> int:
-    """The end of intervals that still last."""
-    last = times(evidence.cover())[1] or 0
-    return last if cut.as_of_ms is None else min(last, cut.as_of_ms)
+def long_enough(rows: pa.Table, min_duration_ms: int) -> pa.Table:
+    """The STALL rows of the least duration."""
+    return rows.filter(pc.greater_equal(rows.column("duration_ms"), min_duration_ms))
+
+
+def _short_ones(rows: pa.Table, min_duration_ms: int) -> Iterator[str]:
+    """A line that counts the stalls that last, but not yet for the least duration; idle intervals are none."""
+    short = rows.filter(pc.less(rows.column("duration_ms"), min_duration_ms))
+    count = int(pc.sum(pc.not_equal(short.column("kind"), measure.IDLE)).as_py() or 0)
+    if count:
+        noun = "stall lasts" if count == 1 else "stalls last"
+        yield f"{count} more {noun}, not yet for {lasted(min_duration_ms)}: --min-duration 0 shows all"
 
 
 def _chosen(table: pa.Table, span: Span, *, idle: bool) -> pa.Table:

@@ -8,17 +8,21 @@ import pyarrow.compute as pc
 from evidence.as_of import WHOLE_LOG, LogPrefix
 from evidence.clock_steps import LATE_RECORD
 from evidence.decoding import decode_rows
+from evidence.incarnations import newest_incarnation
 from evidence.log_time import Ints
 from evidence.placement import fitting_counts, possible_counts
 from evidence.reading import Reading, first_offset, read_chunks
 from kafka_log import reader
+from kafka_log.layout import LogDirectory
 from kafka_log.reader import Chunk
-from kafka_log.union import LogPartition
+from kafka_log.union import LogPartition, unite
 from sharelens.questions.evidence import Keys, StatePartitionCover
 from state_model.columnar import schemas
 from state_model.columnar.decode import key_mask
 from state_model.columnar.keys import SHARE_PARTITION_KEY
+from state_model.errors import SharelensError
 from state_model.java import partition_for
+from state_model.topics import STATE_TOPIC
 
 FOLD_BYTES = 64 << 20
 PROBED_BYTES = 1 << 20
@@ -36,11 +40,10 @@ class StateLog:
         self.log_start_offset = partition.log_start_offset
         self.first_offset = first_offset(partition)
         self.size_bytes = size_bytes(partition)
-        log_end = reader.log_end(partition)
-        readable_end = log_end.readable(partition.committed_end, include_uncommitted=include_uncommitted)
+        self.log_end = reader.log_end(partition)
+        readable_end = self.log_end.readable(partition.committed_end, include_uncommitted=include_uncommitted)
         self.end_offset = max(self.first_offset, readable_end)
-        self._held_back = max(0, log_end.end_offset - self.end_offset)
-        self._unreadable_bytes = log_end.unreadable_bytes
+        self._held_back = max(0, self.log_end.end_offset - self.end_offset)
         self.reading: Reading | None = None
 
     def read(self, keys: Keys = ALL_KEYS, prefix: LogPrefix = WHOLE_LOG) -> Iterator[pa.Table]:
@@ -106,7 +109,7 @@ class StateLog:
             held_back=self._held_back,
             quarantined=reading.quarantined,
             losses=tuple(reading.losses),
-            unreadable_bytes=self._unreadable_bytes,
+            unreadable_bytes=self.log_end.unreadable_bytes,
         )
 
     def probe(self) -> list[tuple[str, str, int]]:
@@ -118,6 +121,29 @@ class StateLog:
                 keys = records.group_by(SHARE_PARTITION_KEY).aggregate([]).to_pylist()
                 return [(row["group_id"], row["topic_id"], row["partition"]) for row in keys]
         return []
+
+
+def state_logs(directories: Sequence[LogDirectory], *, include_uncommitted: bool) -> list[StateLog]:
+    """The partitions of the newest incarnation of the state topic, by number.
+
+    Raises:
+        SharelensError: no directory holds any.
+    """
+    partitions = [partition for partition in unite(directories) if partition.topic == STATE_TOPIC]
+    if not partitions:
+        places = ", ".join(directory.uri for directory in directories)
+        raise SharelensError(f"no {STATE_TOPIC} partition in {places}; copy the brokers' {STATE_TOPIC}-N folders too")
+    incarnations: dict[str, list[LogPartition]] = {}
+    for partition in partitions:
+        incarnations.setdefault(partition.topic_id, []).append(partition)
+    logs = {
+        topic_id: [StateLog(partition, include_uncommitted=include_uncommitted) for partition in parts]
+        for topic_id, parts in incarnations.items()
+    }
+    if len(logs) == 1:  # most of the time, and the headers need not be read
+        return sorted(*logs.values(), key=lambda log: log.number)
+    times = [(topic_id, log.newest_ms()) for topic_id, parts in logs.items() for log in parts]
+    return sorted(logs[str(newest_incarnation(times))], key=lambda log: log.number)
 
 
 def size_bytes(partition: LogPartition) -> int:

@@ -24,7 +24,7 @@ def findings(gathered: Gathered, anchors: Anchors) -> Sequence[Finding]:
     """The findings: the worst of each kind and the number of others; one sentence when there is none."""
     collected = [
         *_standing_still(gathered, anchors),
-        *_given_up(gathered.poison, gathered.last_ms),
+        *_given_up(gathered.poison, gathered.now_ms),
         *_dead_letters(gathered.dead_letters),
         *_again(gathered.redelivered),
         *_evidence(gathered),
@@ -48,7 +48,7 @@ def _standing_still(gathered: Gathered, anchors: Anchors) -> Sequence[Finding]:
     shown = [
         Finding(
             weight=Weight.WRONG,
-            text=stall_sentence(row, gathered.last_ms),
+            text=stall_sentence(row, gathered.now_ms),
             more=_behind(row),
             href=anchors.get((key_of(row), row["first_incomplete_offset"]), "#stalls"),
         )

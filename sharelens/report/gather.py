@@ -18,6 +18,7 @@ from sharelens.questions.evidence import Evidence, Span, StatePartitionCover
 from sharelens.questions.lake_evidence import LakeEvidence
 from sharelens.questions.measured import Scope, described, scope
 from sharelens.questions.missing import unnamed_topics, unseen
+from sharelens.questions.now import now_of
 from sharelens.report.digests import (
     REDELIVERY_COLUMNS,
     DeadLetterDigest,
@@ -65,6 +66,7 @@ class Gathered:
     cover: Sequence[StatePartitionCover]
     first_ms: int
     last_ms: int
+    now_ms: int
     from_ms: int
     to_ms: int
     names: Mapping[str, str]
@@ -94,7 +96,8 @@ def gather(evidence: Evidence, question: ReportQuestion) -> Gathered:
     cover = evidence.cover()
     lags = lag.lag(evidence, key_filter, cut, end_offsets=question.end_offsets)
     coordinated = groups.groups(evidence, frozenset(), cut.as_of_ms)
-    digests = _digests(scoped, question)
+    now_ms = now_of(evidence, cut)
+    digests = _digests(scoped, question, now_ms)
     first, end = (moment or 0 for moment in times(cover))
     last = end if cut.as_of_ms is None else min(end, cut.as_of_ms)
     from_ms = first if question.span.from_ms is None else max(first, question.span.from_ms)
@@ -110,6 +113,7 @@ def gather(evidence: Evidence, question: ReportQuestion) -> Gathered:
         cover=cover,
         first_ms=first,
         last_ms=last,
+        now_ms=now_ms,
         from_ms=from_ms,
         to_ms=to_ms,
         names=names,
@@ -139,9 +143,10 @@ class _Digests:
     warnings: Sequence[str]
 
 
-def _digests(scoped: Scope, question: ReportQuestion) -> _Digests:
-    evidence, span, settings = scoped.evidence, question.span, question.settings
-    stalls = StallDigest.of(stalled.stall_stream(scoped, span, settings, min_duration_ms=question.min_duration_ms))
+def _digests(scoped: Scope, question: ReportQuestion, now_ms: int) -> _Digests:
+    evidence, span, settings, least_ms = scoped.evidence, question.span, question.settings, question.min_duration_ms
+    stall_rows = stalled.stall_stream(scoped, span, settings, now_ms, min_duration_ms=least_ms)
+    stalls = StallDigest.of(stalled.long_enough(rows, least_ms) for rows in stall_rows)
     given_up_reading, letter_reading = PoisonReading(), DeadLetterReading()
     tables, letter_warnings = dlq.given_up_and_reconciled(scoped, question.cut, settings)
     for given_up_rows, letter_rows in tables:

@@ -190,7 +190,7 @@ def test_a_complete_last_batch_with_a_wrong_checksum_is_a_problem(tmp_path: Path
     read = read_all(tmp_path)
     assert sorted(read.keys) == list(range(11))
     assert [(row["reason"], row["offset"], row["last_offset"]) for row in read.problems] == [("crc_mismatch", 11, 17)]
-    assert reader.log_end(partition_of(tmp_path)) == reader.LogEnd(end_offset=18, unreadable_bytes=0)
+    assert reader.log_end(partition_of(tmp_path)) == reader.LogEnd(end_offset=18, unreadable_bytes=0, newest_ms=1010)
 
 
 def test_several_complete_batches_with_wrong_checksums_end_the_log_and_the_torn_one_behind_is_counted(
@@ -206,7 +206,7 @@ def test_several_complete_batches_with_wrong_checksums_end_the_log_and_the_torn_
     assert sorted(read.keys) == list(range(5))
     assert [(row["reason"], row["offset"], row["last_offset"]) for row in read.problems] == [("crc_mismatch", 5, 17)]
     torn = int(log.headers[3, rb.SIZE]) - 20
-    assert reader.log_end(partition_of(tmp_path)) == reader.LogEnd(end_offset=18, unreadable_bytes=torn)
+    assert reader.log_end(partition_of(tmp_path)) == reader.LogEnd(end_offset=18, unreadable_bytes=torn, newest_ms=1004)
 
 
 @pytest.mark.parametrize(
@@ -233,7 +233,7 @@ def test_bytes_of_a_torn_tail_are_counted_and_those_of_empty_space_are_not(tmp_p
     folder = write_log(tmp_path, log, committed=11)
     path, torn = folder / SEGMENT, int(log.headers[2, rb.SIZE]) - 200
     path.write_bytes(path.read_bytes()[:-200])
-    assert reader.log_end(partition_of(tmp_path)) == reader.LogEnd(end_offset=11, unreadable_bytes=torn)
+    assert reader.log_end(partition_of(tmp_path)) == reader.LogEnd(end_offset=11, unreadable_bytes=torn, newest_ms=1010)
     path.write_bytes(path.read_bytes() + bytes(100))
     assert reader.log_end(partition_of(tmp_path)).unreadable_bytes == torn
 

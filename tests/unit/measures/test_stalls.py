@@ -130,9 +130,15 @@ def test_suspects_are_counted_from_the_delivery_count_that_slows_the_broker_down
     assert row["throttled_offsets_inferred"] is None
 
 
-def test_the_longest_comes_first_and_shorter_ones_than_asked_for_are_left_out():
-    assert lines(PINNED, "0-29 at 1", now=30, end=30, least=21) == []
-    assert lines(PINNED, "0-29 at 1", now=30, end=30, least=20) == ["10-None blocked_by_record at 5: 24"]
+def test_what_stands_still_has_a_row_however_short():
+    for least_ms in (20, 21, 1000):
+        assert lines(PINNED, "0-29 at 1", now=30, end=30, least=least_ms) == ["10-None blocked_by_record at 5: 24"]
+
+
+def test_a_record_that_is_younger_than_now_stands_still_nowhere():
+    caught_up = CAUGHT_UP + "    0 update start=10\n"
+    assert lines(caught_up, "0-9 at 1\n10-14 at 31", now=30, end=15) == []
+    assert lines(caught_up, "0-9 at 1\n10-14 at 31", now=32, end=15) == ["31-None blocked_by_record at 10: 0"]
 
 
 def test_without_a_moment_what_stands_still_has_no_duration_and_counts_as_silent():

@@ -16,7 +16,7 @@ from tests.state_logs import START_MS, STATE_TOPIC, snapshot, update
 from tools.log_writer.writer import write_checkpoints
 
 STORY = [snapshot(), *(update(batches=[(n, n, 2, 1)], at_ms=START_MS + 10 * n) for n in range(1, 10))]
-STAMP = {"written_at_ms": 0, "sharelens_version": "0", "user": "u", "host": "h"}
+STAMP = {"until_ms": None, "written_at_ms": 0, "sharelens_version": "0", "user": "u", "host": "h"}
 
 
 @pytest.fixture

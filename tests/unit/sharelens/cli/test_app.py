@@ -105,6 +105,17 @@ BAD_LINES = {
     ),
     "no time": (["records", "--log-dir", "D", "--to", "soon"], 2, "'soon' is no time"),
     "bounds exchanged": (["records", "--log-dir", "D", "--from", "5", "--to", "4"], 2, "exchange them"),
+    "no zone of that name": (["records", "--log-dir", "D", "--tz", "Mars", "--to", "03:29"], 2, "is no time zone"),
+    "a length of time for a time": (["records", "--log-dir", "D", "--from", "1h"], 2, "'1h' is no time; type 2026-"),
+    "relative times exchanged": (["records", "--log-dir", "D", "--from=-1h", "--to", "-2h"], 2, "exchange them"),
+    "no duration": (
+        ["stalled", "--log-dir", "D", "--min-duration", "5 minutes"],
+        2,
+        "--min-duration: '5 minutes' is no duration; type 500ms, 90s, 5m, 1h30m or 2d, or a number of seconds",
+    ),
+    "a duration without a unit": (["lag", "--log-dir", "D", "--every", "30"], 2, "--every: '30' is no duration"),
+    "no duration at all": (["lag", "--log-dir", "D", "--every", "0s"], 2, "type 1ms or more"),
+    "no age": (["maintain", "--lake", "L", "--retain", "bronze=90"], 2, "--retain: '90' is no duration"),
     "no cut": (["state", "--log-dir", "D", "--at-offset", "x"], 2, "is not STATE-PARTITION:OFFSET"),
     "no partition": (["state", "--log-dir", "D", "--partition", "-1"], 2, "--partition"),
     "no topic": (["state", "--log-dir", "D", "--topic", ":1"], 2, "names no topic"),
@@ -113,7 +124,7 @@ BAD_LINES = {
     "no time to wait": (
         ["maintain", "--lake", "L", "--execute", "--lock-timeout", "nan"],
         2,
-        "'nan' is no number of seconds",
+        "--lock-timeout: 'nan' is no duration; type 500ms, 90s, 5m, 1h30m or 2d, or a number of seconds",
     ),
     "dead letters before their time": (
         ["simulate", "--log-dir", "S", "--profile", "dead-letters", "--kafka-version", "4.3"],

@@ -51,7 +51,7 @@ def test_a_dry_run_lists_every_table_and_the_upgrade_does_it(lake: Path, capsys:
         "written_version": 2,
         "schema_version": SCHEMA_VERSION,
         "needs": "derived anew",
-        "columns": "adds is_final; partitions is_final",
+        "columns": "adds is_final; drops duration_time; partitions is_final",
     }
     assert main([*asked, "--dry-run"]) == 0
     shown = capsys.readouterr().out

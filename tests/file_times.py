@@ -1,0 +1,14 @@
+"""The times of a log directory's files, as a broker leaves them and a copy keeps them."""
+
+import os
+from pathlib import Path
+
+SEGMENTS, CHECKPOINTS = "*/*.log", "*-offset-checkpoint"
+
+
+def set_times(logs: Path, *, appended_ms: int, checkpoint_ms: int) -> Path:
+    """Sets when the segments were last appended to, and when the checkpoints were written; the directory."""
+    for pattern, time_ms in ((SEGMENTS, appended_ms), (CHECKPOINTS, checkpoint_ms)):
+        for path in logs.glob(pattern):
+            os.utime(path, ns=(time_ms * 1_000_000,) * 2)
+    return logs
