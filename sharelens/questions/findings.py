@@ -4,6 +4,7 @@ kind                    severity   when
 evidence_old            warning    now lies long after the last time the brokers' files tell
 stuck                   error      a share partition makes no progress for the least duration of a stall
 no_members              error      a group without members has records to do
+not_started             warning    a group has done no record of a user partition with records since it got it
 lag_growing             warning    the lag of a group is larger than it was
 members_unknown         info       a group has records to do, and its members are not in the evidence
 deleted_and_created     warning    a share partition was created again, recently
@@ -22,6 +23,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from measures.stalls import MIN_DURATION_MS, SILENT
+from sharelens.questions.group_rows import lag_of_groups, sums_of_groups, worst_of_groups
 from sharelens.questions.signs import Signs
 from sharelens.times import lasted
 from sharelens.wording import clock, counted, number, place
@@ -85,6 +87,7 @@ def findings(signs: Signs, min_duration_ms: int = MIN_DURATION_MS) -> list[Findi
         *_stuck(signs, silent_groups, min_duration_ms),
         *without_members,
         *_missing_letters(signs),
+        *_not_started(signs, min_duration_ms),
         *_growing(signs, silent_groups),
         *_events(signs),
         *_archived(signs),
@@ -123,7 +126,7 @@ def _stuck(signs: Signs, explained: set[str | None], min_duration_ms: int) -> li
     of_explained = pc.is_in(rows.column("group_id"), value_set=pa.array(sorted(filter(None, explained)), pa.string()))
     rows = rows.filter(pc.invert(pc.and_(silent, of_explained)))
     result = []
-    for row, count in _worst_of_groups(rows, [("duration_ms", "descending"), ("finished_behind", "descending")]):
+    for row, count in worst_of_groups(rows, [("duration_ms", "descending"), ("finished_behind", "descending")]):
         where = place(signs.names.get(row["topic_id"]), row["topic_id"], row["partition"])
         offset = row["first_incomplete_offset"]
         silent_now = row["kind"] == SILENT
@@ -165,15 +168,42 @@ def _without_members(signs: Signs) -> list[Finding]:
             size=row["lag_sum"],
             since_ms=since[row["group_id"]],
         )
-        for row in _lag_of_groups(signs)
+        for row in lag_of_groups(signs.lag)
         if row["group_id"] in since
     ]
+
+
+def _not_started(signs: Signs, min_duration_ms: int) -> list[Finding]:
+    """Share partitions without a start offset in the log: nothing was written since they were made.
+
+    Without the end of the user partition it is unknown whether there is a record to do.
+    """
+    rows = signs.not_started
+    rows = rows.filter(pc.less_equal(rows.column("log_time_ms"), signs.now_ms - min_duration_ms))
+    rows = rows.filter(pc.fill_null(rows.column("has_records"), True))
+    result = []
+    for row, count in worst_of_groups(rows, [("has_records", "descending"), ("log_time_ms", "ascending")]):
+        where = place(signs.names.get(row["topic_id"]), row["topic_id"], row["partition"])
+        known = "" if row["has_records"] else "; whether there are records is unknown"
+        result.append(
+            _of_group(
+                signs,
+                row,
+                severity=WARNING if row["has_records"] else INFO,
+                kind="not_started",
+                text=f"no record of {where} done since {clock(row['log_time_ms'], signs.now_ms)}{known}{_more(count)}",
+                question="lag",
+                share_partitions=count,
+                since_ms=row["log_time_ms"],
+            )
+        )
+    return sorted(result, key=lambda finding: finding.severity != WARNING)
 
 
 def _unknown_members(signs: Signs) -> list[Finding]:
     """Groups with records to do of which the group coordinator's log is not in the evidence."""
     known = set() if signs.groups is None else set(signs.groups.column("group_id").to_pylist())
-    unknown = [row for row in _lag_of_groups(signs) if row["group_id"] not in known]
+    unknown = [row for row in lag_of_groups(signs.lag) if row["group_id"] not in known]
     return [
         _of_group(
             signs,
@@ -201,7 +231,7 @@ def _growing(signs: Signs, explained: set[str | None]) -> list[Finding]:
     sums = both.group_by("group_id").aggregate([("lag", "sum"), ("growth", "sum")])
     growth = {row["group_id"]: row["growth_sum"] for row in sums.to_pylist()}
     result = []
-    for row in _lag_of_groups(signs):
+    for row in lag_of_groups(signs.lag):
         more = growth.get(row["group_id"], 0)
         if row["group_id"] in explained or more < max(LEAST_GROWTH, LARGE_SHARE * row["lag_sum"]):
             continue
@@ -226,19 +256,18 @@ def _events(signs: Signs) -> Iterator[Finding]:
     """Recent resets and creations of share partitions that were there before."""
     for kind, events, what in (
         ("deleted_and_created", ("recreated",), "was deleted and created again"),
-        ("start_offset_reset", ("reset", "start_offset_went_back"), "has a new start offset"),
+        ("start_offset_reset", ("reset", "start_offset_went_back"), "was set back to start offset"),
     ):
         rows = signs.events.filter(pc.is_in(signs.events.column("event"), value_set=pa.array(events)))
-        for row, count in _worst_of_groups(rows, [("log_time_ms", "descending")]):
+        for row, count in worst_of_groups(rows, [("log_time_ms", "descending")]):
             where = place(signs.names.get(row["topic_id"]), row["topic_id"], row["partition"])
-            before, after = number(row["start_offset_before"]), number(row["start_offset_after"])
+            offset = f" {number(row['start_offset_after'])}" if kind == "start_offset_reset" else ""
             yield _of_group(
                 signs,
                 row,
                 severity=WARNING,
                 kind=kind,
-                text=f"{where} {what} at {clock(row['log_time_ms'], signs.now_ms)}: start offset {before} to {after}"
-                f"{_more(count)}",
+                text=f"{where} {what}{offset} at {clock(row['log_time_ms'], signs.now_ms)}{_more(count)}",
                 question="life",
                 share_partitions=count,
                 since_ms=row["log_time_ms"],
@@ -261,7 +290,7 @@ def _archived(signs: Signs) -> list[Finding]:
             size=row["size"],
             since_ms=row["since_ms"],
         )
-        for row in _sums_of_groups(signs, rows, "offsets")
+        for row in sums_of_groups(rows, "offsets", signs.first_ms)
     ]
 
 
@@ -279,13 +308,13 @@ def _missing_letters(signs: Signs) -> list[Finding]:
             share_partitions=row["share_partitions"],
             size=row["size"],
         )
-        for row in _sums_of_groups(signs, rows, "records")
+        for row in sums_of_groups(rows, "records", signs.first_ms)
     ]
 
 
 def _redelivered(signs: Signs) -> list[Finding]:
     """Groups of which many of the recent deliveries were repeated ones."""
-    deliveries = {row["group_id"]: row["size"] for row in _sums_of_groups(signs, signs.attempts, "deliveries")}
+    deliveries = {row["group_id"]: row["size"] for row in sums_of_groups(signs.attempts, "deliveries", signs.first_ms)}
     return [
         _of_group(
             signs,
@@ -299,7 +328,7 @@ def _redelivered(signs: Signs) -> list[Finding]:
             size=row["size"],
             since_ms=row["since_ms"],
         )
-        for row in _sums_of_groups(signs, signs.attempts, "extra_deliveries")
+        for row in sums_of_groups(signs.attempts, "extra_deliveries", signs.first_ms)
         if row["size"] >= max(LEAST_GROWTH, LARGE_SHARE * deliveries[row["group_id"]])
     ]
 
@@ -322,56 +351,6 @@ def _gaps(signs: Signs) -> Iterator[Finding]:
             question="status",
             size=lost,
         )
-
-
-def _worst_of_groups(rows: pa.Table, order: list[tuple[str, str]]) -> Iterator[tuple[dict[str, Any], int]]:
-    """The first row of each group by an order, and the group's number of share partitions; the worst group first."""
-    ordered = rows.sort_by([*order, *((name, "ascending") for name in SHARE_PARTITION_KEY)])
-    partitions = rows.group_by(SHARE_PARTITION_KEY).aggregate([]).group_by("group_id").aggregate([([], "count_all")])
-    counts = dict(
-        zip(partitions.column("group_id").to_pylist(), partitions.column("count_all").to_pylist(), strict=True)
-    )
-    numbers = ordered.append_column("row", pa.array(range(ordered.num_rows), pa.int64()))
-    firsts = numbers.group_by("group_id", use_threads=False).aggregate([("row", "min")]).column("row_min")
-    for row in ordered.take(firsts.combine_chunks().sort()).to_pylist():
-        yield row, counts[row["group_id"]]
-
-
-def _lag_of_groups(signs: Signs) -> list[dict[str, Any]]:
-    """Each group with a lag above 0: `lag_sum`, `share_partitions`, the row of the largest; the largest sum first."""
-    rows = signs.lag.filter(pc.fill_null(pc.greater(signs.lag.column("lag"), 0), False))
-    sums = dict(_pairs(rows.group_by("group_id").aggregate([("lag", "sum")]), "lag_sum"))
-    result = [
-        row | {"lag_sum": sums[row["group_id"]], "share_partitions": count}
-        for row, count in _worst_of_groups(rows, [("lag", "descending")])
-    ]
-    return sorted(result, key=lambda row: (-row["lag_sum"], row["group_id"]))
-
-
-def _sums_of_groups(signs: Signs, rows: pa.Table, column: str) -> list[dict[str, Any]]:
-    """Each group with a sum above 0: `size`, `since_ms`, `share_partitions`, the key of the largest; largest first.
-
-    `since_ms`: the beginning of the first hour, or of the evidence.
-    """
-    sums = rows.group_by(SHARE_PARTITION_KEY).aggregate([(column, "sum"), ("hour_ms", "min")])
-    sums = sums.rename_columns([*SHARE_PARTITION_KEY, "sum", "hour_ms"])
-    sums = sums.filter(pc.greater(sums.column("sum"), 0))
-    totals = sums.group_by("group_id").aggregate([("sum", "sum"), ("hour_ms", "min")])
-    total, since = dict(_pairs(totals, "sum_sum")), dict(_pairs(totals, "hour_ms_min"))
-    result = [
-        row
-        | {
-            "size": total[row["group_id"]],
-            "since_ms": max(signs.first_ms, since[row["group_id"]] or 0),
-            "share_partitions": count,
-        }
-        for row, count in _worst_of_groups(sums, [("sum", "descending")])
-    ]
-    return sorted(result, key=lambda row: (-row["size"], row["group_id"]))
-
-
-def _pairs(sums: pa.Table, column: str) -> Iterator[tuple[str, int]]:
-    return zip(sums.column("group_id").to_pylist(), sums.column(column).to_pylist(), strict=True)
 
 
 def _of_group(signs: Signs, row: Row, *, question: str, options: tuple[str, ...] = (), **fields: Any) -> Finding:

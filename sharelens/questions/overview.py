@@ -50,7 +50,7 @@ def overview(
     Raises:
         UsageError: the evidence has none of the names, or --now lies before its last record.
     """
-    read = signs(evidence, key_filter, cut, settings)
+    read = signs(evidence, key_filter, cut, settings, min_duration_ms)
     rows = finding_rows(findings(read, min_duration_ms), lambda question, words: command(source, question, words))
     groups = _groups(read, min_duration_ms)
     counts = f"{_counts(rows)}{_short_ones(read, min_duration_ms)}"

@@ -20,7 +20,7 @@ from measures.lag_over_time import Arrivals, lag_over_time
 from measures.latency_schemas import ATTEMPTS_CONTRIBUTION
 from measures.schemas import LAG, LIFE, STALL
 from measures.settings import DEAD_LETTER_TOPIC, GroupSettings
-from measures.topics import BATCH_COLUMNS
+from measures.topics import BATCH_COLUMNS, topic_partitions
 from sharelens.filters import KeyFilter
 from sharelens.questions.completeness import times
 from sharelens.questions.dlq import reconciled
@@ -54,7 +54,9 @@ class Signs:
 
     `lag`: LAG rows. `earlier_lag`: EARLIER_LAG rows at `earlier_ms`; None: nothing to compare with. `stalls`: STALL
     rows that last, of any duration. `attempts`: ATTEMPTS_CONTRIBUTION rows, `events`: LIFE rows, both recent.
-    `missing_letters`: MISSING_LETTERS rows. `groups`: GROUPS rows; None: `__consumer_offsets` is not in the evidence.
+    `not_started`: LAG rows without a start offset, with `has_records`: whether the user partition has any (null:
+    unknown). `missing_letters`: MISSING_LETTERS rows. `groups`: GROUPS rows; None: no record of the group coordinator
+    is in the evidence.
     """
 
     now_ms: int
@@ -66,6 +68,7 @@ class Signs:
     stalls: pa.Table
     attempts: pa.Table
     events: pa.Table
+    not_started: pa.Table
     missing_letters: pa.Table
     groups: pa.Table | None
     cover: Sequence[StatePartitionCover]
@@ -73,8 +76,10 @@ class Signs:
     warnings: tuple[str, ...]
 
 
-def signs(evidence: Evidence, key_filter: KeyFilter, cut: CutChoice, settings: GroupSettings) -> Signs:
-    """The signs at the end of the evidence; `cut` says what is now.
+def signs(
+    evidence: Evidence, key_filter: KeyFilter, cut: CutChoice, settings: GroupSettings, min_duration_ms: int
+) -> Signs:
+    """The signs at the end of the evidence; `cut` says what is now, `min_duration_ms` when silence is a stall.
 
     Raises:
         UsageError: the evidence has none of the names, or --now lies before its last record.
@@ -82,8 +87,8 @@ def signs(evidence: Evidence, key_filter: KeyFilter, cut: CutChoice, settings: G
     scoped = scope(evidence, key_filter, cut)
     now_ms = now_of(evidence, cut)
     lags = lag_answer(evidence, key_filter, cut)
-    tables = _of_lake(scoped, now_ms) if isinstance(evidence, LakeEvidence) else None
-    tables = tables or _of_histories(scoped, now_ms, settings)
+    tables = _of_lake(scoped, now_ms, min_duration_ms) if isinstance(evidence, LakeEvidence) else None
+    tables = tables or _of_histories(scoped, now_ms, settings, min_duration_ms)
     selected = scoped.places.column("group_id").unique()
     records = evidence.group_records(None)
     coordinated = groups.groups(records) if records.num_rows else None
@@ -101,6 +106,7 @@ def signs(evidence: Evidence, key_filter: KeyFilter, cut: CutChoice, settings: G
         stalls=tables.stalls.filter(pc.not_equal(tables.stalls.column("kind"), stalls.IDLE)),
         attempts=tables.attempts,
         events=tables.events,
+        not_started=_not_started(evidence, lags.table.select(LAG.names)),
         missing_letters=_missing_letters(scoped, key_filter, cut, settings),
         groups=coordinated,
         cover=evidence.cover(),
@@ -118,7 +124,7 @@ class _Tables:
     earlier_ms: int | None
 
 
-def _of_lake(scoped: Scope, now_ms: int) -> _Tables | None:
+def _of_lake(scoped: Scope, now_ms: int, min_duration_ms: int) -> _Tables | None:
     """By the gold tables; None where no run wrote them."""
     evidence = scoped.evidence
     assert isinstance(evidence, LakeEvidence)
@@ -130,7 +136,7 @@ def _of_lake(scoped: Scope, now_ms: int) -> _Tables | None:
         return None
     earlier_lag, earlier_ms = _published_lag(evidence, scoped)
     return _Tables(
-        stalls=stalls_at(standing, now_ms, stalls.MIN_DURATION_MS),
+        stalls=stalls_at(standing, now_ms, min_duration_ms),
         attempts=attempts,
         events=events,
         earlier_lag=earlier_lag,
@@ -170,7 +176,7 @@ def _published_lag(evidence: LakeEvidence, scoped: Scope) -> tuple[pa.Table | No
     return table.cast(EARLIER_LAG), max(moments, default=None)
 
 
-def _of_histories(scoped: Scope, now_ms: int, settings: GroupSettings) -> _Tables:
+def _of_histories(scoped: Scope, now_ms: int, settings: GroupSettings, min_duration_ms: int) -> _Tables:
     """By one pass over the histories."""
     first_ms = times(scoped.evidence.cover())[0] or 0
     earlier_ms = max((first_ms + now_ms) // 2, now_ms - GROWTH_MS)
@@ -178,7 +184,7 @@ def _of_histories(scoped: Scope, now_ms: int, settings: GroupSettings) -> _Table
     earlier = [EARLIER_LAG.empty_table()]
     for part in scoped.parts():
         inputs = scoped.inputs(part, settings)
-        rows = stalls.rows(inputs, now_ms=now_ms)
+        rows = stalls.rows(inputs, now_ms=now_ms, min_duration_ms=min_duration_ms)
         standing.append(rows.filter(pc.is_null(rows.column("until_ms"))))
         since_hour = pc.field("hour_ms") >= _recent_hour(now_ms)
         attempts.append(latency.attempts_of(inputs).filter(since_hour))
@@ -201,6 +207,18 @@ def _lag_at(evidence: Evidence, history: pa.Table, moment_ms: int) -> pa.Table:
         arrivals.take(batches.select(BATCH_COLUMNS))
     rows = lag_over_time(history, arrivals, moments, {})
     return rows.select([*SHARE_PARTITION_KEY, "lag_inferred"]).rename_columns(EARLIER_LAG.names).cast(EARLIER_LAG)
+
+
+def _not_started(evidence: Evidence, lags: pa.Table) -> pa.Table:
+    """The LAG rows without a start offset, with `has_records`."""
+    rows = lags.filter(pc.equal(lags.column("unknown_reason"), lag.NO_START))
+    extents = evidence.topic_extents(topic_partitions(rows))
+    there = {
+        (row["topic_id"], row["partition"]): None if row["end_offset"] is None else row["end_offset"] > row["begin"]
+        for row in extents.append_column("begin", pc.fill_null(extents.column("log_start_offset"), 0)).to_pylist()
+    }
+    has_records = pa.array([there.get(place) for place in topic_partitions(rows)], pa.bool_())
+    return rows.append_column("has_records", has_records)
 
 
 def _missing_letters(scoped: Scope, key_filter: KeyFilter, cut: CutChoice, settings: GroupSettings) -> pa.Table:
