@@ -8,8 +8,10 @@ import struct
 import subprocess
 import sys
 import termios
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
+from pathlib import Path
 
+ROOT = Path(__file__).parents[1]
 MARK = "\x1e"
 SEVERAL = """
 import json, sys
@@ -22,17 +24,18 @@ for command in json.loads(sys.argv[1]):
 """A program that runs several commands in one process."""
 
 
-def screens(
-    *commands: Sequence[str], columns: int = 80, environment: Mapping[str, str] | None = None, codes: bool = False
-) -> list[str]:
-    """What each command writes on a terminal of so many columns, stderr among it; it must exit 0 unless `codes`."""
+def screens(*commands: Sequence[str], columns: int = 80, folder: Path | None = None, codes: bool = False) -> list[str]:
+    """What each command writes on a terminal of so many columns, stderr among it, in a folder.
+
+    Each must exit 0; with `codes` the last line has its exit code.
+    """
     ours, theirs = pty.openpty()
     fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 50, columns, 0, 0))
-    names = {**os.environ, **(environment or {})}
-    if environment is None or "COLUMNS" not in environment:
-        names.pop("COLUMNS", None)
+    names = {name: value for name, value in os.environ.items() if name != "COLUMNS"} | {"PYTHONPATH": str(ROOT)}
     arguments = [sys.executable, "-c", SEVERAL, json.dumps(commands), MARK]
-    with subprocess.Popen(arguments, stdin=subprocess.DEVNULL, stdout=theirs, stderr=theirs, env=names) as process:
+    with subprocess.Popen(
+        arguments, stdin=subprocess.DEVNULL, stdout=theirs, stderr=theirs, env=names, cwd=folder
+    ) as process:
         os.close(theirs)
         written = b""
         try:

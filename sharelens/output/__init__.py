@@ -14,6 +14,8 @@ from sharelens.output.cells import (
     name_cell,
     name_column,
     number_column,
+    shortened,
+    text_column,
     time_column,
 )
 from sharelens.output.forms import json_text, yaml_text
@@ -43,8 +45,10 @@ __all__ = [
     "plain_rows",
     "rows_of",
     "say",
+    "shortened",
     "show",
     "tell",
+    "text_column",
     "time_column",
     "yaml_text",
 ]

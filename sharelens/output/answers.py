@@ -31,6 +31,7 @@ class Column:
     `fields`: the fields of a row that the cell shows, the column's own first; empty: the field named like the heading.
     `rank`: the place of the column on a terminal, the most important at 0; None: behind all columns that have a rank.
     `short`: the cell in at most so many columns of a terminal; None: the cell is cut off there.
+    `folds`: a sentence, which continues below itself on a terminal instead of being cut off.
     """
 
     heading: str
@@ -39,6 +40,7 @@ class Column:
     fields: tuple[str, ...] = ()
     rank: int | None = None
     short: Callable[[Row, int], str] | None = None
+    folds: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

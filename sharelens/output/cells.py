@@ -1,15 +1,17 @@
 """Cells and columns of the text form."""
 
 import json
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
+from typing import TypeVar
 
 from sharelens.output.answers import Column, Row
 from sharelens.output.values import plain
-from sharelens.terminal import visible
+from sharelens.terminal import text_width, visible
 from sharelens.times import time_text
 
 UNKNOWN = "-"
+Item = TypeVar("Item")
 
 
 def name_cell(text: object) -> str:
@@ -46,9 +48,26 @@ def time_column(heading: str, field: str) -> Column:
     return Column(heading=heading, cell=cell, fields=(field,))
 
 
-def by_importance(columns: Iterable[Column], *headings: str) -> tuple[Column, ...]:
-    """The columns in their own order, with ranks: the order of the headings, which may be of other columns too."""
-    ranks = {heading: rank for rank, heading in enumerate(headings)}
+def text_column(heading: str, field: str) -> Column:
+    """A column of sentences; null and empty are unknown."""
+    return Column(heading=heading, cell=lambda row: str(row[field] or UNKNOWN), fields=(field,), folds=True)
+
+
+def shortened(items: Sequence[Item], text: Callable[[Item], str], width: int) -> str:
+    """The first items with commas between them, in `width` columns, and how many more there are."""
+    shown = ""
+    for number, item in enumerate(items):
+        longer = f"{shown}, {text(item)}" if shown else text(item)
+        more = len(items) - number - 1
+        if text_width(longer) + (len(f", … {more} more") if more else 0) > width:
+            return f"{shown}, … {more + 1} more" if shown else f"… {more + 1} ranges"
+        shown = longer
+    return shown or UNKNOWN
+
+
+def by_importance(columns: Iterable[Column], headings: str) -> tuple[Column, ...]:
+    """The columns in their own order, with ranks: the order of `headings`, parted by blanks; some may be absent."""
+    ranks = {heading: rank for rank, heading in enumerate(headings.split())}
     return tuple(replace(column, rank=ranks.get(column.heading)) for column in columns)
 
 

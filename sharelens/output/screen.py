@@ -14,8 +14,8 @@ from sharelens.terminal import text_width
 
 LEAST_WIDTH = 24
 """A column of text is never narrower than this where its cells are wider: a time in ISO-8601 stays whole."""
-MOST_SHARE = 3
-"""A column of text gets a third of the screen before less important columns have their place."""
+NAME_SHARE, SENTENCE_SHARE = 3, 2
+"""A name gets a third of the screen, a sentence half of it, before less important columns have their place."""
 LAST_RANK = 1 << 16
 NUMBER = re.compile(r"-?[0-9]+([.][0-9]+)?")
 Line = Sequence[str]
@@ -56,16 +56,17 @@ class Fitted:
 def fit(columns: Sequence[Column], naturals: Sequence[int], width: int, *, all_columns: bool = False) -> Fitted:
     """The columns that fit into `width`, most important first; the first one, or `all_columns`, in any case.
 
+    A column without a rank has a place only where all before it have.
     `naturals`: the widest cell of each column. Numbers are never narrowed; a column of text gets a share of the screen,
     and at the end what is left of it.
     """
-    share = max(LEAST_WIDTH, width // MOST_SHARE)
     chosen: list[tuple[Column, int, int]] = []
     left_out: list[str] = []
     used = -len(GAP)
     for column, natural in zip(columns, naturals, strict=True):
-        need = natural if column.right else min(natural, max(share, text_width(column.heading)))
-        if chosen and not all_columns and used + len(GAP) + need > width:
+        need = natural if column.right else _least_width(column, natural, width, room=width - used - len(GAP))
+        fits = used + len(GAP) + need <= width and (column.rank is not None or not left_out)
+        if chosen and not all_columns and not fits:
             left_out.append(column.heading)
             continue
         chosen.append((column, need, natural))
@@ -76,6 +77,13 @@ def fit(columns: Sequence[Column], naturals: Sequence[int], width: int, *, all_c
         used += more
         widths.append(need + more)
     return Fitted(columns=tuple(column for column, *_ in chosen), widths=tuple(widths), left_out=tuple(left_out))
+
+
+def _least_width(column: Column, natural: int, width: int, *, room: int) -> int:
+    """The width that a column of text needs: its share of the screen, or less where `room` allows no more."""
+    least = max(LEAST_WIDTH, text_width(column.heading))
+    share = max(least, width // (SENTENCE_SHARE if column.folds else NAME_SHARE))
+    return min(natural, max(least, min(share, room)))
 
 
 def _write_fitting(
@@ -93,9 +101,20 @@ def _write_fitting(
         for row in rows
     )
     for line in without_repeats(lines, fitted.columns):
-        out.write(aligned(line, fitted.widths, fitted.columns) + "\n")
+        for part in _folded_line(line, fitted):
+            out.write(aligned(part, fitted.widths, fitted.columns) + "\n")
     if fitted.left_out:
-        write_prose(f"left out: {', '.join(fitted.left_out)}; --wide shows all columns", out)
+        for part in prose(f"left out: {', '.join(fitted.left_out)}; --wide shows all columns"):
+            out.write(f"{part}\n")
+
+
+def _folded_line(line: Line, fitted: Fitted) -> Iterator[Line]:
+    """The lines of a row: sentences continue below themselves."""
+    parts = [
+        folded(cell, room) if column.folds else [cell]
+        for cell, column, room in zip(line, fitted.columns, fitted.widths, strict=True)
+    ]
+    return map(list, itertools.zip_longest(*parts, fillvalue=""))
 
 
 def without_repeats(lines: Iterable[Line], columns: Sequence[Column]) -> Iterator[Line]:
@@ -121,7 +140,7 @@ def _cell(column: Column, row: Row, width: int) -> str:
 def _narrowed(column: Column, row: Row, width: int) -> str:
     """The cell in the width of its column; a number that is wider stays whole."""
     cell = _cell(column, row, width)
-    return cell if column.right or text_width(cell) <= width else cut(cell, width)
+    return cell if column.right or column.folds or text_width(cell) <= width else cut(cell, width)
 
 
 def cut(text: str, width: int) -> str:
@@ -138,16 +157,15 @@ def _write_vertical(rows: Iterable[Row], columns: Sequence[Column], out: TextIO,
     for number, row in enumerate(rows):
         out.write("\n" if number else "")
         for column in columns:
-            first, *others = [column.cell(row)] if wide else folded(_cell(column, row, width), width)
+            first, *others = [column.cell(row)] if wide else folded(column.cell(row), width)
             out.write(f"{padded(column.heading, room)}{GAP}{first}\n")
             for part in others:
                 out.write(f"{' ' * room}{GAP}{part}\n")
 
 
-def write_prose(text: str, out: TextIO) -> None:
-    """Writes a line that continues below at a blank where the screen is too narrow."""
-    for line in folded(text, screen_width()):
-        out.write(f"{line}\n")
+def prose(text: str) -> list[str]:
+    """A line as lines that fit the screen, parted at blanks."""
+    return folded(text, screen_width())
 
 
 def folded(text: str, width: int) -> list[str]:

@@ -3,7 +3,7 @@
 import itertools
 import sys
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TextIO
 
 from sharelens.output.answers import Answer, Column, Form, Report, Row, Shown, Stream
 from sharelens.output.chosen import text_columns, with_chosen_columns
@@ -40,7 +40,8 @@ def show(answer: Answer | Stream | Report, shown: Shown) -> None:
     else:
         _show_rows(answer, shown)
     for warning in answer.warnings() if isinstance(answer, Stream) else answer.warnings:
-        say(f"warning: {warning}")
+        for line in _fitting(f"warning: {warning}", sys.stderr):
+            say(line)
     for line in (answer.summary or "").splitlines():
         _close(line, shown.form)
 
@@ -112,14 +113,20 @@ def _write_text(
 
 def _close(line: str, form: Form) -> None:
     """Writes a line about the answer: in text below its rows, else on stderr."""
-    if line and form is not Form.TEXT:
-        say(line)
-    elif line and sys.stdout.isatty():
-        from sharelens.output.screen import write_prose
+    if not line:
+        return
+    write, stream = (tell, sys.stdout) if form is Form.TEXT else (say, sys.stderr)
+    for part in _fitting(line, stream):
+        write(part)
 
-        write_prose(line, sys.stdout)
-    elif line:
-        tell(line)
+
+def _fitting(line: str, stream: TextIO) -> list[str]:
+    """The line, on a terminal in parts that fit it."""
+    if not stream.isatty():
+        return [line]
+    from sharelens.output.screen import prose
+
+    return prose(line)
 
 
 def _left_off(rows: int, most: int | None) -> str:

@@ -15,16 +15,19 @@ from measures.dlq_schemas import FINDINGS, NO_TOPIC_KNOWN, STATUSES, UNKNOWN
 from measures.schemas import POISON_RECORD
 from measures.settings import GroupSettings
 from sharelens.filters import KeyFilter
-from sharelens.output import Answer, Column, Row, known, name_cell, name_column, number_column, time_column
+from sharelens.output import (
+    Answer,
+    name_cell,
+)
 from sharelens.questions.completeness import evidence_line, incomplete_rows
 from sharelens.questions.dlq_bursts import BURST, bursts_of
+from sharelens.questions.dlq_columns import BURST_COLUMNS, TEXT_COLUMNS
 from sharelens.questions.dlq_filter import DeadLetterFilter
 from sharelens.questions.evidence import Evidence, Keys, Span
 from sharelens.questions.given_up import given_up_stream
 from sharelens.questions.measured import Scope, scope
 from sharelens.questions.naming import listed
 from sharelens.questions.shape import constant
-from sharelens.questions.state import completeness_cell, topic_cell
 from sharelens.questions.streaming import Listing, Sums, rows_of_stream
 from sharelens.request import CutChoice
 from state_model.columnar.keys import only_keys_of
@@ -342,46 +345,3 @@ def bursts(
         warnings=warnings,
         none="no dead letter",
     )
-
-
-def _letter_cell(row: Row) -> str:
-    if row["dlq_offset"] is None:
-        return name_cell(row["dlq_topic"]) if row["dlq_topic"] is not None else known(None)
-    return f"{name_cell(row['dlq_topic'])}-{row['dlq_partition']} @ {row['dlq_offset']}"
-
-
-def _offset_cell(row: Row) -> str:
-    first, last = row["offset"], row["last_offset"]
-    return f"{first}" if first == last else f"{first}-{last}"
-
-
-def _rate_cell(row: Row) -> str:
-    rate = row["rate_per_second"]
-    return f"{rate:.1f}" if isinstance(rate, float) else known(None)
-
-
-TEXT_COLUMNS = (
-    name_column("STATUS", "status"),
-    name_column("GROUP", "group_id"),
-    Column(heading="TOPIC", cell=topic_cell),
-    number_column("PARTITION", "partition"),
-    Column(heading="RECORD-OFFSET", cell=_offset_cell, right=True),
-    name_column("CAUSE", "cause"),
-    number_column("DELIVERY-COUNT", "delivery_count"),
-    time_column("ARCHIVED", "archived_ms"),
-    time_column("DEAD-LETTERED", "dead_lettered_ms"),
-    Column(heading="DEAD-LETTER", cell=_letter_cell),
-    name_column("REASON", "reason"),
-    Column(heading="COMPLETENESS", cell=completeness_cell),
-)
-BURST_COLUMNS = (
-    name_column("GROUP", "group_id"),
-    name_column("TOPIC", "topic"),
-    name_column("CAUSE", "cause"),
-    time_column("FIRST", "first_ms"),
-    time_column("LAST", "last_ms"),
-    number_column("DEAD-LETTERS", "dead_letters"),
-    number_column("RECORDS", "records"),
-    number_column("PARTITIONS", "partitions"),
-    Column(heading="PER-SECOND", cell=_rate_cell, right=True),
-)

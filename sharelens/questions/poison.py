@@ -9,12 +9,12 @@ from evidence.conditions import filter_rows
 from measures import poison as measure
 from measures.settings import GroupSettings
 from sharelens.filters import KeyFilter
-from sharelens.output import Answer, Column, name_column, number_column, time_column
+from sharelens.output import Answer, by_importance, name_column, number_column, time_column
 from sharelens.questions.dlq import given_up_with_dead_letter_causes
 from sharelens.questions.evidence import Evidence, Span
 from sharelens.questions.measured import Scope, answer, scope
 from sharelens.questions.missing import unseen
-from sharelens.questions.state import completeness_cell, topic_cell
+from sharelens.questions.state import COMPLETENESS, TOPIC
 from sharelens.questions.streaming import Listing
 from sharelens.request import CutChoice
 
@@ -100,21 +100,24 @@ def _totals(offsets: Mapping[str | None, int]) -> str:
     return f"record offsets: {by_cause} (no records; --gaps lists them)" + (f"; near the limit {near}" if near else "")
 
 
-TEXT_COLUMNS = (
-    name_column("GROUP", "group_id"),
-    Column(heading="TOPIC", cell=topic_cell),
-    number_column("PARTITION", "partition"),
-    number_column("OFFSET", "offset"),
-    number_column("LAST-OFFSET", "last_offset"),
-    name_column("STATE", "delivery_state_name"),
-    number_column("DELIVERY-COUNT", "delivery_count"),
-    name_column("CAUSE", "cause"),
-    name_column("CAUSE-FROM", "cause_source"),
-    number_column("LIMIT", "delivery_count_limit"),
-    name_column("LIMIT-FROM", "delivery_count_limit_source"),
-    time_column("FIRST-OUTCOME", "first_outcome_ms"),
-    time_column("LAST-OUTCOME", "last_outcome_ms"),
-    number_column("STATE-PARTITION", "state_partition"),
-    number_column("STATE-LOG-OFFSET", "log_offset"),
-    Column(heading="COMPLETENESS", cell=completeness_cell),
+TEXT_COLUMNS = by_importance(
+    (
+        name_column("GROUP", "group_id"),
+        TOPIC,
+        number_column("PARTITION", "partition"),
+        number_column("OFFSET", "offset"),
+        number_column("LAST-OFFSET", "last_offset"),
+        name_column("STATE", "delivery_state_name"),
+        number_column("DELIVERY-COUNT", "delivery_count"),
+        name_column("CAUSE", "cause"),
+        name_column("CAUSE-FROM", "cause_source"),
+        number_column("LIMIT", "delivery_count_limit"),
+        name_column("LIMIT-FROM", "delivery_count_limit_source"),
+        time_column("FIRST-OUTCOME", "first_outcome_ms"),
+        time_column("LAST-OUTCOME", "last_outcome_ms"),
+        number_column("STATE-PARTITION", "state_partition"),
+        number_column("STATE-LOG-OFFSET", "log_offset"),
+        COMPLETENESS,
+    ),
+    "GROUP TOPIC PARTITION OFFSET LAST-OFFSET CAUSE DELIVERY-COUNT LIMIT LAST-OUTCOME CAUSE-FROM STATE FIRST-OUTCOME",
 )

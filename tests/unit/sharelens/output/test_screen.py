@@ -42,7 +42,7 @@ def test_columns_that_do_not_fit_are_left_out_and_named():
 
 
 def test_important_columns_come_first_and_the_others_behind_them():
-    columns = by_importance(numbers(3, 4), "C2XX", "NOT-IN-THIS-ANSWER", "C0XX")
+    columns = by_importance(numbers(3, 4), "C2XX NOT-IN-THIS-ANSWER C0XX")
     assert written([row_of(columns, 1)] * 2, columns)[0].split() == ["C2XX", "C0XX", "C1XX"]
 
 
