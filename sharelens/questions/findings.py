@@ -130,7 +130,7 @@ def _stuck(signs: Signs, explained: set[str | None], min_duration_ms: int) -> li
         where = place(signs.names.get(row["topic_id"]), row["topic_id"], row["partition"])
         offset = row["first_incomplete_offset"]
         silent_now = row["kind"] == SILENT
-        what = "makes no progress in" if silent_now else f"stands still at offset {number(offset)} of"
+        verb = "makes no progress in" if silent_now else f"stands still at offset {number(offset)} of"
         end = row["end_offset"]
         result.append(
             _of_group(
@@ -138,7 +138,7 @@ def _stuck(signs: Signs, explained: set[str | None], min_duration_ms: int) -> li
                 row,
                 severity=ERROR,
                 kind="stuck",
-                text=f"{what} {where} for {lasted(row['duration_ms'])} ({row['kind']}){_more(count)}",
+                text=f"{verb} {where} for {lasted(row['duration_ms'])} ({row['kind']}){_more(count)}",
                 question="stalled" if silent_now else "trace",
                 options=() if silent_now else (f"--topic={row['topic_id']}:{row['partition']}", f"--offset={offset}"),
                 share_partitions=count,
@@ -254,7 +254,7 @@ def _growing(signs: Signs, explained: set[str | None]) -> list[Finding]:
 
 def _events(signs: Signs) -> Iterator[Finding]:
     """Recent resets and creations of share partitions that were there before."""
-    for kind, events, what in (
+    for kind, events, verb in (
         ("deleted_and_created", ("recreated",), "was deleted and created again"),
         ("start_offset_reset", ("reset", "start_offset_went_back"), "was set back to start offset"),
     ):
@@ -267,7 +267,7 @@ def _events(signs: Signs) -> Iterator[Finding]:
                 row,
                 severity=WARNING,
                 kind=kind,
-                text=f"{where} {what}{offset} at {clock(row['log_time_ms'], signs.now_ms)}{_more(count)}",
+                text=f"{where} {verb}{offset} at {clock(row['log_time_ms'], signs.now_ms)}{_more(count)}",
                 question="life",
                 share_partitions=count,
                 since_ms=row["log_time_ms"],
