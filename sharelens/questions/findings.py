@@ -140,7 +140,7 @@ def _stuck(signs: Signs, explained: set[str | None], min_duration_ms: int) -> li
                 kind="stuck",
                 text=f"{verb} {where} for {lasted(row['duration_ms'])} ({row['kind']}){_more(count)}",
                 question="stalled" if silent_now else "trace",
-                options=() if silent_now else (f"--topic={row['topic_id']}:{row['partition']}", f"--offset={offset}"),
+                options=() if silent_now else (f"--topic={_typed_topic(signs, row)}", f"--offset={offset}"),
                 share_partitions=count,
                 size=None if end is None else max(0, end - offset),
                 since_ms=row["since_ms"],
@@ -365,6 +365,13 @@ def _of_group(signs: Signs, row: Row, *, question: str, options: tuple[str, ...]
         options=(f"--group={row['group_id']}", *options),
         **fields,
     )
+
+
+def _typed_topic(signs: Signs, row: Row) -> str:
+    """`payments:3` for --topic; the topic's id where its name is unknown or another topic has it too."""
+    topic = signs.names.get(row["topic_id"])
+    is_clear = topic is not None and list(signs.names.values()).count(topic) == 1
+    return f"{topic if is_clear else row['topic_id']}:{row['partition']}"
 
 
 def _more(share_partitions: int) -> str:

@@ -9,7 +9,7 @@ import pyarrow.compute as pc
 from measures.settings import GroupSettings
 from measures.stalls import MIN_DURATION_MS
 from sharelens.filters import KeyFilter
-from sharelens.output import Answer, Column, Report, Row, known, name_column, number_column, time_column
+from sharelens.output import Answer, Column, Report, Row, by_importance, known, name_column, number_column, time_column
 from sharelens.questions.completeness import evidence_line
 from sharelens.questions.evidence import Evidence
 from sharelens.questions.findings import ERROR, INFO, WARNING, finding_rows, findings
@@ -141,8 +141,8 @@ def _columns(now_ms: int) -> tuple[Column, ...]:
         Column(heading="TOPIC-PARTITION", cell=_place_cell, fields=("topic", "topic_id", "partition")),
         number_column("SIZE", "size"),
         Column(heading="SINCE", cell=since_cell, right=True, fields=("since_ms",)),
-        Column(heading="TEXT", cell=lambda row: str(row["text"])),
-        Column(heading="COMMAND", cell=lambda row: str(row["command"])),
+        Column(heading="TEXT", cell=lambda row: str(row["text"]), fields=("text",)),
+        Column(heading="COMMAND", cell=lambda row: str(row["command"]), fields=("command",)),
     )
 
 
@@ -151,15 +151,18 @@ def _place_cell(row: Row) -> str:
     return place(row["topic"], row["topic_id"], partition) if isinstance(partition, int) else known(None)
 
 
-GROUP_COLUMNS = (
-    name_column("GROUP", "group_id"),
-    name_column("STATE", "state"),
-    number_column("MEMBERS", "members"),
-    number_column("SHARE-PARTITIONS", "share_partitions"),
-    number_column("LAG", "lag"),
-    number_column("LAG-UNKNOWN", "lag_unknown"),
-    number_column("STANDING-STILL", "standing_still"),
-    time_column("STANDING-SINCE", "standing_since_ms"),
-    number_column("ARCHIVED-RECENTLY", "archived_recently"),
-    number_column("REPEATED-RECENTLY", "repeated_recently"),
+GROUP_COLUMNS = by_importance(
+    (
+        name_column("GROUP", "group_id"),
+        name_column("STATE", "state"),
+        number_column("MEMBERS", "members"),
+        number_column("SHARE-PARTITIONS", "share_partitions"),
+        number_column("LAG", "lag"),
+        number_column("LAG-UNKNOWN", "lag_unknown"),
+        number_column("STANDING-STILL", "standing_still"),
+        time_column("STANDING-SINCE", "standing_since_ms"),
+        number_column("ARCHIVED-RECENTLY", "archived_recently"),
+        number_column("REPEATED-RECENTLY", "repeated_recently"),
+    ),
+    "GROUP STATE MEMBERS LAG STANDING-STILL ARCHIVED-RECENTLY REPEATED-RECENTLY STANDING-SINCE SHARE-PARTITIONS",
 )
