@@ -58,7 +58,8 @@ def _show_digest(digest: Answer, shown: Shown) -> None:
     """A table above the rows, and a blank line; without the options for the rows."""
     shown = Shown(wide=shown.wide)
     _write_text(rows_of(digest.table), text_columns(digest), digest.none, shown, table_only=True)
-    _close(_left_off(digest.row_count, digest.table.num_rows), Form.TEXT)
+    more = digest.row_count - digest.table.num_rows
+    _close(f"... {more} more" if more else "", Form.TEXT)
     tell("")
 
 

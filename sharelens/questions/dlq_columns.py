@@ -51,3 +51,12 @@ BURST_COLUMNS = by_importance(
     ),
     "GROUP TOPIC CAUSE FIRST DEAD-LETTERS PER-SECOND RECORDS PARTITIONS LAST",
 )
+DIGEST_COLUMNS = (
+    name_column("STATUS", "status"),
+    name_column("GROUP", "group_id"),
+    name_column("REASON", "reason"),
+    name_column("CAUSE", "cause"),
+    number_column("RECORDS", "records"),
+    number_column("PARTITIONS", "partitions"),
+    time_column("LAST", "last_ms"),
+)
