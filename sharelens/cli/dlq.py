@@ -21,7 +21,7 @@ from sharelens.cli.options import (
 )
 from sharelens.cli.questions import answer
 from sharelens.filters import KeyFilter
-from sharelens.output import Shown, json_text, say, tell
+from sharelens.output import Form, Shown, json_text, say, tell
 from sharelens.request import CutChoice, Source, dead_letter_topics
 from state_model.errors import UsageError
 
@@ -123,7 +123,15 @@ def dlq(
         else:
             most = None if fail_on else shown.most
             answered = questions.dlq(
-                evidence, key_filter, cut, span, settings, topics=topics, statuses=status or STATUSES, most=most
+                evidence,
+                key_filter,
+                cut,
+                span,
+                settings,
+                topics=topics,
+                statuses=status or STATUSES,
+                most=most,
+                wrong_first=shown.form is Form.TEXT,
             )
     answer(answered, shown, require_complete)
     if fail_on:

@@ -110,6 +110,21 @@ class Size(click.ParamType[int]):
         return int(digits) << BYTE_UNITS[unit] if unit else int(digits)
 
 
+class Names(click.ParamType[tuple[str, ...]]):
+    """Names with commas between them."""
+
+    name = "names"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> tuple[str, ...]:
+        """The names, each once; a usage error where there is none."""
+        if isinstance(value, tuple):
+            return value
+        names = tuple(dict.fromkeys(name.strip() for name in str(value).split(",") if name.strip()))
+        if not names:
+            self.fail(f"{value!r} names no column; type names with commas between them", param, ctx)
+        return names
+
+
 def stacked(command: Command, options: Sequence[Callable[[Command], Command]]) -> Command:
     """The command with the options, in the order of --help."""
     for option in reversed(options):
@@ -270,11 +285,23 @@ def cut_options(command: Command) -> Command:
 
 
 def output_options(command: Command) -> Command:
-    """--output and --limit; the command gets `shown`."""
+    """--output, --limit, --columns, --wide and --vertical; the command gets `shown`."""
 
     @functools.wraps(command)
-    def gathered(*args: Any, output: str, limit: int | None, **others: Any) -> None:
-        command(*args, shown=Shown(form=Form(output), limit=limit), **others)
+    def gathered(
+        *args: Any,
+        output: str,
+        limit: int | None,
+        columns: tuple[str, ...] | None,
+        wide: bool,
+        vertical: bool,
+        **others: Any,
+    ) -> None:
+        form = Form(output)
+        if (wide or vertical) and form is not Form.TEXT:
+            raise UsageError(f"--wide and --vertical go with --output text, not {output}; leave them out")
+        shown = Shown(form=form, limit=limit, columns=columns or (), wide=wide, vertical=vertical)
+        command(*args, shown=shown, **others)
 
     return stacked(
         gathered,
@@ -292,6 +319,20 @@ def output_options(command: Command) -> Command:
                 type=click.IntRange(min=1),
                 metavar="N",
                 help="Largest number of rows  [default: 1000 in text, else all]",
+            ),
+            click.option(
+                "--columns",
+                type=Names(),
+                metavar="A,B,C",
+                help="These columns alone, in this order: headings or JSON field names, in every format.",
+            ),
+            click.option(
+                "--wide", is_flag=True, help="On a terminal, show all columns, also where they don't fit its width."
+            ),
+            click.option(
+                "--vertical",
+                is_flag=True,
+                help="In text, a line a column for each row (a terminal does so for one row).",
             ),
         ],
     )

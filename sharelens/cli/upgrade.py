@@ -6,7 +6,7 @@ import click
 
 from sharelens.cli.compute import ENGINE, engine_settings, session_of
 from sharelens.cli.options import examples, output_options, stacked
-from sharelens.output import Answer, Column, Shown, name_column, number_column, show
+from sharelens.output import Answer, Shown, name_column, number_column, show, text_column
 from state_model.errors import UsageError
 
 if TYPE_CHECKING:
@@ -63,8 +63,8 @@ def _answer(done: "Upgraded", lake: str) -> Answer:
         name_column("TABLE", "table"),
         number_column("WRITTEN-VERSION", "written_version"),
         number_column("SCHEMA-VERSION", "schema_version"),
-        Column(heading="NEEDS", cell=lambda row: str(row["needs"])),
-        Column(heading="COLUMNS", cell=lambda row: str(row["columns"] or "-")),
+        text_column("NEEDS", "needs"),
+        text_column("COLUMNS", "columns"),
         number_column("ROWS", "rows"),
         number_column("BYTES", "size_bytes"),
     )

@@ -6,7 +6,7 @@ from pathlib import Path
 import click
 
 from sharelens.cli.options import examples, output_options
-from sharelens.output import Answer, Column, Shown, name_cell, say, show
+from sharelens.output import Answer, Column, Shown, name_column, say, show, text_column
 
 UNHEALTHY = 1
 
@@ -30,10 +30,10 @@ def doctor(lake: str | None, log_dir: tuple[str, ...], shown: Shown) -> None:
         for check in checks
     ]
     columns = (
-        Column(heading="CHECK", cell=lambda row: name_cell(row["check"])),
-        Column(heading="OK", cell=lambda row: "yes" if row["ok"] else "NO"),
-        Column(heading="DETAIL", cell=lambda row: str(row["detail"])),
-        Column(heading="WHAT-TO-DO", cell=lambda row: str(row["what_to_do"] or "-")),
+        name_column("CHECK", "check"),
+        Column(heading="OK", cell=lambda row: "yes" if row["ok"] else "NO", fields=("ok",)),
+        text_column("DETAIL", "detail"),
+        text_column("WHAT-TO-DO", "what_to_do"),
     )
     schema = pa.schema(
         [("check", pa.string()), ("ok", pa.bool_()), ("detail", pa.string()), ("what_to_do", pa.string())]

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 from sharelens.cli.options import Seconds, examples, output_options
-from sharelens.output import Answer, Column, Shown, name_cell, say, show
+from sharelens.output import Answer, Column, Shown, name_cell, name_column, say, show, text_column
 from state_model.errors import UsageError
 
 if TYPE_CHECKING:
@@ -162,10 +162,10 @@ def _judge(path: Path, shown: Shown) -> None:
         for finding in checked.findings
     ]
     columns = (
-        Column(heading="CODE", cell=lambda row: str(row["code"])),
-        Column(heading="WHERE", cell=lambda row: name_cell(row["where"])),
-        Column(heading="LINE", cell=lambda row: name_cell(row["line"]), right=True),
-        Column(heading="WHY", cell=lambda row: str(row["why"])),
+        text_column("CODE", "code"),
+        name_column("WHERE", "where"),
+        Column(heading="LINE", cell=lambda row: name_cell(row["line"]), right=True, fields=("line",)),
+        text_column("WHY", "why"),
     )
     table = pa.Table.from_pylist(rows, schema=schema)
     show(Answer(table=table, columns=columns, summary=_summary(checked), none="no findings"), shown)

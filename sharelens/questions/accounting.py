@@ -11,11 +11,11 @@ from measures.schemas import CLASSES
 from measures.topic_log import TopicLog, TopicLogs, limits
 from measures.topics import TopicPartition, topic_partitions
 from sharelens.filters import KeyFilter
-from sharelens.output import Answer, Column, name_cell, name_column, number_column
+from sharelens.output import Answer, by_importance, name_cell, name_column, number_column
 from sharelens.questions.evidence import Evidence, Span
 from sharelens.questions.measure_inputs import Part
 from sharelens.questions.measured import Scope, answer, marked, of_parts, scope
-from sharelens.questions.state import completeness_cell, topic_cell
+from sharelens.questions.state import COMPLETENESS, TOPIC
 from sharelens.request import CutChoice
 from state_model.columnar.keys import FULL_PLACE_KEY
 
@@ -200,31 +200,37 @@ class _Totals:
 
 _KEY_COLUMNS = (
     name_column("GROUP", "group_id"),
-    Column(heading="TOPIC", cell=topic_cell),
+    TOPIC,
     number_column("PARTITION", "partition"),
     name_column("CLASS", "class"),
     name_column("REASON", "reason"),
 )
-COUNTED_COLUMNS = (
-    *_KEY_COLUMNS,
-    number_column("OFFSETS", "offsets"),
-    number_column("RANGES", "ranges"),
-    number_column("FIRST-OFFSET", "first_offset"),
-    number_column("LAST-OFFSET", "last_offset"),
-    number_column("WINDOW-FIRST", "window_first_offset"),
-    number_column("WINDOW-END", "window_end_offset"),
-    number_column("WINDOW-OFFSETS", "window_offsets"),
-    number_column("BATCH-OFFSETS", "batch_offsets"),
-    number_column("DIFFERENCE", "difference"),
-    Column(heading="COMPLETENESS", cell=completeness_cell),
+COUNTED_COLUMNS = by_importance(
+    (
+        *_KEY_COLUMNS,
+        number_column("OFFSETS", "offsets"),
+        number_column("RANGES", "ranges"),
+        number_column("FIRST-OFFSET", "first_offset"),
+        number_column("LAST-OFFSET", "last_offset"),
+        number_column("WINDOW-FIRST", "window_first_offset"),
+        number_column("WINDOW-END", "window_end_offset"),
+        number_column("WINDOW-OFFSETS", "window_offsets"),
+        number_column("BATCH-OFFSETS", "batch_offsets"),
+        number_column("DIFFERENCE", "difference"),
+        COMPLETENESS,
+    ),
+    "GROUP TOPIC PARTITION CLASS REASON OFFSETS DIFFERENCE FIRST-OFFSET LAST-OFFSET RANGES",
 )
-LISTED_COLUMNS = (
-    *_KEY_COLUMNS,
-    number_column("FIRST-OFFSET", "first_offset"),
-    number_column("LAST-OFFSET", "last_offset"),
-    number_column("DELIVERY-COUNT", "delivery_count"),
-    number_column("STATE-PARTITION", "state_partition"),
-    number_column("LIFE", "life_log_offset"),
-    number_column("STATE-LOG-OFFSET", "log_offset"),
-    Column(heading="COMPLETENESS", cell=completeness_cell),
+LISTED_COLUMNS = by_importance(
+    (
+        *_KEY_COLUMNS,
+        number_column("FIRST-OFFSET", "first_offset"),
+        number_column("LAST-OFFSET", "last_offset"),
+        number_column("DELIVERY-COUNT", "delivery_count"),
+        number_column("STATE-PARTITION", "state_partition"),
+        number_column("LIFE", "life_log_offset"),
+        number_column("STATE-LOG-OFFSET", "log_offset"),
+        COMPLETENESS,
+    ),
+    "GROUP TOPIC PARTITION CLASS REASON FIRST-OFFSET LAST-OFFSET DELIVERY-COUNT",
 )

@@ -8,12 +8,12 @@ import pyarrow.compute as pc
 from evidence.conditions import filter_rows
 from measures import cost as measure
 from sharelens.filters import KeyFilter
-from sharelens.output import Answer, Column, Row, known, name_column, number_column
+from sharelens.output import Answer, Column, Row, by_importance, known, name_column, number_column
 from sharelens.questions.completeness import check_cut, prefix_of
 from sharelens.questions.evidence import Evidence, Span
 from sharelens.questions.measure_inputs import Part
 from sharelens.questions.measured import answer, marked, of_parts, scope
-from sharelens.questions.state import completeness_cell, topic_cell
+from sharelens.questions.state import COMPLETENESS, TOPIC
 from sharelens.request import CutChoice
 
 
@@ -60,38 +60,44 @@ def _ratio(heading: str, field: str) -> Column:
         value = row[field]
         return f"{value:.2f}" if isinstance(value, float) else known(None)
 
-    return Column(heading=heading, cell=cell, right=True)
+    return Column(heading=heading, cell=cell, right=True, fields=(field,))
 
 
-COST_COLUMNS = (
-    name_column("GROUP", "group_id"),
-    Column(heading="TOPIC", cell=topic_cell),
-    number_column("PARTITION", "partition"),
-    number_column("RECORDS", "records"),
-    number_column("SNAPSHOTS", "snapshots"),
-    number_column("COLD-SNAPSHOTS", "cold_snapshots"),
-    number_column("UPDATES", "updates"),
-    number_column("BYTES", "bytes"),
-    number_column("ACKNOWLEDGED-OFFSETS", "acknowledged_offsets"),
-    _ratio("UPDATES-PER-ACKNOWLEDGED", "updates_per_acknowledged"),
-    _ratio("SNAPSHOTS-PER-ACKNOWLEDGED", "snapshots_per_acknowledged"),
-    _ratio("BYTES-PER-ACKNOWLEDGED", "bytes_per_acknowledged"),
-    _ratio("SPAN-UPDATES-MEAN", "span_updates_mean"),
-    number_column("SPAN-UPDATES-MAX", "span_updates_max"),
-    number_column("STATE-PARTITION", "state_partition"),
-    Column(heading="COMPLETENESS", cell=completeness_cell),
+COST_COLUMNS = by_importance(
+    (
+        name_column("GROUP", "group_id"),
+        TOPIC,
+        number_column("PARTITION", "partition"),
+        number_column("RECORDS", "records"),
+        number_column("SNAPSHOTS", "snapshots"),
+        number_column("COLD-SNAPSHOTS", "cold_snapshots"),
+        number_column("UPDATES", "updates"),
+        number_column("BYTES", "bytes"),
+        number_column("ACKNOWLEDGED-OFFSETS", "acknowledged_offsets"),
+        _ratio("UPDATES-PER-ACKNOWLEDGED", "updates_per_acknowledged"),
+        _ratio("SNAPSHOTS-PER-ACKNOWLEDGED", "snapshots_per_acknowledged"),
+        _ratio("BYTES-PER-ACKNOWLEDGED", "bytes_per_acknowledged"),
+        _ratio("SPAN-UPDATES-MEAN", "span_updates_mean"),
+        number_column("SPAN-UPDATES-MAX", "span_updates_max"),
+        number_column("STATE-PARTITION", "state_partition"),
+        COMPLETENESS,
+    ),
+    "GROUP TOPIC PARTITION RECORDS BYTES ACKNOWLEDGED-OFFSETS UPDATES-PER-ACKNOWLEDGED",
 )
-PRUNING_COLUMNS = (
-    number_column("STATE-PARTITION", "state_partition"),
-    number_column("RECORDS", "records"),
-    number_column("BYTES", "bytes"),
-    number_column("PRUNE-STATE-LOG-OFFSET", "prune_log_offset"),
-    number_column("FREEABLE-RECORDS", "freeable_records"),
-    number_column("FREEABLE-BYTES", "freeable_bytes"),
-    name_column("HELD-UP-BY-GROUP", "held_up_by_group_id"),
-    name_column("HELD-UP-BY-TOPIC-ID", "held_up_by_topic_id"),
-    number_column("HELD-UP-BY-PARTITION", "held_up_by_partition"),
-    number_column("HELD-UP-MS", "held_up_ms"),
-    name_column("STALLS", "pruning_stalls"),
-    Column(heading="COMPLETENESS", cell=completeness_cell),
+PRUNING_COLUMNS = by_importance(
+    (
+        number_column("STATE-PARTITION", "state_partition"),
+        number_column("RECORDS", "records"),
+        number_column("BYTES", "bytes"),
+        number_column("PRUNE-STATE-LOG-OFFSET", "prune_log_offset"),
+        number_column("FREEABLE-RECORDS", "freeable_records"),
+        number_column("FREEABLE-BYTES", "freeable_bytes"),
+        name_column("HELD-UP-BY-GROUP", "held_up_by_group_id"),
+        name_column("HELD-UP-BY-TOPIC-ID", "held_up_by_topic_id"),
+        number_column("HELD-UP-BY-PARTITION", "held_up_by_partition"),
+        number_column("HELD-UP-MS", "held_up_ms"),
+        name_column("STALLS", "pruning_stalls"),
+        COMPLETENESS,
+    ),
+    "STATE-PARTITION STALLS FREEABLE-BYTES HELD-UP-MS HELD-UP-BY-GROUP HELD-UP-BY-TOPIC-ID HELD-UP-BY-PARTITION",
 )

@@ -9,13 +9,13 @@ import pyarrow as pa
 
 from evidence.as_of import LogPrefix
 from sharelens.filters import KeyFilter
-from sharelens.output import Answer, Column, Row, known, name_column, number_column
+from sharelens.output import Answer, Column, Row, by_importance, known, name_column, number_column, shortened
 from sharelens.questions import vocabulary
 from sharelens.questions.completeness import check_cut, evidence_line, incomplete_rows
 from sharelens.questions.evidence import Evidence
 from sharelens.questions.naming import ensure_known, resolve
 from sharelens.questions.shape import range_text
-from sharelens.questions.state import completeness_cell, state_table, topic_cell
+from sharelens.questions.state import COMPLETENESS, TOPIC, state_table
 from sharelens.questions.vocabulary import NEVER_KNOWN
 from state_model.errors import UsageError
 
@@ -61,6 +61,7 @@ SCHEMA = pa.schema(
     ]
 )
 RANGES_SHOWN = 4
+IMPORTANT = "GROUP TOPIC PARTITION CHANGE START-OFFSET RECORD-OFFSETS DELIVERY-COMPLETE-COUNT"
 NO_STATE = "no delivery state any more"
 Batch = Mapping[str, Any]
 
@@ -198,12 +199,14 @@ def _text_columns(most: int | None) -> tuple[Column, ...]:
             was, now = known(row[f"{field}_before"]), known(row[f"{field}_after"])
             return now if was == now else f"{was}>{now}"
 
+        names = (field, f"{field}_after", f"{field}_before")
+        fields = tuple(name for name in names if name in SCHEMA.names)
         title = {"log_offset": "STATE-LOG-OFFSET"}.get(field, field.upper().replace("_", "-"))
-        return Column(heading=title, cell=cell, right=True)
+        return Column(heading=title, cell=cell, right=True, fields=fields)
 
-    return (
+    columns = (
         name_column("GROUP", "group_id"),
-        Column(heading="TOPIC", cell=topic_cell),
+        TOPIC,
         number_column("PARTITION", "partition"),
         pair("leader_epoch"),
         pair("start_offset"),
@@ -213,9 +216,15 @@ def _text_columns(most: int | None) -> tuple[Column, ...]:
         pair("snapshot_epoch"),
         pair("state_partition"),
         pair("log_offset"),
-        Column(heading="COMPLETENESS", cell=completeness_cell),
-        Column(heading="RECORD-OFFSETS", cell=lambda row: _ranges_cell(row, most)),
+        COMPLETENESS,
+        Column(
+            heading="RECORD-OFFSETS",
+            cell=lambda row: _ranges_cell(row, most),
+            fields=("changed_ranges",),
+            short=_short_ranges,
+        ),
     )
+    return by_importance(columns, IMPORTANT)
 
 
 def _ranges_cell(row: Row, most: int | None) -> str:
@@ -224,6 +233,11 @@ def _ranges_cell(row: Row, most: int | None) -> str:
         return "-"
     more = f", ... {len(ranges) - most} more" if most is not None and len(ranges) > most else ""
     return ", ".join(map(_range_text, ranges[:most])) + more
+
+
+def _short_ranges(row: Row, width: int) -> str:
+    ranges = row["changed_ranges"]
+    return shortened(ranges, _range_text, width) if isinstance(ranges, list) else known(None)
 
 
 def _range_text(changed: Batch) -> str:

@@ -11,21 +11,32 @@ from kafka_log.dead_letter_records import DeadLetterTopics
 from measures import dlq_reconciliation as measure
 from measures.dead_lettered_rows import named_rows
 from measures.dlq_causes import with_letter_causes
-from measures.dlq_schemas import FINDINGS, NO_TOPIC_KNOWN, STATUSES, UNKNOWN
+from measures.dlq_schemas import (
+    ARCHIVING,
+    DUPLICATE,
+    FINDINGS,
+    MATCHED,
+    MISSING,
+    NO_TOPIC_KNOWN,
+    STATUSES,
+    UNEXPECTED,
+    UNKNOWN,
+)
 from measures.schemas import POISON_RECORD
 from measures.settings import GroupSettings
 from sharelens.filters import KeyFilter
-from sharelens.output import Answer, Column, Row, known, name_cell, name_column, number_column, time_column
+from sharelens.output import Answer, name_cell
 from sharelens.questions.completeness import evidence_line, incomplete_rows
+from sharelens.questions.digests import Digest, as_answer
 from sharelens.questions.dlq_bursts import BURST, bursts_of
+from sharelens.questions.dlq_columns import BURST_COLUMNS, DIGEST_COLUMNS, TEXT_COLUMNS
 from sharelens.questions.dlq_filter import DeadLetterFilter
 from sharelens.questions.evidence import Evidence, Keys, Span
 from sharelens.questions.given_up import given_up_stream
 from sharelens.questions.measured import Scope, scope
 from sharelens.questions.naming import listed
 from sharelens.questions.shape import constant
-from sharelens.questions.state import completeness_cell, topic_cell
-from sharelens.questions.streaming import Listing, Sums, rows_of_stream
+from sharelens.questions.streaming import Listing, rows_of_stream
 from sharelens.request import CutChoice
 from state_model.columnar.keys import only_keys_of
 
@@ -34,6 +45,9 @@ NOT_FOUND = (
     "--dlq-prefix (for a lake, when `sharelens run` makes it)"
 )
 EVER = Span()
+WRONG_FIRST = (MISSING, UNEXPECTED, DUPLICATE, UNKNOWN, ARCHIVING, MATCHED)
+BY_STATUS = ("rank", "ascending")
+DIGEST_ORDER = [BY_STATUS, ("records", "descending"), ("group_id", "ascending"), ("cause", "ascending")]
 ROW_TIME = ("dead_lettered_ms", "archived_ms", "archiving_ms")
 """The time of a row: the first of these that it has."""
 
@@ -245,26 +259,30 @@ def dlq(
     topics: DeadLetterTopics | None = None,
     statuses: Sequence[str] = STATUSES,
     most: int | None = None,
+    wrong_first: bool = False,
 ) -> Answer:
     """The answer to `sharelens dlq`; `span` bounds the time of a row (ROW_TIME).
 
-    `most`: only the first rows are kept; None: all.
+    `most`: only the first rows are kept; None: all. `wrong_first`: rows by status (WRONG_FIRST) before all else.
     """
     scoped = scope(evidence, key_filter, cut)
     stream, warnings = reconciled_stream(scoped, cut, settings, topics, span)
-    listing, sums = Listing(measure.ORDER, most), Sums(["group_id", "status", "reason"], {"records": "sum"})
+    order = [BY_STATUS, *measure.ORDER] if wrong_first else measure.ORDER
+    listing, digest = Listing(order, most), Digest(["group_id", "status", "reason", "cause"])
     for rows in stream:
-        sums.add(rows.append_column("records", _sizes(rows)))
-        listing.add(rows.filter(pc.is_in(rows.column("status"), value_set=pa.array(list(statuses), pa.string()))))
-    table, all_rows = listing.table(), listing.row_counts(evidence)
+        digest.add(rows, pc.coalesce(*(rows.column(name) for name in ROW_TIME)))
+        listing.add(_ranked(_of_statuses(rows, statuses)))
+    table, all_rows = listing.table().drop_columns([BY_STATUS[0]]), listing.row_counts(evidence)
+    sums = digest.table()
     incomplete = incomplete_rows(table.column("completeness")) if all_rows is None else all_rows.incomplete
     return Answer(
         table=with_cluster(evidence, table),
         columns=TEXT_COLUMNS,
-        summary=f"{_totals(sums.table())}\n{evidence_line(evidence.cover(), incomplete)}",
-        warnings=(*warnings, *without_topic(sums.table())),
+        summary=f"{_totals(sums)}\n{evidence_line(evidence.cover(), incomplete)}",
+        warnings=(*warnings, *without_topic(sums)),
         none="no dead letter, and none was due",
         all_rows=all_rows,
+        digest=as_answer(_ranked(_of_statuses(sums, statuses)), DIGEST_COLUMNS, DIGEST_ORDER),
     )
 
 
@@ -286,8 +304,13 @@ def in_span(rows: pa.Table, span: Span) -> pa.Table:
     return filter_rows(rows.append_column("log_time_ms", times), span.expression()).drop_columns(["log_time_ms"])
 
 
-def _sizes(rows: pa.Table) -> pa.ChunkedArray:
-    return pc.add(pc.subtract(rows.column("last_offset"), rows.column("offset")), 1)
+def _of_statuses(rows: pa.Table, statuses: Sequence[str]) -> pa.Table:
+    return rows.filter(pc.is_in(rows.column("status"), value_set=pa.array(list(statuses), pa.string())))
+
+
+def _ranked(rows: pa.Table) -> pa.Table:
+    """The rows with the place of their status in WRONG_FIRST."""
+    return rows.append_column(BY_STATUS[0], pc.index_in(rows.column("status"), value_set=pa.array(WRONG_FIRST)))
 
 
 def _totals(sums: pa.Table) -> str:
@@ -342,46 +365,3 @@ def bursts(
         warnings=warnings,
         none="no dead letter",
     )
-
-
-def _letter_cell(row: Row) -> str:
-    if row["dlq_offset"] is None:
-        return name_cell(row["dlq_topic"]) if row["dlq_topic"] is not None else known(None)
-    return f"{name_cell(row['dlq_topic'])}-{row['dlq_partition']} @ {row['dlq_offset']}"
-
-
-def _offset_cell(row: Row) -> str:
-    first, last = row["offset"], row["last_offset"]
-    return f"{first}" if first == last else f"{first}-{last}"
-
-
-def _rate_cell(row: Row) -> str:
-    rate = row["rate_per_second"]
-    return f"{rate:.1f}" if isinstance(rate, float) else known(None)
-
-
-TEXT_COLUMNS = (
-    name_column("STATUS", "status"),
-    name_column("GROUP", "group_id"),
-    Column(heading="TOPIC", cell=topic_cell),
-    number_column("PARTITION", "partition"),
-    Column(heading="RECORD-OFFSET", cell=_offset_cell, right=True),
-    name_column("CAUSE", "cause"),
-    number_column("DELIVERY-COUNT", "delivery_count"),
-    time_column("ARCHIVED", "archived_ms"),
-    time_column("DEAD-LETTERED", "dead_lettered_ms"),
-    Column(heading="DEAD-LETTER", cell=_letter_cell),
-    name_column("REASON", "reason"),
-    Column(heading="COMPLETENESS", cell=completeness_cell),
-)
-BURST_COLUMNS = (
-    name_column("GROUP", "group_id"),
-    name_column("TOPIC", "topic"),
-    name_column("CAUSE", "cause"),
-    time_column("FIRST", "first_ms"),
-    time_column("LAST", "last_ms"),
-    number_column("DEAD-LETTERS", "dead_letters"),
-    number_column("RECORDS", "records"),
-    number_column("PARTITIONS", "partitions"),
-    Column(heading="PER-SECOND", cell=_rate_cell, right=True),
-)

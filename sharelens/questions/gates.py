@@ -78,8 +78,12 @@ def _findings(results: pa.Table) -> Answer:
         name_column("TABLE", "table_name"),
         name_column("LEVEL", "level"),
         name_column("EXPECTATION", "expectation"),
-        Column(heading="OBSERVED", cell=lambda row: _details(row)),
-        Column(heading="RUNBOOK", cell=lambda row: runbook(str(row["kind"]), str(row["table_name"]))),
+        Column(heading="OBSERVED", cell=lambda row: _details(row), fields=("observed", "details"), folds=True),
+        Column(
+            heading="RUNBOOK",
+            cell=lambda row: runbook(str(row["kind"]), str(row["table_name"])),
+            fields=("kind", "table_name"),
+        ),
     )
     return Answer(table=findings, columns=columns, none="none")
 

@@ -1,15 +1,29 @@
 """Share groups: state, epochs, members, last change, by the group coordinator's log."""
 
+from collections.abc import Mapping
+from typing import Any
+
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from evidence.conditions import filter_rows
 from measures import groups as measure
-from sharelens.output import Answer, Column, Row, known, name_cell, name_column, number_column, time_column
+from sharelens.output import (
+    Answer,
+    Column,
+    Row,
+    by_importance,
+    known,
+    name_cell,
+    name_column,
+    number_column,
+    shortened,
+    time_column,
+)
 from sharelens.questions.evidence import Evidence, Span
 from sharelens.questions.measured import answer
 from sharelens.questions.naming import listed
-from sharelens.questions.state import completeness_cell
+from sharelens.questions.state import COMPLETENESS
 from sharelens.times import time_text
 from state_model.errors import SharelensError, UsageError
 
@@ -73,18 +87,30 @@ def _members_cell(row: Row) -> str:
     members = row["members"]
     if not isinstance(members, list) or not members:
         return known(None)
-    return ", ".join(f"{name_cell(member['client_id'])}@{name_cell(member['client_host'])}" for member in members)
+    return ", ".join(map(_member_text, members))
 
 
-TEXT_COLUMNS = (
-    name_column("GROUP", "group_id"),
-    name_column("STATE", "state"),
-    number_column("GROUP-EPOCH", "group_epoch"),
-    number_column("ASSIGNMENT-EPOCH", "assignment_epoch"),
-    number_column("#MEMBERS", "member_count"),
-    number_column("INITIALIZED-PARTITIONS", "initialized_partitions"),
-    number_column("DELETING-TOPICS", "deleting_topics"),
-    time_column("LAST-CHANGE", "last_change_ms"),
-    Column(heading="COMPLETENESS", cell=completeness_cell),
-    Column(heading="MEMBERS", cell=_members_cell),
+def _short_members(row: Row, width: int) -> str:
+    members = row["members"]
+    return shortened(members, _member_text, width) if isinstance(members, list) else known(None)
+
+
+def _member_text(member: Mapping[str, Any]) -> str:
+    return f"{name_cell(member['client_id'])}@{name_cell(member['client_host'])}"
+
+
+TEXT_COLUMNS = by_importance(
+    (
+        name_column("GROUP", "group_id"),
+        name_column("STATE", "state"),
+        number_column("GROUP-EPOCH", "group_epoch"),
+        number_column("ASSIGNMENT-EPOCH", "assignment_epoch"),
+        number_column("#MEMBERS", "member_count"),
+        number_column("INITIALIZED-PARTITIONS", "initialized_partitions"),
+        number_column("DELETING-TOPICS", "deleting_topics"),
+        time_column("LAST-CHANGE", "last_change_ms"),
+        COMPLETENESS,
+        Column(heading="MEMBERS", cell=_members_cell, fields=("members",), short=_short_members),
+    ),
+    "GROUP STATE #MEMBERS LAST-CHANGE MEMBERS COMPLETENESS INITIALIZED-PARTITIONS DELETING-TOPICS",
 )

@@ -15,7 +15,7 @@ from measures.lag_over_time import lag_over_time as over_time
 from measures.schemas import LAG
 from measures.topics import BATCH_COLUMNS, TOPIC_END, TopicPartition
 from sharelens.filters import KeyFilter
-from sharelens.output import Answer, Column, Row, known, name_column, number_column, time_column
+from sharelens.output import Answer, Column, Row, by_importance, known, name_column, number_column, time_column
 from sharelens.questions.completeness import (
     check_cut,
     evidence_line,
@@ -30,7 +30,7 @@ from sharelens.questions.misplaced import misplaced_places
 from sharelens.questions.missing import unknown_ends
 from sharelens.questions.naming import ensure_known, resolve
 from sharelens.questions.shape import constant
-from sharelens.questions.state import completeness_cell, topic_cell
+from sharelens.questions.state import COMPLETENESS, TOPIC
 from sharelens.request import CutChoice
 from sharelens.times import lasted, time_text
 from state_model.columnar.keys import PLACE_KEY, SHARE_PARTITION_KEY, SHARE_PARTITION_ORDER
@@ -40,6 +40,8 @@ EndOffsets = Mapping[tuple[str, int], int]
 """End offsets by (topic name, partition)."""
 FROM_FILE = "end_offsets_file"
 MOST_ROWS = 5_000_000
+IMPORTANT = "GROUP TOPIC PARTITION LAG START-OFFSET END-OFFSET WHY FIRST-INCOMPLETE"
+IMPORTANT_AT_A_CUT = "GROUP TOPIC PARTITION LAG-INFERRED START-OFFSET END-OFFSET-INFERRED WHY LAG"
 
 
 def lag(
@@ -195,9 +197,9 @@ def _cut_line(evidence: Evidence, cut: LogPrefix, table: pa.Table, now_ms: int |
 def text_columns(*, inferred: bool) -> tuple[Column, ...]:
     """Kafka's words and order first, ours after; `inferred`: the cut is an earlier moment."""
     guess = (number_column("END-OFFSET-INFERRED", "end_offset_inferred"), number_column("LAG-INFERRED", "lag_inferred"))
-    return (
+    columns = (
         name_column("GROUP", "group_id"),
-        Column(heading="TOPIC", cell=topic_cell),
+        TOPIC,
         number_column("PARTITION", "partition"),
         number_column("LEADER-EPOCH", "leader_epoch"),
         number_column("START-OFFSET", "start_offset"),
@@ -208,22 +210,26 @@ def text_columns(*, inferred: bool) -> tuple[Column, ...]:
         number_column("LAG-STABLE", "lag_stable"),
         number_column("LAG-RECOUNTED", "lag_recounted"),
         number_column("LAG-NAIVE", "lag_naive"),
-        Column(heading="COMPLETENESS", cell=completeness_cell),
-        Column(heading="WHY", cell=_why_cell),
+        COMPLETENESS,
+        Column(heading="WHY", cell=_why_cell, fields=("why", "unknown_reason")),
     )
+    return by_importance(columns, IMPORTANT_AT_A_CUT if inferred else IMPORTANT)
 
 
-OVER_TIME_COLUMNS = (
-    time_column("AT", "at_ms"),
-    name_column("GROUP", "group_id"),
-    Column(heading="TOPIC", cell=topic_cell),
-    number_column("PARTITION", "partition"),
-    number_column("LEADER-EPOCH", "leader_epoch"),
-    number_column("START-OFFSET", "start_offset"),
-    number_column("END-OFFSET-INFERRED", "end_offset_inferred"),
-    number_column("LAG-INFERRED", "lag_inferred"),
-    Column(heading="COMPLETENESS", cell=completeness_cell),
-    Column(heading="WHY", cell=lambda row: known(row["unknown_reason"])),
+OVER_TIME_COLUMNS = by_importance(
+    (
+        time_column("AT", "at_ms"),
+        name_column("GROUP", "group_id"),
+        TOPIC,
+        number_column("PARTITION", "partition"),
+        number_column("LEADER-EPOCH", "leader_epoch"),
+        number_column("START-OFFSET", "start_offset"),
+        number_column("END-OFFSET-INFERRED", "end_offset_inferred"),
+        number_column("LAG-INFERRED", "lag_inferred"),
+        COMPLETENESS,
+        Column(heading="WHY", cell=lambda row: known(row["unknown_reason"]), fields=("unknown_reason",)),
+    ),
+    "GROUP TOPIC PARTITION AT LAG-INFERRED WHY START-OFFSET END-OFFSET-INFERRED",
 )
 
 

@@ -15,7 +15,7 @@ from measures.settled import Settled, settled_of
 from measures.tallies import By, Tally, added, of_attempts, of_contributions, of_latency
 from measures.topics import TopicPartition, topic_partitions
 from sharelens.filters import KeyFilter
-from sharelens.output import Answer, Column, Row, known, name_column, number_column, time_column
+from sharelens.output import Answer, Column, Row, by_importance, known, name_column, number_column, time_column
 from sharelens.questions.evidence import Evidence, Span
 from sharelens.questions.measured import (
     PLACE_ORDER,
@@ -29,7 +29,7 @@ from sharelens.questions.measured import (
     stream_of,
 )
 from sharelens.questions.missing import unseen
-from sharelens.questions.state import completeness_cell, topic_cell
+from sharelens.questions.state import COMPLETENESS, TOPIC
 from sharelens.request import CutChoice
 from sharelens.times import time_text
 
@@ -229,7 +229,7 @@ def _bounds(heading: str, low: str, high: str) -> Column:
             return known(None)
         return f"{least}" if least == most else f"{least}..{most}"
 
-    return Column(heading=heading, cell=cell, right=True)
+    return Column(heading=heading, cell=cell, right=True, fields=(low, high))
 
 
 def _decimal(heading: str, field: str) -> Column:
@@ -237,16 +237,16 @@ def _decimal(heading: str, field: str) -> Column:
         value = row[field]
         return f"{value:.2f}" if isinstance(value, float) else known(None)
 
-    return Column(heading=heading, cell=cell, right=True)
+    return Column(heading=heading, cell=cell, right=True, fields=(field,))
 
 
 def _columns(by: By, columns: tuple[Column, ...]) -> tuple[Column, ...]:
-    return tuple(_where(by)) + columns
+    return by_importance((*_where(by), *columns), IMPORTANT)
 
 
 def _where(by: By) -> Iterator[Column]:
     yield name_column("GROUP", "group_id")
-    yield Column(heading="TOPIC", cell=topic_cell)
+    yield TOPIC
     if by.partition:
         yield number_column("PARTITION", "partition")
     if by.hour:
@@ -254,6 +254,7 @@ def _where(by: By) -> Iterator[Column]:
     yield name_column("OUTCOME", "outcome")
 
 
+IMPORTANT = "GROUP TOPIC PARTITION HOUR OUTCOME P50-MS P99-MS LARGEST-MS SETTLED DELIVERY-COUNT OFFSETS"
 LATENCY_COLUMNS = (
     number_column("SETTLED", "settled_offsets"),
     number_column("AGED", "aged_offsets"),
@@ -265,27 +266,30 @@ LATENCY_COLUMNS = (
     _decimal("PER-MINUTE", "settled_per_minute"),
     time_column("FIRST-SETTLED", "first_settled_ms"),
     time_column("LAST-SETTLED", "last_settled_ms"),
-    Column(heading="COMPLETENESS", cell=completeness_cell),
+    COMPLETENESS,
 )
 ATTEMPTS_COLUMNS = (
     number_column("DELIVERY-COUNT", "delivery_count"),
     number_column("OFFSETS", "offsets"),
     number_column("DELIVERIES", "deliveries"),
     number_column("EXTRA-DELIVERIES", "extra_deliveries"),
-    Column(heading="COMPLETENESS", cell=completeness_cell),
+    COMPLETENESS,
 )
-RANGE_COLUMNS = (
-    name_column("GROUP", "group_id"),
-    Column(heading="TOPIC", cell=topic_cell),
-    number_column("PARTITION", "partition"),
-    number_column("FIRST-OFFSET", "first_offset"),
-    number_column("LAST-OFFSET", "last_offset"),
-    name_column("OUTCOME", "outcome"),
-    number_column("DELIVERY-COUNT", "delivery_count"),
-    _bounds("AGE-MS", "age_min_ms", "age_max_ms"),
-    name_column("CLOCK", "clock"),
-    time_column("SETTLED", "settled_ms"),
-    number_column("STATE-PARTITION", "state_partition"),
-    number_column("STATE-LOG-OFFSET", "log_offset"),
-    Column(heading="COMPLETENESS", cell=completeness_cell),
+RANGE_COLUMNS = by_importance(
+    (
+        name_column("GROUP", "group_id"),
+        TOPIC,
+        number_column("PARTITION", "partition"),
+        number_column("FIRST-OFFSET", "first_offset"),
+        number_column("LAST-OFFSET", "last_offset"),
+        name_column("OUTCOME", "outcome"),
+        number_column("DELIVERY-COUNT", "delivery_count"),
+        _bounds("AGE-MS", "age_min_ms", "age_max_ms"),
+        name_column("CLOCK", "clock"),
+        time_column("SETTLED", "settled_ms"),
+        number_column("STATE-PARTITION", "state_partition"),
+        number_column("STATE-LOG-OFFSET", "log_offset"),
+        COMPLETENESS,
+    ),
+    "GROUP TOPIC PARTITION FIRST-OFFSET LAST-OFFSET AGE-MS OUTCOME DELIVERY-COUNT SETTLED",
 )

@@ -10,11 +10,11 @@ from measures import life as measure
 from measures.deletions import DELETION, deleted_by
 from measures.schemas import DELETED_BY, EVENTS
 from sharelens.filters import KeyFilter
-from sharelens.output import Answer, Column, Row, known, name_column, number_column, time_column
+from sharelens.output import Answer, Column, Row, by_importance, known, name_column, number_column, time_column
 from sharelens.questions.evidence import Evidence, Span, TooMuchError
 from sharelens.questions.measured import PLACE_ORDER, Scope, answer, kept_rows, rows_of, scope
 from sharelens.questions.missing import without_group_records
-from sharelens.questions.state import completeness_cell, topic_cell
+from sharelens.questions.state import COMPLETENESS, TOPIC
 from sharelens.request import CutChoice
 
 
@@ -72,7 +72,7 @@ def _pair(name: str, heading: str) -> Column:
         was, now = known(row[f"{name}_before"]), known(row[f"{name}_after"])
         return now if was == now else f"{was}>{now}"
 
-    return Column(heading=heading, cell=cell, right=True)
+    return Column(heading=heading, cell=cell, right=True, fields=(f"{name}_after", f"{name}_before"))
 
 
 def _span(name: str, heading: str) -> Column:
@@ -80,24 +80,27 @@ def _span(name: str, heading: str) -> Column:
         first, last = row[f"{name}_first_offset"], row[f"{name}_last_offset"]
         return known(None) if first is None else f"{first}-{last}"
 
-    return Column(heading=heading, cell=cell, right=True)
+    return Column(heading=heading, cell=cell, right=True, fields=(f"{name}_first_offset", f"{name}_last_offset"))
 
 
-TEXT_COLUMNS = (
-    name_column("GROUP", "group_id"),
-    Column(heading="TOPIC", cell=topic_cell),
-    number_column("PARTITION", "partition"),
-    _pair("leader_epoch", "LEADER-EPOCH"),
-    _pair("start_offset", "START-OFFSET"),
-    time_column("LOG-TIME", "log_time_ms"),
-    name_column("EVENT", "event"),
-    _pair("state_epoch", "STATE-EPOCH"),
-    _span("skipped", "SKIPPED-OFFSETS"),
-    _span("replayed", "REPLAYED-OFFSETS"),
-    number_column("SETTLED-SKIPPED", "settled_skipped"),
-    number_column("SETTLED-DROPPED", "settled_dropped"),
-    name_column("DELETED-BY-INFERRED", "deleted_by_inferred"),
-    number_column("STATE-PARTITION", "state_partition"),
-    number_column("STATE-LOG-OFFSET", "log_offset"),
-    Column(heading="COMPLETENESS", cell=completeness_cell),
+TEXT_COLUMNS = by_importance(
+    (
+        name_column("GROUP", "group_id"),
+        TOPIC,
+        number_column("PARTITION", "partition"),
+        _pair("leader_epoch", "LEADER-EPOCH"),
+        _pair("start_offset", "START-OFFSET"),
+        time_column("LOG-TIME", "log_time_ms"),
+        name_column("EVENT", "event"),
+        _pair("state_epoch", "STATE-EPOCH"),
+        _span("skipped", "SKIPPED-OFFSETS"),
+        _span("replayed", "REPLAYED-OFFSETS"),
+        number_column("SETTLED-SKIPPED", "settled_skipped"),
+        number_column("SETTLED-DROPPED", "settled_dropped"),
+        name_column("DELETED-BY-INFERRED", "deleted_by_inferred"),
+        number_column("STATE-PARTITION", "state_partition"),
+        number_column("STATE-LOG-OFFSET", "log_offset"),
+        COMPLETENESS,
+    ),
+    "GROUP TOPIC PARTITION EVENT LOG-TIME START-OFFSET SKIPPED-OFFSETS REPLAYED-OFFSETS SETTLED-SKIPPED",
 )

@@ -17,13 +17,23 @@ from kafka_log import reader
 from kafka_log.layout import LogDirectory, scan_log_directory
 from kafka_log.union import LogPartition, unite
 from sharelens.filters import KeyFilter, TopicChoice
-from sharelens.output import Answer, Column, Row, known, name_cell, name_column, number_column, time_column
+from sharelens.output import (
+    Answer,
+    Column,
+    Row,
+    by_importance,
+    known,
+    name_cell,
+    name_column,
+    number_column,
+    time_column,
+)
 from sharelens.questions.evidence import Evidence
 from sharelens.questions.missing import HOW_TOPICS, unseen
 from sharelens.questions.naming import listed, resolve
 from sharelens.questions.opening import open_evidence
 from sharelens.questions.shape import constant
-from sharelens.questions.state import completeness_cell, topic_cell
+from sharelens.questions.state import COMPLETENESS, TOPIC
 from sharelens.request import Source
 from state_model.errors import UsageError
 from state_model.topics import INTERNAL_TOPICS, UNKNOWN_CLUSTER
@@ -264,14 +274,17 @@ def _offsets_cell(row: Row) -> str:
     return known(first) if first == last else f"{first}-{last}"
 
 
-TEXT_COLUMNS = (
-    Column(heading="TOPIC", cell=topic_cell),
-    number_column("PARTITION", "partition"),
-    Column(heading="RECORD-OFFSET", cell=_offsets_cell, right=True),
-    time_column("TIMESTAMP", "timestamp_ms"),
-    time_column("TIMESTAMP-MAX", "timestamp_max_ms"),
-    name_column("CLOCK", "timestamp_type"),
-    name_column("FOUND-IN", "found_in"),
-    name_column("TRANSACTIONAL", "transactional"),
-    Column(heading="COMPLETENESS", cell=completeness_cell),
+TEXT_COLUMNS = by_importance(
+    (
+        TOPIC,
+        number_column("PARTITION", "partition"),
+        Column(heading="RECORD-OFFSET", cell=_offsets_cell, right=True, fields=("offset", "last_offset")),
+        time_column("TIMESTAMP", "timestamp_ms"),
+        time_column("TIMESTAMP-MAX", "timestamp_max_ms"),
+        name_column("CLOCK", "timestamp_type"),
+        name_column("FOUND-IN", "found_in"),
+        name_column("TRANSACTIONAL", "transactional"),
+        COMPLETENESS,
+    ),
+    "TOPIC PARTITION RECORD-OFFSET TIMESTAMP FOUND-IN CLOCK",
 )

@@ -16,7 +16,7 @@ from importlib.resources import files
 
 import pyarrow as pa
 
-from sharelens.output import UNKNOWN, Answer, Column, name_column
+from sharelens.output import Answer, by_importance, name_column, text_column
 from sharelens.questions.spark_sql import PARAMETERS
 from state_model.errors import UsageError
 
@@ -162,9 +162,6 @@ def listed() -> Answer:
         }
         for query in map(named_query, names())
     ]
-    columns = (name_column("NAME", "name"), _words("PARAMETERS", "parameters"), _words("TITLE", "title"))
-    return Answer(table=pa.Table.from_pylist(rows, schema=LISTED), columns=columns)
-
-
-def _words(heading: str, field: str) -> Column:
-    return Column(heading=heading, cell=lambda row: str(row[field]) or UNKNOWN)
+    columns = (name_column("NAME", "name"), text_column("PARAMETERS", "parameters"), text_column("TITLE", "title"))
+    ranked = by_importance(columns, "NAME TITLE")
+    return Answer(table=pa.Table.from_pylist(rows, schema=LISTED), columns=ranked)

@@ -1,6 +1,7 @@
 """Records that groups archived without success: how often each was delivered, and the cause, as far as known."""
 
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -9,12 +10,13 @@ from evidence.conditions import filter_rows
 from measures import poison as measure
 from measures.settings import GroupSettings
 from sharelens.filters import KeyFilter
-from sharelens.output import Answer, Column, name_column, number_column, time_column
+from sharelens.output import Answer, Column, Row, by_importance, name_column, number_column, time_column
+from sharelens.questions.digests import Digest, as_answer
 from sharelens.questions.dlq import given_up_with_dead_letter_causes
 from sharelens.questions.evidence import Evidence, Span
 from sharelens.questions.measured import Scope, answer, scope
 from sharelens.questions.missing import unseen
-from sharelens.questions.state import completeness_cell, topic_cell
+from sharelens.questions.state import COMPLETENESS, TOPIC
 from sharelens.questions.streaming import Listing
 from sharelens.request import CutChoice
 
@@ -45,21 +47,22 @@ def poison(
     `most`: only the first rows are kept; None: all.
     """
     scoped = scope(evidence, key_filter, cut)
-    listing, offsets, without_limit = Listing(measure.ORDER, most), dict.fromkeys([*CAUSES, None], 0), 0
+    listing, digest, without_limit = Listing(measure.ORDER, most), Digest(["group_id", "cause"]), 0
     for rows in poison_stream(scoped, cut, span, settings, near_limit=near_limit):
-        for cause, count in _offsets_by_cause(rows).items():
-            offsets[cause] += count
+        digest.add(rows, rows.column("last_outcome_ms"))
         without_limit += rows.column("delivery_count_limit").null_count
         listing.add(rows if gaps else without_gaps(rows))
-    return answer(
+    sums = digest.table()
+    answered = answer(
         evidence,
         listing.table(),
         TEXT_COLUMNS,
-        totals=_totals(offsets),
+        totals=_totals(_offsets_by_cause(sums)),
         warnings=poison_warnings(scoped, without_limit=without_limit),
         none="no archived record",
         all_rows=listing.row_counts(evidence),
     )
+    return replace(answered, digest=as_answer(sums if gaps else without_gaps(sums), DIGEST_COLUMNS, MOST_RECORDS_FIRST))
 
 
 def poison_stream(
@@ -83,38 +86,54 @@ def poison_warnings(scoped: Scope, *, without_limit: int) -> list[str]:
 
 
 def without_gaps(rows: pa.Table) -> pa.Table:
-    """The POISON_RECORD rows of records."""
+    """The rows of records among POISON_RECORD rows, or sums of them."""
     return rows.filter(pc.fill_null(pc.not_equal(rows.column("cause"), measure.GAP), True))
 
 
-def _offsets_by_cause(rows: pa.Table) -> dict[str | None, int]:
+def _offsets_by_cause(sums: pa.Table) -> dict[str | None, int]:
     """Record offsets by cause; None: near the limit."""
-    sizes = pc.add(pc.subtract(rows.column("last_offset"), rows.column("offset")), 1)
-    sums = pa.table({"cause": rows.column("cause"), "offsets": sizes}).group_by("cause").aggregate([("offsets", "sum")])
-    return dict(zip(sums.column("cause").to_pylist(), sums.column("offsets_sum").to_pylist(), strict=True))
+    totals = sums.group_by("cause").aggregate([("records", "sum")])
+    return dict(zip(totals.column("cause").to_pylist(), totals.column("records_sum").to_pylist(), strict=True))
 
 
 def _totals(offsets: Mapping[str | None, int]) -> str:
-    near = offsets[None]
-    by_cause = ", ".join(f"{cause} {offsets[cause]}" for cause in CAUSES)
+    near = offsets.get(None, 0)
+    by_cause = ", ".join(f"{cause} {offsets.get(cause, 0)}" for cause in CAUSES)
     return f"record offsets: {by_cause} (no records; --gaps lists them)" + (f"; near the limit {near}" if near else "")
 
 
-TEXT_COLUMNS = (
+TEXT_COLUMNS = by_importance(
+    (
+        name_column("GROUP", "group_id"),
+        TOPIC,
+        number_column("PARTITION", "partition"),
+        number_column("OFFSET", "offset"),
+        number_column("LAST-OFFSET", "last_offset"),
+        name_column("STATE", "delivery_state_name"),
+        number_column("DELIVERY-COUNT", "delivery_count"),
+        name_column("CAUSE", "cause"),
+        name_column("CAUSE-FROM", "cause_source"),
+        number_column("LIMIT", "delivery_count_limit"),
+        name_column("LIMIT-FROM", "delivery_count_limit_source"),
+        time_column("FIRST-OUTCOME", "first_outcome_ms"),
+        time_column("LAST-OUTCOME", "last_outcome_ms"),
+        number_column("STATE-PARTITION", "state_partition"),
+        number_column("STATE-LOG-OFFSET", "log_offset"),
+        COMPLETENESS,
+    ),
+    "GROUP TOPIC PARTITION OFFSET LAST-OFFSET CAUSE DELIVERY-COUNT LIMIT LAST-OUTCOME CAUSE-FROM STATE FIRST-OUTCOME",
+)
+
+
+def _cause_cell(row: Row) -> str:
+    return "near_limit" if row["cause"] is None else str(row["cause"])
+
+
+MOST_RECORDS_FIRST = [("records", "descending"), ("group_id", "ascending"), ("cause", "ascending")]
+DIGEST_COLUMNS = (
     name_column("GROUP", "group_id"),
-    Column(heading="TOPIC", cell=topic_cell),
-    number_column("PARTITION", "partition"),
-    number_column("OFFSET", "offset"),
-    number_column("LAST-OFFSET", "last_offset"),
-    name_column("STATE", "delivery_state_name"),
-    number_column("DELIVERY-COUNT", "delivery_count"),
-    name_column("CAUSE", "cause"),
-    name_column("CAUSE-FROM", "cause_source"),
-    number_column("LIMIT", "delivery_count_limit"),
-    name_column("LIMIT-FROM", "delivery_count_limit_source"),
-    time_column("FIRST-OUTCOME", "first_outcome_ms"),
-    time_column("LAST-OUTCOME", "last_outcome_ms"),
-    number_column("STATE-PARTITION", "state_partition"),
-    number_column("STATE-LOG-OFFSET", "log_offset"),
-    Column(heading="COMPLETENESS", cell=completeness_cell),
+    Column(heading="CAUSE", cell=_cause_cell, fields=("cause",)),
+    number_column("RECORDS", "records"),
+    number_column("PARTITIONS", "partitions"),
+    time_column("LAST-OUTCOME", "last_ms"),
 )

@@ -6,14 +6,15 @@ from itertools import chain
 import pyarrow as pa
 
 from sharelens.filters import KeyFilter
-from sharelens.output import Column, Row, Stream, name_cell, name_column, number_column, time_column
+from sharelens.output import Column, Row, Stream, by_importance, name_cell, name_column, number_column, time_column
 from sharelens.questions.completeness import evidence_line
 from sharelens.questions.evidence import Evidence, Span
 from sharelens.questions.missing import nameless
 from sharelens.questions.naming import ensure_known, resolve
-from sharelens.questions.shape import all_ranges_cell, named_batches, ranges_cell
+from sharelens.questions.shape import named_batches, ranges_column
 from state_model.columnar.schemas import SHARE_RECORD
 
+IMPORTANT = "GROUP TOPIC PARTITION TYPE RECORD-OFFSETS START-OFFSET TIMESTAMP STATE-LOG-OFFSET"
 FIELDS = (
     "state_partition",
     "log_offset",
@@ -70,9 +71,9 @@ def _text_columns(evidence: Evidence, *, verbose: bool) -> tuple[Column, ...]:
         topic_id = str(row["topic_id"])
         return name_cell(evidence.names([topic_id]).get(topic_id, topic_id))
 
-    return (
+    columns = (
         name_column("GROUP", "group_id"),
-        Column(heading="TOPIC", cell=topic_cell),
+        Column(heading="TOPIC", cell=topic_cell, fields=("topic_id",)),
         number_column("PARTITION", "partition"),
         number_column("LEADER-EPOCH", "leader_epoch"),
         number_column("START-OFFSET", "start_offset"),
@@ -83,5 +84,6 @@ def _text_columns(evidence: Evidence, *, verbose: bool) -> tuple[Column, ...]:
         number_column("SNAPSHOT-EPOCH", "snapshot_epoch"),
         number_column("STATE-EPOCH", "state_epoch"),
         number_column("DELIVERY-COMPLETE-COUNT", "delivery_complete_count"),
-        Column(heading="RECORD-OFFSETS", cell=all_ranges_cell if verbose else ranges_cell),
+        ranges_column(verbose=verbose),
     )
+    return by_importance(columns, IMPORTANT)

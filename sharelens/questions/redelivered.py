@@ -9,10 +9,10 @@ from evidence.conditions import filter_rows
 from measures import redelivered as measure
 from measures.schemas import REDELIVERIES
 from sharelens.filters import KeyFilter
-from sharelens.output import Answer, Column, name_column, number_column, time_column
+from sharelens.output import Answer, by_importance, name_column, number_column, time_column
 from sharelens.questions.evidence import Evidence, Span
 from sharelens.questions.measured import PLACE_ORDER, Scope, answer, kept_stream, scope, stream_of
-from sharelens.questions.state import completeness_cell, topic_cell
+from sharelens.questions.state import COMPLETENESS, TOPIC
 from sharelens.questions.streaming import Listing, rows_of_stream
 from sharelens.request import CutChoice
 
@@ -80,20 +80,23 @@ def _ranked(rows: pa.Table) -> pa.Table:
     return rows.append_column("rank", pc.index_in(rows.column("kind"), value_set=pa.array(REDELIVERIES)))
 
 
-TEXT_COLUMNS = (
-    name_column("GROUP", "group_id"),
-    Column(heading="TOPIC", cell=topic_cell),
-    number_column("PARTITION", "partition"),
-    number_column("FIRST-OFFSET", "first_offset"),
-    number_column("LAST-OFFSET", "last_offset"),
-    name_column("KIND", "kind"),
-    number_column("TIMES-ACKNOWLEDGED", "times_acknowledged"),
-    number_column("DELIVERY-COUNT", "max_delivery_count"),
-    time_column("LAST-OUTCOME", "last_ms"),
-    number_column("STATE-PARTITION", "state_partition"),
-    number_column("LIFE", "life"),
-    number_column("FIRST-STATE-LOG-OFFSET", "first_log_offset"),
-    number_column("CAUSE-STATE-LOG-OFFSET", "cause_log_offset"),
-    number_column("LAST-STATE-LOG-OFFSET", "last_log_offset"),
-    Column(heading="COMPLETENESS", cell=completeness_cell),
+TEXT_COLUMNS = by_importance(
+    (
+        name_column("GROUP", "group_id"),
+        TOPIC,
+        number_column("PARTITION", "partition"),
+        number_column("FIRST-OFFSET", "first_offset"),
+        number_column("LAST-OFFSET", "last_offset"),
+        name_column("KIND", "kind"),
+        number_column("TIMES-ACKNOWLEDGED", "times_acknowledged"),
+        number_column("DELIVERY-COUNT", "max_delivery_count"),
+        time_column("LAST-OUTCOME", "last_ms"),
+        number_column("STATE-PARTITION", "state_partition"),
+        number_column("LIFE", "life"),
+        number_column("FIRST-STATE-LOG-OFFSET", "first_log_offset"),
+        number_column("CAUSE-STATE-LOG-OFFSET", "cause_log_offset"),
+        number_column("LAST-STATE-LOG-OFFSET", "last_log_offset"),
+        COMPLETENESS,
+    ),
+    "GROUP TOPIC PARTITION FIRST-OFFSET LAST-OFFSET KIND DELIVERY-COUNT TIMES-ACKNOWLEDGED LAST-OUTCOME",
 )

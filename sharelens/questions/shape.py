@@ -5,7 +5,7 @@ from collections.abc import Mapping
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from sharelens.output import UNKNOWN, Row
+from sharelens.output import UNKNOWN, Column, Row, shortened
 from state_model.columnar.values import state_names
 
 NAMED_BATCH = pa.struct(
@@ -51,6 +51,21 @@ def named_batches(column: pa.ChunkedArray) -> pa.ListArray:
 def constant(value: object, rows: int, kind: pa.DataType) -> pa.Array:
     """A column that holds one value throughout."""
     return pa.nulls(rows, kind) if value is None else pa.repeat(pa.scalar(value, kind), rows)
+
+
+def ranges_column(*, verbose: bool) -> Column:
+    """RECORD-OFFSETS: the first ranges of state_batches, or all of them."""
+    return Column(
+        heading="RECORD-OFFSETS",
+        cell=all_ranges_cell if verbose else ranges_cell,
+        fields=("state_batches",),
+        short=_short_ranges,
+    )
+
+
+def _short_ranges(row: Row, width: int) -> str:
+    batches = row["state_batches"]
+    return shortened(batches, range_text, width) if isinstance(batches, list) else UNKNOWN
 
 
 def ranges_cell(row: Row) -> str:

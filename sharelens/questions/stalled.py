@@ -8,13 +8,13 @@ import pyarrow.compute as pc
 from measures import stalls as measure
 from measures.settings import GroupSettings
 from sharelens.filters import KeyFilter
-from sharelens.output import Answer, Column, Row, known, name_column, number_column, time_column
+from sharelens.output import Answer, Column, Row, by_importance, known, name_column, number_column, time_column
 from sharelens.questions.evidence import Evidence, Span
 from sharelens.questions.measured import Scope, answer, scope, stream_of
 from sharelens.questions.missing import unseen
 from sharelens.questions.now import now_of
 from sharelens.questions.published_stalls import published_stalls
-from sharelens.questions.state import completeness_cell, topic_cell
+from sharelens.questions.state import COMPLETENESS, TOPIC
 from sharelens.questions.streaming import rows_of_stream
 from sharelens.request import CutChoice
 from sharelens.times import lasted
@@ -132,23 +132,26 @@ def _seconds_cell(row: Row) -> str:
     return f"{lasted / 1000:.1f}" if isinstance(lasted, int) else known(None)
 
 
-TEXT_COLUMNS = (
-    name_column("GROUP", "group_id"),
-    Column(heading="TOPIC", cell=topic_cell),
-    number_column("PARTITION", "partition"),
-    number_column("START-OFFSET", "start_offset"),
-    number_column("FIRST-INCOMPLETE", "first_incomplete_offset"),
-    Column(heading="STATE", cell=_state_cell),
-    time_column("SINCE", "since_ms"),
-    time_column("UNTIL", "until_ms"),
-    Column(heading="SECONDS", cell=_seconds_cell, right=True),
-    name_column("KIND", "kind"),
-    number_column("FINISHED-BEHIND", "finished_behind"),
-    number_column("WINDOW-USED", "window_used"),
-    number_column("WINDOW-LIMIT", "window_limit"),
-    name_column("LIMIT-FROM", "window_limit_source"),
-    number_column("THROTTLED-INFERRED", "throttled_offsets_inferred"),
-    number_column("END-OFFSET", "end_offset"),
-    time_column("LAST-STATE-WRITE", "last_state_write_ms"),
-    Column(heading="COMPLETENESS", cell=completeness_cell),
+TEXT_COLUMNS = by_importance(
+    (
+        name_column("GROUP", "group_id"),
+        TOPIC,
+        number_column("PARTITION", "partition"),
+        number_column("START-OFFSET", "start_offset"),
+        number_column("FIRST-INCOMPLETE", "first_incomplete_offset"),
+        Column(heading="STATE", cell=_state_cell, fields=("delivery_state", "delivery_count")),
+        time_column("SINCE", "since_ms"),
+        time_column("UNTIL", "until_ms"),
+        Column(heading="SECONDS", cell=_seconds_cell, right=True, fields=("duration_ms",)),
+        name_column("KIND", "kind"),
+        number_column("FINISHED-BEHIND", "finished_behind"),
+        number_column("WINDOW-USED", "window_used"),
+        number_column("WINDOW-LIMIT", "window_limit"),
+        name_column("LIMIT-FROM", "window_limit_source"),
+        number_column("THROTTLED-INFERRED", "throttled_offsets_inferred"),
+        number_column("END-OFFSET", "end_offset"),
+        time_column("LAST-STATE-WRITE", "last_state_write_ms"),
+        COMPLETENESS,
+    ),
+    "GROUP TOPIC PARTITION KIND SECONDS UNTIL FIRST-INCOMPLETE SINCE STATE START-OFFSET END-OFFSET LAST-STATE-WRITE",
 )

@@ -5,11 +5,11 @@ import pyarrow.compute as pc
 
 from evidence.as_of import LogPrefix
 from sharelens.filters import KeyFilter
-from sharelens.output import Answer, Column, Row, known, name_cell, name_column, number_column
+from sharelens.output import Answer, Column, Row, by_importance, known, name_cell, name_column, number_column
 from sharelens.questions.completeness import check_cut, evidence_line, incomplete_rows, misplaced_warnings, prefix_of
 from sharelens.questions.evidence import Evidence, Keys
 from sharelens.questions.naming import ensure_known, resolve
-from sharelens.questions.shape import all_ranges_cell, constant, named_batches, ranges_cell, topic_column
+from sharelens.questions.shape import constant, named_batches, ranges_column, topic_column
 from sharelens.request import CutChoice
 from state_model.columnar.keys import SHARE_PARTITION_ORDER
 
@@ -71,24 +71,6 @@ def state(evidence: Evidence, key_filter: KeyFilter, cut: CutChoice, *, verbose:
     )
 
 
-def text_columns(*, verbose: bool) -> tuple[Column, ...]:
-    """Kafka's words and order first, ours after."""
-    return (
-        name_column("GROUP", "group_id"),
-        Column(heading="TOPIC", cell=topic_cell),
-        number_column("PARTITION", "partition"),
-        number_column("LEADER-EPOCH", "leader_epoch"),
-        number_column("START-OFFSET", "start_offset"),
-        number_column("DELIVERY-COMPLETE-COUNT", "delivery_complete_count"),
-        number_column("STATE-EPOCH", "state_epoch"),
-        number_column("SNAPSHOT-EPOCH", "snapshot_epoch"),
-        number_column("STATE-PARTITION", "state_partition"),
-        number_column("STATE-LOG-OFFSET", "log_offset"),
-        Column(heading="COMPLETENESS", cell=completeness_cell),
-        Column(heading="RECORD-OFFSETS", cell=all_ranges_cell if verbose else ranges_cell),
-    )
-
-
 def topic_cell(row: Row) -> str:
     """The topic's name, or its id where the name is unknown."""
     return name_cell(row["topic_id"] if row["topic"] is None else row["topic"])
@@ -98,3 +80,27 @@ def completeness_cell(row: Row) -> str:
     """`complete`, or the mark with its reason behind a colon."""
     reason = row["completeness_reason"]
     return known(row["completeness"]) if reason is None else f"{row['completeness']}:{reason}"
+
+
+TOPIC = Column(heading="TOPIC", cell=topic_cell, fields=("topic",))
+COMPLETENESS = Column(heading="COMPLETENESS", cell=completeness_cell, fields=("completeness", "completeness_reason"))
+IMPORTANT = "GROUP TOPIC PARTITION START-OFFSET RECORD-OFFSETS COMPLETENESS DELIVERY-COMPLETE-COUNT"
+
+
+def text_columns(*, verbose: bool) -> tuple[Column, ...]:
+    """Kafka's words and order first, ours after."""
+    columns = (
+        name_column("GROUP", "group_id"),
+        TOPIC,
+        number_column("PARTITION", "partition"),
+        number_column("LEADER-EPOCH", "leader_epoch"),
+        number_column("START-OFFSET", "start_offset"),
+        number_column("DELIVERY-COMPLETE-COUNT", "delivery_complete_count"),
+        number_column("STATE-EPOCH", "state_epoch"),
+        number_column("SNAPSHOT-EPOCH", "snapshot_epoch"),
+        number_column("STATE-PARTITION", "state_partition"),
+        number_column("STATE-LOG-OFFSET", "log_offset"),
+        COMPLETENESS,
+        ranges_column(verbose=verbose),
+    )
+    return by_importance(columns, IMPORTANT)

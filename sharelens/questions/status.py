@@ -12,6 +12,7 @@ from sharelens.output import (
     Answer,
     Column,
     Report,
+    by_importance,
     json_text,
     known,
     name_column,
@@ -114,7 +115,8 @@ def partitions_part(evidence: Evidence, cover: Sequence[StatePartitionCover]) ->
         number_column("QUARANTINED", "quarantined"),
         number_column("GAP-OFFSETS", "gap_offsets"),
     )
-    return Answer(table=pa.Table.from_pylist(rows, schema=STATE_PARTITION), columns=columns, none="none")
+    ranked = by_importance(columns, "STATE-PARTITION GAP-OFFSETS QUARANTINED HELD-BACK TO FROM")
+    return Answer(table=pa.Table.from_pylist(rows, schema=STATE_PARTITION), columns=ranked, none="none")
 
 
 def gaps_part(covers: Mapping[str | None, Sequence[StatePartitionCover]]) -> Answer:
@@ -264,7 +266,7 @@ def _runs_part(lake: Cut, cluster_id: str | None) -> Answer:
     columns = (
         number_column("RUN", "run_id"),
         time_column("PUBLISHED", "published_at_ms"),
-        Column(heading="SHARELENS", cell=lambda row: known(row["sharelens_version"])),
+        Column(heading="SHARELENS", cell=lambda row: known(row["sharelens_version"]), fields=("sharelens_version",)),
         number_column("STATE-LOG-OFFSETS", "state_log_offsets"),
     )
     return Answer(table=pa.Table.from_pylist(rows, schema=RUN), columns=columns, none="none")
@@ -287,7 +289,7 @@ def _gates_part(lake: Cut) -> Answer:
     newest = max(known_gates.values(), key=lambda gate: gate.check_id, default=None)
     columns = (
         name_column("CLOSED-GATE", "table"),
-        Column(heading="NOT-MET", cell=lambda row: visible(json_text(row["not_met"]))),
+        Column(heading="NOT-MET", cell=lambda row: visible(json_text(row["not_met"])), fields=("not_met",), folds=True),
         number_column("CHECK", "check_id"),
         number_column("RUN", "run_id"),
         number_column("VERSION", "version"),

@@ -4,7 +4,7 @@ import pyarrow as pa
 
 from lake.scan import UNLISTED, Cut
 from lake.tables import TABLES
-from sharelens.output import Answer, Column, known, name_cell, name_column, number_column
+from sharelens.output import Answer, Column, by_importance, name_cell, name_column, number_column, text_column
 from state_model.errors import UsageError
 
 LISTING = pa.schema(
@@ -46,11 +46,12 @@ def tables(lake: Cut) -> Answer:
     columns = (
         name_column("TABLE", "table"),
         number_column("VERSION", "version"),
-        Column(heading="ROWS", cell=lambda row: "-" if row["rows"] is None else str(row["rows"]), right=True),
-        Column(heading="BYTES", cell=lambda row: "-" if row["bytes"] is None else str(row["bytes"]), right=True),
-        Column(heading="COMMENT", cell=lambda row: known(row["comment"])),
+        number_column("ROWS", "rows"),
+        number_column("BYTES", "bytes"),
+        text_column("COMMENT", "comment"),
     )
-    return Answer(table=pa.Table.from_pylist(rows, schema=LISTING), columns=columns)
+    ranked = by_importance(columns, "TABLE ROWS COMMENT BYTES")
+    return Answer(table=pa.Table.from_pylist(rows, schema=LISTING), columns=ranked)
 
 
 def _size(lake: Cut, name: str) -> tuple[int | None, int | None]:
@@ -83,9 +84,10 @@ def table_columns(name: str) -> Answer:
     ]
     columns = (
         name_column("COLUMN", "column"),
-        Column(heading="TYPE", cell=lambda row: str(row["type"])),
-        Column(heading="NULLABLE", cell=lambda row: "yes" if row["nullable"] else "no"),
-        Column(heading="KEY", cell=lambda row: "yes" if row["in_key"] else "-"),
-        Column(heading="COMMENT", cell=lambda row: str(row["comment"]) or "-"),
+        Column(heading="TYPE", cell=lambda row: str(row["type"]), fields=("type",)),
+        Column(heading="NULLABLE", cell=lambda row: "yes" if row["nullable"] else "no", fields=("nullable",)),
+        Column(heading="KEY", cell=lambda row: "yes" if row["in_key"] else "-", fields=("in_key",)),
+        text_column("COMMENT", "comment"),
     )
-    return Answer(table=pa.Table.from_pylist(rows, schema=COLUMNS), columns=columns)
+    ranked = by_importance(columns, "COLUMN TYPE COMMENT KEY")
+    return Answer(table=pa.Table.from_pylist(rows, schema=COLUMNS), columns=ranked)

@@ -14,7 +14,17 @@ import pyarrow.compute as pc
 
 from measures.members import ASSIGNED_MEMBERS, Assigned, assigned
 from sharelens.filters import KeyFilter
-from sharelens.output import Answer, Column, Row, known, name_cell, name_column, number_column, time_column
+from sharelens.output import (
+    Answer,
+    Column,
+    Row,
+    by_importance,
+    known,
+    name_cell,
+    name_column,
+    number_column,
+    time_column,
+)
 from sharelens.questions.completeness import (
     COMPLETE,
     INCOMPLETE,
@@ -28,7 +38,7 @@ from sharelens.questions.evidence import Evidence
 from sharelens.questions.misplaced import misplaced_places, place_of
 from sharelens.questions.missing import without_group_records
 from sharelens.questions.naming import ensure_known, resolve
-from sharelens.questions.state import completeness_cell, topic_cell
+from sharelens.questions.state import COMPLETENESS, TOPIC
 from sharelens.questions.topic_offsets import what_offset_holds
 from sharelens.questions.trace_events import (
     DELIVERY_STATE,
@@ -242,6 +252,10 @@ def _state_cell(row: Row) -> str:
     return f"{row['delivery_state_name']}/{row['delivery_count']}" if row["event"] == DELIVERY_STATE else known(None)
 
 
+def _ended_cell(row: Row) -> str:
+    return name_cell(row["end_reason"]) if row["end_reason"] else known(None)
+
+
 def _meaning_cell(row: Row) -> str:
     letter = f": {name_cell(row['dlq_topic'])}-{row['dlq_partition']} @ {row['dlq_offset']}"
     return str(row["meaning"]) + (letter if row["dlq_topic"] is not None else "")
@@ -259,19 +273,29 @@ def _member_text(member: Mapping[str, Any]) -> str:
     return f"{name_cell(member['member_id'])} ({client})"
 
 
-TEXT_COLUMNS = (
-    name_column("GROUP", "group_id"),
-    Column(heading="TOPIC", cell=topic_cell),
-    number_column("PARTITION", "partition"),
-    number_column("RECORD-OFFSET", "record_offset"),
-    number_column("START-OFFSET", "start_offset"),
-    time_column("LOG-TIME", "log_time_ms"),
-    Column(heading="EVENT", cell=_meaning_cell),
-    Column(heading="STATE", cell=_state_cell),
-    number_column("STATE-PARTITION", "state_partition"),
-    number_column("STATE-LOG-OFFSET", "log_offset"),
-    number_column("UNTIL-STATE-LOG-OFFSET", "until_log_offset"),
-    Column(heading="ENDED-BY", cell=lambda row: name_cell(row["end_reason"]) if row["end_reason"] else known(None)),
-    Column(heading="COMPLETENESS", cell=completeness_cell),
+TEXT_COLUMNS = by_importance(
+    (
+        name_column("GROUP", "group_id"),
+        TOPIC,
+        number_column("PARTITION", "partition"),
+        number_column("RECORD-OFFSET", "record_offset"),
+        number_column("START-OFFSET", "start_offset"),
+        time_column("LOG-TIME", "log_time_ms"),
+        Column(
+            heading="EVENT",
+            cell=_meaning_cell,
+            fields=("event", "meaning", "dlq_topic", "dlq_partition", "dlq_offset"),
+            folds=True,
+        ),
+        Column(heading="STATE", cell=_state_cell, fields=("delivery_state_name", "delivery_count")),
+        number_column("STATE-PARTITION", "state_partition"),
+        number_column("STATE-LOG-OFFSET", "log_offset"),
+        number_column("UNTIL-STATE-LOG-OFFSET", "until_log_offset"),
+        Column(heading="ENDED-BY", cell=_ended_cell, fields=("end_reason",)),
+        COMPLETENESS,
+    ),
+    "LOG-TIME EVENT STATE START-OFFSET ENDED-BY STATE-LOG-OFFSET UNTIL-STATE-LOG-OFFSET RECORD-OFFSET",
 )
-MEMBERS_COLUMN = Column(heading="ASSIGNED-MEMBERS-INFERRED", cell=_members_cell)
+MEMBERS_COLUMN = Column(
+    heading="ASSIGNED-MEMBERS-INFERRED", cell=_members_cell, fields=("assigned_members_inferred",), rank=3, folds=True
+)

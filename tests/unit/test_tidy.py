@@ -64,7 +64,12 @@ BANNED = {
 }
 TEXT_SUFFIXES = {".py", ".md", ".toml", ".yaml", ".yml", ".txt", ".properties", ".sql", ".cfg", ""}
 # Tests of a property that several modules of the package keep together.
-TESTS_OF_A_WHOLE_PACKAGE = {"tests/unit/kafka_log/test_damage.py", "tests/unit/sharelens/cli/test_terminal.py"}
+TESTS_OF_A_WHOLE_PACKAGE = {
+    "tests/unit/kafka_log/test_damage.py",
+    "tests/unit/sharelens/cli/test_terminal.py",
+    "tests/unit/sharelens/output/test_headings.py",
+    "tests/unit/sharelens/output/test_screens.py",
+}
 CHANGELOG_HEADING = re.compile(r"^## \[(Unreleased|\d+\.\d+\.\d+)\]( - \d{4}-\d{2}-\d{2})?$")
 CHANGELOG_SECTIONS = {"Added", "Changed", "Deprecated", "Removed", "Fixed", "Security"}
 

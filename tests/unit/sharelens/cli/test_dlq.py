@@ -48,6 +48,27 @@ def test_findings_are_an_exit_code_when_they_are_asked_for(logs: str, capsys: py
     assert asked(capsys, "--log-dir", logs, "--fail-on", "--status", "matched")[0] == 0
 
 
+def test_text_begins_with_sums_and_lists_what_is_wrong_first(logs: str, capsys: pytest.CaptureFixture[str]) -> None:
+    code, out, _ = asked(capsys, "--log-dir", logs)
+    digest, _, rows = out.partition("\n\n")
+    sums = [line.split() for line in digest.splitlines()]
+    assert code == 0
+    assert sums[0] == ["STATUS", "GROUP", "REASON", "CAUSE", "RECORDS", "PARTITIONS", "LAST"]
+    assert [(line[0], line[1], line[4], line[5]) for line in sums[1:]] == [
+        ("missing", "g", "1", "1"),
+        ("duplicate", "g", "1", "1"),
+        ("matched", "g", "1", "1"),
+        ("matched", "g", "1", "1"),
+    ]
+    assert [line.split()[0] for line in rows.splitlines()[1:5]] == ["missing", "duplicate", "matched", "matched"]
+
+
+def test_the_sums_are_of_the_statuses_that_are_listed(logs: str, capsys: pytest.CaptureFixture[str]) -> None:
+    out = asked(capsys, "--log-dir", logs, "--status", "missing")[1]
+    assert [line.split()[0] for line in out.partition("\n\n")[0].splitlines()] == ["STATUS", "missing"]
+    assert asked(capsys, "--log-dir", logs, "--columns", "status")[1].splitlines()[0] == "STATUS"
+
+
 @pytest.mark.parametrize(
     ("words", "told"),
     [

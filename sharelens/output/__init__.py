@@ -1,0 +1,54 @@
+"""Answers and how they are written: `show` prints one document on stdout (text, JSON, JSON lines, CSV, YAML).
+
+`answers`: rows with columns, and their form. `cells`: text columns. `text`, `screen`, `forms`: text in a pipe, text on
+a terminal, and the forms for programs. `chosen`: --columns. `writing`: the only place that prints.
+"""
+
+from sharelens.output.answers import TEXT_LIMIT, Answer, Column, Form, Report, Row, RowCounts, Shown, Stream
+from sharelens.output.cells import (
+    UNKNOWN,
+    by_importance,
+    generic_columns,
+    heading,
+    known,
+    name_cell,
+    name_column,
+    number_column,
+    shortened,
+    text_column,
+    time_column,
+)
+from sharelens.output.forms import json_text, yaml_text
+from sharelens.output.values import plain, plain_rows, rows_of
+from sharelens.output.writing import say, show, tell
+
+__all__ = [
+    "TEXT_LIMIT",
+    "UNKNOWN",
+    "Answer",
+    "Column",
+    "Form",
+    "Report",
+    "Row",
+    "RowCounts",
+    "Shown",
+    "Stream",
+    "by_importance",
+    "generic_columns",
+    "heading",
+    "json_text",
+    "known",
+    "name_cell",
+    "name_column",
+    "number_column",
+    "plain",
+    "plain_rows",
+    "rows_of",
+    "say",
+    "shortened",
+    "show",
+    "tell",
+    "text_column",
+    "time_column",
+    "yaml_text",
+]

@@ -1,0 +1,128 @@
+"""Answers as data: rows with their text columns, and the form in which they are written."""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from enum import Enum
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+TEXT_LIMIT = 1000
+
+
+class Form(Enum):
+    """The format of an answer."""
+
+    TEXT = "text"
+    JSON = "json"
+    JSONL = "jsonl"
+    CSV = "csv"
+    YAML = "yaml"
+
+
+Row = Mapping[str, object]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Column:
+    """One column of the text form: its heading and the function for a row's cell.
+
+    `fields`: the fields of a row that the cell shows, the column's own first; empty: the field named like the heading.
+    `rank`: the place of the column on a terminal, the most important at 0; None: behind all columns that have a rank.
+    `short`: the cell in at most so many columns of a terminal; None: the cell is cut off there.
+    `folds`: a sentence, which continues below itself on a terminal instead of being cut off.
+    """
+
+    heading: str
+    cell: Callable[[Row], str]
+    right: bool = False
+    fields: tuple[str, ...] = ()
+    rank: int | None = None
+    short: Callable[[Row, int], str] | None = None
+    folds: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RowCounts:
+    """Counts over all rows of an answer: rows, rows that are not complete, topics without a name."""
+
+    rows: int
+    incomplete: int
+    unnamed_topics: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Answer:
+    """Rows with their text columns (empty: one for each column of the table), a summary and warnings.
+
+    `all_rows`: counts over all rows, where the table has only the first of them.
+    `digest`: a small table above the rows; the text form alone has it.
+    """
+
+    table: "pa.Table"
+    columns: tuple[Column, ...] = ()
+    summary: str | None = None
+    warnings: tuple[str, ...] = ()
+    none: str = "nothing found"
+    all_rows: RowCounts | None = None
+    digest: "Answer | None" = None
+
+    @property
+    def row_count(self) -> int:
+        """The number of all rows."""
+        return int(self.table.num_rows) if self.all_rows is None else self.all_rows.rows
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stream:
+    """An answer whose rows come in bounded batches, so that only the written rows are computed.
+
+    `batches` are of `schema`. `warnings` is called once the last row is written; the rest is as in `Answer`.
+    """
+
+    schema: "pa.Schema"
+    batches: Iterator["pa.RecordBatch"]
+    columns: tuple[Column, ...] = ()
+    summary: str | None = None
+    warnings: Callable[[], Sequence[str]] = tuple
+    none: str = "nothing found"
+
+    def read_all(self) -> Answer:
+        """The answer with all rows in memory."""
+        import pyarrow as pa
+
+        table = pa.Table.from_batches(list(self.batches), schema=self.schema)
+        warnings = tuple(self.warnings())
+        return Answer(table=table, columns=self.columns, summary=self.summary, warnings=warnings, none=self.none)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Report:
+    """Several answers in one document: an object in JSON and YAML, titled parts in text. CSV has the first alone."""
+
+    parts: Mapping[str, Answer]
+    summary: str | None = None
+    warnings: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Shown:
+    """Format and limit of an answer; no limit means 1000 rows in text and all rows elsewhere.
+
+    `columns`: names of the columns to write, in this order; empty: all. `wide`: all columns, also where they are wider
+    than the terminal. `vertical`: a line a column for each row.
+    """
+
+    form: Form = Form.TEXT
+    limit: int | None = None
+    columns: tuple[str, ...] = ()
+    wide: bool = False
+    vertical: bool = False
+
+    @property
+    def most(self) -> int | None:
+        """Largest number of rows to write."""
+        if self.limit is None and self.form is Form.TEXT:
+            return TEXT_LIMIT
+        return self.limit

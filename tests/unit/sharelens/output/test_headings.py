@@ -1,0 +1,53 @@
+"""Headings of every answer correspond to fields of its JSON, one to one."""
+
+import shlex
+
+import pytest
+
+from sharelens.cli import main
+from sharelens.output import Answer, Report, Shown, Stream, writing
+from sharelens.output.chosen import field_names, text_columns
+from tests.unit.sharelens.output.test_screens import COMMANDS, places
+
+MORE = """
+trace --log-dir dlq --group gd-auto --topic tasks --partition 0 --offset 7 --members
+account --log-dir dlq --class archived
+lag --log-dir basic --as-of 2026-11-21T03:12:45Z
+status --lake lake
+check --lake lake
+tables --lake lake
+doctor
+"""
+
+
+def answers(command: str, monkeypatch: pytest.MonkeyPatch) -> list[Answer | Stream]:
+    """The answers that a command shows."""
+    written: list[Answer | Stream] = []
+
+    def record(answer: Answer | Stream | Report, shown: Shown) -> Answer | Stream | Report:
+        written.extend(answer.parts.values() if isinstance(answer, Report) else [answer])
+        return answer
+
+    monkeypatch.setattr(writing, "with_chosen_columns", record)
+    first, *words = shlex.split(command)
+    main([first, *(places().get(word, word) for word in words)])
+    return written
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "command", [line for line in (COMMANDS + MORE).splitlines() if line and "--columns" not in line]
+)
+def test_every_heading_has_fields_of_its_own(command: str, monkeypatch: pytest.MonkeyPatch, capsys) -> None:
+    shown = answers(command, monkeypatch)
+    assert shown
+    for answer in shown:
+        fields, columns = field_names(answer), text_columns(answer)
+        headings = {column.heading.lower().replace("-", "_"): column for column in columns}
+        assert len(headings) == len(columns)
+        assert [column.heading for column in columns if not column.fields or set(column.fields) - set(fields)] == []
+        own = [column.fields[0] for column in columns]
+        assert len(set(own)) == len(own)
+        same_name = {name: headings[name].fields[0] for name in headings if name in fields}
+        assert same_name == dict(zip(same_name, same_name, strict=True))
+    capsys.readouterr()

@@ -1,0 +1,86 @@
+"""Every answer on terminals of 80, 120 and 200 columns, over recorded logs: screens-N.txt beside this file.
+
+`python -m tests.unit.sharelens.output.test_screens` writes the files anew, for somebody to read what changed.
+"""
+
+import re
+import shlex
+import tempfile
+from pathlib import Path
+
+import pytest
+
+from sharelens.terminal import text_width
+from tests.datasets import dataset
+from tests.in_process import recorded_lake
+from tests.terminals import screens
+
+HERE = Path(__file__).parent
+WIDTHS = (80, 120, 200)
+LOGS = ("basic", "dlq", "edge", "timeouts")
+LAKE = "lake"
+AGE = re.compile(r"\b[0-9]+ d [0-9]+ h ago")
+COMMANDS = """
+state --log-dir dlq --limit 6
+state --log-dir basic --group g-implicit --partition 1
+state --log-dir dlq --columns group,partition,Log_Offset --limit 4
+lag --log-dir basic
+lag --log-dir basic --as-of 2026-11-21T03:12:45Z --limit 4
+lag --log-dir basic --every 5s --limit 5
+stalled --log-dir dlq --min-duration 0 --limit 6
+pinned --log-dir dlq --min-duration 0
+poison --log-dir dlq --limit 6
+dlq --log-dir dlq --limit 6
+dlq --log-dir dlq --bursts
+redelivered --log-dir timeouts --limit 6
+records --log-dir basic --limit 6
+trace --log-dir dlq --group gd-auto --topic tasks --partition 0 --offset 7
+diff --log-dir basic --from 2026-11-21T03:12:42Z --to 2026-11-21T03:12:46Z --limit 5
+locate --log-dir basic --topic orders:0 --limit 3 --around 2026-11-21T03:12:44Z
+latency --log-dir basic
+latency --log-dir basic --ranges --limit 3
+attempts --log-dir basic --limit 7
+groups --log-dir dlq
+account --log-dir dlq --limit 6
+life --log-dir edge --limit 6
+cost --log-dir basic --limit 5
+cost --log-dir basic --state-partitions
+status --log-dir dlq --columns state-partition,gap-offsets,quarantined,held_back,to
+sql --lake lake --limit 4 "SELECT * FROM gold.share_partition_state ORDER BY group_id, topic_id, partition"
+sql --lake lake "SELECT count(*) AS rows, sum(partition) AS partitions FROM gold.share_partition_state"
+sql --lake lake --list --limit 4
+tables --lake lake gold.stall
+"""
+
+
+def places() -> dict[str, str]:
+    """The log directories and the lake of the commands."""
+    return {**{name: str(dataset(name) / "logs") for name in LOGS}, LAKE: str(recorded_lake("dlq"))}
+
+
+def shown(columns: int) -> str:
+    """All screens of a width, each below its command."""
+    commands = COMMANDS.strip().splitlines()
+    with tempfile.TemporaryDirectory() as folder:
+        for name, place in places().items():
+            (Path(folder) / name).symlink_to(place)
+        outputs = screens(*map(shlex.split, commands), columns=columns, folder=Path(folder))
+    parts = [f"$ sharelens {command}\n{output}" for command, output in zip(commands, outputs, strict=True)]
+    return AGE.sub("2 d 3 h ago", "\n".join(parts))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("columns", WIDTHS)
+def test_screens_are_as_they_were_reviewed(columns: int) -> None:
+    assert shown(columns) == (HERE / f"screens-{columns}.txt").read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("columns", WIDTHS)
+def test_no_line_is_wider_than_its_screen(columns: int) -> None:
+    lines = (HERE / f"screens-{columns}.txt").read_text(encoding="utf-8").splitlines()
+    assert [line for line in lines if text_width(line) > columns and not line.startswith("$ ")] == []
+
+
+if __name__ == "__main__":
+    for width in WIDTHS:
+        (HERE / f"screens-{width}.txt").write_text(shown(width), encoding="utf-8")
