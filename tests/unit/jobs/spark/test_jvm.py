@@ -4,10 +4,9 @@ import subprocess
 import sys
 
 PROGRAM = """
-import subprocess, time
+import subprocess
 from jobs.spark.jvm import end_children
-child = subprocess.Popen(["sh", "-c", "trap '' INT; echo ready; sleep 60 & wait"], stdout=subprocess.PIPE)
-child.stdout.readline()
+child = subprocess.Popen(["sleep", "60"])
 end_children()
 print(child.poll() is not None)
 end_children()
