@@ -21,7 +21,9 @@ from state_model.errors import UsageError
 
 INCOMPLETE = 1
 VERBOSE = click.option(
-    "--verbose", is_flag=True, help="In text, show all ranges of record offsets, not only the first four."
+    "--verbose",
+    is_flag=True,
+    help="In text, show all ranges of record offsets, not the first four (on a terminal: --wide or --vertical too).",
 )
 
 

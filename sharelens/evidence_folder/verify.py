@@ -2,6 +2,7 @@
 
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -27,7 +28,7 @@ COLUMNS = (
     name_column("KIND", "kind"),
     name_column("CODE", "code"),
     name_column("PATH", "path"),
-    name_column("DETAIL", "detail"),
+    replace(name_column("DETAIL", "detail"), folds=True),
 )
 MEANING = {
     "manifest_differs": "the SHA-256 of the manifest differs from the sidecar or from --manifest-sha256",

@@ -79,6 +79,16 @@ def fit(columns: Sequence[Column], naturals: Sequence[int], width: int, *, all_c
     return Fitted(columns=tuple(column for column, *_ in chosen), widths=tuple(widths), left_out=tuple(left_out))
 
 
+def _natural_width(column: Column, sample: Sequence[Row], width: int) -> int:
+    """The widest cell of a column; no more rows are looked at once one is as wide as the screen."""
+    widest = text_width(column.heading)
+    for row in sample:
+        if widest >= width:
+            break
+        widest = max(widest, text_width(_cell(column, row, width)))
+    return widest
+
+
 def _least_width(column: Column, natural: int, width: int, *, room: int) -> int:
     """The width that a column of text needs: its share of the screen, or less where `room` allows no more."""
     least = max(LEAST_WIDTH, text_width(column.heading))
@@ -90,10 +100,7 @@ def _write_fitting(
     rows: Iterator[Row], sample: Sequence[Row], columns: Sequence[Column], out: TextIO, *, all_columns: bool
 ) -> None:
     width = screen_width()
-    naturals = [
-        max(text_width(column.heading), *(text_width(_cell(column, row, width)) for row in sample))
-        for column in columns
-    ]
+    naturals = [_natural_width(column, sample, width) for column in columns]
     fitted = fit(columns, naturals, width, all_columns=all_columns)
     out.write(aligned([column.heading for column in fitted.columns], fitted.widths, fitted.columns) + "\n")
     lines = (

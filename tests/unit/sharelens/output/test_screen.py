@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sharelens.output import Column, Shown, by_importance, name_column, number_column
-from sharelens.output.screen import LEAST_WIDTH, cut, fit, folded, without_repeats, write_screen
+from sharelens.output.screen import LEAST_WIDTH, WIDTH_SAMPLE, cut, fit, folded, without_repeats, write_screen
 from sharelens.terminal import text_width
 
 
@@ -101,6 +101,20 @@ def test_one_row_is_shown_vertically_with_long_values_below_themselves():
 def test_one_row_is_a_table_where_it_is_to_be_wide():
     columns = (name_column("GROUP", "group"), number_column("LAG", "lag"))
     assert written([{"group": "g", "lag": 1}], columns, Shown(wide=True)) == ["GROUP  LAG", "g        1"]
+
+
+def test_rows_behind_the_first_thousand_are_written_as_they_are_read():
+    out, read = io.StringIO(), []
+    columns = (number_column("N", "n"), name_column("NAME", "name"))
+
+    def rows():
+        for number in range(WIDTH_SAMPLE + 10):
+            read.append(len(out.getvalue().splitlines()))
+            yield {"n": number, "name": "x" * 100}
+
+    write_screen(rows(), columns, "no row", Shown(), out)
+    assert read[:WIDTH_SAMPLE] == [0] * WIDTH_SAMPLE
+    assert read[WIDTH_SAMPLE:] == list(range(WIDTH_SAMPLE + 1, WIDTH_SAMPLE + 11))
 
 
 def test_no_row_says_so():
