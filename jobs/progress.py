@@ -23,6 +23,13 @@ class Progress:
             self._report(name, done, total)
 
     @contextmanager
+    def waiting(self, name: str) -> Iterator[None]:
+        """Reports work without countable tasks while the block runs: (name, 0, 0), at the end (name, 1, 1)."""
+        self.at(name, 0, 0)
+        yield
+        self.at(name, 1, 1)
+
+    @contextmanager
     def stage(self, name: str, total: int, spark: "SparkSession") -> Iterator[None]:
         """Reports the running tasks of a Spark action while the block runs."""
         if self._report is None:

@@ -106,7 +106,7 @@ class Pipeline:
         self.summary = Summary(set_aside=list(writer.set_aside))
 
     def _start_session(self) -> "SparkSession":
-        with self._timed("session"):
+        with self._timed("session"), self._progress.waiting("starting Spark"):
             spark = self._session()
             jvm = executors.jvm_pid(spark)
             if jvm is not None:

@@ -17,8 +17,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from measures.delivery_outcomes import NEVER, outcomes_of
-from measures.lives import DELETED, LIVE, Lives, lives_of, number_places
+from measures.delivery_outcomes import NEVER, Outcomes, outcomes_of
+from measures.histories import Histories
+from measures.lives import DELETED, LIVE, Lives, lives_of
 from measures.schemas import ACCOUNTED, CLASSES
 from measures.steps import LAST_OFFSET, NO_VALUE, Flags, Ints, Layers, Ranges, together
 from measures.topic_log import ABORTED, CONTROL, WHATS, TopicLog
@@ -50,23 +51,24 @@ def account(
     a window are left out. `topics`: summaries of the batch headers. `losses`: missing records, by state partition.
     The rows of a share partition are disjoint and cover its window.
     """
-    (of_history, of_deliveries), places = number_places(history, deliveries)
-    lives = lives_of(history, of_history, losses)
-    life = lives.of(of_deliveries, deliveries.column("life_log_offset").to_numpy())
-    deliveries, life = deliveries.filter(pa.array(life >= 0)), life[life >= 0]
+    histories = Histories.of(history, deliveries)
+    places, lives = histories.places, lives_of(histories.history, histories.place, losses)
+    life = lives.of(histories.life_place, histories.life_key)[histories.life_number]
+    known = life >= 0
+    outcomes = outcomes_of(histories, life, known)
+    deliveries, life = deliveries.take(pa.array(histories.rows[known])), life[known]
     window = [
         windows.get((row["topic_id"], row["partition"]), (0, 0))
         for row in places.select(FULL_PLACE_KEY[3:]).to_pylist()
     ]
     bounds = np.array(window, np.int64).reshape(-1, 2)
-    classified = _classed(lives, deliveries, life, bounds)
+    classified = _classed(lives, deliveries, life, outcomes, bounds)
     rows = _with_topics(classified, places, topics or {})
     return _table(rows, lives, places)
 
 
-def _classed(lives: Lives, deliveries: pa.Table, life: Ints, bounds: Ints) -> Ranges:
+def _classed(lives: Lives, deliveries: pa.Table, life: Ints, outcomes: Outcomes, bounds: Ints) -> Ranges:
     """Ranges by place with class, reason, count, life and log offset."""
-    outcomes = outcomes_of(deliveries, life)
     first, last = (deliveries.column(name).to_numpy() for name in ("first_offset", "last_offset"))
     reachable = np.where(lives.lowest_start >= 0, lives.lowest_start, LAST_OFFSET + 1)
     first = np.maximum(first, reachable[life])  # a snapshot may hold ranges below every start offset of its life

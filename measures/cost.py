@@ -11,11 +11,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from measures.delivery_outcomes import outcomes_of
+from measures.histories import Histories
 from measures.inputs import RecordInputs
-from measures.lives import lives_of, number_places
-from measures.redelivered import rows_at
+from measures.lives import number_places
 from measures.schemas import COST, PRUNING
-from measures.steps import Flags, Ints
+from measures.steps import Flags, Ints, numbered, together
 from state_model.columnar.keys import FULL_PLACE_KEY
 from state_model.share_records import DeliveryState
 
@@ -35,17 +35,17 @@ def cost(records: pa.Table, history: pa.Table, deliveries: pa.Table, *, of_windo
 
     `of_window`: `records` are the records of a window, and only their acknowledgements count.
     """
-    (of_records, of_history, of_deliveries), places = number_places(records, history, deliveries)
-    lives = lives_of(history, of_history)
-    life = lives.of(of_deliveries, deliveries.column("life_log_offset").to_numpy())
-    outcomes = outcomes_of(deliveries.filter(pa.array(life >= 0)), life[life >= 0])
+    histories = Histories.of(history, deliveries)
+    (of_records, of_place), places = number_places(records, histories.places)
+    outcomes = outcomes_of(histories, histories.life, histories.life >= 0)
+    place = of_place[histories.lives.place[outcomes.life]]
     acknowledged = outcomes.state == DeliveryState.ACKNOWLEDGED
     if of_window:
-        state_partition = places.column("state_partition").to_numpy()[lives.place[outcomes.life]]
-        record_rows = rows_at(records, state_partition, outcomes.at)
-        acknowledged &= pc.is_valid(record_rows).to_numpy(zero_copy_only=False).astype(np.bool_)
+        offsets = together([records.column("log_offset").to_numpy(), outcomes.at])
+        record, _ = numbered(together([of_records, place]), offsets)
+        acknowledged &= np.isin(record[len(of_records) :], record[: len(of_records)])
     sizes = (outcomes.last - outcomes.first + 1)[acknowledged]
-    settled = _sums(lives.place[outcomes.life[acknowledged]], sizes, places.num_rows)
+    settled = _sums(place[acknowledged], sizes, places.num_rows)
     kind = _kinds(records)
     bytes_of = records.column("record_bytes").to_numpy().astype(np.int64)
     ones = np.ones(len(of_records), np.int64)

@@ -4,20 +4,26 @@ record 5   0-9 AVAILABLE/1                        new: 0-9 AVAILABLE/1
 record 6   0-2 AVAILABLE/1   3-9 ACKNOWLEDGED/1   new: 3-9 ACKNOWLEDGED/1; 0-2 is a part of what ended there
 """
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import pyarrow as pa
-import pyarrow.compute as pc
 
+from measures.histories import (
+    RANGE_COUNT,
+    RANGE_FIRST,
+    RANGE_FROM,
+    RANGE_LAST,
+    RANGE_STATE,
+    RANGE_TO,
+    UNKNOWN,
+    Histories,
+)
 from measures.steps import LAST_OFFSET, Flags, Ints
 from state_model.columnar.kernels import kernel
 from state_model.columnar.ranges import grown
 
 NEVER = -1
-# Columns of the ranges that the kernel reads and writes.
-(LIFE, AT, FIRST, LAST, STATE, COUNT) = range(6)
+# Columns of the pieces that the kernel writes; ROW: the range.
 (PIECE_FIRST, PIECE_LAST, ROW) = range(3)
 
 
@@ -34,34 +40,39 @@ class Outcomes:
 
 
 @kernel
-def _is_before(earlier: np.ndarray, other: np.ndarray) -> bool:
-    """Whether a range belongs to an earlier life, or to an earlier record of the same one."""
-    return bool(earlier[LIFE] < other[LIFE] or (earlier[LIFE] == other[LIFE] and earlier[AT] < other[AT]))
+def _order(ranges: np.ndarray, life: np.ndarray, ended: int, began: int) -> int:
+    """Below 0 where a range ended in an earlier life, or at an earlier record, than another one began; 0: at once."""
+    if life[ended] != life[began]:
+        return -1 if life[ended] < life[began] else 1
+    return int(np.sign(ranges[ended, RANGE_TO] - ranges[began, RANGE_FROM]))
 
 
 @kernel
-def _news(began: np.ndarray, ended: np.ndarray) -> np.ndarray:
+def _news(ranges: np.ndarray, life: np.ndarray, began: np.ndarray, ended: np.ndarray) -> np.ndarray:
     """The parts of ranges that began, less ranges that ended at the same record in the same state and count.
 
-    Both are sorted by life, record and first offset; ranges of one life and record are disjoint.
+    `began`, `ended`: rows of `ranges` by life, record and first offset; those of one life and record are disjoint.
     """
     out = np.empty((began.shape[0] + 1, 3), np.int64)
     made, low = 0, 0
-    for row in range(began.shape[0]):
-        at, last = began[row, FIRST], began[row, LAST]
-        while low < ended.shape[0] and (
-            _is_before(ended[low], began[row]) or (not _is_before(began[row], ended[low]) and ended[low, LAST] < at)
-        ):
+    for row in began:
+        at, last = max(0, ranges[row, RANGE_FIRST]), min(ranges[row, RANGE_LAST], LAST_OFFSET)
+        while low < ended.shape[0]:
+            order = _order(ranges, life, ended[low], row)
+            if order > 0 or (order == 0 and ranges[ended[low], RANGE_LAST] >= at):
+                break
             low += 1
-        against = low
-        while against < ended.shape[0] and not _is_before(began[row], ended[against]) and ended[against, FIRST] <= last:
-            if ended[against, STATE] == began[row, STATE] and ended[against, COUNT] == began[row, COUNT]:
-                if ended[against, FIRST] > at:
+        for against in ended[low:]:
+            if _order(ranges, life, against, row) != 0 or ranges[against, RANGE_FIRST] > last:
+                break
+            same = ranges[against, RANGE_STATE] == ranges[row, RANGE_STATE]
+            if same and ranges[against, RANGE_COUNT] == ranges[row, RANGE_COUNT]:
+                before = ranges[against, RANGE_FIRST] - 1
+                if before >= at:
                     out = grown(out, made + 1)
-                    out[made, PIECE_FIRST], out[made, PIECE_LAST], out[made, ROW] = at, ended[against, FIRST] - 1, row
+                    out[made, PIECE_FIRST], out[made, PIECE_LAST], out[made, ROW] = at, before, row
                     made += 1
-                at = max(at, ended[against, LAST] + 1)
-            against += 1
+                at = max(at, min(ranges[against, RANGE_LAST], LAST_OFFSET) + 1)
         if at <= last:
             out = grown(out, made + 1)
             out[made, PIECE_FIRST], out[made, PIECE_LAST], out[made, ROW] = at, last, row
@@ -69,35 +80,24 @@ def _news(began: np.ndarray, ended: np.ndarray) -> np.ndarray:
     return out[:made]
 
 
-def outcomes_of(deliveries: pa.Table, life: Ints) -> Outcomes:
-    """The outcomes in DELIVERY_HISTORY rows; `life` numbers the life of each row.
+def outcomes_of(histories: Histories, life: Ints, chosen: Flags) -> Outcomes:
+    """The outcomes in the chosen ranges of the delivery history; `life`: the life of each range.
 
     A range splits or joins when a neighbour changes. Offsets are new to a state only where no range of the same state
     and count ended at the record at which the range began.
     """
-    state, count, first, last, since = (
-        deliveries.column(name).to_numpy().astype(np.int64)
-        for name in ("delivery_state", "delivery_count", "first_offset", "last_offset", "valid_from_log_offset")
-    )
-    until = pc.fill_null(deliveries.column("valid_to_log_offset"), NEVER).to_numpy()
-    first, last = np.clip(first, 0, LAST_OFFSET), np.clip(last, -1, LAST_OFFSET)
-    there = first <= last
-    began = _in_order([life, since, first, last, state, count], there)
-    ended = _in_order([life, until, first, last, state, count], there & (until != NEVER))
-    news = _news(began, ended)
-    rows = began[news[:, ROW]]
+    ranges, number = histories.ranges, histories.life_number
+    chosen = chosen & (np.maximum(ranges[:, RANGE_FIRST], 0) <= np.minimum(ranges[:, RANGE_LAST], LAST_OFFSET))
+    began = np.flatnonzero(chosen)
+    ended = np.flatnonzero(chosen & (ranges[:, RANGE_TO] != UNKNOWN))
+    ended = ended[np.lexsort((ranges[ended, RANGE_FIRST], ranges[ended, RANGE_TO], number[ended]))]
+    news = _news(ranges, number, began, ended)
+    rows = news[:, ROW]
     return Outcomes(
-        life=rows[:, LIFE],
+        life=life[rows],
         first=news[:, PIECE_FIRST],
         last=news[:, PIECE_LAST],
-        state=rows[:, STATE],
-        count=rows[:, COUNT],
-        at=rows[:, AT],
+        state=ranges[rows, RANGE_STATE],
+        count=ranges[rows, RANGE_COUNT],
+        at=ranges[rows, RANGE_FROM],
     )
-
-
-def _in_order(columns: Sequence[Ints], chosen: Flags) -> Ints:
-    """The chosen rows by life, record and first offset."""
-    rows = np.stack(columns, axis=1)[chosen]
-    ordered: Ints = rows[np.lexsort((rows[:, FIRST], rows[:, AT], rows[:, LIFE]))]
-    return ordered

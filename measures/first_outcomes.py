@@ -7,17 +7,28 @@ length is a power of two, which are halved level by level: work goes by the numb
 
 import numpy as np
 
+from measures.histories import RANGE_COUNT, RANGE_FIRST, RANGE_FROM, RANGE_LAST, RANGE_STATE
+from measures.steps import LAST_OFFSET
 from state_model.columnar.kernels import kernel
 from state_model.columnar.ranges import grown
 
 NOWHERE = -1
 ACKNOWLEDGED_STATE, ARCHIVED_STATE = 2, 4
 
-# Columns of a range; END is the offset behind it.
-(BEGIN, END, STATE, DELIVERIES, AT) = range(5)
 # Columns of a piece; ROW: the range with the outcome.
 (FIRST, LAST, ROW, COUNT) = range(4)
 WIDTH = 4
+
+
+@kernel
+def _begin(ranges: np.ndarray, row: int) -> int:
+    return int(min(max(ranges[row, RANGE_FIRST], 0), LAST_OFFSET))
+
+
+@kernel
+def _end(ranges: np.ndarray, row: int) -> int:
+    """The offset behind a range, which does not end before it begins."""
+    return int(max(_begin(ranges, row), min(max(ranges[row, RANGE_LAST], -1), LAST_OFFSET) + 1))
 
 
 @kernel
@@ -25,8 +36,8 @@ def _bounds(ranges: np.ndarray, rows: np.ndarray) -> np.ndarray:
     """Where ranges begin and end, ascending, each offset once."""
     bounds = np.empty(2 * rows.shape[0], np.int64)
     for i in range(rows.shape[0]):
-        bounds[2 * i] = ranges[rows[i], BEGIN]
-        bounds[2 * i + 1] = ranges[rows[i], END]
+        bounds[2 * i] = _begin(ranges, rows[i])
+        bounds[2 * i + 1] = _end(ranges, rows[i])
     bounds.sort()
     count = 0
     for i in range(bounds.shape[0]):
@@ -57,10 +68,10 @@ def _cell(bounds: np.ndarray, offset: int, near: int) -> int:
 @kernel
 def _note(ranges: np.ndarray, row: int, cell: int, oldest: np.ndarray, largest: np.ndarray) -> None:
     """Lets a range count for the cells from one on, as many as the level has."""
-    largest[cell] = max(largest[cell], ranges[row, DELIVERIES])
-    if ranges[row, STATE] == ACKNOWLEDGED_STATE or ranges[row, STATE] == ARCHIVED_STATE:
+    largest[cell] = max(largest[cell], ranges[row, RANGE_COUNT])
+    if ranges[row, RANGE_STATE] == ACKNOWLEDGED_STATE or ranges[row, RANGE_STATE] == ARCHIVED_STATE:
         before = oldest[cell]
-        if before == NOWHERE or ranges[row, AT] < ranges[before, AT]:
+        if before == NOWHERE or ranges[row, RANGE_FROM] < ranges[before, RANGE_FROM]:
             oldest[cell] = row
 
 
@@ -70,7 +81,7 @@ def _halve(ranges: np.ndarray, half: int, oldest: np.ndarray, largest: np.ndarra
     for cell in range(oldest.shape[0] - 1, half - 1, -1):
         largest[cell] = max(largest[cell], largest[cell - half])
         row, other = oldest[cell], oldest[cell - half]
-        if other != NOWHERE and (row == NOWHERE or ranges[other, AT] < ranges[row, AT]):
+        if other != NOWHERE and (row == NOWHERE or ranges[other, RANGE_FROM] < ranges[row, RANGE_FROM]):
             oldest[cell] = other
 
 
@@ -86,8 +97,8 @@ def _by_level(
     low, high, level = np.empty(count, np.int64), np.empty(count, np.int64), np.empty(count, np.int64)
     most, near = -1, 0
     for i in range(count):
-        near = _cell(bounds, ranges[rows[i], BEGIN], near)
-        low[i], high[i] = near, _cell(bounds, ranges[rows[i], END], near)
+        near = _cell(bounds, _begin(ranges, rows[i]), near)
+        low[i], high[i] = near, _cell(bounds, _end(ranges, rows[i]), near)
         level[i] = -1
         while (1 << (level[i] + 1)) <= high[i] - low[i]:
             level[i] += 1
@@ -123,20 +134,21 @@ def _first_outcomes(ranges: np.ndarray, rows: np.ndarray, bounds: np.ndarray) ->
 
 @kernel
 def _same(ranges: np.ndarray, row: int, other: int) -> bool:
-    return bool(ranges[row, AT] == ranges[other, AT] and ranges[row, STATE] == ranges[other, STATE])
+    return bool(
+        ranges[row, RANGE_FROM] == ranges[other, RANGE_FROM] and ranges[row, RANGE_STATE] == ranges[other, RANGE_STATE]
+    )
 
 
 @kernel
-def pieces_of(ranges: np.ndarray, rows: np.ndarray, begins: np.ndarray) -> np.ndarray:
+def pieces_of(ranges: np.ndarray, chosen: np.ndarray, begins: np.ndarray) -> np.ndarray:
     """The settled offsets of all lives: pieces (FIRST to COUNT), cut wherever the outcome or the count changes.
 
-    `ranges`: BEGIN to AT (int64), none ends before it begins. `rows`: their numbers by life; `begins`: where each
-    life's begin.
+    `ranges`, `begins`: `ranges` and `life_begins` of Histories. `chosen`: the ranges that count.
     """
     out = np.empty((64, WIDTH), np.int64)
     made = 0
     for life in range(begins.shape[0] - 1):
-        own = rows[begins[life] : begins[life + 1]]
+        own = begins[life] + np.flatnonzero(chosen[begins[life] : begins[life + 1]])
         bounds = _bounds(ranges, own)
         oldest, largest = _first_outcomes(ranges, own, bounds)
         for cell in range(bounds.shape[0] - 1):

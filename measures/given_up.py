@@ -6,6 +6,7 @@ range has its first outcome; the first range with the last state has the time of
 
 import numpy as np
 
+from measures.histories import RANGE_FIRST, RANGE_LAST, RANGE_STATE
 from state_model.columnar.kernels import kernel
 from state_model.columnar.ranges import MAX_OFFSET, grown
 
@@ -17,27 +18,18 @@ NOWHERE = -1
 WIDTH = 7
 ARCHIVING_STATE = 3
 
-# Columns of a range; FLAGS: REACHED = its state is a selected one, SELECTED = it also counts as the last one.
-(RANGE_FIRST, RANGE_LAST, BEGIN, STATE, FLAGS) = range(5)
 REACHED, SELECTED = 1, 2
+"""Flags of a range: its state is a selected one; it also counts as the last one."""
 
 
 @kernel
-def _union(ranges: np.ndarray, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def _union(ranges: np.ndarray, flags: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """First and last offsets of the union of the selected ranges, disjoint and ascending."""
-    count = 0
-    for i in range(rows.shape[0]):
-        count += ranges[rows[i], FLAGS] & SELECTED != 0
-    chosen = np.empty(count, np.int64)
-    count = 0
-    for i in range(rows.shape[0]):
-        if ranges[rows[i], FLAGS] & SELECTED != 0:
-            chosen[count] = rows[i]
-            count += 1
+    chosen = np.flatnonzero(flags & SELECTED)
     chosen = chosen[np.argsort(ranges[chosen, RANGE_FIRST])]
-    firsts, lasts = np.empty(count, np.int64), np.empty(count, np.int64)
+    firsts, lasts = np.empty(chosen.shape[0], np.int64), np.empty(chosen.shape[0], np.int64)
     length = 0
-    for i in range(count):
+    for i in range(chosen.shape[0]):
         first, last = ranges[chosen[i], RANGE_FIRST], ranges[chosen[i], RANGE_LAST]
         if length > 0 and first <= lasts[length - 1]:
             lasts[length - 1] = max(lasts[length - 1], last)
@@ -49,14 +41,14 @@ def _union(ranges: np.ndarray, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray
 
 
 @kernel
-def _touching(ranges: np.ndarray, rows: np.ndarray, firsts: np.ndarray, lasts: np.ndarray) -> np.ndarray:
+def _touching(ranges: np.ndarray, firsts: np.ndarray, lasts: np.ndarray) -> np.ndarray:
     """The rows whose range shares an offset with one of the disjoint ranges."""
-    touching = np.empty(rows.shape[0], np.int64)
+    touching = np.empty(ranges.shape[0], np.int64)
     count = 0
-    for i in range(rows.shape[0]):
-        at = np.searchsorted(lasts, ranges[rows[i], RANGE_FIRST])
-        if at < lasts.shape[0] and firsts[at] <= ranges[rows[i], RANGE_LAST]:
-            touching[count] = rows[i]
+    for row in range(ranges.shape[0]):
+        at = np.searchsorted(lasts, ranges[row, RANGE_FIRST])
+        if at < lasts.shape[0] and firsts[at] <= ranges[row, RANGE_LAST]:
+            touching[count] = row
             count += 1
     return touching[:count]
 
@@ -76,7 +68,9 @@ def _bounds(ranges: np.ndarray, rows: np.ndarray) -> np.ndarray:
 
 
 @kernel
-def _painted(ranges: np.ndarray, rows: np.ndarray, bounds: np.ndarray, state: int, newest: bool) -> np.ndarray:
+def _painted(
+    ranges: np.ndarray, flags: np.ndarray, rows: np.ndarray, bounds: np.ndarray, state: int, newest: bool
+) -> np.ndarray:
     """For each cell the newest or the oldest of the rows that covers it; only reached ones of a state, if it is none
     of NOWHERE. `rows` by time."""
     cells = bounds.shape[0]
@@ -84,7 +78,7 @@ def _painted(ranges: np.ndarray, rows: np.ndarray, bounds: np.ndarray, state: in
     onward = np.arange(cells + 1)
     for n in range(rows.shape[0]):
         row = rows[rows.shape[0] - 1 - n] if newest else rows[n]
-        if state != NOWHERE and (ranges[row, STATE] != state or ranges[row, FLAGS] & REACHED == 0):
+        if state != NOWHERE and (ranges[row, RANGE_STATE] != state or flags[row] & REACHED == 0):
             continue
         cell = np.searchsorted(bounds, ranges[row, RANGE_FIRST])
         while True:
@@ -99,27 +93,21 @@ def _painted(ranges: np.ndarray, rows: np.ndarray, bounds: np.ndarray, state: in
 
 
 @kernel
-def _by_time(ranges: np.ndarray, rows: np.ndarray) -> np.ndarray:
-    rows = rows[np.argsort(ranges[rows, RANGE_FIRST], kind="mergesort")]
-    return rows[np.argsort(ranges[rows, BEGIN], kind="mergesort")]
-
-
-@kernel
-def _pieces_of(ranges: np.ndarray, rows: np.ndarray, out: np.ndarray, made: int) -> tuple[np.ndarray, int]:
-    """Adds the pieces of one life to `out`, which holds `made`."""
-    firsts, lasts = _union(ranges, rows)
+def _pieces_of(ranges: np.ndarray, flags: np.ndarray, out: np.ndarray, made: int) -> tuple[np.ndarray, int]:
+    """Adds the pieces of one life to `out`, which holds `made`; row numbers count from its first range on."""
+    firsts, lasts = _union(ranges, flags)
     if firsts.shape[0] == 0:
         return out, made
-    rows = _by_time(ranges, _touching(ranges, rows, firsts, lasts))
+    rows = _touching(ranges, firsts, lasts)
     bounds = _bounds(ranges, rows)
-    final = _painted(ranges, rows, bounds, NOWHERE, True)
-    earliest = _painted(ranges, rows, bounds, NOWHERE, False)
+    final = _painted(ranges, flags, rows, bounds, NOWHERE, True)
+    earliest = _painted(ranges, flags, rows, bounds, NOWHERE, False)
     ways = np.empty((STATES, bounds.shape[0]), np.int64)
     for state in range(STATES):
-        ways[state] = _painted(ranges, rows, bounds, state, False)
+        ways[state] = _painted(ranges, flags, rows, bounds, state, False)
     before = NOWHERE
     for cell in range(bounds.shape[0]):
-        if final[cell] == NOWHERE or ranges[final[cell], FLAGS] & SELECTED == 0:
+        if final[cell] == NOWHERE or flags[final[cell]] & SELECTED == 0:
             before = NOWHERE
             continue
         last = bounds[cell + 1] - 1 if cell + 1 < bounds.shape[0] else MAX_OFFSET
@@ -135,7 +123,7 @@ def _pieces_of(ranges: np.ndarray, rows: np.ndarray, out: np.ndarray, made: int)
         out[made, LAST] = last
         out[made, FINAL] = final[cell]
         out[made, EARLIEST] = earliest[cell]
-        out[made, ENTERED] = ways[ranges[final[cell], STATE], cell]
+        out[made, ENTERED] = ways[ranges[final[cell], RANGE_STATE], cell]
         out[made, ARCHIVING_AT] = ways[ARCHIVING_STATE, cell]
         out[made, PRESENCE] = 0
         made += 1
@@ -143,25 +131,29 @@ def _pieces_of(ranges: np.ndarray, rows: np.ndarray, out: np.ndarray, made: int)
 
 
 @kernel
-def pieces_of(ranges: np.ndarray, rows: np.ndarray, begins: np.ndarray) -> np.ndarray:
+def pieces_of(ranges: np.ndarray, flags: np.ndarray, begins: np.ndarray) -> np.ndarray:
     """The selected offsets of all lives: pieces (FIRST to PRESENCE), cut where their ranges begin and end.
 
-    `ranges`: RANGE_FIRST to FLAGS (int64). `rows`: their numbers by life; `begins`: where each life's begin.
+    `ranges`, `begins`: `ranges` and `life_begins` of Histories. `flags`: of each range.
     """
     out = np.empty((64, WIDTH), np.int64)
     made = 0
     for life in range(begins.shape[0] - 1):
-        out, made = _pieces_of(ranges, rows[begins[life] : begins[life + 1]], out, made)
+        begin, end, before = begins[life], begins[life + 1], made
+        out, made = _pieces_of(ranges[begin:end], flags[begin:end], out, made)
+        for piece in range(before, made):
+            for column in (FINAL, EARLIEST, ENTERED, ARCHIVING_AT):
+                out[piece, column] += begin if out[piece, column] != NOWHERE else 0
     return out[:made]
 
 
 @kernel
-def near_selected(ranges: np.ndarray, rows: np.ndarray, begins: np.ndarray) -> np.ndarray:
+def near_selected(ranges: np.ndarray, flags: np.ndarray, begins: np.ndarray) -> np.ndarray:
     """Whether each range shares an offset with a selected one of its life; arguments as for `pieces_of`."""
     is_near = np.zeros(ranges.shape[0], np.bool_)
     for life in range(begins.shape[0] - 1):
-        mine = rows[begins[life] : begins[life + 1]]
-        firsts, lasts = _union(ranges, mine)
+        begin, end = begins[life], begins[life + 1]
+        firsts, lasts = _union(ranges[begin:end], flags[begin:end])
         if firsts.shape[0] > 0:
-            is_near[_touching(ranges, mine, firsts, lasts)] = True
+            is_near[begin + _touching(ranges[begin:end], firsts, lasts)] = True
     return is_near

@@ -19,9 +19,18 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from measures.grouped import grouped, in_order
 from measures.headers import ABORTED, ABSENT, REASONS, spans_of
-from measures.places import Places, coded, places_of
+from measures.histories import (
+    RANGE_COUNT,
+    RANGE_FIRST,
+    RANGE_FROM,
+    RANGE_LAST,
+    RANGE_STATE,
+    RANGE_TO,
+    UNKNOWN,
+    Histories,
+)
+from measures.places import Places, coded
 from measures.topics import TopicPartition, topic_partitions
 from state_model.columnar.kernels import kernel
 from state_model.columnar.keys import SHARE_PARTITION_KEY
@@ -30,7 +39,6 @@ from state_model.columnar.ranges import grown
 Ints = npt.NDArray[np.int64]
 ACKNOWLEDGED_STATE, ARCHIVED_STATE = 2, 4
 ABSENT_CODE, ABORTED_CODE = REASONS.index(ABSENT), REASONS.index(ABORTED)
-UNKNOWN = -1
 HISTORY_COLUMNS = [
     "state_partition",
     *SHARE_PARTITION_KEY,
@@ -55,25 +63,18 @@ DELIVERY_COLUMNS = [
     "first_offset",
     "last_offset",
     "delivery_state",
-    "delivery_state_name",
     "delivery_count",
     "valid_from_log_offset",
     "valid_from_ms",
     "valid_to_log_offset",
-    "is_open",
-    "end_reason",
 ]
 """The columns of SHARE_PARTITION_HISTORY and DELIVERY_HISTORY that measures read."""
 
 # Columns of an interval, as the kernel writes them.
 (BEGIN, LATEST, END, FIRST, LAST, STATE, COUNT, BEHIND, TOP, THROTTLED, WRITTEN, SHOWN) = range(12)
 WIDTH = 12
-FEW = 32
-"""Up to this number, ranges are sorted by insertion."""
 # Columns of a record.
 (OFFSET, TIME, START, COMPLETE, LIFE, IS_WRITE) = range(6)
-# Columns of a range.
-(RANGE_FIRST, RANGE_LAST, RANGE_STATE, RANGE_COUNT, FROM, TO) = range(6)
 
 
 @kernel
@@ -205,21 +206,6 @@ def _by_record(values: np.ndarray, offsets: np.ndarray) -> tuple[np.ndarray, np.
 
 
 @kernel
-def _by_first(rows: np.ndarray, ranges: np.ndarray) -> None:
-    """Sorts a few row numbers by the first offset of their range."""
-    if rows.shape[0] > FEW:
-        rows[:] = rows[np.argsort(ranges[rows, RANGE_FIRST])]
-        return
-    for i in range(1, rows.shape[0]):
-        row = rows[i]
-        at = i
-        while at > 0 and ranges[rows[at - 1], RANGE_FIRST] > ranges[row, RANGE_FIRST]:
-            rows[at] = rows[at - 1]
-            at -= 1
-        rows[at] = row
-
-
-@kernel
 def _note(
     out: np.ndarray, current: int, made: int, row: np.ndarray, records: np.ndarray, record: int, first_record: int
 ) -> int:
@@ -248,9 +234,14 @@ def _walk(
     records: np.ndarray, first_record: int, ranges: np.ndarray, holes: np.ndarray, aborted_too: bool, threshold: int,
     written: int, out: np.ndarray, made: int,
 ) -> tuple[np.ndarray, int]:  # fmt: skip
-    """Adds the intervals of one share partition to `out`, which holds `made`; grown where needed."""
-    opening, open_begins = _by_record(ranges[:, FROM], records[:, OFFSET])
-    closing, close_begins = _by_record(ranges[:, TO], records[:, OFFSET])
+    """Adds the intervals of one share partition to `out`, which holds `made`; grown where needed.
+
+    `ranges` that a record began come by first offset.
+    """
+    opening, open_begins = _by_record(ranges[:, RANGE_FROM], records[:, OFFSET])
+    closing, close_begins = _by_record(ranges[:, RANGE_TO], records[:, OFFSET])
+    at_first = opening[: open_begins[1]]  # begun by the first record, or by earlier ones in any order of offsets
+    at_first[:] = at_first[np.argsort(ranges[at_first, RANGE_FIRST])]
     alive = np.ones(ranges.shape[0], np.bool_)
     active, spare = np.empty(ranges.shape[0], np.int64), np.empty(ranges.shape[0], np.int64)
     row = np.empty(WIDTH, np.int64)
@@ -261,7 +252,6 @@ def _walk(
         for i in range(closed.shape[0]):
             alive[closed[i]] = False
         if closed.shape[0] > 0 or opened.shape[0] > 0:
-            _by_first(opened, ranges)
             count = _refill(active, count, alive, opened, ranges, spare)
             active, spare = spare, active
         if records[record, IS_WRITE]:
@@ -307,8 +297,9 @@ def _walk_all(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Intervals:
-    """How long each first incomplete offset stood: `history` by share partition, and rows that point into it.
+    """How long each first incomplete offset stood: rows that point into the history of `histories`.
 
+    `records`: that history as the kernel reads it (OFFSET to IS_WRITE).
     `rows` (int64, one row an interval, columns BEGIN to SHOWN): BEGIN and LATEST are the first and the last record of
     the interval, END the record that ended it. FIRST to THROTTLED are as of LATEST: first and last incomplete offset,
     delivery state and count there, offsets finished behind it, the highest offset logged, offsets delivered so often
@@ -316,13 +307,18 @@ class Intervals:
     first record that spoke of the offset or of one behind it. -1: absent or unknown.
     """
 
-    history: pa.Table
+    histories: Histories
+    records: Ints
     rows: Ints
+
+    @property
+    def history(self) -> pa.Table:
+        """The rows that `rows` points into."""
+        return self.histories.history
 
 
 def first_incomplete(
-    history: pa.Table,
-    deliveries: pa.Table,
+    histories: Histories,
     no_records: pa.Table,
     *,
     reads_committed: frozenset[str] = frozenset(),
@@ -332,37 +328,33 @@ def first_incomplete(
     """The intervals of all share partitions, by share partition and state partition, in log order.
 
     Args:
-        history: SHARE_PARTITION_HISTORY rows, whole share partitions.
-        deliveries: DELIVERY_HISTORY rows of the same share partitions and the same cut.
+        histories: of whole share partitions.
         no_records: measures.headers.NO_RECORD rows of their user partitions, as far as known.
         reads_committed: groups known to have share.isolation.level=read_committed.
         slowed_from: by group, the delivery count from which the broker slows delivery down; absent: unknown.
         earlier: PLACE_KEY and earlier_write_ms of share partitions whose rows begin later than their log:
             when state was written last before them.
 
-    Of such a share partition `deliveries` are the ranges that were part of the state from the first row on, and the
-    interval at its first row is taken to begin there.
+    Of such a share partition the delivery history has the ranges that were part of the state from the first row on,
+    and the interval at its first row is taken to begin there.
     """
-    (own, others), places = places_of(history, deliveries)
-    order, record_begins = in_order(own, places.count, history.column("log_offset").to_numpy())
-    history = history.take(pa.array(order))
-    by_place, range_begins = grouped(others, places.count)
+    places, records = histories.lookup, records_of(histories.history)
     holes, hole_spans = _holes(no_records, places)
     groups, group_of = coded(places.keys.column("group_id"))
     committed = np.array([group in reads_committed for group in groups], np.bool_)
     thresholds = np.array([(slowed_from or {}).get(group, 0) for group in groups], np.int64)
     rows = _walk_all(
-        records_of(history),
-        record_begins,
-        _ranges(deliveries)[by_place],
-        range_begins,
+        records,
+        histories.begins,
+        histories.ranges,
+        histories.range_begins,
         holes,
         hole_spans,
         committed[group_of],
         thresholds[group_of],
         _written(earlier, places),
     )
-    return Intervals(history=history, rows=rows)
+    return Intervals(histories=histories, records=records, rows=rows)
 
 
 def _holes(no_records: pa.Table, places: Places) -> tuple[Ints, Ints]:
@@ -403,16 +395,5 @@ def records_of(history: pa.Table) -> Ints:
         pc.fill_null(history.column("delivery_complete_count"), UNKNOWN),
         pc.if_else(gone, UNKNOWN, pc.fill_null(history.column("life_log_offset"), 0)),
         pc.or_(update, pc.fill_null(fresh, False)),
-    ]
-    return np.stack([pc.cast(part, pa.int64()).to_numpy() for part in columns], axis=1)
-
-
-def _ranges(deliveries: pa.Table) -> Ints:
-    columns = [
-        *(
-            deliveries.column(name)
-            for name in ("first_offset", "last_offset", "delivery_state", "delivery_count", "valid_from_log_offset")
-        ),
-        pc.fill_null(deliveries.column("valid_to_log_offset"), UNKNOWN),
     ]
     return np.stack([pc.cast(part, pa.int64()).to_numpy() for part in columns], axis=1)

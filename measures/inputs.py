@@ -18,6 +18,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from measures.headers import NoRecords, OffsetTimes, begins_of
+from measures.histories import Histories
 from measures.settings import GroupSettings
 from measures.steps import Ints
 from measures.topics import BATCH_COLUMNS, TOPIC_END, TOPIC_EXTENT, EndsFromHeaders, TopicPartition
@@ -45,6 +46,10 @@ class Inputs(ABC):
     @abstractmethod
     def deliveries(self) -> pa.Table:
         """DELIVERY_HISTORY rows in any order; a range that ends after the cut is open."""
+
+    def histories(self) -> Histories:
+        """Both histories in order; several measures share them."""
+        return self.once("histories", lambda: Histories.of(self.history(), self.deliveries()))
 
     def earlier(self) -> pa.Table | None:
         """PROGRESS rows of share partitions whose `history` does not begin with their first record."""

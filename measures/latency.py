@@ -14,13 +14,12 @@ import pyarrow.compute as pc
 from measures.ages import Ages, ages_of
 from measures.inputs import Inputs
 from measures.latency_schemas import ATTEMPTS_CONTRIBUTION, LATENCY_CONTRIBUTION, OUTCOMES, PERCENTILES
-from measures.settled import BLOCK_BITS, NOT_KNOWN, Settled, settled_of
+from measures.settled import BLOCK_BITS, MARKS, NOT_KNOWN, Settled, settled_of
 from measures.steps import Ints
 from measures.tallies import (
     CLOCK_NAMES,
     CONTRIBUTIONS,
     KEEP_NULLS,
-    MARKS,
     By,
     Tally,
     of_attempts,
@@ -37,13 +36,13 @@ WORST_LAST = ("complete", "uncommitted", "provisional", "incomplete")
 def latency_of(inputs: Inputs) -> pa.Table:
     """LATENCY_CONTRIBUTION rows."""
     done, ages = _in_blocks(inputs)
-    return latency(done, ages, inputs.history(), CONTRIBUTIONS)
+    return latency(done, ages, CONTRIBUTIONS)
 
 
 def attempts_of(inputs: Inputs) -> pa.Table:
     """ATTEMPTS_CONTRIBUTION rows."""
     done, ages = _in_blocks(inputs)
-    return attempts(done, ages.gaps(), inputs.history(), CONTRIBUTIONS)
+    return attempts(done, ages.gaps(), CONTRIBUTIONS)
 
 
 def _in_blocks(inputs: Inputs) -> tuple[Settled, Ages]:
@@ -54,12 +53,12 @@ def _in_blocks(inputs: Inputs) -> tuple[Settled, Ages]:
     return inputs.once("ages", read)
 
 
-def latency(settled: Settled, ages: Ages, history: pa.Table, by: By) -> pa.Table:
+def latency(settled: Settled, ages: Ages, by: By) -> pa.Table:
     """LATENCY rows by group, topic, partition, state partition, hour and outcome; `ages` has taken all headers.
 
     Columns that `by` leaves out are absent. Completeness is that of the histories' newest rows, the worst of several.
     """
-    return latency_rows(of_latency(settled, ages, history, by), by)
+    return latency_rows(of_latency(settled, ages, by), by)
 
 
 def latency_rows(tally: Tally, by: By) -> pa.Table:
@@ -82,9 +81,9 @@ def latency_rows(tally: Tally, by: By) -> pa.Table:
     return _table(columns, LATENCY_CONTRIBUTION, by, tally.newest)
 
 
-def attempts(settled: Settled, gaps: Ints, history: pa.Table, by: By) -> pa.Table:
+def attempts(settled: Settled, gaps: Ints, by: By) -> pa.Table:
     """ATTEMPTS rows in the order of LATENCY, then by delivery count; `gaps`: offsets of each range without a record."""
-    return attempts_rows(of_attempts(settled, gaps, history, by), by)
+    return attempts_rows(of_attempts(settled, gaps, by), by)
 
 
 def attempts_rows(tally: Tally, by: By) -> pa.Table:

@@ -12,15 +12,15 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from measures.delivery_outcomes import NEVER
+from measures.histories import RANGE_FIRST, RANGE_LAST, RANGE_STATE, RANGE_TO, UNKNOWN, Histories
 from measures.inputs import Inputs
-from measures.lives import DELETED, UNDETERMINED, Lives, lives_of, number_places
+from measures.lives import DELETED, UNDETERMINED, Lives
 from measures.schemas import EVENTS, LIFE, SIDES
 from measures.steps import LAST_OFFSET, Ints
 from state_model.share_records import DeliveryState
 
 FIRST_SEEN, CREATED, RECREATED, RESET, GONE, STATE_EPOCH, LEADER_EPOCH, WENT_BACK = range(len(EVENTS))
 TERMINAL = (DeliveryState.ACKNOWLEDGED, DeliveryState.ARCHIVED)
-ENDS_OF_LIVES = pa.array(["reset", "deleted"])
 SPANS = ("skipped_first_offset", "skipped_last_offset", "replayed_first_offset", "replayed_last_offset")
 Event = tuple[int, int, int]
 """Row of the record, row of the state before it (NEVER: none), number of the event."""
@@ -28,16 +28,12 @@ Event = tuple[int, int, int]
 
 def rows(inputs: Inputs) -> pa.Table:
     """LIFE rows by share partition and log offset."""
-    return life(inputs.history(), inputs.deliveries())
+    return life(inputs.histories())
 
 
-def life(history: pa.Table, deliveries: pa.Table) -> pa.Table:
-    """LIFE rows by share partition and log offset from SHARE_PARTITION_HISTORY and DELIVERY_HISTORY."""
-    ended = deliveries.filter(pc.is_in(deliveries.column("end_reason"), value_set=ENDS_OF_LIVES))
-    (place, of_ended), _ = number_places(history, ended)
-    order = np.lexsort((history.column("log_offset").to_numpy(), place))
-    rows, place = history.take(pa.array(order)), place[order]
-    lives = lives_of(rows, place)
+def life(histories: Histories) -> pa.Table:
+    """LIFE rows by share partition and log offset."""
+    rows, place, lives = histories.history, histories.place, histories.lives
     events = sorted([*_beginnings(lives), *_deletions(rows, place), *_moves(rows, lives)])
     at, before, code = np.array(events, np.int64).reshape(-1, 3).T
     columns = {name: rows.column(name).take(pa.array(at)) for name in LIFE.names if name in rows.column_names}
@@ -49,7 +45,7 @@ def life(history: pa.Table, deliveries: pa.Table) -> pa.Table:
     key = rows.column("life_log_offset")
     columns["life_log_offset"] = key.take(pa.array(np.where(gone, before, at), mask=gone & (before == NEVER)))
     columns["event"] = pa.array(EVENTS, pa.string()).take(pa.array(code))
-    return pa.table(columns | _consequences(lives, of_ended, ended, at, code)).select(LIFE.names).cast(LIFE)
+    return pa.table(columns | _consequences(histories, at, code)).select(LIFE.names).cast(LIFE)
 
 
 def _beginnings(lives: Lives) -> list[Event]:
@@ -93,14 +89,11 @@ def _moves(rows: pa.Table, lives: Lives) -> list[Event]:
     ]
 
 
-def _consequences(lives: Lives, of_ended: Ints, ended: pa.Table, at: Ints, code: Ints) -> dict[str, pa.Array]:
-    """Counts of offsets that each reset or re-creation skipped, replayed and forgot; null on other rows.
-
-    `ended`: DELIVERY_HISTORY rows that the end of a life closed; `of_ended`: their places.
-    """
+def _consequences(histories: Histories, at: Ints, code: Ints) -> dict[str, pa.Array]:
+    """Counts of offsets that each reset or re-creation skipped, replayed and forgot; null on other rows."""
     names = (*SPANS, "settled_skipped", "settled_dropped")
     values: dict[str, list[int | None]] = {name: [None] * len(at) for name in names}
-    settled = _Settled(lives.of(of_ended, ended.column("life_log_offset").to_numpy()), ended)
+    lives, settled = histories.lives, _Settled(histories)
     number = np.searchsorted(lives.first_row, at)
     for row in np.flatnonzero((code == RECREATED) | (code == RESET)).tolist():
         now = int(number[row])
@@ -119,13 +112,14 @@ def _consequences(lives: Lives, of_ended: Ints, ended: pa.Table, at: Ints, code:
 class _Settled:
     """Ranges that were acknowledged or archived when their life ended."""
 
-    def __init__(self, life: Ints, ended: pa.Table) -> None:
-        chosen = np.flatnonzero((life >= 0) & np.isin(ended.column("delivery_state").to_numpy(), TERMINAL))
+    def __init__(self, histories: Histories) -> None:
+        ranges, life = histories.ranges, histories.life
+        # A later record than the last one of a life ended the life, and the ranges that lasted to its end.
+        by_end = (life != UNKNOWN) & (ranges[:, RANGE_TO] > np.append(histories.lives.ended_at, UNKNOWN)[life])
+        chosen = np.flatnonzero(by_end & np.isin(ranges[:, RANGE_STATE], TERMINAL))
         chosen = chosen[np.argsort(life[chosen], kind="stable")]
         self._life = life[chosen]
-        self._first, self._last = (
-            ended.column(name).to_numpy()[chosen].clip(0, LAST_OFFSET) for name in ("first_offset", "last_offset")
-        )
+        self._first, self._last = (ranges[chosen, column].clip(0, LAST_OFFSET) for column in (RANGE_FIRST, RANGE_LAST))
 
     def among(self, life: int, first: int, last: int) -> int:
         """How many offsets from `first` to `last` they cover."""

@@ -29,7 +29,7 @@ def number_places(*tables: pa.Table) -> tuple[list[Ints], pa.Table]:
     """
     numbers, places = places_of(*tables)
     topics = pc.unique(pa.chunked_array([chunk for table in tables for chunk in table.column("log_topic_id").chunks]))
-    topic = topics[0] if len(topics) else pa.scalar("", pa.string())
+    topic = pa.scalar(topics[0].as_py() if len(topics) else "", pa.string())
     keys = places.keys.append_column("log_topic_id", pa.repeat(topic, places.count))
     return numbers, keys.select(FULL_PLACE_KEY)
 
@@ -80,16 +80,13 @@ class Lives:
 
 
 def lives_of(history: pa.Table, place: Ints, losses: Mapping[int, Sequence[Loss]] | None = None) -> Lives:
-    """The lives in SHARE_PARTITION_HISTORY rows; `place` has the place of each row.
+    """The lives in SHARE_PARTITION_HISTORY rows by place and log offset; `place` has the place of each row.
 
     `losses`: the missing records, by state partition.
     """
-    order = np.lexsort((history.column("log_offset").to_numpy(), place))
-    rows = history.take(pa.array(order))
-    place = place[order]
-    gone = pc.equal(rows.column("record_type"), "tombstone").to_numpy(zero_copy_only=False).astype(np.bool_)
+    gone = pc.equal(history.column("record_type"), "tombstone").to_numpy(zero_copy_only=False).astype(np.bool_)
     first_of_place = np.append(True, np.diff(place) != 0)[: len(place)]
-    key = pc.fill_null(rows.column("life_log_offset"), UNDETERMINED).to_numpy()
+    key = pc.fill_null(history.column("life_log_offset"), UNDETERMINED).to_numpy()
     after_gone = np.append(False, gone[:-1])[: len(place)]
     begins = ~gone & (first_of_place | after_gone | np.append(True, np.diff(key) != 0)[: len(place)])
     last_of_place = np.append(first_of_place[1:], True)[: len(place)]
@@ -97,10 +94,10 @@ def lives_of(history: pa.Table, place: Ints, losses: Mapping[int, Sequence[Loss]
     state_rows = np.flatnonzero(~gone)
     number = np.cumsum(begins)[state_rows] - 1
     ends = state_rows[np.append(np.diff(number) != 0, True)[: len(state_rows)]]
-    start = pc.fill_null(rows.column("start_offset"), UNDETERMINED).to_numpy()
+    start = pc.fill_null(history.column("start_offset"), UNDETERMINED).to_numpy()
     first, lowest = _starts(number, start[state_rows], int(begins.sum()))
-    offset = rows.column("log_offset").to_numpy()
-    born = pc.and_(pc.equal(rows.column("record_type"), "snapshot"), pc.equal(rows.column("snapshot_epoch"), 0))
+    offset = history.column("log_offset").to_numpy()
+    born = pc.and_(pc.equal(history.column("record_type"), "snapshot"), pc.equal(history.column("snapshot_epoch"), 0))
     created = pc.fill_null(born, False).to_numpy(zero_copy_only=False)
     return Lives(
         place=place[begins],
@@ -114,7 +111,7 @@ def lives_of(history: pa.Table, place: Ints, losses: Mapping[int, Sequence[Loss]
         from_creation=created[begins] | ~first_of_place[begins],
         first_row=np.flatnonzero(begins),
         last_row=ends,
-        **_movements(rows, state_rows, number, start, losses or {}),
+        **_movements(history, state_rows, number, start, losses or {}),
     )
 
 

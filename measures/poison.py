@@ -22,17 +22,17 @@ import pyarrow.compute as pc
 
 from measures import given_up
 from measures.given_up import ARCHIVING_AT, EARLIEST, ENTERED, FINAL, FIRST, LAST, PRESENCE
-from measures.grouped import grouped
 from measures.headers import ABORTED, Spans, spans_of
+from measures.histories import RANGE_COUNT, RANGE_FROM, RANGE_MS, RANGE_STATE, RANGE_TO, Histories
+from measures.histories import UNKNOWN as OPEN
 from measures.inputs import Inputs
-from measures.places import coded, places_of
-from measures.redelivered import rows_at
 from measures.schemas import POISON_RECORD
 from measures.settings import DELIVERY_COUNT_LIMIT, LOWEST_DELIVERY_COUNT_LIMIT, GroupSettings
-from measures.topics import TopicPartition
-from state_model.columnar.keys import SHARE_PARTITION_KEY
+from measures.topics import TopicPartition, topic_partitions
+from state_model.columnar.keys import FULL_PLACE_KEY, SHARE_PARTITION_KEY
 from state_model.columnar.ranges import MAX_OFFSET
 from state_model.columnar.schemas import COMPLETENESS
+from state_model.columnar.values import state_names
 
 Ints = npt.NDArray[np.int64]
 AVAILABLE_STATE, ARCHIVING_STATE, ARCHIVED_STATE = 0, 3, 4
@@ -52,12 +52,11 @@ def rows(inputs: Inputs, *, near_limit: bool = False) -> pa.Table:
     """POISON_RECORD rows by share partition, life and offset; `near_limit` as in `poison`."""
     empty = inputs.no_records()
     ranges, header_ranges = empty.ranges(), empty.header_ranges()
-    return poison(inputs.history(), inputs.deliveries(), ranges, header_ranges, inputs.settings, near_limit=near_limit)
+    return poison(inputs.histories(), ranges, header_ranges, inputs.settings, near_limit=near_limit)
 
 
 def poison(
-    history: pa.Table,
-    deliveries: pa.Table,
+    histories: Histories,
     no_records: pa.Table,
     header_ranges: pa.Table,
     settings: GroupSettings,
@@ -67,41 +66,37 @@ def poison(
     """POISON_RECORD rows by share partition, life and offset.
 
     Args:
-        history: SHARE_PARTITION_HISTORY rows of the share partitions; they have the completeness.
-        deliveries: DELIVERY_HISTORY rows of whole share partitions.
+        histories: of whole share partitions.
         no_records: measures.headers.NO_RECORD rows of their user partitions, as far as known.
         header_ranges: measures.headers.HEADER_RANGE rows of the same.
         settings: of the groups.
         near_limit: also records that the next failed delivery will archive, where the limit is known.
     """
-    pieces = given_up.pieces_of(*_given_up_ranges(deliveries, settings, near_limit=near_limit))
+    pieces = given_up.pieces_of(histories.ranges, _flags(histories, settings, near_limit), histories.life_begins)
     spans = spans_of(no_records.filter(pc.not_equal(no_records.column("reason"), ABORTED)))
     covered = {(topic_id, partition): (first, last) for topic_id, partition, first, last in _tuples(header_ranges)}
-    table = _table(_with_presences(pieces, deliveries, spans, covered), deliveries, settings)
-    table = _with_completeness(table, history)
-    return table.sort_by(ORDER)
+    return _table(_with_presences(pieces, histories, spans, covered), histories, settings).sort_by(ORDER)
 
 
-def _given_up_ranges(deliveries: pa.Table, settings: GroupSettings, *, near_limit: bool) -> tuple[Ints, Ints, Ints]:
-    """The ranges as the kernel reads them; their row numbers by life, and where each life begins among these."""
-    (place,), _ = places_of(deliveries)
-    life = pa.array(deliveries.column("life_log_offset").to_numpy()).dictionary_encode().indices.to_numpy()
-    lives = pa.array((place << 32) | life).dictionary_encode()
-    names = ("first_offset", "last_offset", "valid_from_log_offset", "delivery_state", "delivery_count")
-    first, last, begin, states, counts = (deliveries.column(name).to_numpy().astype(np.int64) for name in names)
-    near = np.zeros(len(states), np.bool_)
+def _flags(histories: Histories, settings: GroupSettings, near_limit: bool) -> Ints:
+    """Which ranges are given up, and which count as the last one of their offsets (`given_up.SELECTED`)."""
+    state = histories.ranges[:, RANGE_STATE]
+    is_given_up = (state == ARCHIVED_STATE) | (state == ARCHIVING_STATE)
+    flags: Ints = is_given_up * (given_up.REACHED | given_up.SELECTED)
     if near_limit:
-        groups, codes = coded(deliveries.column("group_id"))
-        limits = [settings.of(group, DELIVERY_COUNT_LIMIT).number for group in groups]
+        limits = [settings.of(group, DELIVERY_COUNT_LIMIT).number for group in _groups(histories)]
         least = np.array([NO_LIMIT if limit is None else limit - 1 for limit in limits], np.int64)
-        is_open = deliveries.column("is_open").to_numpy(zero_copy_only=False)
-        near = (states == AVAILABLE_STATE) & (counts >= least[codes])
-        is_open_near = near & is_open
-    is_given_up = (states == ARCHIVED_STATE) | (states == ARCHIVING_STATE)
-    is_selected = is_given_up | is_open_near if near_limit else is_given_up
-    flags = (is_given_up | near) * given_up.REACHED + is_selected * given_up.SELECTED
-    rows, begins = grouped(lives.indices.to_numpy().astype(np.int64), len(lives.dictionary))
-    return np.stack([first, last, begin, states, flags], axis=1), rows, begins
+        of_range = np.repeat(least[histories.life_place], np.diff(histories.life_begins))
+        near = (state == AVAILABLE_STATE) & (histories.ranges[:, RANGE_COUNT] >= of_range)
+        flags[near] |= given_up.REACHED
+        flags[near & (histories.ranges[:, RANGE_TO] == OPEN)] |= given_up.SELECTED
+    return flags
+
+
+def _groups(histories: Histories) -> list[str]:
+    """The share group of each place."""
+    groups: list[str] = histories.places.column("group_id").to_pylist()
+    return groups
 
 
 def _tuples(rows: pa.Table) -> Iterator[tuple[Any, ...]]:
@@ -109,24 +104,27 @@ def _tuples(rows: pa.Table) -> Iterator[tuple[Any, ...]]:
 
 
 def _with_presences(
-    pieces: Ints, deliveries: pa.Table, spans: Spans, covered: Mapping[TopicPartition, tuple[int, int]]
+    pieces: Ints, histories: Histories, spans: Spans, covered: Mapping[TopicPartition, tuple[int, int]]
 ) -> Ints:
     """The pieces, cut where it changes whether a record is there, with PRESENCE."""
     pieces[:, PRESENCE] = UNSEEN
     if not covered:
         return pieces
-    at = deliveries.select(["topic_id", "partition"]).take(pa.array(pieces[:, FINAL]))
-    topics, codes = coded(at.column("topic_id"))
-    places = (codes << 32) | at.column("partition").to_numpy()
-    known = np.unique(places)
-    rows, begins = grouped(np.searchsorted(known, places), len(known))
+    places = histories.life_place[_lives(pieces, histories)]
+    bounds = np.searchsorted(places, np.arange(histories.places.num_rows + 1))
     cut = [pieces[:0]]
-    for number, (begin, end) in enumerate(itertools.pairwise(begins.tolist())):
-        topic = (topics[known[number] >> 32], int(known[number] & 0xFFFFFFFF))
-        span = covered.get(topic)
-        mine = pieces[rows[begin:end]]
+    for topic, (begin, end) in zip(
+        topic_partitions(histories.places), itertools.pairwise(bounds.tolist()), strict=True
+    ):
+        span, mine = covered.get(topic), pieces[begin:end]
         cut.append(mine if span is None else _with_presence(mine, spans.get(topic, NO_SPANS)[:2], span))
     return np.concatenate(cut)
+
+
+def _lives(pieces: Ints, histories: Histories) -> Ints:
+    """The position of the life of each piece in `Histories.life_place`; ascends."""
+    lives: Ints = np.searchsorted(histories.life_begins, pieces[:, FINAL], "right") - 1
+    return lives
 
 
 def _cut(pieces: Ints, others: list[Ints]) -> Ints:
@@ -166,39 +164,47 @@ def _with_presence(pieces: Ints, gap_spans: tuple[Ints, Ints], span: tuple[int, 
     return pieces
 
 
-def _table(pieces: Ints, deliveries: pa.Table, settings: GroupSettings) -> pa.Table:
-    """POISON_RECORD rows without completeness; places in `deliveries` stand in the pieces."""
-    rows = deliveries.take(pa.array(pieces[:, FINAL]))
-    entered = deliveries.take(pa.array(pieces[:, ENTERED]))
-    groups, codes = coded(rows.column("group_id"))
-    of_row = pa.array(codes)
-    limit_settings = [settings.of(group, DELIVERY_COUNT_LIMIT) for group in groups]
-    limits = pa.array([setting.number for setting in limit_settings], pa.int64()).take(of_row)
-    cause, source = _causes(pieces, rows, pc.fill_null(limits, 0).to_numpy())
-    columns = {name: rows.column(name) for name in rows.column_names} | {
+def _table(pieces: Ints, histories: Histories, settings: GroupSettings) -> pa.Table:
+    """POISON_RECORD rows of the pieces, in their order."""
+    final, entered = histories.ranges[pieces[:, FINAL]], histories.ranges[pieces[:, ENTERED]]
+    life = _lives(pieces, histories)
+    place = histories.life_place[life]
+    of_piece = pa.array(place)
+    limit_settings = [settings.of(group, DELIVERY_COUNT_LIMIT) for group in _groups(histories)]
+    limits = pa.array([setting.number for setting in limit_settings], pa.int64()).take(of_piece)
+    origins = pa.array([setting.origin for setting in limit_settings], pa.string())
+    cause, source = _causes(pieces, final, pc.fill_null(limits, 0).to_numpy())
+    state = pa.array(final[:, RANGE_STATE].astype(np.int8))
+    time_ms = np.append(histories.ranges[:, RANGE_MS], NEVER)
+    archiving = pieces[:, ARCHIVING_AT]
+    columns = {name: histories.places.column(name).take(of_piece) for name in FULL_PLACE_KEY} | {
+        "life_log_offset": histories.life_key[life],
         "offset": pieces[:, FIRST],
         "last_offset": pieces[:, LAST],
+        "delivery_state": state,
+        "delivery_state_name": state_names(state),
+        "delivery_count": final[:, RANGE_COUNT],
         "cause": cause,
         "cause_source": source,
         "delivery_count_limit": limits,
-        "delivery_count_limit_source": pa.array([setting.origin for setting in limit_settings], pa.string()).take(
-            of_row
-        ),
-        "first_outcome_ms": deliveries.column("valid_from_ms").take(pa.array(pieces[:, EARLIEST])),
-        "last_outcome_ms": entered.column("valid_from_ms"),
-        "archiving_ms": deliveries.column("valid_from_ms").take(
-            pa.array(pieces[:, ARCHIVING_AT], mask=pieces[:, ARCHIVING_AT] == NEVER)
-        ),
-        "log_offset": entered.column("valid_from_log_offset"),
+        "delivery_count_limit_source": origins.take(of_piece),
+        "first_outcome_ms": time_ms[pieces[:, EARLIEST]],
+        "last_outcome_ms": entered[:, RANGE_MS],
+        "archiving_ms": pa.array(time_ms[archiving], mask=archiving == NEVER),
+        "log_offset": entered[:, RANGE_FROM],
     }
-    names = [name for name in POISON_RECORD.names if name in columns]
-    return pa.table({name: columns[name] for name in names}).cast(pa.schema([POISON_RECORD.field(n) for n in names]))
+    at = histories.rows_at(place, entered[:, RANGE_FROM])
+    marks = histories.history.select([field.name for field in COMPLETENESS]).take(at)
+    columns |= {name: marks.column(name) for name in marks.column_names}
+    return pa.table({name: columns[name] for name in POISON_RECORD.names}).cast(POISON_RECORD)
 
 
-def _causes(pieces: Ints, rows: pa.Table, limits: Ints) -> tuple[pa.Array, pa.Array]:
-    """Cause and its source of each piece; the first rule that applies. A limit of 0 is unknown."""
-    counts = rows.column("delivery_count").to_numpy().astype(np.int64)
-    near = rows.column("delivery_state").to_numpy() == AVAILABLE_STATE
+def _causes(pieces: Ints, final: Ints, limits: Ints) -> tuple[pa.Array, pa.Array]:
+    """Cause and its source of each piece; the first rule that applies.
+
+    `final`: the last range of each; a limit of 0 is unknown.
+    """
+    counts, near = final[:, RANGE_COUNT], final[:, RANGE_STATE] == AVAILABLE_STATE
     presence, has_limit = pieces[:, PRESENCE], limits > 0
     letter, exceeded = pieces[:, ARCHIVING_AT] != NEVER, (limits > 0) & (counts >= limits)
     first_try = ~has_limit & (counts < LOWEST_DELIVERY_COUNT_LIMIT)
@@ -215,11 +221,3 @@ def _causes(pieces: Ints, rows: pa.Table, limits: Ints) -> tuple[pa.Array, pa.Ar
     rule = np.select([condition for condition, _, _ in rules], np.arange(len(rules)).tolist(), len(rules) - 1)
     causes, sources = ([entry[at] for entry in rules] for at in (1, 2))
     return pa.array(causes, pa.string()).take(pa.array(rule)), pa.array(sources, pa.string()).take(pa.array(rule))
-
-
-def _with_completeness(table: pa.Table, history: pa.Table) -> pa.Table:
-    """The marks of the state after the record at each row's log_offset."""
-    at = rows_at(history, table.column("state_partition").to_numpy(), table.column("log_offset").to_numpy())
-    for field in COMPLETENESS:
-        table = table.append_column(field.name, history.column(field.name).take(at))
-    return table.cast(POISON_RECORD)

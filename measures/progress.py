@@ -15,9 +15,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from measures import incomplete
-from measures.incomplete import UNKNOWN, Intervals
+from measures.histories import UNKNOWN
+from measures.incomplete import Intervals
 from measures.inputs import Inputs
-from measures.places import Places, places_of
+from measures.places import Places
 from measures.schemas import PROGRESS
 from measures.stalls import intervals_of
 
@@ -27,27 +28,24 @@ Ints = npt.NDArray[np.int64]
 def rows(inputs: Inputs) -> pa.Table:
     """PROGRESS rows of the share partitions at the cut."""
     intervals, earlier = intervals_of(inputs), inputs.earlier()
-    _, places = places_of(intervals.history)
-    return progress(intervals, places, PROGRESS.empty_table() if earlier is None else earlier)
+    return progress(intervals, PROGRESS.empty_table() if earlier is None else earlier)
 
 
-def progress(intervals: Intervals, places: Places, before: pa.Table) -> pa.Table:
-    """PROGRESS rows of the places in `intervals`, with log_topic_id where the history has it.
+def progress(intervals: Intervals, before: pa.Table) -> pa.Table:
+    """PROGRESS rows of the places in `intervals`.
 
     `before`: the earlier PROGRESS rows of places whose `intervals` do not begin with their first record.
     """
-    history = intervals.history
-    of_row = places.of(history)
-    counts = np.bincount(of_row, minlength=places.count)
-    here = np.flatnonzero(counts)
-    last = np.cumsum(counts[here]) - 1
+    history, of_row = intervals.history, intervals.histories.place
+    places, last = intervals.histories.lookup, intervals.histories.newest_rows
+    here = of_row[last]
     earlier = _aligned(before, places)
     current, highest = _intervals(intervals, of_row, places.count)
     highest = np.maximum(highest, earlier["highest_earlier_offset"])
     since = current[:, 0]
     started = since >= 0
     writes = _writes(intervals, of_row, earlier["earlier_write_ms"])
-    offset, time = (history.column(name).to_numpy() for name in ("log_offset", "log_time_ms"))
+    offset, time = intervals.records[:, incomplete.OFFSET], intervals.records[:, incomplete.TIME]
     rows = history.take(pa.array(last))
     gone = pc.equal(rows.column("record_type"), "tombstone")
     read_from = _last_of_earlier_life(intervals, of_row, last, here)
@@ -91,7 +89,7 @@ def _intervals(intervals: Intervals, of_row: Ints, count: int) -> tuple[Ints, In
 
 def _writes(intervals: Intervals, of_row: Ints, earlier: Ints) -> Ints:
     """For each row of the history the log time of the last write of its place before it; -1: none."""
-    records = incomplete.records_of(intervals.history)
+    records = intervals.records
     written = np.where(records[:, incomplete.IS_WRITE] > 0, np.arange(len(records)), UNKNOWN)
     newest = np.maximum.accumulate(written) if len(written) else written
     before = np.append(UNKNOWN, newest[:-1])[: len(newest)]
@@ -106,15 +104,13 @@ def _last_of_earlier_life(intervals: Intervals, of_row: Ints, last: Ints, here: 
 
     A tombstone belongs to no life: at a tombstone, the life before is the one that it ended.
     """
-    history = intervals.history
-    life = incomplete.records_of(history)[:, incomplete.LIFE]
+    offset, life = intervals.records[:, incomplete.OFFSET], intervals.records[:, incomplete.LIFE]
     at_end = np.full(int(of_row.max(initial=-1)) + 1, UNKNOWN, np.int64)
     at_end[here] = life[last]
     other = (life >= 0) & (life != at_end[of_row])
     rows = np.where(other, np.arange(len(life)), UNKNOWN)
     newest = np.full(len(at_end), UNKNOWN, np.int64)
     np.maximum.at(newest, of_row, rows)
-    offset = history.column("log_offset").to_numpy()
     return np.where(newest[here] >= 0, offset[np.maximum(newest[here], 0)], UNKNOWN)
 
 

@@ -13,55 +13,48 @@ from collections.abc import Mapping
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from measures.delivery_outcomes import NEVER, Outcomes, outcomes_of
 from measures.given_up import SELECTED, near_selected
-from measures.grouped import grouped
+from measures.histories import RANGE_COUNT, RANGE_STATE, UNKNOWN, Histories
 from measures.inputs import Inputs
-from measures.lives import DELETED, Lives, lives_of, number_places
+from measures.lives import DELETED, Lives
 from measures.range_map import RangeMap
 from measures.schemas import REDELIVERED, REDELIVERIES
 from measures.steps import NO_VALUE, Cells, Flags, Ints, Ranges, together
 from state_model.columnar.keys import FULL_PLACE_KEY
 from state_model.share_records import DeliveryState
 
+MARKS = ["completeness", "completeness_reason"]
 RETRY, AFTER_ACKNOWLEDGED, BY_RESET, BY_RECREATION, WENT_BACK = range(5)
 
 
 def rows(inputs: Inputs) -> pa.Table:
     """REDELIVERED rows by share partition, first offset and kind."""
-    return redelivered(inputs.history(), inputs.deliveries())
+    return redelivered(inputs.histories())
 
 
-def redelivered(history: pa.Table, deliveries: pa.Table) -> pa.Table:
-    """REDELIVERED rows by share partition, first offset and kind, from SHARE_PARTITION_HISTORY and DELIVERY_HISTORY."""
-    (of_history, of_deliveries), places = number_places(history, deliveries)
-    lives = lives_of(history, of_history)
-    life = lives.of(of_deliveries, deliveries.column("life_log_offset").to_numpy())
-    near = np.zeros(len(life), np.bool_)
-    near[life >= 0] = _near_second_deliveries(deliveries.filter(pa.array(life >= 0)), life[life >= 0], lives)
-    deliveries, life = deliveries.filter(pa.array(near)), life[near]
-    deliveries_by_life = _outcomes_by_life(outcomes_of(deliveries, life), lives)
+def redelivered(histories: Histories) -> pa.Table:
+    """REDELIVERED rows by share partition, first offset and kind."""
+    lives = histories.lives
+    outcomes = outcomes_of(histories, histories.life, _near_second_deliveries(histories))
+    deliveries_by_life = _outcomes_by_life(outcomes, lives)
     parts = [_within_lives(deliveries_by_life), *_across_lives(deliveries_by_life, lives)]
-    rows = {name: together([part[name] for part in parts]) for name in _FIELDS}
-    return _table(rows, lives, places, history)
+    return _table({name: together([part[name] for part in parts]) for name in _FIELDS}, histories)
 
 
-def _near_second_deliveries(deliveries: pa.Table, life: Ints, lives: Lives) -> Flags:
+def _near_second_deliveries(histories: Histories) -> Flags:
     """Whether each range may have a redelivered offset: it overlaps a second delivery, or its place had several lives.
 
     Offsets of the other ranges were delivered once, so those ranges are not compared with each other.
     """
-    first, last, state, count = (
-        deliveries.column(name).to_numpy().astype(np.int64)
-        for name in ("first_offset", "last_offset", "delivery_state", "delivery_count")
-    )
+    lives, life = histories.lives, histories.life
+    state, count = histories.ranges[:, RANGE_STATE], histories.ranges[:, RANGE_COUNT]
     several = np.bincount(lives.place, minlength=1)[lives.place] > 1
     several[lives.back_life] = True
-    again = (count > 1) | ((count < 1) & (state != DeliveryState.AVAILABLE)) | several[life]
-    ranges = np.stack([first, last, first, state, again * SELECTED], axis=1)
-    return near_selected(ranges, *grouped(life, lives.count))
+    again = (count > 1) | ((count < 1) & (state != DeliveryState.AVAILABLE)) | np.append(several, False)[life]
+    near: Flags = near_selected(histories.ranges, again * SELECTED, histories.life_begins) & (life != UNKNOWN)
+    return near
 
 
 _FIELDS = (
@@ -162,10 +155,12 @@ def _replays(outcomes: Ranges, lives: Lives) -> list[tuple[int, ...]]:
     return rows
 
 
-def _table(rows: Rows, lives: Lives, places: pa.Table, history: pa.Table) -> pa.Table:
+def _table(rows: Rows, histories: Histories) -> pa.Table:
+    lives, history = histories.lives, histories.history
     order = np.lexsort((rows["kind"], rows["first"], lives.place[rows["life"]]))
     rows = {name: values[order] for name, values in rows.items()}
-    columns = {name: places.column(name).take(pa.array(lives.place[rows["life"]])) for name in FULL_PLACE_KEY}
+    place = lives.place[rows["life"]]
+    columns = {name: histories.places.column(name).take(pa.array(place)) for name in FULL_PLACE_KEY}
     columns |= {
         "first_offset": pa.array(rows["first"]),
         "last_offset": pa.array(rows["last"]),
@@ -178,22 +173,10 @@ def _table(rows: Rows, lives: Lives, places: pa.Table, history: pa.Table) -> pa.
         "cause_log_offset": _or_null(rows["cause_at"], rows["cause_at"]),
         "last_log_offset": pa.array(rows["last_at"]),
     }
-    at = rows_at(history, columns["state_partition"].to_numpy(), rows["last_at"])
-    for name, source in (("last_ms", "log_time_ms"), ("completeness", "completeness")):
-        columns[name] = history.column(source).take(at)
-    columns["completeness_reason"] = history.column("completeness_reason").take(at)
+    marks = history.select(["log_time_ms", *MARKS]).take(histories.rows_at(place, rows["last_at"]))
+    columns |= {"last_ms": marks.column("log_time_ms")} | {name: marks.column(name) for name in MARKS}
     return pa.table({name: columns[name] for name in REDELIVERED.names}).cast(REDELIVERED)
 
 
 def _or_null(values: Ints, known: Ints) -> pa.Array:
     return pa.array(values, mask=known == NEVER)
-
-
-def rows_at(history: pa.Table, state_partition: Ints, log_offset: Ints) -> pa.Array:
-    """The row of `history` for each place in the state log; null where it has none."""
-    mine = [history.column(name).to_numpy().astype(np.int64) for name in ("state_partition", "log_offset")]
-    places_to_look_up = [state_partition.astype(np.int64), log_offset.astype(np.int64)]
-    offsets = pa.array(together([mine[1], places_to_look_up[1]])).dictionary_encode().indices.to_numpy()
-    places = pa.array((together([mine[0], places_to_look_up[0]]) << 32) | offsets)
-    rows = history.num_rows
-    return pc.index_in(places[rows:], value_set=places[:rows])

@@ -13,30 +13,31 @@ import numpy as np
 import pyarrow as pa
 
 from measures.first_outcomes import COUNT, FIRST, LAST, ROW, pieces_of
-from measures.grouped import grouped, in_order
+from measures.histories import (
+    RANGE_COUNT,
+    RANGE_FIRST,
+    RANGE_FROM,
+    RANGE_LAST,
+    RANGE_MS,
+    RANGE_STATE,
+    RANGE_TO,
+    UNKNOWN,
+    Histories,
+)
 from measures.inputs import Inputs
 from measures.latency_schemas import ACKNOWLEDGED, ARCHIVED, OPEN
-from measures.lives import BLIND, number_places
+from measures.lives import BLIND
 from measures.places import codes_in
 from measures.steps import LAST_OFFSET, Flags, Ints
 from state_model.columnar.values import Loss
 from state_model.share_records import DeliveryState
 
+MARKS = ["completeness", "completeness_reason"]
 HOUR_MS = 3_600_000
 DAY_MS = 24 * HOUR_MS
 NOT_KNOWN = -1
 OUTCOME_NAMES = (ACKNOWLEDGED, ARCHIVED, OPEN)
 """Names of the numbers in `Settled.outcome`."""
-NUMBERS = (
-    "life_log_offset",
-    "first_offset",
-    "last_offset",
-    "delivery_state",
-    "delivery_count",
-    "valid_from_log_offset",
-    "valid_from_ms",
-)
-"""The columns of delivery history that this module reads."""
 BLOCK_BITS = 12
 BLOCK_OFFSETS = 1 << BLOCK_BITS
 """Record offsets of a block; contributions to latency and attempts are grouped by block and hour."""
@@ -52,10 +53,12 @@ class Settled:
 
     `outcome`: place in OUTCOME_NAMES; `count`: largest delivery count in the life; `at`: log offset of the first
     outcome; `at_ms`: its log time, NOT_KNOWN where only a later snapshot shows the outcome. `open_…`: ranges
-    that were delivered and are not settled at the end of the histories.
+    that were delivered and are not settled at the end of the histories. `newest`: FULL_PLACE_KEY and MARKS of the
+    newest record of each share partition.
     """
 
     places: pa.Table
+    newest: pa.Table
     place: Ints
     first: Ints
     last: Ints
@@ -121,40 +124,43 @@ class Settled:
         return np.where(self.at_ms == NOT_KNOWN, NOT_KNOWN, self.at_ms - self.at_ms % HOUR_MS)
 
 
-def settled(history: pa.Table, deliveries: pa.Table, losses: Mapping[int, Sequence[Loss]] | None = None) -> Settled:
-    """Settled ranges in SHARE_PARTITION_HISTORY and DELIVERY_HISTORY; `losses`: missing records by state partition."""
-    (of_history, of_deliveries), places = number_places(history, deliveries)
-    columns = _numbers(deliveries)
-    life, lives = numbered_lives(of_deliveries, columns["life_log_offset"])
-    begin, end = np.clip(columns["first_offset"], 0, LAST_OFFSET), np.clip(columns["last_offset"], -1, LAST_OFFSET) + 1
-    others = (columns[name] for name in ("delivery_state", "delivery_count", "valid_from_log_offset"))
-    ranges = np.stack([begin, np.maximum(begin, end), *others], axis=1)
-    rows, begins = grouped(life, lives)
-    telling = _telling(columns)[rows]
-    pieces = pieces_of(ranges, rows[telling], np.append(0, np.cumsum(telling))[begins])
+def settled(histories: Histories, losses: Mapping[int, Sequence[Loss]] | None = None) -> Settled:
+    """Settled ranges in the histories; `losses`: missing records by state partition."""
+    ranges, of_range = histories.ranges, histories.life_place[histories.life_number]
+    pieces = pieces_of(ranges, _decides(ranges), histories.life_begins)
     row = pieces[:, ROW]
-    place, at = of_deliveries[row], columns["valid_from_log_offset"][row]
-    unseen = _among(place, at, *_only_shows(history, of_history, losses or {}))
-    still = _open(columns, deliveries)
+    place, at = of_range[row], ranges[row, RANGE_FROM]
+    unseen = _among(place, at, *_only_shows(histories, losses or {}))
+    still = _open(ranges)
     return Settled(
-        places=places,
+        places=histories.places,
+        newest=_newest(histories),
         place=place,
         first=pieces[:, FIRST],
         last=pieces[:, LAST],
-        outcome=(columns["delivery_state"][row] == DeliveryState.ARCHIVED).astype(np.int64),
+        outcome=(ranges[row, RANGE_STATE] == DeliveryState.ARCHIVED).astype(np.int64),
         count=pieces[:, COUNT],
         at=at,
-        at_ms=np.where(unseen, NOT_KNOWN, np.clip(columns["valid_from_ms"][row], 0, LATEST_MS)),
-        open_place=of_deliveries[still],
-        open_first=begin[still],
-        open_last=end[still] - 1,
-        open_count=columns["delivery_count"][still],
+        at_ms=np.where(unseen, NOT_KNOWN, np.clip(ranges[row, RANGE_MS], 0, LATEST_MS)),
+        open_place=of_range[still],
+        open_first=np.clip(ranges[still, RANGE_FIRST], 0, LAST_OFFSET),
+        open_last=np.clip(ranges[still, RANGE_LAST], -1, LAST_OFFSET),
+        open_count=ranges[still, RANGE_COUNT],
     )
 
 
 def settled_of(inputs: Inputs) -> Settled:
     """Settled ranges in the histories of some share partitions."""
-    return inputs.once("settled", lambda: settled(inputs.history(), inputs.deliveries(), inputs.losses()))
+    return inputs.once("settled", lambda: settled(inputs.histories(), inputs.losses()))
+
+
+def _newest(histories: Histories) -> pa.Table:
+    """FULL_PLACE_KEY and MARKS of the newest record of each share partition."""
+    rows = histories.newest_rows
+    places, marks = histories.places.take(pa.array(histories.place[rows])), histories.history.take(pa.array(rows))
+    for name in MARKS:
+        places = places.append_column(name, marks.column(name).cast(pa.string()))
+    return places
 
 
 def _in_blocks(first: Ints, last: Ints) -> tuple[Ints, Ints, Ints]:
@@ -168,36 +174,23 @@ def _in_blocks(first: Ints, last: Ints) -> tuple[Ints, Ints, Ints]:
     return row, np.maximum(first[row], begin), ends
 
 
-def _numbers(deliveries: pa.Table) -> dict[str, Ints]:
-    return {name: deliveries.column(name).to_numpy().astype(np.int64, copy=False) for name in NUMBERS}
-
-
-def numbered_lives(place: Ints, key: Ints) -> tuple[Ints, int]:
-    """A number from 0 on for each combination of place and life, and how many there are."""
-    codes = pa.array(key).dictionary_encode()
-    both = pa.array((place << 32) | codes.indices.to_numpy()).dictionary_encode()
-    return both.indices.to_numpy().astype(np.int64), len(both.dictionary)
-
-
-def _is_done(columns: Mapping[str, Ints]) -> Flags:
-    state = columns["delivery_state"]
+def _is_done(ranges: Ints) -> Flags:
+    state = ranges[:, RANGE_STATE]
     done: Flags = (state == DeliveryState.ACKNOWLEDGED) | (state == DeliveryState.ARCHIVED)
     return done
 
 
-def _telling(columns: Mapping[str, Ints]) -> Flags:
+def _decides(ranges: Ints) -> Flags:
     """Whether each range has an outcome, or a larger delivery count than a range with one."""
-    done = _is_done(columns)
-    least = columns["delivery_count"][done].min(initial=np.iinfo(np.int64).max)
-    telling: Flags = done | (columns["delivery_count"] > least)
-    return telling
+    done, count = _is_done(ranges), ranges[:, RANGE_COUNT]
+    decides: Flags = done | (count > count[done].min(initial=np.iinfo(np.int64).max))
+    return decides
 
 
-def _open(columns: Mapping[str, Ints], deliveries: pa.Table) -> Flags:
+def _open(ranges: Ints) -> Flags:
     """Ranges at the end that were delivered and are neither acknowledged nor archived."""
-    still: Flags = deliveries.column("is_open").to_numpy(zero_copy_only=False).astype(np.bool_)
-    delivered: Flags = still & ~_is_done(columns) & (columns["delivery_count"] > 0)
-    return delivered
+    still: Flags = (ranges[:, RANGE_TO] == UNKNOWN) & ~_is_done(ranges) & (ranges[:, RANGE_COUNT] > 0)
+    return still
 
 
 def _among(place: Ints, at: Ints, places: Ints, offsets: Ints) -> Flags:
@@ -210,25 +203,24 @@ def _among(place: Ints, at: Ints, places: Ints, offsets: Ints) -> Flags:
     return result
 
 
-def _only_shows(history: pa.Table, place: Ints, losses: Mapping[int, Sequence[Loss]]) -> tuple[Ints, Ints]:
+def _only_shows(histories: Histories, losses: Mapping[int, Sequence[Loss]]) -> tuple[Ints, Ints]:
     """Place and log offset of snapshots that show outcomes of records missing from the evidence.
 
     Other snapshots add to the records before them only the write at which the coordinator took the snapshot.
     """
+    history, place = histories.history, histories.place
     offset = history.column("log_offset").to_numpy()
-    order, _ = in_order(place, int(place.max(initial=-1)) + 1, offset)
-    place, offset = place[order], offset[order]
-    begins = np.append(True, np.diff(place) != 0)[: len(order)]
-    blind = _is_in(history, "completeness", BLIND)[order]
-    before_blind = np.append(False, blind[:-1])[: len(order)] & ~begins
-    previous = np.append(NOT_KNOWN, offset[:-1])[: len(order)]
-    state_partition = history.column("state_partition").to_numpy()[order]
-    lost = np.zeros(len(order), np.bool_)
+    begins = np.append(True, np.diff(place) != 0)[: len(place)]
+    blind = _is_in(history, "completeness", BLIND)
+    before_blind = np.append(False, blind[:-1])[: len(place)] & ~begins
+    previous = np.append(NOT_KNOWN, offset[:-1])[: len(place)]
+    state_partition = history.column("state_partition").to_numpy()
+    lost = np.zeros(len(place), np.bool_)
     for number, some in losses.items():
         at = np.sort(np.array([loss.first_offset for loss in some], np.int64))
         between = np.searchsorted(at, offset, "left") > np.searchsorted(at, previous, "right")
         lost |= (state_partition == number) & between
-    is_blind = (begins | before_blind | lost) & _is_in(history, "record_type", ["snapshot"])[order]
+    is_blind = (begins | before_blind | lost) & _is_in(history, "record_type", ["snapshot"])
     return place[is_blind], offset[is_blind]
 
 

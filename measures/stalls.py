@@ -11,6 +11,7 @@ An acquired record and one that was never delivered look alike in the log, so a 
 
 import itertools
 from collections.abc import Mapping
+from dataclasses import replace
 
 import numpy as np
 import numpy.typing as npt
@@ -19,9 +20,10 @@ import pyarrow.compute as pc
 
 from measures import incomplete
 from measures.headers import LOG_APPEND_TIME, OFFSET_TIME
+from measures.histories import Histories
 from measures.incomplete import Intervals
 from measures.inputs import Inputs, known_ends, offset_times
-from measures.places import coded, codes_in, places_of
+from measures.places import coded, codes_in
 from measures.schemas import STALL
 from measures.settings import DELIVERY_COUNT_LIMIT, ISOLATION_LEVEL, MAX_RECORD_LOCKS, READ_COMMITTED, GroupSettings
 from measures.topics import TopicPartition
@@ -66,33 +68,32 @@ def intervals_of(inputs: Inputs) -> Intervals:
 def _intervals_of(inputs: Inputs) -> Intervals:
     earlier = inputs.earlier()
     ranges = inputs.no_records().ranges()
-    lasting = intervals(inputs.history(), inputs.deliveries(), ranges, inputs.settings, earlier=earlier)
+    lasting = intervals(inputs.histories(), ranges, inputs.settings, earlier=earlier)
     if earlier is None or earlier.num_rows == 0:
         return lasting
-    (of_history, of_earlier), places = places_of(lasting.history, earlier)
-    since = np.full(places.count, -1, np.int64)
+    places = lasting.histories.lookup
+    since = np.full(places.count + 1, -1, np.int64)  # the last one: of share partitions without rows
     last = pc.add(earlier.column("log_offset"), 1)
-    since[of_earlier] = pc.coalesce(earlier.column("since_log_offset"), last).to_numpy()
+    since[places.of(earlier)] = pc.coalesce(earlier.column("since_log_offset"), last).to_numpy()
     begin = lasting.rows[:, incomplete.BEGIN]
-    kept = lasting.history.column("log_offset").to_numpy()[begin] >= since[of_history[begin]]
-    return Intervals(history=lasting.history, rows=lasting.rows[kept])
+    kept = lasting.records[begin, incomplete.OFFSET] >= since[lasting.histories.place[begin]]
+    return replace(lasting, rows=lasting.rows[kept])
 
 
 def intervals(
-    history: pa.Table,
-    deliveries: pa.Table,
+    histories: Histories,
     no_records: pa.Table,
     settings: GroupSettings,
     *,
     earlier: pa.Table | None = None,
 ) -> Intervals:
     """How long each first incomplete offset stood, by the groups' settings (measures.incomplete)."""
-    groups = history.column("group_id").unique().to_pylist()
+    groups = histories.places.column("group_id").unique().to_pylist()
     committed = frozenset(group for group in groups if settings.of(group, ISOLATION_LEVEL).value == READ_COMMITTED)
     limits = {group: settings.of(group, DELIVERY_COUNT_LIMIT).number for group in groups}
     slowed = {group: _slowed_from(limit) for group, limit in limits.items() if limit is not None}
     return incomplete.first_incomplete(
-        history, deliveries, no_records, reads_committed=committed, slowed_from=slowed, earlier=earlier
+        histories, no_records, reads_committed=committed, slowed_from=slowed, earlier=earlier
     )
 
 
@@ -105,7 +106,7 @@ def long_enough(candidates: Intervals, now_ms: int | None, min_duration_ms: int)
     """The intervals that lasted `min_duration_ms` by the state log's times, and those without end; see `stalls`."""
     since, until = _log_times(candidates, now_ms)
     chosen = (until - since >= min_duration_ms) | (candidates.rows[:, incomplete.END] < 0)
-    return Intervals(history=candidates.history, rows=candidates.rows[chosen])
+    return replace(candidates, rows=candidates.rows[chosen])
 
 
 def offsets_of(candidates: Intervals) -> dict[TopicPartition, Ints]:

@@ -18,11 +18,10 @@ import pyarrow.compute as pc
 from measures.ages import NO_AGE, PIECES_KEPT, Ages, added_up
 from measures.latency_schemas import BOTH, CREATE_TIME, LOG_APPEND_TIME, OUTCOMES
 from measures.places import codes_in
-from measures.settled import BLOCK_BITS, NOT_KNOWN, Settled
+from measures.settled import BLOCK_BITS, MARKS, NOT_KNOWN, Settled
 from measures.steps import LAST_OFFSET, Ints, numbered, together
 from state_model.columnar.keys import FULL_PLACE_KEY, SHARE_PARTITION_KEY
 
-MARKS = ["completeness", "completeness_reason"]
 KEEP_NULLS = pc.ScalarAggregateOptions(skip_nulls=False)
 """The last value as it is: a row that is complete has no reason, whatever rows before it had."""
 CLOCK_NAMES = (None, CREATE_TIME, LOG_APPEND_TIME, BOTH)
@@ -99,14 +98,14 @@ LARGEST_OF = ("last", "last_ms", "largest_min", "largest")
 SMALLEST_OF = ("first", "first_ms", "least")
 
 
-def of_latency(settled: Settled, ages: Ages, history: pa.Table, by: By) -> Tally:
-    """The tally behind LATENCY rows; `ages` has taken all headers, `history`: SHARE_PARTITION_HISTORY rows."""
+def of_latency(settled: Settled, ages: Ages, by: By) -> Tally:
+    """The tally behind LATENCY rows; `ages` has taken all headers, in blocks if rows are by block."""
     gaps = ages.gaps()
     sizes = settled.size - gaps
     known = settled.at_ms != NOT_KNOWN
     counts = ages.counts()
     entry = ages.sample[counts.bucket]
-    entries = _entries(settled, by, history)
+    entries = _entries(settled, by)
     np.bitwise_or.at(entries.clocks, entry, 1 << counts.clock)
     for name in ("least", "largest_min", "largest"):
         getattr(entries, name)[ages.sample] = getattr(ages, name)
@@ -118,10 +117,11 @@ def of_latency(settled: Settled, ages: Ages, history: pa.Table, by: By) -> Tally
         "timed_offsets": np.where(known, sizes, 0),
     }
     first_ms, last_ms = np.where(known, settled.at_ms, NO_FIRST), np.where(known, settled.at_ms, NOT_KNOWN)
-    return _reduced(replace(entries, sums=sums, first_ms=first_ms, last_ms=last_ms, lower=lower, upper=upper))
+    tally = replace(entries, sums=sums, first_ms=first_ms, last_ms=last_ms, lower=lower, upper=upper)
+    return _reduced(tally, (ages.bucket, ages.sample) if by.block else None)
 
 
-def of_attempts(settled: Settled, gaps: Ints, history: pa.Table, by: By) -> Tally:
+def of_attempts(settled: Settled, gaps: Ints, by: By) -> Tally:
     """The tally behind ATTEMPTS rows; `gaps`: offsets of each range without a record."""
     still = len(settled.open_place)
     both = replace(
@@ -134,7 +134,7 @@ def of_attempts(settled: Settled, gaps: Ints, history: pa.Table, by: By) -> Tall
     )
     count = together([settled.count, settled.open_count])
     sums = {"offsets": together([settled.size - gaps, settled.open_size])}
-    return _reduced(replace(_entries(both, by, history), count=count, sums=sums))
+    return _reduced(replace(_entries(both, by), count=count, sums=sums))
 
 
 def of_contributions(rows: pa.Table, by: By) -> Tally:
@@ -216,12 +216,12 @@ def times(values: Ints, factor: Ints) -> Ints:
     return np.where(fits, np.where(fits, values, 0) * factor, LAST_OFFSET)
 
 
-def _entries(settled: Settled, by: By, history: pa.Table) -> Tally:
+def _entries(settled: Settled, by: By) -> Tally:
     """An entry a range of settled offsets, without sums and ages."""
     if by.partition:
-        unit, units = settled.place, _plain(settled.places)
+        unit, units = settled.place, settled.places
     else:
-        of_place, units = _numbered_rows(_plain(settled.places.select(by.columns)))
+        of_place, units = _numbered_rows(settled.places.select(by.columns))
         unit = of_place[settled.place]
     size = len(unit)
     return Tally(
@@ -242,20 +242,8 @@ def _entries(settled: Settled, by: By, history: pa.Table) -> Tally:
         largest=np.full(size, -NO_AGE),
         lower=NO_AGES,
         upper=NO_AGES,
-        newest=_newest(history),
+        newest=settled.newest,
     )
-
-
-def _newest(history: pa.Table) -> pa.Table:
-    rows = history.select([*FULL_PLACE_KEY, "log_offset", *MARKS]).sort_by([("log_offset", "ascending")])
-    newest = rows.group_by(FULL_PLACE_KEY, use_threads=False).aggregate([(name, "last", KEEP_NULLS) for name in MARKS])
-    return _plain(newest.rename_columns([*FULL_PLACE_KEY, *MARKS]))
-
-
-def _plain(rows: pa.Table) -> pa.Table:
-    """The rows without dictionary-encoded columns."""
-    kinds = [(f.name, f.type.value_type if pa.types.is_dictionary(f.type) else f.type) for f in rows.schema]
-    return rows.cast(pa.schema(kinds))
 
 
 def _numbered_rows(rows: pa.Table) -> tuple[Ints, pa.Table]:
@@ -267,9 +255,13 @@ def _numbered_rows(rows: pa.Table) -> tuple[Ints, pa.Table]:
     return joined.column("number").to_numpy(), distinct
 
 
-def _reduced(entries: Tally) -> Tally:
-    """The tally of entries in any order, in which combinations may repeat."""
-    entry, sample = numbered(entries.unit, entries.hour_ms, entries.outcome, entries.count, entries.block)
+def _reduced(entries: Tally, numbers: tuple[Ints, Ints] | None = None) -> Tally:
+    """The tally of entries in any order, in which combinations may repeat.
+
+    `numbers`: the rank of each entry's combination and an entry with each, where they are known (`numbered`).
+    """
+    combination = (entries.unit, entries.hour_ms, entries.outcome, entries.count, entries.block)
+    entry, sample = numbers or numbered(*combination)
     size = len(sample)
     columns = {name: getattr(entries, name)[sample] for name in ("unit", "hour_ms", "outcome", "count", "block")}
     for names, function in ((SMALLEST_OF, np.minimum), (LARGEST_OF, np.maximum)):

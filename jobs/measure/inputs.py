@@ -231,7 +231,8 @@ class LakeInputs:
             rows = rows.filter(pa.array(~self._misplaced[self.places.of(rows)]))
         if "log_topic_id" in rows.column_names:
             return rows
-        return rows.append_column("log_topic_id", pa.repeat(self.task.log_topic_id, rows.num_rows))
+        topic = pa.DictionaryArray.from_arrays(np.zeros(rows.num_rows, np.int32), [self.task.log_topic_id])
+        return rows.append_column("log_topic_id", topic)
 
     def history_parts(self, columns: Sequence[str]) -> Iterator[pa.Table]:
         """Columns of the whole history and PLACE_KEY, in bounded tables."""

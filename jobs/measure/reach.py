@@ -35,6 +35,7 @@ from lake.tables import TABLES
 from measures import progress
 from measures.catalog import STAGED, Measure, Rule
 from measures.grouped import in_order
+from measures.histories import RANGE_FIRST, RANGE_LAST
 from measures.latency_schemas import OPEN, OUTCOMES
 from measures.lives import BLIND
 from measures.places import codes_in
@@ -43,6 +44,7 @@ from measures.steps import numbered, together
 from state_model.columnar.keys import PLACE_KEY
 
 MARK = ["completeness", "completeness_reason"]
+GROUP = ("place", "block", "hour_ms", "outcome")
 GROUP_COLUMNS = [*PLACE_KEY, "hour_ms", "outcome", "first_offset", "last_offset"]
 
 
@@ -65,25 +67,21 @@ class Groups:
             outcome=codes_in(rows.column("outcome"), pa.array(OUTCOMES)),
         )
 
-    def where(self, chosen: Flags) -> "Groups":
+    def where(self, chosen: Flags | Ints) -> "Groups":
         """The selected groups."""
-        return Groups(
-            place=self.place[chosen],
-            block=self.block[chosen],
-            hour_ms=self.hour_ms[chosen],
-            outcome=self.outcome[chosen],
-        )
+        return Groups(**{name: getattr(self, name)[chosen] for name in GROUP})
 
     def among(self, others: "Groups") -> Flags:
         """Whether each group is among `others`."""
+        if len(others.place) == 0:
+            return np.zeros(len(self.place), np.bool_)
         mine, theirs = codes_of(self, others)
         return np.isin(mine, theirs)
 
 
 def codes_of(*parts: Groups) -> list[Ints]:
     """For each part the number of each group, in one numbering."""
-    names = ("place", "block", "hour_ms", "outcome")
-    code, _ = numbered(*(together([getattr(part, name) for part in parts]) for name in names))
+    code, _ = numbered(*(together([getattr(part, name) for part in parts]) for name in GROUP))
     return np.split(code, np.cumsum([len(part.place) for part in parts])[:-1])
 
 
@@ -177,14 +175,16 @@ class Reach:
         return self._read_by_offset[0]
 
     @property
-    def by_offset(self) -> FromOffset:
+    def by_offset(self) -> FromRecord | FromOffset:
         """The histories from the lowest offset on that measures about record offsets recompute."""
         return self._read_by_offset[1]
 
     @cached_property
-    def _read_by_offset(self) -> tuple[Contributions, FromOffset]:
+    def _read_by_offset(self) -> tuple[Contributions, FromRecord | FromOffset]:
         whole = self.inputs.whole | self._marked_otherwise()
         contributions = self._contributions(whole)
+        if self.inputs.whole.all():
+            return contributions, self.from_record
         view = FromOffset(self.inputs, self._lowest(contributions))
         unclear = self._unclear(view) & ~whole
         if unclear.any():
@@ -236,14 +236,14 @@ class Reach:
         """
         places = self.inputs.places
         result = np.zeros(places.count, np.bool_)
-        rows = view.history()
-        order, bounds = in_order(places.of(rows), places.count, rows.column("log_offset").to_numpy())
-        here = np.flatnonzero(np.diff(bounds) > 0)
-        first = rows.column("record_type").take(pa.array(order[bounds[here]]))
-        result[here] = codes_in(first, pa.array(["snapshot"])) == 0
-        ranges = view.deliveries()
-        size = ranges.column("last_offset").to_numpy() - ranges.column("first_offset").to_numpy()
-        result[places.of(ranges)[size >= BLOCK_OFFSETS]] = True
+        histories = view.histories()
+        at = places.of(histories.places)
+        first = histories.begins[:-1][np.diff(histories.begins) > 0]
+        types = histories.history.column("record_type").take(pa.array(first))
+        result[at[histories.place[first[codes_in(types, pa.array(["snapshot"])) == 0]]]] = True
+        size = histories.ranges[:, RANGE_LAST] - histories.ranges[:, RANGE_FIRST]
+        long = np.flatnonzero(size >= BLOCK_OFFSETS)
+        result[at[histories.life_place[histories.life_number[long]]]] = True
         return result
 
     def _marked_otherwise(self) -> Flags:
@@ -280,20 +280,28 @@ class Reach:
         new = done.open_last >= contributions.since[still.place]
         return done.where_open(new | still.among(contributions.groups))
 
+    @cached_property
+    def _group_ends(self) -> tuple[Groups, Ints]:
+        """Groups of contributions, recomputed or kept, each once, and the highest offset of each."""
+        settled, _ = groups_of(self.settled, self.inputs.places.of(self.settled.places))
+        kept = self.contributions.kept
+        both = Groups(**{name: together([getattr(settled, name), getattr(kept, name)]) for name in GROUP})
+        code, sample = numbered(*(getattr(both, name) for name in GROUP))
+        last = np.full(len(sample), -1, np.int64)
+        np.maximum.at(last, code, together([self.settled.last, self.contributions.kept_last]))
+        return both.where(sample), last
+
     def is_final(self, rows: pa.Table) -> Flags:
         """Whether each contribution, kept or recomputed, is final: whether its group is."""
-        contributions, places = self.contributions, self.inputs.places
-        done, now = self.settled, self.progress
-        settled, _ = groups_of(done, places.of(done.places))
-        mine, new, kept = codes_of(Groups.of(self.inputs, rows), settled, contributions.kept)
-        last = np.full(int(max(part.max(initial=-1) for part in (mine, new, kept))) + 1, -1, np.int64)
-        np.maximum.at(last, new, done.last)
-        np.maximum.at(last, kept, contributions.kept_last)
-        at, groups = places.of(rows), Groups.of(self.inputs, rows)
-        start = start_offsets(places, now)[at]
+        places, now = self.inputs.places, self.progress
+        groups, (known, known_last) = Groups.of(self.inputs, rows), self._group_ends
+        mine, theirs = codes_of(groups, known)
+        last = np.full(int(max(mine.max(initial=-1), theirs.max(initial=-1))) + 1, -1, np.int64)
+        last[theirs] = known_last
+        start = start_offsets(places, now)[groups.place]
         hour = np.full(places.count, 0, np.int64)
         hour[places.of(now)] = hour_of(now.column("log_time_ms").to_numpy())
-        over = (groups.hour_ms != NOT_KNOWN) & (groups.hour_ms < hour[at])
+        over = (groups.hour_ms != NOT_KNOWN) & (groups.hour_ms < hour[groups.place])
         block_ends = ((groups.block + 1) << BLOCK_BITS) - 1
         final: Flags = (last[mine] < start) & (over | (block_ends < start)) & (groups.outcome != OUTCOMES.index(OPEN))
         return final

@@ -95,7 +95,7 @@ class Reader:
                 kept &= np.logical_or.reduce([integers(rows, name, ABOVE_ALL) >= values[at] for name, values in least])
             if most is not None:
                 kept &= integers(rows, most[0]) <= most[1][at]
-            mine = rows.filter(pa.array(kept))
+            mine = rows if kept.all() else rows.filter(pa.array(kept))
             if ends:
                 mine = _reopened(mine, integers(mine, END, ABOVE_ALL) > self._upto[at[kept]])
             yield mine.select(columns)

@@ -70,15 +70,13 @@ def order_of(rows: pa.Table, measure: Measure) -> Ints:
 
 def _from(rows: pa.Table, measure: Measure, reach: Reach, since: Ints) -> pa.Table:
     """The rows that are recomputed; of ranges of record offsets the part from `since` on."""
-    least = since[reach.inputs.places.of(rows)]
-    if measure.rule is Rule.BY_BLOCK:
+    if measure.rule is Rule.BY_BLOCK or measure.table == "gold.stall" or reach.inputs.whole.all():
         return rows
+    least = since[reach.inputs.places.of(rows)]
     if measure.rule is Rule.BY_RECORD_OFFSET:
         at = rows.schema.get_field_index(measure.first)
         first = np.maximum(rows.column(at).to_numpy(), least)
         rows = rows.set_column(at, rows.schema.field(at), pa.array(first))
-    elif measure.table == "gold.stall":
-        return rows
     return rows.filter(pa.array(order_of(rows, measure) >= least))
 
 

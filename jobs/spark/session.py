@@ -1,8 +1,10 @@
 """The Spark session of a run: one that is there already is checked and used; else one is started, quick and quiet."""
 
 import os
+import signal
 import sys
 import sysconfig
+import threading
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -50,6 +52,7 @@ def spark_session(app: str, settings: Settings, *, hands_out: bool = False) -> "
         SessionError: when Spark is not installed, does not start, or an existing session lacks what we rely on.
     """
     try:
+        from pyspark import SparkConf, SparkContext
         from pyspark.sql import SparkSession
     except ImportError as error:
         raise SessionError("pyspark is missing; install the extra: pip install 'sharelens[spark]'") from error
@@ -64,6 +67,8 @@ def spark_session(app: str, settings: Settings, *, hands_out: bool = False) -> "
         builder = builder.config(key, value)
     with _launch_environment(settings, submitted=submitted):
         try:
+            with _interrupts_kept():
+                SparkContext.getOrCreate(SparkConf().setAppName(f"sharelens:{app}").setAll(sorted(conf.items())))
             session: SparkSession = builder.getOrCreate()
         except Exception as error:  # whatever py4j, the JVM or the cluster raises: one line for the reader
             raise SessionError(
@@ -162,6 +167,17 @@ def _satisfies(key: str, value: str, required: str) -> bool:
             return required in [name.strip() for name in value.split(",")]
         case _:
             return value.lower() == required.lower()
+
+
+@contextmanager
+def _interrupts_kept() -> Iterator[None]:
+    """Restores the handler of SIGINT: the one of pyspark talks to the JVM in the midst of another call, and fails."""
+    before = signal.getsignal(signal.SIGINT)
+    try:
+        yield
+    finally:
+        if threading.current_thread() is threading.main_thread() and before is not None:
+            signal.signal(signal.SIGINT, before)
 
 
 @contextmanager

@@ -21,6 +21,7 @@ from sharelens.cli import (
     locate,
     maintain,
     measures,
+    overview,
     quality,
     questions,
     report,
@@ -29,12 +30,12 @@ from sharelens.cli import (
     upkeep,
     workload,
 )
+from sharelens.cli.interrupts import INTERRUPTED, LINE, end_jvm, interruptible
 from sharelens.cli.options import Time, examples, time_zone_option
 from sharelens.output import say
 from state_model.errors import SharelensError, UsageError
 
 OK, FAILURE, USAGE, FINDINGS = 0, 1, 2, 3
-INTERRUPTED = 130
 SHOW_TRACE = "SHARELENS_TRACEBACK"
 FULL = "no space left on the disk; free some and run the command again: published cuts are unchanged"
 
@@ -52,11 +53,13 @@ class InOrder(click.Group):
         super().add_command(cmd, name)
 
     def invoke(self, ctx: click.Context) -> object:
-        """Runs the command; handles a closed pipe, which click treats as a failure."""
+        """Runs the command; handles a closed pipe and Ctrl-C, to which click adds a failure and an empty line."""
         try:
             return super().invoke(ctx)
         except BrokenPipeError:
             return _reader_left()
+        except KeyboardInterrupt:
+            raise click.Abort from None
 
 
 def _add_time_zone(command: click.Command) -> None:
@@ -89,6 +92,7 @@ def cli() -> None:
 
 GROUPS = (
     compute,
+    overview,
     questions,
     locate,
     measures,
@@ -118,6 +122,16 @@ for commands in GROUPS:
 def main(argv: Sequence[str] | None = None) -> int:
     """Runs one command line and returns its exit code; a failure is one line on stderr."""
     _survive_odd_terminals()
+    with interruptible() as interruption:
+        try:
+            return _main(argv)
+        except (click.Abort, KeyboardInterrupt):
+            return _interrupted()
+        except Exception as error:
+            return _interrupted() if interruption.came else _failed(error)
+
+
+def _main(argv: Sequence[str] | None) -> int:
     try:
         outcome = cli.main(args=None if argv is None else list(argv), prog_name="sharelens", standalone_mode=False)
         sys.stdout.flush()
@@ -126,14 +140,16 @@ def main(argv: Sequence[str] | None = None) -> int:
     except click.exceptions.NoArgsIsHelpError as bare:
         bare.show()
         return USAGE
-    except (click.Abort, KeyboardInterrupt):
-        say("sharelens: interrupted")
-        return INTERRUPTED
     except BrokenPipeError:
         return _reader_left()
-    except Exception as error:
-        return _failed(error)
     return outcome if isinstance(outcome, int) else OK
+
+
+def _interrupted() -> int:
+    end_jvm()
+    say(LINE)
+    exec("")  # noqa: S102 - clears CPython's note of a KeyboardInterrupt inside an exec, which changes the exit code
+    return INTERRUPTED
 
 
 def _failed(error: Exception) -> int:

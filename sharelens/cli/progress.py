@@ -26,8 +26,9 @@ def progress_bars() -> Iterator["Progress"]:
         tasks = {}
 
         def report(stage: str, done: int, total: int) -> None:
+            size = total or None  # a bar without a size moves by itself
             if stage not in tasks:
-                tasks[stage] = bars.add_task(stage, total=total)
-            bars.update(tasks[stage], completed=done, total=total)
+                tasks[stage] = bars.add_task(stage, total=size)
+            bars.update(tasks[stage], completed=done, total=size)
 
         yield Progress(report)

@@ -106,7 +106,7 @@ def latency(
 
     def tally(inputs: Inputs) -> Tally:
         done = read.settled(inputs)
-        return of_latency(done, read.ages(done), inputs.history(), by)
+        return of_latency(done, read.ages(done), by)
 
     table = _rows(read, "latency", by, tally, measure.latency_rows)
     return answer(
@@ -125,7 +125,7 @@ def attempts(evidence: Evidence, key_filter: KeyFilter, cut: CutChoice, span: Sp
 
     def tally(inputs: Inputs) -> Tally:
         done = read.settled(inputs)
-        return of_attempts(done, read.ages(done).gaps(), inputs.history(), by)
+        return of_attempts(done, read.ages(done).gaps(), by)
 
     table = _rows(read, "attempts", by, tally, measure.attempts_rows)
     if span != Span():
@@ -149,7 +149,7 @@ def attempts_stream(scoped: Scope) -> Iterator[pa.Table]:
 
     def of_part(inputs: Inputs) -> pa.Table:
         done = settled_of(inputs)
-        return measure.attempts(done, read.ages(done).gaps(), inputs.history(), by)
+        return measure.attempts(done, read.ages(done).gaps(), by)
 
     return stream_of(scoped, of_part)
 

@@ -13,8 +13,8 @@ from sharelens.report.gather import Gathered, still
 from sharelens.report.model import Finding, Tile, Weight
 from sharelens.report.share_partitions import Row, key_of
 from sharelens.report.sheets import Anchors
-from sharelens.report.wording import UNKNOWN, clock, counted, name, number, place
 from sharelens.times import lasted
+from sharelens.wording import UNKNOWN, clock, counted, name, number, place
 
 AFTER_ACKNOWLEDGED = "delivered_after_acknowledged"
 MOST_OF_A_KIND = 4

@@ -17,9 +17,9 @@ from sharelens.report.model import Cell, Figure, Head, Page, Section, Sheet
 from sharelens.report.share_partitions import Key
 from sharelens.report.sheets import Anchors
 from sharelens.report.unknowable import CANNOT_KNOW
-from sharelens.report.wording import command, counted, moment, name, number, place
 from sharelens.request import Source
 from sharelens.times import lasted, time_text
+from sharelens.wording import command, counted, moment, name, number, place
 
 EVENTS_SHOWN = 40
 SAID_ELSEWHERE = {"GROUP", "TOPIC", "PARTITION", "RECORD-OFFSET", "UNTIL-STATE-LOG-OFFSET"}

@@ -9,6 +9,7 @@ from measures import poison
 from measures.dlq_reconciliation import HISTORY_READ, LetterTopics, nameless_places, reconcile
 from measures.dlq_schemas import DLQ_RECONCILIATION
 from measures.headers import NoRecords
+from measures.histories import Histories
 from measures.settings import DEAD_LETTER_TOPIC, GroupSettings, Setting
 from state_model.columnar.replay import open_ranges, replay_records
 from state_model.uuids import ZERO_UUID
@@ -51,7 +52,8 @@ def rows_of(
     deliveries = pa.concat_tables([done.closed, open_ranges(done.state)])
     no_records = NoRecords()
     no_records.take(headers(topic, topic_id=ZERO_UUID))
-    given_up = poison.poison(done.history, deliveries, no_records.ranges(), no_records.header_ranges(), NO_SETTINGS)
+    histories = Histories.of(done.history, deliveries)
+    given_up = poison.poison(histories, no_records.ranges(), no_records.header_ranges(), NO_SETTINGS)
     found = letter_rows(letters)
     history = done.history.select(HISTORY_READ)
     if shuffled is not None:

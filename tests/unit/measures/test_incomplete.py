@@ -4,6 +4,7 @@ import pyarrow as pa
 from hypothesis import given
 
 from measures.headers import NoRecords
+from measures.histories import Histories
 from measures.incomplete import BEGIN, BEHIND, END, FIRST, LAST, first_incomplete
 from state_model.batches import coalesce
 from state_model.columnar.replay import open_ranges, replay_records
@@ -25,7 +26,9 @@ def measured(log, topic="", *, complete=None, committed=()):
     deliveries = pa.concat_tables([done.closed, open_ranges(done.state)])
     empty = NoRecords()
     empty.take(headers(topic, topic_id=ZERO_UUID))
-    return first_incomplete(done.history, deliveries, empty.ranges(), reads_committed=frozenset(committed))
+    return first_incomplete(
+        Histories.of(done.history, deliveries), empty.ranges(), reads_committed=frozenset(committed)
+    )
 
 
 def firsts(text, topic="", **more):

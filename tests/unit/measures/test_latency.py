@@ -12,6 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from measures.ages import Ages, age_ranges, ages_of
+from measures.histories import Histories
 from measures.latency import attempts, latency
 from measures.latency_schemas import ATTEMPTS, LATENCY
 from measures.lives import BLIND
@@ -47,14 +48,16 @@ def log_of(text):
 
 def done_of(log, losses=None):
     done = replay_records(table(log))
-    return done.history, settled(done.history, pa.concat_tables([done.closed, open_ranges(done.state)]), losses)
+    return done.history, settled(
+        Histories.of(done.history, pa.concat_tables([done.closed, open_ranges(done.state)])), losses
+    )
 
 
 def rows(text, topic="0-99 at 1", by=None):
-    history, found = done_of(log_of(text))
+    _, found = done_of(log_of(text))
     ages = Ages(found)
     ages.take(stamped(topic))
-    result = latency(found, ages, history, by or By())
+    result = latency(found, ages, by or By())
     if by is None:
         assert result.schema.equals(LATENCY)
     return result.to_pylist()
@@ -198,8 +201,8 @@ def test_attempts_are_told_by_outcome_and_count():
         0 update start=0 5 archived 3
     """
     )
-    history, found = done_of(log)
-    result = attempts(found, Ages(found).gaps(), history, By())
+    _, found = done_of(log)
+    result = attempts(found, Ages(found).gaps(), By())
     assert result.schema.equals(ATTEMPTS)
     told_rows = [
         (row["outcome"], row["delivery_count"], row["offsets"], row["deliveries"], row["extra_deliveries"])
@@ -275,11 +278,11 @@ def test_any_log_is_told_as_a_model_tells_it_that_goes_offset_by_offset(log, bat
 
 @given(LOGS, BATCHES)
 def test_the_weights_add_up_and_percentiles_lie_within_the_bounds(log, batches):
-    history, found = done_of(log)
+    _, found = done_of(log)
     ages = Ages(found)
     for line in header_lines(batches)[0]:
         ages.take(stamped(line))
-    result = latency(found, ages, history, By())
+    result = latency(found, ages, By())
     total = sum(found.size.tolist())
     assert sum(row["settled_offsets"] + row["gap_offsets"] for row in result.to_pylist()) == total
     for row in result.to_pylist():
@@ -291,7 +294,7 @@ def test_the_weights_add_up_and_percentiles_lie_within_the_bounds(log, batches):
             assert lows == sorted(lows)
             assert highs == sorted(highs)
             assert all(low <= high for low, high in zip(lows[1:], highs, strict=False))
-    tried = attempts(found, ages.gaps(), history, By()).to_pylist()
+    tried = attempts(found, ages.gaps(), By()).to_pylist()
     settled_offsets = sum(row["settled_offsets"] for row in result.to_pylist())
     assert sum(row["offsets"] for row in tried if row["outcome"] != "open") == settled_offsets
     deliveries = sum(row["deliveries"] for row in result.to_pylist())
@@ -300,8 +303,8 @@ def test_the_weights_add_up_and_percentiles_lie_within_the_bounds(log, batches):
 
 @given(HOSTILE_LOGS)
 def test_no_log_makes_it_fail(log):
-    history, found = done_of(log)
+    _, found = done_of(log)
     ages = Ages(found)
     ages.take(stamped("0-9 at 1\n10-99 at 5"))
-    assert latency(found, ages, history, By(partition=False)).num_rows >= 0
-    assert attempts(found, ages.gaps(), history, By(hour=False)).num_rows >= 0
+    assert latency(found, ages, By(partition=False)).num_rows >= 0
+    assert attempts(found, ages.gaps(), By(hour=False)).num_rows >= 0

@@ -2,6 +2,7 @@
 
 import pyarrow as pa
 
+from measures.histories import Histories
 from measures.life import life
 from state_model.columnar.replay import open_ranges, replay_records
 from tests.replay_logs import parsed, table
@@ -9,7 +10,7 @@ from tests.replay_logs import parsed, table
 
 def rows_of(text):
     done = replay_records(table(parsed(text)))
-    return life(done.history, pa.concat_tables([done.closed, open_ranges(done.state)])).to_pylist()
+    return life(Histories.of(done.history, pa.concat_tables([done.closed, open_ranges(done.state)]))).to_pylist()
 
 
 def lines(text):
@@ -74,4 +75,4 @@ def test_a_reset_back_replays():
 
 def test_an_empty_history_has_no_events():
     done = replay_records(table([]))
-    assert life(done.history, done.closed).num_rows == 0
+    assert life(Histories.of(done.history, done.closed)).num_rows == 0

@@ -4,6 +4,7 @@ import pyarrow as pa
 
 from measures import poison as measure
 from measures.headers import NoRecords
+from measures.histories import Histories
 from measures.schemas import POISON_RECORD
 from measures.settings import DELIVERY_COUNT_LIMIT, GroupSettings, Setting
 from state_model.columnar.replay import open_ranges, replay_records
@@ -20,7 +21,9 @@ def given_up(text, topic=RECORDS, settings=LIMIT_3, **more):
     deliveries = pa.concat_tables([done.closed, open_ranges(done.state)])
     found = NoRecords()
     found.take(headers(topic, topic_id=ZERO_UUID))
-    rows = measure.poison(done.history, deliveries, found.ranges(), found.header_ranges(), settings, **more)
+    rows = measure.poison(
+        Histories.of(done.history, deliveries), found.ranges(), found.header_ranges(), settings, **more
+    )
     assert rows.schema.equals(POISON_RECORD)
     return rows.to_pylist()
 

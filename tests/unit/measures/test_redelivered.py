@@ -3,6 +3,7 @@
 import pyarrow as pa
 from hypothesis import given
 
+from measures.histories import Histories
 from measures.redelivered import redelivered
 from state_model.columnar.replay import open_ranges, replay_records
 from tests.lives_model import life_events, lives_of
@@ -14,7 +15,7 @@ ACKNOWLEDGED = 2
 
 def measured(log):
     done = replay_records(table(log))
-    return redelivered(done.history, pa.concat_tables([done.closed, open_ranges(done.state)]))
+    return redelivered(Histories.of(done.history, pa.concat_tables([done.closed, open_ranges(done.state)])))
 
 
 def lines(text):

@@ -5,6 +5,7 @@ import pytest
 
 from measures import stalls as measure
 from measures.headers import NoRecords, OffsetTimes
+from measures.histories import Histories
 from measures.schemas import STALL
 from measures.settings import DELIVERY_COUNT_LIMIT, MAX_RECORD_LOCKS, GroupSettings, Setting
 from state_model.columnar.replay import open_ranges, replay_records
@@ -19,7 +20,7 @@ def stalled(text, topic, *, now, end=None, settings=None, least=20):
     deliveries = pa.concat_tables([done.closed, open_ranges(done.state)])
     empty = NoRecords()
     empty.take(headers(topic, topic_id=ZERO_UUID))
-    found = measure.intervals(done.history, deliveries, empty.ranges(), settings)
+    found = measure.intervals(Histories.of(done.history, deliveries), empty.ranges(), settings)
     found = measure.long_enough(found, now, least)
     times = OffsetTimes(measure.offsets_of(found))
     times.take(headers(topic, topic_id=ZERO_UUID))

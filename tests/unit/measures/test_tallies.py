@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from measures import tallies
 from measures.ages import Ages
+from measures.histories import Histories
 from measures.latency import attempts, attempts_rows, latency, latency_rows
 from measures.settled import Settled, settled
 from measures.tallies import By, added, of_attempts, of_latency
@@ -23,7 +24,7 @@ TOPIC = "0-3 at 3\n4-4 at 9 producer 1 COMMIT\n5-9 at 45\n10-99 at 70"
 
 def settled_and_aged(history: pa.Table, deliveries: pa.Table) -> tuple[Settled, Ages]:
     """What these rows tell was settled, and its ages."""
-    found = settled(history, deliveries)
+    found = settled(Histories.of(history, deliveries))
     ages = Ages(found)
     for partition in range(3):
         ages.take(headers(TOPIC, topic_id=ZERO_UUID, partition=partition))
@@ -51,15 +52,15 @@ def test_the_rows_of_a_sum_are_those_of_everything_at_once(by, log, part_of):
         partitions = pa.array([partition for partition in range(3) if part_of[partition] == part], pa.int32())
         mine, its_deliveries = (rows.filter(pc.field("partition").isin(partitions)) for rows in (history, deliveries))
         found, its_ages = settled_and_aged(mine, its_deliveries)
-        waited.append(of_latency(found, its_ages, mine, by))
-        tried.append(of_attempts(found, its_ages.gaps(), mine, by))
-    assert latency_rows(added(waited), by) == latency(whole, ages, history, by)
-    assert attempts_rows(added(tried), by) == attempts(whole, ages.gaps(), history, by)
+        waited.append(of_latency(found, its_ages, by))
+        tried.append(of_attempts(found, its_ages.gaps(), by))
+    assert latency_rows(added(waited), by) == latency(whole, ages, by)
+    assert attempts_rows(added(tried), by) == attempts(whole, ages.gaps(), by)
 
 
 @pytest.mark.parametrize("by", [By(), *BYS])
 def test_nothing_adds_up_to_nothing(by):
     history = SHARE_PARTITION_HISTORY.empty_table()
     found, ages = settled_and_aged(history, DELIVERY_HISTORY.empty_table())
-    nothing = of_latency(found, ages, history, by)
+    nothing = of_latency(found, ages, by)
     assert latency_rows(added([nothing, nothing]), by).num_rows == 0

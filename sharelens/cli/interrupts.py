@@ -1,0 +1,60 @@
+"""Ctrl-C: one line on stderr and exit code 130, whatever the command does."""
+
+import logging
+import os
+import signal
+import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from types import FrameType
+
+INTERRUPTED = 130
+LINE = "sharelens: interrupted"
+
+
+@dataclass(slots=True)
+class Interruption:
+    """Whether Ctrl-C came. Libraries raise errors of their own then, so the exception alone does not show it."""
+
+    came: bool = False
+
+
+@contextmanager
+def interruptible() -> Iterator[Interruption]:
+    """Raises KeyboardInterrupt in the block at the first Ctrl-C, and ends the process at the second.
+
+    Without effect in other threads than the main one, and where SIGINT is ignored (`nohup`, a background job).
+    """
+    interruption = Interruption()
+    if threading.current_thread() is not threading.main_thread() or signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        yield interruption
+        return
+
+    def handle(_: int, __: FrameType | None) -> None:
+        if interruption.came:
+            end_jvm()
+            os.write(sys.__stderr__.fileno() if sys.__stderr__ else 2, f"{LINE}\n".encode())
+            os._exit(INTERRUPTED)
+        interruption.came = True
+        logging.disable(logging.CRITICAL)  # libraries log the interruption with a trace
+        raise KeyboardInterrupt
+
+    before = signal.signal(signal.SIGINT, handle)
+    try:
+        yield interruption
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
+def end_jvm() -> None:
+    """Ends a JVM that this process started."""
+    if "pyspark" in sys.modules:
+        import socketserver
+
+        from jobs.spark.jvm import end_children
+
+        # The server of Spark's accumulators prints a trace when the JVM goes.
+        socketserver.BaseServer.handle_error = lambda *_: None  # type: ignore[method-assign]
+        end_children()

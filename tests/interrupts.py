@@ -1,0 +1,84 @@
+"""Ctrl-C to a real process, at a moment that its lake shows."""
+
+import os
+import pty
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import NamedTuple
+
+from tests.once import made_once
+
+Process = subprocess.Popen[str]
+LONGEST_S = 60
+NOISE = ("WARNING: Using incubator modules",)
+"""Lines of the JVM that come in every run."""
+
+
+class Ended(NamedTuple):
+    """How a process ended, and its lines on stderr without the JVM's."""
+
+    code: int
+    lines: list[str]
+
+
+def long_log() -> Path:
+    """A log whose stages take long enough to be interrupted, written once a test run."""
+
+    def make(folder: Path) -> None:
+        from broker.simulator.settings import profile
+        from broker.simulator.simulation import simulate
+
+        simulate(profile("steady", records=60_000), 7, folder / "logs")
+
+    return made_once("interrupted/logs", make) / "logs"
+
+
+def interrupted(words: list[str], moment: Callable[[Process], bool], **variables: str) -> Ended:
+    """Sends SIGINT to the process group of a command, as a terminal does, once `moment` is true of its process."""
+    command = [sys.executable, "-m", "sharelens", *words]
+    environment = {**os.environ, **variables}
+    with subprocess.Popen(
+        command, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, start_new_session=True
+    ) as process:
+        end_s = time.monotonic() + LONGEST_S
+        while not moment(process) and process.poll() is None and time.monotonic() < end_s:
+            time.sleep(0.005)
+        assert process.poll() is None, f"{words} ended before the moment: {process.communicate()[1]}"
+        os.killpg(process.pid, signal.SIGINT)
+        _, stderr = process.communicate(timeout=LONGEST_S)
+    return Ended(process.returncode, [line for line in stderr.splitlines() if not line.startswith(NOISE)])
+
+
+def written(lake: Path, table: str) -> Callable[[object], bool]:
+    """Whether a table has its first commit behind its creation: the stage that writes it is at work, or done."""
+    log = lake / table.replace(".", "/") / "_delta_log" / f"{1:020d}.json"
+    return lambda _: log.exists()
+
+
+def has_jvm(process: Process) -> bool:
+    """Whether a process has started the shell that becomes a JVM, its only child."""
+    shown = subprocess.run(["ps", "-o", "pid=", "--ppid", str(process.pid)], capture_output=True, check=False)
+    return bool(shown.stdout.split())
+
+
+def on_a_terminal(words: list[str], **variables: str) -> str:
+    """What a command that succeeds writes to stderr when that is a terminal."""
+    ours, theirs = pty.openpty()
+    command = [sys.executable, "-m", "sharelens", *words]
+    with subprocess.Popen(
+        command, env={**os.environ, **variables}, stdout=subprocess.DEVNULL, stderr=theirs
+    ) as process:
+        os.close(theirs)
+        text = b""
+        try:
+            while part := os.read(ours, 1 << 16):
+                text += part
+        except OSError:  # the other side is closed
+            pass
+        os.close(ours)
+    assert process.returncode == 0, text.decode()
+    return text.decode()

@@ -1,0 +1,91 @@
+"""Ctrl-C is one line and exit code 130; the lake stays as it was, and the next run goes on."""
+
+import logging
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from sharelens.cli import app, main
+from sharelens.cli.interrupts import interruptible
+from tests.in_process import make_lake
+from tests.interrupts import LONGEST_S, interrupted, long_log, written
+from tests.lakes import assert_same
+from tests.once import made_once
+
+ONE_LINE = (130, ["sharelens: interrupted"])
+HERE = {"SHARELENS_IN_PROCESS_BYTES": str(1 << 40)}
+STAGES = {
+    "ingest": "bronze.ingest_extent",
+    "decode": "bronze.log_record",
+    "replay": "silver.share_record",
+    "measure": "gold.share_partition_history",
+}
+"""Stage -> the table whose commit shows that it begins."""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("stage", STAGES)
+def test_an_interrupted_stage_is_one_line_and_the_next_run_goes_on(stage: str, tmp_path: Path) -> None:
+    lake, logs = tmp_path / "lake", long_log()
+    run = ["run", "--lake", str(lake), "--log-dir", str(logs)]
+    assert interrupted(run, written(lake, STAGES[stage]), **HERE) == ONE_LINE
+    make_lake(lake, logs)
+    assert_same(lake, made_once("interrupted/whole", lambda whole: make_lake(whole, logs)))
+
+
+@pytest.mark.slow
+def test_an_interrupted_question_is_one_line(tmp_path: Path) -> None:
+    slow = "SELECT count(*) FROM range(1000000000000) AS numbers(n) WHERE n % 7 = 1"
+    started = time.monotonic()
+    lake = made_once("interrupted/whole", lambda whole: make_lake(whole, long_log()))
+    assert interrupted(["sql", "--lake", str(lake), slow], lambda _: time.monotonic() > started + 3) == ONE_LINE
+
+
+def test_an_error_that_follows_from_the_interruption_is_not_shown(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def broken(**_: object) -> None:
+        try:
+            os.kill(os.getpid(), signal.SIGINT)
+            time.sleep(LONGEST_S)
+        except KeyboardInterrupt:
+            raise RuntimeError("the server went away\nwith a trace") from None
+
+    before = signal.getsignal(signal.SIGINT)
+    monkeypatch.setattr(app.cli.commands["tables"], "callback", broken)
+    try:
+        assert main(["tables"]) == 130
+    finally:
+        logging.disable(logging.NOTSET)
+    assert capsys.readouterr() == ("", "sharelens: interrupted\n")
+    assert signal.getsignal(signal.SIGINT) is before
+
+
+def test_where_interrupts_are_ignored_they_stay_ignored() -> None:
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        with interruptible() as interruption:
+            os.kill(os.getpid(), signal.SIGINT)
+        assert not interruption.came
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
+def test_a_second_interrupt_ends_a_command_that_does_not_heed_the_first() -> None:
+    program = (
+        "import time\nfrom sharelens.cli.interrupts import interruptible\nwith interruptible():\n"
+        "    try:\n        print('ready', flush=True)\n        time.sleep(60)\n"
+        "    except KeyboardInterrupt:\n        print('heard', flush=True)\n    time.sleep(60)\n"
+    )
+    with subprocess.Popen([sys.executable, "-c", program], stdout=-1, stderr=-1, text=True) as process:
+        assert process.stdout is not None
+        for word in ("ready", "heard"):
+            assert process.stdout.readline() == f"{word}\n"
+            process.send_signal(signal.SIGINT)
+        _, stderr = process.communicate(timeout=LONGEST_S)
+    assert (process.returncode, stderr) == (130, "sharelens: interrupted\n")
