@@ -138,7 +138,8 @@ def _stuck(signs: Signs, explained: set[str | None], min_duration_ms: int) -> li
                 row,
                 severity=ERROR,
                 kind="stuck",
-                text=f"{verb} {where} for {lasted(row['duration_ms'])} ({row['kind']}){_more(count)}",
+                text=f"{verb} {where} since {clock(row['since_ms'], signs.now_ms)} "
+                f"({lasted(row['duration_ms'])}, {row['kind']}){_more(count)}",
                 question="stalled" if silent_now else "trace",
                 options=() if silent_now else (f"--topic={_typed_topic(signs, row)}", f"--offset={offset}"),
                 share_partitions=count,

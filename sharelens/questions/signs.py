@@ -79,19 +79,28 @@ class Signs:
 def signs(
     evidence: Evidence, key_filter: KeyFilter, cut: CutChoice, settings: GroupSettings, min_duration_ms: int
 ) -> Signs:
-    """The signs at the end of the evidence; `cut` says what is now, `min_duration_ms` when silence is a stall.
+    """The signs at the cut, which also says what is now; `min_duration_ms`: how long a silence is a stall.
 
     Raises:
         UsageError: the evidence has none of the names, or --now lies before its last record.
+        SharelensError: the cut lies before the evidence.
     """
     scoped = scope(evidence, key_filter, cut)
-    now_ms = now_of(evidence, cut)
     lags = lag_answer(evidence, key_filter, cut)
-    tables = _of_lake(scoped, now_ms, min_duration_ms) if isinstance(evidence, LakeEvidence) else None
+    return signs_of(scoped, lags.table.select(LAG.names), key_filter, cut, settings, min_duration_ms)
+
+
+def signs_of(
+    scoped: Scope, lags: pa.Table, key_filter: KeyFilter, cut: CutChoice, settings: GroupSettings, min_duration_ms: int
+) -> Signs:
+    """As `signs`, from the scope of the filter and the cut and from its LAG rows."""
+    evidence = scoped.evidence
+    now_ms = now_of(evidence, cut)
+    tables = _of_lake(scoped, now_ms, min_duration_ms)
     tables = tables or _of_histories(scoped, now_ms, settings, min_duration_ms)
     selected = scoped.places.column("group_id").unique()
     records = evidence.group_records(None)
-    coordinated = groups.groups(records) if records.num_rows else None
+    coordinated = groups.groups(records, cut.as_of_ms) if records.num_rows else None
     if coordinated is not None and not key_filter.keeps_all:
         coordinated = coordinated.filter(pc.is_in(coordinated.column("group_id"), value_set=selected))
     first_ms, last_ms = times(evidence.cover())
@@ -100,18 +109,18 @@ def signs(
         now_ms=now_ms,
         first_ms=first_ms or 0,
         last_ms=last_ms or 0,
-        lag=lags.table.select(LAG.names),
+        lag=lags,
         earlier_lag=tables.earlier_lag,
         earlier_ms=tables.earlier_ms,
         stalls=tables.stalls.filter(pc.not_equal(tables.stalls.column("kind"), stalls.IDLE)),
         attempts=tables.attempts,
         events=tables.events,
-        not_started=_not_started(evidence, lags.table.select(LAG.names)),
+        not_started=_not_started(evidence, lags),
         missing_letters=_missing_letters(scoped, key_filter, cut, settings),
         groups=coordinated,
         cover=evidence.cover(),
         names=evidence.names(topic_ids),
-        warnings=(*scoped.warnings, *unknown_ends(lags.table), *unseen(evidence, scoped.user_partitions, UNSEEN)),
+        warnings=(*scoped.warnings, *unknown_ends(lags), *unseen(evidence, scoped.user_partitions, UNSEEN)),
     )
 
 
@@ -125,9 +134,10 @@ class _Tables:
 
 
 def _of_lake(scoped: Scope, now_ms: int, min_duration_ms: int) -> _Tables | None:
-    """By the gold tables; None where no run wrote them."""
+    """By the gold tables; None at an earlier cut, where no run wrote them, and of log directories."""
     evidence = scoped.evidence
-    assert isinstance(evidence, LakeEvidence)
+    if not isinstance(evidence, LakeEvidence) or not scoped.cut.is_whole:
+        return None
     is_open = ~pc.field("is_final") & pc.field("until_ms").is_null()
     standing = _kept(scoped, "gold.stall", STALL, is_open)
     attempts = _kept(scoped, "gold.attempts", ATTEMPTS_CONTRIBUTION, pc.field("hour_ms") >= _recent_hour(now_ms))
@@ -228,9 +238,9 @@ def _missing_letters(scoped: Scope, key_filter: KeyFilter, cut: CutChoice, setti
     names = [*SHARE_PARTITION_KEY, "offset", "last_offset", "status"]
     schema = pa.schema([DLQ_RECONCILIATION.field(name) for name in names])
     configured = any(DEAD_LETTER_TOPIC in own for own in (settings.groups or {}).values())
-    tables = (
-        None if configured else evidence.measured_stream("gold.dlq_reconciliation", schema, scoped.keys, is_missing)
-    )
+    tables = None
+    if scoped.cut.is_whole and not configured:
+        tables = evidence.measured_stream("gold.dlq_reconciliation", schema, scoped.keys, is_missing)
     if tables is not None:
         rows = pa.concat_tables(list(tables))
     elif configured or evidence.dead_letter_partitions().num_rows:

@@ -37,7 +37,7 @@ def build(gathered: Gathered, source: Source, written_ms: int) -> Page:
         scope=_scope(gathered),
         facts=_facts(gathered),
         written=f"Written {moment(written_ms)} UTC, {lasted(max(0, written_ms - gathered.last_ms))} after the cut.",
-        findings=findings(gathered, anchors),
+        findings=findings(gathered, anchors, lambda question, words: command(source, question, words)),
         tiles=tiles(gathered),
         sections=_sections(gathered, line, anchors, [sheet for _, sheet in traces]),
         version=__version__,

@@ -38,6 +38,7 @@ dlq --log-dir dlq --bursts
 redelivered --log-dir timeouts --limit 6
 records --log-dir basic --limit 6
 trace --log-dir dlq --group gd-auto --topic tasks --partition 0 --offset 7
+trace --log-dir dlq --group gd-auto --topic tasks --partition 0 --offset 7 --members
 diff --log-dir basic --from 2026-11-21T03:12:42Z --to 2026-11-21T03:12:46Z --limit 5
 locate --log-dir basic --topic orders:0 --limit 3 --around 2026-11-21T03:12:44Z
 latency --log-dir basic
