@@ -21,6 +21,7 @@ from sharelens.cli import (
     locate,
     maintain,
     measures,
+    overview,
     quality,
     questions,
     report,
@@ -91,6 +92,7 @@ def cli() -> None:
 
 GROUPS = (
     compute,
+    overview,
     questions,
     locate,
     measures,

@@ -6,7 +6,7 @@ import click
 
 from sharelens.cli.compute import refuse_closed
 from sharelens.cli.options import LOCK_TIMEOUT, Duration, examples
-from sharelens.output import Answer, Form, Shown, json_text, name_column, number_column, show, tell
+from sharelens.output import Answer, Form, Shown, by_importance, json_text, name_column, number_column, show, tell
 from state_model.errors import UsageError
 
 if TYPE_CHECKING:
@@ -120,7 +120,11 @@ def _answer(done: "Upkeep") -> Answer:
         f"{verb} {total['rewritten_files']} files; {total['dropped_rows']} rows past their age; "
         f"{total['vacuumed_files']} files and {total['log_files']} log entries nobody needs; {published}"
     )
-    return Answer(table=pa.Table.from_pylist(rows, schema=pa.schema(fields)), columns=tuple(columns), summary=summary)
+    return Answer(
+        table=pa.Table.from_pylist(rows, schema=pa.schema(fields)),
+        columns=by_importance(columns, "TABLE"),
+        summary=summary,
+    )
 
 
 COMMANDS = (maintain,)

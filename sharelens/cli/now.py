@@ -10,6 +10,14 @@ import click
 from sharelens.cli.options import Time
 from sharelens.request import CutChoice
 
+NOW = click.option(
+    "--now",
+    "now_ms",
+    type=Time(),
+    metavar="TIME",
+    help="Until when the evidence was read: stalls that last go on until then.  [default: by the files' times]",
+)
+
 
 def now_option(command: Callable[..., None]) -> Callable[..., None]:
     """--now; it becomes part of `cut`. Apply it below cut_options."""
@@ -18,10 +26,4 @@ def now_option(command: Callable[..., None]) -> Callable[..., None]:
     def gathered(*args: Any, cut: CutChoice, now_ms: int | None, **others: Any) -> None:
         command(*args, cut=replace(cut, now_ms=now_ms), **others)
 
-    return click.option(
-        "--now",
-        "now_ms",
-        type=Time(),
-        metavar="TIME",
-        help="Until when the evidence was read: stalls that last go on until then.  [default: by the files' times]",
-    )(gathered)
+    return NOW(gathered)

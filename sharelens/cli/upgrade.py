@@ -6,7 +6,7 @@ import click
 
 from sharelens.cli.compute import ENGINE, engine_settings, session_of
 from sharelens.cli.options import examples, output_options, stacked
-from sharelens.output import Answer, Shown, name_column, number_column, show, text_column
+from sharelens.output import Answer, Shown, by_importance, name_column, number_column, show, text_column
 from state_model.errors import UsageError
 
 if TYPE_CHECKING:
@@ -69,7 +69,9 @@ def _answer(done: "Upgraded", lake: str) -> Answer:
         number_column("BYTES", "size_bytes"),
     )
     return Answer(
-        table=pa.Table.from_pylist(rows, schema=pa.schema(names)), columns=columns, summary=_summary(done, lake)
+        table=pa.Table.from_pylist(rows, schema=pa.schema(names)),
+        columns=by_importance(columns, "TABLE NEEDS ROWS COLUMNS BYTES"),
+        summary=_summary(done, lake),
     )
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 import click
 
 from sharelens.cli.options import examples, output_options
-from sharelens.output import Answer, Column, Shown, name_column, say, show, text_column
+from sharelens.output import Answer, Column, Shown, by_importance, name_column, say, show, text_column
 
 UNHEALTHY = 1
 
@@ -38,7 +38,8 @@ def doctor(lake: str | None, log_dir: tuple[str, ...], shown: Shown) -> None:
     schema = pa.schema(
         [("check", pa.string()), ("ok", pa.bool_()), ("detail", pa.string()), ("what_to_do", pa.string())]
     )
-    show(Answer(table=pa.Table.from_pylist(rows, schema=schema), columns=columns), shown)
+    ranked = by_importance(columns, "CHECK OK DETAIL WHAT-TO-DO")
+    show(Answer(table=pa.Table.from_pylist(rows, schema=schema), columns=ranked), shown)
     failed = [check.name for check in checks if not check.ok]
     if failed:
         say(f"sharelens: {', '.join(failed)} not as needed")

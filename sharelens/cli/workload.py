@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 from sharelens.cli.options import Seconds, examples, output_options
-from sharelens.output import Answer, Column, Shown, name_cell, name_column, say, show, text_column
+from sharelens.output import Answer, Column, Shown, by_importance, name_cell, name_column, say, show, text_column
 from state_model.errors import UsageError
 
 if TYPE_CHECKING:
@@ -168,7 +168,8 @@ def _judge(path: Path, shown: Shown) -> None:
         text_column("WHY", "why"),
     )
     table = pa.Table.from_pylist(rows, schema=schema)
-    show(Answer(table=table, columns=columns, summary=_summary(checked), none="no findings"), shown)
+    ranked = by_importance(columns, "CODE WHERE WHY LINE")
+    show(Answer(table=table, columns=ranked, summary=_summary(checked), none="no findings"), shown)
     if checked.findings:
         say(f"sharelens: {len(checked.findings)} findings in {path}")
         raise click.exceptions.Exit(FINDINGS)

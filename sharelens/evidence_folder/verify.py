@@ -15,7 +15,7 @@ from sharelens.evidence_folder.content import look_up, write_content
 from sharelens.evidence_folder.errors import ManifestError
 from sharelens.evidence_folder.manifest import ContentFile, Manifest
 from sharelens.evidence_folder.sources import LAKE, LOG_DIRECTORIES, extents_of, look_at
-from sharelens.output import Answer, name_column
+from sharelens.output import Answer, by_importance, name_column
 from sharelens.questions.evidence import Evidence, Keys
 from sharelens.questions.lake_evidence import LakeEvidence
 from sharelens.questions.log_evidence import LogEvidence
@@ -24,11 +24,14 @@ from state_model.topics import STATE_TOPIC
 
 FINDING, NOTE = "finding", "note"
 SCHEMA = pa.schema([pa.field(name, pa.string()) for name in ("kind", "code", "path", "detail")])
-COLUMNS = (
-    name_column("KIND", "kind"),
-    name_column("CODE", "code"),
-    name_column("PATH", "path"),
-    replace(name_column("DETAIL", "detail"), folds=True),
+COLUMNS = by_importance(
+    (
+        name_column("KIND", "kind"),
+        name_column("CODE", "code"),
+        name_column("PATH", "path"),
+        replace(name_column("DETAIL", "detail"), folds=True),
+    ),
+    "KIND CODE PATH DETAIL",
 )
 MEANING = {
     "manifest_differs": "the SHA-256 of the manifest differs from the sidecar or from --manifest-sha256",

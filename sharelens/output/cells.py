@@ -60,7 +60,7 @@ def shortened(items: Sequence[Item], text: Callable[[Item], str], width: int) ->
         longer = f"{shown}, {text(item)}" if shown else text(item)
         more = len(items) - number - 1
         if text_width(longer) + (len(f", … {more} more") if more else 0) > width:
-            return f"{shown}, … {more + 1} more" if shown else f"… {more + 1} ranges"
+            return f"{shown}, … {more + 1} more" if shown else f"{len(items)} in all"
         shown = longer
     return shown or UNKNOWN
 

@@ -75,34 +75,50 @@ def _is_in(answer: Answer | Stream, name: str) -> bool:
 def _columns(answer: Answer | Stream, names: Sequence[str]) -> tuple[Column, ...]:
     """The text columns of these names, each once."""
     columns, fields = text_columns(answer), field_names(answer)
-    return tuple(dict.fromkeys(_column(columns, fields, _normal(name)) for name in names))
+    return tuple(dict.fromkeys(_column(columns, fields, name) for name in names))
 
 
 def _column(columns: Sequence[Column], fields: Sequence[str], name: str) -> Column:
-    """The text column with the heading, else the one whose own field has the name, else a column for the field."""
+    """The text column whose own field has exactly this name, else the one with the heading, else one for the field."""
     for column in columns:
-        if _normal(column.heading) == name:
+        if name in _own_fields(column, fields)[:1]:
             return column
     for column in columns:
-        if any(_normal(field) == name for field in _own_fields(column, fields)[:1]):
+        if _normal(column.heading) == _normal(name):
             return column
-    return generic_column(next(field for field in fields if _normal(field) == name))
+    field = _field(fields, name)
+    assert field is not None, "the names are known"
+    return next((column for column in columns if field in _own_fields(column, fields)[:1]), generic_column(field))
 
 
 def _places(answer: Answer | Stream, names: Sequence[str]) -> list[int]:
-    """The places of the fields of these names, each once."""
+    """The places of the fields of these names, each once.
+
+    Raises:
+        UsageError: a heading shows no field of its own.
+    """
     columns, fields = text_columns(answer), field_names(answer)
-    named = (field for name in names for field in _fields(columns, fields, _normal(name)))
-    return [fields.index(field) for field in dict.fromkeys(named)]
+    places: dict[int, None] = {}
+    for name in names:
+        shown = _fields(columns, fields, name)
+        if not shown:
+            raise UsageError(f"--columns: {name} is a column of the text alone; fields: {', '.join(fields)}")
+        places |= dict.fromkeys(fields.index(field) for field in shown)
+    return list(places)
 
 
 def _fields(columns: Sequence[Column], fields: Sequence[str], name: str) -> Sequence[str]:
     """The field of the name, else all fields that the column with the heading shows."""
-    for field in fields:
-        if _normal(field) == name:
-            return (field,)
-    column = next(column for column in columns if _normal(column.heading) == name)
+    field = _field(fields, name)
+    if field is not None:
+        return (field,)
+    column = next(column for column in columns if _normal(column.heading) == _normal(name))
     return _own_fields(column, fields)
+
+
+def _field(fields: Sequence[str], name: str) -> str | None:
+    """The field of exactly this name, else the first one that differs in case, `-` and `_` alone."""
+    return name if name in fields else next((field for field in fields if _normal(field) == _normal(name)), None)
 
 
 def _own_fields(column: Column, fields: Sequence[str]) -> tuple[str, ...]:

@@ -4,7 +4,7 @@ import itertools
 import re
 import shutil
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TextIO
 
 from sharelens.output.answers import Column, Row, Shown
@@ -14,8 +14,8 @@ from sharelens.terminal import text_width
 
 LEAST_WIDTH = 24
 """A column of text is never narrower than this where its cells are wider: a time in ISO-8601 stays whole."""
-NAME_SHARE, SENTENCE_SHARE = 3, 2
-"""A name gets a third of the screen, a sentence half of it, before less important columns have their place."""
+SHARE = 3
+"""A column of text gets a third of the screen before less important columns have their place."""
 LAST_RANK = 1 << 16
 NUMBER = re.compile(r"-?[0-9]+([.][0-9]+)?")
 Line = Sequence[str]
@@ -44,39 +44,60 @@ def write_screen(
         _write_fitting(rows, sample, columns, out, all_columns=bool(shown.columns))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True)
 class Fitted:
     """The columns that fit a screen with their widths, and the headings of the others."""
 
-    columns: tuple[Column, ...]
-    widths: tuple[int, ...]
-    left_out: tuple[str, ...]
+    width: int
+    columns: list[Column] = field(default_factory=list)
+    widths: list[int] = field(default_factory=list)
+    naturals: list[int] = field(default_factory=list)
+    left_out: list[str] = field(default_factory=list)
+
+    @property
+    def room(self) -> int:
+        """The columns of the screen that one more column may have."""
+        return self.width - sum(self.widths) - len(GAP) * len(self.widths)
+
+    @property
+    def is_in_full(self) -> bool:
+        """Whether no column is left out or narrowed."""
+        return not self.left_out and self.widths == self.naturals
+
+    def add(self, column: Column, width: int, natural: int) -> None:
+        """Adds a column behind the others."""
+        self.columns.append(column)
+        self.widths.append(width)
+        self.naturals.append(natural)
+
+    def widen(self) -> None:
+        """Widens narrowed columns by what is left of the screen, the first of them first."""
+        for place, natural in enumerate(self.naturals):
+            self.widths[place] += max(0, min(natural - self.widths[place], self.room + len(GAP)))
 
 
 def fit(columns: Sequence[Column], naturals: Sequence[int], width: int, *, all_columns: bool = False) -> Fitted:
     """The columns that fit into `width`, most important first; the first one, or `all_columns`, in any case.
 
-    A column without a rank has a place only where all before it have.
-    `naturals`: the widest cell of each column. Numbers are never narrowed; a column of text gets a share of the screen,
-    and at the end what is left of it.
+    `naturals`: the widest cell of each column. Numbers are never narrowed; text may be narrowed to its share of the
+    screen. A column without a rank has a place only where all before it have, and where ranked ones are not narrowed.
     """
-    chosen: list[tuple[Column, int, int]] = []
-    left_out: list[str] = []
-    used = -len(GAP)
+    fitted = Fitted(width=width)
+    has_ranks = any(column.rank is not None for column in columns)
     for column, natural in zip(columns, naturals, strict=True):
-        need = natural if column.right else _least_width(column, natural, width, room=width - used - len(GAP))
-        fits = used + len(GAP) + need <= width and (column.rank is not None or not left_out)
-        if chosen and not all_columns and not fits:
-            left_out.append(column.heading)
-            continue
-        chosen.append((column, need, natural))
-        used += len(GAP) + need
-    widths = []
-    for _, need, natural in chosen:
-        more = max(0, min(natural - need, width - used))
-        used += more
-        widths.append(need + more)
-    return Fitted(columns=tuple(column for column, *_ in chosen), widths=tuple(widths), left_out=tuple(left_out))
+        is_extra = has_ranks and column.rank is None and not all_columns
+        if is_extra:
+            fitted.widen()
+        share = fitted.room if is_extra else width // SHARE
+        least = max(LEAST_WIDTH, text_width(column.heading))
+        need = natural if column.right else min(natural, max(least, min(share, fitted.room)))
+        may_stand = column.rank is not None or (fitted.is_in_full if is_extra else not fitted.left_out)
+        if (may_stand and need <= fitted.room) or all_columns or not fitted.columns:
+            fitted.add(column, need, natural)
+        else:
+            fitted.left_out.append(column.heading)
+    fitted.widen()
+    return fitted
 
 
 def _natural_width(column: Column, sample: Sequence[Row], width: int) -> int:
@@ -87,13 +108,6 @@ def _natural_width(column: Column, sample: Sequence[Row], width: int) -> int:
             break
         widest = max(widest, text_width(_cell(column, row, width)))
     return widest
-
-
-def _least_width(column: Column, natural: int, width: int, *, room: int) -> int:
-    """The width that a column of text needs: its share of the screen, or less where `room` allows no more."""
-    least = max(LEAST_WIDTH, text_width(column.heading))
-    share = max(least, width // (SENTENCE_SHARE if column.folds else NAME_SHARE))
-    return min(natural, max(least, min(share, room)))
 
 
 def _write_fitting(

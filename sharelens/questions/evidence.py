@@ -206,10 +206,13 @@ class Evidence(Protocol):
     def each_record(self, columns: Sequence[str]) -> Iterator[pa.Table]:
         """These columns of all SHARE_RECORD rows, in bounded tables, in any order; one table at least."""
 
-    def measured_stream(self, table: str, schema: pa.Schema, keys: Keys) -> Iterator[pa.Table] | None:
+    def measured_stream(
+        self, table: str, schema: pa.Schema, keys: Keys, where: pc.Expression | None = None
+    ) -> Iterator[pa.Table] | None:
         """Columns of a measure (a gold table) of the share partitions at the end of the evidence, in bounded tables.
 
-        They are what the histories give without settings of groups. None: no run took the measure.
+        They are what the histories give without settings of groups. None: no run took the measure. `where`: only rows
+        that meet a condition on columns of the table.
         """
 
     def records(self, keys: Keys, span: Span) -> Iterator[pa.Table]:

@@ -7,7 +7,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from lake.gates import Gate, closed_text
-from sharelens.output import Answer, Column, Report, name_column, number_column
+from sharelens.output import Answer, Column, Report, by_importance, name_column, number_column
 
 GATE = pa.schema(
     [
@@ -85,7 +85,8 @@ def _findings(results: pa.Table) -> Answer:
             fields=("kind", "table_name"),
         ),
     )
-    return Answer(table=findings, columns=columns, none="none")
+    ranked = by_importance(columns, "TABLE EXPECTATION OBSERVED LEVEL RUNBOOK")
+    return Answer(table=findings, columns=ranked, none="none")
 
 
 def _details(row: Any) -> str:

@@ -202,11 +202,13 @@ class LakeEvidence:
         for rows in self._stream("silver.share_record", list(columns), pc.field("log_topic_id") == self._log_topic_id):
             yield rows.cast(pa.schema([schemas.SHARE_RECORD.field(name) for name in columns]))
 
-    def measured_stream(self, table: str, schema: pa.Schema, keys: Keys) -> Iterator[pa.Table] | None:
+    def measured_stream(
+        self, table: str, schema: pa.Schema, keys: Keys, where: pc.Expression | None = None
+    ) -> Iterator[pa.Table] | None:
         """Rows of the table, where the cut has it, row group by row group."""
         if table not in self.lake.versions:
             return None
-        where = keys.expression()
+        where = all_of(keys.expression(), where)
         if "log_topic_id" in TABLES[table].schema.names:
             where = all_of(where, pc.field("log_topic_id") == self._log_topic_id)
         rows = self._stream(table, schema.names, where)

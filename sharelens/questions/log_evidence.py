@@ -149,7 +149,7 @@ class LogEvidence:
             for records in log.read():
                 yield records.select(columns)
 
-    def measured_stream(self, table: str, schema: pa.Schema, keys: Keys) -> None:
+    def measured_stream(self, table: str, schema: pa.Schema, keys: Keys, where: pc.Expression | None = None) -> None:
         """A log holds none."""
 
     def records(self, keys: Keys, span: Span) -> Iterator[pa.Table]:

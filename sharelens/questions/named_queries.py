@@ -163,5 +163,5 @@ def listed() -> Answer:
         for query in map(named_query, names())
     ]
     columns = (name_column("NAME", "name"), text_column("PARAMETERS", "parameters"), text_column("TITLE", "title"))
-    ranked = by_importance(columns, "NAME TITLE")
+    ranked = by_importance(columns, "NAME TITLE PARAMETERS")
     return Answer(table=pa.Table.from_pylist(rows, schema=LISTED), columns=ranked)

@@ -294,8 +294,8 @@ TEXT_COLUMNS = by_importance(
         Column(heading="ENDED-BY", cell=_ended_cell, fields=("end_reason",)),
         COMPLETENESS,
     ),
-    "LOG-TIME EVENT STATE START-OFFSET ENDED-BY STATE-LOG-OFFSET UNTIL-STATE-LOG-OFFSET RECORD-OFFSET",
+    "LOG-TIME EVENT STATE",
 )
 MEMBERS_COLUMN = Column(
-    heading="ASSIGNED-MEMBERS-INFERRED", cell=_members_cell, fields=("assigned_members_inferred",), rank=3, folds=True
+    heading="ASSIGNED-MEMBERS-INFERRED", cell=_members_cell, fields=("assigned_members_inferred",), rank=1, folds=True
 )

@@ -10,8 +10,8 @@ from sharelens.report.model import Figure
 from sharelens.report.raster import ACKNOWLEDGED, ARCHIVED, MOST_ATTEMPTS, OPEN, Picture, Rectangle, Window
 from sharelens.report.reading import HIGHEST_COUNT
 from sharelens.report.share_partitions import Key, Row, rows_of_keys
-from sharelens.report.wording import counted, moment, name, number, offsets, place, short
 from sharelens.times import lasted
+from sharelens.wording import counted, moment, name, number, offsets, place, short
 
 CLOSE_BELOW, CLOSE_ABOVE = 8, 56
 CLOSE_FROM = 3 * raster.ROWS

@@ -7,6 +7,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from measures.schemas import LAG
 from measures.settings import GroupSettings
 from measures.stalls import MIN_DURATION_MS
 from measures.steps import Ints
@@ -19,6 +20,7 @@ from sharelens.questions.lake_evidence import LakeEvidence
 from sharelens.questions.measured import Scope, described, scope
 from sharelens.questions.missing import unnamed_topics, unseen
 from sharelens.questions.now import now_of
+from sharelens.questions.signs import Signs, signs_of
 from sharelens.report.digests import (
     REDELIVERY_COLUMNS,
     DeadLetterDigest,
@@ -76,6 +78,7 @@ class Gathered:
     redelivered: pa.Table
     dead_letters: DeadLetterDigest
     groups: pa.Table
+    signs: Signs
     written_ms: Mapping[str, int]
     outcomes: Mapping[tuple[int, int], int]
     lag_lines: LagLines
@@ -122,6 +125,9 @@ def gather(evidence: Evidence, question: ReportQuestion) -> Gathered:
         poison=digests.poison,
         redelivered=digests.redelivered,
         dead_letters=digests.dead_letters,
+        signs=signs_of(
+            scoped, lags.table.select(LAG.names), key_filter, cut, question.settings, question.min_duration_ms
+        ),
         groups=_of_scope(coordinated.table, key_filter, read.written_ms.keys()),
         written_ms=read.written_ms,
         outcomes=outcomes_of(scoped),

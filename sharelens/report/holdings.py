@@ -8,8 +8,8 @@ from sharelens.report.gather import Gathered
 from sharelens.report.model import Cell, Head, Sheet
 from sharelens.report.share_partitions import Row, key_of
 from sharelens.report.sheets import Anchors, number_cell, offset_cell, text_cell, time_cell
-from sharelens.report.wording import UNKNOWN as DASH
-from sharelens.report.wording import counted, name, number, offsets, place
+from sharelens.wording import UNKNOWN as DASH
+from sharelens.wording import counted, name, number, offsets, place
 
 PARTS_SHOWN = 60
 

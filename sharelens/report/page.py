@@ -17,9 +17,9 @@ from sharelens.report.model import Cell, Figure, Head, Page, Section, Sheet
 from sharelens.report.share_partitions import Key
 from sharelens.report.sheets import Anchors
 from sharelens.report.unknowable import CANNOT_KNOW
-from sharelens.report.wording import command, counted, moment, name, number, place
 from sharelens.request import Source
 from sharelens.times import lasted, time_text
+from sharelens.wording import command, counted, moment, name, number, place
 
 EVENTS_SHOWN = 40
 SAID_ELSEWHERE = {"GROUP", "TOPIC", "PARTITION", "RECORD-OFFSET", "UNTIL-STATE-LOG-OFFSET"}
@@ -37,7 +37,7 @@ def build(gathered: Gathered, source: Source, written_ms: int) -> Page:
         scope=_scope(gathered),
         facts=_facts(gathered),
         written=f"Written {moment(written_ms)} UTC, {lasted(max(0, written_ms - gathered.last_ms))} after the cut.",
-        findings=findings(gathered, anchors),
+        findings=findings(gathered, anchors, lambda question, words: command(source, question, words)),
         tiles=tiles(gathered),
         sections=_sections(gathered, line, anchors, [sheet for _, sheet in traces]),
         version=__version__,

@@ -9,8 +9,8 @@ from sharelens.report.digests import ROWS_SHOWN, total
 from sharelens.report.gather import Gathered
 from sharelens.report.model import Cell, Head, Sheet
 from sharelens.report.share_partitions import Key, Row, key_of
-from sharelens.report.wording import UNKNOWN, moment, name, number, offsets, place
 from sharelens.times import lasted
+from sharelens.wording import UNKNOWN, moment, name, number, offsets, place
 from state_model.columnar.values import STATE_NAMES
 
 GROUPS_SHOWN = 500

@@ -90,3 +90,17 @@ def test_each_name_of_the_list_can_be_typed(capsys: Captured):
 def test_an_answer_without_rows_has_the_chosen_columns(capsys: Captured):
     empty = Answer(table=TABLE.schema.empty_table(), columns=COLUMNS)
     assert written(capsys, empty, Form.CSV, "last", "group") == "last,group_id\n"
+
+
+def test_a_field_of_exactly_the_name_goes_before_one_that_differs_in_case(capsys: Captured):
+    answer = Answer(table=pa.table({"a": [1], "A": [2]}))
+    assert json.loads(written(capsys, answer, Form.JSON, "A")) == [{"A": 2}]
+    assert written(capsys, answer, Form.TEXT, "A").splitlines()[1] == "2"
+    assert json.loads(written(capsys, answer, Form.JSON, "a", "A")) == [{"a": 1, "A": 2}]
+
+
+def test_a_heading_without_a_field_is_for_text_alone(capsys: Captured):
+    answer = Answer(table=TABLE, columns=(*COLUMNS, Column(heading="AGE", cell=lambda row: "old")))
+    assert written(capsys, answer, Form.TEXT, "age").splitlines() == ["AGE", "old", "old"]
+    with pytest.raises(UsageError, match="--columns: age is a column of the text alone; fields: cluster_id, group_id"):
+        show(answer, Shown(form=Form.JSON, columns=("age",)))

@@ -17,6 +17,7 @@ status --lake lake
 check --lake lake
 tables --lake lake
 doctor
+overview --log-dir dlq
 """
 
 

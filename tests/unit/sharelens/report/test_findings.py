@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from sharelens.questions import findings as questions
 from sharelens.report.findings import findings
 from tests.report_pages import gathered, pinned_log
 
@@ -12,8 +13,18 @@ GROUPS = ("a", "b", "c", "d", "e", "f")
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("count", "more"), [(4, []), (5, ["1 more group"]), (6, ["2 more groups"])])
-def test_the_worst_of_a_kind_are_told_and_the_others_counted(tmp_path: Path, count: int, more: list[str]) -> None:
+def test_the_worst_of_a_kind_are_shown_and_the_others_counted(tmp_path: Path, count: int, more: list[str]) -> None:
     content = gathered(pinned_log(tmp_path, GROUPS[:count]))
-    texts = [finding.text for finding in findings(content, {})]
-    assert [text.removesuffix(" archived records.") for text in texts if text.endswith("archived records.")] == more
-    assert len([text for text in texts if text.endswith("archived 1 record.")]) == 4
+    shown = findings(content, {}, lambda question, words: " ".join([question, *words]))
+    rest = " of the same kind: records_archived."
+    assert [one.text.removesuffix(rest) for one in shown if one.text.endswith(rest)] == more
+    archived = [one for one in shown if "archived 1 record since" in one.text]
+    assert [one.more for one in archived] == [f"poison --group={group}" for group in GROUPS[:4]]
+
+
+def test_they_are_those_of_the_overview(tmp_path: Path) -> None:
+    content = gathered(pinned_log(tmp_path, GROUPS[:2]))
+    rows = questions.findings(content.signs)
+    shown = findings(content, {}, lambda question, words: question)
+    assert sorted(one.text for one in shown) == sorted(f"{row.group_id}: {row.text}." for row in rows)
+    assert {one.weight.value for one in shown if "stands still" in one.text} == {"wrong"}

@@ -5,7 +5,7 @@ import subprocess
 
 import pytest
 
-from sharelens.report import wording
+from sharelens import wording
 from sharelens.request import Source
 
 HOSTILE = ("-x", "a b", "it's", '"', "</script>", "$(id)", "`id`", "line\nbreak", "tab\tbell\a", "\u202egnp.exe", "ü")

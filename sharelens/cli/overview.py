@@ -1,0 +1,128 @@
+"""The command overview: the first screen of an incident."""
+
+import os
+import sys
+import time
+from dataclasses import replace
+
+import click
+
+from measures.settings import GroupSettings
+from sharelens.cli.forensics import FAIL_ON, fail_on_findings
+from sharelens.cli.incidents import MIN_DURATION, settings_options
+from sharelens.cli.now import NOW
+from sharelens.cli.options import (
+    Duration,
+    dead_letter_options,
+    evidence_options,
+    examples,
+    filter_options,
+    output_options,
+)
+from sharelens.filters import KeyFilter
+from sharelens.output import Form, Report, Shown, say, show, tell
+from sharelens.request import CutChoice, Source
+from state_model.errors import UsageError
+
+COLORS = {"error": "red", "warning": "yellow", "info": "cyan"}
+FINDINGS_SHOWN, GROUPS_SHOWN = 8, 12
+"""So many fit a screen of 80 columns and 40 lines."""
+
+
+@click.command(
+    short_help="What is wrong now, the worst first, and one line a group.",
+    epilog=examples(
+        "sharelens overview --lake ./lake",
+        "sharelens overview --log-dir /var/lib/kafka/data --watch 10s",
+    ),
+)
+@evidence_options
+@dead_letter_options
+@filter_options
+@NOW
+@MIN_DURATION
+@settings_options
+@click.option("--watch", type=Duration("s"), metavar="DURATION", help="Show it again after each DURATION, as 10s.")
+@click.option("--no-color", is_flag=True, help="No colours on a terminal; the variable NO_COLOR does the same.")
+@FAIL_ON
+@output_options
+def overview(
+    source: Source,
+    key_filter: KeyFilter,
+    now_ms: int | None,
+    min_duration_ms: int,
+    settings: GroupSettings,
+    watch: int | None,
+    no_color: bool,
+    fail_on: bool,
+    shown: Shown,
+) -> None:
+    """What is wrong now, the worst first: stalls, groups without members, missing dead letters, growing lag, resets,
+    archived and repeated records, gaps in the evidence; each with the command that explains it. Then one line a group.
+
+    Recent is the hour before now; a larger lag than ten minutes ago (of a lake: than at an earlier publication) grows.
+    """
+    if watch is not None and shown.form is not Form.TEXT:
+        raise UsageError("--watch shows text; leave out --output, or --watch")
+
+    def once() -> Report:
+        from sharelens.questions import opening, overview
+
+        with opening.open_evidence(source) as evidence:
+            return overview.overview(
+                evidence, source, key_filter, CutChoice(now_ms=now_ms), settings, min_duration_ms=min_duration_ms
+            )
+
+    answered = once()
+    while True:
+        _show(answered, shown, is_colored=not no_color and not os.environ.get("NO_COLOR"))
+        if watch is None:
+            break
+        sys.stdout.flush()
+        time.sleep(watch / 1000)
+        answered = once()
+        click.clear()
+    if fail_on:
+        from sharelens.questions.overview import is_wrong
+
+        fail_on_findings(is_wrong(answered), "findings")
+
+
+def _show(answered: Report, shown: Shown, *, is_colored: bool) -> None:
+    """On a terminal sentences that fit it, unless an option says otherwise; else the tables."""
+    plain = shown.wide or shown.vertical or shown.columns or shown.form is not Form.TEXT
+    if plain or not sys.stdout.isatty():
+        show(answered, shown)
+        return
+    _show_screen(answered, shown, is_colored=is_colored)
+
+
+def _show_screen(answered: Report, shown: Shown, *, is_colored: bool) -> None:
+    from sharelens.output.screen import folded, screen_width
+    from sharelens.questions.overview import screen
+
+    room = max(map(len, COLORS)) + 2
+    rows = list(screen(answered))
+    most = FINDINGS_SHOWN if shown.limit is None else shown.limit
+    for severity, sentence, command in rows[:most]:
+        mark = click.style(severity.ljust(room), fg=COLORS[severity], bold=True) if is_colored else severity.ljust(room)
+        first, *others = folded(sentence, screen_width() - room)
+        tell(mark + first)
+        for line in others:
+            tell(" " * room + line)
+        tell(" " * room + (click.style(command, dim=True) if is_colored else command))
+    if not rows:
+        tell(answered.parts["findings"].none)
+    elif len(rows) > most:
+        tell(f"... {len(rows) - most} more findings; --limit {len(rows)} shows them all")
+    tell("")
+    show(answered.parts["groups"], replace(shown, limit=shown.limit or GROUPS_SHOWN))
+    for warning in answered.warnings:
+        say(f"warning: {warning}")
+    tell("")
+    for line in (answered.summary or "").splitlines():
+        for part in folded(line, screen_width()):
+            tell(part)
+
+
+COMMANDS = (overview,)

@@ -1,0 +1,252 @@
+"""The signs of an incident at the end of the evidence, as small tables: what findings are made of.
+
+A lake answers from its gold tables, so that the cost goes by the number of share partitions; log directories from one
+pass over the histories.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from evidence.conditions import all_of, filter_rows
+from lake.errors import LakeError
+from lake.scan import Cut as PublishedCut
+from measures import groups, lag, latency, life, stalls
+from measures.dlq_schemas import DLQ_RECONCILIATION, MISSING
+from measures.lag_over_time import Arrivals, lag_over_time
+from measures.latency_schemas import ATTEMPTS_CONTRIBUTION
+from measures.schemas import LAG, LIFE, STALL
+from measures.settings import DEAD_LETTER_TOPIC, GroupSettings
+from measures.topics import BATCH_COLUMNS, topic_partitions
+from sharelens.filters import KeyFilter
+from sharelens.questions.completeness import times
+from sharelens.questions.dlq import reconciled
+from sharelens.questions.evidence import Evidence, StatePartitionCover, of_places
+from sharelens.questions.lag import lag as lag_answer
+from sharelens.questions.lake_evidence import LakeEvidence
+from sharelens.questions.measured import Scope, scope
+from sharelens.questions.missing import unknown_ends, unseen
+from sharelens.questions.now import now_of
+from sharelens.questions.published import publications
+from sharelens.questions.published_stalls import stalls_at
+from sharelens.questions.stalled import UNSEEN
+from sharelens.request import CutChoice
+from state_model.columnar.keys import SHARE_PARTITION_KEY
+
+HOUR_MS = 3_600_000
+RECENT_MS = HOUR_MS
+"""How long before now outcomes and life events are recent."""
+GROWTH_MS = 600_000
+"""How long before now the lag is compared with, or half of the evidence where it is shorter.
+
+Of a lake's publications the newest that is so old counts, else the oldest.
+"""
+EARLIER_LAG = pa.schema([*(LAG.field(name) for name in SHARE_PARTITION_KEY), pa.field("lag", pa.int64())])
+MISSING_LETTERS = pa.schema([*(LAG.field(name) for name in SHARE_PARTITION_KEY), pa.field("records", pa.int64())])
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Signs:
+    """Tables of one cluster, of the share partitions that were selected.
+
+    `lag`: LAG rows. `earlier_lag`: EARLIER_LAG rows at `earlier_ms`; None: nothing to compare with. `stalls`: STALL
+    rows that last, of any duration. `attempts`: ATTEMPTS_CONTRIBUTION rows, `events`: LIFE rows, both recent.
+    `not_started`: LAG rows without a start offset, with `has_records`: whether the user partition has any (null:
+    unknown). `missing_letters`: MISSING_LETTERS rows. `groups`: GROUPS rows; None: no record of the group coordinator
+    is in the evidence.
+    """
+
+    now_ms: int
+    first_ms: int
+    last_ms: int
+    lag: pa.Table
+    earlier_lag: pa.Table | None
+    earlier_ms: int | None
+    stalls: pa.Table
+    attempts: pa.Table
+    events: pa.Table
+    not_started: pa.Table
+    missing_letters: pa.Table
+    groups: pa.Table | None
+    cover: Sequence[StatePartitionCover]
+    names: Mapping[str, str]
+    warnings: tuple[str, ...]
+
+
+def signs(
+    evidence: Evidence, key_filter: KeyFilter, cut: CutChoice, settings: GroupSettings, min_duration_ms: int
+) -> Signs:
+    """The signs at the cut, which also says what is now; `min_duration_ms`: how long a silence is a stall.
+
+    Raises:
+        UsageError: the evidence has none of the names, or --now lies before its last record.
+        SharelensError: the cut lies before the evidence.
+    """
+    scoped = scope(evidence, key_filter, cut)
+    lags = lag_answer(evidence, key_filter, cut)
+    return signs_of(scoped, lags.table.select(LAG.names), key_filter, cut, settings, min_duration_ms)
+
+
+def signs_of(
+    scoped: Scope, lags: pa.Table, key_filter: KeyFilter, cut: CutChoice, settings: GroupSettings, min_duration_ms: int
+) -> Signs:
+    """As `signs`, from the scope of the filter and the cut and from its LAG rows."""
+    evidence = scoped.evidence
+    now_ms = now_of(evidence, cut)
+    tables = _of_lake(scoped, now_ms, min_duration_ms)
+    tables = tables or _of_histories(scoped, now_ms, settings, min_duration_ms)
+    selected = scoped.places.column("group_id").unique()
+    records = evidence.group_records(None)
+    coordinated = groups.groups(records, cut.as_of_ms) if records.num_rows else None
+    if coordinated is not None and not key_filter.keeps_all:
+        coordinated = coordinated.filter(pc.is_in(coordinated.column("group_id"), value_set=selected))
+    first_ms, last_ms = times(evidence.cover())
+    topic_ids = scoped.places.column("topic_id").unique().to_pylist()
+    return Signs(
+        now_ms=now_ms,
+        first_ms=first_ms or 0,
+        last_ms=last_ms or 0,
+        lag=lags,
+        earlier_lag=tables.earlier_lag,
+        earlier_ms=tables.earlier_ms,
+        stalls=tables.stalls.filter(pc.not_equal(tables.stalls.column("kind"), stalls.IDLE)),
+        attempts=tables.attempts,
+        events=tables.events,
+        not_started=_not_started(evidence, lags),
+        missing_letters=_missing_letters(scoped, key_filter, cut, settings),
+        groups=coordinated,
+        cover=evidence.cover(),
+        names=evidence.names(topic_ids),
+        warnings=(*scoped.warnings, *unknown_ends(lags), *unseen(evidence, scoped.user_partitions, UNSEEN)),
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Tables:
+    stalls: pa.Table
+    attempts: pa.Table
+    events: pa.Table
+    earlier_lag: pa.Table | None
+    earlier_ms: int | None
+
+
+def _of_lake(scoped: Scope, now_ms: int, min_duration_ms: int) -> _Tables | None:
+    """By the gold tables; None at an earlier cut, where no run wrote them, and of log directories."""
+    evidence = scoped.evidence
+    if not isinstance(evidence, LakeEvidence) or not scoped.cut.is_whole:
+        return None
+    is_open = ~pc.field("is_final") & pc.field("until_ms").is_null()
+    standing = _kept(scoped, "gold.stall", STALL, is_open)
+    attempts = _kept(scoped, "gold.attempts", ATTEMPTS_CONTRIBUTION, pc.field("hour_ms") >= _recent_hour(now_ms))
+    events = _kept(scoped, "gold.life_event", LIFE, pc.field("log_time_ms") >= now_ms - RECENT_MS)
+    if standing is None or attempts is None or events is None:
+        return None
+    earlier_lag, earlier_ms = _published_lag(evidence, scoped)
+    return _Tables(
+        stalls=stalls_at(standing, now_ms, min_duration_ms),
+        attempts=attempts,
+        events=events,
+        earlier_lag=earlier_lag,
+        earlier_ms=earlier_ms,
+    )
+
+
+def _kept(scoped: Scope, table: str, schema: pa.Schema, where: pc.Expression) -> pa.Table | None:
+    tables = scoped.evidence.measured_stream(table, schema, scoped.keys, where)
+    if tables is None:
+        return None
+    rows = pa.concat_tables(list(tables))
+    return of_places(rows, scoped.places) if scoped.misplaced.num_rows else rows
+
+
+def _recent_hour(now_ms: int) -> int:
+    """The beginning of the first hour of which outcomes are recent."""
+    return (now_ms - RECENT_MS) // HOUR_MS * HOUR_MS
+
+
+def _published_lag(evidence: LakeEvidence, scoped: Scope) -> tuple[pa.Table | None, int | None]:
+    """The lag at an earlier publication and its time; none where there is no other that can be read."""
+    rows = publications(evidence.lake).to_pylist()
+    newest, earlier = rows[-1], [row for row in rows[:-1] if row["cluster_id"] == rows[-1]["cluster_id"]]
+    if not earlier:
+        return None, None
+    old = [row for row in earlier if row["published_at_ms"] <= newest["published_at_ms"] - GROWTH_MS]
+    row = old[-1] if old else earlier[0]
+    versions = {entry["table"]: entry["version"] for entry in row["tables"]}
+    cut = PublishedCut(lake=evidence.lake.lake, versions=versions, publication=row)
+    mine = all_of(pc.field("cluster_id") == evidence.cluster, scoped.keys.expression())
+    try:
+        table = cut.scan("gold.lag", EARLIER_LAG.names, mine)
+    except (LakeError, OSError):  # upkeep removed the files of old versions
+        return None, None
+    moments = [part["log_time_ms"] for part in row["evidence"] if part["log_time_ms"] is not None]
+    return table.cast(EARLIER_LAG), max(moments, default=None)
+
+
+def _of_histories(scoped: Scope, now_ms: int, settings: GroupSettings, min_duration_ms: int) -> _Tables:
+    """By one pass over the histories."""
+    first_ms = times(scoped.evidence.cover())[0] or 0
+    earlier_ms = max((first_ms + now_ms) // 2, now_ms - GROWTH_MS)
+    standing, attempts, events = [STALL.empty_table()], [ATTEMPTS_CONTRIBUTION.empty_table()], [LIFE.empty_table()]
+    earlier = [EARLIER_LAG.empty_table()]
+    for part in scoped.parts():
+        inputs = scoped.inputs(part, settings)
+        rows = stalls.rows(inputs, now_ms=now_ms, min_duration_ms=min_duration_ms)
+        standing.append(rows.filter(pc.is_null(rows.column("until_ms"))))
+        since_hour = pc.field("hour_ms") >= _recent_hour(now_ms)
+        attempts.append(latency.attempts_of(inputs).filter(since_hour))
+        events.append(filter_rows(life.rows(inputs), pc.field("log_time_ms") >= now_ms - RECENT_MS))
+        earlier.append(_lag_at(scoped.evidence, part.history, earlier_ms))
+    return _Tables(
+        stalls=pa.concat_tables(standing),
+        attempts=pa.concat_tables(attempts),
+        events=pa.concat_tables(events),
+        earlier_lag=pa.concat_tables(earlier),
+        earlier_ms=earlier_ms,
+    )
+
+
+def _lag_at(evidence: Evidence, history: pa.Table, moment_ms: int) -> pa.Table:
+    """EARLIER_LAG rows at a moment, by the records and headers up to it."""
+    moments = np.array([moment_ms], np.int64)
+    arrivals = Arrivals(moments)
+    for batches in evidence.topic_batches(lag.begins_of(history)):
+        arrivals.take(batches.select(BATCH_COLUMNS))
+    rows = lag_over_time(history, arrivals, moments, {})
+    return rows.select([*SHARE_PARTITION_KEY, "lag_inferred"]).rename_columns(EARLIER_LAG.names).cast(EARLIER_LAG)
+
+
+def _not_started(evidence: Evidence, lags: pa.Table) -> pa.Table:
+    """The LAG rows without a start offset, with `has_records`."""
+    rows = lags.filter(pc.equal(lags.column("unknown_reason"), lag.NO_START))
+    extents = evidence.topic_extents(topic_partitions(rows))
+    there = {
+        (row["topic_id"], row["partition"]): None if row["end_offset"] is None else row["end_offset"] > row["begin"]
+        for row in extents.append_column("begin", pc.fill_null(extents.column("log_start_offset"), 0)).to_pylist()
+    }
+    has_records = pa.array([there.get(place) for place in topic_partitions(rows)], pa.bool_())
+    return rows.append_column("has_records", has_records)
+
+
+def _missing_letters(scoped: Scope, key_filter: KeyFilter, cut: CutChoice, settings: GroupSettings) -> pa.Table:
+    """The records whose dead letter is due and missing, by share partition."""
+    evidence = scoped.evidence
+    is_missing = pc.field("status") == MISSING
+    names = [*SHARE_PARTITION_KEY, "offset", "last_offset", "status"]
+    schema = pa.schema([DLQ_RECONCILIATION.field(name) for name in names])
+    configured = any(DEAD_LETTER_TOPIC in own for own in (settings.groups or {}).values())
+    tables = None
+    if scoped.cut.is_whole and not configured:
+        tables = evidence.measured_stream("gold.dlq_reconciliation", schema, scoped.keys, is_missing)
+    if tables is not None:
+        rows = pa.concat_tables(list(tables))
+    elif configured or evidence.dead_letter_partitions().num_rows:
+        rows = reconciled(evidence, key_filter, cut, settings).rows.select(names).filter(is_missing)
+    else:
+        rows = schema.empty_table()
+    sizes = pc.add(pc.subtract(rows.column("last_offset"), rows.column("offset")), 1)
+    sums = rows.append_column("records", sizes).group_by(SHARE_PARTITION_KEY).aggregate([("records", "sum")])
+    return sums.rename_columns(MISSING_LETTERS.names).cast(MISSING_LETTERS)
