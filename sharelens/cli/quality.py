@@ -87,7 +87,7 @@ def check(lake: str, shown: Shown, **params: Any) -> None:
         checked = run_check(options, progress)
     show(answer(checked.results, checked.slice, checked.closed), shown)
     if checked.failed:
-        say(f"sharelens: gates closed: {', '.join(checked.failed)}; remedies: docs/runbooks/gates")
+        say(f"sharelens: gates closed: {', '.join(checked.failed)}; `sharelens runbook RUNBOOK` has remedies")
         raise click.exceptions.Exit(FINDINGS)
 
 
