@@ -19,7 +19,7 @@ from measures.histories import (
     Histories,
 )
 from measures.steps import LAST_OFFSET, Flags, Ints
-from state_model.columnar.kernels import kernel
+from state_model.columnar.kernels import kernel, leaf
 from state_model.columnar.ranges import grown
 
 NEVER = -1
@@ -39,7 +39,7 @@ class Outcomes:
     at: Ints
 
 
-@kernel
+@leaf
 def _order(ranges: np.ndarray, life: np.ndarray, ended: int, began: int) -> int:
     """Below 0 where a range ended in an earlier life, or at an earlier record, than another one began; 0: at once."""
     if life[ended] != life[began]:

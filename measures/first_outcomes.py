@@ -8,8 +8,9 @@ length is a power of two, which are halved level by level: work goes by the numb
 import numpy as np
 
 from measures.histories import RANGE_COUNT, RANGE_FIRST, RANGE_FROM, RANGE_LAST, RANGE_STATE
+from measures.searching import distinct, position
 from measures.steps import LAST_OFFSET
-from state_model.columnar.kernels import kernel
+from state_model.columnar.kernels import kernel, leaf
 from state_model.columnar.ranges import grown
 
 NOWHERE = -1
@@ -20,12 +21,12 @@ ACKNOWLEDGED_STATE, ARCHIVED_STATE = 2, 4
 WIDTH = 4
 
 
-@kernel
+@leaf
 def _begin(ranges: np.ndarray, row: int) -> int:
     return int(min(max(ranges[row, RANGE_FIRST], 0), LAST_OFFSET))
 
 
-@kernel
+@leaf
 def _end(ranges: np.ndarray, row: int) -> int:
     """The offset behind a range, which does not end before it begins."""
     return int(max(_begin(ranges, row), min(max(ranges[row, RANGE_LAST], -1), LAST_OFFSET) + 1))
@@ -33,39 +34,15 @@ def _end(ranges: np.ndarray, row: int) -> int:
 
 @kernel
 def _bounds(ranges: np.ndarray, rows: np.ndarray) -> np.ndarray:
-    """Where ranges begin and end, ascending, each offset once."""
+    """Where ranges begin and end, ascending."""
     bounds = np.empty(2 * rows.shape[0], np.int64)
     for i in range(rows.shape[0]):
         bounds[2 * i] = _begin(ranges, rows[i])
         bounds[2 * i + 1] = _end(ranges, rows[i])
-    bounds.sort()
-    count = 0
-    for i in range(bounds.shape[0]):
-        if count == 0 or bounds[count - 1] != bounds[i]:
-            bounds[count] = bounds[i]
-            count += 1
-    return bounds[:count]
+    return distinct(bounds)
 
 
-@kernel
-def _cell(bounds: np.ndarray, offset: int, near: int) -> int:
-    """The place of an offset in `bounds`, searched from a near one on with growing steps."""
-    low, high, step = near, near + 1, 1
-    while low > 0 and bounds[low] > offset:
-        high, low, step = low, max(0, low - step), 2 * step
-    step = 1
-    while high < bounds.shape[0] and bounds[high] <= offset:
-        low, high, step = high, min(bounds.shape[0], high + step), 2 * step
-    while high - low > 1:
-        middle = (low + high) // 2
-        if bounds[middle] <= offset:
-            low = middle
-        else:
-            high = middle
-    return low
-
-
-@kernel
+@leaf
 def _note(ranges: np.ndarray, row: int, cell: int, oldest: np.ndarray, largest: np.ndarray) -> None:
     """Lets a range count for the cells from one on, as many as the level has."""
     largest[cell] = max(largest[cell], ranges[row, RANGE_COUNT])
@@ -75,7 +52,7 @@ def _note(ranges: np.ndarray, row: int, cell: int, oldest: np.ndarray, largest: 
             oldest[cell] = row
 
 
-@kernel
+@leaf
 def _halve(ranges: np.ndarray, half: int, oldest: np.ndarray, largest: np.ndarray) -> None:
     """What counted from each cell on now counts from it and from `half` behind it, half as far."""
     for cell in range(oldest.shape[0] - 1, half - 1, -1):
@@ -97,8 +74,8 @@ def _by_level(
     low, high, level = np.empty(count, np.int64), np.empty(count, np.int64), np.empty(count, np.int64)
     most, near = -1, 0
     for i in range(count):
-        near = _cell(bounds, _begin(ranges, rows[i]), near)
-        low[i], high[i] = near, _cell(bounds, _end(ranges, rows[i]), near)
+        near = position(bounds, _begin(ranges, rows[i]), near)
+        low[i], high[i] = near, position(bounds, _end(ranges, rows[i]), near)
         level[i] = -1
         while (1 << (level[i] + 1)) <= high[i] - low[i]:
             level[i] += 1
@@ -132,7 +109,7 @@ def _first_outcomes(ranges: np.ndarray, rows: np.ndarray, bounds: np.ndarray) ->
     return oldest, largest
 
 
-@kernel
+@leaf
 def _same(ranges: np.ndarray, row: int, other: int) -> bool:
     return bool(
         ranges[row, RANGE_FROM] == ranges[other, RANGE_FROM] and ranges[row, RANGE_STATE] == ranges[other, RANGE_STATE]

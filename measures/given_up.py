@@ -7,6 +7,7 @@ range has its first outcome; the first range with the last state has the time of
 import numpy as np
 
 from measures.histories import RANGE_FIRST, RANGE_LAST, RANGE_STATE
+from measures.searching import distinct, position
 from state_model.columnar.kernels import kernel
 from state_model.columnar.ranges import MAX_OFFSET, grown
 
@@ -44,9 +45,9 @@ def _union(ranges: np.ndarray, flags: np.ndarray) -> tuple[np.ndarray, np.ndarra
 def _touching(ranges: np.ndarray, firsts: np.ndarray, lasts: np.ndarray) -> np.ndarray:
     """The rows whose range shares an offset with one of the disjoint ranges."""
     touching = np.empty(ranges.shape[0], np.int64)
-    count = 0
+    count, at = 0, 0
     for row in range(ranges.shape[0]):
-        at = np.searchsorted(lasts, ranges[row, RANGE_FIRST])
+        at = position(lasts, ranges[row, RANGE_FIRST], at)
         if at < lasts.shape[0] and firsts[at] <= ranges[row, RANGE_LAST]:
             touching[count] = row
             count += 1
@@ -64,7 +65,7 @@ def _bounds(ranges: np.ndarray, rows: np.ndarray) -> np.ndarray:
         if ranges[rows[i], RANGE_LAST] < MAX_OFFSET:
             bounds[count] = ranges[rows[i], RANGE_LAST] + 1
             count += 1
-    return np.unique(bounds[:count])
+    return distinct(bounds[:count])
 
 
 @kernel
@@ -75,12 +76,13 @@ def _painted(
     of NOWHERE. `rows` by time."""
     cells = bounds.shape[0]
     covering = np.full(cells, NOWHERE, np.int64)
-    onward = np.arange(cells + 1)
+    onward, near = np.arange(cells + 1), 0
     for n in range(rows.shape[0]):
         row = rows[rows.shape[0] - 1 - n] if newest else rows[n]
         if state != NOWHERE and (ranges[row, RANGE_STATE] != state or flags[row] & REACHED == 0):
             continue
-        cell = np.searchsorted(bounds, ranges[row, RANGE_FIRST])
+        near = position(bounds, ranges[row, RANGE_FIRST], near)
+        cell = near
         while True:
             while onward[cell] != cell:  # skip painted cells, shortening the way
                 onward[cell] = onward[onward[cell]]

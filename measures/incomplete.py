@@ -31,8 +31,9 @@ from measures.histories import (
     Histories,
 )
 from measures.places import Places, coded
+from measures.searching import position
 from measures.topics import TopicPartition, topic_partitions
-from state_model.columnar.kernels import kernel
+from state_model.columnar.kernels import kernel, leaf
 from state_model.columnar.keys import SHARE_PARTITION_KEY
 from state_model.columnar.ranges import grown
 
@@ -77,7 +78,7 @@ WIDTH = 12
 (OFFSET, TIME, START, COMPLETE, LIFE, IS_WRITE) = range(6)
 
 
-@kernel
+@leaf
 def _passed(holes: np.ndarray, first: int, last: int, aborted_too: bool, budget: int) -> tuple[int, int]:
     """The first offset from `first` to `last` that isn't passed (`last` + 1: all are), and the budget left."""
     at = np.searchsorted(holes[:, 1], first)
@@ -94,7 +95,7 @@ def _passed(holes: np.ndarray, first: int, last: int, aborted_too: bool, budget:
     return first, budget
 
 
-@kernel
+@leaf
 def _tail(holes: np.ndarray, first: int, aborted_too: bool) -> int:
     """The first offset from `first` on that may wait: beyond all that was logged, control records never do."""
     at = np.searchsorted(holes[:, 1], first)
@@ -104,18 +105,18 @@ def _tail(holes: np.ndarray, first: int, aborted_too: bool) -> int:
     return first
 
 
-@kernel
+@leaf
 def _is_done(ranges: np.ndarray, row: int) -> bool:
     return ranges[row, RANGE_STATE] in (ACKNOWLEDGED_STATE, ARCHIVED_STATE)
 
 
-@kernel
+@leaf
 def _offsets(ranges: np.ndarray, row: int, start: int) -> int:
     """The number of offsets of a range at or above `start`."""
     return int(max(0, ranges[row, RANGE_LAST] - max(ranges[row, RANGE_FIRST], start) + 1))
 
 
-@kernel
+@leaf
 def _find(
     active: np.ndarray, count: int, ranges: np.ndarray, start: int, complete: int, holes: np.ndarray,
     aborted_too: bool, out: np.ndarray,
@@ -146,7 +147,7 @@ def _find(
     out[FIRST] = _tail(holes, at, aborted_too)
 
 
-@kernel
+@leaf
 def _sum_up(active: np.ndarray, count: int, ranges: np.ndarray, threshold: int, out: np.ndarray) -> None:
     """Writes BEHIND and THROTTLED of an interval's row, whose FIRST is known."""
     behind, slowed = 0, 0
@@ -159,7 +160,7 @@ def _sum_up(active: np.ndarray, count: int, ranges: np.ndarray, threshold: int, 
     out[THROTTLED] = slowed if threshold > 0 else UNKNOWN
 
 
-@kernel
+@leaf
 def _refill(
     active: np.ndarray, count: int, alive: np.ndarray, opened: np.ndarray, ranges: np.ndarray, spare: np.ndarray
 ) -> int:
@@ -189,11 +190,13 @@ def _by_record(values: np.ndarray, offsets: np.ndarray) -> tuple[np.ndarray, np.
 
     Values below 0, and those behind the last record, belong to none.
     """
-    begins = np.zeros(offsets.shape[0] + 2, np.int64)
-    at = np.searchsorted(offsets, values)
+    begins, at, near = np.zeros(offsets.shape[0] + 2, np.int64), np.empty(values.shape[0], np.int64), 0
     for i in range(values.shape[0]):
         if values[i] < 0:
             at[i] = offsets.shape[0]
+        else:
+            near = position(offsets, values[i], near)
+            at[i] = near
         begins[at[i] + 1] += 1
     for record in range(offsets.shape[0] + 1):
         begins[record + 1] += begins[record]
@@ -205,7 +208,7 @@ def _by_record(values: np.ndarray, offsets: np.ndarray) -> tuple[np.ndarray, np.
     return rows, begins
 
 
-@kernel
+@leaf
 def _note(
     out: np.ndarray, current: int, made: int, row: np.ndarray, records: np.ndarray, record: int, first_record: int
 ) -> int:
@@ -222,7 +225,8 @@ def _note(
         out[current, BEGIN] = first_record + record
         out[current, END] = UNKNOWN
         out[current, SHOWN] = UNKNOWN
-    out[current, FIRST : THROTTLED + 1] = row[FIRST : THROTTLED + 1]
+    for column in range(FIRST, THROTTLED + 1):
+        out[current, column] = row[column]
     out[current, LATEST] = first_record + record
     if out[current, SHOWN] < 0 and row[TOP] >= row[FIRST]:
         out[current, SHOWN] = records[record, TIME]
