@@ -214,5 +214,5 @@ TEXT_COLUMNS = by_importance(
         number_column("LOG-PARTITION", "log_partition"),
         number_column("LOG-OFFSET", "log_offset"),
     ),
-    "AT EVENT TOPIC PARTITION TEXT RECORDS GROUP LOG-OFFSET LOG-PARTITION LOG-TOPIC",
+    "AT EVENT TEXT TOPIC PARTITION RECORDS GROUP LOG-OFFSET LOG-PARTITION LOG-TOPIC",
 )
