@@ -68,7 +68,7 @@ class DagSettings(BaseModel):
     retries: Annotated[NonNegativeInt, Strict()]
     retry_delay_s: Seconds
     timeout_s: Seconds
-    metrics_file: OptionalPath
-    report_file: OptionalPath
+    metrics_file: OptionalPath = None
+    report_file: OptionalPath = None
     cases_dir: AbsolutePath
     retain: Text

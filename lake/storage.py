@@ -4,6 +4,7 @@ Paths and file:// URIs today; an object store gets its place in `file_system`, `
 """
 
 import os
+import re
 from collections.abc import Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -16,6 +17,8 @@ import pyarrow.fs as pafs
 from lake.errors import LakeError
 
 SYNC_THREADS = 8
+SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+):/")
+"""The beginning of a URI, also of one that lost a slash on its way (`s3:/bucket`)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,11 +70,11 @@ def resolve(uri: str | os.PathLike[str], options: Mapping[str, str] | None = Non
         LakeError: a scheme without a storage.
     """
     text = os.fspath(uri)
-    scheme = urlsplit(text).scheme if "://" in text else ""
-    if scheme == "file":
+    scheme = SCHEME.match(text)
+    if scheme is not None and scheme[1].lower() == "file":
         text = unquote(urlsplit(text).path)
-    elif scheme:
-        raise LakeError(f"{text}: no storage for {scheme}:// URIs; give a path or a file:// URI")
+    elif scheme is not None:
+        raise LakeError(f"{text}: no storage for {scheme[1]}:// URIs; give a path or a file:// URI")
     return Storage(root=os.path.abspath(text), options=tuple(sorted((options or {}).items())))
 
 

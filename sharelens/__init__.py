@@ -1,7 +1,25 @@
 """The command line and the questions about share groups, answered from tables or from a copied log."""
 
+from os import PathLike
+from typing import TYPE_CHECKING
+
 from sharelens.shadowing import check_packages
+
+if TYPE_CHECKING:
+    from sharelens.opened import OpenLake
 
 __version__ = "0.1.0"
 
 check_packages()
+
+
+def open(lake: str | PathLike[str]) -> "OpenLake":  # noqa: A001  # sharelens.open(lake) reads as what it does
+    """The tables of a lake at its newest published cut, for Arrow, pandas, Polars, DuckDB, Spark and SQL.
+
+    Raises:
+        LakeError: no lake, or nothing was published yet.
+        LakeVersionError: written by a version with other schemas.
+    """
+    from sharelens.opened import OpenLake  # deferred: a command line starts without it
+
+    return OpenLake(lake)

@@ -1,5 +1,6 @@
 """Is this machine ready? One check a thing that a run needs; nothing is changed, nothing fetched, no JVM kept."""
 
+import importlib.util
 import os
 import shutil
 import sys
@@ -31,10 +32,13 @@ class Check:
 
 def run_checks(*, lake: str | None = None, log_dirs: Sequence[str] = ()) -> list[Check]:
     """All checks, in the order in which a run would trip over them; each directory gets one of its own."""
-    checks = [check_python(), check_spark(), check_java(), check_jars(), check_kernel_cache(), check_memory()]
+    checks = [check_python(), check_spark()]
+    if has_spark():
+        checks += [check_java(), check_jars()]
+    checks += [check_kernel_cache(), check_memory()]
     checks.append(check_disk("temporary", Path(tempfile.gettempdir())))
     if lake is not None:
-        checks += [check_lake(Path(lake)), check_disk("lake", Path(lake))]
+        checks += check_lake_folder(lake)
     return checks + [check_log_dir(log_dir) for log_dir in log_dirs]
 
 
@@ -47,16 +51,21 @@ def check_python(version: tuple[int, int] = sys.version_info[:2]) -> Check:
     return Check(name="python", ok=False, detail=f"{shown} at {sys.executable}", what_to_do=f"use {oldest} or newer")
 
 
+def has_spark() -> bool:
+    """Whether pyspark is installed, and with it Java and Delta's jars are needed."""
+    return importlib.util.find_spec("pyspark") is not None
+
+
 def check_spark(find_version: Callable[[str], str] = metadata.version) -> Check:
-    """pyspark of the tested line is installed; questions do without it."""
+    """pyspark is of the tested line, or not installed: questions and small runs need none."""
     try:
         version = find_version("pyspark")
     except metadata.PackageNotFoundError:
         return Check(
             name="spark",
-            ok=False,
-            detail="pyspark is not installed: questions work, run and its stages do not",
-            what_to_do="pip install 'sharelens[spark]'",
+            ok=True,
+            detail="pyspark is not installed: questions and small runs need none (in_process_bytes)",
+            what_to_do="for larger runs: pip install 'sharelens[spark]'",
         )
     if version.startswith(SPARK_LINE):
         return Check(name="spark", ok=True, detail=f"pyspark {version}")
@@ -135,6 +144,17 @@ def check_disk(name: str, folder: Path) -> Check:
     return Check(
         name=f"disk-{name}", ok=False, detail=detail, what_to_do=f"free {needed} there or choose another place"
     )
+
+
+def check_lake_folder(uri: str) -> list[Check]:
+    """The lake and its disk; no disk where the URI names none."""
+    from lake.storage import resolve
+
+    try:
+        folder = resolve(uri).path
+    except SharelensError as error:
+        return [Check(name="lake", ok=False, detail=str(error), what_to_do="name a folder")]
+    return [check_lake(folder), check_disk("lake", folder)]
 
 
 def check_lake(lake: Path) -> Check:

@@ -25,11 +25,13 @@ from sharelens.cli import (
     quality,
     questions,
     report,
+    runbooks,
     simulate,
     upgrade,
     upkeep,
     workload,
 )
+from sharelens.cli.compiling import announce_compilation
 from sharelens.cli.interrupts import INTERRUPTED, LINE, end_jvm, interruptible
 from sharelens.cli.options import Time, examples, time_zone_option
 from sharelens.output import say
@@ -105,6 +107,7 @@ GROUPS = (
     holdings,
     export,
     quality,
+    runbooks,
     maintain,
     upgrade,
     upkeep,
@@ -122,6 +125,7 @@ for commands in GROUPS:
 def main(argv: Sequence[str] | None = None) -> int:
     """Runs one command line and returns its exit code; a failure is one line on stderr."""
     _survive_odd_terminals()
+    announce_compilation()
     with interruptible() as interruption:
         try:
             return _main(argv)

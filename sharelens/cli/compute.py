@@ -108,7 +108,7 @@ def refuse_closed(gates: "Sequence[Gate]") -> None:
     from lake.gates import closed_text
 
     say(f"sharelens: not published, questions still read the last cut; closed gates: {closed_text(gates)}")
-    say("causes and remedies: docs/runbooks/gates; then run `sharelens check` and `sharelens publish`")
+    say("causes and remedies: `sharelens runbook`; then run `sharelens check` and `sharelens publish`")
     raise click.exceptions.Exit(FINDINGS)
 
 

@@ -12,6 +12,7 @@ from sharelens.cli.incidents import settings_options
 from sharelens.cli.options import (
     REQUIRE_COMPLETE,
     Duration,
+    NewPath,
     cut_options,
     dead_letter_options,
     evidence_options,
@@ -155,6 +156,7 @@ def dlq(
 @settings_options
 @click.option(
     "--out",
+    type=NewPath(),
     metavar="FILE",
     required=True,
     help="The plan to write: FILE.json or FILE.csv; its hash goes to FILE.sha256.",

@@ -11,6 +11,7 @@ from sharelens.cli.forensics import FINDINGS
 from sharelens.cli.incidents import settings_options
 from sharelens.cli.options import (
     REQUIRE_COMPLETE,
+    NewPath,
     Size,
     Time,
     dead_letter_options,
@@ -57,7 +58,7 @@ class Remembering(click.Command):
 )
 @click.option("--to", "to_ms", type=Time(Rounding.UP), metavar="TIME", required=True, help="Log times before TIME.")
 @click.option("--case", "case_id", metavar="ID", required=True, help="The name of the incident; appears on every page.")
-@click.option("--out", metavar="DIR", required=True, help="The folder to write; it must not exist.")
+@click.option("--out", type=NewPath(), metavar="DIR", required=True, help="The folder to write; it must not exist.")
 @settings_options
 @click.option("--no-topic-hashes", is_flag=True, help="Don't hash segments of user topics (they may be large).")
 @REQUIRE_COMPLETE

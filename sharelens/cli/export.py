@@ -11,6 +11,7 @@ from sharelens.request import Source
 from state_model.errors import UsageError
 
 MS_PER_S = 1000
+STDOUT = "-"
 PORT_MAX = 65_535
 
 
@@ -39,7 +40,9 @@ class FileMode(click.ParamType[int]):
     ),
 )
 @evidence_options
-@click.option("--output-file", metavar="FILE", help="Write FILE atomically: readers see the old or the new content.")
+@click.option(
+    "--output-file", metavar="FILE", help="Write FILE atomically: readers see the old or the new content; - for stdout."
+)
 @click.option(
     "--listen", metavar="HOST:PORT", help="Serve http://HOST:PORT/metrics until SIGTERM; port 0: any free port."
 )
@@ -103,6 +106,7 @@ def metrics(
 
 
 def _write(source: Source, target: Path, form: str, max_series: int, mode: int) -> None:
+    to_stdout = str(target) == STDOUT
     if not target.parent.is_dir():
         raise UsageError(f"metrics: --output-file: no directory {target.parent}")
     if target.is_dir():
@@ -121,10 +125,13 @@ def _write(source: Source, target: Path, form: str, max_series: int, mode: int) 
         from sharelens.metrics.prometheus import prometheus_text
 
         text = prometheus_text(made)
-    write_whole(target, text, mode=mode)
+    if to_stdout:
+        tell(text.decode().rstrip("\n"))
+    else:
+        write_whole(target, text, mode=mode)
     series = sum(map(len, made.samples.values()))
     groups = sum(len(figures.of_groups) for figures in made.figures)
-    say(f"{target}: {series} series of {groups} groups in {len(made.figures)} clusters")
+    say(f"{'stdout' if to_stdout else target}: {series} series of {groups} groups in {len(made.figures)} clusters")
     for line in dict.fromkeys(line for figures in made.figures for line in figures.warnings):
         say(f"warning: {line}")
     if made.left_out:

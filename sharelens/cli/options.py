@@ -1,6 +1,7 @@
 """Options that several commands share, each group as one value."""
 
 import functools
+import os
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
@@ -14,6 +15,8 @@ from sharelens.times import SECOND_MS, Clock, Rounding, duration_text, parse_dur
 from state_model.errors import UsageError
 
 Command = Callable[..., None]
+MAX_LIMIT = (1 << 63) - 2
+"""Largest --limit: one row more is read, and counted in 64 bits."""
 CLOCK = "sharelens.clock"
 """The key of the command line's Clock in a click context."""
 BYTE_UNITS = {"": 1, "k": 10, "m": 20, "g": 30, "t": 40}
@@ -125,6 +128,18 @@ class Names(click.ParamType[tuple[str, ...]]):
         return names
 
 
+class NewPath(click.Path):
+    """A file or folder to write under its own name; `-` is refused."""
+
+    def convert(
+        self, value: str | os.PathLike[str], param: click.Parameter | None, ctx: click.Context | None
+    ) -> str | bytes | os.PathLike[str]:
+        """The path; UsageError for `-`, which means stdout elsewhere."""
+        if value == "-":
+            raise UsageError(f"{_option(param, 'path')}: - is no name here, and the result can't go to stdout; name it")
+        return super().convert(value, param, ctx)
+
+
 def stacked(command: Command, options: Sequence[Callable[[Command], Command]]) -> Command:
     """The command with the options, in the order of --help."""
     for option in reversed(options):
@@ -132,7 +147,7 @@ def stacked(command: Command, options: Sequence[Callable[[Command], Command]]) -
     return command
 
 
-BOOTSTRAP = click.option("--bootstrap-server", metavar="HOST:PORT", help="A live cluster (not available yet).")
+BOOTSTRAP = click.option("--bootstrap-server", metavar="HOST:PORT", hidden=True, help="A live cluster: refused.")
 CLUSTER = click.option("--cluster-id", metavar="ID", help="The cluster; needed where the lake has several.")
 UNCOMMITTED = click.option(
     "--include-uncommitted",
@@ -157,7 +172,7 @@ def refuse_bootstrap(bootstrap_server: str | None) -> None:
     """Raises UsageError where --bootstrap-server is set: a live cluster can't be read yet."""
     if bootstrap_server is not None:
         raise UsageError(
-            "--bootstrap-server is not available yet; copy the broker's log directory and give it with --log-dir"
+            "--bootstrap-server: a live cluster is not read; copy the broker's log directory and give it with --log-dir"
         )
 
 
@@ -316,7 +331,7 @@ def output_options(command: Command) -> Command:
             ),
             click.option(
                 "--limit",
-                type=click.IntRange(min=1),
+                type=click.IntRange(1, MAX_LIMIT),
                 metavar="N",
                 help="Largest number of rows  [default: 1000 in text, else all]",
             ),

@@ -7,7 +7,7 @@ from typing import Any
 import click
 
 from sharelens.cli.compute import FINDINGS, SKIP
-from sharelens.cli.options import LOCK_TIMEOUT, Duration, Time, examples, output_options
+from sharelens.cli.options import LOCK_TIMEOUT, Duration, NewPath, Time, examples, output_options
 from sharelens.output import Shown, say, show
 from state_model.errors import UsageError
 
@@ -45,7 +45,7 @@ from state_model.errors import UsageError
     help="Close the gate if the evidence is older  [default: conf, never]",
 )
 @click.option("--now", "now_ms", type=Time(), metavar="TIME", help="The moment for ages of evidence  [default: now]")
-@click.option("--data-docs", metavar="DIR", help="Also write the results as pages: DIR/index.html.")
+@click.option("--data-docs", type=NewPath(), metavar="DIR", help="Also write the results as pages: DIR/index.html.")
 @LOCK_TIMEOUT
 @output_options
 def check(lake: str, shown: Shown, **params: Any) -> None:
@@ -87,7 +87,7 @@ def check(lake: str, shown: Shown, **params: Any) -> None:
         checked = run_check(options, progress)
     show(answer(checked.results, checked.slice, checked.closed), shown)
     if checked.failed:
-        say(f"sharelens: gates closed: {', '.join(checked.failed)}; remedies: docs/runbooks/gates")
+        say(f"sharelens: gates closed: {', '.join(checked.failed)}; `sharelens runbook RUNBOOK` has remedies")
         raise click.exceptions.Exit(FINDINGS)
 
 

@@ -84,8 +84,8 @@ def state(
 @filter_options
 @click.option("--from", "from_ms", type=Time(Rounding.UP), metavar="TIME", help="Log times from TIME on.")
 @click.option("--to", "to_ms", type=Time(Rounding.UP), metavar="TIME", help="Log times before TIME.")
-@click.option("--from-offset", type=click.IntRange(min=0), metavar="O", help="State log offsets from O on.")
-@click.option("--to-offset", type=click.IntRange(min=0), metavar="O", help="State log offsets before O.")
+@click.option("--from-offset", type=click.IntRange(0, (1 << 63) - 1), metavar="O", help="State log offsets from O on.")
+@click.option("--to-offset", type=click.IntRange(0, (1 << 63) - 1), metavar="O", help="State log offsets before O.")
 @click.option(
     "--state-partition",
     type=click.IntRange(min=0, max=2**31 - 1),

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import click
 
-from sharelens.cli.options import examples
+from sharelens.cli.options import NewPath, examples
 from sharelens.output import tell
 from state_model.errors import UsageError
 
@@ -36,7 +36,7 @@ PROFILE_NAMES = (
     "--log-dir",
     required=True,
     metavar="DIR",
-    type=click.Path(path_type=Path),
+    type=NewPath(path_type=Path),
     help="The log directory to write: new or empty.",
 )
 @click.option(

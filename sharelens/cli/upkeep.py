@@ -62,7 +62,9 @@ def demo(lake: str | None, data_set: str | None) -> None:
     from sharelens.cli.demonstration import demonstrate
 
     if lake is not None:
-        demonstrate(data_set, Path(lake))
+        from lake.storage import resolve
+
+        demonstrate(data_set, resolve(lake).path)
         return
     with tempfile.TemporaryDirectory(prefix="sharelens-demo-") as folder:
         demonstrate(data_set, Path(folder) / "lake")

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from sharelens.cli.options import Seconds, examples, output_options
+from sharelens.cli.options import NewPath, Seconds, examples, output_options
 from sharelens.output import Answer, Column, Shown, by_importance, name_cell, name_column, say, show, text_column
 from state_model.errors import UsageError
 
@@ -57,11 +57,11 @@ DEFAULT_RATE = 200.0
 )
 @click.option("--topic", metavar="TOPIC", help="The topic; created if missing  [default: workload-PROFILE]")
 @click.option("--group", metavar="GROUP", help="Name or name prefix of the groups  [default: workload-PROFILE]")
-@click.option("--journal", metavar="FILE", type=click.Path(path_type=Path), help="A new file: JSON, one line an event.")
+@click.option("--journal", metavar="FILE", type=NewPath(path_type=Path), help="A new file: JSON, one line an event.")
 @click.option(
     "--checkpoints",
     metavar="FILE",
-    type=click.Path(path_type=Path),
+    type=NewPath(path_type=Path),
     help="A new file: answers of the share coordinator for the groups' state. Sends the state RPCs.",
 )
 @click.option("--check", "checked", metavar="FILE", type=click.Path(path_type=Path), help="Only check this journal.")

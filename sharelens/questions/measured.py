@@ -4,8 +4,10 @@ Histories come in parts of whole share partitions (`Scope.parts`), so that memor
 """
 
 from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import TypeVar
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -29,6 +31,8 @@ from sharelens.request import CutChoice
 from state_model.columnar.keys import FULL_PLACE_KEY, PLACE_KEY, SHARE_PARTITION_KEY
 
 MARKS = ["completeness", "completeness_reason"]
+WORKERS = 2
+Made = TypeVar("Made")
 PART_ROWS = 1 << 17
 """Records of the history in a part, about; a share partition with more is a part of its own."""
 PART_ORDER = [(name, "ascending") for name in ("state_partition", *SHARE_PARTITION_KEY)]
@@ -53,6 +57,13 @@ class Scope:
             return
         for places in self._stretches:
             yield self._read(places)
+
+    def of_each_part(self, work: Callable[[Part], Made]) -> list[Made]:
+        """What `work` makes of each part, in their order; WORKERS parts are read and worked on at the same time."""
+        if len(self._stretches) == 1:
+            return [work(self._only_part)]
+        with ThreadPoolExecutor(WORKERS) as pool:
+            return list(pool.map(lambda places: work(self._read(places)), self._stretches))
 
     def inputs(self, part: Part, settings: GroupSettings = NO_SETTINGS, window: Span | None = None) -> EvidenceInputs:
         """The inputs of measures for a part."""

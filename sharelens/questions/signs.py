@@ -27,6 +27,7 @@ from sharelens.questions.dlq import reconciled
 from sharelens.questions.evidence import Evidence, StatePartitionCover, of_places
 from sharelens.questions.lag import lag as lag_answer
 from sharelens.questions.lake_evidence import LakeEvidence
+from sharelens.questions.measure_inputs import Part
 from sharelens.questions.measured import Scope, scope
 from sharelens.questions.missing import unknown_ends, unseen
 from sharelens.questions.now import now_of
@@ -190,23 +191,19 @@ def _of_histories(scoped: Scope, now_ms: int, settings: GroupSettings, min_durat
     """By one pass over the histories."""
     first_ms = times(scoped.evidence.cover())[0] or 0
     earlier_ms = max((first_ms + now_ms) // 2, now_ms - GROWTH_MS)
-    standing, attempts, events = [STALL.empty_table()], [ATTEMPTS_CONTRIBUTION.empty_table()], [LIFE.empty_table()]
-    earlier = [EARLIER_LAG.empty_table()]
-    for part in scoped.parts():
+
+    def of_part(part: Part) -> tuple[pa.Table, ...]:
         inputs = scoped.inputs(part, settings)
         rows = stalls.rows(inputs, now_ms=now_ms, min_duration_ms=min_duration_ms)
-        standing.append(rows.filter(pc.is_null(rows.column("until_ms"))))
-        since_hour = pc.field("hour_ms") >= _recent_hour(now_ms)
-        attempts.append(latency.attempts_of(inputs).filter(since_hour))
-        events.append(filter_rows(life.rows(inputs), pc.field("log_time_ms") >= now_ms - RECENT_MS))
-        earlier.append(_lag_at(scoped.evidence, part.history, earlier_ms))
-    return _Tables(
-        stalls=pa.concat_tables(standing),
-        attempts=pa.concat_tables(attempts),
-        events=pa.concat_tables(events),
-        earlier_lag=pa.concat_tables(earlier),
-        earlier_ms=earlier_ms,
-    )
+        return (
+            rows.filter(pc.is_null(rows.column("until_ms"))),
+            latency.attempts_of(inputs).filter(pc.field("hour_ms") >= _recent_hour(now_ms)),
+            filter_rows(life.rows(inputs), pc.field("log_time_ms") >= now_ms - RECENT_MS),
+            _lag_at(scoped.evidence, part.history, earlier_ms),
+        )
+
+    standing, attempts, events, earlier = map(pa.concat_tables, zip(*scoped.of_each_part(of_part), strict=True))
+    return _Tables(stalls=standing, attempts=attempts, events=events, earlier_lag=earlier, earlier_ms=earlier_ms)
 
 
 def _lag_at(evidence: Evidence, history: pa.Table, moment_ms: int) -> pa.Table:

@@ -8,6 +8,9 @@ Parameters = ParamSpec("Parameters")
 Result = TypeVar("Result")
 Function = TypeVar("Function", bound=Callable[..., object])
 
+when_numba_is_there: Callable[[], None] | None = None
+"""Called once, when numba has been imported and before it compiles, so that a caller can listen to its events."""
+
 
 class Kernel(Generic[Parameters, Result]):
     """A function that numba compiles at its first call; until then numba is not even imported, which takes 0.3 s.
@@ -31,11 +34,19 @@ class Kernel(Generic[Parameters, Result]):
     def _compiled(self) -> Any:
         import numba  # deferred: a command that computes nothing starts without it
 
+        _call_once()
         compiler: Any = numba.njit
         try:
             return compiler(cache=True, nogil=True, **self._options)(self.interpreted)
         except RuntimeError:
             return compiler(nogil=True, **self._options)(self.interpreted)
+
+
+def _call_once() -> None:
+    global when_numba_is_there
+    listener, when_numba_is_there = when_numba_is_there, None
+    if listener is not None:
+        listener()
 
 
 def kernel(function: Function) -> Function:

@@ -46,6 +46,8 @@ def test_wheel_holds_the_packages_their_types_defaults_and_demo_logs(wheel):
         "jobs/conf/base/spark.yaml",
         "jobs/conf/base/log4j2.properties",
         "jobs/sql/lag_now.sql",
+        "sharelens/runbooks/share-group-stuck.md",
+        "sharelens/runbooks/gates/keys.md",
         "sharelens/demo_data/basic.tar.zst",
         "sharelens/report/page.html.j2",
         "sharelens/report/script.js",
@@ -90,6 +92,7 @@ def test_unpacked_wheel_finds_its_defaults_and_answers_without_the_checkout(whee
         "import sys, jobs; from jobs.settings import load_settings; from sharelens.demo_data import unpack_scenario\n"
         "from pathlib import Path\n"
         "assert jobs.__file__.startswith(sys.argv[1]), jobs.__file__\n"
+        "from sharelens.cli import main; assert main(['runbook', 'ShareGroupStuck']) == 0\n"
         "print(load_settings().master, (unpack_scenario('basic', Path(sys.argv[2])) / 'logs').is_dir())\n"
     )
     done = subprocess.run(
@@ -99,7 +102,8 @@ def test_unpacked_wheel_finds_its_defaults_and_answers_without_the_checkout(whee
         capture_output=True,
         text=True,
     )
-    assert (done.returncode, done.stdout.strip()) == (0, "local[*] True"), done.stderr
+    lines = done.stdout.splitlines()
+    assert (done.returncode, lines[0], lines[-1]) == (0, "# ShareGroupStuck", "local[*] True"), done.stderr
 
 
 def test_reference_model_imports_nothing_but_the_standard_library():

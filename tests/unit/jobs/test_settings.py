@@ -1,5 +1,6 @@
 """Settings: layers in order, everything checked, every place named when something is wrong."""
 
+import json
 import re
 import subprocess
 import sys
@@ -160,6 +161,14 @@ def test_dag_settings_are_merged_key_by_key(conf):
     assert (dags.lake, dags.log_dirs) == ("/prod/lake", ("/a", "s3://b/c"))
     assert (dags.command, dags.metrics_file) == (("python", "-m", "sharelens"), None)
     assert dags.start.isoformat() == "2026-01-01T00:00:00+00:00"
+
+
+def test_the_three_settings_of_the_how_to_are_enough():
+    page = (Path(__file__).parents[3] / "docs" / "how-to" / "schedule.md").read_text(encoding="utf-8")
+    (line,) = re.findall(r"SHARELENS_DAGS='(.*)'", page)
+    dags = load(SHARELENS_DAGS=line).dags
+    assert set(json.loads(line)) == {"command", "lake", "log_dirs"}
+    assert (dags.lake, dags.metrics_file, dags.report_file) == ("/data/lake", None, None)
 
 
 @pytest.mark.parametrize(

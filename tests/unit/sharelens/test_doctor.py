@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from sharelens import doctor
+from sharelens.cli import main
 from tests.datasets import dataset
 
 
@@ -26,13 +27,25 @@ def test_every_failed_check_says_what_to_do(tmp_path):
     failed = [
         doctor.check_python((3, 10)),
         doctor.check_spark(lambda name: "3.5.1"),
-        doctor.check_spark(_not_installed),
+        doctor.check_lake_folder("s3://bucket/lake")[0],
         doctor.check_lake(tmp_path / "file"),
         doctor.check_log_dir(str(tmp_path / "nothing")),
         doctor.check_memory(_file(tmp_path, "meminfo", "MemTotal: 9 kB\nMemAvailable:  1000 kB\n")),
     ]
     assert [check.ok for check in failed] == [False] * 6
     assert all(check.what_to_do for check in failed)
+
+
+def test_without_pyspark_nothing_fails_and_java_is_not_needed(monkeypatch, capsys):
+    monkeypatch.setattr(doctor, "has_spark", lambda: False)
+    monkeypatch.setattr(doctor.check_spark, "__defaults__", (_not_installed,))
+    checks = {check.name: check for check in doctor.run_checks()}
+    assert not {"java", "jars"} & set(checks)
+    assert checks["spark"].ok
+    assert "pip install 'sharelens[spark]'" in checks["spark"].what_to_do
+    monkeypatch.setattr(doctor, "check_memory", lambda: doctor.Check(name="memory", ok=True, detail=""))
+    assert main(["doctor"]) == 0
+    assert "pyspark is not installed" in capsys.readouterr().out
 
 
 def test_container_limit_counts_when_it_is_less_than_the_memory(tmp_path):

@@ -27,6 +27,19 @@ def test_the_file_is_put_in_place_for_its_owner_alone(logs: str, tmp_path: Path,
     assert "series of 1 groups in 1 clusters" in err
 
 
+def test_a_dash_is_stdout(
+    logs: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+):
+    monkeypatch.chdir(tmp_path)
+    for form, word in (("prometheus", "kafka_sharegroup_start_offset{"), ("otlp", "resourceMetrics")):
+        assert main(["metrics", "--log-dir", logs, "--output-file", "-", "--format", form]) == 0
+        out, err = capsys.readouterr()
+        assert word in out
+        assert out.endswith("\n")
+        assert err.startswith("stdout: ")
+    assert [path.name for path in tmp_path.iterdir()] == ["logs"]
+
+
 def test_a_file_for_others_to_read(logs: str, tmp_path: Path):
     target = tmp_path / "sharelens.prom"
     assert main(["metrics", "--log-dir", logs, "--output-file", str(target), "--file-mode", "644"]) == 0

@@ -67,7 +67,7 @@ def test_a_closed_gate_is_named_by_every_answer_and_holds_the_publication(
         (["--table", "silver.nonsense"], 2, "no such table; tables: bronze.log_record"),
         (["--skip", "keys"], 2, "'keys' is not one of 'freshness', 'volume'"),
         (["--now", "2026-11-21T05:00:00"], 2, "--now"),
-        (["--stale-after", "soon"], 2, "no length of time"),
+        (["--stale-after", "soon"], 2, "is no duration"),
     ],
 )
 def test_nonsense_is_refused_in_one_line(

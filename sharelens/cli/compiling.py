@@ -1,0 +1,66 @@
+"""One line on stderr when kernels are compiled, which takes half a minute once after an installation."""
+
+import threading
+import time
+
+from sharelens.output import say
+from state_model.columnar import kernels
+
+AFTER_S = 1.0
+LINE = "sharelens: compiling kernels, once after an installation; this takes about half a minute"
+
+
+class Notice:
+    """A listener of numba: says LINE once compilation has taken AFTER_S. Loading compiled kernels is no compilation."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._depth = 0
+        self._started_s = 0.0
+        self._compiled_s = 0.0
+        self._timer: threading.Timer | None = None
+        self._is_said = False
+
+    def listen(self) -> None:
+        """Registers at numba, which has been imported."""
+        from numba.core import event
+
+        begins, ends = self.begins, self.ends
+
+        class Listener(event.Listener):
+            def on_start(self, _: object) -> None:
+                begins()
+
+            def on_end(self, _: object) -> None:
+                ends()
+
+        event.register("numba:compile", Listener())  # type: ignore[no-untyped-call]
+
+    def begins(self) -> None:
+        """Counts a compilation that begins; those of kernels that call each other nest."""
+        with self._lock:
+            self._depth += 1
+            if self._depth == 1 and not self._is_said:
+                self._started_s = time.monotonic()
+                self._timer = threading.Timer(max(AFTER_S - self._compiled_s, 0), self._say)
+                self._timer.daemon = True
+                self._timer.start()
+
+    def ends(self) -> None:
+        """Adds the time of a compilation that ends."""
+        with self._lock:
+            self._depth -= 1
+            if self._depth == 0 and self._timer is not None:
+                self._timer.cancel()
+                self._compiled_s += time.monotonic() - self._started_s
+
+    def _say(self) -> None:
+        with self._lock:
+            if not self._is_said and self._depth:
+                self._is_said = True
+                say(LINE)
+
+
+def announce_compilation() -> None:
+    """Says LINE when the first kernels of this process are compiled for long."""
+    kernels.when_numba_is_there = Notice().listen

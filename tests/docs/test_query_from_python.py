@@ -1,0 +1,25 @@
+"""The code of docs/how-to/query-from-python.md runs as it stands; the part with Spark runs in tests/spark."""
+
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.in_process import recorded_lake
+
+PAGE = Path(__file__).parents[2] / "docs" / "how-to" / "query-from-python.md"
+BLOCKS = re.findall(r"```python\n(.*?)```", PAGE.read_text(encoding="utf-8"), re.DOTALL)
+
+
+def test_the_code_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "lake").symlink_to(recorded_lake("dlq"))
+    monkeypatch.chdir(tmp_path)
+    names: dict[str, Any] = {}
+    for block in BLOCKS[:3]:
+        exec(block, names)  # the page's own code
+    assert names["lags"]["lag"].sum() > 0
+    assert names["stalls"].height >= 0
+    assert dict(names["kinds"])["retry"] > 0
+    assert names["rows"].num_rows == 2
+    assert names["causes"].num_rows > 0
