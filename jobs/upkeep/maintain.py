@@ -9,7 +9,7 @@ are committed to the books before a row is dropped: see `jobs.retained`.
 """
 
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
@@ -78,6 +78,8 @@ class TableUpkeep:
     vacuumed_bytes: int = 0
     log_files: int = 0
     seconds: float = 0.0
+    expected_files: int = 0
+    """In a dry run: files that the rewritten ones would become."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -95,7 +97,7 @@ class Upkeep:
         total = {
             name: sum(getattr(table, name) for table in self.tables)
             for name in TableUpkeep.__slots__
-            if name not in ("table", "seconds", "version_before", "version_after")
+            if name not in ("table", "seconds", "version_before", "version_after", "expected_files")
         }
         return {
             "dry_run": self.dry_run,
@@ -224,6 +226,8 @@ class _Work:
         table.log_files = vacuum.remove_log(self._lake, name, floor, dry_run=dry_run).log_files
         left = self._lake.snapshot(name)
         table.files_after, table.bytes_after, table.version_after = len(left.files), left.size_bytes, left.version
+        if dry_run:
+            table.files_after += table.expected_files - table.rewritten_files
 
     def _droppings(self) -> dict[str, Dropping]:
         """The rows to drop from each table with retention."""
@@ -294,7 +298,9 @@ class _Work:
             keep = _all if dropping is None or not _concerns(dropping, values) else dropping.keep
             if self._options.dry_run:
                 groups = compaction.row_groups(self._lake, TABLES[table.table], paths, values)
-                table.dropped_rows += 0 if keep is _all else sum(rows.num_rows - keep(rows).num_rows for rows in groups)
+                dropped = 0 if keep is _all else sum(rows.num_rows - keep(rows).num_rows for rows in groups)
+                table.dropped_rows += dropped
+                table.expected_files += _expected_files(paths, files, dropped)
             elif paths:
                 done = compaction.rewrite(self._lake, TABLES[table.table], paths, values, keep, self._options.run_bytes)
                 adds += done.files
@@ -351,3 +357,11 @@ def _by_partition(files: Iterable[Mapping[str, Any]]) -> list[tuple[dict[str, st
     return [
         (partition_values(f"{folder}/"), files_of_partition) for folder, files_of_partition in sorted(groups.items())
     ]
+
+
+def _expected_files(paths: Sequence[str], files: Files, dropped: int) -> int:
+    """Files that some files of one partition become: one for each FILE_BYTES; none if all rows are dropped."""
+    chosen = [file for file in files if file["path"] in set(paths)]
+    if dropped and dropped == sum(int(file["num_records"]) for file in chosen):
+        return 0
+    return -(-sum(int(file["size_bytes"]) for file in chosen) // FILE_BYTES)

@@ -116,6 +116,8 @@ def _answer(done: "Upkeep") -> Answer:
     total = done.as_dict()
     verb = "would rewrite" if done.dry_run else "rewrote"
     published = "nothing to publish" if done.run_id is None else f"published as run {done.run_id}"
+    if done.dry_run and any(table.rewritten_files for table in done.tables if table.table != "gold.publication"):
+        published = "would publish"
     summary = (
         f"{verb} {total['rewritten_files']} files; {total['dropped_rows']} rows past their age; "
         f"{total['vacuumed_files']} files and {total['log_files']} log entries nobody needs; {published}"

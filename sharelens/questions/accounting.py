@@ -49,7 +49,7 @@ def account(
         LISTED_COLUMNS if listed else COUNTED_COLUMNS,
         totals=totals.text(),
         warnings=[*scoped.warnings, *warnings],
-        none="no offset in the window",
+        none=f"no offset is {' or '.join(listed)}" if listed else "no offset in the window",
     )
 
 

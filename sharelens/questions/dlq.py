@@ -280,10 +280,17 @@ def dlq(
         columns=TEXT_COLUMNS,
         summary=f"{_totals(sums)}\n{evidence_line(evidence.cover(), incomplete)}",
         warnings=(*warnings, *without_topic(sums)),
-        none="no dead letter, and none was due",
+        none=_none(sums, statuses),
         all_rows=all_rows,
         digest=as_answer(_ranked(_of_statuses(sums, statuses)), DIGEST_COLUMNS, DIGEST_ORDER),
     )
+
+
+def _none(sums: pa.Table, statuses: Sequence[str]) -> str:
+    """The text of an answer without rows: nothing at all, or nothing with the statuses."""
+    if sums.num_rows == 0:
+        return "no dead letter, and none was due"
+    return f"no record offset is {' or '.join(statuses)}"
 
 
 def findings(answered: Answer) -> int:

@@ -28,13 +28,14 @@ def life(
     rows, warnings = _with_deletions(evidence, rows, cut)
     counts = {row["values"]: row["counts"] for row in pc.value_counts(rows.column("event")).to_pylist()}
     summary = ", ".join(f"{event} {counts[event]}" for event in EVENTS if event in counts) or "none"
+    chosen = [event for event in EVENTS if event in events]
     return answer(
         evidence,
         rows,
         TEXT_COLUMNS,
         totals=f"events: {summary}",
         warnings=(*scoped.warnings, *warnings),
-        none="no event",
+        none="no event" if len(chosen) == len(EVENTS) else f"no event {' or '.join(chosen)}",
     )
 
 

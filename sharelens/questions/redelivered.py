@@ -35,12 +35,12 @@ def redelivered(
     `most`: only the first rows are kept; None: all.
     """
     scoped = scope(evidence, key_filter, cut)
-    listing, offsets = Listing(ORDER, most), dict.fromkeys(REDELIVERIES, 0)
+    listing, offsets = Listing(ORDER, most), dict.fromkeys((kind for kind in REDELIVERIES if kind in kinds), 0)
     for table in redelivered_stream(scoped, span):
         rows = table.filter(pc.is_in(table.column("kind"), value_set=pa.array(sorted(kinds), pa.string())))
         listing.add(_ranked(rows))
         sizes = pc.add(pc.subtract(rows.column("last_offset"), rows.column("first_offset")), 1)
-        for kind in REDELIVERIES:
+        for kind in offsets:
             offsets[kind] += pc.sum(sizes.filter(pc.equal(rows.column("kind"), kind))).as_py() or 0
     totals = ", ".join(f"{kind} {count}" for kind, count in offsets.items())
     return answer(

@@ -83,7 +83,7 @@ def test_answers_say_what_retention_dropped(lake: Path, capsys: pytest.CaptureFi
         ([], "give --dry-run to list the work, or --execute to do it"),
         (["--dry-run", "--execute"], "give --dry-run"),
         (["--execute", "--retain", "gold=90d"], "'gold=90d' is no age of bronze, silver, history, measures"),
-        (["--execute", "--retain", "bronze=90"], "'90' is no length of time"),
+        (["--execute", "--retain", "bronze=90"], "'90' is no duration"),
         (["--execute", "--retain", "bronze=1d,bronze=2d"], "bronze is given twice"),
         (["--execute", "--retain", "bronze"], "'bronze' is no age"),
     ],
