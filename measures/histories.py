@@ -114,6 +114,11 @@ class Histories:
         return self.lives.of(self.life_place, self.life_key)[self.life_number]
 
     @property
+    def first_rows(self) -> Ints:
+        """The row of the first record of each place that has records."""
+        return self.begins[:-1][np.diff(self.begins) > 0]
+
+    @property
     def newest_rows(self) -> Ints:
         """The row of the newest record of each place that has records."""
         return self.begins[1:][np.diff(self.begins) > 0] - 1

@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from measures.places import places_of
+from measures.places import codes_in, places_of
 from measures.steps import Flags, Ints, numbered, together
 from state_model.columnar.keys import FULL_PLACE_KEY
 from state_model.columnar.values import Loss
@@ -134,7 +134,7 @@ def _movements(
     was, now = state_rows[:-1], state_rows[1:]
     same = (life[1:] == life[:-1]) & (start[was] >= 0) & (start[now] >= 0)
     back = same & (start[now] < start[was])
-    unsure = pc.is_in(rows.column("completeness"), value_set=pa.array(BLIND)).to_numpy(zero_copy_only=False)
+    unsure = codes_in(rows.column("completeness"), pa.array(BLIND)) >= 0
     lost = _lost_between(rows, state_rows, offset, losses)
     blind = same & (start[now] > start[was]) & (unsure[now] | lost)
     return {

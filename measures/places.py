@@ -132,7 +132,7 @@ def codes_in(values: pa.ChunkedArray, vocabulary: pa.Array) -> Ints:
     if not pa.types.is_dictionary(coded.type):
         plain_codes: Ints = pc.fill_null(pc.index_in(coded, value_set=vocabulary), -1).to_numpy().astype(np.int64)
         return plain_codes
-    of_code = np.append(pc.fill_null(pc.index_in(coded.dictionary, value_set=vocabulary), -1).to_numpy(), -1)
+    of_code = pc.fill_null(pc.index_in(coded.dictionary, value_set=vocabulary), -1).to_numpy()
     codes: Ints = pc.fill_null(coded.indices, len(coded.dictionary)).to_numpy()
-    place: Ints = of_code[codes].astype(np.int64)
-    return place
+    places: Ints = np.append(of_code, -1).astype(np.int64)[codes]
+    return places

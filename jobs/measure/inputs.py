@@ -112,14 +112,10 @@ class LakeInputs:
 
     def deliveries_from(self, offsets: Ints) -> pa.Table:
         """Ranges that reach a record offset or lie above it, given for each place."""
-        if self.whole.all():
-            return self.recent_deliveries
         return self.placed(self.lake.rows(DELIVERY, DELIVERY_COLUMNS, ("last_offset", offsets)))
 
     def history_from(self, log_offsets: Ints) -> pa.Table:
         """The history from a log offset on, given for each place."""
-        if self.whole.all():
-            return self.recent_history
         return self.placed(self.lake.rows(HISTORY, HISTORY_COLUMNS, ("log_offset", log_offsets)))
 
     @cached_property

@@ -34,7 +34,6 @@ from jobs.measure.reading import ABOVE_ALL, BELOW_ALL, Flags, Ints, integers
 from lake.tables import TABLES
 from measures import progress
 from measures.catalog import STAGED, Measure, Rule
-from measures.grouped import in_order
 from measures.histories import RANGE_FIRST, RANGE_LAST
 from measures.latency_schemas import OPEN, OUTCOMES
 from measures.lives import BLIND
@@ -238,7 +237,7 @@ class Reach:
         result = np.zeros(places.count, np.bool_)
         histories = view.histories()
         at = places.of(histories.places)
-        first = histories.begins[:-1][np.diff(histories.begins) > 0]
+        first = histories.first_rows
         types = histories.history.column("record_type").take(pa.array(first))
         result[at[histories.place[first[codes_in(types, pa.array(["snapshot"])) == 0]]]] = True
         size = histories.ranges[:, RANGE_LAST] - histories.ranges[:, RANGE_FIRST]
@@ -254,16 +253,14 @@ class Reach:
         result = np.zeros(inputs.places.count, np.bool_)
         if inputs.whole.all():
             return result
-        rows = inputs.recent_history
-        offset = rows.column("log_offset").to_numpy()
-        order, bounds = in_order(inputs.places.of(rows), inputs.places.count, offset)
-        blind = (codes_in(rows.column("completeness"), pa.array(BLIND)) >= 0)[order]
-        snapshot = (codes_in(rows.column("record_type"), pa.array(["snapshot"])) >= 0)[order]
-        shows = np.append(False, blind[:-1])[: len(order)]
-        shows[bounds[:-1][bounds[:-1] < len(order)]] = True
-        at = inputs.places.of(rows)[order]
-        result[at[shows & snapshot & (offset[order] > inputs.measured_to[at])]] = True
-        newest = rows.take(pa.array(order[bounds[1:][np.diff(bounds) > 0] - 1]))
+        histories = self.from_record.histories()
+        rows, at = histories.history, inputs.places.of(histories.places)[histories.place]
+        blind = codes_in(rows.column("completeness"), pa.array(BLIND)) >= 0
+        snapshot = codes_in(rows.column("record_type"), pa.array(["snapshot"])) >= 0
+        shows = np.append(False, blind[:-1])[: len(at)]
+        shows[histories.first_rows] = True
+        result[at[shows & snapshot & (rows.column("log_offset").to_numpy() > inputs.measured_to[at])]] = True
+        newest = rows.take(pa.array(histories.newest_rows))
         differs: Flags = _marks(inputs, newest) != _marks(inputs, inputs.progress)
         return result | differs
 
@@ -272,6 +269,8 @@ class Reach:
         """The recomputed settled ranges, cut into blocks."""
         contributions, places = self.contributions, self.inputs.places
         done = settled_of(self.by_offset)
+        if self.inputs.whole.all():
+            return done.in_blocks()
         at = places.of(done.places)
         done = done.from_offsets(contributions.floor[at]).in_blocks()
         settled, still = groups_of(done, at)

@@ -22,7 +22,7 @@ BEGINS, END = {HISTORY: "log_offset", DELIVERY: "valid_from_log_offset"}, "valid
 STILL_OPEN = {"is_open": True, END: None, "valid_to_ms": None, "end_reason": None}
 """Columns of a range that is part of the state."""
 LOG_TOPIC = ["cluster_id", "log_topic_id"]
-CODED = ["group_id", "topic_id", "record_type"]
+CODED = ["group_id", "topic_id", "record_type", "completeness"]
 """Text without nulls: Arrow can't concatenate dictionaries with nulls."""
 BELOW_ALL, ABOVE_ALL = -(1 << 62), 1 << 62
 """Offsets and times below, and above, all others."""

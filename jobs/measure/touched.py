@@ -14,10 +14,11 @@ import pyarrow.compute as pc
 
 from jobs import books
 from jobs.decode.stage import changed
-from jobs.measure.bases import WHERE
+from jobs.measure.bases import TEXTS, WHERE
 from jobs.measure.inputs import PROGRESS
 from jobs.measure.reading import HISTORY, STATE
 from lake.lake import Lake
+from lake.parquet import coded_schema
 from lake.tables import TABLES
 from measures.places import places_of
 from state_model.columnar.keys import PLACE_KEY, SHARE_PARTITION_KEY, number_keys
@@ -75,8 +76,9 @@ def _with_records(lake: Lake, where: pc.Expression, *, whole: bool) -> pa.Table:
     """The share partitions that have rows in the history, and how many."""
     parts = [NO_PLACES]
     columns = [*WHERE, *SHARE_PARTITION_KEY]
-    for fragment in lake.snapshot(HISTORY).dataset().get_fragments(filter=where):
-        rows = fragment.to_table(schema=TABLES[HISTORY].schema, columns=columns, filter=where)
+    schema = coded_schema(TABLES[HISTORY].schema, TEXTS)
+    for fragment in lake.snapshot(HISTORY).dataset(TEXTS).get_fragments(filter=where):
+        rows = fragment.to_table(schema=schema, columns=columns, filter=where).unify_dictionaries()
         counted = rows.group_by(columns).aggregate([([], "count_all")]).rename_columns([*columns, "rows"])
         counted = counted.append_column("whole", pa.repeat(whole, counted.num_rows))
         parts.append(counted.select(NO_PLACES.column_names).cast(NO_PLACES.schema))
