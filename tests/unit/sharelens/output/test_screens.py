@@ -21,6 +21,7 @@ LOGS = ("basic", "dlq", "edge", "timeouts")
 LAKE = "lake"
 AGE = re.compile(r"\b[0-9]+ d [0-9]+ h ago")
 COMMANDS = """
+timeline --log-dir dlq --group gd-copy --topic tasks:1 --min-duration 5s --limit 12
 overview --log-dir dlq --no-color
 overview --log-dir timeouts --now 2026-11-21T03:30:00Z --limit 4 --no-color
 overview --log-dir basic --group g-explicit --no-color

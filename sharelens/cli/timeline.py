@@ -1,0 +1,68 @@
+"""The command timeline. It starts no JVM."""
+
+import click
+
+from measures.settings import GroupSettings
+from sharelens.cli.forensics import FROM, TO, in_order
+from sharelens.cli.incidents import MIN_DURATION, settings_options
+from sharelens.cli.now import now_option
+from sharelens.cli.options import (
+    cut_options,
+    dead_letter_options,
+    evidence_options,
+    examples,
+    filter_options,
+    output_options,
+)
+from sharelens.cli.questions import answer
+from sharelens.filters import KeyFilter
+from sharelens.output import Shown
+from sharelens.request import CutChoice, Source
+from state_model.errors import UsageError
+
+
+@click.command(
+    short_help="What happened to a group, in the order of time.",
+    epilog=examples(
+        "sharelens timeline --lake ./lake --group orders-workers --from -1h",
+        "sharelens timeline --log-dir /var/kafka-copy --group orders-workers --topic orders:0",
+    ),
+)
+@evidence_options
+@dead_letter_options
+@filter_options
+@cut_options
+@now_option
+@FROM
+@TO
+@MIN_DURATION
+@settings_options
+@output_options
+def timeline(
+    source: Source,
+    key_filter: KeyFilter,
+    cut: CutChoice,
+    from_ms: int | None,
+    to_ms: int | None,
+    min_duration_ms: int,
+    settings: GroupSettings,
+    shown: Shown,
+) -> None:
+    """What happened to a group, in the order of time: creations, resets and deletions, members and epochs, stalls, and
+    minute by minute archived, repeated and dead-lettered records. Each entry names the record that proves it.
+
+    --from and --to bound the times of the entries.
+    """
+    in_order("timeline", from_ms, to_ms)
+    if not key_filter.groups:
+        raise UsageError("timeline: name the group with --group; `sharelens overview` lists those with findings")
+    from sharelens.questions import opening, timeline
+    from sharelens.questions.evidence import Span
+
+    span = Span(from_ms=from_ms, to_ms=to_ms)
+    with opening.open_evidence(source) as evidence:
+        answered = timeline.timeline(evidence, key_filter, cut, span, settings, min_duration_ms)
+    answer(answered, shown, require_complete=False)
+
+
+COMMANDS = (timeline,)

@@ -1,0 +1,100 @@
+"""The timeline over recorded logs: the same from a lake and its log, in order, each entry proven by a record."""
+
+import json
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from sharelens.cli import main
+from sharelens.questions.opening import open_evidence
+from sharelens.request import Source
+from state_model.topics import OFFSETS_TOPIC, STATE_TOPIC
+from tests.datasets import dataset, kinds_first
+from tests.in_process import recorded_lake
+
+pytestmark = pytest.mark.usefixtures("evidence_opened_once")
+
+
+def ask(capsys: pytest.CaptureFixture[str], command: str, *arguments: str) -> Any:
+    capsys.readouterr()
+    try:
+        code = main([command, *arguments, "--output", "json"]) or 0
+    except SystemExit as stop:
+        code = int(stop.code or 0)
+    out, err = capsys.readouterr()
+    assert code == 0, err
+    return json.loads(out)
+
+
+def logs(scenario: str) -> str:
+    return str(dataset(scenario) / "logs")
+
+
+def first_group(scenario: str) -> str:
+    """The group with the most share partitions."""
+    with open_evidence(Source(log_dirs=(logs(scenario),))) as evidence:
+        counts = Counter(evidence.share_partitions().column("group_id").to_pylist())
+    return min(counts, key=lambda group: (-counts[group], group))
+
+
+@pytest.mark.parametrize("scenario", kinds_first())
+def test_a_lake_and_its_log_tell_the_same_in_order(scenario: str, capsys: pytest.CaptureFixture[str]) -> None:
+    group = ["--group", first_group(scenario), "--min-duration", "60s"]
+    of_logs = ask(capsys, "timeline", "--log-dir", logs(scenario), *group)
+    of_lake = ask(capsys, "timeline", "--lake", str(recorded_lake(scenario)), *group)
+    assert of_lake == of_logs
+    assert [row["at_ms"] for row in of_logs] == sorted(row["at_ms"] for row in of_logs)
+    assert {row["group_id"] for row in of_logs} == {group[1]}
+    assert all(row["log_offset"] >= 0 and row["log_partition"] >= 0 for row in of_logs)
+
+
+def test_what_it_sums_up_is_what_the_questions_answer(capsys: pytest.CaptureFixture[str]) -> None:
+    group = ["--log-dir", logs("dlq"), "--group", "gd-copy"]
+    entries = ask(capsys, "timeline", *group, "--min-duration", "5s")
+    by_event: Counter[str] = Counter()
+    for row in entries:
+        by_event[row["event"]] += row["records"] or 1
+    sizes = [row["last_offset"] - row["offset"] + 1 for row in ask(capsys, "poison", *group)]
+    assert by_event["archived"] == sum(sizes) == by_event["dead_letters"]
+    stalls = ask(capsys, "stalled", *group, "--min-duration", "5s")
+    assert by_event["stall_began"] == len(stalls)
+    assert by_event["stall_ended"] == sum(row["until_ms"] is not None for row in stalls)
+    life = ask(capsys, "life", *group)
+    assert sum(by_event[event] for event in {row["event"] for row in life}) == len(life)
+
+
+def test_members_come_and_go_as_the_coordinator_wrote(capsys: pytest.CaptureFixture[str]) -> None:
+    entries = ask(capsys, "timeline", "--log-dir", logs("timeouts"), "--group", "g-never")
+    members: set[str] = set()
+    for row in entries:
+        name = row["text"].split(" ")[0]
+        if row["event"] == "member_joined":
+            members.add(name)
+        elif row["event"] == "member_left":
+            members.remove(name)
+        assert row["log_topic"] == (OFFSETS_TOPIC if row["event"].startswith(("member", "rebal")) else STATE_TOPIC)
+    (group,) = ask(capsys, "groups", "--log-dir", logs("timeouts"), "--group", "g-never")
+    assert {member["member_id"] for member in group["members"]} == members
+
+
+def test_a_span_bounds_the_entries(capsys: pytest.CaptureFixture[str]) -> None:
+    words = ["timeline", "--log-dir", logs("timeouts"), "--group", "g-never", "--min-duration", "5s"]
+    entries = ask(capsys, *words)
+    middle = entries[len(entries) // 2]["at_ms"]
+    before, after = ask(capsys, *words, "--to", str(middle)), ask(capsys, *words, "--from", str(middle))
+    assert {row["event"] for row in before + after} <= {row["event"] for row in entries}
+    assert all(row["at_ms"] < middle for row in before)
+    assert all(row["at_ms"] >= middle for row in after)
+    points = {"member_joined", "member_left", "rebalanced", "created"}
+    assert [row for row in before + after if row["event"] in points] == [
+        row for row in entries if row["event"] in points
+    ]
+
+
+def test_it_needs_a_group(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    with pytest.raises(SystemExit) as stop:
+        raise SystemExit(main(["timeline", "--log-dir", str(tmp_path)]))
+    assert stop.value.code == 2
+    assert "--group" in capsys.readouterr().err
