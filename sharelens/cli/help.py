@@ -1,6 +1,6 @@
 """Help pages whose options stand in groups."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 import click
 
@@ -38,13 +38,14 @@ class GroupedFormatter(click.HelpFormatter):
         if not self._is_of_options:
             super().write_heading(heading)
 
-    def write_dl(self, rows: Sequence[tuple[str, str]], col_max: int = 30, col_spacing: int = 2) -> None:
+    def write_dl(self, rows: Iterable[tuple[str, str]], col_max: int = 30, col_spacing: int = 2) -> None:
         """Writes a list; that of the options in groups."""
         if not getattr(self, "_is_of_options", False):
             super().write_dl(rows, col_max, col_spacing)
             return
         self._is_of_options = False
-        groups = {OWN: list(rows)} if len(rows) < FEW else _grouped(rows)
+        listed = list(rows)
+        groups = {OWN: listed} if len(listed) < FEW else _grouped(listed)
         self.dedent()
         for number, (heading, options) in enumerate(groups.items()):
             if number:
