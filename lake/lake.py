@@ -201,7 +201,7 @@ class Lake:
         try:
             yield
         except TableNotFoundError as error:
-            message = f"{self}: there is no table {table}; write it with `sharelens run --lake {self}`"
+            message = f"{self}: there is no table {table}; write it with `sharelens run --lake {self} --log-dir DIR`"
             raise LakeError(message) from error
         except (DeltaError, OSError, ValueError) as error:
             reason = (str(error).strip().splitlines() or ["no reason"])[0]

@@ -66,7 +66,7 @@ def open_lake(lake: Lake | str | os.PathLike[str]) -> Cut:
     else:
         rows = TABLES[PUBLICATION].schema.empty_table()
     if rows.num_rows == 0:
-        raise LakeError(f"{lake}: nothing was published yet; finish with `sharelens run --lake {lake}`")
+        raise LakeError(f"{lake}: nothing was published yet; finish with `sharelens run --lake {lake} --log-dir DIR`")
     newest = rows.sort_by([("run_id", "descending")]).slice(0, 1).to_pylist()[0]
     versions = {entry["table"]: entry["version"] for entry in newest["tables"]}
     cut = Cut(lake=lake, versions=versions, publication=newest)

@@ -146,7 +146,8 @@ def _ensure_published(lake: Lake) -> None:
             lake.transaction(name, stage) != lake.transaction(name, stage, version) for stage in books.MARKER
         ):
             raise JobError(
-                f"{name} in {lake} has unpublished versions; finish with `sharelens run --lake {lake}`, then again"
+                f"{name} in {lake} has unpublished versions; "
+                f"finish with `sharelens run --lake {lake} --log-dir DIR`, then again"
             )
 
 

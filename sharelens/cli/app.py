@@ -33,6 +33,7 @@ from sharelens.cli import (
     workload,
 )
 from sharelens.cli.compiling import announce_compilation
+from sharelens.cli.help import GroupedContext
 from sharelens.cli.interrupts import INTERRUPTED, LINE, end_jvm, interruptible
 from sharelens.cli.options import Time, examples, time_zone_option
 from sharelens.output import say
@@ -51,8 +52,8 @@ class InOrder(click.Group):
         return list(self.commands)
 
     def add_command(self, cmd: click.Command, name: str | None = None) -> None:
-        """Adds a command; one that takes times gets --tz."""
-        _add_time_zone(cmd)
+        """Adds a command; one that takes times gets --tz, and help pages get groups of options."""
+        _complete(cmd)
         super().add_command(cmd, name)
 
     def invoke(self, ctx: click.Context) -> object:
@@ -65,13 +66,14 @@ class InOrder(click.Group):
             raise click.Abort from None
 
 
-def _add_time_zone(command: click.Command) -> None:
-    """Adds --tz behind the last option of a time, in a group's commands too."""
+def _complete(command: click.Command) -> None:
+    """Adds --tz behind the last option of a time, and groups to the help page; in a group's commands too."""
+    command.context_class = GroupedContext
     times = [number for number, parameter in enumerate(command.params) if isinstance(parameter.type, Time)]
     if times:
         command.params.insert(times[-1] + 1, time_zone_option())
     for subcommand in command.commands.values() if isinstance(command, click.Group) else ():
-        _add_time_zone(subcommand)
+        _complete(subcommand)
 
 
 @click.group(

@@ -1,6 +1,7 @@
 """The commands that compute: over a small log no session is started."""
 
 import json
+import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -121,3 +122,13 @@ def test_settings_of_spark_and_flags_reach_the_settings(
     ((command, settings),) = seen
     assert (command, settings.master, settings.offline, settings.lock_timeout_s) == ("decode", "local[3]", True, 2.5)
     assert {("spark.x", "1"), ("spark.y", "a=b")} <= set(settings.spark_conf.items())
+
+
+def test_the_command_that_an_unpublished_lake_names_finishes_it(execute: Run, logs: str, tmp_path: Path) -> None:
+    lake = str(tmp_path / "lake")
+    assert execute("ingest", "--lake", lake, "--log-dir", logs)[0] == 0
+    code, _, err = execute("state", "--lake", lake)
+    assert (code, err.count("\n")) == (1, 1)
+    (hint,) = re.findall(r"`sharelens (.*?)`", err)
+    assert execute(*(logs if word == "DIR" else word for word in hint.split()))[0] == 0
+    assert main(["state", "--lake", lake]) == 0
