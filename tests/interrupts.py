@@ -14,6 +14,8 @@ from tests.once import made_once
 
 Process = subprocess.Popen[str]
 LONGEST_S = 60
+HEEDING = ("env", "--default-signal=INT")
+"""Words before a command that heeds SIGINT where the test run does not, as a background job of a shell."""
 NOISE = ("WARNING: Using incubator modules",)
 """Lines of the JVM that come in every run."""
 
@@ -39,7 +41,7 @@ def long_log() -> Path:
 
 def interrupted(words: list[str], moment: Callable[[Process], bool], **variables: str) -> Ended:
     """Sends SIGINT to the process group of a command, as a terminal does, once `moment` is true of its process."""
-    command = [sys.executable, "-m", "sharelens", *words]
+    command = [*HEEDING, sys.executable, "-m", "sharelens", *words]
     environment = {**os.environ, **variables}
     with subprocess.Popen(
         command, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, start_new_session=True
@@ -49,7 +51,10 @@ def interrupted(words: list[str], moment: Callable[[Process], bool], **variables
             time.sleep(0.005)
         assert process.poll() is None, f"{words} ended before the moment: {process.communicate()[1]}"
         os.killpg(process.pid, signal.SIGINT)
-        _, stderr = process.communicate(timeout=LONGEST_S)
+        try:
+            _, stderr = process.communicate(timeout=LONGEST_S)
+        finally:
+            process.kill()  # one that heeds no interruption would be waited for without end
     return Ended(process.returncode, [line for line in stderr.splitlines() if not line.startswith(NOISE)])
 
 

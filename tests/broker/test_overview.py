@@ -27,10 +27,11 @@ RECORDS = 10
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Slow:
-    """A group that has done all records at the beginning of the log, and its topic."""
+    """A group that has done all records at the beginning of the log, its topic, and when half of the log has that."""
 
     group: str
     topic: str
+    half_at_s: float
 
 
 @pytest.fixture(scope="module")
@@ -44,9 +45,11 @@ def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningBroker]:
 def slow(broker: RunningBroker) -> Iterator[Slow]:
     """Made before every other group, so that half of the log lies behind it."""
     group, topic = new_share_group(broker), filled(broker)
+    begun_s = time.monotonic()
     with share_consumer(broker, group, topic) as consumer:
         accept(consumer, RECORDS)
-        yield Slow(group=group, topic=topic)
+        done_s = time.monotonic()
+        yield Slow(group=group, topic=topic, half_at_s=done_s + (done_s - begun_s) + 1)
 
 
 def filled(broker: RunningBroker) -> str:
@@ -185,6 +188,7 @@ def test_a_deletion_and_a_creation(broker: RunningBroker, capsys: pytest.Capture
 
 
 def test_a_consumer_that_falls_behind(broker: RunningBroker, slow: Slow, capsys: pytest.CaptureFixture[str]) -> None:
+    time.sleep(max(0, slow.half_at_s - time.monotonic()))
     produce(broker, slow.topic, ["more"] * 50)
     first, *_ = overview(broker.log_dir, slow.group, capsys, "--min-duration", "1h")
     assert (first["kind"], first["size"]) == ("lag_growing", 50)

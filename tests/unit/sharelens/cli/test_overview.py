@@ -3,6 +3,7 @@
 import os
 import pty
 import re
+import signal
 import subprocess
 import sys
 import time
@@ -12,6 +13,7 @@ import pytest
 
 from sharelens.cli import main
 from tests.datasets import dataset
+from tests.interrupts import HEEDING
 from tests.terminals import screens
 
 RED = "\x1b[31m"
@@ -54,14 +56,14 @@ def test_watch_is_for_text(capsys: pytest.CaptureFixture[str]) -> None:
 @pytest.mark.slow
 def test_watch_shows_it_again_until_it_is_interrupted() -> None:
     ours, theirs = pty.openpty()
-    command = [sys.executable, "-m", "sharelens", "overview", "--log-dir", logs(), "--watch", "100ms"]
+    command = [*HEEDING, sys.executable, "-m", "sharelens", "overview", "--log-dir", logs(), "--watch", "100ms"]
     with subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=theirs, stderr=subprocess.PIPE) as process:
         os.close(theirs)
         written = b""
         deadline_s = time.monotonic() + 60
         while written.count(CLEAR.encode()) < 2 and time.monotonic() < deadline_s:
             written += os.read(ours, 1 << 16)
-        process.send_signal(2)
+        process.send_signal(signal.SIGINT)
         assert process.wait(30) == 130
         assert process.stderr is not None
         problems = process.stderr.read().decode()
