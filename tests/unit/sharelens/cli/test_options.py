@@ -16,7 +16,6 @@ from sharelens.cli.options import Duration, Seconds, Time
 from sharelens.times import HOUR_MS, MINUTE_MS
 from tests.state_logs import snapshot, update, write_log_directory
 
-NOW_MS = time.time_ns() // 1_000_000
 MINUTES_AGO = (50, 40, 30, 20, 10)
 Offsets = Callable[..., list[int]]
 
@@ -41,7 +40,8 @@ def options(*kinds: type) -> list[tuple[str, click.Option]]:
 @pytest.fixture
 def logs(tmp_path: Path) -> str:
     """A state log with a record 50, 40, 30, 20 and 10 minutes before now."""
-    times = [NOW_MS - minutes * MINUTE_MS for minutes in MINUTES_AGO]
+    now_ms = time.time_ns() // 1_000_000
+    times = [now_ms - minutes * MINUTE_MS for minutes in MINUTES_AGO]
     story = [snapshot(at_ms=times[0])]
     story += [update(batches=[(0, number, 0, 1)], at_ms=at_ms) for number, at_ms in enumerate(times[1:])]
     return str(write_log_directory(tmp_path / "logs", story))
@@ -92,7 +92,7 @@ def test_a_state_before_now(logs: str, capsys: pytest.CaptureFixture[str], words
 
 @pytest.mark.parametrize("zone", ["Asia/Kolkata", "UTC", "America/New_York"])
 def test_a_time_of_day_is_one_of_its_zone(offsets: Offsets, zone: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    moment = datetime.fromtimestamp(NOW_MS / 1000, ZoneInfo(zone)) - timedelta(minutes=25)
+    moment = datetime.fromtimestamp(time.time(), ZoneInfo(zone)) - timedelta(minutes=25)
     assert offsets("--from", moment.strftime("%H:%M"), "--tz", zone) == [3, 4]
     assert offsets("--from", moment.strftime("%Y-%m-%dT%H:%M"), "--tz", zone) == [3, 4]
     monkeypatch.setenv("SHARELENS_TZ", zone)
@@ -100,7 +100,7 @@ def test_a_time_of_day_is_one_of_its_zone(offsets: Offsets, zone: str, monkeypat
 
 
 def test_the_zone_may_stand_behind_the_time_it_is_for(offsets: Offsets) -> None:
-    moment = datetime.fromtimestamp(NOW_MS / 1000, ZoneInfo("Asia/Kolkata")) - timedelta(minutes=25)
+    moment = datetime.fromtimestamp(time.time(), ZoneInfo("Asia/Kolkata")) - timedelta(minutes=25)
     text = moment.strftime("%H:%M")
     assert offsets("--tz", "Asia/Kolkata", "--from", text) == offsets("--from", text, "--tz", "Asia/Kolkata")
 
