@@ -98,19 +98,13 @@ def _show(answered: Report, shown: Shown, *, is_colored: bool) -> None:
 
 
 def _show_screen(answered: Report, shown: Shown, *, is_colored: bool) -> None:
-    from sharelens.output.screen import folded, screen_width
+    from sharelens.output.screen import prose
     from sharelens.questions.overview import screen
 
-    room = max(map(len, COLORS)) + 2
     rows = list(screen(answered))
     most = FINDINGS_SHOWN if shown.limit is None else shown.limit
     for severity, sentence, command in rows[:most]:
-        mark = click.style(severity.ljust(room), fg=COLORS[severity], bold=True) if is_colored else severity.ljust(room)
-        first, *others = folded(sentence, screen_width() - room)
-        tell(mark + first)
-        for line in others:
-            tell(" " * room + line)
-        tell(" " * room + (click.style(command, dim=True) if is_colored else command))
+        _tell_finding(severity, sentence, command, is_colored=is_colored)
     if not rows:
         tell(answered.parts["findings"].none)
     elif len(rows) > most:
@@ -121,8 +115,19 @@ def _show_screen(answered: Report, shown: Shown, *, is_colored: bool) -> None:
         say(f"warning: {warning}")
     tell("")
     for line in (answered.summary or "").splitlines():
-        for part in folded(line, screen_width()):
-            tell(part)
+        tell("\n".join(prose(line)))
+
+
+def _tell_finding(severity: str, sentence: str, command: str, *, is_colored: bool) -> None:
+    """The severity with the sentence beside it, and the command below."""
+    from sharelens.output.screen import folded, screen_width
+
+    room = max(map(len, COLORS)) + 2
+    mark, blank = severity.ljust(room), " " * room
+    if is_colored:
+        mark, command = click.style(mark, fg=COLORS[severity], bold=True), click.style(command, dim=True)
+    tell(mark + f"\n{blank}".join(folded(sentence, screen_width() - room)))
+    tell(blank + command)
 
 
 COMMANDS = (overview,)
