@@ -40,10 +40,7 @@ def create_tables(name: str | None = None, lake: Lake | None = None) -> str:
 
 
 def _create_table(table: Table, lake: Lake | None) -> str:
-    columns = ",\n".join(
-        f"  `{field.name}` {spark_type(field.type)}{'' if field.nullable else ' NOT NULL'} COMMENT {_text(comment(field))}"
-        for field in table.schema
-    )
+    columns = ",\n".join(f"  {_column(field)}" for field in table.schema)
     lines = [f"CREATE TABLE IF NOT EXISTS {table.name} (\n{columns}\n)", "USING delta"]
     if table.partition_by:
         lines.append(f"PARTITIONED BY ({', '.join(table.partition_by)})")
@@ -51,6 +48,11 @@ def _create_table(table: Table, lake: Lake | None) -> str:
     if lake is not None and lake.exists(table.name):
         lines.append(f"LOCATION {_text(lake.table_storage(table.name).root)}")
     return "\n".join(lines) + ";\n"
+
+
+def _column(field: pa.Field) -> str:
+    null = "" if field.nullable else " NOT NULL"
+    return f"`{field.name}` {spark_type(field.type)}{null} COMMENT {_text(comment(field))}"
 
 
 def spark_type(kind: pa.DataType) -> str:
@@ -64,7 +66,7 @@ def spark_type(kind: pa.DataType) -> str:
 
 def comment(field: pa.Field) -> str:
     """The documented meaning of a column."""
-    return (field.metadata or {}).get(b"comment", b"").decode()
+    return str((field.metadata or {}).get(b"comment", b"").decode())
 
 
 def _text(value: str) -> str:
