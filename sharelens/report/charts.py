@@ -101,6 +101,11 @@ def _offset_axis(size: Size) -> alt.Axis:
     return alt.Axis(title="record offset", format=",d", tickMinStep=1, tickCount=5 if size.narrow else 7)
 
 
+def _count_axis(title: str) -> alt.Axis:
+    """An axis of whole numbers."""
+    return alt.Axis(title=title, format=",d", tickCount=5, tickMinStep=1)
+
+
 def state_map(picture: Picture, pin: int | None) -> Callable[[Size], Chart]:
     """A chart over the data sets `cells` (x, x2, y, y2, code, text), `lines` (x, start, end), `pins` (x, y, text)."""
     window = picture.window
@@ -142,26 +147,28 @@ def state_map(picture: Picture, pin: int | None) -> Callable[[Size], Chart]:
 
 
 def lag_lines(names: Sequence[str], from_ms: int, to_ms: int) -> Callable[[Size], Chart]:
-    """A chart over the data set `lags` (x, lag, name, text): one line for each of at most eight names."""
+    """A chart over the data sets `lags` and `parts` (x, lag, name, stretch): one line for each of at most eight names.
+
+    `parts`: stretches in which a part of the lag is unknown; they are thin.
+    """
     count = len(names)
+    colour = alt.Scale(domain=list(names), range=[pair[0] for pair in colours.LINES[:count]])
+    dash = alt.Scale(domain=list(names), range=[list(dash) for dash in colours.DASHES[:count]])
 
     def chart(size: Size) -> Chart:
         times = alt.Scale(type="utc", domain=[from_ms, to_ms], nice=False)
-        rows = alt.Chart(alt.NamedData(name="lags")).encode(
-            x=alt.X("x:T", scale=times, axis=_time_axis(size, from_ms, to_ms)),
-            y=alt.Y("lag:Q", axis=alt.Axis(title="lag (records)", format=",d", tickCount=5, tickMinStep=1)),
-            color=alt.Color(
-                "name:N",
-                legend=None,
-                scale=alt.Scale(domain=list(names), range=[pair[0] for pair in colours.LINES[:count]]),
-            ),
-            strokeDash=alt.StrokeDash(
-                "name:N",
-                legend=None,
-                scale=alt.Scale(domain=list(names), range=[list(dash) for dash in colours.DASHES[:count]]),
-            ),
-        )
-        return alt.layer(rows.mark_line(interpolate="step-after", strokeWidth=2, aria=False))
+
+        def lines(data: str, width: float) -> alt.Chart:
+            rows = alt.Chart(alt.NamedData(name=data)).encode(
+                x=alt.X("x:T", scale=times, axis=_time_axis(size, from_ms, to_ms)),
+                y=alt.Y("lag:Q", axis=_count_axis("lag (records)")),
+                color=alt.Color("name:N", legend=None, scale=colour),
+                strokeDash=alt.StrokeDash("name:N", legend=None, scale=dash),
+                detail="stretch:N",
+            )
+            return rows.mark_line(interpolate="step-after", strokeWidth=width, aria=False)
+
+        return alt.layer(lines("lags", 2), lines("parts", 0.8))
 
     return chart
 
@@ -182,7 +189,7 @@ def delivery_counts(kinds: Sequence[tuple[str, int]], labels: Sequence[str]) -> 
             .mark_bar(height={"band": 0.62}, aria=not size.narrow)
             .encode(
                 y=y,
-                x=alt.X("from:Q", axis=alt.Axis(title="records", format=",d", tickCount=5, tickMinStep=1)),
+                x=alt.X("from:Q", axis=_count_axis("records")),
                 x2=alt.X2("until:Q"),
                 color=alt.Color("kind:N", legend=None, scale=scale),
                 **({} if size.narrow else {"description": alt.Description("text:N")}),
