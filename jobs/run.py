@@ -25,7 +25,7 @@ from jobs.ingest.copies import divergence
 from jobs.ingest.dead_letter_topics import without_letters
 from jobs.ingest.names import commit_names, unknown_names
 from jobs.ingest.plan import Extent
-from jobs.ingest.stamps import stamp
+from jobs.ingest.sources import Sources
 from jobs.ingest.undecoded import undecoded_lowest
 from jobs.measure import reconcile
 from jobs.measure import stage as measure
@@ -34,8 +34,6 @@ from jobs.progress import Progress
 from jobs.replay import stage as replay
 from jobs.spark import executors
 from jobs.writing import Writer, writing
-from kafka_log.layout import LogDirectory
-from kafka_log.union import LogPartition, unite
 from lake import gates, scan
 from lake.commit import create_tables
 from lake.gates import Gate
@@ -116,21 +114,20 @@ class Pipeline:
 
     def go(self) -> Summary:
         """Runs the stages that the options name."""
-        directories = plan.scan_directories(self._options.log_dirs, include_deleted=self._options.include_deleted)
-        self.summary.skipped = [line for directory in directories for line in directory.skipped]
+        sources = Sources(plan.scan_directories(self._options.log_dirs, include_deleted=self._options.include_deleted))
+        self.summary.skipped = [line for directory in sources.directories for line in directory.skipped]
         create_tables(self._lake)
         stages = self._options.stages
-        partitions = unite(directories)
         if "ingest" in stages:
             self._resume("ingest")
-            self._plan_records(directories, partitions)
+            self._plan_records(sources)
         if "decode" in stages and books.done(self._lake, "decode") < books.done(self._lake, "ingest"):
             self._decode()
         if "replay" in stages and books.done(self._lake, "replay") < books.done(self._lake, "decode"):
             self._replay()
         if "ingest" in stages:
             self._resume("topics")
-            self._plan_topics(directories, partitions)
+            self._plan_topics(sources)
         if "measure" in stages:
             self._measure()
         if "check" in stages:
@@ -159,18 +156,20 @@ class Pipeline:
             return newest + 1
         return max(newest, books.done(self._lake, f"{stage}-plan") + 1, books.done(self._lake, "measure") + 1)
 
-    def _plan_records(self, directories: Sequence[LogDirectory], partitions: Sequence[LogPartition]) -> None:
+    def _plan_records(self, sources: Sources) -> None:
         """Plans, commits and reads the new records of the internal topics, or plans a rebuild."""
-        if not directories:
+        if not sources.directories:
             self._plan_rebuild()
             return
         ingested = self._ingested()
-        cluster_id = self._cluster(directories, ingested)
+        cluster_id = self._cluster(sources, ingested)
         options = self._options
         mine = [row for row in ingested if row["cluster_id"] == cluster_id and row["content"] == "log_record"]
         before = {row["topic"] for row in mine}
         letters = options.dead_letter_topics
-        selected = [p for p in partitions if p.topic in RECORD_TOPICS or p.topic in before or letters.takes(p.topic)]
+        selected = [
+            p for p in sources.partitions if p.topic in RECORD_TOPICS or p.topic in before or letters.takes(p.topic)
+        ]
         selected.sort(key=lambda p: p.topic not in RECORD_TOPICS)  # share state before the letters about it
         extents = plan.plan(
             selected,
@@ -181,10 +180,9 @@ class Pipeline:
             compare=lambda partition, copy, overlaps: divergence(self._lake, cluster_id, partition, copy, overlaps),
         )
         run = self._next_run("ingest")
-        written = stamp(directories, partitions, options.until_ms)
-        rows = plan.extent_rows(extents, cluster_id=cluster_id, run=run, stamp=written)
+        rows = sources.extent_rows(extents, cluster_id, run, self._options.until_ms)
         if options.rebuild is not None:
-            rows += plan.rebuild_rows(mine, options.rebuild, run=run, stamp=written | {"read_until_ms": None})
+            rows += plan.rebuild_rows(mine, options.rebuild, run=run, until_ms=options.until_ms)
         self.summary.cluster_id = cluster_id
         if not options.include_uncommitted and options.until_ms is None:
             self.summary.held_back = plan.held_back(selected, mine, extents)
@@ -201,36 +199,35 @@ class Pipeline:
         self.summary.cluster_id = options.cluster_id or (clusters[0] if len(clusters) == 1 else None)
         mine = [r for r in ingested if r["content"] == "log_record" and options.cluster_id in (None, r["cluster_id"])]
         if options.rebuild is not None and mine:
-            written = stamp((), (), options.until_ms)
-            rows = plan.rebuild_rows(mine, options.rebuild, run=self._next_run("ingest"), stamp=written)
+            run = self._next_run("ingest")
+            rows = plan.rebuild_rows(mine, options.rebuild, run=run, until_ms=options.until_ms)
             self._begin("ingest", rows, [])
 
-    def _plan_topics(self, directories: Sequence[LogDirectory], partitions: Sequence[LogPartition]) -> None:
+    def _plan_topics(self, sources: Sources) -> None:
         """Plans, commits and reads the new batch headers of user topics with share state."""
-        if not directories:
+        if not sources.directories:
             return
         ingested = self._ingested()
-        cluster_id = self._cluster(directories, ingested)
+        cluster_id = self._cluster(sources, ingested)
         lowest = lowest_offsets(self._lake, cluster_id)
         for place, start in undecoded_lowest(self._engine, self._lake, cluster_id, self._progress).items():
             lowest[place] = min(start, lowest.get(place, start))
         extents = plan.plan(
-            [p for p in partitions if p.topic not in RECORD_TOPICS and (p.topic_id, p.partition) in lowest],
+            [p for p in sources.partitions if p.topic not in RECORD_TOPICS and (p.topic_id, p.partition) in lowest],
             [row for row in ingested if row["cluster_id"] == cluster_id and row["content"] == "topic_batch"],
             content="topic_batch",
             include_uncommitted=self._options.include_uncommitted,
             lowest=lowest,
         )
         run = self._next_run("topics")
-        written = stamp(directories, partitions, self._options.until_ms)
-        rows = plan.extent_rows(extents, cluster_id=cluster_id, run=run, stamp=written)
-        names = unknown_names(self._lake, cluster_id, partitions, self._options.topic_names)
+        rows = sources.extent_rows(extents, cluster_id, run, self._options.until_ms)
+        names = unknown_names(self._lake, cluster_id, sources.partitions, self._options.topic_names)
         if rows or names.num_rows:
             self._begin("topics", rows, extents)
             commit_names(self._lake, "topics", books.done(self._lake, "topics"), names)
 
-    def _cluster(self, directories: Sequence[LogDirectory], ingested: Sequence[dict[str, Any]]) -> str:
-        return plan.cluster_of(directories, self._options.cluster_id, {row["cluster_id"] for row in ingested})
+    def _cluster(self, sources: Sources, ingested: Sequence[dict[str, Any]]) -> str:
+        return plan.cluster_of(sources.directories, self._options.cluster_id, {row["cluster_id"] for row in ingested})
 
     def _begin(self, stage: str, rows: list[dict[str, Any]], extents: Sequence[Extent]) -> None:
         """Commits the plan, then executes it."""
@@ -384,9 +381,8 @@ def _check_sources(options: RunOptions) -> None:
     Raises:
         SharelensError: as `plan.scan_directories`, `unite` and `plan.cluster_of` say.
     """
-    directories = plan.scan_directories(options.log_dirs, include_deleted=options.include_deleted)
-    unite(directories)
-    plan.cluster_of(directories, options.cluster_id, ())
+    sources = Sources(plan.scan_directories(options.log_dirs, include_deleted=options.include_deleted))
+    plan.cluster_of(sources.directories, options.cluster_id, ())
 
 
 def _check_apart(options: RunOptions) -> None:

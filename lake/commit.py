@@ -137,7 +137,7 @@ def write(
     version = lake.version(name)
     if version != before.version + 1:
         raise _other_writer(lake, name, before.version + 1)
-    lake.unsynced.setdefault(name, version)
+    lake.committed(name, version, transactions)
     return version
 
 

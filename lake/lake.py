@@ -4,7 +4,7 @@ import os
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote
@@ -43,6 +43,15 @@ class LakeView:
         return self.snapshots[table]
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Transactions:
+    """Newest transactions of a version of a table by application, as far as they are known; all of them if complete."""
+
+    version: int
+    is_complete: bool = False
+    newest: dict[str, int | None] = field(default_factory=dict)
+
+
 class Lake:
     """The tables of a lake. Pickled, it is its address alone: handles stay in the process that opened them.
 
@@ -56,7 +65,7 @@ class Lake:
         """By table the first version that the disk may not have yet (`lake.durability`)."""
         self._handles: dict[str, DeltaTable] = {}
         self._snapshots: dict[str, Snapshot] = {}
-        self._transactions: dict[tuple[str, int, str], int | None] = {}
+        self._transactions: dict[str, _Transactions] = {}
         self._process = os.getpid()
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -101,9 +110,24 @@ class Lake:
             return handle
 
     def created(self, table: str, handle: "DeltaTable") -> None:
-        """Keeps the handle of a table that was just created."""
+        """Keeps the handle of a table that was just created: it has no files and no transactions."""
         self._handles[table] = handle
+        self._snapshots[table] = Snapshot(
+            table=table,
+            version=int(handle.version()),
+            schema_version=self._schema_version(table, handle.metadata().configuration),
+            storage=self.table_storage(table),
+            files=(),
+        )
+        self._transactions[table] = _Transactions(version=int(handle.version()), is_complete=True)
         self.unsynced[table] = 0
+
+    def committed(self, table: str, version: int, transactions: Mapping[str, int]) -> None:
+        """Notes the transactions of a version that was just committed on top of the one before."""
+        self.unsynced.setdefault(table, version)
+        known = self._transactions.get(table)
+        if known is not None and known.version == version - 1:
+            self._transactions[table] = replace(known, version=version, newest={**known.newest, **transactions})
 
     def forget(self) -> None:
         """Closes all handles: files of the logs were renamed under them."""
@@ -124,10 +148,14 @@ class Lake:
             return None
         with self._readable(table):
             handle = self._at(table, version)
-            key = (table, int(handle.version()), application)
-            if key not in self._transactions:  # each call of delta-rs reads the log
-                self._transactions[key] = handle.transaction_version(application)
-        return self._transactions[key]
+            known = self._transactions.get(table)
+            if known is None or known.version != handle.version():
+                known = _Transactions(version=int(handle.version()))
+                if version is None:
+                    self._transactions[table] = known
+            if application not in known.newest and not known.is_complete:  # each call of delta-rs reads the log
+                known.newest[application] = handle.transaction_version(application)
+        return known.newest.get(application)
 
     def schema(self, table: str, version: int | None = None) -> pa.Schema:
         """The columns of a table by its log, not by `lake.tables`."""

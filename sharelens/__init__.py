@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING
 from sharelens.shadowing import check_packages
 
 if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
     from sharelens.opened import OpenLake
 
 __version__ = "0.1.0"
@@ -23,3 +25,14 @@ def open(lake: str | PathLike[str]) -> "OpenLake":  # noqa: A001  # sharelens.op
     from sharelens.opened import OpenLake  # deferred: a command line starts without it
 
     return OpenLake(lake)
+
+
+def configure_spark(builder: "SparkSession.Builder") -> "SparkSession.Builder":
+    """A `SparkSession.builder` that starts a session with the data source `kafka_log` and Delta's tables.
+
+    Raises:
+        JavaError, JarsError: what Spark needs is missing; the message says what to do.
+    """
+    from jobs.spark.builder import configured  # deferred: a command line starts without it
+
+    return configured(builder)

@@ -70,7 +70,7 @@ class OpenLake:
     def spark(self, session: "SparkSession", table: str) -> "DataFrame":
         """The table as a DataFrame of a session with Delta, at the version of the cut.
 
-        `jobs.spark.session.spark_session` makes such a session; one of your own needs Delta's packages.
+        `sharelens.configure_spark` configures the builder of such a session.
         """
         reader = session.read.format("delta")
         if self._name(table) in self._cut.versions:

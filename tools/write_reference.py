@@ -8,20 +8,10 @@ import pyarrow as pa
 
 from jobs.retained import STAYS
 from jobs.upkeep.retention import RULES
-from lake.tables import TABLES, TIME, Table
+from lake.tables import TABLES, Table
+from sharelens.questions.definitions import comment, spark_type
 
 TARGET = Path(__file__).parent.parent / "docs" / "reference" / "tables.md"
-SPARK_TYPES = {
-    pa.string(): "string",
-    pa.binary(): "binary",
-    pa.bool_(): "boolean",
-    pa.int8(): "tinyint",
-    pa.int16(): "smallint",
-    pa.int32(): "int",
-    pa.int64(): "bigint",
-    TIME: "timestamp",
-    pa.float64(): "double",
-}
 HEAD = """# Tables
 
 Written by `python -m tools.write_reference` from `lake/tables.py`. Rows are sorted by the clustering columns in every
@@ -33,15 +23,6 @@ only when asked for: [keep the lake small](../how-to/keep-the-lake-small.md).
 def reference() -> str:
     """The page."""
     return "\n".join([HEAD, *(_section(table) for table in TABLES.values())])
-
-
-def spark_type(kind: pa.DataType) -> str:
-    """A column type as Spark SQL writes it."""
-    if pa.types.is_list(kind):
-        return f"array<{spark_type(kind.value_type)}>"
-    if pa.types.is_struct(kind):
-        return f"struct<{', '.join(f'{field.name}: {spark_type(field.type)}' for field in kind)}>"
-    return SPARK_TYPES[kind]
 
 
 def _section(table: Table) -> str:
@@ -61,8 +42,7 @@ def _retention(name: str) -> str:
 
 
 def _row(field: pa.Field) -> str:
-    comment = (field.metadata or {}).get(b"comment", b"").decode()
-    return f"| `{field.name}` | {spark_type(field.type)} | {'yes' if field.nullable else 'no'} | {comment} |"
+    return f"| `{field.name}` | {spark_type(field.type)} | {'yes' if field.nullable else 'no'} | {comment(field)} |"
 
 
 def _names(names: Sequence[str]) -> str:

@@ -253,8 +253,11 @@ def _offered(partition: LogPartition, copy: PartitionDirectory, include_uncommit
     return (begin, max(begin, reader.readable_end(alone, include_uncommitted=include_uncommitted)))
 
 
-def extent_rows(extents: Sequence[Extent], *, cluster_id: str, run: int, stamp: dict[str, Any]) -> list[dict[str, Any]]:
+def extent_rows(
+    extents: Sequence[Extent], *, cluster_id: str, run: int, until_ms: int | None, read_until_ms: int | None
+) -> list[dict[str, Any]]:
     """Planned rows of bronze.ingest_extent: one a copy of each extent."""
+    stamp = {"until_ms": until_ms, "read_until_ms": read_until_ms, **books.stamp()}
     rows = []
     for extent in extents:
         for copy in extent.partition.copies:
@@ -357,7 +360,7 @@ def _vanished(row: dict[str, Any]) -> LogPartition:
 
 
 def rebuild_rows(
-    ingested: Sequence[dict[str, Any]], first_stage: str, *, run: int, stamp: dict[str, Any]
+    ingested: Sequence[dict[str, Any]], first_stage: str, *, run: int, until_ms: int | None
 ) -> list[dict[str, Any]]:
     """Planned rows without records, for which `first_stage` (decode, replay or measure) and later stages start over."""
     rows = []
@@ -378,8 +381,10 @@ def rebuild_rows(
             "record_count": 0,
             "size_bytes": 0,
             "sha256": None,
+            "until_ms": until_ms,
+            "read_until_ms": None,
         }
-        rows.append({**row, **change, **stamp})
+        rows.append({**row, **change, **books.stamp()})
     return rows
 
 

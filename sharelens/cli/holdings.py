@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, TextIO
 import click
 
 from sharelens.cli.options import Size, evidence_options, examples, output_options
-from sharelens.output import Shown, show
+from sharelens.output import Shown, show, tell
 from sharelens.request import Source
 from state_model.errors import UsageError
 
@@ -37,13 +37,25 @@ def status(source: Source, shown: Shown) -> None:
 
 @click.command(
     short_help="The tables of a lake and their columns.",
-    epilog=examples("sharelens tables --lake ./lake", "sharelens tables silver.share_record"),
+    epilog=examples(
+        "sharelens tables --lake ./lake",
+        "sharelens tables silver.share_record",
+        "sharelens tables --lake ./lake --ddl",
+        "sharelens tables --dbt-sources",
+    ),
 )
 @click.argument("name", required=False)
 @click.option("--lake", metavar="DIR", help="The lake; not needed to list one table's columns.")
+@click.option(
+    "--ddl", is_flag=True, help="CREATE TABLE statements in Spark's SQL; with --lake for its tables in their places."
+)
+@click.option("--dbt-sources", is_flag=True, help="A dbt sources file with descriptions, types and tests of columns.")
 @output_options
-def tables(name: str | None, lake: str | None, shown: Shown) -> None:
+def tables(name: str | None, lake: str | None, ddl: bool, dbt_sources: bool, shown: Shown) -> None:
     """The tables with rows, bytes and versions; with NAME the columns of that table."""
+    if ddl or dbt_sources:
+        _write_definitions(name, lake, ddl=ddl, dbt_sources=dbt_sources, shown=shown)
+        return
     from sharelens.questions import tables
 
     if name is not None:
@@ -56,6 +68,24 @@ def tables(name: str | None, lake: str | None, shown: Shown) -> None:
     from lake.scan import open_lake
 
     show(tables.tables(open_lake(lake)), shown)
+
+
+def _write_definitions(name: str | None, lake: str | None, *, ddl: bool, dbt_sources: bool, shown: Shown) -> None:
+    if ddl and dbt_sources:
+        raise UsageError("tables: give --ddl or --dbt-sources, not both")
+    if shown != Shown():
+        raise UsageError("tables: --ddl and --dbt-sources have formats of their own; leave the options of output out")
+    if dbt_sources and lake is not None:
+        raise UsageError("tables: --dbt-sources describes the tables of every lake; leave --lake out")
+    from lake.lake import Lake
+    from lake.scan import ensure_lake
+    from sharelens.questions import definitions
+
+    opened = None if lake is None else Lake(lake)
+    if opened is not None:
+        ensure_lake(opened)
+    text = definitions.create_tables(name, opened) if ddl else definitions.dbt_sources(name)
+    tell(text.rstrip("\n"))
 
 
 @click.command(

@@ -7,7 +7,6 @@ from dataclasses import replace
 
 import click
 
-from measures.settings import GroupSettings
 from sharelens.cli.forensics import FAIL_ON, fail_on_findings
 from sharelens.cli.incidents import MIN_DURATION, settings_options
 from sharelens.cli.now import NOW
@@ -51,7 +50,6 @@ def overview(
     key_filter: KeyFilter,
     now_ms: int | None,
     min_duration_ms: int,
-    settings: GroupSettings,
     watch: int | None,
     no_color: bool,
     fail_on: bool,
@@ -70,7 +68,12 @@ def overview(
 
         with opening.open_evidence(source) as evidence:
             return overview.overview(
-                evidence, source, key_filter, CutChoice(now_ms=now_ms), settings, min_duration_ms=min_duration_ms
+                evidence,
+                source,
+                key_filter,
+                CutChoice(now_ms=now_ms),
+                source.settings.groups,
+                min_duration_ms=min_duration_ms,
             )
 
     answered = once()
@@ -98,19 +101,13 @@ def _show(answered: Report, shown: Shown, *, is_colored: bool) -> None:
 
 
 def _show_screen(answered: Report, shown: Shown, *, is_colored: bool) -> None:
-    from sharelens.output.screen import folded, screen_width
+    from sharelens.output.screen import prose
     from sharelens.questions.overview import screen
 
-    room = max(map(len, COLORS)) + 2
     rows = list(screen(answered))
     most = FINDINGS_SHOWN if shown.limit is None else shown.limit
     for severity, sentence, command in rows[:most]:
-        mark = click.style(severity.ljust(room), fg=COLORS[severity], bold=True) if is_colored else severity.ljust(room)
-        first, *others = folded(sentence, screen_width() - room)
-        tell(mark + first)
-        for line in others:
-            tell(" " * room + line)
-        tell(" " * room + (click.style(command, dim=True) if is_colored else command))
+        _tell_finding(severity, sentence, command, is_colored=is_colored)
     if not rows:
         tell(answered.parts["findings"].none)
     elif len(rows) > most:
@@ -121,8 +118,19 @@ def _show_screen(answered: Report, shown: Shown, *, is_colored: bool) -> None:
         say(f"warning: {warning}")
     tell("")
     for line in (answered.summary or "").splitlines():
-        for part in folded(line, screen_width()):
-            tell(part)
+        tell("\n".join(prose(line)))
+
+
+def _tell_finding(severity: str, sentence: str, command: str, *, is_colored: bool) -> None:
+    """The severity with the sentence beside it, and the command below."""
+    from sharelens.output.screen import folded, screen_width
+
+    room = max(map(len, COLORS)) + 2
+    mark, blank = severity.ljust(room), " " * room
+    if is_colored:
+        mark, command = click.style(mark, fg=COLORS[severity], bold=True), click.style(command, dim=True)
+    tell(mark + f"\n{blank}".join(folded(sentence, screen_width() - room)))
+    tell(blank + command)
 
 
 COMMANDS = (overview,)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from measures.offset_counts import by_share_partition
 from sharelens.questions.evidence import Evidence
 from sharelens.questions.lake_evidence import LakeEvidence
 from state_model.columnar.keys import SHARE_PARTITION_KEY
@@ -55,20 +56,19 @@ class Measured:
         """`records` given up a share partition; offsets without a record are none."""
         rows = self._rows("gold.poison_record", POISON_COLUMNS, lambda: self._computed.poison())
         given_up = rows.filter(pc.fill_null(pc.not_equal(rows.column("cause"), GAP), False))
-        return _counted(given_up.rename_columns({"offset": "first_offset"}))
+        return by_share_partition(given_up, "offset")
 
     def redelivered(self) -> pa.Table:
         """`records` delivered more than once a share partition."""
-        return _counted(
-            self._rows("gold.redelivered_record", REDELIVERED_COLUMNS, lambda: self._computed.redelivered())
-        )
+        rows = self._rows("gold.redelivered_record", REDELIVERED_COLUMNS, lambda: self._computed.redelivered())
+        return by_share_partition(rows)
 
     def dead_letters_missing(self) -> tuple[frozenset[str], pa.Table]:
         """Groups of which a dead-letter topic is known, and the missing `records` of their share partitions."""
         rows = self._rows("gold.dlq_reconciliation", DEAD_LETTER_COLUMNS, lambda: self._computed.dead_letters())
         judged = rows.filter(pc.not_equal(rows.column("status"), UNKNOWN))
-        missing = judged.filter(pc.equal(judged.column("status"), MISSING)).rename_columns({"offset": "first_offset"})
-        return frozenset(judged.column("group_id").to_pylist()), _counted(missing)
+        missing = judged.filter(pc.equal(judged.column("status"), MISSING))
+        return frozenset(judged.column("group_id").to_pylist()), by_share_partition(missing, "offset")
 
     def _rows(self, table: str, columns: list[str], computed: Callable[[], pa.Table]) -> pa.Table:
         if isinstance(self._evidence, LakeEvidence) and table in self._evidence.lake.versions:
@@ -81,11 +81,3 @@ class Measured:
         from sharelens.metrics.from_histories import FromHistories
 
         return FromHistories(self._evidence)
-
-
-def _counted(ranges: pa.Table) -> pa.Table:
-    sizes = pc.add(pc.subtract(ranges.column("last_offset"), ranges.column("first_offset")), 1)
-    sized = ranges.select(SHARE_PARTITION_KEY).append_column("records", sizes)
-    return (
-        sized.group_by(SHARE_PARTITION_KEY).aggregate([("records", "sum")]).rename_columns({"records_sum": "records"})
-    )

@@ -7,6 +7,7 @@ import pyarrow.compute as pc
 
 from measures import account as measure
 from measures.headers import begins_of
+from measures.offset_counts import offset_counts
 from measures.schemas import CLASSES
 from measures.topic_log import TopicLog, TopicLogs, limits
 from measures.topics import TopicPartition, topic_partitions
@@ -152,7 +153,7 @@ def _counted(
     sources: Mapping[TopicPartition, str],
 ) -> pa.Table:
     """One row a class and reason of each share partition, with the window and what the batches of it hold."""
-    sizes = pc.add(pc.subtract(rows.column("last_offset"), rows.column("first_offset")), 1)
+    sizes = offset_counts(rows)
     table = rows.append_column("offsets", sizes)
     by = [*FULL_PLACE_KEY, "class", "reason"]
     counts = table.group_by(by, use_threads=False).aggregate(
@@ -184,7 +185,7 @@ class _Totals:
 
     def take(self, rows: pa.Table, logs: Mapping[TopicPartition, TopicLog]) -> None:
         """Adds ACCOUNTED rows."""
-        sizes = pc.add(pc.subtract(rows.column("last_offset"), rows.column("first_offset")), 1)
+        sizes = offset_counts(rows)
         for name in CLASSES:
             self._counts[name] += pc.sum(sizes.filter(pc.equal(rows.column("class"), name))).as_py() or 0
         for place in topic_partitions(rows.group_by(FULL_PLACE_KEY).aggregate([])):

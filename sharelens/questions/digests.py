@@ -3,8 +3,8 @@
 from collections.abc import Sequence
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
+from measures.offset_counts import offset_counts
 from sharelens.output import Answer, Column, RowCounts
 from sharelens.questions.streaming import Order, Sums
 
@@ -21,7 +21,7 @@ class Digest:
 
     def add(self, rows: pa.Table, times: pa.ChunkedArray) -> None:
         """Adds rows, each with its time."""
-        records = pc.add(pc.subtract(rows.column("last_offset"), rows.column("offset")), 1)
+        records = offset_counts(rows, "offset")
         places = rows.select([*self._keys, *PLACE])
         self._sums.add(places.append_column("records", records).append_column("last_ms", times))
 

@@ -15,7 +15,7 @@ redelivery_burst        warning    more than a tenth of the recent deliveries we
 evidence_gap            warning    the state log has gaps, or records that can't be read
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Set
 from dataclasses import dataclass
 from typing import Any
 
@@ -23,7 +23,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from measures.stalls import MIN_DURATION_MS, SILENT
-from sharelens.questions.group_rows import lag_of_groups, sums_of_groups, worst_of_groups
+from sharelens.questions.group_rows import first_hours, sums_of_groups, worst_of_groups
 from sharelens.questions.signs import Signs
 from sharelens.times import lasted
 from sharelens.wording import clock, counted, number, place
@@ -35,7 +35,7 @@ OLD_EVIDENCE_MS = 600_000
 LEAST_GROWTH = 10
 LARGE_SHARE = 0.1
 """Growth of less than LEAST_GROWTH records, or of a tenth of the lag, is none; nor is a smaller share of repeats."""
-DEAD, EMPTY = "DEAD", "EMPTY"
+EMPTY = "EMPTY"
 
 FINDING = pa.schema(
     [
@@ -81,14 +81,14 @@ class Finding:
 def findings(signs: Signs, min_duration_ms: int = MIN_DURATION_MS) -> list[Finding]:
     """The findings, the worst first: by kind, then by size."""
     without_members = _without_members(signs)
-    silent_groups = {finding.group_id for finding in without_members}
+    memberless = {str(finding.group_id) for finding in without_members}
     return [
         *_old_evidence(signs),
-        *_stuck(signs, silent_groups, min_duration_ms),
+        *_stuck(signs, memberless, min_duration_ms),
         *without_members,
         *_missing_letters(signs),
         *_not_started(signs, min_duration_ms),
-        *_growing(signs, silent_groups),
+        *_growing(signs, memberless),
         *_events(signs),
         *_archived(signs),
         *_redelivered(signs),
@@ -119,32 +119,27 @@ def _old_evidence(signs: Signs) -> Iterator[Finding]:
         )
 
 
-def _stuck(signs: Signs, explained: set[str | None], min_duration_ms: int) -> list[Finding]:
-    """One for each group; silence of a group without members is explained by that."""
-    rows = signs.stalls.filter(pc.greater_equal(signs.stalls.column("duration_ms"), min_duration_ms))
-    silent = pc.equal(rows.column("kind"), SILENT)
-    of_explained = pc.is_in(rows.column("group_id"), value_set=pa.array(sorted(filter(None, explained)), pa.string()))
-    rows = rows.filter(pc.invert(pc.and_(silent, of_explained)))
+def _stuck(signs: Signs, memberless: Set[str], min_duration_ms: int) -> list[Finding]:
+    """One for each group; that a group without members is silent is no finding of its own."""
+    rows = signs.stalls.filter(pc.field("duration_ms") >= min_duration_ms)
+    is_silent = pc.field("kind") == SILENT
+    rows = rows.filter(~(is_silent & pc.field("group_id").isin(pa.array(sorted(memberless), pa.string()))))
     result = []
-    for row, count in worst_of_groups(rows, [("duration_ms", "descending"), ("finished_behind", "descending")]):
-        where = place(signs.names.get(row["topic_id"]), row["topic_id"], row["partition"])
-        offset = row["first_incomplete_offset"]
-        silent_now = row["kind"] == SILENT
-        verb = "makes no progress in" if silent_now else f"stands still at offset {number(offset)} of"
-        end = row["end_offset"]
+    for row in worst_of_groups(rows, [("duration_ms", "descending"), ("finished_behind", "descending")]):
+        offset, end = row["first_incomplete_offset"], row["end_offset"]
+        where = _where(signs, row)
+        silent = row["kind"] == SILENT
+        standing = f"makes no progress in {where}" if silent else f"stands still at offset {number(offset)} of {where}"
         result.append(
             _of_group(
                 signs,
-                row,
+                row | {"size": None if end is None else max(0, end - offset)},
                 severity=ERROR,
                 kind="stuck",
-                text=f"{verb} {where} since {clock(row['since_ms'], signs.now_ms)} "
-                f"({lasted(row['duration_ms'])}, {row['kind']}){_more(count)}",
-                question="stalled" if silent_now else "trace",
-                options=() if silent_now else (f"--topic={_typed_topic(signs, row)}", f"--offset={offset}"),
-                share_partitions=count,
-                size=None if end is None else max(0, end - offset),
-                since_ms=row["since_ms"],
+                text=f"{standing} since {clock(row['since_ms'], signs.now_ms)} "
+                f"({lasted(row['duration_ms'])}, {row['kind']}){_more(row)}",
+                question="stalled" if silent else "trace",
+                options=() if silent else (f"--topic={_typed_topic(signs, row)}", f"--offset={offset}"),
             )
         )
     return result
@@ -154,22 +149,18 @@ def _without_members(signs: Signs) -> list[Finding]:
     """Groups whose coordinator knows no member, with records to do."""
     if signs.groups is None:
         return []
-    empty = signs.groups.filter(pc.equal(signs.groups.column("state"), EMPTY))
+    empty = signs.groups.filter(pc.field("state") == EMPTY)
     since = dict(zip(empty.column("group_id").to_pylist(), empty.column("last_change_ms").to_pylist(), strict=True))
     return [
         _of_group(
             signs,
-            row,
+            row | {"since_ms": since[row["group_id"]]},
             severity=ERROR,
             kind="no_members",
-            text=f"lag {number(row['lag_sum'])}, no members since {clock(since[row['group_id']], signs.now_ms)}"
-            f"{_more(row['share_partitions'])}",
+            text=f"{_lag(row)}, no members since {clock(since[row['group_id']], signs.now_ms)}",
             question="groups",
-            share_partitions=row["share_partitions"],
-            size=row["lag_sum"],
-            since_ms=since[row["group_id"]],
         )
-        for row in lag_of_groups(signs.lag)
+        for row in sums_of_groups(signs.lag, "lag")
         if row["group_id"] in since
     ]
 
@@ -179,23 +170,20 @@ def _not_started(signs: Signs, min_duration_ms: int) -> list[Finding]:
 
     Without the end of the user partition it is unknown whether there is a record to do.
     """
-    rows = signs.not_started
-    rows = rows.filter(pc.less_equal(rows.column("log_time_ms"), signs.now_ms - min_duration_ms))
+    rows = signs.not_started.filter(pc.field("log_time_ms") <= signs.now_ms - min_duration_ms)
     rows = rows.filter(pc.fill_null(rows.column("has_records"), True))
     result = []
-    for row, count in worst_of_groups(rows, [("has_records", "descending"), ("log_time_ms", "ascending")]):
-        where = place(signs.names.get(row["topic_id"]), row["topic_id"], row["partition"])
+    for row in worst_of_groups(rows, [("has_records", "descending"), ("log_time_ms", "ascending")]):
+        since_ms = row["log_time_ms"]
         known = "" if row["has_records"] else "; whether there are records is unknown"
         result.append(
             _of_group(
                 signs,
-                row,
+                row | {"since_ms": since_ms},
                 severity=WARNING if row["has_records"] else INFO,
                 kind="not_started",
-                text=f"no record of {where} done since {clock(row['log_time_ms'], signs.now_ms)}{known}{_more(count)}",
+                text=f"no record of {_where(signs, row)} done since {clock(since_ms, signs.now_ms)}{known}{_more(row)}",
                 question="lag",
-                share_partitions=count,
-                since_ms=row["log_time_ms"],
             )
         )
     return sorted(result, key=lambda finding: finding.severity != WARNING)
@@ -204,53 +192,42 @@ def _not_started(signs: Signs, min_duration_ms: int) -> list[Finding]:
 def _unknown_members(signs: Signs) -> list[Finding]:
     """Groups with records to do of which the group coordinator's log is not in the evidence."""
     known = set() if signs.groups is None else set(signs.groups.column("group_id").to_pylist())
-    unknown = [row for row in lag_of_groups(signs.lag) if row["group_id"] not in known]
     return [
         _of_group(
             signs,
             row,
             severity=INFO,
             kind="members_unknown",
-            text=f"lag {number(row['lag_sum'])}, members unknown: __consumer_offsets has no record of the group here",
+            text=f"{_lag(row)}, members unknown: __consumer_offsets has no record of the group here",
             question="groups",
-            options=(),
-            share_partitions=row["share_partitions"],
-            size=row["lag_sum"],
         )
-        for row in unknown
+        for row in sums_of_groups(signs.lag, "lag")
+        if row["group_id"] not in known
     ]
 
 
-def _growing(signs: Signs, explained: set[str | None]) -> list[Finding]:
+def _growing(signs: Signs, memberless: Set[str]) -> list[Finding]:
     """Groups whose lag is larger than it was; the share partitions of both moments count."""
     if signs.earlier_lag is None or signs.earlier_ms is None:
         return []
     earlier = signs.earlier_lag.rename_columns([*SHARE_PARTITION_KEY, "lag_before"])
     both = signs.lag.select([*SHARE_PARTITION_KEY, "lag"]).join(earlier, keys=SHARE_PARTITION_KEY, join_type="inner")
-    both = both.filter(pc.and_(pc.is_valid(both.column("lag")), pc.is_valid(both.column("lag_before"))))
-    both = both.append_column("growth", pc.subtract(both.column("lag"), both.column("lag_before")))
-    sums = both.group_by("group_id").aggregate([("lag", "sum"), ("growth", "sum")])
-    growth = {row["group_id"]: row["growth_sum"] for row in sums.to_pylist()}
-    result = []
-    for row in lag_of_groups(signs.lag):
-        more = growth.get(row["group_id"], 0)
-        if row["group_id"] in explained or more < max(LEAST_GROWTH, LARGE_SHARE * row["lag_sum"]):
-            continue
-        result.append(
-            _of_group(
-                signs,
-                row,
-                severity=WARNING,
-                kind="lag_growing",
-                text=f"lag {number(row['lag_sum'])}, {number(more)} more than at "
-                f"{clock(signs.earlier_ms, signs.now_ms)}{_more(row['share_partitions'])}",
-                question="lag",
-                share_partitions=row["share_partitions"],
-                size=row["lag_sum"],
-                since_ms=signs.earlier_ms,
-            )
+    growths = pc.subtract(both.column("lag"), both.column("lag_before"))
+    sums = both.append_column("growth", growths).group_by("group_id").aggregate([("growth", "sum")])
+    growth = {row["group_id"]: row["growth_sum"] or 0 for row in sums.to_pylist()}
+    return [
+        _of_group(
+            signs,
+            row | {"since_ms": signs.earlier_ms},
+            severity=WARNING,
+            kind="lag_growing",
+            text=f"{_lag(row)}, {number(growth[row['group_id']])} more than at {clock(signs.earlier_ms, signs.now_ms)}",
+            question="lag",
         )
-    return result
+        for row in sums_of_groups(signs.lag, "lag")
+        if row["group_id"] not in memberless
+        and growth.get(row["group_id"], 0) >= max(LEAST_GROWTH, LARGE_SHARE * row["size"])
+    ]
 
 
 def _events(signs: Signs) -> Iterator[Finding]:
@@ -260,62 +237,52 @@ def _events(signs: Signs) -> Iterator[Finding]:
         ("start_offset_reset", ("reset", "start_offset_went_back"), "was set back to start offset"),
     ):
         rows = signs.events.filter(pc.is_in(signs.events.column("event"), value_set=pa.array(events)))
-        for row, count in worst_of_groups(rows, [("log_time_ms", "descending")]):
-            where = place(signs.names.get(row["topic_id"]), row["topic_id"], row["partition"])
+        for row in worst_of_groups(rows, [("log_time_ms", "descending")]):
             offset = f" {number(row['start_offset_after'])}" if kind == "start_offset_reset" else ""
+            at = clock(row["log_time_ms"], signs.now_ms)
             yield _of_group(
                 signs,
-                row,
+                row | {"since_ms": row["log_time_ms"]},
                 severity=WARNING,
                 kind=kind,
-                text=f"{where} {verb}{offset} at {clock(row['log_time_ms'], signs.now_ms)}{_more(count)}",
+                text=f"{_where(signs, row)} {verb}{offset} at {at}{_more(row)}",
                 question="life",
-                share_partitions=count,
-                since_ms=row["log_time_ms"],
             )
 
 
 def _archived(signs: Signs) -> list[Finding]:
     """Records that groups archived recently."""
-    rows = signs.attempts.filter(pc.equal(signs.attempts.column("outcome"), "archived"))
     return [
         _of_group(
             signs,
             row,
             severity=WARNING,
             kind="records_archived",
-            text=f"archived {counted(row['size'], 'record')} since {clock(row['since_ms'], signs.now_ms)}"
-            f"{_more(row['share_partitions'])}",
+            text=f"archived {counted(row['size'], 'record')}{_spread(row)} "
+            f"since {clock(row['since_ms'], signs.now_ms)}",
             question="poison",
-            share_partitions=row["share_partitions"],
-            size=row["size"],
-            since_ms=row["since_ms"],
         )
-        for row in sums_of_groups(rows, "offsets", signs.first_ms)
+        for row in _recent(signs, signs.archived, "offsets")
     ]
 
 
 def _missing_letters(signs: Signs) -> list[Finding]:
-    rows = signs.missing_letters
-    rows = rows.append_column("hour_ms", pa.nulls(rows.num_rows, pa.int64()))
     return [
         _of_group(
             signs,
             row,
             severity=ERROR,
             kind="dead_letters_missing",
-            text=f"{counted(row['size'], 'dead letter')} missing{_more(row['share_partitions'])}",
+            text=f"{counted(row['size'], 'dead letter')} missing{_spread(row)}",
             question="dlq",
-            share_partitions=row["share_partitions"],
-            size=row["size"],
         )
-        for row in sums_of_groups(rows, "records", signs.first_ms)
+        for row in sums_of_groups(signs.missing_letters, "records")
     ]
 
 
 def _redelivered(signs: Signs) -> list[Finding]:
     """Groups of which many of the recent deliveries were repeated ones."""
-    deliveries = {row["group_id"]: row["size"] for row in sums_of_groups(signs.attempts, "deliveries", signs.first_ms)}
+    deliveries = {row["group_id"]: row["size"] for row in sums_of_groups(signs.attempts, "deliveries")}
     return [
         _of_group(
             signs,
@@ -323,13 +290,10 @@ def _redelivered(signs: Signs) -> list[Finding]:
             severity=WARNING,
             kind="redelivery_burst",
             text=f"{number(row['size'])} of {counted(deliveries[row['group_id']], 'delivery', 'deliveries')} since "
-            f"{clock(row['since_ms'], signs.now_ms)} were repeated ones{_more(row['share_partitions'])}",
+            f"{clock(row['since_ms'], signs.now_ms)} were repeated ones{_spread(row)}",
             question="redelivered",
-            share_partitions=row["share_partitions"],
-            size=row["size"],
-            since_ms=row["since_ms"],
         )
-        for row in sums_of_groups(signs.attempts, "extra_deliveries", signs.first_ms)
+        for row in _recent(signs, signs.attempts, "extra_deliveries")
         if row["size"] >= max(LEAST_GROWTH, LARGE_SHARE * deliveries[row["group_id"]])
     ]
 
@@ -354,18 +318,35 @@ def _gaps(signs: Signs) -> Iterator[Finding]:
         )
 
 
-def _of_group(signs: Signs, row: Row, *, question: str, options: tuple[str, ...] = (), **fields: Any) -> Finding:
+def _recent(signs: Signs, rows: pa.Table, column: str) -> list[dict[str, Any]]:
+    """The sums by group of outcomes, with `since_ms`: their first hour, as far as the evidence has it."""
+    hours = first_hours(rows, column)
+    return [row | {"since_ms": max(signs.first_ms, hours[row["group_id"]])} for row in sums_of_groups(rows, column)]
+
+
+def _of_group(
+    signs: Signs, row: Row, *, severity: str, kind: str, text: str, question: str, options: tuple[str, ...] = ()
+) -> Finding:
     """A finding about the group of a row, whose share partition is the worst one."""
     topic_id = str(row["topic_id"])
     return Finding(
+        severity=severity,
+        kind=kind,
+        text=text,
+        question=question,
+        options=(f"--group={row['group_id']}", *options),
         group_id=row["group_id"],
         topic_id=topic_id,
         topic=signs.names.get(topic_id),
         partition=row["partition"],
-        question=question,
-        options=(f"--group={row['group_id']}", *options),
-        **fields,
+        share_partitions=row["share_partitions"],
+        size=row.get("size"),
+        since_ms=row.get("since_ms"),
     )
+
+
+def _where(signs: Signs, row: Row) -> str:
+    return place(signs.names.get(row["topic_id"]), row["topic_id"], row["partition"])
 
 
 def _typed_topic(signs: Signs, row: Row) -> str:
@@ -375,5 +356,16 @@ def _typed_topic(signs: Signs, row: Row) -> str:
     return f"{topic if is_clear else row['topic_id']}:{row['partition']}"
 
 
-def _more(share_partitions: int) -> str:
-    return f", and {counted(share_partitions - 1, 'more share partition')}" if share_partitions > 1 else ""
+def _lag(row: Row) -> str:
+    return f"lag {number(row['size'])}{_spread(row)}"
+
+
+def _spread(row: Row) -> str:
+    """Where a sum comes from, if from more than one share partition."""
+    return f" in {counted(row['share_partitions'], 'share partition')}" if row["share_partitions"] > 1 else ""
+
+
+def _more(row: Row) -> str:
+    """How many share partitions there are besides the one that the text names."""
+    others = row["share_partitions"] - 1
+    return f", and {counted(others, 'more share partition')}" if others else ""

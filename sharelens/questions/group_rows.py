@@ -9,50 +9,35 @@ import pyarrow.compute as pc
 from state_model.columnar.keys import SHARE_PARTITION_KEY
 
 
-def worst_of_groups(rows: pa.Table, order: list[tuple[str, str]]) -> Iterator[tuple[dict[str, Any], int]]:
-    """The first row of each group by an order, and the group's number of share partitions; the worst group first."""
+def worst_of_groups(rows: pa.Table, order: list[tuple[str, str]]) -> Iterator[dict[str, Any]]:
+    """The first row of each group by an order, with the group's number of `share_partitions`; the worst group first."""
     ordered = rows.sort_by([*order, *((name, "ascending") for name in SHARE_PARTITION_KEY)])
     partitions = rows.group_by(SHARE_PARTITION_KEY).aggregate([]).group_by("group_id").aggregate([([], "count_all")])
-    counts = dict(
-        zip(partitions.column("group_id").to_pylist(), partitions.column("count_all").to_pylist(), strict=True)
-    )
+    counts = dict(_pairs(partitions, "count_all"))
     numbers = ordered.append_column("row", pa.array(range(ordered.num_rows), pa.int64()))
     firsts = numbers.group_by("group_id", use_threads=False).aggregate([("row", "min")]).column("row_min")
     for row in ordered.take(firsts.combine_chunks().sort()).to_pylist():
-        yield row, counts[row["group_id"]]
+        yield row | {"share_partitions": counts[row["group_id"]]}
 
 
-def lag_of_groups(lags: pa.Table) -> list[dict[str, Any]]:
-    """Each group with a lag above 0: `lag_sum`, `share_partitions`, the row of the largest; the largest sum first."""
-    rows = lags.filter(pc.fill_null(pc.greater(lags.column("lag"), 0), False))
-    sums = dict(_pairs(rows.group_by("group_id").aggregate([("lag", "sum")]), "lag_sum"))
-    result = [
-        row | {"lag_sum": sums[row["group_id"]], "share_partitions": count}
-        for row, count in worst_of_groups(rows, [("lag", "descending")])
-    ]
-    return sorted(result, key=lambda row: (-row["lag_sum"], row["group_id"]))
+def sums_of_groups(rows: pa.Table, column: str) -> list[dict[str, Any]]:
+    """Each group with a sum above 0: `size` (the sum), `share_partitions`, the key of the largest; the largest first.
 
-
-def sums_of_groups(rows: pa.Table, column: str, first_ms: int) -> list[dict[str, Any]]:
-    """Each group with a sum above 0: `size`, `since_ms`, `share_partitions`, the key of the largest; largest first.
-
-    `rows` have SHARE_PARTITION_KEY, the column and hour_ms. `since_ms`: the first hour, at least `first_ms`.
+    `rows` have SHARE_PARTITION_KEY and the column; rows where it is null or below 0 do not count.
     """
-    sums = rows.group_by(SHARE_PARTITION_KEY).aggregate([(column, "sum"), ("hour_ms", "min")])
-    sums = sums.rename_columns([*SHARE_PARTITION_KEY, "sum", "hour_ms"])
-    sums = sums.filter(pc.greater(sums.column("sum"), 0))
-    totals = sums.group_by("group_id").aggregate([("sum", "sum"), ("hour_ms", "min")])
-    total, since = dict(_pairs(totals, "sum_sum")), dict(_pairs(totals, "hour_ms_min"))
+    rows = rows.select([*SHARE_PARTITION_KEY, column]).filter(pc.field(column) > 0)
+    sums = rows.group_by(SHARE_PARTITION_KEY).aggregate([(column, "sum")])
+    totals = dict(_pairs(sums.group_by("group_id").aggregate([(f"{column}_sum", "sum")]), f"{column}_sum_sum"))
     result = [
-        row
-        | {
-            "size": total[row["group_id"]],
-            "since_ms": max(first_ms, since[row["group_id"]] or 0),
-            "share_partitions": count,
-        }
-        for row, count in worst_of_groups(sums, [("sum", "descending")])
+        row | {"size": totals[row["group_id"]]} for row in worst_of_groups(sums, [(f"{column}_sum", "descending")])
     ]
     return sorted(result, key=lambda row: (-row["size"], row["group_id"]))
+
+
+def first_hours(rows: pa.Table, column: str) -> dict[str, int]:
+    """The first `hour_ms` of each group in which the column is above 0."""
+    rows = rows.filter(pc.field(column) > 0)
+    return dict(_pairs(rows.group_by("group_id").aggregate([("hour_ms", "min")]), "hour_ms_min"))
 
 
 def _pairs(sums: pa.Table, column: str) -> Iterator[tuple[str, int]]:

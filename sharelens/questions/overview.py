@@ -95,8 +95,7 @@ def _groups(read: Signs, min_duration_ms: int) -> pa.Table:
     )
     standing = read.stalls.filter(pc.greater_equal(read.stalls.column("duration_ms"), min_duration_ms))
     standing = standing.group_by("group_id").aggregate([([], "count_all"), ("since_ms", "min")])
-    archived = read.attempts.filter(pc.equal(read.attempts.column("outcome"), "archived"))
-    archived = archived.group_by("group_id").aggregate([("offsets", "sum")])
+    archived = read.archived.group_by("group_id").aggregate([("offsets", "sum")])
     repeated = read.attempts.group_by("group_id").aggregate([("extra_deliveries", "sum")])
     by_group: dict[str, dict[str, Any]] = {}
     for table in (lags, standing.rename_columns(["group_id", "standing", "since"]), archived, repeated, read.groups):

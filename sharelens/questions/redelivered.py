@@ -7,6 +7,7 @@ import pyarrow.compute as pc
 
 from evidence.conditions import filter_rows
 from measures import redelivered as measure
+from measures.offset_counts import offset_counts
 from measures.schemas import REDELIVERIES
 from sharelens.filters import KeyFilter
 from sharelens.output import Answer, by_importance, name_column, number_column, time_column
@@ -39,7 +40,7 @@ def redelivered(
     for table in redelivered_stream(scoped, span):
         rows = table.filter(pc.is_in(table.column("kind"), value_set=pa.array(sorted(kinds), pa.string())))
         listing.add(_ranked(rows))
-        sizes = pc.add(pc.subtract(rows.column("last_offset"), rows.column("first_offset")), 1)
+        sizes = offset_counts(rows)
         for kind in offsets:
             offsets[kind] += pc.sum(sizes.filter(pc.equal(rows.column("kind"), kind))).as_py() or 0
     totals = ", ".join(f"{kind} {count}" for kind, count in offsets.items())

@@ -17,7 +17,8 @@ from lake.scan import Cut as PublishedCut
 from measures import groups, lag, latency, life, stalls
 from measures.dlq_schemas import DLQ_RECONCILIATION, MISSING
 from measures.lag_over_time import Arrivals, lag_over_time
-from measures.latency_schemas import ATTEMPTS_CONTRIBUTION
+from measures.latency_schemas import ARCHIVED, ATTEMPTS_CONTRIBUTION
+from measures.offset_counts import by_share_partition
 from measures.schemas import LAG, LIFE, STALL
 from measures.settings import DEAD_LETTER_TOPIC, GroupSettings
 from measures.topics import BATCH_COLUMNS, topic_partitions
@@ -75,6 +76,11 @@ class Signs:
     cover: Sequence[StatePartitionCover]
     names: Mapping[str, str]
     warnings: tuple[str, ...]
+
+    @property
+    def archived(self) -> pa.Table:
+        """The recent outcomes that archived records."""
+        return self.attempts.filter(pc.field("outcome") == ARCHIVED)
 
 
 def signs(
@@ -244,6 +250,4 @@ def _missing_letters(scoped: Scope, key_filter: KeyFilter, cut: CutChoice, setti
         rows = reconciled(evidence, key_filter, cut, settings).rows.select(names).filter(is_missing)
     else:
         rows = schema.empty_table()
-    sizes = pc.add(pc.subtract(rows.column("last_offset"), rows.column("offset")), 1)
-    sums = rows.append_column("records", sizes).group_by(SHARE_PARTITION_KEY).aggregate([("records", "sum")])
-    return sums.rename_columns(MISSING_LETTERS.names).cast(MISSING_LETTERS)
+    return by_share_partition(rows, "offset").cast(MISSING_LETTERS)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from lake.scan import Cut
 from lake.tables import TABLES
 from sharelens.output import Stream
+from sharelens.questions.sql import SHOW_TABLES, table_names
 from state_model.errors import SharelensError, UsageError
 
 if TYPE_CHECKING:
@@ -40,6 +41,8 @@ def spark_sql(
     """
     from pyspark.errors import AnalysisException, ParseException, PySparkException
 
+    if SHOW_TABLES.fullmatch(query):
+        return table_names()
     text = with_view_names(query)
     logging.getLogger("SQLQueryContextLogger").setLevel(logging.CRITICAL)  # its log line repeats our error message
     for name in sorted(named_tables(query)):

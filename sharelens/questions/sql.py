@@ -21,6 +21,8 @@ LAYERS = ("bronze", "silver", "gold")
 ABOUT_ALL = re.compile(r"\b(show|describe|summarize|information_schema|pg_catalog|duckdb_\w+)\b", re.IGNORECASE)
 AS_SPARK = "CREATE MACRO explode(items) AS unnest(items)"
 """Spark's name for it, so that one text suits both engines."""
+SHOW_TABLES = re.compile(r"\s*show\s+(all\s+)?tables\s*;?\s*", re.IGNORECASE)
+"""Answered from the documented names: the engines list views of their own beside them."""
 LOCKS = (
     "SET enable_external_access = false",
     "SET autoinstall_known_extensions = false",
@@ -61,6 +63,9 @@ def sql(
         UsageError: not exactly one SELECT, or SQL that DuckDB refuses.
         SharelensError: the query failed while it ran.
     """
+    if SHOW_TABLES.fullmatch(query):
+        yield table_names()
+        return
     ensure_one_select(query)
     with tempfile.TemporaryDirectory(prefix="sharelens-sql-") as folder, duckdb.connect(":memory:") as connection:
         connection.execute(AS_SPARK)
@@ -75,6 +80,12 @@ def sql(
             yield Stream(schema=reader.schema, batches=_batches(reader), none="no rows")
         finally:
             reader.close()
+
+
+def table_names() -> Stream:
+    """The answer to SHOW TABLES: every table by the name that a query takes."""
+    names = pa.table({"name": list(TABLES), "comment": [table.comment for table in TABLES.values()]})
+    return Stream(schema=names.schema, batches=iter(names.to_batches()), none="no tables")
 
 
 def _batches(reader: pa.RecordBatchReader) -> Iterator[pa.RecordBatch]:
@@ -119,7 +130,7 @@ def ensure_one_select(query: str) -> None:
         raise UsageError(f"sql: {_first_line(error)}") from error
     kinds = [statement.type.name for statement in statements]
     if kinds != ["SELECT"]:
-        raise UsageError(f"sql: one SELECT is allowed, this is:  {', '.join(kinds) or 'nothing'}")
+        raise UsageError(f"sql: one SELECT is allowed, this is: {', '.join(kinds) or 'nothing'}")
 
 
 def _offer_tables(connection: duckdb.DuckDBPyConnection, lake: Cut, query: str) -> None:

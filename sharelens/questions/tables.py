@@ -4,8 +4,8 @@ import pyarrow as pa
 
 from lake.scan import UNLISTED, Cut
 from lake.tables import TABLES
-from sharelens.output import Answer, Column, by_importance, name_cell, name_column, number_column, text_column
-from state_model.errors import UsageError
+from sharelens.output import Answer, Column, by_importance, name_column, number_column, text_column
+from sharelens.questions.definitions import comment, table_named
 
 LISTING = pa.schema(
     [
@@ -69,16 +69,14 @@ def table_columns(name: str) -> Answer:
     Raises:
         UsageError: no such table; the message lists those there are.
     """
-    table = TABLES.get(name)
-    if table is None:
-        raise UsageError(f"no table {name_cell(name)}; tables: {', '.join(TABLES)}")
+    table = table_named(name)
     rows = [
         {
             "column": field.name,
             "type": str(field.type),
             "nullable": field.nullable,
             "in_key": field.name in table.key,
-            "comment": (field.metadata or {}).get(b"comment", b"").decode(),
+            "comment": comment(field),
         }
         for field in table.schema
     ]

@@ -12,6 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from measures import groups, stalls
+from measures.offset_counts import offset_counts
 from measures.settings import GroupSettings
 from sharelens.filters import KeyFilter
 from sharelens.output import Answer, by_importance, name_column, number_column, text_column, time_column
@@ -185,7 +186,7 @@ def _by_minute(tables: Iterable[pa.Table], time: str, first: str, log_offset: st
     functions = [("records", "sum"), (time, "min"), (log_offset, "min")]
     parts = []
     for rows in tables:
-        sizes = pc.add(pc.subtract(rows.column("last_offset"), rows.column(first)), 1)
+        sizes = offset_counts(rows, first)
         minutes = pc.multiply(pc.divide(rows.column(time), MINUTE_MS), MINUTE_MS)
         sized = rows.append_column("records", sizes).append_column("minute", minutes)
         sums = sized.group_by(keys).aggregate(functions)

@@ -8,6 +8,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from measures.dlq_schemas import ARCHIVING, DUPLICATE, MATCHED, MISSING, STATUSES, UNEXPECTED, UNKNOWN
+from measures.offset_counts import offset_counts
 from measures.stalls import WORST_FIRST
 from sharelens.questions.poison import without_gaps
 from sharelens.questions.streaming import FirstOfEach, FirstRows, Sums
@@ -172,5 +173,5 @@ def _counted(rows: pa.Table) -> pa.Table:
 
 def _sized(rows: pa.Table, first: str) -> pa.Table:
     """The rows, with `records`: the number of offsets from `first` to last_offset."""
-    records = pc.add(pc.subtract(rows.column("last_offset"), rows.column(first)), 1)
+    records = offset_counts(rows, first)
     return _counted(rows).append_column("records", records)

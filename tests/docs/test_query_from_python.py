@@ -1,4 +1,4 @@
-"""The code of docs/how-to/query-from-python.md runs as it stands; the part with Spark runs in tests/spark."""
+"""The code of docs/how-to/query-from-python.md runs as it stands."""
 
 import re
 from pathlib import Path
@@ -16,10 +16,11 @@ def test_the_code_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "lake").symlink_to(recorded_lake("dlq"))
     monkeypatch.chdir(tmp_path)
     names: dict[str, Any] = {}
-    for block in BLOCKS[:3]:
+    for block in BLOCKS:
         exec(block, names)  # the page's own code
     assert names["lags"]["lag"].sum() > 0
     assert names["stalls"].height >= 0
+    assert sorted(names["stuck"].rows()) == sorted(tuple(row.values()) for row in names["stuck_too"].to_pylist()) != []
     assert dict(names["kinds"])["retry"] > 0
     assert names["rows"].num_rows == 2
     assert names["causes"].num_rows > 0

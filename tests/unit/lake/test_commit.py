@@ -127,6 +127,19 @@ def test_a_handle_follows_what_another_one_commits(lake: Lake) -> None:
     assert (other.version(TABLE.name), other.transaction(TABLE.name, "decode")) == (1, 1)
 
 
+@pytest.mark.parametrize("before", [0, 1], ids=["a new table", "a table with a commit"])
+def test_a_transaction_that_another_one_commits_is_seen_also_where_all_were_known(lake: Lake, before: int) -> None:
+    for run in range(1, before + 1):
+        added(lake, run, "a")
+    known = before or None
+    assert [lake.transaction(TABLE.name, name) for name in ("decode", "stranger")] == [known, None]
+    commit_of_others(lake, run=7)
+    assert [lake.transaction(TABLE.name, name) for name in ("decode", "stranger")] == [known, 7]
+    assert added(lake, 2, "b") == before + 2
+    assert [lake.transaction(TABLE.name, name) for name in ("decode", "stranger", "replay")] == [2, 7, None]
+    assert lake.transaction(TABLE.name, "decode", before) == known
+
+
 def test_a_version_that_another_application_takes_meanwhile_is_an_error(
     lake: Lake, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -16,7 +16,6 @@ from tests.state_logs import START_MS, STATE_TOPIC, snapshot, update
 from tools.log_writer.writer import write_checkpoints
 
 STORY = [snapshot(), *(update(batches=[(n, n, 2, 1)], at_ms=START_MS + 10 * n) for n in range(1, 10))]
-STAMP = {"until_ms": None, "written_at_ms": 0, "sharelens_version": "0", "user": "u", "host": "h"}
 
 
 @pytest.fixture
@@ -37,7 +36,7 @@ def planned(partition: LogPartition, taken: list[dict[str, Any]] | None = None, 
 
 def taken_by(extent: Extent, run: int = 1, **more: Any) -> list[dict[str, Any]]:
     """The books after an extent was read whole."""
-    rows = plan.extent_rows([extent], cluster_id="c", run=run, stamp=STAMP)
+    rows = plan.extent_rows([extent], cluster_id="c", run=run, until_ms=None, read_until_ms=None)
     return [{**row, "status": "taken", **more} for row in rows]
 
 
@@ -155,13 +154,15 @@ def test_of_two_copies_that_win_the_earlier_offset_counts_even_if_it_is_the_firs
 
 def test_a_killed_run_asks_for_what_it_had_planned(logs: Path) -> None:
     extent = some(planned(partition_of(logs), until_ms=START_MS + 40))
-    rows = plan.extent_rows([extent], cluster_id="c", run=1, stamp=STAMP)
+    rows = plan.extent_rows([extent], cluster_id="c", run=1, until_ms=None, read_until_ms=None)
     (again,) = plan.resumed(rows, [])
     assert (again.ranges, again.end, again.late) == (extent.ranges, extent.end, extent.late)
 
 
 def test_a_planned_partition_that_vanished_is_still_asked_for(logs: Path, tmp_path: Path) -> None:
-    rows = plan.extent_rows([some(planned(partition_of(logs)))], cluster_id="c", run=1, stamp=STAMP)
+    rows = plan.extent_rows(
+        [some(planned(partition_of(logs)))], cluster_id="c", run=1, until_ms=None, read_until_ms=None
+    )
     (logs / f"{STATE_TOPIC}-0").rename(tmp_path / "gone")
     (again,) = plan.resumed(rows, [])
     assert (again.partition.copies, again.ranges) == ((), ((0, 10),))
@@ -203,7 +204,7 @@ def test_a_cluster_that_is_not_clear_is_refused(
 
 def test_a_rebuild_takes_nothing_and_starts_over(logs: Path) -> None:
     taken = taken_by(some(planned(partition_of(logs))))
-    (row,) = plan.rebuild_rows(taken, "decode", run=2, stamp=STAMP)
+    (row,) = plan.rebuild_rows(taken, "decode", run=2, until_ms=None)
     assert (row["from_offset"], row["end_offset_exclusive"], row["rebuild"], row["status"]) == (10, 10, True, "planned")
 
 

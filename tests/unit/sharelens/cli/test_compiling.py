@@ -30,7 +30,7 @@ def test_short_compilations_say_nothing_and_a_long_one_says_it_once(
 @pytest.mark.slow
 def test_the_first_question_after_an_installation_says_that_it_compiles(tmp_path: Path) -> None:
     logs = str(write_log_directory(tmp_path / "logs", [snapshot()]))
-    words = [sys.executable, "-m", "sharelens", "state", "--log-dir", logs, "--output", "json"]
+    words = [sys.executable, "-m", "sharelens", "records", "--log-dir", logs, "--output", "json"]
     environment = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path / "cache")}
     first, second = (
         subprocess.run(words, env=environment, capture_output=True, text=True, check=True) for _ in range(2)

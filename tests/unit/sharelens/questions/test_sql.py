@@ -43,6 +43,21 @@ def test_a_select_sees_the_tables_of_the_cut(lake: Cut, query: str, rows: list[d
     assert answer_of(lake, query).to_pylist() == rows
 
 
+@pytest.mark.parametrize("query", ["SHOW TABLES", "show all tables;"])
+def test_show_tables_lists_the_documented_names(lake: Cut, query: str) -> None:
+    assert answer_of(lake, query).select(["name"]).to_pylist() == [{"name": name} for name in TABLES]
+
+
+@pytest.mark.parametrize("query", ["DESCRIBE gold.lag", "SHOW gold.lag", "SUMMARIZE gold.lag"])
+def test_describe_and_summarize_name_the_columns(lake: Cut, query: str) -> None:
+    assert answer_of(lake, query).column("column_name").to_pylist() == TABLES["gold.lag"].schema.names
+
+
+def test_tables_of_one_layer_are_listed(lake: Cut) -> None:
+    names = answer_of(lake, "SHOW TABLES FROM gold").column("name").to_pylist()
+    assert [f"gold.{name}" for name in names] == sorted(name for name in TABLES if name.startswith("gold."))
+
+
 @pytest.mark.parametrize(
     "query",
     [

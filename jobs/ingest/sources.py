@@ -1,0 +1,42 @@
+"""The log directories of a run, and the rows of the books about what the run takes of them."""
+
+from collections.abc import Sequence
+from functools import cached_property
+from typing import Any
+
+from evidence.read_until import read_until
+from jobs import books
+from jobs.ingest import plan
+from jobs.ingest.plan import Extent
+from kafka_log import reader
+from kafka_log.layout import LogDirectory
+from kafka_log.union import LogPartition, unite
+from state_model.topics import STATE_TOPIC
+
+
+class Sources:
+    """Log directories and the union of their partitions; without directories there is nothing to read."""
+
+    def __init__(self, directories: Sequence[LogDirectory]) -> None:
+        self.directories = directories
+        self.partitions: Sequence[LogPartition] = unite(directories)
+
+    @cached_property
+    def _read_until_ms(self) -> int | None:
+        """Reads the ends of the state logs, so only a run with news takes it."""
+        state_ends = ((part, reader.log_end(part)) for part in self.partitions if part.topic == STATE_TOPIC)
+        return read_until(self.directories, state_ends, books.now_ms())
+
+    def extent_rows(
+        self, extents: Sequence[Extent], cluster_id: str, run: int, until_ms: int | None
+    ) -> list[dict[str, Any]]:
+        """The rows of the books that plan the extents of a run.
+
+        `until_ms`: the log time up to which the run reads records (exclusive); None: all.
+        """
+        if not extents:
+            return []
+        read_until_ms = self._read_until_ms
+        if read_until_ms is not None and until_ms is not None:
+            read_until_ms = min(read_until_ms, until_ms)
+        return plan.extent_rows(extents, cluster_id=cluster_id, run=run, until_ms=until_ms, read_until_ms=read_until_ms)
