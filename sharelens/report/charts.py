@@ -13,6 +13,7 @@ from sharelens.report.raster import Picture
 from sharelens.times import DAY_MS, HOUR_MS, MINUTE_MS, SECOND_MS
 
 WIDE, NARROW = 900, 330
+COUNT_TICKS = 5
 STEPS_MS = (
     *(count for digits in (1, 10, 100) for count in (digits, 2 * digits, 5 * digits)),
     *(unit * count for unit in (SECOND_MS, MINUTE_MS) for count in (1, 2, 5, 10, 15, 30)),
@@ -101,9 +102,10 @@ def _offset_axis(size: Size) -> alt.Axis:
     return alt.Axis(title="record offset", format=",d", tickMinStep=1, tickCount=5 if size.narrow else 7)
 
 
-def _count_axis(title: str) -> alt.Axis:
-    """An axis of whole numbers."""
-    return alt.Axis(title=title, format=",d", tickCount=5, tickMinStep=1)
+def _count_axis(title: str, highest: int) -> alt.Axis:
+    """An axis of whole numbers up to `highest`; few of them are ticks themselves, as steps of ticks may be halves."""
+    few = {"values": list(range(highest + 1))} if highest < COUNT_TICKS else {}
+    return alt.Axis(title=title, format=",d", tickCount=COUNT_TICKS, tickMinStep=1, **few)
 
 
 def state_map(picture: Picture, pin: int | None) -> Callable[[Size], Chart]:
@@ -146,10 +148,10 @@ def state_map(picture: Picture, pin: int | None) -> Callable[[Size], Chart]:
     return chart
 
 
-def lag_lines(names: Sequence[str], from_ms: int, to_ms: int) -> Callable[[Size], Chart]:
+def lag_lines(names: Sequence[str], from_ms: int, to_ms: int, highest: int) -> Callable[[Size], Chart]:
     """A chart over the data sets `lags` and `parts` (x, lag, name, stretch): one line for each of at most eight names.
 
-    `parts`: stretches in which a part of the lag is unknown; they are thin.
+    `parts`: stretches in which a part of the lag is unknown; they are thin. `highest`: the largest lag.
     """
     count = len(names)
     colour = alt.Scale(domain=list(names), range=[pair[0] for pair in colours.LINES[:count]])
@@ -161,7 +163,7 @@ def lag_lines(names: Sequence[str], from_ms: int, to_ms: int) -> Callable[[Size]
         def lines(data: str, width: float) -> alt.Chart:
             rows = alt.Chart(alt.NamedData(name=data)).encode(
                 x=alt.X("x:T", scale=times, axis=_time_axis(size, from_ms, to_ms)),
-                y=alt.Y("lag:Q", axis=_count_axis("lag (records)")),
+                y=alt.Y("lag:Q", axis=_count_axis("lag (records)", highest)),
                 color=alt.Color("name:N", legend=None, scale=colour),
                 strokeDash=alt.StrokeDash("name:N", legend=None, scale=dash),
                 detail="stretch:N",
@@ -173,10 +175,10 @@ def lag_lines(names: Sequence[str], from_ms: int, to_ms: int) -> Callable[[Size]
     return chart
 
 
-def delivery_counts(kinds: Sequence[tuple[str, int]], labels: Sequence[str]) -> Callable[[Size], Chart]:
+def delivery_counts(kinds: Sequence[tuple[str, int]], labels: Sequence[str], highest: int) -> Callable[[Size], Chart]:
     """A chart over the data set `counts` (label, kind, records, from, until, text) and `totals` (label, records, text).
 
-    `kinds`: words and cell code of each outcome; `labels`: the delivery counts in their order.
+    `kinds`: words and cell code of each outcome; `labels`: the delivery counts in their order; `highest`: the largest total.
     """
 
     def chart(size: Size) -> Chart:
@@ -189,7 +191,7 @@ def delivery_counts(kinds: Sequence[tuple[str, int]], labels: Sequence[str]) -> 
             .mark_bar(height={"band": 0.62}, aria=not size.narrow)
             .encode(
                 y=y,
-                x=alt.X("from:Q", axis=_count_axis("records")),
+                x=alt.X("from:Q", axis=_count_axis("records", highest)),
                 x2=alt.X2("until:Q"),
                 color=alt.Color("kind:N", legend=None, scale=scale),
                 **({} if size.narrow else {"description": alt.Description("text:N")}),

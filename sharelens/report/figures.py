@@ -139,15 +139,14 @@ def lag_figure(gathered: Gathered) -> Figure | None:
         return None
     labels = [_line_label(gathered, line) for line, _ in lag_lines.lines]
     rows = [
-        row
-        for label, (_, points) in zip(labels, lag_lines.lines, strict=True)
-        for row in _stretches(label, points)
+        row for label, (_, points) in zip(labels, lag_lines.lines, strict=True) for row in _stretches(label, points)
     ]
+    highest = max(point.lag or 0 for _, points in lag_lines.lines for point in points)
     has_parts = any(row["is_part"] and row["lag"] is not None for row in rows)
     drawn = charts.drawn(
         "lag",
         LINES_HEIGHT,
-        charts.lag_lines(labels, gathered.from_ms, gathered.to_ms),
+        charts.lag_lines(labels, gathered.from_ms, gathered.to_ms, highest),
         {"lags": [row for row in rows if not row["is_part"]], "parts": [row for row in rows if row["is_part"]]},
     )
     of_what = "each share group, summed over its share partitions" if lag_lines.summed else "the worst share partitions"
@@ -186,11 +185,12 @@ def delivery_counts(gathered: Gathered) -> Figure | None:
     sums = gathered.outcomes
     if not sums:
         return None
-    highest = max(count for _, count in sums)
-    labels = [_count_label(count) for count in range(min(count for _, count in sums), highest + 1)]
+    last = max(count for _, count in sums)
+    labels = [_count_label(count) for count in range(min(count for _, count in sums), last + 1)]
     counts: list[dict[str, object]] = []
     totals: list[dict[str, object]] = []
-    for count, label in enumerate(labels, highest + 1 - len(labels)):
+    largest = 0
+    for count, label in enumerate(labels, last + 1 - len(labels)):
         begin = 0
         for kind, code in OUTCOMES.items():
             records = sums.get((code, count), 0)
@@ -198,8 +198,9 @@ def delivery_counts(gathered: Gathered) -> Figure | None:
             counts.append({"label": label, "kind": kind, "from": begin, "until": begin + records, "text": text})
             begin += records
         totals.append({"label": label, "records": begin, "text": number(begin)})
+        largest = max(largest, begin)
     height = 64 + 30 * len(labels)
-    chart = charts.delivery_counts(tuple(OUTCOMES.items()), labels)
+    chart = charts.delivery_counts(tuple(OUTCOMES.items()), labels, largest)
     drawn = charts.drawn("delivery-counts", height, chart, {"counts": counts, "totals": totals})
     return Figure(
         name="delivery-counts",

@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from sharelens.questions.findings import ERROR, INFO, WARNING, Finding
-from sharelens.questions.group_rows import lag_of_groups
+from sharelens.questions.group_rows import sums_of_groups
 from sharelens.report.share_partitions import Key, key_of
 from state_model.columnar.keys import SHARE_PARTITION_KEY
 
@@ -52,7 +52,7 @@ def group_ranking(findings: Iterable[Finding], lags: pa.Table) -> GroupRanking:
     for finding in sorted(findings, key=_severity):
         if finding.group_id is not None:
             severities.setdefault(finding.group_id, _severity(finding))
-    for row in lag_of_groups(lags):
+    for row in sums_of_groups(lags, "lag"):
         severities.setdefault(row["group_id"], BEHIND)
     return GroupRanking(places={group: place for place, group in enumerate(severities)}, severities=severities)
 

@@ -14,7 +14,7 @@ from measures.tallies import By
 from sharelens.filters import KeyFilter
 from sharelens.questions import lake_evidence, measured, opening
 from sharelens.questions.evidence import Span
-from sharelens.questions.group_rows import lag_of_groups
+from sharelens.questions.group_rows import sums_of_groups
 from sharelens.questions.lake_evidence import LakeEvidence
 from sharelens.questions.latency import attempts
 from sharelens.questions.log_evidence import LogEvidence
@@ -169,7 +169,7 @@ def test_delivery_counts_are_those_of_attempts_without_offsets_that_hold_no_reco
 @pytest.mark.slow
 def test_the_groups_with_a_lag_are_drawn_before_finished_ones_with_more_in_the_past() -> None:
     content = gathered(Source(log_dirs=(str(dataset("dlq") / "logs"),)))
-    lags = {row["group_id"]: row["lag_sum"] for row in lag_of_groups(content.lag)}
+    lags = {row["group_id"]: row["size"] for row in sums_of_groups(content.lag, "lag")}
     largest = sorted(lags, key=lambda group: -lags[group])
     assert len(largest) == 2
     assert [drawn.key[0] for drawn in content.drawn][:2] == largest
