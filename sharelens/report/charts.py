@@ -104,8 +104,8 @@ def _offset_axis(size: Size) -> alt.Axis:
 
 def _count_axis(title: str, highest: int) -> alt.Axis:
     """An axis of whole numbers up to `highest`; few of them are ticks themselves, as steps of ticks may be halves."""
-    few = {"values": list(range(highest + 1))} if highest < COUNT_TICKS else {}
-    return alt.Axis(title=title, format=",d", tickCount=COUNT_TICKS, tickMinStep=1, **few)
+    few = list(range(highest + 1)) if highest < COUNT_TICKS else alt.Undefined
+    return alt.Axis(title=title, format=",d", tickCount=COUNT_TICKS, tickMinStep=1, values=few)
 
 
 def state_map(picture: Picture, pin: int | None) -> Callable[[Size], Chart]:
@@ -168,9 +168,11 @@ def lag_lines(names: Sequence[str], from_ms: int, to_ms: int, highest: int) -> C
                 strokeDash=alt.StrokeDash("name:N", legend=None, scale=dash),
                 detail="stretch:N",
             )
-            return rows.mark_line(interpolate="step-after", strokeWidth=width, aria=False)
+            line: alt.Chart = rows.mark_line(interpolate="step-after", strokeWidth=width, aria=False)
+            return line
 
-        return alt.layer(lines("lags", 2), lines("parts", 0.8))
+        whole, part = lines("lags", 2), lines("parts", 0.8)
+        return alt.layer(whole, part)
 
     return chart
 
@@ -178,7 +180,8 @@ def lag_lines(names: Sequence[str], from_ms: int, to_ms: int, highest: int) -> C
 def delivery_counts(kinds: Sequence[tuple[str, int]], labels: Sequence[str], highest: int) -> Callable[[Size], Chart]:
     """A chart over the data set `counts` (label, kind, records, from, until, text) and `totals` (label, records, text).
 
-    `kinds`: words and cell code of each outcome; `labels`: the delivery counts in their order; `highest`: the largest total.
+    `kinds`: words and cell code of each outcome; `labels`: the delivery counts in their order;
+    `highest`: the largest total.
     """
 
     def chart(size: Size) -> Chart:
