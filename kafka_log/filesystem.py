@@ -190,22 +190,21 @@ class RemoteFilesystem:
         return RemoteFile(filesystem.open(path, "rb", cache_type="readahead", block_size=1 << 20), size)
 
 
+REASON_LENGTH = 200
+"""Of libraries that list every place where they looked."""
+
+
 def _remote(uri: str) -> tuple["AbstractFileSystem", str]:
     """The fsspec file system of a URI and the path inside it; listings are never taken from a cache."""
     import fsspec  # only for URIs: a local start does not pay for it
 
     try:
         filesystem, path = fsspec.core.url_to_fs(uri)
-    except (ValueError, ImportError) as error:
-        from fsspec.implementations.arrow import ArrowFSWrapper
-        from pyarrow.fs import FileSystem
-
-        try:
-            arrow, path = FileSystem.from_uri(uri)
-        except (ValueError, OSError) as second:
-            message = f"no file system opens {uri}: fsspec says {error}; pyarrow says {second}"
-            raise LogDirectoryError(" ".join(message.split())) from second
-        filesystem = ArrowFSWrapper(arrow)
+    except (ValueError, ImportError, OSError) as error:
+        reason = " ".join(str(error).split())[:REASON_LENGTH]
+        raise LogDirectoryError(
+            f"no file system opens {uri}: {reason}; give a path, as of a copy on this machine"
+        ) from error
     filesystem.invalidate_cache()
     return filesystem, path
 

@@ -1,7 +1,8 @@
-"""The known settings of share groups: value and origin. A default needs the file that could override it."""
+"""The known settings of share groups over time: value and origin. A default needs the file that could override it."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import TypeVar
 
 BROKER_CONFIG, KAFKA_DEFAULT = "broker_config", "kafka_default"
 DELIVERY_COUNT_LIMIT = "share.delivery.count.limit"
@@ -20,6 +21,10 @@ DEFAULTS: Mapping[str, str] = {
 """Kafka's defaults (GroupCoordinatorConfig, GroupConfig)."""
 OF_THE_GROUP_ALONE = frozenset({ISOLATION_LEVEL, DEAD_LETTER_TOPIC})
 """Settings that a broker's file can't change."""
+GROUP_NAMES = (DELIVERY_COUNT_LIMIT, ISOLATION_LEVEL, MAX_RECORD_LOCKS, DEAD_LETTER_TOPIC)
+"""The settings of groups that measures read; no other is kept."""
+BROKER_NAMES = tuple(f"group.{name}" for name in GROUP_NAMES if name not in OF_THE_GROUP_ALONE)
+"""The settings of brokers that measures read; no other is kept."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,20 +40,46 @@ class Setting:
         return int(self.value) if self.value is not None and self.value.isascii() and self.value.isdigit() else None
 
 
+Content = TypeVar("Content")
+Groups = Mapping[str, Mapping[str, Setting]]
+"""Settings by group and name."""
+Broker = Mapping[str, str]
+"""Settings of the brokers by name."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GroupSettings:
-    """The settings from configuration files; None: the run got no such file.
+    """The settings from configuration files; None: there is no such file.
 
     `groups`: for each group its settings by name. `broker`: the broker's own by name. A group's setting counts before
-    the broker's (`group.` and the name). A setting in neither has Kafka's default, if the run got the file that could
-    set it.
+    the broker's (`group.` and the name). A setting in neither has Kafka's default, if there is the file that could set
+    it. `before`: the settings that were in force until `from_ms`; None: these count from the beginning.
     """
 
-    groups: Mapping[str, Mapping[str, Setting]] | None = None
-    broker: Mapping[str, str] | None = field(default=None)
+    groups: Groups | None = None
+    broker: Broker | None = field(default=None)
+    from_ms: int = 0
+    before: "GroupSettings | None" = None
 
-    def of(self, group_id: str, name: str) -> Setting:
-        """One setting of a group."""
+    def of(self, group_id: str, name: str, at_ms: int | None = None) -> Setting:
+        """A setting of a group, as it was in force at a time; None: the newest."""
+        return self.in_force(at_ms)._of(group_id, name)
+
+    def in_force(self, at_ms: int | None) -> "GroupSettings":
+        """The settings in force at a time; None: the newest."""
+        current = self
+        while at_ms is not None and current.before is not None and at_ms < current.from_ms:
+            current = current.before
+        return current
+
+    def periods(self) -> "list[GroupSettings]":
+        """The settings of each period, the first one first."""
+        result = [self]
+        while result[-1].before is not None:
+            result.append(result[-1].before)
+        return result[::-1]
+
+    def _of(self, group_id: str, name: str) -> Setting:
         own = (self.groups or {}).get(group_id, {}).get(name)
         if own is not None:
             return own
@@ -60,3 +91,25 @@ class GroupSettings:
             if written is not None:
                 return Setting(value=written, origin=BROKER_CONFIG)
         return Setting(value=DEFAULTS.get(name), origin=KAFKA_DEFAULT) if is_known else Setting()
+
+
+NO_SETTINGS = GroupSettings()
+
+
+def over_time(groups: Mapping[int, Groups], broker: Mapping[int, Broker]) -> GroupSettings:
+    """The settings from what files said at some times; what a file said first counts from the beginning."""
+    moments = sorted({*groups, *broker})
+    settings: GroupSettings | None = None
+    for moment in moments:
+        now = GroupSettings(groups=_at(groups, moment), broker=_at(broker, moment), from_ms=moment, before=settings)
+        if settings is None:
+            settings = GroupSettings(groups=now.groups, broker=now.broker)
+        elif (now.groups, now.broker) != (settings.groups, settings.broker):
+            settings = now
+    return settings or NO_SETTINGS
+
+
+def _at(files: Mapping[int, Content], moment: int) -> Content | None:
+    """What the newest file up to a moment said; before the first one, what that one said."""
+    earlier = [time for time in files if time <= moment]
+    return files[max(earlier) if earlier else min(files)] if files else None

@@ -10,19 +10,19 @@ LARGEST_OFFSET = 2**63 - 1
 LINE = re.compile(r"(?P<topic>[^:\s]+):(?P<partition>[0-9]{1,10}):(?P<offset>[0-9]{0,19})")
 
 
-def read_end_offsets(path: str) -> dict[tuple[str, int], int]:
+def read_end_offsets(path: str, option: str = "--end-offsets") -> dict[tuple[str, int], int]:
     """End offsets by (topic name, partition); lines without an offset, which the tool prints too, are skipped.
 
     Raises:
         SharelensError: the file can't be read.
         UsageError: a line is not `topic:partition:offset`.
     """
-    lines = read_text_file(path, "--end-offsets", "lines of topic:partition:offset").splitlines()
+    lines = read_text_file(path, option, "lines of topic:partition:offset").splitlines()
     ends: dict[tuple[str, int], int] = {}
     for number, line in enumerate(lines, 1):
         if not line.strip():
             continue
-        topic, partition, offset = _parts(line.strip(), f"--end-offsets: line {number} of {path}")
+        topic, partition, offset = _parts(line.strip(), f"{option}: line {number} of {path}")
         if offset is not None:
             ends[topic, partition] = offset
     return ends

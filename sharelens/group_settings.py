@@ -1,48 +1,53 @@
-"""The files behind --group-configs and --broker-config: settings of share groups."""
+"""Settings of share groups and brokers in files: the output of kafka-configs, and server.properties.
+
+Only settings that measures read are taken from a file; server.properties has passwords, too.
+"""
 
 import re
 
-from broker.config.properties import parse
-from measures.settings import GroupSettings, Setting
+from broker.config.properties import numbered
+from measures.settings import BROKER_NAMES, GROUP_NAMES, Setting
 from sharelens.text_files import read_text_file
 from state_model.errors import UsageError
 
 GROUP_CONFIGS_FROM = "the output of kafka-configs --bootstrap-server HOST:PORT --describe --entity-type groups"
+BROKER_CONFIG_FROM = "the broker's server.properties"
 GROUP_CONFIGS = "group_configs"
 HEAD = re.compile(r"(?:Dynamic|All) configs for group (?P<group>.*) are:")
 NAME = re.compile(r"[\w.-]+", re.ASCII)
 LINE = re.compile(r"\s+(?P<name>[^\s=]+)=(?P<value>.*) sensitive=(?:true|false) synonyms=\{(?P<synonyms>.*)\}")
 
 
-def read_group_settings(group_configs: str | None, broker_config: str | None) -> GroupSettings:
-    """The settings in the files; None: not given.
+def read_broker_config(path: str, option: str = "--broker-config") -> dict[str, str]:
+    """Settings of BROKER_NAMES by name. The format takes any text for names, so odd names mean a file of another kind.
 
     Raises:
-        SharelensError: a file can't be read, or server.properties is broken.
-        UsageError: a line is not what kafka-configs prints, or no broker has settings of such names.
+        SharelensError: the file can't be read, or is broken.
+        UsageError: no broker has settings of such names.
     """
-    return GroupSettings(
-        groups=None if group_configs is None else _groups(group_configs),
-        broker=None if broker_config is None else _broker(broker_config),
-    )
-
-
-def _broker(path: str) -> dict[str, str]:
-    """Settings by name. The format takes any text for names, so odd names mean a file of another kind."""
-    settings = parse(read_text_file(path, "--broker-config", "the broker's server.properties"), path)
-    odd = next((name for name in settings if NAME.fullmatch(name) is None), None)
-    if odd is not None:
-        raise UsageError(
-            f"--broker-config: {odd[:40]!r} in {path} is no name of a setting; give the broker's server.properties"
-        )
+    settings: dict[str, str] = {}
+    for number, name, value in numbered(read_text_file(path, option, BROKER_CONFIG_FROM), path):
+        if NAME.fullmatch(name) is None:
+            raise UsageError(
+                f"{option}: {name[:40]!r} in line {number} of {path} is no name of a setting; give {BROKER_CONFIG_FROM}"
+            )
+        if name in BROKER_NAMES:
+            settings[name] = value
     return settings
 
 
-def _groups(path: str) -> dict[str, dict[str, Setting]]:
-    """Settings by group and name. The origin is the first synonym's source, which is the one that counts for Kafka."""
+def read_group_configs(path: str, option: str = "--group-configs") -> dict[str, dict[str, Setting]]:
+    """Settings of GROUP_NAMES by group and name, with the origin of each: the source that counts for Kafka.
+
+    That is the first synonym's.
+
+    Raises:
+        SharelensError: the file can't be read.
+        UsageError: a line is not what kafka-configs prints.
+    """
     groups: dict[str, dict[str, Setting]] = {}
     current: dict[str, Setting] | None = None
-    for number, line in enumerate(read_text_file(path, "--group-configs", GROUP_CONFIGS_FROM).split("\n"), 1):
+    for number, line in enumerate(read_text_file(path, option, GROUP_CONFIGS_FROM).split("\n"), 1):
         line = line.removesuffix("\r")
         head = HEAD.fullmatch(line)
         if head is not None:
@@ -53,8 +58,9 @@ def _groups(path: str) -> dict[str, dict[str, Setting]]:
         match = LINE.fullmatch(line)
         if match is None or current is None:
             raise UsageError(
-                f"--group-configs: line {number} of {path} is not what kafka-configs prints; give {GROUP_CONFIGS_FROM}"
+                f"{option}: line {number} of {path} is not what kafka-configs prints; give {GROUP_CONFIGS_FROM}"
             )
-        source = match["synonyms"].partition(":")[0].lower() or GROUP_CONFIGS
-        current[match["name"]] = Setting(value=match["value"], origin=source)
+        if match["name"] in GROUP_NAMES:
+            source = match["synonyms"].partition(":")[0].lower() or GROUP_CONFIGS
+            current[match["name"]] = Setting(value=match["value"], origin=source)
     return groups

@@ -8,13 +8,18 @@ from state_model.errors import UsageError
 
 if TYPE_CHECKING:
     from kafka_log.dead_letter_records import DeadLetterTopics
+    from measures.observed_settings import Settings
+    from sharelens.settings_files import SettingsFiles
 
 DEFAULT_MAX_BYTES = 2 << 30
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Source:
-    """Source of the answer: a lake, or log directories (at most `max_bytes` of state log)."""
+    """Source of the answer: a lake, or log directories (at most `max_bytes` of state log).
+
+    `settings_files`: the files of settings that the command line names; None: none.
+    """
 
     lake: str | None = None
     log_dirs: tuple[str, ...] = ()
@@ -25,6 +30,14 @@ class Source:
     max_bytes: int = DEFAULT_MAX_BYTES
     dlq_topics: tuple[str, ...] = ()
     dlq_prefix: str | None = None
+    settings_files: "SettingsFiles | None" = None
+
+    @property
+    def settings(self) -> "Settings":
+        """What the files of settings say."""
+        from measures.observed_settings import UNSET, settings_of
+
+        return UNSET if self.settings_files is None else settings_of(self.settings_files.observations)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -65,6 +65,10 @@ def place(topic: object, topic_id: object, partition: int) -> str:
     return f"{topic_name(topic, topic_id)}-{partition}"
 
 
+TAKE_SINGLE_FILES = frozenset({"stalled", "pinned", "poison", "dlq", "overview", "timeline", "report", "evidence"})
+"""Commands with the options --group-configs and --broker-config."""
+
+
 def command(source: Source, name: str, options: Iterable[str]) -> str:
     """A command line: the command, the path of the evidence, the options; quoted for a shell.
 
@@ -77,7 +81,13 @@ def command(source: Source, name: str, options: Iterable[str]) -> str:
     words += [f"--cluster-id={source.cluster_id}"] if source.cluster_id is not None else []
     words += ["--include-uncommitted"] if source.include_uncommitted else []
     words += ["--include-deleted"] if source.include_deleted else []
-    words += [f"--topic-names={source.topic_names}"] if source.topic_names is not None else []
+    files = source.settings_files
+    is_in_folder = files is not None and source.topic_names == files.topics
+    words += [f"--topic-names={source.topic_names}"] if source.topic_names is not None and not is_in_folder else []
+    words += [] if files is None or files.folder is None else [f"--settings={files.folder}"]
+    if files is not None and name in TAKE_SINGLE_FILES:
+        words += [] if files.group_configs is None else [f"--group-configs={files.group_configs}"]
+        words += [] if files.broker_config is None else [f"--broker-config={files.broker_config}"]
     return " ".join(_typed(word) for word in [*words, *options])
 
 

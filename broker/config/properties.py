@@ -16,14 +16,21 @@ def parse(text: str, name: str = "properties") -> dict[str, str]:
     Raises:
         ConfigError: a broken \\u escape; the message names file and line.
     """
-    values: dict[str, str] = {}
+    return {key: value for _, key, value in numbered(text, name)}
+
+
+def numbered(text: str, name: str = "properties") -> Iterator[tuple[int, str, str]]:
+    """(line, key, value) of each line with a key, as `parse` reads them.
+
+    Raises:
+        ConfigError: as `parse`.
+    """
     for number, line in _logical_lines(text):
         key, value = _split(line)
         try:
-            values[_unescape(key)] = _unescape(value)
+            yield number, _unescape(key), _unescape(value)
         except ValueError:
             raise ConfigError(f"{name}:{number}: a \\u needs four hexadecimal digits") from None
-    return values
 
 
 def _logical_lines(text: str) -> Iterator[tuple[int, str]]:

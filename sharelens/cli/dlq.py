@@ -28,7 +28,6 @@ from state_model.errors import UsageError
 
 if TYPE_CHECKING:
     from kafka_log.dead_letter_records import DeadLetterTopics
-    from measures.settings import GroupSettings
 
 SUFFIXES = (".json", ".csv")
 DEFAULT_GAP_MS = 60_000
@@ -93,7 +92,6 @@ def dlq(
     status: tuple[str, ...],
     as_bursts: bool,
     gap_ms: int | None,
-    settings: "GroupSettings",
     fail_on: bool,
     require_complete: bool,
     shown: Shown,
@@ -128,7 +126,7 @@ def dlq(
                 key_filter,
                 cut,
                 span,
-                settings,
+                source.settings.groups,
                 topics=topics,
                 statuses=status or STATUSES,
                 most=most,
@@ -168,7 +166,6 @@ def plan(
     cut: CutChoice,
     from_ms: int | None,
     to_ms: int | None,
-    settings: "GroupSettings",
     out: str,
     force: bool,
 ) -> None:
@@ -193,7 +190,7 @@ def plan(
     ensure_free(path, beside, force=force)
     span = Span(from_ms=from_ms, to_ms=to_ms)
     with opening.open_evidence(source) as evidence:
-        reconciled = questions.reconciled(evidence, key_filter, cut, settings, _topics(source), span)
+        reconciled = questions.reconciled(evidence, key_filter, cut, source.settings.groups, _topics(source), span)
         made = redrive.redrive_plan(evidence, reconciled)
     content = made.as_json() if path.suffix == ".json" else made.as_csv()
     line = redrive.sha256_line(content, path.name)

@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING
 
 import click
 
-from measures.settings import GroupSettings
 from sharelens.cli.forensics import FINDINGS
 from sharelens.cli.incidents import settings_options
 from sharelens.cli.options import (
@@ -73,7 +72,6 @@ def evidence(
     to_ms: int,
     case_id: str,
     out: str,
-    settings: GroupSettings,
     no_topic_hashes: bool,
     require_complete: bool,
     shown: Shown,
@@ -93,7 +91,7 @@ def evidence(
         from_ms=from_ms,
         to_ms=to_ms,
         topics=topic,
-        settings=settings,
+        settings=source.settings.groups,
         dlq_topics=source.dlq_topics,
         dlq_prefix=source.dlq_prefix,
     )

@@ -2,11 +2,11 @@
 
 import functools
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import click
 
-from measures.settings import GroupSettings
 from sharelens.cli.forensics import FAIL_ON, FROM, TO, fail_on_findings, in_order
 from sharelens.cli.now import now_option
 from sharelens.cli.options import (
@@ -37,13 +37,18 @@ IDLE = click.option("--idle", is_flag=True, help="Include share partitions witho
 
 
 def settings_options(command: Callable[..., None]) -> Callable[..., None]:
-    """--group-configs and --broker-config; the command gets `settings`."""
+    """--group-configs and --broker-config; they become part of `source`. Apply it below evidence_options."""
 
     @functools.wraps(command)
-    def gathered(*args: Any, group_configs: str | None, broker_config: str | None, **others: Any) -> None:
-        from sharelens.group_settings import read_group_settings
+    def gathered(
+        *args: Any, source: Source, group_configs: str | None, broker_config: str | None, **others: Any
+    ) -> None:
+        if group_configs is not None or broker_config is not None:
+            from sharelens.settings_files import SettingsFiles
 
-        command(*args, settings=read_group_settings(group_configs, broker_config), **others)
+            files = (source.settings_files or SettingsFiles()).with_files(group_configs, broker_config)
+            source = replace(source, settings_files=files)
+        command(*args, source=source, **others)
 
     return stacked(
         gathered,
@@ -106,7 +111,6 @@ def _stalled(
     to_ms: int | None,
     min_duration_ms: int,
     idle: bool,
-    settings: GroupSettings,
     fail_on: bool,
     require_complete: bool,
     shown: Shown,
@@ -121,7 +125,7 @@ def _stalled(
             key_filter,
             cut,
             Span(from_ms=from_ms, to_ms=to_ms),
-            settings,
+            source.settings.groups,
             min_duration_ms=min_duration_ms,
             still_only=still_only,
             idle=idle,
@@ -160,7 +164,6 @@ def poison(
     to_ms: int | None,
     near_limit: bool,
     gaps: bool,
-    settings: GroupSettings,
     fail_on: bool,
     require_complete: bool,
     shown: Shown,
@@ -176,7 +179,14 @@ def poison(
     span = Span(from_ms=from_ms, to_ms=to_ms)
     with opening.open_evidence(source) as evidence:
         answered = poison.poison(
-            evidence, key_filter, cut, span, settings, near_limit=near_limit, gaps=gaps, most=shown.most
+            evidence,
+            key_filter,
+            cut,
+            span,
+            source.settings.groups,
+            near_limit=near_limit,
+            gaps=gaps,
+            most=shown.most,
         )
     answer(answered, shown, require_complete)
     if fail_on:

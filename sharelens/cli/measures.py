@@ -71,7 +71,7 @@ def lag(
     if every_ms is not None and (cut != CutChoice() or end_offsets is not None):
         raise UsageError("lag: --every excludes --as-of, --at-offset and --end-offsets; leave them out")
     in_order("lag", from_ms, to_ms)
-    ends = None if end_offsets is None else read_end_offsets(end_offsets)
+    ends = (source.settings.end_offsets or None) if end_offsets is None else read_end_offsets(end_offsets)
     with opening.open_evidence(source) as evidence:
         if every_ms is None:
             answered = lag.lag(evidence, key_filter, cut, end_offsets=ends, now_ms=time.time_ns() // 1_000_000)

@@ -158,8 +158,12 @@ DELETED = click.option("--include-deleted", is_flag=True, help="Read *-delete an
 TOPIC_NAMES = click.option(
     "--topic-names", metavar="FILE", help="A file with lines TOPIC-ID NAME, for topics without a folder."
 )
-
-
+SETTINGS = click.option(
+    "--settings",
+    metavar="DIR",
+    help="A folder with files of settings: group-configs.txt, broker.properties, topics.txt, end-offsets.txt, "
+    "dead-letter-topics.txt.",
+)
 DLQ_TOPIC = click.option(
     "--dlq-topic", metavar="NAME", multiple=True, help="Search this topic for dead letters. Repeatable."
 )
@@ -189,6 +193,7 @@ def evidence_options(command: Command) -> Command:
         include_uncommitted: bool,
         include_deleted: bool,
         topic_names: str | None,
+        settings: str | None,
         max_bytes: int,
         **others: Any,
     ) -> None:
@@ -199,14 +204,20 @@ def evidence_options(command: Command) -> Command:
             raise UsageError(
                 "--include-uncommitted, --include-deleted and --topic-names go with --log-dir; for a lake, with `run`"
             )
+        files = None
+        if settings is not None:
+            from sharelens.settings_files import read_settings_folder
+
+            files = read_settings_folder(settings)
         source = Source(
             lake=lake,
             log_dirs=log_dir,
             cluster_id=cluster_id,
             include_uncommitted=include_uncommitted,
             include_deleted=include_deleted,
-            topic_names=topic_names,
+            topic_names=topic_names or (files.topics if files is not None and lake is None else None),
             max_bytes=max_bytes,
+            settings_files=files,
         )
         command(*args, source=source, **others)
 
@@ -222,6 +233,7 @@ def evidence_options(command: Command) -> Command:
             UNCOMMITTED,
             DELETED,
             TOPIC_NAMES,
+            SETTINGS,
             click.option(
                 "--max-bytes",
                 type=Size(),

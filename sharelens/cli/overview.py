@@ -7,7 +7,6 @@ from dataclasses import replace
 
 import click
 
-from measures.settings import GroupSettings
 from sharelens.cli.forensics import FAIL_ON, fail_on_findings
 from sharelens.cli.incidents import MIN_DURATION, settings_options
 from sharelens.cli.now import NOW
@@ -51,7 +50,6 @@ def overview(
     key_filter: KeyFilter,
     now_ms: int | None,
     min_duration_ms: int,
-    settings: GroupSettings,
     watch: int | None,
     no_color: bool,
     fail_on: bool,
@@ -70,7 +68,12 @@ def overview(
 
         with opening.open_evidence(source) as evidence:
             return overview.overview(
-                evidence, source, key_filter, CutChoice(now_ms=now_ms), settings, min_duration_ms=min_duration_ms
+                evidence,
+                source,
+                key_filter,
+                CutChoice(now_ms=now_ms),
+                source.settings.groups,
+                min_duration_ms=min_duration_ms,
             )
 
     answered = once()

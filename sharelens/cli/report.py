@@ -6,7 +6,6 @@ from pathlib import Path
 
 import click
 
-from measures.settings import GroupSettings
 from sharelens.cli.forensics import FROM, TO, in_order
 from sharelens.cli.incidents import MIN_DURATION, settings_options
 from sharelens.cli.now import now_option
@@ -52,7 +51,6 @@ def report(
     from_ms: int | None,
     to_ms: int | None,
     min_duration_ms: int,
-    settings: GroupSettings,
     end_offsets: str | None,
     out: str,
 ) -> None:
@@ -74,8 +72,8 @@ def report(
         key_filter=key_filter,
         cut=cut,
         span=Span(from_ms=from_ms, to_ms=to_ms),
-        settings=settings,
-        end_offsets=None if end_offsets is None else read_end_offsets(end_offsets),
+        settings=source.settings.groups,
+        end_offsets=(source.settings.end_offsets or None) if end_offsets is None else read_end_offsets(end_offsets),
         min_duration_ms=min_duration_ms,
     )
     with opening.open_evidence(source) as evidence:

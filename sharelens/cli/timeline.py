@@ -2,7 +2,6 @@
 
 import click
 
-from measures.settings import GroupSettings
 from sharelens.cli.forensics import FROM, TO, in_order
 from sharelens.cli.incidents import MIN_DURATION, settings_options
 from sharelens.cli.now import now_option
@@ -45,7 +44,6 @@ def timeline(
     from_ms: int | None,
     to_ms: int | None,
     min_duration_ms: int,
-    settings: GroupSettings,
     shown: Shown,
 ) -> None:
     """What happened to a group, in the order of time: creations, resets and deletions, members and epochs, stalls, and
@@ -61,7 +59,7 @@ def timeline(
 
     span = Span(from_ms=from_ms, to_ms=to_ms)
     with opening.open_evidence(source) as evidence:
-        answered = timeline.timeline(evidence, key_filter, cut, span, settings, min_duration_ms)
+        answered = timeline.timeline(evidence, key_filter, cut, span, source.settings.groups, min_duration_ms)
     answer(answered, shown, require_complete=False)
 
 

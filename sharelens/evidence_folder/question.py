@@ -5,12 +5,11 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from kafka_log.dead_letter_records import DeadLetterTopics
-from measures.settings import DELIVERY_COUNT_LIMIT, ISOLATION_LEVEL, MAX_RECORD_LOCKS, GroupSettings, Setting
+from measures.settings import DEAD_LETTER_TOPIC, GROUP_NAMES, GroupSettings, Setting
 from sharelens.evidence_folder.errors import ManifestError
 from sharelens.request import dead_letter_topics
 from state_model.errors import UsageError
 
-SETTINGS = (DELIVERY_COUNT_LIMIT, ISOLATION_LEVEL, MAX_RECORD_LOCKS)
 LONGEST_CASE = 200
 
 
@@ -78,7 +77,9 @@ def ask(
         )
     if not case_id.strip() or len(case_id) > LONGEST_CASE or not case_id.isprintable():
         raise UsageError(f"evidence: --case: give an id of 1 to {LONGEST_CASE} printable characters")
-    chosen = {name: settings.of(group_id, name) for name in SETTINGS}
+    chosen = {name: settings.of(group_id, name) for name in GROUP_NAMES}
+    configured = chosen[DEAD_LETTER_TOPIC].value
+    letter_topics = {*dlq_topics, *([configured] if configured else [])}
     return Question(
         case_id=case_id,
         group_id=group_id,
@@ -86,7 +87,7 @@ def ask(
         to_ms=to_ms,
         topics=tuple(sorted(topics)),
         settings=chosen,
-        dlq_topics=tuple(sorted(dlq_topics)),
+        dlq_topics=tuple(sorted(letter_topics)),
         dlq_prefix=dlq_prefix,
     )
 

@@ -6,10 +6,12 @@ import pyarrow as pa
 
 from measures import stalls
 from measures.inputs import NO_SETTINGS
+from measures.settings import GroupSettings
 from sharelens.filters import KeyFilter
 from sharelens.questions import lag as lag_question
 from sharelens.questions.evidence import Evidence
 from sharelens.questions.given_up import given_up
+from sharelens.questions.log_evidence import LogEvidence
 from sharelens.questions.measured import Scope, rows_of, scope
 from sharelens.questions.redelivered import redelivered_rows
 from sharelens.request import CutChoice
@@ -21,6 +23,10 @@ class FromHistories:
     def __init__(self, evidence: Evidence) -> None:
         self._evidence = evidence
 
+    @property
+    def _settings(self) -> GroupSettings:
+        return self._evidence.source.settings.groups if isinstance(self._evidence, LogEvidence) else NO_SETTINGS
+
     @cached_property
     def _scope(self) -> Scope:
         return scope(self._evidence, KeyFilter(), CutChoice())
@@ -31,17 +37,17 @@ class FromHistories:
 
     def stalls(self) -> pa.Table:
         """STALL rows as if nothing were written any more, so that no row depends on a moment; without idle ones."""
-        return rows_of(self._scope, stalls.lasting_rows)
+        return rows_of(self._scope, stalls.lasting_rows, self._settings)
 
     def poison(self) -> pa.Table:
         """POISON_RECORD rows."""
-        return given_up(self._scope, NO_SETTINGS)
+        return given_up(self._scope, self._settings)
 
     def dead_letters(self) -> pa.Table:
         """DLQ_RECONCILIATION rows."""
         from sharelens.questions.dlq import reconciled
 
-        return reconciled(self._evidence, KeyFilter(), CutChoice(), NO_SETTINGS).rows
+        return reconciled(self._evidence, KeyFilter(), CutChoice(), self._settings).rows
 
     def redelivered(self) -> pa.Table:
         """REDELIVERED rows."""

@@ -267,7 +267,8 @@ class LogEvidence:
     @cached_property
     def _letter_partitions(self) -> list[LogPartition]:
         """The partitions to look into. Refuses more than --max-bytes."""
-        topics = dead_letter_topics(self.source.dlq_topics, self.source.dlq_prefix)
+        names = {*self.source.dlq_topics, *self.source.settings.dead_letter_topics}
+        topics = dead_letter_topics(names, self.source.dlq_prefix)
         partitions = [partition for partition in self._partitions.values() if topics.takes(partition.topic)]
         size = sum(size_bytes(partition) for partition in partitions)
         if size > self.source.max_bytes:

@@ -13,6 +13,7 @@ from sharelens.report.raster import Picture
 from sharelens.times import DAY_MS, HOUR_MS, MINUTE_MS, SECOND_MS
 
 WIDE, NARROW = 900, 330
+COUNT_TICKS = 5
 STEPS_MS = (
     *(count for digits in (1, 10, 100) for count in (digits, 2 * digits, 5 * digits)),
     *(unit * count for unit in (SECOND_MS, MINUTE_MS) for count in (1, 2, 5, 10, 15, 30)),
@@ -101,6 +102,12 @@ def _offset_axis(size: Size) -> alt.Axis:
     return alt.Axis(title="record offset", format=",d", tickMinStep=1, tickCount=5 if size.narrow else 7)
 
 
+def _count_axis(title: str, highest: int) -> alt.Axis:
+    """An axis of whole numbers up to `highest`; few of them are ticks themselves, as steps of ticks may be halves."""
+    few = list(range(highest + 1)) if highest < COUNT_TICKS else alt.Undefined
+    return alt.Axis(title=title, format=",d", tickCount=COUNT_TICKS, tickMinStep=1, values=few)
+
+
 def state_map(picture: Picture, pin: int | None) -> Callable[[Size], Chart]:
     """A chart over the data sets `cells` (x, x2, y, y2, code, text), `lines` (x, start, end), `pins` (x, y, text)."""
     window = picture.window
@@ -141,35 +148,40 @@ def state_map(picture: Picture, pin: int | None) -> Callable[[Size], Chart]:
     return chart
 
 
-def lag_lines(names: Sequence[str], from_ms: int, to_ms: int) -> Callable[[Size], Chart]:
-    """A chart over the data set `lags` (x, lag, name, text): one line for each of at most eight names."""
+def lag_lines(names: Sequence[str], from_ms: int, to_ms: int, highest: int) -> Callable[[Size], Chart]:
+    """A chart over the data sets `lags` and `parts` (x, lag, name, stretch): one line for each of at most eight names.
+
+    `parts`: stretches in which a part of the lag is unknown; they are thin. `highest`: the largest lag.
+    """
     count = len(names)
+    colour = alt.Scale(domain=list(names), range=[pair[0] for pair in colours.LINES[:count]])
+    dash = alt.Scale(domain=list(names), range=[list(dash) for dash in colours.DASHES[:count]])
 
     def chart(size: Size) -> Chart:
         times = alt.Scale(type="utc", domain=[from_ms, to_ms], nice=False)
-        rows = alt.Chart(alt.NamedData(name="lags")).encode(
-            x=alt.X("x:T", scale=times, axis=_time_axis(size, from_ms, to_ms)),
-            y=alt.Y("lag:Q", axis=alt.Axis(title="lag (records)", format=",d", tickCount=5, tickMinStep=1)),
-            color=alt.Color(
-                "name:N",
-                legend=None,
-                scale=alt.Scale(domain=list(names), range=[pair[0] for pair in colours.LINES[:count]]),
-            ),
-            strokeDash=alt.StrokeDash(
-                "name:N",
-                legend=None,
-                scale=alt.Scale(domain=list(names), range=[list(dash) for dash in colours.DASHES[:count]]),
-            ),
-        )
-        return alt.layer(rows.mark_line(interpolate="step-after", strokeWidth=2, aria=False))
+
+        def lines(data: str, width: float) -> alt.Chart:
+            rows = alt.Chart(alt.NamedData(name=data)).encode(
+                x=alt.X("x:T", scale=times, axis=_time_axis(size, from_ms, to_ms)),
+                y=alt.Y("lag:Q", axis=_count_axis("lag (records)", highest)),
+                color=alt.Color("name:N", legend=None, scale=colour),
+                strokeDash=alt.StrokeDash("name:N", legend=None, scale=dash),
+                detail="stretch:N",
+            )
+            line: alt.Chart = rows.mark_line(interpolate="step-after", strokeWidth=width, aria=False)
+            return line
+
+        whole, part = lines("lags", 2), lines("parts", 0.8)
+        return alt.layer(whole, part)
 
     return chart
 
 
-def delivery_counts(kinds: Sequence[tuple[str, int]], labels: Sequence[str]) -> Callable[[Size], Chart]:
+def delivery_counts(kinds: Sequence[tuple[str, int]], labels: Sequence[str], highest: int) -> Callable[[Size], Chart]:
     """A chart over the data set `counts` (label, kind, records, from, until, text) and `totals` (label, records, text).
 
-    `kinds`: words and cell code of each outcome; `labels`: the delivery counts in their order.
+    `kinds`: words and cell code of each outcome; `labels`: the delivery counts in their order;
+    `highest`: the largest total.
     """
 
     def chart(size: Size) -> Chart:
@@ -182,7 +194,7 @@ def delivery_counts(kinds: Sequence[tuple[str, int]], labels: Sequence[str]) -> 
             .mark_bar(height={"band": 0.62}, aria=not size.narrow)
             .encode(
                 y=y,
-                x=alt.X("from:Q", axis=alt.Axis(title="records", format=",d", tickCount=5, tickMinStep=1)),
+                x=alt.X("from:Q", axis=_count_axis("records", highest)),
                 x2=alt.X2("until:Q"),
                 color=alt.Color("kind:N", legend=None, scale=scale),
                 **({} if size.narrow else {"description": alt.Description("text:N")}),

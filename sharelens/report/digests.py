@@ -12,20 +12,23 @@ from measures.offset_counts import offset_counts
 from measures.stalls import WORST_FIRST
 from sharelens.questions.poison import without_gaps
 from sharelens.questions.streaming import FirstOfEach, FirstRows, Sums
+from sharelens.report.ranking import GroupRanking
 from state_model.columnar.keys import SHARE_PARTITION_KEY
 
 ROWS_SHOWN = 100
 GIVEN_UP_ORDER = [
+    ("severity", "ascending"),
     ("last_outcome_ms", "descending"),
     *((name, "ascending") for name in SHARE_PARTITION_KEY),
     ("offset", "descending"),
 ]
-"""Of records given up, the newest first."""
+"""Of records given up those of groups with something open, the worst severity first; of each the newest first."""
 REDELIVERY_COLUMNS = [*SHARE_PARTITION_KEY, "kind", "first_offset", "last_offset", "max_delivery_count", "last_ms"]
 STILL_FIRST = [("is_over", "ascending"), *WORST_FIRST]
 STATUS_ORDER = (MISSING, UNEXPECTED, DUPLICATE, ARCHIVING, UNKNOWN, MATCHED)
 NEWEST_BY_STATUS = [
     ("rank", "ascending"),
+    ("severity", "ascending"),
     ("at_ms", "descending"),
     *((name, "ascending") for name in ("group_id", "topic", "partition", "offset", "dlq_offset")),
 ]
@@ -70,37 +73,36 @@ class StallDigest:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PoisonDigest:
-    """Records given up: `sums` by share partition: rows, records. `first`: POISON_RECORD rows, the newest ROWS_SHOWN.
+    """Records given up: `sums` by share partition: rows, records. `first`: POISON_RECORD rows, ROWS_SHOWN at most.
 
-    `newest`: the newest row of each group. `without_limit`: rows whose group's limit is unknown, gaps among them.
+    `without_limit`: rows whose group's limit is unknown, gaps among them.
     """
 
     sums: pa.Table
     first: pa.Table
-    newest: pa.Table
     without_limit: int
 
 
 class PoisonReading:
     """Collects a `PoisonDigest` from a stream."""
 
-    def __init__(self) -> None:
+    def __init__(self, ranking: GroupRanking) -> None:
+        self._ranking = ranking
         self._sums = Sums(SHARE_PARTITION_KEY, {"rows": "sum", "records": "sum"})
         self._first = FirstRows(GIVEN_UP_ORDER, ROWS_SHOWN)
-        self._newest = FirstOfEach(["group_id"], [("last_outcome_ms", "descending"), ("offset", "descending")])
         self._without_limit = 0
 
     def add(self, rows: pa.Table) -> None:
         """Adds POISON_RECORD rows; gaps are left out."""
         self._without_limit += rows.column("delivery_count_limit").null_count
         table = _sized(without_gaps(rows), "offset")
-        for collected in (self._sums, self._first, self._newest):
-            collected.add(table)
+        table = table.append_column("severity", self._ranking.severity_column(table.column("group_id")))
+        self._sums.add(table)
+        self._first.add(table)
 
     def digest(self) -> PoisonDigest:
         """The digest of all rows."""
-        sums, first, newest = (collected.table() for collected in (self._sums, self._first, self._newest))
-        return PoisonDigest(sums=sums, first=first, newest=newest, without_limit=self._without_limit)
+        return PoisonDigest(sums=self._sums.table(), first=self._first.table(), without_limit=self._without_limit)
 
 
 def redelivery_sums(stream: Iterable[pa.Table]) -> pa.Table:
@@ -119,7 +121,7 @@ class DeadLetterDigest:
     """Dead letters: `sums` by group, status and reason: rows, records.
 
     `first`: DLQ_RECONCILIATION rows, ROWS_SHOWN at most: missing ones first, matched ones last; of each status the
-    newest first.
+    groups with the worst severity first, then the newest.
     """
 
     sums: pa.Table
@@ -138,7 +140,8 @@ class DeadLetterDigest:
 class DeadLetterReading:
     """Collects a `DeadLetterDigest` from a stream."""
 
-    def __init__(self) -> None:
+    def __init__(self, ranking: GroupRanking) -> None:
+        self._ranking = ranking
         self._sums = Sums(["group_id", "status", "reason"], {"rows": "sum", "records": "sum"})
         self._first = FirstRows(NEWEST_BY_STATUS, ROWS_SHOWN)
 
@@ -148,7 +151,11 @@ class DeadLetterReading:
         self._sums.add(table)
         rank = pc.index_in(rows.column("status"), value_set=pa.array(STATUS_ORDER))
         times = (rows.column(name) for name in ("dead_lettered_ms", "archived_ms", "archiving_ms"))
-        self._first.add(table.append_column("rank", rank).append_column("at_ms", pc.coalesce(*times)))
+        severity = self._ranking.severity_column(rows.column("group_id"))
+        order = {"rank": rank, "severity": severity, "at_ms": pc.coalesce(*times)}
+        for name, column in order.items():
+            table = table.append_column(name, column)
+        self._first.add(table)
 
     def digest(self) -> DeadLetterDigest:
         """The digest of all rows."""

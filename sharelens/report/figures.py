@@ -1,10 +1,11 @@
 """From gathered rows to charts: state maps of the worst share partitions, lag over time, delivery counts."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from measures.steps import Ints
 from sharelens.report import charts, raster
 from sharelens.report.gather import Gathered
+from sharelens.report.lag_lines import Point
 from sharelens.report.maps import Drawn
 from sharelens.report.model import Figure
 from sharelens.report.raster import ACKNOWLEDGED, ARCHIVED, MOST_ATTEMPTS, OPEN, Picture, Rectangle, Window
@@ -18,6 +19,7 @@ CLOSE_FROM = 3 * raster.ROWS
 """A close-up shows single offsets where the map's rows stand for many."""
 HEADROOM = 0.35
 """The end offset is in the map as far as this share of what the group has reached; above, only its direction is."""
+PARTS = " Thin stretches: the lag of some share partitions is unknown there; the others' sum is drawn."
 MAP_HEIGHT, LINES_HEIGHT = 340, 300
 OUTCOMES: Mapping[str, int] = {"acknowledged": ACKNOWLEDGED, "archived": ARCHIVED}
 
@@ -137,12 +139,15 @@ def lag_figure(gathered: Gathered) -> Figure | None:
         return None
     labels = [_line_label(gathered, line) for line, _ in lag_lines.lines]
     rows = [
-        {"x": at, "lag": lag, "name": label}
-        for label, (_, points) in zip(labels, lag_lines.lines, strict=True)
-        for at, lag in points
+        row for label, (_, points) in zip(labels, lag_lines.lines, strict=True) for row in _stretches(label, points)
     ]
+    highest = max(point.lag or 0 for _, points in lag_lines.lines for point in points)
+    has_parts = any(row["is_part"] and row["lag"] is not None for row in rows)
     drawn = charts.drawn(
-        "lag", LINES_HEIGHT, charts.lag_lines(labels, gathered.from_ms, gathered.to_ms), {"lags": rows}
+        "lag",
+        LINES_HEIGHT,
+        charts.lag_lines(labels, gathered.from_ms, gathered.to_ms, highest),
+        {"lags": [row for row in rows if not row["is_part"]], "parts": [row for row in rows if row["is_part"]]},
     )
     of_what = "each share group, summed over its share partitions" if lag_lines.summed else "the worst share partitions"
     more = f" {counted(lag_lines.left_out, 'line')} more not drawn." if lag_lines.left_out else ""
@@ -151,9 +156,21 @@ def lag_figure(gathered: Gathered) -> Figure | None:
         caption="Lag over time",
         wide=drawn.wide,
         narrow=drawn.narrow,
-        text=f"Lag of {of_what}. The end offsets of the past are inferred from the batches' timestamps.{more}",
+        text=f"Lag of {of_what}. The end offsets of the past are inferred from the batches' timestamps."
+        f"{PARTS if has_parts else ''}{more}",
         key=tuple((f"line-{place_}", label) for place_, label in enumerate(labels)),
     )
+
+
+def _stretches(label: str, points: Sequence[Point]) -> Iterator[Row]:
+    """Rows of a line in stretches of one kind; each but the last ends where the next begins, so that they join."""
+    stretch = 0
+    for point, following in zip(points, [*points[1:], points[-1]], strict=True):
+        row = {"x": point.at_ms, "lag": point.lag, "name": label, "is_part": point.is_part}
+        yield row | {"stretch": f"{label} {stretch}"}
+        if following.is_part != point.is_part:
+            yield row | {"x": following.at_ms, "stretch": f"{label} {stretch}"}
+            stretch += 1
 
 
 def _line_label(gathered: Gathered, line: Key | str) -> str:
@@ -168,11 +185,12 @@ def delivery_counts(gathered: Gathered) -> Figure | None:
     sums = gathered.outcomes
     if not sums:
         return None
-    highest = max(count for _, count in sums)
-    labels = [_count_label(count) for count in range(min(count for _, count in sums), highest + 1)]
+    last = max(count for _, count in sums)
+    labels = [_count_label(count) for count in range(min(count for _, count in sums), last + 1)]
     counts: list[dict[str, object]] = []
     totals: list[dict[str, object]] = []
-    for count, label in enumerate(labels, highest + 1 - len(labels)):
+    largest = 0
+    for count, label in enumerate(labels, last + 1 - len(labels)):
         begin = 0
         for kind, code in OUTCOMES.items():
             records = sums.get((code, count), 0)
@@ -180,8 +198,9 @@ def delivery_counts(gathered: Gathered) -> Figure | None:
             counts.append({"label": label, "kind": kind, "from": begin, "until": begin + records, "text": text})
             begin += records
         totals.append({"label": label, "records": begin, "text": number(begin)})
+        largest = max(largest, begin)
     height = 64 + 30 * len(labels)
-    chart = charts.delivery_counts(tuple(OUTCOMES.items()), labels)
+    chart = charts.delivery_counts(tuple(OUTCOMES.items()), labels, largest)
     drawn = charts.drawn("delivery-counts", height, chart, {"counts": counts, "totals": totals})
     return Figure(
         name="delivery-counts",

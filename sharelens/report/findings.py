@@ -31,7 +31,7 @@ HEALTHY = "Nothing is wrong."
 
 def findings(gathered: Gathered, anchors: Anchors, command: questions.Command) -> Sequence[Finding]:
     """The findings, the worst of each kind with a count of the others; one sentence when nothing is wrong."""
-    rows = questions.findings(gathered.signs, gathered.question.min_duration_ms)
+    rows = gathered.findings
     shown: list[Finding] = []
     for kind in dict.fromkeys(row.kind for row in rows):
         mine = [row for row in rows if row.kind == kind]

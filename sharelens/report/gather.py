@@ -1,4 +1,4 @@
-"""Gathers the answers of a report, all of one cut, and ranks the share partitions by their problems."""
+"""Gathers the answers of a report, all of one cut."""
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -16,6 +16,7 @@ from sharelens.output import Answer
 from sharelens.questions import dlq, groups, lag, poison, redelivered, stalled, trace
 from sharelens.questions.completeness import times
 from sharelens.questions.evidence import Evidence, Span, StatePartitionCover
+from sharelens.questions.findings import Finding, findings
 from sharelens.questions.lake_evidence import LakeEvidence
 from sharelens.questions.measured import Scope, described, scope
 from sharelens.questions.missing import unnamed_topics, unseen
@@ -33,10 +34,10 @@ from sharelens.report.digests import (
 from sharelens.report.evidence import with_traces
 from sharelens.report.lag_lines import LagLines
 from sharelens.report.maps import Drawn
+from sharelens.report.ranking import GroupRanking, group_ranking, share_partition_ranking
 from sharelens.report.reading import Reading, outcomes_of
 from sharelens.report.share_partitions import Key, key_of, rows_of_keys
 from sharelens.request import CutChoice
-from state_model.columnar.keys import SHARE_PARTITION_KEY
 
 MOMENTS = 160
 TRACES = 12
@@ -79,6 +80,8 @@ class Gathered:
     dead_letters: DeadLetterDigest
     groups: pa.Table
     signs: Signs
+    findings: Sequence[Finding]
+    ranking: GroupRanking
     written_ms: Mapping[str, int]
     outcomes: Mapping[tuple[int, int], int]
     lag_lines: LagLines
@@ -100,14 +103,18 @@ def gather(evidence: Evidence, question: ReportQuestion) -> Gathered:
     lags = lag.lag(evidence, key_filter, cut, end_offsets=question.end_offsets)
     coordinated = groups.groups(evidence, frozenset(), cut.as_of_ms)
     now_ms = now_of(evidence, cut)
-    digests = _digests(scoped, question, now_ms)
+    lag_rows = lags.table.select(LAG.names)
+    read_signs = signs_of(scoped, lag_rows, key_filter, cut, question.settings, question.min_duration_ms)
+    wrong = findings(read_signs, question.min_duration_ms)
+    ranking = group_ranking(wrong, lag_rows)
+    digests = _digests(scoped, question, now_ms, ranking)
     first, end = (moment or 0 for moment in times(cover))
     last = end if cut.as_of_ms is None else min(end, cut.as_of_ms)
     from_ms = first if question.span.from_ms is None else max(first, question.span.from_ms)
     to_ms = max(from_ms, last if question.span.to_ms is None else min(last, question.span.to_ms))
     names = evidence.names(scoped.places.column("topic_id").unique().to_pylist())
-    traced = _traced(digests.stalls, digests.poison)
-    order = ranked(lags.table, digests.stalls, digests.poison, digests.redelivered)
+    order = share_partition_ranking(ranking, wrong, lag_rows, digests.stalls.still(), _past(digests))
+    traced = _traced(digests.stalls, digests.poison, order)
     read = _read(scoped, order, traced, np.unique(np.linspace(from_ms, to_ms, MOMENTS).astype(np.int64)))
     lines = [*scoped.warnings, *lags.warnings, *digests.warnings, *coordinated.warnings]
     return Gathered(
@@ -125,13 +132,13 @@ def gather(evidence: Evidence, question: ReportQuestion) -> Gathered:
         poison=digests.poison,
         redelivered=digests.redelivered,
         dead_letters=digests.dead_letters,
-        signs=signs_of(
-            scoped, lags.table.select(LAG.names), key_filter, cut, question.settings, question.min_duration_ms
-        ),
+        signs=read_signs,
+        findings=wrong,
+        ranking=ranking,
         groups=_of_scope(coordinated.table, key_filter, read.written_ms.keys()),
         written_ms=read.written_ms,
         outcomes=outcomes_of(scoped),
-        lag_lines=read.lag.lines(evidence, names),
+        lag_lines=read.lag.lines(evidence, names, ranking),
         drawn=read.drawn,
         traced=traced,
         warnings=_said_once([*lines, *unnamed_topics(lags.table)]),
@@ -149,11 +156,11 @@ class _Digests:
     warnings: Sequence[str]
 
 
-def _digests(scoped: Scope, question: ReportQuestion, now_ms: int) -> _Digests:
+def _digests(scoped: Scope, question: ReportQuestion, now_ms: int, ranking: GroupRanking) -> _Digests:
     evidence, span, settings, least_ms = scoped.evidence, question.span, question.settings, question.min_duration_ms
     stall_rows = stalled.stall_stream(scoped, span, settings, now_ms, min_duration_ms=least_ms)
     stalls = StallDigest.of(stalled.long_enough(rows, least_ms) for rows in stall_rows)
-    given_up_reading, letter_reading = PoisonReading(), DeadLetterReading()
+    given_up_reading, letter_reading = PoisonReading(ranking), DeadLetterReading(ranking)
     tables, letter_warnings = dlq.given_up_and_reconciled(scoped, question.cut, settings)
     for given_up_rows, letter_rows in tables:
         given_up_reading.add(poison.in_span(given_up_rows, span))
@@ -161,9 +168,7 @@ def _digests(scoped: Scope, question: ReportQuestion, now_ms: int) -> _Digests:
     given_up, dead_letters = given_up_reading.digest(), letter_reading.digest()
     return _Digests(
         stalls=replace(stalls, first=described(evidence, stalls.first)),
-        poison=replace(
-            given_up, first=described(evidence, given_up.first), newest=described(evidence, given_up.newest)
-        ),
+        poison=replace(given_up, first=described(evidence, given_up.first)),
         redelivered=redelivery_sums(redelivered.redelivered_stream(scoped, span, REDELIVERY_COLUMNS)),
         dead_letters=dead_letters,
         warnings=(
@@ -187,10 +192,19 @@ def _read(scoped: Scope, order: Sequence[Key], traced: Sequence[tuple[Key, int]]
     return read
 
 
-def _traced(stalls: StallDigest, given_up: PoisonDigest) -> Sequence[tuple[Key, int]]:
-    """The records that matter most: where something stands still now, then the newest given up."""
-    pins = still(stalls.first).slice(0, PINS_TRACED).to_pylist()
-    records = [(key_of(row), row["first_incomplete_offset"]) for row in pins]
+def _past(digests: _Digests) -> Sequence[pa.Table]:
+    """Sums of what is over, as `share_partition_ranking` takes them."""
+    archived, again = (
+        table.append_column("score", table.column("records")) for table in (digests.poison.sums, digests.redelivered)
+    )
+    return digests.stalls.over(), archived, again
+
+
+def _traced(stalls: StallDigest, given_up: PoisonDigest, order: Sequence[Key]) -> Sequence[tuple[Key, int]]:
+    """The records that matter most: where something stands still now, then the first given up."""
+    ranks = {key: rank for rank, key in enumerate(order)}
+    pins = sorted(still(stalls.pins).to_pylist(), key=lambda row: ranks[key_of(row)])
+    records = [(key_of(row), row["first_incomplete_offset"]) for row in pins[:PINS_TRACED]]
     records += [(key_of(row), row["offset"]) for row in given_up.first.slice(0, TRACES).to_pylist()]
     return list(dict.fromkeys(records))[:TRACES]
 
@@ -205,22 +219,6 @@ def _of_scope(table: pa.Table, key_filter: KeyFilter, groups: Collection[str]) -
         return table
     there = {*groups, *key_filter.groups}
     return table.filter(pc.is_in(table.column("group_id"), value_set=pa.array(sorted(there), pa.string())))
-
-
-def ranked(lags: pa.Table, stalls: StallDigest, given_up: PoisonDigest, redelivered_sums: pa.Table) -> Sequence[Key]:
-    """Share partitions with the worst first: standing still, stood still, given up, behind, redelivered."""
-    parts = [
-        (stalls.still(), "score"),
-        (stalls.over(), "score"),
-        (given_up.sums, "records"),
-        (lags, "lag"),
-        (redelivered_sums, "records"),
-    ]
-    scores: dict[Key, list[int]] = {}
-    for place, (part, score) in enumerate(parts):
-        for row in part.group_by(SHARE_PARTITION_KEY).aggregate([(score, "sum")]).to_pylist():
-            scores.setdefault(key_of(row), [0] * len(parts))[place] = row[f"{score}_sum"] or 0
-    return tuple(sorted(scores, key=lambda key: ([-part for part in scores[key]], key)))
 
 
 def still(stalls: pa.Table) -> pa.Table:

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import pyarrow as pa
 
@@ -10,6 +11,7 @@ from measures.lag_over_time import HISTORY_COLUMNS, Arrivals, RowsAtMoments, lag
 from measures.steps import Ints
 from measures.topics import TopicPartition
 from sharelens.questions.evidence import Evidence
+from sharelens.report.ranking import GroupRanking
 from sharelens.report.share_partitions import Key, key_of
 from state_model.columnar.schemas import SHARE_PARTITION_HISTORY
 
@@ -20,11 +22,19 @@ COLUMNS = tuple(HISTORY_COLUMNS)
 """The columns of SHARE_PARTITION_HISTORY that lag lines need."""
 
 
+class Point(NamedTuple):
+    """The lag of a line at a moment: the sum of its known parts, None where there is none. `is_part`: not of all."""
+
+    at_ms: int
+    lag: int | None
+    is_part: bool
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LagLines:
-    """Lag over time: AT_MS by line, the largest first. `summed`: a line is a group, else a share partition (Key)."""
+    """Lag over time, the worst line first. `summed`: a line is a group, else a share partition (Key)."""
 
-    lines: Sequence[tuple[Key | str, Sequence[tuple[int, int | None]]]]
+    lines: Sequence[tuple[Key | str, Sequence[Point]]]
     summed: bool
     left_out: int
 
@@ -48,28 +58,40 @@ class LagReading:
         for place, begin in begins_of(history).items():
             self._begins[place] = min(begin, self._begins.get(place, begin))
 
-    def lines(self, evidence: Evidence, names: Mapping[str, str]) -> LagLines:
-        """Lag at the moments; one at which a part of a sum is unknown is unknown."""
+    def lines(self, evidence: Evidence, names: Mapping[str, str], ranking: GroupRanking) -> LagLines:
+        """Lag at the moments, of LINES lines: what is open now first, then the highest lags."""
         lags = self._lags(evidence, names)
-        known = {name: line for name, line in lags.items() if any(value is not None for value in line.values())}
-        peaks = {name: max(value for value in line.values() if value is not None) for name, line in known.items()}
-        chosen = sorted(known, key=lambda name: (-peaks[name], name))[:LINES]
+        peaks = {
+            line: max(point.lag for point in points.values() if point.lag is not None)
+            for line, points in lags.items()
+            if any(point.lag is not None for point in points.values())
+        }
+        ranks = {key: rank for rank, key in enumerate(self.keys)}
+
+        def order(line: Key | str) -> tuple[int, int, Key | str]:
+            return ranking.place(line) if isinstance(line, str) else ranks[line], -peaks[line], line
+
         moments = self._moments.tolist()
-        lines = tuple((name, tuple((at, known[name].get(at)) for at in moments)) for name in chosen)
+        lines = tuple(
+            (line, tuple(lags[line].get(at, Point(at, None, is_part=False)) for at in moments))
+            for line in sorted(peaks, key=order)[:LINES]
+        )
         whole = len(lags) if self._summed else len(self._ranked)
         return LagLines(lines=lines, summed=self._summed, left_out=whole - len(lines))
 
-    def _lags(self, evidence: Evidence, names: Mapping[str, str]) -> dict[Key | str, dict[int, int | None]]:
+    def _lags(self, evidence: Evidence, names: Mapping[str, str]) -> dict[Key | str, dict[int, Point]]:
         """The lag of each line at the moments at which it has a live share partition."""
         arrivals = Arrivals(self._moments)
         for batches in evidence.topic_batches(self._begins):
             arrivals.take(batches)
         table = lag_over_time(self._rows.table(), arrivals, self._moments, names)
-        lags: dict[Key | str, dict[int, int | None]] = {}
+        lags: dict[Key | str, dict[int, Point]] = {}
         for row in table.select(["group_id", "topic_id", "partition", "at_ms", "lag_inferred"]).to_pylist():
-            line = lags.setdefault(row["group_id"] if self._summed else key_of(row), {})
-            before, lag = line.get(row["at_ms"], 0), row["lag_inferred"]
-            line[row["at_ms"]] = None if before is None or lag is None else before + lag
+            at, lag = row["at_ms"], row["lag_inferred"]
+            points = lags.setdefault(row["group_id"] if self._summed else key_of(row), {})
+            before = points.get(at, Point(at, None, is_part=False))
+            known = [part for part in (before.lag, lag) if part is not None]
+            points[at] = Point(at, sum(known) if known else None, is_part=before.is_part or lag is None)
         return lags
 
 

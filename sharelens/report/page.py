@@ -143,7 +143,7 @@ def _sections(gathered: Gathered, line: _Commands, anchors: Anchors, traces: Seq
         Section(
             name="maps",
             title="State of the offsets",
-            paragraphs=(f"The {worst} with the most problems. {HOW_TO_READ}" if maps else NO_STATE,),
+            paragraphs=(f"The {worst} with the worst of what is open now. {HOW_TO_READ}" if maps else NO_STATE,),
             figures=maps,
         ),
         Section(

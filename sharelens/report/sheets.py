@@ -8,6 +8,7 @@ from sharelens.questions.stalled import WHAT_IT_MAY_BE
 from sharelens.report.digests import ROWS_SHOWN, total
 from sharelens.report.gather import Gathered
 from sharelens.report.model import Cell, Head, Sheet
+from sharelens.report.ranking import GroupRanking
 from sharelens.report.share_partitions import Key, Row, key_of
 from sharelens.times import lasted
 from sharelens.wording import UNKNOWN, moment, name, number, offsets, place
@@ -50,7 +51,7 @@ def complete_cell(row: Row) -> Cell:
 
 def groups_sheet(gathered: Gathered, command: str) -> Sheet:
     """One row a share group, the worst first."""
-    rows = sorted(_group_rows(gathered).values(), key=_worst_first)
+    rows = sorted(_group_rows(gathered).values(), key=lambda row: _worst_first(gathered.ranking, row))
     return Sheet(
         name="groups-table",
         caption="Share groups, the worst first",
@@ -74,8 +75,8 @@ def groups_sheet(gathered: Gathered, command: str) -> Sheet:
     )
 
 
-def _worst_first(row: Row) -> tuple[Any, ...]:
-    return (-row["still_ms"], -(row["lag"] or 0), -row["given_up"], -row["redelivered"], row["group_id"])
+def _worst_first(ranking: GroupRanking, row: Row) -> tuple[Any, ...]:
+    return (ranking.place(row["group_id"]), -row["given_up"], -row["redelivered"], row["group_id"])
 
 
 def _group_rows(gathered: Gathered) -> dict[str, dict[str, Any]]:
@@ -201,10 +202,10 @@ def _state_cell(row: Row) -> Cell:
 
 
 def poison_sheet(gathered: Gathered, anchors: Anchors, command: str) -> Sheet:
-    """One row a range of records that a group archived, the newest first."""
+    """One row a range of records that a group archived: the worst severity first, then the newest."""
     return Sheet(
         name="poison-table",
-        caption="Archived records, the newest first",
+        caption="Archived records: groups with problems now first, then the newest",
         heads=(
             Head(label="Group"),
             Head(label="Share partition"),
@@ -246,8 +247,10 @@ def _cause(row: Row) -> str:
 def redelivered_sheet(gathered: Gathered, command: str) -> Sheet:
     """One row a group and kind."""
     sums = gathered.redelivered.group_by(["group_id", "kind"])
-    by_kind = sums.aggregate([("records", "sum"), ("max_delivery_count", "max"), ("last_ms", "max")])
-    order = [("records_sum", "descending"), ("group_id", "ascending"), ("kind", "ascending")]
+    by_kind = sums.aggregate([("records", "sum"), ("max_delivery_count", "max"), ("last_ms", "max")]).to_pylist()
+    by_kind.sort(
+        key=lambda row: (gathered.ranking.place(row["group_id"]), -row["records_sum"], row["group_id"], row["kind"])
+    )
     return Sheet(
         name="redelivered-table",
         caption="Redelivered records by group and kind",
@@ -266,9 +269,9 @@ def redelivered_sheet(gathered: Gathered, command: str) -> Sheet:
                 number_cell(row["max_delivery_count_max"]),
                 time_cell(row["last_ms_max"]),
             )
-            for row in by_kind.sort_by(order).slice(0, ROWS_SHOWN).to_pylist()
+            for row in by_kind[:ROWS_SHOWN]
         ],
-        left_off=max(0, by_kind.num_rows - ROWS_SHOWN),
+        left_off=max(0, len(by_kind) - ROWS_SHOWN),
         command=command,
         empty="no outcome of a second delivery",
         tools=True,

@@ -178,6 +178,15 @@ def test_dags_load_fast_have_the_pinned_structure_and_assets_and_refuse_a_backfi
     assert "cannot be run in reverse" in found["backwards"][PIPELINE]
 
 
+def test_the_settings_of_the_how_to_page_load_as_printed(airflow: Airflow) -> None:
+    page = (ROOT / "docs" / "how-to" / "schedule.md").read_text(encoding="utf-8")
+    printed = page.partition("SHARELENS_DAGS='")[2].partition("'\n")[0]
+    done = airflow.call(ROOT / "tests" / "dags" / "driver.py", "structure", SHARELENS_DAGS=printed)
+    assert done.returncode == 0, done.stderr[-3000:]
+    loaded = json.loads(done.stdout.splitlines()[-1])
+    assert (loaded["errors"], set(loaded["dags"])) == ({}, {PIPELINE, UPKEEP, FORENSICS})
+
+
 def test_a_wrong_setting_is_an_import_error_that_names_it(drive: Drive) -> None:
     errors = drive("structure", lake="not/absolute")["errors"]
     assert len(errors) == 3

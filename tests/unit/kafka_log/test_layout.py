@@ -1,6 +1,7 @@
 """Which folders and files of a log directory count, and what is said of a directory that is none."""
 
 import re
+import sys
 from pathlib import Path
 
 import fsspec
@@ -241,3 +242,14 @@ def test_any_file_system_holds_a_log_directory(tmp_path: Path) -> None:
     assert directory.partitions[0].committed_end == 8
     assert "no such directory" in refusal("memory://absent")
     assert "no file system opens" in refusal("nosuchscheme://x/y")
+
+
+@pytest.mark.parametrize(("uri", "library"), [("gs://bucket/log", "gcsfs"), ("s3://bucket/log", "s3fs")])
+def test_a_store_without_its_library_is_refused_without_the_network(
+    uri: str, library: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, library, None)
+    message = refusal(uri)
+    assert re.fullmatch(
+        rf"no file system opens {uri}: [^;]*{library}[^;]*; give a path, as of a copy on this machine", message
+    )

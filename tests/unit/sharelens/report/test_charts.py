@@ -1,10 +1,12 @@
 """Time axes have few ticks, at round moments."""
 
+import re
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sharelens.report.charts import NARROW, WIDE, Size, _time_axis, time_step
+from sharelens.report.charts import NARROW, WIDE, Size, _time_axis, delivery_counts, drawn, lag_lines, time_step
 
 MINUTE_MS, DAY_MS = 60_000, 86_400_000
 START_MS = 1_767_225_600_000
@@ -36,3 +38,23 @@ def test_a_day_is_named_where_the_span_has_several() -> None:
     assert _time_axis(size, START_MS, START_MS + 16 * MINUTE_MS).to_dict()["format"] == "%H:%M"
     assert _time_axis(size, START_MS, START_MS + 3 * DAY_MS).to_dict()["format"] == "%b %d %H:%M"
     assert _time_axis(size, START_MS, START_MS + 30 * DAY_MS).to_dict()["format"] == "%b %d"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("highest", [1, 2, 3])
+def test_counts_have_axes_of_whole_numbers(highest: int) -> None:
+    lags = [{"x": at, "lag": at % (highest + 1), "name": "g", "stretch": "g 0"} for at in range(10)]
+    lines = drawn("lag", 300, lag_lines(["g"], 0, 10, highest), {"lags": lags, "parts": []})
+    counts = {"label": "row", "kind": "acknowledged", "from": 0, "until": highest, "text": ""}
+    totals = [{"label": "row", "records": highest, "text": ""}]
+    bars = drawn(
+        "counts", 94, delivery_counts([("acknowledged", 1)], ["row"], highest), {"counts": [counts], "totals": totals}
+    )
+    for chart in (lines, bars):
+        for svg in (chart.wide, chart.narrow):
+            labels = re.findall(r"<text[^>]*>([^<]*)</text>", svg)
+            assert "0" in labels
+            assert str(highest) in labels
+            assert not [label for label in labels if re.fullmatch(r"[0-9.]*\.[0-9]+", label)]
+            numbers = [label for label in labels if label.isdecimal()]
+            assert len(numbers) == len(set(numbers))

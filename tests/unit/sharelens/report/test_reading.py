@@ -14,6 +14,7 @@ from measures.tallies import By
 from sharelens.filters import KeyFilter
 from sharelens.questions import lake_evidence, measured, opening
 from sharelens.questions.evidence import Span
+from sharelens.questions.group_rows import sums_of_groups
 from sharelens.questions.lake_evidence import LakeEvidence
 from sharelens.questions.latency import attempts
 from sharelens.questions.log_evidence import LogEvidence
@@ -163,3 +164,22 @@ def test_delivery_counts_are_those_of_attempts_without_offsets_that_hold_no_reco
             settled[cell] = settled.get(cell, 0) + row["offsets"]
     assert gathered(where).outcomes == settled
     assert settled[CODES["archived"], 1] < 100  # with control records it would be 322
+
+
+@pytest.mark.slow
+def test_the_groups_with_a_lag_are_drawn_before_finished_ones_with_more_in_the_past() -> None:
+    content = gathered(Source(log_dirs=(str(dataset("dlq") / "logs"),)))
+    lags = {row["group_id"]: row["size"] for row in sums_of_groups(content.lag, "lag")}
+    largest = sorted(lags, key=lambda group: -lags[group])
+    assert len(largest) == 2
+    assert [drawn.key[0] for drawn in content.drawn][:2] == largest
+    assert [line for line, _ in content.lag_lines.lines][:2] == largest
+    assert {row["group_id"] for row in content.poison.first.slice(0, 10).to_pylist()} <= set(largest)
+
+
+@pytest.mark.slow
+def test_the_known_part_of_a_lag_has_points_where_another_part_is_unknown() -> None:
+    content = gathered(Source(log_dirs=(str(dataset("dlq") / "logs"),)))
+    points = [point for _, line in content.lag_lines.lines for point in line]
+    assert any(point.is_part and point.lag for point in points)
+    assert any(point.lag is not None and not point.is_part for point in points)

@@ -1,0 +1,101 @@
+"""Observations of settings: what a file said, and from when on it holds; and the settings from all of them.
+
+    group_configs         10:00 orders: limit 3          12:00 orders: limit 5
+    broker_config                        11:00 limit 4
+    in force    ... orders: limit 3, others 4 ... | 12:00 orders: limit 5, others 4 ...
+
+An observation holds until the next one of its kind; the first one of a kind counts for all time before, too. It is the
+whole content of a file, so that a group which a later file lacks has no settings of its own from then on.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from measures.settings import BROKER_CONFIG, DEAD_LETTER_TOPIC, NO_SETTINGS, GroupSettings, Setting, over_time
+
+GROUP_CONFIGS, DEAD_LETTER_TOPICS, END_OFFSETS = "group_configs", "dead_letter_topics", "end_offsets"
+KINDS = (GROUP_CONFIGS, BROKER_CONFIG, DEAD_LETTER_TOPICS, END_OFFSETS)
+INTERNAL = "__"
+
+
+class Entry(NamedTuple):
+    """One line of an observation: a setting of a group or the brokers (entity ""), or the end of a topic partition.
+
+    Of an end offset the entity is the topic, the name the partition; of a dead-letter topic the name is "".
+    """
+
+    entity: str
+    name: str
+    value: str | None = None
+    origin: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Observation:
+    """The content of a file of one of KINDS, and the time from which it holds; entries are sorted."""
+
+    kind: str
+    from_ms: int
+    entries: tuple[Entry, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settings:
+    """The settings of groups, the topics of their dead letters, and end offsets by (topic name, partition)."""
+
+    groups: GroupSettings = NO_SETTINGS
+    dead_letter_topics: frozenset[str] = frozenset()
+    end_offsets: Mapping[tuple[str, int], int] = field(default_factory=dict)
+
+
+UNSET = Settings()
+
+
+def settings_of(observations: Iterable[Observation]) -> Settings:
+    """The settings from all observations; of those of one kind and time the last one counts."""
+    by_kind: dict[str, dict[int, tuple[Entry, ...]]] = {kind: {} for kind in KINDS}
+    for observation in observations:
+        by_kind[observation.kind][observation.from_ms] = observation.entries
+    groups = over_time(
+        {moment: _groups(entries) for moment, entries in by_kind[GROUP_CONFIGS].items()},
+        {moment: _broker(entries) for moment, entries in by_kind[BROKER_CONFIG].items()},
+    )
+    topics = {entry.entity for entries in by_kind[DEAD_LETTER_TOPICS].values() for entry in entries}
+    topics |= {
+        own[DEAD_LETTER_TOPIC].value or ""
+        for period in groups.periods()
+        for own in (period.groups or {}).values()
+        if DEAD_LETTER_TOPIC in own
+    }
+    ends = by_kind[END_OFFSETS]
+    return Settings(
+        groups=groups,
+        dead_letter_topics=frozenset(topic for topic in topics if topic and not topic.startswith(INTERNAL)),
+        end_offsets=_ends(ends[max(ends)]) if ends else {},
+    )
+
+
+def group_entries(groups: Mapping[str, Mapping[str, Setting]]) -> tuple[Entry, ...]:
+    """The entries of settings of groups."""
+    entries = [
+        Entry(group_id, name, setting.value, setting.origin)
+        for group_id, own in groups.items()
+        for name, setting in own.items()
+    ]
+    return tuple(sorted(entries))
+
+
+def _groups(entries: Iterable[Entry]) -> dict[str, dict[str, Setting]]:
+    groups: dict[str, dict[str, Setting]] = {}
+    for entry in entries:
+        groups.setdefault(entry.entity, {})[entry.name] = Setting(value=entry.value, origin=entry.origin)
+    return groups
+
+
+def _broker(entries: Iterable[Entry]) -> dict[str, str]:
+    return {entry.name: entry.value for entry in entries if entry.value is not None}
+
+
+def _ends(entries: Iterable[Entry]) -> dict[tuple[str, int], int]:
+    return {(entry.entity, int(entry.name)): int(entry.value or 0) for entry in entries}

@@ -1,0 +1,147 @@
+"""The files of settings: a folder that --settings names, and the single files of --group-configs and --broker-config.
+
+    group-configs.txt        kafka-configs --describe --entity-type groups
+    broker.properties        the brokers' server.properties
+    topics.txt               kafka-topics --describe, or lines TOPIC-ID NAME
+    end-offsets.txt          kafka-get-offsets
+    dead-letter-topics.txt   a topic in each line
+
+A file holds from the time on at which it was modified last. Names that begin with a dot are passed over.
+"""
+
+import os
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from measures.observed_settings import (
+    DEAD_LETTER_TOPICS,
+    END_OFFSETS,
+    GROUP_CONFIGS,
+    Entry,
+    Observation,
+    group_entries,
+)
+from measures.settings import BROKER_CONFIG
+from sharelens.end_offsets import read_end_offsets
+from sharelens.group_settings import read_broker_config, read_group_configs
+from sharelens.text_files import read_text_file
+from sharelens.topic_names import read_topic_names
+from state_model.errors import SharelensError, UsageError
+
+OPTION = "--settings"
+TOPICS_FILE = "topics.txt"
+LONGEST_TOPIC = 249
+"""Kafka takes no longer name."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SettingsFiles:
+    """The files that a command line names, and what they say.
+
+    `folder`: --settings; `group_configs`, `broker_config`: the options of these names; `topics`: TOPICS_FILE in the
+    folder. `topic_names`: names by topic id.
+    """
+
+    folder: str | None = None
+    group_configs: str | None = None
+    broker_config: str | None = None
+    topics: str | None = None
+    observations: tuple[Observation, ...] = ()
+    topic_names: tuple[tuple[str, str], ...] = ()
+
+    def with_files(self, group_configs: str | None, broker_config: str | None) -> "SettingsFiles":
+        """The same with single files, which count before those of the folder.
+
+        Raises:
+            SharelensError: a file can't be read, or is broken.
+            UsageError: a line is not of its format.
+        """
+        single = []
+        if group_configs is not None:
+            single.append(_observed(GROUP_CONFIGS, group_configs, "--group-configs"))
+        if broker_config is not None:
+            single.append(_observed(BROKER_CONFIG, broker_config, "--broker-config"))
+        kinds = {observation.kind for observation in single}
+        others = (observation for observation in self.observations if observation.kind not in kinds)
+        return replace(self, group_configs=group_configs, broker_config=broker_config, observations=(*others, *single))
+
+
+def read_settings_folder(folder: str) -> SettingsFiles:
+    """The settings in a folder.
+
+    Raises:
+        SharelensError: no such folder, or a file in it can't be read or is broken.
+        UsageError: a file has another name, a line is not of its format, or there is no file.
+    """
+    try:
+        names = sorted(name for name in os.listdir(folder) if not name.startswith("."))
+    except OSError as error:
+        raise SharelensError(f"{OPTION}: can't read the folder {folder}: {error.strerror or error}") from error
+    known = ", ".join(FILES)
+    for name in names:
+        if name not in FILES:
+            raise UsageError(f"{OPTION}: {name!r} in {folder} is no file of settings; there are {known}")
+    if not names:
+        raise UsageError(f"{OPTION}: {folder} has no file of settings; put one of these into it: {known}")
+    paths = {name: os.path.join(folder, name) for name in names}
+    topics = paths.pop(TOPICS_FILE, None)
+    return SettingsFiles(
+        folder=folder,
+        topics=topics,
+        observations=tuple(_observed(FILES[name], path, OPTION) for name, path in paths.items()),
+        topic_names=() if topics is None else tuple(sorted(read_topic_names(topics, OPTION).items())),
+    )
+
+
+def _observed(kind: str, path: str, option: str) -> Observation:
+    entries = READERS[kind](path, option)
+    now_ms = time.time_ns() // 1_000_000
+    return Observation(
+        kind=kind, from_ms=max(0, min(now_ms, Path(path).stat().st_mtime_ns // 1_000_000)), entries=entries
+    )
+
+
+def _group_configs(path: str, option: str) -> tuple[Entry, ...]:
+    return group_entries(read_group_configs(path, option))
+
+
+def _broker_config(path: str, option: str) -> tuple[Entry, ...]:
+    return tuple(Entry("", name, value) for name, value in sorted(read_broker_config(path, option).items()))
+
+
+def _end_offsets(path: str, option: str) -> tuple[Entry, ...]:
+    ends = read_end_offsets(path, option)
+    return tuple(Entry(topic, str(partition), str(offset)) for (topic, partition), offset in sorted(ends.items()))
+
+
+def _dead_letter_topics(path: str, option: str) -> tuple[Entry, ...]:
+    """Lines that are blank or begin with # are passed over."""
+    topics = set()
+    for number, line in enumerate(read_text_file(path, option, "a topic in each line").splitlines(), 1):
+        topic = line.strip()
+        if not topic or topic.startswith("#"):
+            continue
+        if len(topic.split()) != 1 or len(topic) > LONGEST_TOPIC or topic.startswith("__"):
+            raise UsageError(
+                f"{option}: line {number} of {path} is no topic that can hold dead letters; write one name a line"
+            )
+        topics.add(topic)
+    return tuple(Entry(topic, "") for topic in sorted(topics))
+
+
+READERS: dict[str, Callable[[str, str], tuple[Entry, ...]]] = {
+    GROUP_CONFIGS: _group_configs,
+    BROKER_CONFIG: _broker_config,
+    END_OFFSETS: _end_offsets,
+    DEAD_LETTER_TOPICS: _dead_letter_topics,
+}
+FILES = {
+    "group-configs.txt": GROUP_CONFIGS,
+    "broker.properties": BROKER_CONFIG,
+    TOPICS_FILE: "topics",
+    "end-offsets.txt": END_OFFSETS,
+    "dead-letter-topics.txt": DEAD_LETTER_TOPICS,
+}
+"""The kind of settings in each file of a folder."""

@@ -1,0 +1,34 @@
+"""docs/how-to/reproduce-an-incident.md runs as printed, but for the port: broker, clients, answers."""
+
+import socket
+from pathlib import Path
+
+import pytest
+
+from tests.pages import DOCS, KINDS, blocks, installed
+
+PAGE = DOCS / "how-to" / "reproduce-an-incident.md"
+BROKER = "sharelens broker start"
+IN_THE_BACKGROUND = """ > broker.txt &
+broker=$!
+trap 'kill $broker' EXIT
+until grep -q '^ready: ' broker.txt; do kill -0 $broker; sleep 0.1; done"""
+
+
+def free_address() -> str:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return f"127.0.0.1:{probe.getsockname()[1]}"
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_page_runs(kind: str, tmp_path: Path) -> None:
+    lines = [command for block in blocks(PAGE) for command in block.commands]
+    assert [line.startswith(BROKER) for line in lines].count(True) == 1
+    script = "\n".join(line + IN_THE_BACKGROUND if line.startswith(BROKER) else line for line in lines)
+    folder = tmp_path / "empty"
+    folder.mkdir()
+    done = installed(kind, tmp_path).run(script.replace("127.0.0.1:9092", free_address()), folder)
+    assert done.returncode == 0, f"{script}\n{done.stdout[-3000:]}\n{done.stderr[-3000:]}"
+    assert "workload-poison" in done.stdout
+    assert "record 5: " in done.stdout

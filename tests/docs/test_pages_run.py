@@ -1,0 +1,146 @@
+"""Every page of docs/tutorial and docs/how-to runs as printed, from a clone and from an installed wheel.
+
+A page runs in an empty folder of its own, from its first block to its last, in one shell. What a reader replaces by
+names of his own is replaced here too (OWN): folders of brokers, groups, topics. NOT_RUN has what can't run, and why.
+"""
+
+import re
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.datasets import dataset
+from tests.in_process import recorded_lake
+from tests.old_lakes import old_lake
+from tests.pages import DOCS, KINDS, ROOT, SHELL, Installation, blocks, installed, warmed
+
+LOG = "copy"
+"""The log directory in the folder of a page."""
+OWN = (
+    (r"/var/lib/kafka/data|/var/kafka-copy|/backup/kafka-[12]|/backup/kafka(?!-)", f"$PWD/{LOG}"),
+    (r"/backup/|/var/lib/kafka/(?=keep)", "$PWD/"),
+    (r"\borders-workers\b", "gd-copy"),
+    (r"--topic orders\b", "--topic tasks"),
+    (r"\b7aa90ec8\w{56}\b", "$(sha256sum INC-4711/manifest.json | cut -c-64)"),
+    (r"\./copy-(monday|tuesday|broker2)", f"./{LOG}"),
+)
+NOT_RUN = {
+    "rsync ": "needs a second host",
+    "podman ": "needs a container runtime",
+    "pip wheel ": "fetches from the registry; the fixture `wheel` builds the wheel and installs it",
+    "bin/pip install ": "the same",
+    "python3 -m venv ": "the same",
+}
+ELSEWHERE = {
+    "install.md": "its completion: tests/docs/test_install.py",
+    "reproduce-an-incident.md": "tests/broker/test_reproduce_page.py",
+    "schedule.md": "tests/dags/test_dags.py",
+    "use-dataframes.md": "tests/spark/docs/test_dataframe_pages.py",
+    "use-pyspark.md": "tests/spark/docs/test_use_pyspark.py",
+}
+LOG_OF_PAGE = {"begin-an-incident.md": "timeouts", "read-the-report.md": "dlq"}
+CONFIGS = """#!/bin/sh
+echo 'Dynamic configs for group gd-copy are:'
+echo '  errors.deadletterqueue.topic.name=dlq.tasks sensitive=false synonyms={}'
+"""
+PAGES = sorted([*(DOCS / "tutorial").glob("*.md"), *(DOCS / "how-to").glob("*.md")])
+
+pytestmark = pytest.mark.slow
+
+
+@pytest.fixture(scope="module", params=KINDS)
+def installation(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Installation]:
+    place = tmp_path_factory.mktemp(request.param)
+    with warmed(installed(request.param, place), place) as ready:
+        yield ready
+
+
+def test_an_installation_runs_its_own_code(installation: Installation, tmp_path: Path) -> None:
+    done = installation.run('python -c "import sharelens; print(sharelens.__file__)"', tmp_path)
+    inside = str(ROOT) if "PYTHONPATH" in installation.variables else str(installation.python.parents[1])
+    assert done.stdout.startswith(inside), done.stderr
+
+
+@pytest.mark.parametrize("page", [page for page in PAGES if page.name not in ELSEWHERE], ids=lambda page: page.stem)
+def test_the_page_runs(page: Path, installation: Installation, tmp_path: Path) -> None:
+    prepare(page, tmp_path)
+    script, expected = script_of(page)
+    assert script
+    done = installation.run(script, tmp_path)
+    assert done.returncode == 0, f"{script}\n{done.stdout[-3000:]}\n{done.stderr[-3000:]}"
+    assert "Traceback" not in done.stderr
+    for number, lines in expected.items():
+        printed = done.stdout.partition(f"== {number}\n")[2].partition("\n== ")[0].splitlines()
+        assert [line for line in lines if line not in printed] == []
+
+
+def prepare(page: Path, folder: Path) -> None:
+    """What the reader of a page has: a log directory, and a lake where the page asks one that it did not make."""
+    log = dataset(LOG_OF_PAGE.get(page.name, "dlq")) / "logs"
+    shutil.copytree(log, folder / LOG)
+    (folder / LOG / "meta.properties").touch()
+    (folder / "bin").mkdir()
+    (folder / "bin" / "kafka-configs.sh").write_text(CONFIGS)
+    (folder / "bin" / "kafka-configs.sh").chmod(0o700)
+    match page.name:
+        case "upgrade.md":
+            old_lake("last-4", folder / "lake")
+        case "gate-your-data.md":
+            shutil.copytree(recorded_lake("dlq"), folder / "incident")
+        case "copy-a-log.md" | "first-answers.md" | "begin-an-incident.md":
+            pass
+        case _:
+            shutil.copytree(recorded_lake("dlq"), folder / "lake")
+
+
+def script_of(page: Path) -> tuple[str, dict[int, list[str]]]:
+    """The commands of a page as one script, and the lines that the page prints below the commands of a number.
+
+    Blocks of Python become one program, which runs behind the commands.
+    """
+    lines, program, expected = [], "", {}
+    number = 0
+    for block in blocks(page):
+        if block.language == "python":
+            program += block.text
+        below = block.printed if block.language not in SHELL else []
+        for position, command in enumerate(block.commands):
+            kept = "".join(line for line in as_logical_lines(command) if not any(word in line for word in NOT_RUN))
+            number += 1
+            lines.append(f"echo '== {number}'\n{own(kept)}")
+            if below and page.name in STABLE:
+                expected[number] = [line for line in below[position] if line and "…" not in line]
+    if program:
+        lines.append(f"cat > program.py <<'END'\n{program}END\npython program.py")
+    return "\n".join(lines), expected
+
+
+STABLE: frozenset[str] = frozenset()
+"""Pages whose printed lines are those of a recorded log."""
+
+
+def as_logical_lines(text: str) -> list[str]:
+    """Lines with those that continue them."""
+    return [match[0] for match in re.finditer(r"(?:[^\n]*\\\n)*[^\n]*\n?", text) if match[0]]
+
+
+def own(text: str) -> str:
+    """The commands with the names of a reader's own brokers and groups."""
+    for pattern, name in OWN:
+        text = re.sub(pattern, name, text)
+    return text
+
+
+def test_every_page_is_run_somewhere() -> None:
+    names = {page.name for page in PAGES}
+    assert set(ELSEWHERE) <= names
+    for place in ELSEWHERE.values():
+        file = place.rpartition(" ")[2]
+        assert (ROOT / file).is_file(), file
+
+
+def test_what_is_not_run_is_on_a_page() -> None:
+    text = "".join(page.read_text(encoding="utf-8") for page in PAGES)
+    assert [word for word in NOT_RUN if word not in text] == []
