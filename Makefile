@@ -22,6 +22,8 @@ FAST := not spark and not compat and not broker and not airflow and not slow and
 PARALLEL ?= 2
 # Tests that wait for processes, locks and timeouts rather than for the processor.
 WAITING ?= 4
+# Exit code of pytest where a selection has no test: no test of the DAGs is for the soak alone.
+NO_TESTS := 5
 workers = --numprocesses $(1) --dist worksteal
 # Free memory that tests need to write their lakes to it.
 MEMORY_KIB := 8388608
@@ -51,8 +53,8 @@ demo: setup ## Show the whole story: broker, clients with faults, pipeline, answ
 
 ##@ Checking it
 
-# Tests with Spark share one session, so they are one process. Those that wait for brokers and schedulers are many at
-# once; both run beside the others, which compute, and are printed after them.
+# Tests with Spark share one session and those of the DAGs one Airflow, so each of them are one process. Those that wait
+# for brokers are many at once; all of these run beside the others, which compute, and are printed after them.
 # Lakes of tests lie in memory where there is room: a tenth less processor time, and no waiting for the disk.
 define run_tests
 @if [ -w /dev/shm ] && [ "$$(df -Pk /dev/shm | awk 'NR == 2 {print $$4}')" -gt $(MEMORY_KIB) ]; then \
@@ -60,10 +62,12 @@ define run_tests
 	fi; \
 	logs=$$(mktemp -d); failed=0; \
 	$(PYTEST) tests/spark -m "spark and $(1)" >"$$logs/spark" 2>&1 & spark=$$!; \
-	$(PYTEST) tests/broker tests/dags -m "$(1)" $(call workers,$(WAITING)) >"$$logs/waiting" 2>&1 & waiting=$$!; \
-	trap 'kill $$spark $$waiting' INT TERM; \
+	$(PYTEST) tests/dags -m "airflow and $(1)" >"$$logs/dags" 2>&1 & dags=$$!; \
+	$(PYTEST) tests/broker -m "$(1)" $(call workers,$(WAITING)) >"$$logs/waiting" 2>&1 & waiting=$$!; \
+	trap 'kill $$spark $$dags $$waiting' INT TERM; \
 	$(PYTEST) -m "not spark and not broker and not airflow and $(1)" $(call workers,$(PARALLEL)) || failed=$$?; \
-	wait $$waiting || failed=$$?; wait $$spark || failed=$$?; cat "$$logs"/*; rm -rf "$$logs"; exit $$failed
+	wait $$waiting || failed=$$?; wait $$dags || [ $$? -eq $(NO_TESTS) ] || failed=1; wait $$spark || failed=$$?; \
+	cat "$$logs"/*; rm -rf "$$logs"; exit $$failed
 endef
 
 .PHONY: test

@@ -1,5 +1,6 @@
 """What all tests share: tiers by folder, hypothesis profiles, one folder and one Spark session a run."""
 
+import gc
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -40,6 +41,12 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         if top in TIER_OF_FOLDER:
             item.add_marker(getattr(pytest.mark, TIER_OF_FOLDER[top]))
     items.sort(key=lambda item: _folder(item) not in WAITING)
+
+
+def pytest_collection_finish() -> None:
+    """The collector passes over modules and collected tests, which stay: it would walk them again and again."""
+    gc.collect()
+    gc.freeze()
 
 
 def _folder(item: pytest.Item) -> str:

@@ -1,7 +1,6 @@
 """Ctrl-C to a real process, at a moment that its lake shows."""
 
 import os
-import pty
 import signal
 import subprocess
 import sys
@@ -11,9 +10,11 @@ from pathlib import Path
 from typing import NamedTuple
 
 from tests.once import made_once
+from tests.terminals import Terminal
 
 Process = subprocess.Popen[str]
 LONGEST_S = 60
+ON_SPARK_S = 300
 HEEDING = ("env", "--default-signal=INT")
 """Words before a command that heeds SIGINT where the test run does not, as a background job of a shell."""
 NOISE = ("WARNING: Using incubator modules",)
@@ -72,18 +73,8 @@ def has_jvm(process: Process) -> bool:
 
 def on_a_terminal(words: list[str], **variables: str) -> str:
     """What a command that succeeds writes to stderr when that is a terminal."""
-    ours, theirs = pty.openpty()
     command = [sys.executable, "-m", "sharelens", *words]
-    with subprocess.Popen(
-        command, env={**os.environ, **variables}, stdout=subprocess.DEVNULL, stderr=theirs
-    ) as process:
-        os.close(theirs)
-        text = b""
-        try:
-            while part := os.read(ours, 1 << 16):
-                text += part
-        except OSError:  # the other side is closed
-            pass
-        os.close(ours)
-    assert process.returncode == 0, text.decode()
-    return text.decode()
+    with Terminal(command, env={**os.environ, **variables}, stdout=subprocess.DEVNULL) as terminal:
+        text = terminal.text(longest_s=ON_SPARK_S)
+        assert terminal.process.wait(LONGEST_S) == 0, text
+    return text

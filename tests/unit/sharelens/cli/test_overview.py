@@ -1,12 +1,9 @@
 """The overview on a terminal: colours, refreshing, exit codes; what it finds is in tests/broker and tests/compat."""
 
-import os
-import pty
 import re
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
@@ -14,7 +11,7 @@ import pytest
 from sharelens.cli import main
 from tests.datasets import dataset
 from tests.interrupts import HEEDING
-from tests.terminals import screens
+from tests.terminals import Terminal, screens
 
 RED = "\x1b[31m"
 CLEAR = "\x1b[2J"
@@ -24,6 +21,7 @@ def logs(name: str = "basic") -> str:
     return str(dataset(name) / "logs")
 
 
+@pytest.mark.slow
 def test_severities_have_colours_unless_somebody_says_no(monkeypatch: pytest.MonkeyPatch) -> None:
     colored, plain = screens(["overview", "--log-dir", logs()], ["overview", "--log-dir", logs(), "--no-color"])
     assert RED in colored
@@ -55,21 +53,14 @@ def test_watch_is_for_text(capsys: pytest.CaptureFixture[str]) -> None:
 
 @pytest.mark.slow
 def test_watch_shows_it_again_until_it_is_interrupted() -> None:
-    ours, theirs = pty.openpty()
     command = [*HEEDING, sys.executable, "-m", "sharelens", "overview", "--log-dir", logs(), "--watch", "100ms"]
-    with subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=theirs, stderr=subprocess.PIPE) as process:
-        os.close(theirs)
-        written = b""
-        deadline_s = time.monotonic() + 60
-        while written.count(CLEAR.encode()) < 2 and time.monotonic() < deadline_s:
-            written += os.read(ours, 1 << 16)
-        process.send_signal(signal.SIGINT)
-        assert process.wait(30) == 130
-        assert process.stderr is not None
-        problems = process.stderr.read().decode()
-    os.close(ours)
-    assert written.decode().count("no members since") >= 2
-    assert problems.split() == ["sharelens:", "interrupted"]
+    with Terminal(command, stderr=subprocess.PIPE) as terminal:
+        shown = terminal.text(lambda text: text.count(CLEAR) >= 2)
+        terminal.process.send_signal(signal.SIGINT)
+        _, problems = terminal.process.communicate(timeout=30)
+        assert terminal.process.returncode == 130
+    assert shown.count("no members since") >= 2
+    assert problems.decode().split() == ["sharelens:", "interrupted"]
 
 
 def test_a_log_without_share_state_is_refused_in_one_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
