@@ -13,6 +13,7 @@ from tests.broker.running import RunningBroker
 TIMEOUT_S = 30
 POLL_S = 0.5
 LOCK_MS = 1_500
+LONG_LOCK = {"share_record_lock_duration_ms": 60_000}
 SHARE_SETTINGS = {
     "group_share_heartbeat_interval_ms": 500,
     "group_share_min_heartbeat_interval_ms": 500,
@@ -29,10 +30,10 @@ Place = tuple[int, int]
 def new_share_group(broker: RunningBroker, **config: object) -> str:
     """A name of a group that begins with the oldest records; `config`: more of its settings, with `_` for `.`.
 
-    Its locks outlast a slow machine; a test of locks says share_record_lock_duration_ms=LOCK_MS.
+    Its locks outlast a slow machine (LONG_LOCK); a test of locks says share_record_lock_duration_ms=LOCK_MS.
     """
     group = f"g-{uuid.uuid4().hex[:8]}"
-    settings = {"share_auto_offset_reset": "earliest", "share_record_lock_duration_ms": 60_000}
+    settings = {"share_auto_offset_reset": "earliest"} | LONG_LOCK
     configure_group(broker, group, **(settings | config))
     return group
 

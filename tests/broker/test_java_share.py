@@ -7,7 +7,14 @@ import pytest
 from tests.broker import running
 from tests.broker.java import java_machine
 from tests.broker.kafka_tools import CONSOLE_SHARE_CONSUMER, SHARE_GROUPS
-from tests.broker.share_clients import LOCK_MS, SHARE_SETTINGS, TIMEOUT_S, new_share_group
+from tests.broker.share_clients import (
+    LOCK_MS,
+    LONG_LOCK,
+    SHARE_SETTINGS,
+    TIMEOUT_S,
+    configure_group,
+    new_share_group,
+)
 from tests.broker.test_clients import new_topic, produce
 
 pytestmark = pytest.mark.broker
@@ -174,6 +181,7 @@ def test_a_late_acknowledgement_is_refused_and_the_record_is_delivered_again(jav
     topic, group = filled(broker, 2), new_share_group(broker, share_record_lock_duration_ms=LOCK_MS)
     with java.share_consumer(broker.bootstrap, group, topic) as consumer:
         records = wait_for(consumer)
+        configure_group(broker, group, **LONG_LOCK)  # for the second delivery
         time.sleep(LOCK_MS / 1000 + 0.5)  # the lock's time, which is what is tested
         consumer.acknowledge(records)
         assert consumer.commit() == {(topic, 0): "InvalidRecordStateException"}

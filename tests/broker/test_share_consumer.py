@@ -9,6 +9,7 @@ from confluent_kafka.admin import AdminClient
 from tests.broker import running
 from tests.broker.share_clients import (
     LOCK_MS,
+    LONG_LOCK,
     SHARE_SETTINGS,
     TIMEOUT_S,
     commit,
@@ -90,6 +91,7 @@ def test_a_lock_that_is_over_gives_the_record_to_another_member_and_refuses_the_
     with share_consumer(broker, group, topic) as slow:
         stored = wait_for(slow)
         assert len(stored) == 5
+        configure_group(broker, group, **LONG_LOCK)  # for the second delivery
         with share_consumer(broker, group, topic) as quick:
             again = wait_for(quick)
             assert counts(again) == [(0, offset, 2) for offset in range(5)]

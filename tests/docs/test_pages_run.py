@@ -20,7 +20,7 @@ LOG = "copy"
 """The log directory in the folder of a page."""
 OWN = (
     (r"/var/lib/kafka/data|/var/kafka-copy|/backup/kafka-[12]|/backup/kafka(?!-)", f"$PWD/{LOG}"),
-    (r"/backup/|/var/lib/kafka/(?=keep)", "$PWD/"),
+    (r"/backup/|/var/lib/kafka/(?=keep)|/etc/kafka/(?=server.properties)", "$PWD/"),
     (r"\borders-workers\b", "gd-copy"),
     (r"--topic orders\b", "--topic tasks"),
     (r"\b7aa90ec8\w{56}\b", "$(sha256sum INC-4711/manifest.json | cut -c-64)"),
@@ -45,6 +45,7 @@ CONFIGS = """#!/bin/sh
 echo 'Dynamic configs for group gd-copy are:'
 echo '  errors.deadletterqueue.topic.name=dlq.tasks sensitive=false synonyms={}'
 """
+BROKER = "group.share.delivery.count.limit=5\n"
 PAGES = sorted([*(DOCS / "tutorial").glob("*.md"), *(DOCS / "how-to").glob("*.md")])
 
 pytestmark = pytest.mark.slow
@@ -84,6 +85,7 @@ def prepare(page: Path, folder: Path) -> None:
     (folder / "bin").mkdir()
     (folder / "bin" / "kafka-configs.sh").write_text(CONFIGS)
     (folder / "bin" / "kafka-configs.sh").chmod(0o700)
+    (folder / "server.properties").write_text(BROKER)
     match page.name:
         case "upgrade.md":
             old_lake("last-4", folder / "lake")
