@@ -113,7 +113,8 @@ class Pipeline:
         newest = max(books.done(self._lake, name) for name in books.MARKER)
         if stage == "ingest":
             return newest + 1
-        return max(newest, books.done(self._lake, f"{stage}-plan") + 1, books.done(self._lake, "measure") + 1)
+        begun = stage if stage == lake_settings.STAGE else f"{stage}-plan"
+        return max(newest, books.done(self._lake, begun) + 1, books.done(self._lake, "measure") + 1)
 
     def _plan_records(self, sources: Sources) -> None:
         """Plans, commits and reads the new records of the internal topics, or plans a rebuild."""
@@ -190,7 +191,7 @@ class Pipeline:
         observations = lake_settings.unknown_settings(self._lake, cluster_id, self._options.observations)
         names = unknown_names(self._lake, cluster_id, (), self._options.topic_names)
         if observations or names.num_rows:
-            run = self._next_run("settings")
+            run = self._next_run(lake_settings.STAGE)
             lake_settings.store(self._lake, cluster_id, run, observations, names)
             self.summary.run_id = run
             self.summary.settings = len(observations)

@@ -89,13 +89,14 @@ def news(stored: Iterable[Observation], observed: Iterable[Observation]) -> list
     for observation in stored:
         by_kind[observation.kind][observation.from_ms] = observation.entries
     result = []
-    for observation in observed:
+    for observation in sorted(observed, key=lambda observation: observation.from_ms):
         known = by_kind[observation.kind]
         earlier = [moment for moment in known if moment <= observation.from_ms]
         is_old = observation.kind == END_OFFSETS and len(earlier) < len(known)
         moment = max(earlier) if earlier else min(known, default=None)
         if not is_old and (moment is None or known[moment] != observation.entries):
             result.append(observation)
+            known[observation.from_ms] = observation.entries
     return result
 
 

@@ -5,7 +5,7 @@ measured whole when its topic's name was learned, a setting of its group changed
 a hole that was detected or filled, it moved to another state partition, or another one is misplaced now.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Sequence, Set
 
 import numpy as np
 import numpy.typing as npt
@@ -34,6 +34,7 @@ NO_PLACES = pa.schema(
         pa.field("rows", pa.int64()),
     ]
 ).empty_table()
+NAME_KEY = ["cluster_id", "topic_id"]
 Flags = npt.NDArray[np.bool_]
 
 
@@ -81,10 +82,20 @@ def _with_changed_settings(lake: Lake, measured: pa.Table, before: int, names: S
         mine = measured.filter(pc.field("cluster_id") == cluster_id)
         groups = pc.unique(mine.column("group_id")).to_pylist()
         earlier, now = stored_settings(lake, cluster_id, before), stored_settings(lake, cluster_id)
-        if earlier.end_offsets != now.end_offsets:
-            yield mine
+        yield _with_changed_ends(lake, mine, earlier.end_offsets.items() ^ now.end_offsets.items())
         changed_ids = pa.array(sorted(changed_groups(earlier.groups, now.groups, groups, names)), pa.string())
         yield _from_the_start(mine.filter(pc.field("group_id").isin(changed_ids)))
+
+
+def _with_changed_ends(lake: Lake, measured: pa.Table, ends: Set[tuple[tuple[str, int], int]]) -> pa.Table:
+    """The measured share partitions of one cluster whose topic partition is in `ends`, with an end offset."""
+    rows = measured.join(lake.snapshot("silver.name").rows(["cluster_id", "topic_id", "topic"]), NAME_KEY)
+    changed_ends = pa.Table.from_pylist(
+        [{"topic": topic, "partition": partition} for (topic, partition), _ in ends],
+        schema=pa.schema([rows.schema.field("topic"), rows.schema.field("partition")]),
+    )
+    rows = rows.join(changed_ends, ["topic", "partition"], join_type="left semi")
+    return rows.select(NO_PLACES.column_names).cast(NO_PLACES.schema)
 
 
 def _counted(lake: Lake, touched: pa.Table) -> Iterator[pa.Table]:

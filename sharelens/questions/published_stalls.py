@@ -20,11 +20,10 @@ def published_stalls(
 
     Stalls that last have a row whatever their duration. A run keeps no interval that ended before MIN_DURATION_MS.
     """
-    if (
-        not scope.cut.is_whole
-        or settings != scope.evidence.measured_settings.groups
-        or min_duration_ms < MIN_DURATION_MS
-    ):
+    measured = scope.evidence.measured_settings
+    if not scope.cut.is_whole or min_duration_ms < MIN_DURATION_MS:
+        return None
+    if settings != measured.groups or scope.evidence.settings.end_offsets != measured.end_offsets:
         return None
     tables = scope.evidence.measured_stream("gold.stall", STALL, scope.keys)
     if tables is None:
