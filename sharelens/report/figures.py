@@ -10,7 +10,7 @@ from sharelens.report.maps import Drawn
 from sharelens.report.model import Figure
 from sharelens.report.raster import ACKNOWLEDGED, ARCHIVED, MOST_ATTEMPTS, OPEN, Picture, Rectangle, Window
 from sharelens.report.reading import HIGHEST_COUNT
-from sharelens.report.share_partitions import Key, Row, rows_of_keys
+from sharelens.questions.share_partitions import Key, Row, rows_of_keys
 from sharelens.times import lasted
 from sharelens.wording import counted, moment, name, number, offsets, place, short
 

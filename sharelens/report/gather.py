@@ -36,7 +36,7 @@ from sharelens.report.lag_lines import LagLines
 from sharelens.report.maps import Drawn
 from sharelens.report.ranking import GroupRanking, group_ranking, share_partition_ranking
 from sharelens.report.reading import Reading, outcomes_of
-from sharelens.report.share_partitions import Key, key_of, rows_of_keys
+from sharelens.questions.share_partitions import Key, key_of, rows_of_keys
 from sharelens.request import CutChoice
 
 MOMENTS = 160

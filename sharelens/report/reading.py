@@ -20,7 +20,7 @@ from sharelens.report import lag_lines, maps, raster
 from sharelens.report.lag_lines import LagReading, newest_of_groups
 from sharelens.report.maps import Drawn, MapReading
 from sharelens.report.routes import Routes
-from sharelens.report.share_partitions import Key, key_of, rows_of_keys
+from sharelens.questions.share_partitions import Key, key_of, rows_of_keys
 from state_model.columnar.keys import LOG_ORDER, PLACE_KEY, SHARE_PARTITION_KEY
 from state_model.columnar.schemas import DELIVERY_HISTORY, SHARE_PARTITION_HISTORY
 

@@ -9,7 +9,7 @@ from sharelens.report.digests import ROWS_SHOWN, total
 from sharelens.report.gather import Gathered
 from sharelens.report.model import Cell, Head, Sheet
 from sharelens.report.ranking import GroupRanking
-from sharelens.report.share_partitions import Key, Row, key_of
+from sharelens.questions.share_partitions import Key, Row, key_of
 from sharelens.times import lasted
 from sharelens.wording import UNKNOWN, moment, name, number, offsets, place
 from state_model.columnar.values import STATE_NAMES
