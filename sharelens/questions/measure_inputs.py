@@ -70,8 +70,8 @@ class EvidenceInputs(RecordInputs):
         return self._evidence.topic_extents(partitions)
 
     def names(self) -> Mapping[str, str]:
-        """Of the topics of all share partitions."""
-        return self._evidence.names(self._evidence.share_partitions().column("topic_id").unique().to_pylist())
+        """Of the part's topics at least."""
+        return self._evidence.names(self._part.places.column("topic_id").unique().to_pylist())
 
     def losses(self) -> Mapping[int, Sequence[Loss]]:
         """Of all state partitions."""
