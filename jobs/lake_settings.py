@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -34,6 +35,15 @@ def stored_settings(lake: LakeReader, cluster_id: str, up_to_run: int | None = N
 def unknown_settings(lake: Lake, cluster_id: str, observations: Iterable[Observation]) -> list[Observation]:
     """The observations that say something that the lake does not know."""
     return news(stored(lake, cluster_id), observations)
+
+
+def kinds_and_times(lake: Lake, cluster_id: str, observations: Iterable[Observation]) -> list[dict[str, Any]]:
+    """`kind` of new observations and `from_ms`, from when on they count; null: the first of a kind, for all time."""
+    known = {observation.kind for observation in stored(lake, cluster_id)}
+    return [
+        {"kind": observation.kind, "from_ms": observation.from_ms if observation.kind in known else None}
+        for observation in observations
+    ]
 
 
 def dead_letter_topics(

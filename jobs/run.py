@@ -192,9 +192,9 @@ class Pipeline:
         names = unknown_names(self._lake, cluster_id, (), self._options.topic_names)
         if observations or names.num_rows:
             run = self._next_run(lake_settings.STAGE)
+            self.summary.settings = lake_settings.kinds_and_times(self._lake, cluster_id, observations)
             lake_settings.store(self._lake, cluster_id, run, observations, names)
             self.summary.run_id = run
-            self.summary.settings = len(observations)
 
     def _cluster_of_settings(self, sources: Sources) -> str:
         """The cluster of the directories, or --cluster-id, or the only one of the lake."""

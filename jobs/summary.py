@@ -11,7 +11,7 @@ from lake.gates import Gate
 class Summary:
     """The summary of a run, for the one JSON line: run id (null: no news), counts, seconds by stage, warnings.
 
-    `settings`: files of settings that say something new. `set_aside`: files of logs that a power cut had torn.
+    `settings`: kind and time of the files of settings that say something new (`lake_settings.kinds_and_times`). `set_aside`: files of logs that a power cut had torn.
     `engine`: that of each stage, "spark" or "local" (in the process of the run); `gates`: the closed ones; `withheld`:
     a closed gate prevented a publication.
     """
@@ -21,7 +21,7 @@ class Summary:
     counts: dict[str, int] = field(default_factory=dict)
     seconds: dict[str, float] = field(default_factory=dict)
     engine: dict[str, str] = field(default_factory=dict)
-    settings: int = 0
+    settings: list[dict[str, Any]] = field(default_factory=list)
     held_back: int = 0
     gaps: int = 0
     lost_offsets: int = 0

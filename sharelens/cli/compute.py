@@ -1,6 +1,6 @@
 """The command `run`, and its stages as commands. They start Spark only for much work."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -23,7 +23,7 @@ from sharelens.cli.options import (
 )
 from sharelens.output import json_text, say, tell
 from sharelens.startup import import_arrow_without_pandas
-from sharelens.times import Rounding
+from sharelens.times import Rounding, time_text
 from state_model.errors import UsageError
 
 if TYPE_CHECKING:
@@ -101,8 +101,21 @@ def start(command: str, stages: tuple[str, ...], params: dict[str, Any]) -> None
     with progress_bars() as progress:
         summary = run_pipeline(options, session_of(command, settings), progress)
     tell(json_text({"command": command, "lake": str(options.lake), **summary.as_dict()}))
+    _say_settings(summary.settings)
     if summary.withheld:
         refuse_closed(summary.gates)
+
+
+def _say_settings(stored: Sequence[Mapping[str, Any]]) -> None:
+    """A line for each file of settings that counts only from some time on."""
+    from measures.observed_settings import END_OFFSETS
+
+    for seen in stored:
+        if seen["from_ms"] is not None and seen["kind"] != END_OFFSETS:
+            say(
+                f"settings: {seen['kind']} changed: the file counts from {time_text(seen['from_ms'])} on, when it was "
+                "modified, and the one before it until then; to correct that one, give the new file its time (touch -r)"
+            )
 
 
 def refuse_closed(gates: "Sequence[Gate]") -> None:
