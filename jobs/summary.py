@@ -11,9 +11,9 @@ from lake.gates import Gate
 class Summary:
     """The summary of a run, for the one JSON line: run id (null: no news), counts, seconds by stage, warnings.
 
-    `settings`: kind and time of the files of settings that say something new (`lake_settings.kinds_and_times`). `set_aside`: files of logs that a power cut had torn.
-    `engine`: that of each stage, "spark" or "local" (in the process of the run); `gates`: the closed ones; `withheld`:
-    a closed gate prevented a publication.
+    `settings`: the new files of settings (`lake_settings.kinds_and_times`). `set_aside`: files of logs that a power cut
+    had torn. `engine`: that of each stage, "spark" or "local" (in the process of the run); `gates`: the closed ones;
+    `withheld`: a closed gate prevented a publication.
     """
 
     run_id: int | None = None
