@@ -15,6 +15,7 @@ from typing import NamedTuple
 from state_model.share_records import StateBatch
 
 TERMINAL = (2, 4)
+MAX_OFFSET = (1 << 63) - 1
 Value = tuple[int, int]
 """(delivery count, delivery state) of an offset; the larger one of two counts."""
 
@@ -83,10 +84,11 @@ def cut_below(function: StepFunction, start: int) -> StepFunction:
 
 
 def terminal_offsets(function: StepFunction) -> int:
-    """The number of offsets from 0 on that are acknowledged or archived."""
-    return sum(
+    """The number of offsets from 0 on that are acknowledged or archived; 2^63 - 1 at most."""
+    count = sum(
         span.last - max(span.first, 0) + 1 for span in function if span.value[1] in TERMINAL and span.last >= 0
     )
+    return min(count, MAX_OFFSET)
 
 
 def first_difference(left: StepFunction, right: StepFunction) -> tuple[int, Value | None, Value | None] | None:
