@@ -63,6 +63,19 @@ class Field(IntEnum):
     STATE_PARTITION_COUNT = 24
 
 
+DECODE_REASONS = (
+    "",
+    "control_record",
+    "bad_key",
+    "invalid_utf8",
+    "unknown_record_type",
+    "unknown_value_version",
+    "update_without_value",
+    "truncated_value",
+    "malformed_varint",
+    "invalid_length",
+)
+"""Reason codes of decoding (columnar.decode.REASONS) by the value of Field.DECODING."""
 NO_STATE = -(1 << 62)
 """The code of an offset that no state batch covers."""
 TOMBSTONE_TYPE = 2
@@ -151,6 +164,8 @@ def value_text(number_of_field: int, value: int) -> str:
             return f"{_state_text(state)}/{(value - state) // 256}"
         case Field.DELIVERY_STATE:
             return _state_text(value)
+        case Field.DECODING:
+            return DECODE_REASONS[value] or "decodable"
         case _:
             return str(value)
 
@@ -158,3 +173,10 @@ def value_text(number_of_field: int, value: int) -> str:
 def _state_text(state: int) -> str:
     name = delivery_state_name(state)
     return f"UNKNOWN({state})" if name == "UNKNOWN" else name
+
+
+def field_text(number_of_field: int, at: int) -> str:
+    """The name of a field, with the record offset that it is about."""
+    field = Field(number_of_field)
+    name = "delivery_state/delivery_count" if field is Field.OFFSET_STATE else field.name.lower()
+    return name if at == -1 else f"{name} of offset {at}"

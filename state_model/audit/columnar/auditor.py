@@ -5,16 +5,14 @@ VIOLATION rows. The state is the audit's own: it shares no code with the replay.
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from state_model.audit.columnar import audit_kernel, layout
-from state_model.audit.columnar.step_kernels import MAX_OFFSET, NO_STATE, state_of
+from state_model.audit.columnar.step_kernels import NO_STATE
 from state_model.audit.rule import Field
 from state_model.columnar import schemas
 from state_model.columnar.keys import SHARE_PARTITION_KEY, Ints, number_keys
@@ -49,17 +47,9 @@ VIOLATION: Final = pa.schema(
 """A record that violates a rule: numbers of rule.Rule.id, of `Auditor.keys` (-1: no share partition), of rule.Field."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AuditedState:
-    """The state of a share partition at the end: scalars by name of the column, and its step function."""
-
-    scalars: Ints
-    at: Ints
-    values: Ints
-
-
 class Auditor:
-    """The audit of one state partition; `keys`: the share partitions so far by number, `standing` and so on by row.
+    """The audit of one state partition. By the number of a share partition: `keys`, `matrix` (its state; the columns
+    are those of layout), and of all its records `count`, `first_at`, `last_at`, `first_ms`, `last_ms`.
 
     Args:
         is_from_zero: the log is there from offset 0 on, so that the first record of a share partition is a creation.
@@ -69,6 +59,7 @@ class Auditor:
     def __init__(self, *, is_from_zero: bool, limit_of_group: Callable[[str], int | None] = lambda group: None) -> None:
         self.keys = schemas.SHARE_RECORD.empty_table().select(SHARE_PARTITION_KEY)
         self.matrix = np.zeros((0, layout.STATE_COLUMNS), np.int64)
+        self.count, self.first_at, self.last_at, self.first_ms, self.last_ms = (np.zeros(0, np.int64) for _ in range(5))
         self._first = layout.NEW if is_from_zero else layout.UNKNOWN
         self._limit_of_group = limit_of_group
         self._log = np.array([NONE, 0, 0, 0, 0], np.int64)
@@ -100,11 +91,20 @@ class Auditor:
             self._values, self._used,
         )  # fmt: skip
         self._losses = self._losses[int(self._log[audit_kernel.LOSSES]) :]
+        self._count(numbers, _ints(records, "log_offset"), _ints(records, "log_time_ms"))
         return self._violations(records, numbers, hits[:count])
 
     def close(self) -> None:
         """Applies the losses behind the last record; the states are then those at the end of the log."""
-        self.take(schemas.SHARE_RECORD.empty_table(), [Loss(first_offset=MAX_OFFSET, last_offset=MAX_OFFSET, reason="")])
+        for loss in self._losses:
+            self._log[audit_kernel.LOSS_COUNT] += 1
+            if loss.group_id is None:
+                self._log[audit_kernel.LAST_OF_ALL] = self._log[audit_kernel.LOSS_COUNT]
+            else:
+                key = pa.table({name: [getattr(loss, name)] for name in SHARE_PARTITION_KEY})
+                (_, (number,)), _ = number_keys(self.keys, key.cast(self.keys.schema.remove_metadata()))
+                self.matrix[number, layout.STANDING] = layout.UNKNOWN
+        self._losses = []
 
     def _add_keys(self, keys: pa.Table) -> None:
         known = self.keys.num_rows
@@ -120,6 +120,18 @@ class Auditor:
         known_limits = np.array([NONE if limit is None else limit for limit in limits], np.int64)
         rows[:, layout.LIMIT] = known_limits[groups.indices.to_numpy()]
         self.matrix = np.concatenate([self.matrix, rows])
+
+        for name in ("count", "first_at", "last_at", "first_ms", "last_ms"):
+            setattr(self, name, np.concatenate([getattr(self, name), np.zeros(new.num_rows, np.int64)]))
+
+    def _count(self, numbers: Ints, offsets: Ints, times: Ints) -> None:
+        """Counts the records of each share partition; of equal numbers the last assignment counts."""
+        new = self.count[numbers] == 0
+        self.first_at[numbers[new][::-1]] = offsets[new][::-1]
+        self.first_ms[numbers[new][::-1]] = times[new][::-1]
+        self.last_at[numbers] = offsets
+        self.last_ms[numbers] = times
+        self.count += np.bincount(numbers, minlength=len(self.count))
 
     def _violations(self, records: pa.Table, numbers: Ints, hits: Ints) -> pa.Table:
         rows = hits[:, layout.HIT_ROW]
@@ -153,23 +165,29 @@ class Auditor:
                 )
         return pa.concat_tables(tables)
 
-    def live(self) -> npt.NDArray[np.int64]:
+    def live(self) -> Ints:
         """The numbers of the share partitions whose state is known, ascending."""
         standing = self.matrix[:, layout.STANDING]
         is_known = self.matrix[:, layout.LOSSES_SEEN] >= self._log[audit_kernel.LAST_OF_ALL]
         return np.flatnonzero((standing == layout.LIVE) & is_known)
 
-    def breakpoints(self, number: int) -> tuple[Ints, Ints]:
-        """Offsets and values of a share partition's step function."""
-        begin, size = (int(self.matrix[number, column]) for column in (layout.BEGIN, layout.SIZE))
-        return self._at[begin : begin + size], self._values[begin : begin + size]
+    @property
+    def pool(self) -> tuple[Ints, Ints]:
+        """Offsets and values of all breakpoints; a share partition's are from BEGIN on, SIZE of them."""
+        return self._at, self._values
 
-    def first_archiving(self, number: int) -> int | None:
-        """The first offset in state ARCHIVING; None without one."""
-        at, values = self.breakpoints(number)
-        for offset, value in zip(at.tolist(), values.tolist(), strict=True):
-            if value != NO_STATE and state_of(value) == audit_kernel.ARCHIVING:
-                return int(offset)
+    @property
+    def is_without_losses(self) -> bool:
+        """Whether no record was missing so far."""
+        return int(self._log[audit_kernel.LOSS_COUNT]) == 0
+
+    def first_archiving(self, number: int) -> tuple[int, int] | None:
+        """The first offset in state ARCHIVING with its value; None without one."""
+        begin, size = (int(self.matrix[number, column]) for column in (layout.BEGIN, layout.SIZE))
+        for row in range(begin, begin + size):
+            value = int(self._values[row])
+            if value != NO_STATE and (value + 128) % 256 - 128 == audit_kernel.ARCHIVING:
+                return int(self._at[row]), value
         return None
 
 
