@@ -100,7 +100,7 @@ def states_as_of(history: pa.Table, ranges: pa.Table) -> pa.Table:
 
 
 def delivery_history_as_of(rows: pa.Table, prefix: LogPrefix) -> pa.Table:
-    """DELIVERY_HISTORY rows as they stood after the prefix, in DELIVERY_ORDER: a range that ended later is open."""
+    """DELIVERY_HISTORY rows as they stood after the prefix, in their order; a range that ended later is open."""
     rows = filter_rows(rows, prefix.begin_condition())
     inside = prefix.condition("valid_to_log_offset", "valid_to_ms")
     if inside is not None:
@@ -109,7 +109,7 @@ def delivery_history_as_of(rows: pa.Table, prefix: LogPrefix) -> pa.Table:
             kind = rows.schema.field(name).type
             rows = _with_columns(rows, {name: pc.if_else(ended, rows.column(name), pa.scalar(None, kind))})
         rows = _with_columns(rows, {"is_open": pc.is_null(rows.column("valid_to_log_offset"))})
-    return rows.cast(schemas.DELIVERY_HISTORY).sort_by(DELIVERY_ORDER)
+    return rows.cast(schemas.DELIVERY_HISTORY)
 
 
 def mark_losses(states: pa.Table, losses: Mapping[int, Sequence[Loss]]) -> pa.Table:

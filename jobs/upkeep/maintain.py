@@ -181,6 +181,10 @@ class _Work:
             publish.publish(self._lake, self._run, cluster_id, books.software_version())
             result.run_id = self._run
         self._each("cut logs", done, self._cut_log)
+        if self._options.dry_run and any(
+            table.rewritten_files for table in result.tables if table.table != scan.PUBLICATION
+        ):
+            done[scan.PUBLICATION].files_after += 1  # the new cut
         return result
 
     def _each(self, step: str, tables: dict[str, TableUpkeep], work: Callable[[TableUpkeep], None]) -> None:

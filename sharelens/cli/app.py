@@ -33,7 +33,7 @@ from sharelens.cli import (
     workload,
 )
 from sharelens.cli.compiling import announce_compilation
-from sharelens.cli.help import GroupedContext
+from sharelens.cli.help import GroupedContext, write_commands
 from sharelens.cli.interrupts import INTERRUPTED, LINE, end_jvm, interruptible
 from sharelens.cli.options import Time, examples, time_zone_option
 from sharelens.output import say
@@ -55,6 +55,10 @@ class InOrder(click.Group):
         """Adds a command; one that takes times gets --tz, and help pages get groups of options."""
         _complete(cmd)
         super().add_command(cmd, name)
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Writes the commands in groups."""
+        write_commands(self.commands, formatter)
 
     def invoke(self, ctx: click.Context) -> object:
         """Runs the command; handles a closed pipe and Ctrl-C, to which click adds a failure and an empty line."""
@@ -89,9 +93,8 @@ def _complete(command: click.Command) -> None:
 def cli() -> None:
     """The flight recorder and forensic lab for the share groups of Apache Kafka®.
 
-    Questions (state, records, trace, diff, lag, stalled, poison, status, tables, sql) read a lake's tables, or with
-    --log-dir a broker's log directory; they need no Java. Exit codes: 0 ok, 1 failure, 2 usage, 3
-    findings.
+    Questions read a lake's tables (--lake), or a broker's log directory (--log-dir); they need no Java. Exit codes:
+    0 ok, 1 failure, 2 usage, 3 findings.
     """
 
 

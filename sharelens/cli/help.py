@@ -1,6 +1,6 @@
 """Help pages whose options stand in groups."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 import click
 
@@ -25,6 +25,27 @@ GROUPS = {
     GENERAL: ("--help", "--version"),
 }
 """Heading -> its options. Options of a command alone stand first, below OWN."""
+COMMANDS = {
+    "Into a lake": ("run", "ingest", "decode", "replay", "measure", "publish"),
+    "An incident": (
+        "overview",
+        "timeline",
+        "stalled",
+        "pinned",
+        "poison",
+        "dlq",
+        "redelivered",
+        "report",
+        "evidence",
+        "verify",
+    ),
+    "States and records": ("state", "records", "trace", "diff", "locate", "account", "life"),
+    "Groups and figures": ("groups", "lag", "latency", "attempts", "cost", "metrics"),
+    "A lake and its tables": ("status", "tables", "sql", "check", "runbook", "maintain", "upgrade", "doctor"),
+    "A broker and its load": ("broker", "workload", "simulate", "demo"),
+}
+"""Heading -> its commands, in the order of a day's work; others stand last, below OTHERS."""
+OTHERS = "Others"
 FEW = 8
 """A page with fewer options has one list."""
 
@@ -61,6 +82,18 @@ class GroupedContext(click.Context):
     """A context whose help pages have groups."""
 
     formatter_class = GroupedFormatter
+
+
+def write_commands(commands: Mapping[str, click.Command], formatter: click.HelpFormatter) -> None:
+    """Writes the list of commands in groups, each under its heading."""
+    listed = {name for names in COMMANDS.values() for name in names}
+    groups = COMMANDS | {OTHERS: tuple(name for name in commands if name not in listed)}
+    limit = formatter.width - 6 - max(map(len, commands))
+    for heading, names in groups.items():
+        rows = [(name, commands[name].get_short_help_str(limit)) for name in names if name in commands]
+        if rows:
+            with formatter.section(heading):
+                formatter.write_dl(rows)
 
 
 def _grouped(rows: Sequence[tuple[str, str]]) -> dict[str, list[tuple[str, str]]]:

@@ -13,7 +13,7 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from evidence.as_of import LogPrefix
+from evidence.as_of import DELIVERY_ORDER, LogPrefix
 from evidence.conditions import filter_rows
 from measures.groups import groups as group_rows
 from sharelens.evidence_folder import findings, notes
@@ -266,7 +266,7 @@ def _write_changes(parts: Iterator[Part], question: Question, folder: Path, cont
             done, unwritten = _without_last(pa.concat_tables([unwritten, history]))
             files["share_partition_history"].write_all(done.sort_by(LOG_ORDER))
             stood = pc.fill_null(pc.greater_equal(part.deliveries.column("valid_to_ms"), question.from_ms), True)
-            deliveries = part.deliveries.filter(stood)
+            deliveries = part.deliveries.filter(stood).sort_by(DELIVERY_ORDER)
             files["delivery_history"].write_all(deliveries)
             for events in trace_events(deliveries, question.from_ms, question.to_ms):
                 files["trace_event"].write_all(events)

@@ -196,8 +196,8 @@ class Evidence(Protocol):
     def histories(self, places: pa.Table, cut: LogPrefix) -> tuple[pa.Table, pa.Table]:
         """SHARE_PARTITION_HISTORY and DELIVERY_HISTORY rows of these places (PLACE_KEY) up to the cut.
 
-        The first in (state_partition, log_offset) order, the others by state partition and share partition, then as
-        they began; what ended after the cut is open. Memory depends on the records of the places.
+        The first in (state_partition, log_offset) order, the others in any order; what ended after the cut is open.
+        Memory depends on the records of the places.
         """
 
     def records_of(self, places: pa.Table) -> pa.Table:

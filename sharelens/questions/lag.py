@@ -69,10 +69,7 @@ def lag(
     tables = evidence.measured_stream("gold.lag", LAG, keys) if prefix.is_whole and end_offsets is None else None
     table = None if tables is None else pa.concat_tables(list(tables))
     if table is None:
-        ends = topic_ends(EvidenceInputs(evidence, prefix), measure.begins_of(states))
-        if end_offsets is not None:
-            ends = with_end_offsets(ends, end_offsets, {i: names[i] for i in topic_ids if i in names})
-        table = measure.lag(states, ends, names, end_of_now=prefix.is_whole)
+        table = lag_of(evidence, states, prefix, end_offsets)
     table = table.sort_by(SHARE_PARTITION_ORDER)
     table = table.add_column(0, "cluster_id", constant(evidence.cluster_id, table.num_rows, pa.string()))
     warnings += misplaced_warnings(placed.filter(placed.column("misplaced")), names)
@@ -85,6 +82,16 @@ def lag(
         warnings=tuple(warnings),
         none="no live share partition",
     )
+
+
+def lag_of(evidence: Evidence, states: pa.Table, cut: LogPrefix, end_offsets: EndOffsets | None = None) -> pa.Table:
+    """LAG rows of SHARE_PARTITION_STATE rows at a cut; `end_offsets` replaces the end offsets of the evidence."""
+    ends = topic_ends(EvidenceInputs(evidence, cut), measure.begins_of(states))
+    topic_ids = states.column("topic_id").unique().to_pylist()
+    names = evidence.names(topic_ids)
+    if end_offsets is not None:
+        ends = with_end_offsets(ends, end_offsets, {i: names[i] for i in topic_ids if i in names})
+    return measure.lag(states, ends, names, end_of_now=cut.is_whole)
 
 
 def lag_over_time(

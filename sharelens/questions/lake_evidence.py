@@ -9,7 +9,14 @@ from typing import Any, Self
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from evidence.as_of import LogPrefix, delivery_history_as_of, mark_below_log_start, mark_losses, states_as_of
+from evidence.as_of import (
+    DELIVERY_ORDER,
+    LogPrefix,
+    delivery_history_as_of,
+    mark_below_log_start,
+    mark_losses,
+    states_as_of,
+)
 from evidence.clock_steps import LATE_RECORD, ClockStep, steps_around
 from evidence.conditions import all_of, filter_rows, with_value
 from evidence.incarnations import newest_incarnation
@@ -278,7 +285,7 @@ class LakeEvidence:
         """Rows of gold.delivery_history."""
         begin_condition = prefix.begin_condition()
         rows = self._scan(DELIVERY, self._names_of("delivery"), self._where(keys, begin_condition))
-        return delivery_history_as_of(self._newest(rows), prefix)
+        return delivery_history_as_of(self._newest(rows), prefix).sort_by(DELIVERY_ORDER)
 
     def topic_batches(self, begins: Mapping[TopicPartition, int]) -> Iterator[pa.Table]:
         """Rows of bronze.topic_batch."""

@@ -11,7 +11,7 @@ from typing import Self, TypeVar
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from evidence.as_of import LogPrefix, delivery_history_as_of, mark_below_log_start
+from evidence.as_of import DELIVERY_ORDER, LogPrefix, delivery_history_as_of, mark_below_log_start
 from evidence.clock_steps import ClockStep, steps_around
 from evidence.conditions import all_of, filter_rows, with_value
 from evidence.read_until import read_until
@@ -122,8 +122,7 @@ class LogEvidence:
         histories = [schemas.SHARE_PARTITION_HISTORY.empty_table(), *(replayed.history for replayed in replays)]
         ranges = _ranges(replays)
         deliveries = pa.concat_tables([schemas.DELIVERY_HISTORY.empty_table(), *ranges])
-        history = filter_rows(pa.concat_tables(histories), prefix.condition()).sort_by(LOG_ORDER)
-        return history, delivery_history_as_of(deliveries, prefix)
+        return filter_rows(pa.concat_tables(histories), prefix.condition()), delivery_history_as_of(deliveries, prefix)
 
     def records_of(self, places: pa.Table) -> pa.Table:
         """Decoded records."""
@@ -211,7 +210,8 @@ class LogEvidence:
     def deliveries(self, keys: Keys, prefix: LogPrefix) -> pa.Table:
         """Closed and open ranges."""
         tables = _ranges(self._replayed(keys))
-        return delivery_history_as_of(pa.concat_tables([schemas.DELIVERY_HISTORY.empty_table(), *tables]), prefix)
+        rows = pa.concat_tables([schemas.DELIVERY_HISTORY.empty_table(), *tables])
+        return delivery_history_as_of(rows, prefix).sort_by(DELIVERY_ORDER)
 
     def topic_batches(self, begins: Mapping[TopicPartition, int]) -> Iterator[pa.Table]:
         """Batch headers from the topics' segments."""

@@ -11,6 +11,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from evidence.as_of import mark_below_log_start, mark_losses, states_as_of
 from evidence.conditions import all_of, filter_rows
 from lake.errors import LakeError
 from lake.scan import Cut as PublishedCut
@@ -27,6 +28,7 @@ from sharelens.questions.completeness import times
 from sharelens.questions.dlq import reconciled
 from sharelens.questions.evidence import Evidence, StatePartitionCover, of_places
 from sharelens.questions.lag import lag as lag_answer
+from sharelens.questions.lag import lag_of
 from sharelens.questions.lake_evidence import LakeEvidence
 from sharelens.questions.measure_inputs import Part
 from sharelens.questions.measured import Scope, scope
@@ -93,18 +95,27 @@ def signs(
         SharelensError: the cut lies before the evidence.
     """
     scoped = scope(evidence, key_filter, cut)
-    lags = lag_answer(evidence, key_filter, cut)
-    return signs_of(scoped, lags.table.select(LAG.names), key_filter, cut, settings, min_duration_ms)
+    by_histories = scoped.cut.is_whole and not isinstance(evidence, LakeEvidence)
+    lags = None if by_histories else lag_answer(evidence, key_filter, cut).table.select(LAG.names)
+    return signs_of(scoped, lags, key_filter, cut, settings, min_duration_ms)
 
 
 def signs_of(
-    scoped: Scope, lags: pa.Table, key_filter: KeyFilter, cut: CutChoice, settings: GroupSettings, min_duration_ms: int
+    scoped: Scope,
+    lags: pa.Table | None,
+    key_filter: KeyFilter,
+    cut: CutChoice,
+    settings: GroupSettings,
+    min_duration_ms: int,
 ) -> Signs:
-    """As `signs`, from the scope of the filter and the cut and from its LAG rows."""
+    """As `signs`, from the scope of the filter and the cut and from its LAG rows; None: the histories give them."""
     evidence = scoped.evidence
     now_ms = now_of(evidence, cut)
     tables = _of_lake(scoped, now_ms, min_duration_ms)
-    tables = tables or _of_histories(scoped, now_ms, settings, min_duration_ms)
+    if tables is None:
+        tables, states = _of_histories(scoped, now_ms, settings, min_duration_ms)
+        lags = lag_of(evidence, states, scoped.cut) if lags is None else lags
+    assert lags is not None
     selected = scoped.places.column("group_id").unique()
     records = evidence.group_records(None)
     coordinated = groups.groups(records, cut.as_of_ms) if records.num_rows else None
@@ -193,8 +204,10 @@ def _published_lag(evidence: LakeEvidence, scoped: Scope) -> tuple[pa.Table | No
     return table.cast(EARLIER_LAG), max(moments, default=None)
 
 
-def _of_histories(scoped: Scope, now_ms: int, settings: GroupSettings, min_duration_ms: int) -> _Tables:
-    """By one pass over the histories."""
+def _of_histories(
+    scoped: Scope, now_ms: int, settings: GroupSettings, min_duration_ms: int
+) -> tuple[_Tables, pa.Table]:
+    """By one pass over the histories, with the SHARE_PARTITION_STATE rows at their end."""
     first_ms = times(scoped.evidence.cover())[0] or 0
     earlier_ms = max((first_ms + now_ms) // 2, now_ms - GROWTH_MS)
 
@@ -206,10 +219,20 @@ def _of_histories(scoped: Scope, now_ms: int, settings: GroupSettings, min_durat
             latency.attempts_of(inputs).filter(pc.field("hour_ms") >= _recent_hour(now_ms)),
             filter_rows(life.rows(inputs), pc.field("log_time_ms") >= now_ms - RECENT_MS),
             _lag_at(scoped.evidence, part.history, earlier_ms),
+            _states(scoped.evidence, part),
         )
 
-    standing, attempts, events, earlier = map(pa.concat_tables, zip(*scoped.of_each_part(of_part), strict=True))
-    return _Tables(stalls=standing, attempts=attempts, events=events, earlier_lag=earlier, earlier_ms=earlier_ms)
+    standing, attempts, events, earlier, states = map(pa.concat_tables, zip(*scoped.of_each_part(of_part), strict=True))
+    tables = _Tables(stalls=standing, attempts=attempts, events=events, earlier_lag=earlier, earlier_ms=earlier_ms)
+    return tables, states
+
+
+def _states(evidence: Evidence, part: Part) -> pa.Table:
+    """SHARE_PARTITION_STATE rows at the end of whole histories."""
+    is_open = part.deliveries.filter(pc.is_null(part.deliveries.column("valid_to_log_offset")))
+    cover = evidence.cover()
+    states = mark_losses(states_as_of(part.history, is_open), {each.state_partition: each.losses for each in cover})
+    return mark_below_log_start(states, {each.state_partition: each.log_start_offset for each in cover})
 
 
 def _lag_at(evidence: Evidence, history: pa.Table, moment_ms: int) -> pa.Table:

@@ -21,6 +21,7 @@ from sharelens.questions.lake_evidence import LakeEvidence
 from sharelens.questions.measured import Scope, described, scope
 from sharelens.questions.missing import unnamed_topics, unseen
 from sharelens.questions.now import now_of
+from sharelens.questions.share_partitions import Key, key_of, rows_of_keys
 from sharelens.questions.signs import Signs, signs_of
 from sharelens.report.digests import (
     REDELIVERY_COLUMNS,
@@ -36,7 +37,6 @@ from sharelens.report.lag_lines import LagLines
 from sharelens.report.maps import Drawn
 from sharelens.report.ranking import GroupRanking, group_ranking, share_partition_ranking
 from sharelens.report.reading import Reading, outcomes_of
-from sharelens.report.share_partitions import Key, key_of, rows_of_keys
 from sharelens.request import CutChoice
 
 MOMENTS = 160

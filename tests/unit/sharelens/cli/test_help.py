@@ -6,7 +6,8 @@ import click
 import pytest
 
 from sharelens.cli import app, main
-from sharelens.cli.help import GROUPS, OWN
+from sharelens.cli.help import COMMANDS as LISTED
+from sharelens.cli.help import GROUPS, OTHERS, OWN
 from tests.unit.sharelens.cli.test_options import commands
 
 COMMANDS = dict(commands())
@@ -37,3 +38,14 @@ def test_every_option_of_a_group_is_one_of_some_command() -> None:
     }
     wanted = {option for options in GROUPS.values() for option in options}
     assert wanted - known - {"--help", "--settings", "--no-color"} == set()
+
+
+def test_every_command_stands_in_one_group(capsys: pytest.CaptureFixture[str]) -> None:
+    names = [name for group in LISTED.values() for name in group]
+    assert sorted(names) == sorted(app.cli.commands)
+    assert main(["--help"]) == 0
+    page = capsys.readouterr().out
+    assert re.findall(r"(?m)^([A-Z][a-z ]+):$", page) == ["Options", *LISTED]
+    assert OTHERS not in page
+    for name in names:
+        assert len(re.findall(rf"(?m)^  {name}  +[A-Z]", page)) == 1, name
