@@ -14,7 +14,6 @@ import pyarrow.compute as pc
 from state_model.audit.columnar import audit_kernel, layout
 from state_model.audit.columnar.step_kernels import NO_STATE
 from state_model.audit.rule import Field
-from state_model.columnar import schemas
 from state_model.columnar.keys import SHARE_PARTITION_KEY, Ints, number_keys
 from state_model.columnar.values import Loss
 
@@ -30,6 +29,7 @@ VALUE_COLUMNS: Final = (
 )
 BATCH_COLUMNS: Final = ("first_offset", "last_offset", "delivery_state", "delivery_count")
 NONE: Final = -1
+KEYS: Final = pa.schema([("group_id", pa.string()), ("topic_id", pa.string()), ("partition", pa.int32())])
 VIOLATION: Final = pa.schema(
     [
         pa.field("rule", pa.int64()),
@@ -57,7 +57,7 @@ class Auditor:
     """
 
     def __init__(self, *, is_from_zero: bool, limit_of_group: Callable[[str], int | None] = lambda group: None) -> None:
-        self.keys = schemas.SHARE_RECORD.empty_table().select(SHARE_PARTITION_KEY)
+        self.keys = KEYS.empty_table()
         self.matrix = np.zeros((0, layout.STATE_COLUMNS), np.int64)
         self.count, self.first_at, self.last_at, self.first_ms, self.last_ms = (np.zeros(0, np.int64) for _ in range(5))
         self._first = layout.NEW if is_from_zero else layout.UNKNOWN
@@ -77,7 +77,7 @@ class Auditor:
         lost = [loss for loss in self._losses if loss.group_id is not None]
         lost_keys = pa.table({name: [getattr(loss, name) for loss in lost] for name in SHARE_PARTITION_KEY})
         (_, numbers, of_lost), keys = number_keys(
-            self.keys, records, lost_keys.cast(self.keys.schema.remove_metadata())
+            self.keys, records, lost_keys.cast(KEYS)
         )
         self._add_keys(keys)
         by_loss = iter(of_lost.tolist())
@@ -102,7 +102,7 @@ class Auditor:
                 self._log[audit_kernel.LAST_OF_ALL] = self._log[audit_kernel.LOSS_COUNT]
             else:
                 key = pa.table({name: [getattr(loss, name)] for name in SHARE_PARTITION_KEY})
-                (_, (number,)), _ = number_keys(self.keys, key.cast(self.keys.schema.remove_metadata()))
+                (_, (number,)), _ = number_keys(self.keys, key.cast(KEYS))
                 self.matrix[number, layout.STANDING] = layout.UNKNOWN
         self._losses = []
 

@@ -53,7 +53,15 @@ class Tally:
         offsets, times = violations.column("log_offset"), violations.column("log_time_ms")
         columns |= {"first_log_offset": offsets, "last_log_offset": offsets, "first_ms": times, "last_ms": times}
         columns["violations"] = pa.repeat(pa.scalar(1, pa.int64()), violations.num_rows)
-        both = pa.concat_tables([self.counted, pa.table(columns, schema=COUNTED)])
+        self.add_counted(pa.table(columns, schema=COUNTED))
+
+    def add_counted(self, counted: pa.Table, violations: int | None = None) -> None:
+        """Adds COUNTED rows; `violations`: how many violations each of them stands for."""
+        if violations is not None:
+            index = COUNTED.get_field_index("violations")
+            numbers = pa.repeat(pa.scalar(violations, pa.int64()), counted.num_rows)
+            counted = counted.set_column(index, COUNTED.field(index), numbers)
+        both = pa.concat_tables([self.counted, counted])
         grouped = both.group_by(list(GROUPED), use_threads=False).aggregate(list(AGGREGATED))
         names = [name.rpartition("_")[0] if name not in GROUPED else name for name in grouped.column_names]
         self.counted = grouped.rename_columns(names).select(COUNTED.names)
