@@ -10,9 +10,7 @@ from tests.replay_logs import table
 
 def reference_rows(log, *, is_from_zero=True, losses=(), limits=None):
     """(rule, share partition, log offset, field, at, expected, seen, snapshot, previous) of each violation, sorted."""
-    entries = [
-        (offset, 10 * offset, ShareRecord(key=key, value=value)) for offset, (key, value, *_) in enumerate(log)
-    ]
+    entries = [(offset, 10 * offset, ShareRecord(key=key, value=value)) for offset, (key, value, *_) in enumerate(log)]
     walked = steps(entries, is_from_zero=is_from_zero, losses=losses, limits=limits)
     return sorted(
         (
@@ -23,7 +21,8 @@ def reference_rows(log, *, is_from_zero=True, losses=(), limits=None):
             violation.difference.at,
             violation.difference.expected,
             violation.difference.seen,
-            *((violation.snapshot, violation.previous)),
+            violation.snapshot,
+            violation.previous,
         )
         for violation in violations(walked)
     )
@@ -37,9 +36,9 @@ def columnar_rows(log, *, is_from_zero=True, losses=(), limits=None, chunk=None)
     rows = []
     step = chunk or max(1, whole.num_rows)
     for begin in range(0, whole.num_rows, step):
-        found = auditor.take(whole.slice(begin, step), lost if begin == 0 else ())
+        violated = auditor.take(whole.slice(begin, step), lost if begin == 0 else ())
         keys = auditor.keys.to_pylist()
-        for row in found.to_pylist():
+        for row in violated.to_pylist():
             key = tuple(keys[row["share_partition"]].values())
             names = ("field", "at", "expected", "seen", "snapshot_log_offset", "previous_log_offset")
             rows.append((row["rule"], key, row["log_offset"], *(row[name] for name in names)))

@@ -34,9 +34,11 @@ from sharelens.wording import counted, place
 from state_model.audit.columnar.findings import FINDING, findings, misplacements
 from state_model.audit.columnar.partition import PartitionAudit
 from state_model.audit.rule import SEVERITIES, Need, Rule
-from state_model.audit.table import BY_CODE, RULES, is_tested, missing_needs, untested_by_need
+from state_model.audit.table import BY_CODE, RULES, is_tested, untested_by_need
 
 UNTESTED = pa.schema([pa.field("needs", pa.list_(pa.string())), pa.field("rules", pa.list_(pa.string()))])
+GIVEN_BY_OPTIONS = frozenset({Need.DELIVERY_COUNT_LIMIT})
+"""The needs of rules that options of the command can meet."""
 PRUNED_SNAPSHOTS = "needed_snapshot_pruned"
 
 
@@ -58,7 +60,7 @@ def audit(evidence: LogEvidence, key_filter: KeyFilter, span: Span, choice: Audi
     """
     keys = resolve(evidence, key_filter)
     settings = evidence.source.settings.groups
-    available = frozenset({Need.DELIVERY_COUNT_LIMIT} if _has_limits(settings) else ())
+    available = GIVEN_BY_OPTIONS if _has_limits(settings) else frozenset()
     chosen = [rule for rule in RULES if not choice.rules or rule in choice.rules]
     severities = {
         rule.id: rule.severity_for(choice.version) or ""
@@ -92,9 +94,7 @@ def _audited(
     size = sum(log.size_bytes for log in evidence.logs)
     most = evidence.source.max_bytes
     if size > most:
-        raise too_much(
-            f"{size_text(size)} of state log would have to be read, --max-bytes allows {size_text(most)}"
-        )
+        raise too_much(f"{size_text(size)} of state log would have to be read, --max-bytes allows {size_text(most)}")
     with ThreadPoolExecutor(WORKERS) as pool:
         return list(pool.map(lambda log: _audit_log(log, limits, between_ms), evidence.logs))
 
@@ -131,7 +131,9 @@ def _has_newest(log: StateLog) -> bool:
     """Whether the log is there up to an end that the checkpoints of the copy do not lie beyond, all of it committed."""
     end = log.log_end.end_offset
     committed_end = log.partition.committed_end
-    return log.end_offset == end and log.log_end.unreadable_bytes == 0 and (committed_end is None or committed_end <= end)
+    return (
+        log.end_offset == end and log.log_end.unreadable_bytes == 0 and (committed_end is None or committed_end <= end)
+    )
 
 
 def _has_limits(settings: GroupSettings) -> bool:
@@ -176,8 +178,8 @@ def _none(listed: Sequence[str]) -> str:
 def findings_from(answered: Report, severity: str) -> int:
     """The number of listed findings of a severity or a worse one."""
     worse = SEVERITIES[: SEVERITIES.index(severity) + 1]
-    found = answered.parts["findings"].table.column("severity")
-    return int(pc.sum(pc.is_in(found, value_set=pa.array(worse))).as_py() or 0)
+    severities = answered.parts["findings"].table.column("severity")
+    return int(pc.sum(pc.is_in(severities, value_set=pa.array(worse))).as_py() or 0)
 
 
 def _with_topics(rows: pa.Table, names: Mapping[str, str]) -> pa.Table:
@@ -230,9 +232,7 @@ COLUMNS = by_importance(
         name_column("GROUP", "group_id"),
         Column(heading="TOPIC-PARTITION", cell=_place_cell, fields=("topic", "topic_id", "partition")),
         number_column("STATE-PARTITION", "state_partition"),
-        Column(
-            heading="LOG-OFFSETS", cell=_offsets_cell, right=True, fields=("first_log_offset", "last_log_offset")
-        ),
+        Column(heading="LOG-OFFSETS", cell=_offsets_cell, right=True, fields=("first_log_offset", "last_log_offset")),
         number_column("COUNT", "count"),
         time_column("FIRST-SEEN", "first_seen_ms"),
         time_column("LAST-SEEN", "last_seen_ms"),

@@ -80,8 +80,8 @@ RULES = (
         title="The delivery complete count covers the terminal offsets of the state",
         severity=WARNING,
         relation=">=",
-        why="A leader counts before it writes. An ambiguous failure or a retried older write leaves a smaller count, and "
-        "the group's lag is shown too large by the difference.",
+        why="A leader counts before it writes. An ambiguous failure or a retried older write leaves a smaller count, "
+        "and the group's lag is shown too large by the difference.",
         remedy="Look for failovers and time-outs of the share coordinator; the next writes correct the lag.",
         source="share-partition §8, SP",
         check=complete_count_too_small,

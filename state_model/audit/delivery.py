@@ -40,7 +40,9 @@ def unknown_state(step: Step) -> Difference | None:
 
 def archiving_state(step: Step) -> Difference | None:
     """A state batch in state ARCHIVING."""
-    return _first(step, lambda batch: batch.delivery_state == DeliveryState.ARCHIVING, _state, int(DeliveryState.ARCHIVED))
+    return _first(
+        step, lambda batch: batch.delivery_state == DeliveryState.ARCHIVING, _state, int(DeliveryState.ARCHIVED)
+    )
 
 
 def never_delivered(step: Step) -> Difference | None:

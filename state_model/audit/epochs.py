@@ -75,9 +75,7 @@ def _raising_update(step: Step, update: ShareUpdate) -> Difference | None:
     if update.state_batches:
         return Difference(Field.STATE_BATCHES, 0, len(update.state_batches))
     if update.delivery_complete_count != before.delivery_complete_count:
-        return Difference(
-            Field.DELIVERY_COMPLETE_COUNT, before.delivery_complete_count, update.delivery_complete_count
-        )
+        return Difference(Field.DELIVERY_COMPLETE_COUNT, before.delivery_complete_count, update.delivery_complete_count)
     if update.start_offset != before.start_offset:
         return Difference(Field.START_OFFSET, before.start_offset, update.start_offset)
     return None

@@ -1,4 +1,4 @@
-"""Invariants between the state log and `__consumer_offsets`: rules 66 to 76. They are described here and not tested yet."""
+"""Invariants between the state log and `__consumer_offsets`: rules 66 to 76. Described, not tested."""
 
 from state_model.audit.rule import ERROR, WARNING, Need, Rule
 

@@ -110,8 +110,8 @@ RULES = (
         title="The start offset is -1 until the first write, and from 0 on afterwards",
         severity=ERROR,
         relation=">=",
-        why="A leader resolves -1 at its first write. Only Initialize (AlterShareGroupOffsets takes any number) sets it "
-        "back.",
+        why="A leader resolves -1 at its first write. Only Initialize (AlterShareGroupOffsets takes any number) sets "
+        "it back.",
         remedy=REPORT_BUG,
         source="share-group-state-log §5, RSC, SP",
         check=invalid_start_offset,
@@ -123,9 +123,9 @@ RULES = (
         severity=ERROR,
         exceptions=until("4.3", WARNING),
         relation=">=",
-        why="Kafka 4.4 takes the maximum. Up to 4.3 a retried older write that arrives behind a newer one moves the start "
-        "offset back; the records from there on may be delivered again.",
-        remedy="Look for time-outs and retries of WriteShareGroupState around the record; look at `sharelens redelivered`.",
+        why="Kafka 4.4 takes the maximum. Up to 4.3 a retried older write that arrives behind a newer one moves the "
+        "start offset back; the records from there on may be delivered again.",
+        remedy="Look for time-outs and retries of WriteShareGroupState around the record, and at `redelivered`.",
         source="share-group-state-log §5, KIP-932",
         check=start_offset_goes_back,
     ),

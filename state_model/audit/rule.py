@@ -104,8 +104,8 @@ class Rule:
     """An invariant of the log. `number` is that of the specification; `part` parts rules that share a number.
 
     `relation` stands between field and expected value. `exceptions`: severities of versions that differ from
-    `severity`; None: no rule in that version. `if_version_unknown`: the severity while the version is unknown; None: the
-    lowest of all versions. `check`: the reference form, for rules over single steps of a share
+    `severity`; None: no rule in that version. `if_version_unknown`: the severity while the version is unknown; None:
+    the lowest of all versions. `check`: the reference form, for rules over single steps of a share
     partition. `compares_state`: the records before it prove it, too. `source`: section of the specification, class of
     Kafka.
     """
@@ -145,7 +145,7 @@ class Rule:
         return self.severity is None
 
 
-REPORT_BUG = "Report it to the Kafka project with the proving records; until then don't trust the share partition's state."
+REPORT_BUG = "Report it to the Kafka project with the proving records; don't trust the state until then."
 """The remedy where a coordinator wrote what no coordinator may write."""
 CHECK_COPY = "Check first whether the copy is damaged (`sharelens status`); if it is not, a coordinator is at fault."
 """The remedy where a damaged copy is likelier than a coordinator."""

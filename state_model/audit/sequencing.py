@@ -89,7 +89,7 @@ RULES = (
         code="life_begins_oddly",
         title="A share partition begins with a snapshot of epoch 0, without batches, with leader epoch 0",
         severity=ERROR,
-        why="Only Initialize creates state, and it writes such a snapshot. Tested where the log is there from offset 0.",
+        why="Only Initialize creates state, and it writes such a snapshot. Tested where the log begins at offset 0.",
         remedy=REPORT_BUG,
         source="share-group-state-log §5, RSC.initialize",
         check=life_begins_oddly,
@@ -110,7 +110,7 @@ RULES = (
         code="snapshot_epoch_skips",
         title="Each snapshot's epoch is that of the one before it plus 1",
         severity=ERROR,
-        why="The coordinator counts the snapshots of a share partition. A skipped epoch is a lost or repeated snapshot.",
+        why="The coordinator counts the snapshots of a share partition. A skipped one is a lost or repeated snapshot.",
         remedy="Look for a lost write or an unclean leader election of the state partition around the two snapshots.",
         source="share-group-state-log §3, RSC",
         check=snapshot_epoch_skips,
@@ -194,8 +194,8 @@ RULES = (
         title="The newest snapshot of each live share partition lies at or above the log start offset",
         severity=ERROR,
         relation=">=",
-        why="The coordinator deletes only records that no share partition needs. A state below the log start is lost at "
-        "the next load: it then answers INVALID_REQUEST.",
+        why="The coordinator deletes only records that no share partition needs. A state below the log start is lost "
+        "at the next load: it then answers INVALID_REQUEST.",
         remedy="Look for kafka-delete-records runs and for log.retention.bytes on __share_group_state.",
         source="share-group-state-log §7, ShareCoordinatorOffsetsManager",
     ),

@@ -112,8 +112,8 @@ RULES = (
         code="cold_snapshot_changes_state",
         title="A cold snapshot repeats the state",
         severity=ERROR,
-        why="The job rewrites the state of share partitions at rest with a new snapshot epoch and write timestamp alone. "
-        "A difference is an update that is missing from the log, or a coordinator whose memory is wrong.",
+        why="The job rewrites the state of share partitions at rest with a new snapshot epoch and write timestamp "
+        "alone. A difference is an update that is missing from the log, or a coordinator whose memory is wrong.",
         remedy=REPORT_BUG,
         source="share-group-state-log §6, RSC.snapshotColdPartitions",
         check=cold_snapshot_changes_state,

@@ -10,6 +10,7 @@ compared over the union of their boundaries; offsets are never enumerated, as a 
 
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence
+from itertools import pairwise
 from typing import NamedTuple
 
 from state_model.share_records import StateBatch
@@ -40,7 +41,7 @@ def of_batches(batches: Sequence[StateBatch]) -> StepFunction:
         for batch in batches
         if batch.first_offset <= batch.last_offset
     ]
-    if all(left.last < right.first for left, right in zip(spans, spans[1:], strict=False)):
+    if all(left.last < right.first for left, right in pairwise(spans)):
         return _joined(spans)
     return _maximum([(span,) for span in spans])
 
@@ -56,7 +57,7 @@ def _maximum(functions: list[StepFunction]) -> StepFunction:
 def cells(left: StepFunction, right: StepFunction) -> Iterator[tuple[int, int, Value | None, Value | None]]:
     """(first, last, value of left, value of right) between neighbouring boundaries, where one of them has a value."""
     bounds = sorted({bound for span in (*left, *right) for bound in (span.first, span.last + 1)})
-    for first, end in zip(bounds, bounds[1:], strict=False):
+    for first, end in pairwise(bounds):
         ours, theirs = value_at(left, first), value_at(right, first)
         if ours is not None or theirs is not None:
             yield first, end - 1, ours, theirs
@@ -85,9 +86,7 @@ def cut_below(function: StepFunction, start: int) -> StepFunction:
 
 def terminal_offsets(function: StepFunction) -> int:
     """The number of offsets from 0 on that are acknowledged or archived; 2^63 - 1 at most."""
-    count = sum(
-        span.last - max(span.first, 0) + 1 for span in function if span.value[1] in TERMINAL and span.last >= 0
-    )
+    count = sum(span.last - max(span.first, 0) + 1 for span in function if span.value[1] in TERMINAL and span.last >= 0)
     return min(count, MAX_OFFSET)
 
 

@@ -2,11 +2,12 @@
 
 import numpy as np
 
+from state_model.audit.columnar.batch_kernels import check_counts, check_limit, check_order, check_ranges, check_states
+from state_model.audit.columnar.hits import F_LOG_OFFSET, F_OFFSET_STATE, NONE, hit
 from state_model.audit.columnar.layout import (
     ARCHIVING_MS,
     BEGIN,
     COLD,
-    CREATE,
     DCC,
     DELETED,
     HIT_COLUMNS,
@@ -36,25 +37,16 @@ from state_model.audit.columnar.layout import (
     WRITTEN,
 )
 from state_model.audit.columnar.rule_kernels import (
-    F_LOG_OFFSET,
-    F_OFFSET_STATE,
-    NONE,
     OPERATION_MS,
     check_after,
     check_cells,
     check_cold_scalars,
-    check_counts,
-    check_limit,
-    check_order,
-    check_ranges,
     check_same_scalars,
     check_scalars,
     check_sequence,
     check_snapshot_epochs,
     check_start,
-    check_states,
     check_update,
-    hit,
     is_apart,
     snapshot_kind,
 )
@@ -176,9 +168,7 @@ def check_content(
     count = n
     if snapshot == COLD:
         n = check_cold_scalars(state, row, hits, n, mark)
-        if n == count and first_unlike(
-            at, values, begin, end, written_at, written, 0, size, MIN_OFFSET, False, notes
-        ):
+        if n == count and first_unlike(at, values, begin, end, written_at, written, 0, size, MIN_OFFSET, False, notes):
             n = hit(hits, n, mark, 510, F_OFFSET_STATE, notes[1], notes[2], notes[0])
     elif snapshot == WRITTEN:
         start = row[START - VALUE] if row[START - VALUE] != NONE else MIN_OFFSET
@@ -231,10 +221,10 @@ def take_update(state: np.ndarray, row: np.ndarray) -> None:
 @leaf
 def has_archiving(states: np.ndarray, low: int, high: int) -> bool:
     """Whether one of the batches is ARCHIVING."""
-    for i in range(low, high):
-        if states[i] == ARCHIVING:
-            return True
-    return False
+    place = low
+    while place < high and states[place] != ARCHIVING:
+        place += 1
+    return place < high
 
 
 @leaf
@@ -261,12 +251,12 @@ def merge(
 
 
 @leaf
-def check_operation(
-    log: np.ndarray, log_offset: int, write_ms: int, hits: np.ndarray, n: int, mark: np.ndarray
-) -> int:
+def check_operation(log: np.ndarray, log_offset: int, write_ms: int, hits: np.ndarray, n: int, mark: np.ndarray) -> int:
     """Rule 59: a cold snapshot follows the one before it of the same operation."""
-    if log[COLD_AT] != NONE and log[COLD_AT] + 1 != log_offset and not is_apart(
-        log[COLD_WRITE_MS], write_ms, OPERATION_MS
+    if (
+        log[COLD_AT] != NONE
+        and log[COLD_AT] + 1 != log_offset
+        and not is_apart(log[COLD_WRITE_MS], write_ms, OPERATION_MS)
     ):
         n = hit(hits, n, mark, 590, F_LOG_OFFSET, log[COLD_AT] + 1, log_offset)
     log[COLD_AT] = log_offset

@@ -76,20 +76,25 @@ class Auditor:
         self._losses = sorted([*self._losses, *losses], key=lambda loss: loss.first_offset)
         lost = [loss for loss in self._losses if loss.group_id is not None]
         lost_keys = pa.table({name: [getattr(loss, name) for loss in lost] for name in SHARE_PARTITION_KEY})
-        (_, numbers, of_lost), keys = number_keys(
-            self.keys, records, lost_keys.cast(KEYS)
-        )
+        (_, numbers, of_lost), keys = number_keys(self.keys, records, lost_keys.cast(KEYS))
         self._add_keys(keys)
         by_loss = iter(of_lost.tolist())
-        loss_rows = [
-            (loss.first_offset, NONE if loss.group_id is None else next(by_loss)) for loss in self._losses
-        ]
+        loss_rows = [(loss.first_offset, NONE if loss.group_id is None else next(by_loss)) for loss in self._losses]
         self._log[audit_kernel.LOSSES] = 0
         hits, count, self._at, self._values, self._used = audit_kernel.audit_records(
-            _kinds(records), numbers, _ints(records, "log_offset"), _ints(records, "timestamp_ms"), _values(records),
-            *_batches(records), np.array(loss_rows, np.int64).reshape(-1, 2), self._log, self.matrix, self._at,
-            self._values, self._used,
-        )  # fmt: skip
+            _kinds(records),
+            numbers,
+            _ints(records, "log_offset"),
+            _ints(records, "timestamp_ms"),
+            _values(records),
+            *_batches(records),
+            np.array(loss_rows, np.int64).reshape(-1, 2),
+            self._log,
+            self.matrix,
+            self._at,
+            self._values,
+            self._used,
+        )
         self._losses = self._losses[int(self._log[audit_kernel.LOSSES]) :]
         self._count(numbers, _ints(records, "log_offset"), _ints(records, "log_time_ms"))
         return self._violations(records, numbers, hits[:count])
@@ -159,9 +164,14 @@ class Auditor:
             if len(rows):
                 tables.append(
                     violation_rows(
-                        rule=rule, share_partition=numbers[rows], log_offset=_ints(records, "log_offset")[rows],
-                        log_time_ms=_ints(records, "log_time_ms")[rows], field=int(field), expected=0, seen=counts[rows],
-                    )  # fmt: skip
+                        rule=rule,
+                        share_partition=numbers[rows],
+                        log_offset=_ints(records, "log_offset")[rows],
+                        log_time_ms=_ints(records, "log_time_ms")[rows],
+                        field=int(field),
+                        expected=0,
+                        seen=counts[rows],
+                    )
                 )
         return pa.concat_tables(tables)
 

@@ -96,9 +96,13 @@ class PartitionAudit:
             if len(rows):
                 self.tally.add(
                     violation_rows(
-                        rule=rule, log_offset=offsets[rows], log_time_ms=times[rows], field=int(Field.LOG_OFFSET),
-                        expected=expected[rows], seen=offsets[rows],
-                    )  # fmt: skip
+                        rule=rule,
+                        log_offset=offsets[rows],
+                        log_time_ms=times[rows],
+                        field=int(Field.LOG_OFFSET),
+                        expected=expected[rows],
+                        seen=offsets[rows],
+                    )
                 )
         return [
             Loss(first_offset=int(before[row]) + 1, last_offset=int(offsets[row]) - 1, reason="gap") for row in holes
@@ -108,17 +112,19 @@ class PartitionAudit:
         """Rule 6 for the record at the log start offset."""
         if self._log_start_offset == 0:
             return VIOLATION.empty_table()
-        row = records.filter(
-            (pc.field("log_offset") == self._log_start_offset) & (pc.field("record_type") == "update")
-        )
+        row = records.filter((pc.field("log_offset") == self._log_start_offset) & (pc.field("record_type") == "update"))
         if row.num_rows == 0:
             return VIOLATION.empty_table()
         (number,) = _numbers(self.auditor, row)
         return violation_rows(
-            rule=60, share_partition=int(number), log_offset=self._log_start_offset,
-            log_time_ms=row.column("log_time_ms")[0].as_py(), field=int(Field.RECORD_TYPE),
-            expected=layout.SNAPSHOT, seen=layout.UPDATE,
-        )  # fmt: skip
+            rule=60,
+            share_partition=int(number),
+            log_offset=self._log_start_offset,
+            log_time_ms=row.column("log_time_ms")[0].as_py(),
+            field=int(Field.RECORD_TYPE),
+            expected=layout.SNAPSHOT,
+            seen=layout.UPDATE,
+        )
 
     def _archiving_too_long(self) -> pa.Table:
         """Rule 50 at the end of the log."""
@@ -133,11 +139,16 @@ class PartitionAudit:
                 at, value = archiving
                 tables.append(
                     violation_rows(
-                        rule=500, share_partition=number, log_offset=int(matrix[number, layout.LAST_AT]),
-                        log_time_ms=self._last_ms, field=int(Field.OFFSET_STATE), at=at,
-                        expected=value + ARCHIVED_LESS_ARCHIVING, seen=value,
+                        rule=500,
+                        share_partition=number,
+                        log_offset=int(matrix[number, layout.LAST_AT]),
+                        log_time_ms=self._last_ms,
+                        field=int(Field.OFFSET_STATE),
+                        at=at,
+                        expected=value + ARCHIVED_LESS_ARCHIVING,
+                        seen=value,
                         snapshot_log_offset=int(matrix[number, layout.SNAPSHOT_AT]),
-                    )  # fmt: skip
+                    )
                 )
         return pa.concat_tables(tables)
 
@@ -150,10 +161,15 @@ class PartitionAudit:
             orphans = np.flatnonzero(matrix[:, layout.STANDING] == layout.ORPHAN)
             pruned = np.concatenate([pruned, orphans])
         return violation_rows(
-            rule=170, share_partition=pruned, log_offset=matrix[pruned, layout.LAST_AT],
-            log_time_ms=self.auditor.last_ms[pruned], field=int(Field.LOG_OFFSET), expected=self._log_start_offset,
-            seen=matrix[pruned, layout.SNAPSHOT_AT], snapshot_log_offset=matrix[pruned, layout.SNAPSHOT_AT],
-        )  # fmt: skip
+            rule=170,
+            share_partition=pruned,
+            log_offset=matrix[pruned, layout.LAST_AT],
+            log_time_ms=self.auditor.last_ms[pruned],
+            field=int(Field.LOG_OFFSET),
+            expected=self._log_start_offset,
+            seen=matrix[pruned, layout.SNAPSHOT_AT],
+            snapshot_log_offset=matrix[pruned, layout.SNAPSHOT_AT],
+        )
 
 
 def _odd_batches(log_records: pa.RecordBatch, offsets: Ints, times: Ints) -> pa.Table:
@@ -177,9 +193,13 @@ def _odd_batches(log_records: pa.RecordBatch, offsets: Ints, times: Ints) -> pa.
         if len(rows):
             tables.append(
                 violation_rows(
-                    rule=40, log_offset=offsets[rows], log_time_ms=times[rows], field=int(field),
-                    expected=expected[rows], seen=seen[rows],
-                )  # fmt: skip
+                    rule=40,
+                    log_offset=offsets[rows],
+                    log_time_ms=times[rows],
+                    field=int(field),
+                    expected=expected[rows],
+                    seen=seen[rows],
+                )
             )
     return pa.concat_tables(tables)
 
@@ -196,10 +216,13 @@ def _undecodable(auditor: Auditor, problems: pa.Table) -> pa.Table:
         tables.append(
             violation_rows(
                 rule=np.array([RULE_OF_REASON.get(reason, UNDECODABLE) for reason in reasons], np.int64),
-                share_partition=numbers, log_offset=part.column("log_offset").to_numpy(),
-                log_time_ms=part.column("log_time_ms").to_numpy(), field=int(Field.DECODING), expected=0,
+                share_partition=numbers,
+                log_offset=part.column("log_offset").to_numpy(),
+                log_time_ms=part.column("log_time_ms").to_numpy(),
+                field=int(Field.DECODING),
+                expected=0,
                 seen=np.array([DECODE_REASONS.index(reason) for reason in reasons], np.int64),
-            )  # fmt: skip
+            )
         )
     return pa.concat_tables(tables)
 

@@ -6,26 +6,31 @@ to WRITE. `hits`: violations so far, of which there are `n`; each function retur
 
 import numpy as np
 
+from state_model.audit.columnar.hits import (
+    F_BATCHES,
+    F_CREATE,
+    F_DCC,
+    F_FIRST,
+    F_LEADER_EPOCH,
+    F_OFFSET_STATE,
+    F_SNAPSHOT_EPOCH,
+    F_START,
+    F_STATE_EPOCH,
+    F_TYPE,
+    F_UPDATES,
+    F_WRITE,
+    NONE,
+    hit,
+)
 from state_model.audit.columnar.layout import (
     COLD,
     CREATE,
     DCC,
     DELETED,
     EITHER,
-    HIT_AT,
-    HIT_EXPECTED,
-    HIT_FIELD,
-    HIT_PREVIOUS,
-    HIT_ROW,
-    HIT_RULE,
-    HIT_SEEN,
-    HIT_SNAPSHOT,
     INIT,
     LEADER_EPOCH,
     LIVE,
-    MARK_PREVIOUS,
-    MARK_ROW,
-    MARK_SNAPSHOT,
     NEW,
     NO_SNAPSHOT,
     ORPHAN,
@@ -58,45 +63,22 @@ from state_model.audit.columnar.step_kernels import (
 )
 from state_model.columnar.kernels import leaf
 
-NONE = -1
 MOST_UPDATES = 500
-LARGEST_LIMIT = 25
 CLOCK_MS = 1000
 OPERATION_MS = 5
-# Fields of a difference (rule.Field).
-(
-    F_TYPE, F_SNAPSHOT_EPOCH, F_STATE_EPOCH, F_LEADER_EPOCH, F_START, F_DCC, F_CREATE, F_WRITE, F_BATCHES, F_UPDATES,
-    F_FIRST, F_LAST, F_STATE, F_COUNT, F_OFFSET_STATE, F_TERMINAL, F_LOG_OFFSET,
-) = range(17)  # fmt: skip
-
-
-@leaf
-def hit(
-    hits: np.ndarray, n: int, mark: np.ndarray, rule: int, field: int, expected: int, seen: int, at: int = NONE
-) -> int:
-    """Adds a violation; the new number."""
-    hits[n, HIT_RULE] = rule
-    hits[n, HIT_ROW] = mark[MARK_ROW]
-    hits[n, HIT_FIELD] = field
-    hits[n, HIT_AT] = at
-    hits[n, HIT_EXPECTED] = expected
-    hits[n, HIT_SEEN] = seen
-    hits[n, HIT_SNAPSHOT] = mark[MARK_SNAPSHOT]
-    hits[n, HIT_PREVIOUS] = mark[MARK_PREVIOUS]
-    return n + 1
 
 
 @leaf
 def is_apart(left: int, right: int, most: int) -> bool:
     """Whether two numbers differ by more than `most`; their difference may need 64 bits without a sign."""
-    return np.uint64(max(left, right)) - np.uint64(min(left, right)) > np.uint64(most)
+    return bool(np.uint64(max(left, right)) - np.uint64(min(left, right)) > np.uint64(most))
 
 
 @leaf
 def has_init_count(row: np.ndarray) -> bool:
     """Whether the delivery complete count is that of Initialize; -1 always is (P5)."""
     dcc = row[DCC - VALUE]
-    return dcc == NONE or (dcc == 0 and row[START - VALUE] != NONE)
+    return bool(dcc == NONE or (dcc == 0 and row[START - VALUE] != NONE))
 
 
 @leaf
@@ -119,117 +101,6 @@ def snapshot_kind(state: np.ndarray, row: np.ndarray, batches: int) -> int:
     ):
         return INIT
     return WRITTEN if has_write_shape(row, batches) else EITHER
-
-
-@leaf
-def check_order(
-    first: np.ndarray, last: np.ndarray, states: np.ndarray, counts: np.ndarray, low: int, high: int, snapshot: int,
-    hits: np.ndarray, n: int, mark: np.ndarray,
-) -> int:  # fmt: skip
-    """Rules 31 (ascending, disjoint) and 37 (joined) for the state batches [low, high) of a record."""
-    overlap = NONE
-    apart = NONE
-    for i in range(low + 1, high):
-        if overlap == NONE and first[i] <= last[i - 1]:
-            overlap = i
-        touches = last[i - 1] != MAX_OFFSET and last[i - 1] + 1 == first[i]
-        if apart == NONE and touches and states[i] == states[i - 1] and counts[i] == counts[i - 1]:
-            apart = i
-    if overlap != NONE:
-        n = hit(hits, n, mark, 310, F_FIRST, last[overlap - 1], first[overlap])
-    if apart != NONE and snapshot != COLD:
-        n = hit(hits, n, mark, 370, F_LAST, last[apart], last[apart - 1])
-    return n
-
-
-@leaf
-def check_ranges(
-    first: np.ndarray, last: np.ndarray, low: int, high: int, start: int, hits: np.ndarray, n: int, mark: np.ndarray
-) -> int:
-    """Rules 32 (valid ranges) and 33 (not below the record's start offset)."""
-    invalid = NONE
-    below = NONE
-    for i in range(low, high):
-        if invalid == NONE and (first[i] < 0 or last[i] < first[i]):
-            invalid = i
-        if below == NONE and 0 <= start and first[i] < start:
-            below = i
-    if invalid != NONE and first[invalid] < 0:
-        n = hit(hits, n, mark, 320, F_FIRST, 0, first[invalid])
-    elif invalid != NONE:
-        n = hit(hits, n, mark, 320, F_LAST, first[invalid], last[invalid])
-    if below != NONE:
-        n = hit(hits, n, mark, 330, F_FIRST, start, first[below])
-    return n
-
-
-@leaf
-def check_states(
-    first: np.ndarray, states: np.ndarray, low: int, high: int, hits: np.ndarray, n: int, mark: np.ndarray
-) -> int:
-    """Rule 40: delivery states that are written."""
-    acquired = NONE
-    unknown = NONE
-    archiving = NONE
-    for i in range(low, high):
-        state = states[i]
-        if acquired == NONE and state == 1:
-            acquired = i
-        if unknown == NONE and (state < 0 or state > 4):
-            unknown = i
-        if archiving == NONE and state == 3:
-            archiving = i
-    if acquired != NONE:
-        n = hit(hits, n, mark, 400, F_STATE, 0, 1, first[acquired])
-    if unknown != NONE:
-        n = hit(hits, n, mark, 401, F_STATE, 0, states[unknown], first[unknown])
-    if archiving != NONE:
-        n = hit(hits, n, mark, 402, F_STATE, 4, 3, first[archiving])
-    return n
-
-
-@leaf
-def check_counts(
-    first: np.ndarray, counts: np.ndarray, low: int, high: int, hits: np.ndarray, n: int, mark: np.ndarray
-) -> int:
-    """Rules 41 (delivered once at least) and 42 (the largest count)."""
-    few = NONE
-    many = NONE
-    for i in range(low, high):
-        if few == NONE and counts[i] < 1:
-            few = i
-        if many == NONE and counts[i] > LARGEST_LIMIT:
-            many = i
-    if few != NONE:
-        n = hit(hits, n, mark, 410, F_COUNT, 1, counts[few], first[few])
-    if many != NONE:
-        n = hit(hits, n, mark, 420, F_COUNT, LARGEST_LIMIT, counts[many], first[many])
-    return n
-
-
-@leaf
-def check_limit(
-    first: np.ndarray, states: np.ndarray, counts: np.ndarray, low: int, high: int, limit: int,
-    hits: np.ndarray, n: int, mark: np.ndarray,
-) -> int:  # fmt: skip
-    """Rules 43, 44 and 45: counts against the delivery count limit of the group."""
-    over = NONE
-    available = NONE
-    archived = NONE
-    for i in range(low, high):
-        if over == NONE and counts[i] > limit:
-            over = i
-        if available == NONE and states[i] == 0 and counts[i] >= limit:
-            available = i
-        if archived == NONE and states[i] == 4 and counts[i] < limit:
-            archived = i
-    if over != NONE:
-        n = hit(hits, n, mark, 430, F_COUNT, limit, counts[over], first[over])
-    if available != NONE:
-        n = hit(hits, n, mark, 440, F_COUNT, limit, counts[available], first[available])
-    if archived != NONE:
-        n = hit(hits, n, mark, 450, F_COUNT, limit, counts[archived], first[archived])
-    return n
 
 
 @leaf
@@ -326,9 +197,7 @@ def check_snapshot_epochs(
 
 
 @leaf
-def check_update(
-    state: np.ndarray, row: np.ndarray, batches: int, hits: np.ndarray, n: int, mark: np.ndarray
-) -> int:
+def check_update(state: np.ndarray, row: np.ndarray, batches: int, hits: np.ndarray, n: int, mark: np.ndarray) -> int:
     """Rules 21, 23, 39 and 64: the scalars of an update of a known state."""
     epoch = row[LEADER_EPOCH - VALUE]
     dcc = row[DCC - VALUE]
@@ -365,7 +234,8 @@ def check_start(state: np.ndarray, row: np.ndarray, snapshot: int, hits: np.ndar
             n = hit(hits, n, mark, 260, F_START, NONE, start)
         elif snapshot != NO_SNAPSHOT and start == NONE and state[START] >= 0:
             n = hit(hits, n, mark, 260, F_START, 0, start)
-    if (snapshot == NO_SNAPSHOT or snapshot == WRITTEN) and 0 <= start < state[START]:
+    is_write = snapshot in (NO_SNAPSHOT, WRITTEN)
+    if is_write and 0 <= start < state[START]:
         n = hit(hits, n, mark, 270, F_START, state[START], start)
     return n
 
@@ -399,15 +269,13 @@ def check_cells(notes: np.ndarray, hits: np.ndarray, n: int, mark: np.ndarray) -
 
 
 @leaf
-def check_after(
-    state: np.ndarray, kind: int, dcc: int, first: int, hits: np.ndarray, n: int, mark: np.ndarray
-) -> int:
+def check_after(state: np.ndarray, kind: int, dcc: int, first: int, hits: np.ndarray, n: int, mark: np.ndarray) -> int:
     """Rules 12, 34, 62 and 63: the state after a snapshot or an update. `first`: its first offset; -1 of none."""
     if kind == UPDATE and state[UPDATES] > MOST_UPDATES and (state[STANDING] == LIVE or state[STANDING] == ORPHAN):
         n = hit(hits, n, mark, 120, F_UPDATES, MOST_UPDATES, state[UPDATES])
     if state[STANDING] != LIVE:
         return n
-    if 0 <= state[START] and first < state[START]:
+    if state[START] >= 0 and first < state[START]:
         n = hit(hits, n, mark, 340, F_FIRST, state[START], first)
     if dcc > NONE:
         terminal = state[TERMINAL_OFFSETS] if state[TERMINAL_OFFSETS] >= 0 else MAX_OFFSET

@@ -96,10 +96,10 @@ def maximum(
 @leaf
 def is_ascending(first: np.ndarray, last: np.ndarray, low: int, high: int) -> bool:
     """Whether the batches [low, high) ascend, are disjoint and cover an offset each."""
-    for i in range(low, high):
-        if first[i] > last[i] or (i > low and first[i] <= last[i - 1]):
-            return False
-    return True
+    i = low
+    while i < high and first[i] <= last[i] and (i == low or first[i] > last[i - 1]):
+        i += 1
+    return i == high
 
 
 @leaf
@@ -109,7 +109,7 @@ def of_ascending(
 ) -> int:  # fmt: skip
     """The function of ascending, disjoint batches; its number of breakpoints."""
     n = 0
-    previous = NO_STATE
+    previous = np.int64(NO_STATE)
     for i in range(low, high):
         value = np.int64(counts[i]) * 256 + np.int64(states[i])
         if value != previous:
@@ -121,7 +121,7 @@ def of_ascending(
             out_at[n] = last[i] + 1
             out[n] = NO_STATE
             n += 1
-            previous = NO_STATE
+            previous = np.int64(NO_STATE)
     return n
 
 

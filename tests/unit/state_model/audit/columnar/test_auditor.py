@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests import replay_logs
+from state_model.share_records import ShareSnapshot, ShareUpdate, StateBatch
 from tests.audit_logs import columnar_rows, reference_rows
 from tests.replay_logs import HOSTILE_LOGS, KEYS, LOGS
 
@@ -35,12 +35,37 @@ def test_losses(log, losses, chunk):
     assert columnar_rows(log, losses=losses, chunk=chunk) == without_bytes(reference_rows(log, losses=losses))
 
 
-def test_a_state_outlives_the_growth_of_its_place():
-    lines = ["0 snapshot start=0 epoch=1 -"]
-    lines += [f"{key} update start={max(0, 3 * turn - 20)} {3 * turn}-{3 * turn} available 1"
-              for turn in range(60) for key in (0, 1)]  # fmt: skip
-    log = [entry for line in lines for entry in replay_logs.parsed(line)] if False else []
-    assert columnar_rows(log) == reference_rows(log)
+def test_a_state_outlives_the_growth_and_the_move_of_its_place():
+    log = [(key, snapshot(), False) for key in KEYS]
+    for turn in range(200):
+        start = 0 if turn % 50 else 7 * turn
+        log += [(key, update(start, 7 * turn, 1 + turn % 2), False) for key in KEYS]
+        log += [(KEYS[0], update(start, 7 * (turn * 13 % 200), 2), False)]
+    expected = reference_rows(log)
+    assert {row[0] for row in expected} >= {270, 620}
+    assert columnar_rows(log) == columnar_rows(log, chunk=17) == without_bytes(expected)
+
+
+def snapshot():
+    return ShareSnapshot(
+        snapshot_epoch=0,
+        state_epoch=1,
+        leader_epoch=0,
+        start_offset=-1,
+        create_timestamp_ms=0,
+        write_timestamp_ms=0,
+        state_batches=(),
+    )
+
+
+def update(start, first, state):
+    return ShareUpdate(
+        snapshot_epoch=0,
+        leader_epoch=0,
+        start_offset=start,
+        state_batches=(StateBatch(first, first + 3, 2 * state, 1),),
+        delivery_complete_count=0,
+    )
 
 
 @pytest.mark.parametrize("form", [reference_rows, columnar_rows])
