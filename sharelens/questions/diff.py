@@ -1,8 +1,11 @@
-"""What changed between two moments: scalars before and after, and the record offsets whose delivery state differs."""
+"""What changed between two moments: scalars before and after, the record offsets whose delivery state differs.
+
+Lives that began in between, and what the group coordinator wrote, are entries of the timeline.
+"""
 
 import itertools
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import pyarrow as pa
@@ -12,10 +15,15 @@ from sharelens.filters import KeyFilter
 from sharelens.output import Answer, Column, Row, by_importance, known, name_column, number_column, shortened
 from sharelens.questions import vocabulary
 from sharelens.questions.completeness import check_cut, evidence_line, incomplete_rows
-from sharelens.questions.evidence import Evidence
+from sharelens.questions.digests import as_answer
+from sharelens.questions.evidence import Evidence, Span
+from sharelens.questions.life_changes import LifeChanges, life_changes
 from sharelens.questions.naming import ensure_known, resolve
 from sharelens.questions.shape import range_text
+from sharelens.questions.share_partitions import Key, key_of
 from sharelens.questions.state import COMPLETENESS, TOPIC, state_table
+from sharelens.questions.timeline import TEXT_COLUMNS
+from sharelens.questions.timeline_entries import ORDER, PROOF, WHAT_HAPPENED, event_totals
 from sharelens.questions.vocabulary import NEVER_KNOWN
 from state_model.errors import UsageError
 
@@ -56,14 +64,19 @@ SCHEMA = pa.schema(
         pa.field("change", pa.string()),
         *(pa.field(f"{name}_{side}", kind) for name, kind in SCALARS for side in ("before", "after")),
         pa.field("changed_ranges", pa.list_(CHANGED_RANGE)),
+        pa.field("entries", pa.list_(pa.struct([*WHAT_HAPPENED, *PROOF]))),
         pa.field("completeness", pa.string()),
         pa.field("completeness_reason", pa.string()),
     ]
 )
 RANGES_SHOWN = 4
 IMPORTANT = "GROUP TOPIC PARTITION CHANGE START-OFFSET RECORD-OFFSETS DELIVERY-COMPLETE-COUNT"
+IMPORTANT_OF_ENTRIES = "AT EVENT GROUP TOPIC PARTITION TEXT LOG-OFFSET LOG-PARTITION LOG-TOPIC"
 NO_STATE = "no delivery state any more"
+ENTRIES_SHOWN = 20
 Batch = Mapping[str, Any]
+State = dict[str, Any]
+"""A row of `state_table` with life_log_offset."""
 
 
 def diff(evidence: Evidence, key_filter: KeyFilter, from_ms: int, to_ms: int, *, verbose: bool = False) -> Answer:
@@ -78,49 +91,88 @@ def diff(evidence: Evidence, key_filter: KeyFilter, from_ms: int, to_ms: int, *,
     warnings += itertools.chain.from_iterable(misplaced)
     if not before and not after:
         ensure_known(evidence, key_filter, keys)
-    rows = [row for key in sorted(before.keys() | after.keys()) if (row := compared(before.get(key), after.get(key)))]
-    table = pa.Table.from_pylist(rows, schema=SCHEMA)
+    differing = sorted(key for key in before.keys() | after.keys() if _differs(before.get(key), after.get(key)))
+    # A state as of a moment has the records up to it.
+    changes = life_changes(
+        evidence,
+        [key for key in differing if _life(before.get(key)) != _life(after.get(key))],
+        {group for group, _, _ in differing},
+        Span(from_ms=from_ms + 1, to_ms=to_ms + 1),
+    )
+    topics = _deleted_topics(before[key] for key in differing if key not in after)
+    rows = [compared(key, before.get(key), after.get(key), changes, topics) for key in differing]
+    table = pa.Table.from_pylist(list(_with_entries(rows, changes)), schema=SCHEMA)
     incomplete = incomplete_rows(table.column("completeness"))
+    totals = (_totals(rows), *_entry_totals(changes))
     return Answer(
         table=table,
         columns=_text_columns(None if verbose else RANGES_SHOWN),
-        summary="\n".join((_totals(rows), NEVER_KNOWN, evidence_line(evidence.cover(), incomplete))),
-        warnings=tuple(dict.fromkeys(warnings)),
+        summary="\n".join((*totals, NEVER_KNOWN, evidence_line(evidence.cover(), incomplete))),
+        warnings=tuple(dict.fromkeys([*warnings, *changes.warnings])),
         none="no difference",
+        digest=as_answer(changes.lives(), by_importance(TEXT_COLUMNS, IMPORTANT_OF_ENTRIES), ORDER, ENTRIES_SHOWN),
     )
 
 
-def _by_key(table: pa.Table) -> dict[tuple[str, str, int], dict[str, Any]]:
-    return {(row["group_id"], row["topic_id"], row["partition"]): row for row in table.to_pylist()}
+def _by_key(table: pa.Table) -> dict[Key, State]:
+    return {key_of(row): row for row in table.to_pylist()}
 
 
-def compared(before: dict[str, Any] | None, after: dict[str, Any] | None) -> dict[str, Any] | None:
-    """One row of the answer; None when nothing changed."""
-    some = after or before
-    if some is None:
-        return None
+def _differs(before: State | None, after: State | None) -> bool:
+    return before is None or after is None or _place(before) != _place(after)
+
+
+def _life(state: State | None) -> tuple[int, int] | None:
+    return None if state is None else (state["state_partition"], state["life_log_offset"])
+
+
+def _deleted_topics(states: Iterable[State]) -> frozenset[tuple[str, str]]:
+    """(group, topic name) of share partitions that are gone."""
+    return frozenset((row["group_id"], row["topic"]) for row in states if row["topic"] is not None)
+
+
+def compared(
+    key: Key, before: State | None, after: State | None, changes: LifeChanges, deleted_topics: Collection[Any]
+) -> dict[str, Any]:
+    """One row of the answer, without entries; `deleted_topics`: (group, topic name) of share partitions now gone."""
+    some = after or before or {}
+    lives = changes.words(key) if before is not None and after is not None and _life(before) != _life(after) else []
+    if before is None and (some["group_id"], some["topic"]) in deleted_topics:
+        lives = [vocabulary.TOPIC_RECREATED]
     changed = changed_ranges(_batches(before), _batches(after))
-    ranges = [batch | {"meaning": meaning(batch, before, after)} for batch in changed]
+    ranges = [batch | {"meaning": meaning(batch, before, after, lives)} for batch in changed]
     scalars = {}
     for name, _ in SCALARS:
         scalars[f"{name}_before"] = before and before[name]
         scalars[f"{name}_after"] = after and after[name]
-    if before is not None and after is not None and _place(before) == _place(after):
-        return None
     return (
         {name: some[name] for name in SCHEMA.names if name in some}
         | scalars
-        | {"change": _change(before, after), "changed_ranges": ranges}
+        | {"change": _change(before, after, lives), "changed_ranges": ranges}
     )
 
 
-def meaning(changed: Batch, before: Mapping[str, Any] | None, after: Mapping[str, Any] | None) -> str:
-    """What a changed range means, in the fixed vocabulary; `before`, `after`: the share partition's states."""
+def _with_entries(rows: Sequence[dict[str, Any]], changes: LifeChanges) -> Iterator[dict[str, Any]]:
+    """The rows with the entries about them; the first row of a group has those about the whole group, too."""
+    seen: set[str] = set()
+    for row in rows:
+        group = row["group_id"]
+        of_group = () if group in seen else changes.of_group.get(group, ())
+        seen.add(group)
+        of_both = [*of_group, *changes.of_share_partition.get(key_of(row), ())]
+        yield row | {"entries": sorted(of_both, key=lambda entry: entry["at_ms"])}
+
+
+def _entry_totals(changes: LifeChanges) -> Iterator[str]:
+    if changes.entries.num_rows:
+        yield f"between the two moments: {event_totals(changes.entries)}; all that happened: `sharelens timeline`"
+
+
+def meaning(changed: Batch, before: State | None, after: State | None, lives: Sequence[str]) -> str:
+    """What a changed range means, in the fixed vocabulary; `lives`: how new lives of the share partition began."""
     if after is None:
         return vocabulary.LIFE_ENDED
-    parts = []
-    if before is not None and before["life_log_offset"] != after["life_log_offset"]:
-        parts.append(vocabulary.RESET)
+    parts = list(lives)
     if changed["after"] is not None:
         parts.append(vocabulary.in_state(changed["after"]["delivery_state"], changed["after"]["delivery_count"]))
     elif changed["last_offset"] < after["start_offset"]:
@@ -137,17 +189,19 @@ def _totals(rows: Sequence[Mapping[str, Any]]) -> str:
     return "record offsets: " + ("; ".join(f"{words} {count}" for words, count in sorted(sizes.items())) or "none")
 
 
-def _place(row: Mapping[str, Any]) -> tuple[int, int]:
+def _place(row: State) -> tuple[int, int]:
     return row["state_partition"], row["log_offset"]
 
 
-def _change(before: Mapping[str, Any] | None, after: Mapping[str, Any] | None) -> str:
+def _change(before: State | None, after: State | None, lives: Sequence[str]) -> str:
+    if vocabulary.RECREATED in lives or vocabulary.TOPIC_RECREATED in lives:
+        return "recreated"
     if before is None or after is None:
         return "appeared" if before is None else "deleted"
     return "changed" if before["state_partition"] == after["state_partition"] else "moved"
 
 
-def _batches(row: Mapping[str, Any] | None) -> Sequence[Batch]:
+def _batches(row: State | None) -> Sequence[Batch]:
     return row["state_batches"] if row is not None else []
 
 

@@ -33,8 +33,8 @@ class Digest:
         )
 
 
-def as_answer(table: pa.Table, columns: Sequence[Column], order: Order) -> Answer:
+def as_answer(table: pa.Table, columns: Sequence[Column], order: Order, lines: int = LINES) -> Answer:
     """The first lines of a digest's table by an order."""
     rows = table.sort_by(list(order))
     counts = RowCounts(rows=rows.num_rows, incomplete=0, unnamed_topics=0)
-    return Answer(table=rows.slice(0, LINES), columns=tuple(columns), all_rows=counts)
+    return Answer(table=rows.slice(0, lines), columns=tuple(columns), all_rows=counts)

@@ -13,6 +13,7 @@ NOT_DELIVERED = "available, not delivered yet"
 ACKNOWLEDGED, ARCHIVED, DEAD_LETTERED = "acknowledged", "archived", "dead-lettered"
 ARCHIVING = "archiving (the dead letter is not finished)"
 PASSED, RESET, LIFE_ENDED = "passed by the start offset", "offset reset", "life ended"
+RECREATED, TOPIC_RECREATED = "deleted and created again", "topic deleted and created again"
 IN_STATE: Mapping[int, str] = {
     DeliveryState.AVAILABLE: AVAILABLE_AGAIN,
     DeliveryState.ACKNOWLEDGED: ACKNOWLEDGED,

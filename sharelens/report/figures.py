@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Mapping, Sequence
 
 from measures.steps import Ints
+from sharelens.questions.share_partitions import Key, Row, rows_of_keys
 from sharelens.report import charts, raster
 from sharelens.report.gather import Gathered
 from sharelens.report.lag_lines import Point
@@ -10,7 +11,6 @@ from sharelens.report.maps import Drawn
 from sharelens.report.model import Figure
 from sharelens.report.raster import ACKNOWLEDGED, ARCHIVED, MOST_ATTEMPTS, OPEN, Picture, Rectangle, Window
 from sharelens.report.reading import HIGHEST_COUNT
-from sharelens.report.share_partitions import Key, Row, rows_of_keys
 from sharelens.times import lasted
 from sharelens.wording import counted, moment, name, number, offsets, place, short
 

@@ -7,6 +7,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from measures.file_ends import EndOffsets
 from measures.schemas import LAG
 from measures.settings import GroupSettings
 from measures.stalls import MIN_DURATION_MS
@@ -21,6 +22,7 @@ from sharelens.questions.lake_evidence import LakeEvidence
 from sharelens.questions.measured import Scope, described, scope
 from sharelens.questions.missing import unnamed_topics, unseen
 from sharelens.questions.now import now_of
+from sharelens.questions.share_partitions import Key, key_of, rows_of_keys
 from sharelens.questions.signs import Signs, signs_of
 from sharelens.report.digests import (
     REDELIVERY_COLUMNS,
@@ -36,7 +38,6 @@ from sharelens.report.lag_lines import LagLines
 from sharelens.report.maps import Drawn
 from sharelens.report.ranking import GroupRanking, group_ranking, share_partition_ranking
 from sharelens.report.reading import Reading, outcomes_of
-from sharelens.report.share_partitions import Key, key_of, rows_of_keys
 from sharelens.request import CutChoice
 
 MOMENTS = 160
@@ -52,7 +53,7 @@ class ReportQuestion:
     cut: CutChoice = field(default_factory=CutChoice)
     span: Span = field(default_factory=Span)
     settings: GroupSettings
-    end_offsets: lag.EndOffsets | None = None
+    end_offsets: EndOffsets | None = None
     min_duration_ms: int = MIN_DURATION_MS
 
 

@@ -3,10 +3,10 @@
 import pyarrow.compute as pc
 
 from measures.dlq_schemas import DUPLICATE, MISSING, UNEXPECTED
+from sharelens.questions.share_partitions import Row, key_of
 from sharelens.report.digests import ROWS_SHOWN, DeadLetterDigest, total
 from sharelens.report.gather import Gathered
 from sharelens.report.model import Cell, Head, Sheet
-from sharelens.report.share_partitions import Row, key_of
 from sharelens.report.sheets import Anchors, number_cell, offset_cell, text_cell, time_cell
 from sharelens.wording import UNKNOWN as DASH
 from sharelens.wording import counted, name, number, offsets, place

@@ -11,8 +11,8 @@ from measures.lag_over_time import HISTORY_COLUMNS, Arrivals, RowsAtMoments, lag
 from measures.steps import Ints
 from measures.topics import TopicPartition
 from sharelens.questions.evidence import Evidence
+from sharelens.questions.share_partitions import Key, key_of
 from sharelens.report.ranking import GroupRanking
-from sharelens.report.share_partitions import Key, key_of
 from state_model.columnar.schemas import SHARE_PARTITION_HISTORY
 
 LINES = 8

@@ -10,8 +10,8 @@ import pyarrow.compute as pc
 from measures.lag_over_time import Arrivals
 from measures.steps import Ints
 from sharelens.questions.evidence import Evidence
+from sharelens.questions.share_partitions import Key
 from sharelens.report import raster
-from sharelens.report.share_partitions import Key
 from state_model.columnar.schemas import DELIVERY_HISTORY
 
 HISTORY_COLUMNS = ("log_time_ms", "start_offset")

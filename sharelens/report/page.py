@@ -10,11 +10,11 @@ from markupsafe import Markup
 
 from sharelens import __version__
 from sharelens.output import Answer
+from sharelens.questions.share_partitions import Key
 from sharelens.report import colours, figures, holdings, sheets
 from sharelens.report.findings import findings, tiles
 from sharelens.report.gather import Gathered, trace_of
 from sharelens.report.model import Cell, Figure, Head, Page, Section, Sheet
-from sharelens.report.share_partitions import Key
 from sharelens.report.sheets import Anchors
 from sharelens.report.unknowable import CANNOT_KNOW
 from sharelens.request import Source

@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 
 from sharelens.questions.findings import ERROR, INFO, WARNING, Finding
 from sharelens.questions.group_rows import sums_of_groups
-from sharelens.report.share_partitions import Key, key_of
+from sharelens.questions.share_partitions import Key, key_of
 from state_model.columnar.keys import SHARE_PARTITION_KEY
 
 SEVERITIES = (ERROR, WARNING, INFO)

@@ -15,12 +15,12 @@ from sharelens.questions.lake_evidence import LakeEvidence
 from sharelens.questions.latency import attempts_stream
 from sharelens.questions.measure_inputs import Part
 from sharelens.questions.measured import Scope
+from sharelens.questions.share_partitions import Key, key_of, rows_of_keys
 from sharelens.questions.trace_events import SCALARS, TurningRows
 from sharelens.report import lag_lines, maps, raster
 from sharelens.report.lag_lines import LagReading, newest_of_groups
 from sharelens.report.maps import Drawn, MapReading
 from sharelens.report.routes import Routes
-from sharelens.report.share_partitions import Key, key_of, rows_of_keys
 from state_model.columnar.keys import LOG_ORDER, PLACE_KEY, SHARE_PARTITION_KEY
 from state_model.columnar.schemas import DELIVERY_HISTORY, SHARE_PARTITION_HISTORY
 

@@ -4,12 +4,12 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from sharelens.questions.completeness import COMPLETE
+from sharelens.questions.share_partitions import Key, Row, key_of
 from sharelens.questions.stalled import WHAT_IT_MAY_BE
 from sharelens.report.digests import ROWS_SHOWN, total
 from sharelens.report.gather import Gathered
 from sharelens.report.model import Cell, Head, Sheet
 from sharelens.report.ranking import GroupRanking
-from sharelens.report.share_partitions import Key, Row, key_of
 from sharelens.times import lasted
 from sharelens.wording import UNKNOWN, moment, name, number, offsets, place
 from state_model.columnar.values import STATE_NAMES

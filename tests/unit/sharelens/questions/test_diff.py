@@ -40,22 +40,21 @@ per_offset = st.lists(st.integers(0, 2), min_size=LAST, max_size=LAST)
 
 @given(per_offset, per_offset)
 def test_changed_ranges_are_exactly_the_offsets_that_differ(before: list[int], after: list[int]) -> None:
-    found = list(changed_ranges(as_batches(before), as_batches(after)))
-    told = {
+    sides = {
         offset: (changed["before"], changed["after"])
-        for changed in found
+        for changed in changed_ranges(as_batches(before), as_batches(after))
         for offset in range(changed["first_offset"], changed["last_offset"] + 1)
     }
     pairs = enumerate(zip(before, after, strict=True))
-    assert told == {offset: (side(was), side(now)) for offset, (was, now) in pairs if was != now}
+    assert sides == {offset: (side(was), side(now)) for offset, (was, now) in pairs if was != now}
 
 
 @given(per_offset, per_offset)
 def test_changed_ranges_are_as_few_as_can_be(before: list[int], after: list[int]) -> None:
-    found = list(changed_ranges(as_batches(before), as_batches(after)))
-    for one, next_one in itertools.pairwise(found):
-        touching = one["last_offset"] + 1 == next_one["first_offset"]
-        assert not touching or (one["before"], one["after"]) != (next_one["before"], next_one["after"])
+    ranges = changed_ranges(as_batches(before), as_batches(after))
+    for left, right in itertools.pairwise(ranges):
+        touching = left["last_offset"] + 1 == right["first_offset"]
+        assert not touching or (left["before"], left["after"]) != (right["before"], right["after"])
 
 
 def test_a_range_of_all_offsets_there_are_is_not_enumerated() -> None:
@@ -86,10 +85,14 @@ def differences(logs: str, from_ms: int, to_ms: int) -> list[dict[str, Any]]:
         return diff(evidence, parse_key_filter([], [], []), from_ms, to_ms).table.to_pylist()
 
 
-def test_only_share_partitions_that_changed_are_told(logs: str) -> None:
-    found = differences(logs, START_MS + 1000, START_MS + 2000)
-    assert {row["group_id"]: row["change"] for row in found} == {"g": "changed", "gone": "deleted", "new": "appeared"}
-    grown = next(row for row in found if row["group_id"] == "g")
+def meanings_of(row: dict[str, Any]) -> list[tuple[int, int, str]]:
+    return [(changed["first_offset"], changed["last_offset"], changed["meaning"]) for changed in row["changed_ranges"]]
+
+
+def test_rows_are_the_share_partitions_that_changed(logs: str) -> None:
+    rows = differences(logs, START_MS + 1000, START_MS + 2000)
+    assert {row["group_id"]: row["change"] for row in rows} == {"g": "changed", "gone": "deleted", "new": "appeared"}
+    grown = next(row for row in rows if row["group_id"] == "g")
     assert (grown["start_offset_before"], grown["start_offset_after"]) == (0, 2)
     assert (grown["delivery_complete_count_before"], grown["delivery_complete_count_after"]) == (0, 2)
     available = {"delivery_state": 0, "delivery_state_name": "AVAILABLE", "delivery_count": 1}
@@ -109,7 +112,7 @@ def test_moments_in_the_wrong_order_are_refused(logs: str) -> None:
         differences(logs, START_MS + 2000, START_MS)
 
 
-def test_changed_ranges_are_told_in_the_fixed_vocabulary(tmp_path: Path) -> None:
+def test_changed_ranges_have_the_words_of_the_vocabulary(tmp_path: Path) -> None:
     story = [
         snapshot(start=0, at_ms=START_MS),
         update(start=0, batches=[(0, 4, 0, 1), (5, 9, 2, 1)], at_ms=START_MS),
@@ -123,12 +126,9 @@ def test_changed_ranges_are_told_in_the_fixed_vocabulary(tmp_path: Path) -> None
     logs = write_log_directory(tmp_path / "logs", story)
     with open_log_evidence(Source(log_dirs=(str(logs),))) as evidence:
         answer = diff(evidence, parse_key_filter([], [], []), START_MS, START_MS + 10)
-    told = {
-        row["group_id"]: [(one["first_offset"], one["last_offset"], one["meaning"]) for one in row["changed_ranges"]]
-        for row in answer.table.to_pylist()
-    }
+    meanings = {row["group_id"]: meanings_of(row) for row in answer.table.to_pylist()}
     again = "available again (release, lock timeout or member left: not logged)"
-    assert told == {
+    assert meanings == {
         "g": [(0, 2, "passed by the start offset"), (3, 3, "archived"), (4, 4, again)],
         "gone": [(0, 4, "life ended")],
         "reset": [(0, 1, "offset reset"), (2, 2, f"offset reset, {again}"), (3, 4, "offset reset")],
@@ -137,3 +137,49 @@ def test_changed_ranges_are_told_in_the_fixed_vocabulary(tmp_path: Path) -> None
         "archived 1; available again (release, lock timeout or member left: not logged) 1; life ended 5; offset reset 4"
     )
     assert (answer.summary or "").startswith(f"record offsets: {counts}; offset reset, {again} 1; passed")
+
+
+LIVES = [
+    snapshot(start=0, batches=[(0, 4, 2, 1)], state_epoch=2),
+    snapshot("both", start=0, batches=[(0, 4, 2, 1)], state_epoch=2),
+    snapshot("reset", start=0, batches=[(0, 4, 2, 1)], state_epoch=2),
+    snapshot("empty", start=0, state_epoch=2),
+    *(tombstone(group, at_ms=START_MS + 10) for group in ("g", "both", "empty")),
+    snapshot(start=0, batches=[(0, 2, 2, 1)], state_epoch=2, at_ms=START_MS + 20),
+    snapshot("both", start=0, batches=[(0, 2, 2, 1)], state_epoch=2, at_ms=START_MS + 20),
+    snapshot("empty", start=0, state_epoch=2, at_ms=START_MS + 20),
+    snapshot("both", start=1, batches=[(1, 1, 2, 1)], state_epoch=3, epoch=1, at_ms=START_MS + 30),
+    snapshot("reset", start=1, batches=[(1, 1, 2, 1)], state_epoch=3, epoch=1, at_ms=START_MS + 30),
+]
+
+
+def test_a_share_partition_that_was_deleted_and_created_again_says_so(tmp_path: Path) -> None:
+    logs = str(write_log_directory(tmp_path / "logs", LIVES))
+    rows = {row["group_id"]: row for row in differences(logs, START_MS, START_MS + 40)}
+    assert {group: row["change"] for group, row in rows.items()} == {
+        "both": "recreated",
+        "empty": "recreated",
+        "g": "recreated",
+        "reset": "changed",
+    }
+    assert meanings_of(rows["g"]) == [(3, 4, "deleted and created again")]
+    assert meanings_of(rows["reset"])[0] == (0, 0, "offset reset, passed by the start offset")
+    assert meanings_of(rows["both"])[0] == (
+        0,
+        0,
+        "deleted and created again, offset reset, passed by the start offset",
+    )
+    assert {group: [entry["event"] for entry in row["entries"]] for group, row in rows.items()} == {
+        "both": ["deleted", "recreated", "reset"],
+        "empty": ["deleted", "recreated"],
+        "g": ["deleted", "recreated"],
+        "reset": ["reset"],
+    }
+
+
+def test_what_happened_at_the_earlier_moment_is_no_change_and_at_the_later_one_it_is(tmp_path: Path) -> None:
+    logs = str(write_log_directory(tmp_path / "logs", LIVES))
+    (deleted,) = (row for row in differences(logs, START_MS + 9, START_MS + 10) if row["group_id"] == "g")
+    assert (deleted["change"], [entry["event"] for entry in deleted["entries"]]) == ("deleted", ["deleted"])
+    (created,) = (row for row in differences(logs, START_MS + 10, START_MS + 20) if row["group_id"] == "g")
+    assert (created["change"], [entry["event"] for entry in created["entries"]]) == ("appeared", ["recreated"])

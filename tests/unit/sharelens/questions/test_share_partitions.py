@@ -2,7 +2,7 @@
 
 import pyarrow as pa
 
-from sharelens.report.share_partitions import rows_of_keys
+from sharelens.questions.share_partitions import rows_of_keys
 
 
 def test_rows_of_share_partitions_keep_their_order() -> None:

@@ -1,0 +1,177 @@
+"""Entries of a timeline, each with the record of a log that proves it."""
+
+import json
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from measures import groups, stalls
+from measures.offset_counts import offset_counts
+from sharelens.questions.evidence import Span
+from sharelens.questions.streaming import Sums
+from sharelens.times import lasted
+from sharelens.wording import counted, number
+from state_model.topics import OFFSETS_TOPIC, STATE_TOPIC
+
+WHAT_HAPPENED = (pa.field("at_ms", pa.int64()), pa.field("event", pa.string()))
+PROOF = (
+    pa.field("records", pa.int64()),
+    pa.field("text", pa.string()),
+    pa.field("log_topic", pa.string()),
+    pa.field("log_partition", pa.int32()),
+    pa.field("log_offset", pa.int64()),
+)
+TIMELINE = pa.schema(
+    [
+        *WHAT_HAPPENED,
+        pa.field("group_id", pa.string()),
+        pa.field("topic_id", pa.string()),
+        pa.field("topic", pa.string()),
+        pa.field("partition", pa.int32()),
+        *PROOF,
+    ]
+)
+ORDER = [(name, "ascending") for name in ("at_ms", "topic", "partition", "event", "log_offset", "text")]
+MEMBERSHIP = ("member_joined", "member_changed", "member_left", "rebalanced")
+"""Events of the group coordinator that are part of a group's ordinary life."""
+MINUTE_MS = 60_000
+PLACE = ["group_id", "topic_id", "partition", "state_partition"]
+Entry = dict[str, Any]
+
+
+def timeline_table(entries: Iterable[Entry], names: Mapping[str, str], span: Span) -> pa.Table:
+    """TIMELINE rows of the entries in the span, in the order of time; `names`: of topics by id."""
+    rows = [entry | {"topic": names.get(entry["topic_id"])} for entry in entries if _is_in(span, entry["at_ms"])]
+    return pa.Table.from_pylist(rows, schema=TIMELINE).sort_by(ORDER)
+
+
+def event_totals(table: pa.Table) -> str:
+    """How many entries of each event, in words."""
+    counts = {row["values"]: row["counts"] for row in pc.value_counts(table.column("event")).to_pylist()}
+    return ", ".join(f"{event} {counts[event]}" for event in sorted(counts)) or "none"
+
+
+def life_entries(rows: pa.Table) -> Iterator[Entry]:
+    """Entries of LIFE rows."""
+    for row in rows.to_pylist():
+        before, after = row["start_offset_before"], row["start_offset_after"]
+        is_known = after is not None and after >= 0 and before != after
+        was = "" if before is None or before < 0 else f"{number(before)} to "
+        text = f"start offset {was}{number(after)}" if is_known else ""
+        yield _entry(row, row["event"], row["log_time_ms"], text)
+
+
+def group_entries(records: pa.Table) -> Iterator[Entry]:
+    """Members that join, change and leave, and the groups' epochs and deletions, of all GROUP_RECORD rows of groups."""
+    present: set[tuple[str, str]] = set()
+    for row in records.to_pylist():
+        kind, member = row["record_type"], (row["group_id"], row["member_id"])
+        proof = {"log_topic": OFFSETS_TOPIC, "log_partition": row["partition"], "log_offset": row["log_offset"]}
+        about = {"group_id": row["group_id"]}
+        value: dict[str, Any] = {} if row["is_tombstone"] else json.loads(row["value_json"])
+        if kind == groups.MEMBER and row["is_tombstone"]:
+            present.discard(member)
+            yield _entry(about, "member_left", row["timestamp_ms"], row["member_id"], **proof)
+        elif kind == groups.MEMBER:
+            event = "member_changed" if member in present else "member_joined"
+            present.add(member)
+            text = f"{row['member_id']} ({value['clientId']} on {value['clientHost']})"
+            yield _entry(about, event, row["timestamp_ms"], text, **proof)
+        elif kind == groups.GROUP and row["is_tombstone"]:
+            yield _entry(about, "group_deleted", row["timestamp_ms"], "", **proof)
+        elif kind == groups.GROUP:
+            yield _entry(about, "rebalanced", row["timestamp_ms"], f"group epoch {value['epoch']}", **proof)
+
+
+def stall_entries(rows: pa.Table) -> Iterator[Entry]:
+    """Beginnings and ends of STALL rows; idle intervals are no stalls."""
+    for row in rows.filter(pc.not_equal(rows.column("kind"), stalls.IDLE)).to_pylist():
+        where = f"at offset {number(row['first_incomplete_offset'])}: {row['kind']}"
+        text = f"{where}, {lasted(row['duration_ms'])}"
+        yield _entry(row, "stall_began", row["since_ms"], text if row["until_ms"] is None else where)
+        if row["until_ms"] is not None:
+            yield _entry(row, "stall_ended", row["until_ms"], f"{text}, {row['ended_by']}")
+
+
+def letter_entries(letters: pa.Table) -> Iterator[Entry]:
+    """DLQ_RECORD rows, one entry for each minute, group and partition of a dead-letter topic."""
+    minutes = pc.multiply(pc.divide(letters.column("timestamp_ms"), MINUTE_MS), MINUTE_MS)
+    keys = ["group_id", "dlq_topic", "dlq_partition", "minute"]
+    sums = (
+        letters.append_column("minute", minutes)
+        .group_by(keys)
+        .aggregate([([], "count_all"), ("timestamp_ms", "min"), ("dlq_offset", "min")])
+    )
+    for row in sums.to_pylist():
+        proof = {
+            "log_topic": row["dlq_topic"],
+            "log_partition": row["dlq_partition"],
+            "log_offset": row["dlq_offset_min"],
+        }
+        text = f"{counted(row['count_all'], 'dead letter')} in {row['dlq_topic']}"
+        about = {"group_id": row["group_id"]}
+        yield _entry(about, "dead_letters", row["timestamp_ms_min"], text, row["count_all"], **proof)
+
+
+class MinuteSums:
+    """Ranges of record offsets as entries: one for each share partition, minute and value, with its first record."""
+
+    def __init__(
+        self, event: str, *, time: str, first_offset: str, log_offset: str, value: str, before_value: str = ""
+    ) -> None:
+        """Names the event, and the columns of the rows: their time, first record offset, log offset and value."""
+        self._event, self._names, self._before_value = event, (time, first_offset, log_offset, value), before_value
+        functions = {"records": "sum", "at_ms": "min", "log_offset": "min"}
+        self._sums = Sums([*PLACE, "minute", "value"], functions)
+        self._is_empty = True
+
+    def add(self, rows: pa.Table) -> None:
+        """Adds rows with PLACE and the named columns."""
+        time, first_offset, log_offset, value = self._names
+        at_ms = rows.column(time)
+        columns = {name: rows.column(name) for name in PLACE} | {
+            "minute": pc.multiply(pc.divide(at_ms, MINUTE_MS), MINUTE_MS),
+            "value": rows.column(value),
+            "records": offset_counts(rows, first_offset),
+            "at_ms": at_ms,
+            "log_offset": rows.column(log_offset),
+        }
+        self._sums.add(pa.table(columns))
+        self._is_empty = False
+
+    def entries(self) -> Iterator[Entry]:
+        """The entries, in any order."""
+        for row in [] if self._is_empty else self._sums.table().to_pylist():
+            text = f"{counted(row['records'], 'record')}, {self._before_value}{row['value']}"
+            yield _entry(row, self._event, row["at_ms"], text, row["records"])
+
+
+def archived_sums() -> MinuteSums:
+    """For POISON_RECORD rows without gaps."""
+    names = {"time": "last_outcome_ms", "first_offset": "offset", "log_offset": "log_offset", "value": "cause"}
+    return MinuteSums("archived", **names, before_value="cause ")
+
+
+def redelivered_sums() -> MinuteSums:
+    """For REDELIVERED rows."""
+    names = {"time": "last_ms", "first_offset": "first_offset", "log_offset": "last_log_offset", "value": "kind"}
+    return MinuteSums("redelivered", **names)
+
+
+def _entry(
+    row: Mapping[str, Any], event: str, at_ms: int, text: str, records: int | None = None, **proof: Any
+) -> Entry:
+    """An entry about the share partition of a row; its proof is a record of the state log unless `proof` says else."""
+    of_state = {
+        "log_topic": STATE_TOPIC,
+        "log_partition": row.get("state_partition"),
+        "log_offset": row.get("log_offset"),
+    }
+    about = {name: row.get(name) for name in ("group_id", "topic_id", "partition")}
+    return {**about, "at_ms": at_ms, "event": event, "records": records, "text": text, **of_state, **proof}
+
+
+def _is_in(span: Span, at_ms: int) -> bool:
+    return (span.from_ms is None or at_ms >= span.from_ms) and (span.to_ms is None or at_ms < span.to_ms)
