@@ -7,6 +7,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from measures.file_ends import EndOffsets
 from measures.schemas import LAG
 from measures.settings import GroupSettings
 from measures.stalls import MIN_DURATION_MS
@@ -52,7 +53,7 @@ class ReportQuestion:
     cut: CutChoice = field(default_factory=CutChoice)
     span: Span = field(default_factory=Span)
     settings: GroupSettings
-    end_offsets: lag.EndOffsets | None = None
+    end_offsets: EndOffsets | None = None
     min_duration_ms: int = MIN_DURATION_MS
 
 
