@@ -24,10 +24,11 @@ Settings: `conf/base/dags.yaml`.
 SETTINGS = settings()
 LAKE = ["--lake", SETTINGS.lake]
 CLUSTER = ["--cluster-id", SETTINGS.cluster_id or ""]
+FILES = ["--settings", SETTINGS.settings or ""]
 UNTIL = "{{ dag_run.data_interval_end.isoformat() if dag_run.logical_date and dag_run.data_interval_end else '' }}"
 SOURCES = [word for folder in SETTINGS.log_dirs for word in ("--log-dir", folder)]
 STAGES = {
-    "ingest": [["ingest", *LAKE, *SOURCES, *CLUSTER, "--until", UNTIL]],
+    "ingest": [["ingest", *LAKE, *SOURCES, *CLUSTER, *FILES, "--until", UNTIL]],
     "decode": [["decode", *LAKE]],
     "replay": [["replay", *LAKE]],
     "measure": [["measure", *LAKE]],

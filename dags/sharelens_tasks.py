@@ -25,6 +25,7 @@ PUBLISHED_TABLES = (
     "bronze.topic_batch",
     "bronze.ingest_extent",
     "bronze.quarantine",
+    "bronze.setting",
     "silver.share_record",
     "silver.group_record",
     "silver.dlq_record",

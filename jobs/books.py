@@ -19,6 +19,7 @@ from lake import commit as commits
 from lake import durability, parquet, scan
 from lake.lake import Lake
 from lake.parquet import DataFile
+from lake.settings_rows import TABLE as SETTINGS
 from lake.slices import PartitionKey
 from lake.tables import TABLES
 
@@ -28,6 +29,7 @@ MARKER = {
     "ingest": EXTENT,
     "topics-plan": EXTENT,
     "topics": EXTENT,
+    "settings": SETTINGS,
     "decode": "silver.share_record",
     "replay": "gold.share_partition_state",
     "measure": "gold.dlq_reconciliation",
@@ -43,6 +45,17 @@ def now_ms() -> int:
 def done(lake: Lake, stage: str) -> int:
     """The newest run whose `stage` is complete; 0 when none is."""
     return lake.transaction(MARKER[stage], stage) or 0
+
+
+def newest_to_measure(lake: Lake) -> int:
+    """The newest run with news for measures: records, headers or settings.
+
+    Records that were not replayed yet come first: a measure of a later run would pass over them.
+    """
+    replayed = done(lake, "replay")
+    if replayed < done(lake, "ingest-plan"):
+        return replayed
+    return max(replayed, done(lake, "topics"), done(lake, "settings"))
 
 
 def commit(

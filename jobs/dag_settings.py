@@ -61,6 +61,7 @@ class DagSettings(BaseModel):
     lake: AbsolutePath
     log_dirs: Sources
     cluster_id: OptionalText
+    settings: OptionalPath = None
     schedule: Text
     upkeep_schedule: Text
     start: Annotated[AwareDatetime, AfterValidator(_utc)]

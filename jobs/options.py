@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 
 from jobs.quality.limits import DEFAULT_LIMITS, Limits
 from kafka_log.dead_letter_records import DeadLetterTopics
+from measures.observed_settings import Observation
 
 if TYPE_CHECKING:
     from lake.lake import Lake
@@ -21,9 +22,9 @@ class RunOptions:
     bronze, silver or the histories; `topic_names`: names by topic id for topics that left no directory; `stages`: which
     to run, a subset of CHECKED_STAGES in order; `in_process_bytes`: how much a stage may read and still run in this
     process, without a JVM (0: always on Spark); `dead_letter_topics`: the topics to search for dead letters;
-    `keep_dlq_values`: their keys and values are kept, too; `skip_checks`: kinds of expectations that the stage check
-    leaves out; `limits`: where its freshness and volume begin to count; `require_check`: only checked tables are
-    published.
+    `keep_dlq_values`: their keys and values are kept, too; `observations`: settings of groups from files, which the
+    lake keeps; `skip_checks`: kinds of expectations that the stage check leaves out; `limits`: where its freshness and
+    volume begin to count; `require_check`: only checked tables are published.
     """
 
     lake: "Lake"
@@ -42,6 +43,7 @@ class RunOptions:
     in_process_bytes: int = 0
     dead_letter_topics: DeadLetterTopics = field(default_factory=DeadLetterTopics)
     keep_dlq_values: bool = False
+    observations: tuple[Observation, ...] = ()
     skip_checks: tuple[str, ...] = ()
     limits: Limits = DEFAULT_LIMITS
     require_check: bool = False

@@ -27,6 +27,7 @@ STAYS = {
     "bronze.topic_batch": "a dropped header looks like an offset without a record; ages, gaps and end offsets need it",
     "bronze.ingest_extent": "the extents that runs ingested, lost and dropped",
     "bronze.quarantine": "evidence of a loss: without it incomplete state would look complete",
+    "bronze.setting": "no log has the settings that were in force when records were archived",
     "silver.dlq_record": "no log says whether somebody has processed a dead letter",
     "silver.name": "the only place with the name of a deleted topic",
     "silver.topic_start": "one row a user partition and state partition",

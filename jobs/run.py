@@ -1,4 +1,4 @@
-"""The pipeline: ingest -> decode -> replay -> topics -> measure [-> check] -> publish, each once, whatever kills it.
+"""The pipeline: ingest, decode, replay, topics, settings, measure [, check], publish: each once, whatever kills it.
 
     plan | bronze, extents | silver | gold | user topics' headers | publication
          ^ a killed run resumes here: its plan and its commits are in the tables
@@ -9,13 +9,12 @@ A run that finds no new records starts no JVM: the session starts when the first
 import time
 from collections.abc import Callable, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pyarrow.compute as pc
 
-from jobs import books, publish
+from jobs import books, lake_settings, publish
 from jobs.decode import stage as decode
 from jobs.decode.topic_starts import lowest_offsets
 from jobs.errors import ClusterMismatchError, JobError
@@ -33,10 +32,10 @@ from jobs.options import RunOptions
 from jobs.progress import Progress
 from jobs.replay import stage as replay
 from jobs.spark import executors
+from jobs.summary import Summary
 from jobs.writing import Writer, writing
 from lake import gates, scan
 from lake.commit import create_tables
-from lake.gates import Gate
 from lake.parquet import write_rows
 from lake.tables import TABLES
 from state_model.topics import RECORD_TOPICS, STATE_TOPIC, UNKNOWN_CLUSTER
@@ -45,48 +44,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from pyspark.sql import SparkSession
-
-
-@dataclass(slots=True, kw_only=True)
-class Summary:
-    """The summary of a run, for the one JSON line: run id (null: no news), counts, seconds by stage, warnings.
-
-    `set_aside`: files of logs that a power cut had torn. `engine`: that of each stage, "spark" or "local" (in the
-    process of the run); `gates`: the closed ones; `withheld`: a closed gate prevented a publication.
-    """
-
-    run_id: int | None = None
-    cluster_id: str | None = None
-    counts: dict[str, int] = field(default_factory=dict)
-    seconds: dict[str, float] = field(default_factory=dict)
-    engine: dict[str, str] = field(default_factory=dict)
-    held_back: int = 0
-    gaps: int = 0
-    lost_offsets: int = 0
-    quarantined: int = 0
-    skipped: list[str] = field(default_factory=list)
-    set_aside: list[str] = field(default_factory=list)
-    gates: tuple[Gate, ...] = ()
-    withheld: bool = False
-
-    def as_dict(self) -> dict[str, Any]:
-        """The summary as one JSON document."""
-        return {
-            "run_id": self.run_id,
-            "cluster_id": self.cluster_id,
-            "rows": dict(sorted(self.counts.items())),
-            "quarantined": self.quarantined,
-            "held_back": self.held_back,
-            "gaps": self.gaps,
-            "lost_offsets": self.lost_offsets,
-            "skipped": self.skipped,
-            "set_aside": self.set_aside,
-            "closed_gates": {gate.table: list(gate.failed) for gate in self.gates},
-            "withheld": self.withheld,
-            "seconds": {name: round(value, 3) for name, value in self.seconds.items()},
-            "engine": self.engine,
-            "sharelens_version": books.software_version(),
-        }
 
 
 class Pipeline:
@@ -128,6 +85,8 @@ class Pipeline:
         if "ingest" in stages:
             self._resume("topics")
             self._plan_topics(sources)
+        if self._options.observations or self._options.topic_names:
+            self._store_settings(sources)
         if "measure" in stages:
             self._measure()
         if "check" in stages:
@@ -154,7 +113,8 @@ class Pipeline:
         newest = max(books.done(self._lake, name) for name in books.MARKER)
         if stage == "ingest":
             return newest + 1
-        return max(newest, books.done(self._lake, f"{stage}-plan") + 1, books.done(self._lake, "measure") + 1)
+        begun = stage if stage == lake_settings.STAGE else f"{stage}-plan"
+        return max(newest, books.done(self._lake, begun) + 1, books.done(self._lake, "measure") + 1)
 
     def _plan_records(self, sources: Sources) -> None:
         """Plans, commits and reads the new records of the internal topics, or plans a rebuild."""
@@ -166,7 +126,9 @@ class Pipeline:
         options = self._options
         mine = [row for row in ingested if row["cluster_id"] == cluster_id and row["content"] == "log_record"]
         before = {row["topic"] for row in mine}
-        letters = options.dead_letter_topics
+        letters = lake_settings.dead_letter_topics(
+            self._lake, cluster_id, options.observations, options.dead_letter_topics
+        )
         selected = [
             p for p in sources.partitions if p.topic in RECORD_TOPICS or p.topic in before or letters.takes(p.topic)
         ]
@@ -192,10 +154,7 @@ class Pipeline:
     def _plan_rebuild(self) -> None:
         """Plans the rebuild of one cluster, or of all."""
         options, ingested = self._options, self._ingested()
-        clusters = sorted({row["cluster_id"] for row in ingested})
-        if options.cluster_id is not None and options.cluster_id not in clusters:
-            there = ", ".join(clusters) or "none"
-            raise ClusterMismatchError(f"no cluster {options.cluster_id} in {self._lake}; clusters there: {there}")
+        clusters = self._clusters(ingested)
         self.summary.cluster_id = options.cluster_id or (clusters[0] if len(clusters) == 1 else None)
         mine = [r for r in ingested if r["content"] == "log_record" and options.cluster_id in (None, r["cluster_id"])]
         if options.rebuild is not None and mine:
@@ -225,6 +184,40 @@ class Pipeline:
         if rows or names.num_rows:
             self._begin("topics", rows, extents)
             commit_names(self._lake, "topics", books.done(self._lake, "topics"), names)
+
+    def _store_settings(self, sources: Sources) -> None:
+        """Commits what the files of settings say and the lake does not know; measures take it up."""
+        cluster_id = self._cluster_of_settings(sources)
+        observations = lake_settings.unknown_settings(self._lake, cluster_id, self._options.observations)
+        names = unknown_names(self._lake, cluster_id, (), self._options.topic_names)
+        if observations or names.num_rows:
+            run = self._next_run(lake_settings.STAGE)
+            self.summary.settings = lake_settings.kinds_and_times(self._lake, cluster_id, observations)
+            lake_settings.store(self._lake, cluster_id, run, observations, names)
+            self.summary.run_id = run
+
+    def _cluster_of_settings(self, sources: Sources) -> str:
+        """The cluster of the directories, or --cluster-id, or the only one of the lake."""
+        ingested = self._ingested()
+        if sources.directories:
+            return self._cluster(sources, ingested)
+        clusters = self._clusters(ingested)
+        if self._options.cluster_id is None and len(clusters) != 1:
+            there = f"clusters {', '.join(clusters)}; say --cluster-id" if clusters else "no records; run it first"
+            raise ClusterMismatchError(f"--settings: {self._lake} holds {there}")
+        return self._options.cluster_id or clusters[0]
+
+    def _clusters(self, ingested: Sequence[dict[str, Any]]) -> list[str]:
+        """The clusters of the lake; --cluster-id names one of them.
+
+        Raises:
+            ClusterMismatchError: it names another one.
+        """
+        clusters, named = sorted({row["cluster_id"] for row in ingested}), self._options.cluster_id
+        if named is not None and named not in clusters:
+            there = ", ".join(clusters) or "none"
+            raise ClusterMismatchError(f"no cluster {named} in {self._lake}; clusters there: {there}")
+        return clusters
 
     def _cluster(self, sources: Sources, ingested: Sequence[dict[str, Any]]) -> str:
         return plan.cluster_of(sources.directories, self._options.cluster_id, {row["cluster_id"] for row in ingested})
@@ -287,7 +280,7 @@ class Pipeline:
         self.summary.counts |= counts
 
     def _measure(self) -> None:
-        run = max(books.done(self._lake, "replay"), books.done(self._lake, "topics"))
+        run = books.newest_to_measure(self._lake)
         if not measure.is_due(self._lake, run) and not reconcile.is_due(self._lake, run):
             return
         with self._timed("measure"):

@@ -21,7 +21,7 @@ import pyarrow.compute as pc
 from measures import dlq_schemas as words
 from measures.dlq_schemas import DLQ_RECONCILIATION
 from measures.poison import ARCHIVED_STATE, DEAD_LETTER, GAP
-from measures.settings import DEAD_LETTER_TOPIC, GroupSettings
+from measures.settings import DEAD_LETTER_TOPIC, GroupSettings, in_force_at
 from state_model.columnar.keys import SHARE_PARTITION_KEY, number_keys
 from state_model.columnar.ranges import MAX_OFFSET
 from state_model.columnar.schemas import COMPLETENESS, SHARE_PARTITION_HISTORY
@@ -109,7 +109,7 @@ def reconcile(
             any parts and order. It is streamed, and not read while each letter has its record.
         names: topic names by id. An id that a dead letter holds instead of a name stands for itself.
         topics: the dead letter topics of all groups.
-        settings: of the groups; DEAD_LETTER_TOPIC names where a group's dead letters go.
+        settings: of the groups; DEAD_LETTER_TOPIC names where a group's dead letters go when they are due.
         begins_ms: log time from which on no share partition's records are missing; None: there is none.
         nameless: (group, partition) of share partitions whose topic has no known name (`nameless_places`).
     """
@@ -276,13 +276,15 @@ def _without_letter(
     piece, first, last = _left(given_up, chosen[at], letters.column("offset").to_numpy()[at], np.flatnonzero(due))
     rows = given_up.take(pa.array(piece))
     groups = rows.column("group_id").dictionary_encode().combine_chunks()
-    judged = [topics.judged(group, settings) for group in groups.dictionary.to_pylist()]
-    code = groups.indices.to_numpy()
-    cut = np.array([verdict[3] for verdict in judged], np.int64)[code]
-    gone = rows.column("archiving_ms").to_numpy() < cut
+    group_ids = groups.dictionary.to_pylist()
+    due_ms = rows.column("archiving_ms").to_numpy()
+    at_due, in_force = in_force_at(settings, groups.indices.to_numpy().astype(np.int64), due_ms)
+    judged = [topics.judged(group_ids[number], period) for number, period in in_force]
+    cut = np.array([verdict[3] for verdict in judged], np.int64)[at_due]
+    gone = due_ms < cut
     waits = pc.not_equal(rows.column("delivery_state"), ARCHIVED_STATE)
     status, reason, topic = (
-        pa.array([verdict[part] for verdict in judged], pa.string()).take(groups.indices) for part in range(3)
+        pa.array([verdict[part] for verdict in judged], pa.string()).take(pa.array(at_due)) for part in range(3)
     )
     status, reason = pc.if_else(gone, words.UNKNOWN, status), pc.if_else(gone, words.EXPIRED, reason)
     columns = _of_state(rows) | {

@@ -12,11 +12,13 @@ That is enough for life events and redeliveries. Headers of user topics add gaps
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from types import MappingProxyType
 from typing import TypeVar, cast
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from measures.file_ends import FROM_FILE, EndOffsets, ends_by_id, with_end_offsets
 from measures.headers import NoRecords, OffsetTimes, begins_of
 from measures.histories import Histories
 from measures.settings import GroupSettings
@@ -34,6 +36,8 @@ class Inputs(ABC):
 
     settings: GroupSettings = NO_SETTINGS
     """Settings of groups, as far as configuration files name them."""
+    end_offsets: EndOffsets = MappingProxyType({})
+    """End offsets from a file; at the end of the evidence they raise its ends."""
     as_of_ms: int | None = None
     """Log time of the cut; None for the end of the evidence."""
     at_offsets: bool = False
@@ -119,12 +123,16 @@ def topic_ends(inputs: Inputs, begins: Mapping[TopicPartition, int]) -> pa.Table
     folded = EndsFromHeaders(inputs.as_of_ms)
     for batches in inputs.headers(begins):
         folded.take(batches.select(BATCH_COLUMNS))
-    return folded.ends(extents)
+    ends = folded.ends(extents)
+    if inputs.as_of_ms is None and inputs.end_offsets:
+        ends = with_end_offsets(ends, inputs.end_offsets, inputs.names(), only_higher=True)
+    return ends
 
 
 def known_ends(inputs: Inputs, begins: Mapping[TopicPartition, int]) -> dict[TopicPartition, tuple[int, str]]:
     """End offsets at the cut with their source; at an earlier moment perhaps the producers' clocks (create_time)."""
-    if inputs.as_of_ms is None and not inputs.at_offsets:
+    is_whole = inputs.as_of_ms is None and not inputs.at_offsets
+    if is_whole:
         rows = inputs.extents(begins)
         rows = rows.append_column("end_offset_inferred", pa.nulls(rows.num_rows, pa.int64()))
     else:
@@ -137,4 +145,8 @@ def known_ends(inputs: Inputs, begins: Mapping[TopicPartition, int]) -> dict[Top
             ends[place] = (row["end_offset"], row["end_offset_source"])
         else:
             ends[place] = (row["end_offset_inferred"], CREATE_TIME)
+    if is_whole and inputs.end_offsets:
+        for place, offset in ends_by_id(inputs.end_offsets, inputs.names(), begins).items():
+            if offset > ends.get(place, (-1, ""))[0]:
+                ends[place] = (offset, FROM_FILE)
     return ends

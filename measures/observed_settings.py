@@ -76,6 +76,30 @@ def settings_of(observations: Iterable[Observation]) -> Settings:
     )
 
 
+def overlaid(stored: Iterable[Observation], chosen: Iterable[Observation]) -> list[Observation]:
+    """The chosen observations, and the stored ones of other kinds."""
+    chosen = list(chosen)
+    kinds = {observation.kind for observation in chosen}
+    return [*(observation for observation in stored if observation.kind not in kinds), *chosen]
+
+
+def news(stored: Iterable[Observation], observed: Iterable[Observation]) -> list[Observation]:
+    """The observed ones that differ from what the stored ones say of their time; of end offsets the newest counts."""
+    by_kind: dict[str, dict[int, tuple[Entry, ...]]] = {kind: {} for kind in KINDS}
+    for observation in stored:
+        by_kind[observation.kind][observation.from_ms] = observation.entries
+    result = []
+    for observation in sorted(observed, key=lambda observation: observation.from_ms):
+        known = by_kind[observation.kind]
+        earlier = [moment for moment in known if moment <= observation.from_ms]
+        is_old = observation.kind == END_OFFSETS and len(earlier) < len(known)
+        moment = max(earlier) if earlier else min(known, default=None)
+        if not is_old and (moment is None or known[moment] != observation.entries):
+            result.append(observation)
+            known[observation.from_ms] = observation.entries
+    return result
+
+
 def group_entries(groups: Mapping[str, Mapping[str, Setting]]) -> tuple[Entry, ...]:
     """The entries of settings of groups."""
     entries = [

@@ -27,7 +27,7 @@ from measures.histories import RANGE_COUNT, RANGE_FROM, RANGE_MS, RANGE_STATE, R
 from measures.histories import UNKNOWN as OPEN
 from measures.inputs import Inputs
 from measures.schemas import POISON_RECORD
-from measures.settings import DELIVERY_COUNT_LIMIT, LOWEST_DELIVERY_COUNT_LIMIT, GroupSettings
+from measures.settings import DELIVERY_COUNT_LIMIT, LOWEST_DELIVERY_COUNT_LIMIT, GroupSettings, in_force_at
 from measures.topics import TopicPartition, topic_partitions
 from state_model.columnar.keys import FULL_PLACE_KEY, SHARE_PARTITION_KEY
 from state_model.columnar.ranges import MAX_OFFSET
@@ -52,7 +52,8 @@ def rows(inputs: Inputs, *, near_limit: bool = False) -> pa.Table:
     """POISON_RECORD rows by share partition, life and offset; `near_limit` as in `poison`."""
     empty = inputs.no_records()
     ranges, header_ranges = empty.ranges(), empty.header_ranges()
-    return poison(inputs.histories(), ranges, header_ranges, inputs.settings, near_limit=near_limit)
+    settings = inputs.settings.in_force(inputs.as_of_ms)
+    return poison(inputs.histories(), ranges, header_ranges, settings, near_limit=near_limit)
 
 
 def poison(
@@ -69,7 +70,7 @@ def poison(
         histories: of whole share partitions.
         no_records: measures.headers.NO_RECORD rows of their user partitions, as far as known.
         header_ranges: measures.headers.HEADER_RANGE rows of the same.
-        settings: of the groups.
+        settings: of the groups; the limit in force at the last outcome counts.
         near_limit: also records that the next failed delivery will archive, where the limit is known.
     """
     pieces = given_up.pieces_of(histories.ranges, _flags(histories, settings, near_limit), histories.life_begins)
@@ -170,12 +171,14 @@ def _table(pieces: Ints, histories: Histories, settings: GroupSettings) -> pa.Ta
     life = _lives(pieces, histories)
     place = histories.life_place[life]
     of_piece = pa.array(place)
-    limit_settings = [settings.of(group, DELIVERY_COUNT_LIMIT) for group in _groups(histories)]
-    limits = pa.array([setting.number for setting in limit_settings], pa.int64()).take(of_piece)
-    origins = pa.array([setting.origin for setting in limit_settings], pa.string())
+    time_ms = np.append(histories.ranges[:, RANGE_MS], NEVER)
+    groups = _groups(histories)
+    at_outcome, in_force = in_force_at(settings, place, entered[:, RANGE_MS])
+    limit_settings = [period.of(groups[number], DELIVERY_COUNT_LIMIT) for number, period in in_force]
+    limits = pa.array([setting.number for setting in limit_settings], pa.int64()).take(pa.array(at_outcome))
+    origins = pa.array([setting.origin for setting in limit_settings], pa.string()).take(pa.array(at_outcome))
     cause, source = _causes(pieces, final, pc.fill_null(limits, 0).to_numpy())
     state = pa.array(final[:, RANGE_STATE].astype(np.int8))
-    time_ms = np.append(histories.ranges[:, RANGE_MS], NEVER)
     archiving = pieces[:, ARCHIVING_AT]
     columns = {name: histories.places.column(name).take(of_piece) for name in FULL_PLACE_KEY} | {
         "life_log_offset": histories.life_key[life],
@@ -187,7 +190,7 @@ def _table(pieces: Ints, histories: Histories, settings: GroupSettings) -> pa.Ta
         "cause": cause,
         "cause_source": source,
         "delivery_count_limit": limits,
-        "delivery_count_limit_source": origins.take(of_piece),
+        "delivery_count_limit_source": origins,
         "first_outcome_ms": time_ms[pieces[:, EARLIEST]],
         "last_outcome_ms": entered[:, RANGE_MS],
         "archiving_ms": pa.array(time_ms[archiving], mask=archiving == NEVER),

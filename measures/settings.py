@@ -1,8 +1,11 @@
 """The known settings of share groups over time: value and origin. A default needs the file that could override it."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TypeVar
+
+import numpy as np
+import numpy.typing as npt
 
 BROKER_CONFIG, KAFKA_DEFAULT = "broker_config", "kafka_default"
 DELIVERY_COUNT_LIMIT = "share.delivery.count.limit"
@@ -25,6 +28,9 @@ GROUP_NAMES = (DELIVERY_COUNT_LIMIT, ISOLATION_LEVEL, MAX_RECORD_LOCKS, DEAD_LET
 """The settings of groups that measures read; no other is kept."""
 BROKER_NAMES = tuple(f"group.{name}" for name in GROUP_NAMES if name not in OF_THE_GROUP_ALONE)
 """The settings of brokers that measures read; no other is kept."""
+SHARE_PARTITION_NAMES = tuple(name for name in GROUP_NAMES if name != DEAD_LETTER_TOPIC)
+"""The settings on which measures of single share partitions depend; DEAD_LETTER_TOPIC decides on dead letters alone."""
+Ints = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -92,8 +98,35 @@ class GroupSettings:
                 return Setting(value=written, origin=BROKER_CONFIG)
         return Setting(value=DEFAULTS.get(name), origin=KAFKA_DEFAULT) if is_known else Setting()
 
+    def timeline(self, group_id: str, names: Sequence[str]) -> list[tuple[int, tuple[Setting, ...]]]:
+        """(time, settings in the order of `names`) from each change of these settings of a group on."""
+        result: list[tuple[int, tuple[Setting, ...]]] = []
+        for period in self.periods():
+            settings = tuple(period._of(group_id, name) for name in names)
+            if not result or result[-1][1] != settings:
+                result.append((period.from_ms, settings))
+        return result
+
 
 NO_SETTINGS = GroupSettings()
+
+
+def changed_groups(before: GroupSettings, now: GroupSettings, groups: Iterable[str], names: Sequence[str]) -> set[str]:
+    """The groups of which some settings, or the times of their changes, differ."""
+    if before == now:
+        return set()
+    return {group for group in groups if before.timeline(group, names) != now.timeline(group, names)}
+
+
+def in_force_at(
+    settings: GroupSettings, group_of: Ints, times_ms: Ints
+) -> tuple[Ints, list[tuple[int, GroupSettings]]]:
+    """For each moment of a group (a number) the place of what was in force, as (number of the group, settings)."""
+    periods = settings.periods()
+    begins = np.array([period.from_ms for period in periods[1:]], np.int64)
+    codes = group_of * len(periods) + np.searchsorted(begins, times_ms, "right")
+    known, places = np.unique(codes, return_inverse=True)
+    return places, [(code // len(periods), periods[code % len(periods)]) for code in known.tolist()]
 
 
 def over_time(groups: Mapping[int, Groups], broker: Mapping[int, Broker]) -> GroupSettings:

@@ -25,7 +25,14 @@ from measures.incomplete import Intervals
 from measures.inputs import Inputs, known_ends, offset_times
 from measures.places import coded, codes_in
 from measures.schemas import STALL
-from measures.settings import DELIVERY_COUNT_LIMIT, ISOLATION_LEVEL, MAX_RECORD_LOCKS, READ_COMMITTED, GroupSettings
+from measures.settings import (
+    DELIVERY_COUNT_LIMIT,
+    ISOLATION_LEVEL,
+    MAX_RECORD_LOCKS,
+    READ_COMMITTED,
+    GroupSettings,
+    in_force_at,
+)
 from measures.topics import TopicPartition
 
 Ints = npt.NDArray[np.int64]
@@ -51,7 +58,8 @@ def rows(inputs: Inputs, *, now_ms: int | None = None, min_duration_ms: int = MI
     lasting = long_enough(intervals_of(inputs), now_ms, min_duration_ms)
     times = offset_times(inputs, offsets_of(lasting))
     ends = known_ends(inputs, inputs.lowest_offsets())
-    return stalls(lasting, times, ends, inputs.settings, now_ms=now_ms, min_duration_ms=min_duration_ms)
+    settings = inputs.settings.in_force(inputs.as_of_ms)
+    return stalls(lasting, times, ends, settings, now_ms=now_ms, min_duration_ms=min_duration_ms)
 
 
 def lasting_rows(inputs: Inputs) -> pa.Table:
@@ -68,7 +76,8 @@ def intervals_of(inputs: Inputs) -> Intervals:
 def _intervals_of(inputs: Inputs) -> Intervals:
     earlier = inputs.earlier()
     ranges = inputs.no_records().ranges()
-    lasting = intervals(inputs.histories(), ranges, inputs.settings, earlier=earlier)
+    settings = inputs.settings.in_force(inputs.as_of_ms)
+    lasting = intervals(inputs.histories(), ranges, settings, earlier=earlier)
     if earlier is None or earlier.num_rows == 0:
         return lasting
     places = lasting.histories.lookup
@@ -87,7 +96,7 @@ def intervals(
     *,
     earlier: pa.Table | None = None,
 ) -> Intervals:
-    """How long each first incomplete offset stood, by the groups' settings (measures.incomplete)."""
+    """How long each first incomplete offset stood, by the groups' newest settings (measures.incomplete)."""
     groups = histories.places.column("group_id").unique().to_pylist()
     committed = frozenset(group for group in groups if settings.of(group, ISOLATION_LEVEL).value == READ_COMMITTED)
     limits = {group: settings.of(group, DELIVERY_COUNT_LIMIT).number for group in groups}
@@ -155,7 +164,7 @@ def stalls(
         candidates: the intervals to judge.
         offset_times: OFFSET_TIME rows of their offsets, as far as known.
         end_offsets: the user partitions' ends at the cut, as far as known, with the source of each.
-        settings: of the groups.
+        settings: of the groups; the limit in force at the end of an interval counts, for one without end the newest.
         now_ms: the moment up to which an interval without end lasts; the last log time if that is later. None: every
             such interval counts, without a duration, as if the log had no further records.
         min_duration_ms: the shortest stall that is over; one without end has a row whatever its duration.
@@ -174,9 +183,10 @@ def stalls(
     ends, end_sources = _ends(end_offsets, partitions)
     still = candidates.rows[:, incomplete.END] < 0
     groups, group_of = coded(rows.column("group_id"))
-    limits = [settings.of(group, MAX_RECORD_LOCKS) for group in groups]
+    at_end, in_force = in_force_at(settings, group_of, np.where(still, FOREVER, until))
+    limits = [period.of(groups[number], MAX_RECORD_LOCKS) for number, period in in_force]
     window = np.maximum(0, candidates.rows[:, incomplete.TOP] - candidates.rows[:, incomplete.FIRST] + 1)
-    numbers = pa.array([limit.number for limit in limits], pa.int64()).take(pa.array(group_of))
+    numbers = pa.array([limit.number for limit in limits], pa.int64()).take(pa.array(at_end))
     full = window >= pc.fill_null(numbers, np.iinfo(np.int64).max).to_numpy()
     idle = still & (ends >= 0) & (candidates.rows[:, incomplete.FIRST] >= ends)
     since, clock = np.where(idle, begun, since), np.where(idle, 0, clock).astype(np.int8)
@@ -191,7 +201,7 @@ def stalls(
         "ended_by": _ended_by(candidates),
         "window_used": window,
         "window_limit": numbers,
-        "window_limit_source": pa.array([limit.origin for limit in limits], pa.string()).take(pa.array(group_of)),
+        "window_limit_source": pa.array([limit.origin for limit in limits], pa.string()).take(pa.array(at_end)),
         "end_offset": _or_null(ends, still & (ends >= 0)),
         "end_offset_source": pc.if_else(pa.array(still), end_sources, pa.scalar(None, pa.string())),
     })  # fmt: skip

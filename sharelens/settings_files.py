@@ -68,6 +68,9 @@ class SettingsFiles:
         return replace(self, group_configs=group_configs, broker_config=broker_config, observations=(*others, *single))
 
 
+NO_SETTINGS_FILES = SettingsFiles()
+
+
 def read_settings_folder(folder: str) -> SettingsFiles:
     """The settings in a folder.
 
@@ -113,7 +116,7 @@ def _broker_config(path: str, option: str) -> tuple[Entry, ...]:
 
 def _end_offsets(path: str, option: str) -> tuple[Entry, ...]:
     ends = read_end_offsets(path, option)
-    return tuple(Entry(topic, str(partition), str(offset)) for (topic, partition), offset in sorted(ends.items()))
+    return tuple(sorted(Entry(topic, str(partition), str(offset)) for (topic, partition), offset in ends.items()))
 
 
 def _dead_letter_topics(path: str, option: str) -> tuple[Entry, ...]:

@@ -27,7 +27,8 @@ from kafka_log.schemas import LOG_RECORD, PROBLEM
 from lake.lake import Lake
 from lake.parquet import DataFile, ParquetSink, write_rows
 from lake.slices import BRONZE, PartitionKey, Slice, read_unit, slices, units
-from lake.tables import TABLES, TOPIC_START
+from lake.table_schemas import TOPIC_START
+from lake.tables import TABLES
 from state_model.topics import RECORD_TOPICS, STATE_TOPIC
 
 SHARE_RECORD, GROUP, LETTERS = "silver.share_record", "silver.group_record", "silver.dlq_record"

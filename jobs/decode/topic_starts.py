@@ -8,7 +8,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from lake.lake import Lake
-from lake.tables import TOPIC_START
+from lake.table_schemas import TOPIC_START
 
 STARTS = "silver.topic_start"
 START = "start_offset"

@@ -19,7 +19,7 @@ from jobs.spark.executors import Engine
 from kafka_log.schemas import LOG_RECORD
 from lake.lake import Lake
 from lake.slices import BRONZE, Slice, read_unit, slices, units
-from lake.tables import TOPIC_START
+from lake.table_schemas import TOPIC_START
 from state_model.topics import STATE_TOPIC
 
 

@@ -8,6 +8,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from jobs.lake_settings import stored_settings
 from jobs.measure.bases import Bases, bases
 from jobs.measure.reading import (
     ABOVE_ALL,
@@ -26,6 +27,7 @@ from lake.tables import TABLES
 from measures.headers import NoRecords, news_from
 from measures.incomplete import DELIVERY_COLUMNS, HISTORY_COLUMNS
 from measures.inputs import StateInputs
+from measures.observed_settings import Settings
 from measures.places import Places
 from measures.topics import BATCH_COLUMNS, TopicPartition, runs, topic_partitions
 from state_model.columnar import schemas
@@ -169,6 +171,11 @@ class LakeInputs:
         return pa.concat_tables([is_open, self.lake.rows(table, columns, ("last_offset", late), final=True)])
 
     @cached_property
+    def settings(self) -> Settings:
+        """The settings that the lake keeps."""
+        return stored_settings(self.task.lake, self.task.cluster_id)
+
+    @cached_property
     def base(self) -> Bases:
         """The bounds below which rows are never recomputed, because retention has cut their histories."""
         return bases(self.task.lake, self.task.cluster_id, self.task.log_topic_id)
@@ -241,6 +248,8 @@ class _View(StateInputs):
 
     def __init__(self, source: LakeInputs) -> None:
         self.source = source
+        self.settings = source.settings.groups
+        self.end_offsets = source.settings.end_offsets
 
     def states(self) -> pa.Table:
         """Live share partitions, none of them misplaced, by SHARE_PARTITION_KEY."""

@@ -37,8 +37,8 @@ from measures.dlq_reconciliation import (
     nameless_places,
     reconcile,
 )
-from measures.inputs import NO_SETTINGS
 from measures.schemas import POISON_RECORD
+from measures.settings import GROUP_NAMES
 from state_model.columnar.keys import PLACE_KEY, SHARE_PARTITION_KEY
 from state_model.topics import RECORD_TOPICS
 
@@ -126,7 +126,9 @@ def _touched(lake: Lake, before: int) -> pa.Table:
     groups = _concerned(lake, 0 if named else before)
     if groups.num_rows == 0:
         return groups
-    places = touched_since(lake, before).select(CLUSTER_GROUP).group_by(CLUSTER_GROUP).aggregate([])
+    places = (
+        touched_since(lake, before, settings=GROUP_NAMES).select(CLUSTER_GROUP).group_by(CLUSTER_GROUP).aggregate([])
+    )
     return groups.join(places, keys=CLUSTER_GROUP, join_type="left semi")
 
 
@@ -194,7 +196,6 @@ def reconcile_task(task: Task) -> tuple[DataFile, ...]:
 
 def _judged(task: Task) -> Iterator[pa.Table]:
     """DLQ_RECONCILIATION rows, a bounded number of share partitions at a time."""
-    settings = NO_SETTINGS
     of_cluster = LakeInputs(_measured(task, NO_PLACES))
     of_groups = pc.field("group_id").isin(pa.array(task.groups, pa.string()))
     letters = of_cluster.lake.scan(LETTERS, LETTER_COLUMNS, of_groups)
@@ -219,7 +220,7 @@ def _judged(task: Task) -> Iterator[pa.Table]:
             inputs.history_parts(HISTORY_READ),
             called,
             topics,
-            settings,
+            of_cluster.settings.groups,
             begins_ms=task.begins_ms,
             nameless=nameless,
         )

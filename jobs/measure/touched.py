@@ -1,11 +1,11 @@
 """Share partitions with new evidence since a run: the work of a measure stage.
 
 A share partition has new evidence when a later run wrote a record of it or took headers of its user partition. It is
-measured whole when its topic's name was learned, its state partition starts over or has a hole that was detected or
-filled, it moved to another state partition, or another one is misplaced now.
+measured whole when its topic's name was learned, a setting of its group changed, its state partition starts over or has
+a hole that was detected or filled, it moved to another state partition, or another one is misplaced now.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Sequence, Set
 
 import numpy as np
 import numpy.typing as npt
@@ -14,13 +14,16 @@ import pyarrow.compute as pc
 
 from jobs import books
 from jobs.decode.stage import changed
+from jobs.lake_settings import stored_settings
 from jobs.measure.bases import TEXTS, WHERE
 from jobs.measure.inputs import PROGRESS
 from jobs.measure.reading import HISTORY, STATE
 from lake.lake import Lake
 from lake.parquet import coded_schema
+from lake.settings_rows import TABLE as SETTINGS
 from lake.tables import TABLES
 from measures.places import places_of
+from measures.settings import SHARE_PARTITION_NAMES, changed_groups
 from state_model.columnar.keys import PLACE_KEY, SHARE_PARTITION_KEY, number_keys
 from state_model.topics import STATE_TOPIC
 
@@ -31,19 +34,24 @@ NO_PLACES = pa.schema(
         pa.field("rows", pa.int64()),
     ]
 ).empty_table()
+NAME_KEY = ["cluster_id", "topic_id"]
 Flags = npt.NDArray[np.bool_]
 
 
-def touched_since(lake: Lake, before: int, *, whole: bool = False) -> pa.Table:
+def touched_since(
+    lake: Lake, before: int, *, whole: bool = False, settings: Sequence[str] = SHARE_PARTITION_NAMES
+) -> pa.Table:
     """The share partitions (NO_PLACES) that have news since run `before`, without repetition.
 
-    `whole`: measured from its first record. `rows`: about the number of history records that this reads.
+    `settings`: names of the settings that matter. `whole`: measured from its first record. `rows`: about the number of
+    history records that this reads.
     """
     parts = [NO_PLACES, _with_records(lake, pc.field("run_id") > before, whole=whole or before == 0)]
     holes = _state_partitions_with_holes(lake, before)
     if holes is not None and before > 0:
         parts.append(_with_records(lake, holes, whole=True))
     measured = _measured_before(lake)
+    parts += _with_changed_settings(lake, measured, before, settings)
     topics = changed(lake, before, ["topic_batch"])
     later = lake.snapshot("silver.name").rows(["cluster_id", "topic_id"], pc.field("run_id") > before)
     named = set(zip(*(later.column(name).to_pylist() for name in later.column_names), strict=True))
@@ -61,6 +69,33 @@ def touched_since(lake: Lake, before: int, *, whole: bool = False) -> pa.Table:
         pa.concat_tables([touched, _from_the_start(_only_keys(measured, touched.filter(pc.field("whole"))))])
     )
     return touched if before == 0 else _unique(pa.concat_tables([touched, *_counted(lake, touched)]))
+
+
+def _with_changed_settings(lake: Lake, measured: pa.Table, before: int, names: Sequence[str]) -> Iterator[pa.Table]:
+    """The measured share partitions whose settings changed since run `before`.
+
+    They are measured whole; where only the end offset of the topic partition changed, not.
+    """
+    if (lake.snapshot(SETTINGS).largest("run_id") or 0) <= before:
+        return
+    for cluster_id in pc.unique(measured.column("cluster_id")).to_pylist():
+        mine = measured.filter(pc.field("cluster_id") == cluster_id)
+        groups = pc.unique(mine.column("group_id")).to_pylist()
+        earlier, now = stored_settings(lake, cluster_id, before), stored_settings(lake, cluster_id)
+        yield _with_changed_ends(lake, mine, earlier.end_offsets.items() ^ now.end_offsets.items())
+        changed_ids = pa.array(sorted(changed_groups(earlier.groups, now.groups, groups, names)), pa.string())
+        yield _from_the_start(mine.filter(pc.field("group_id").isin(changed_ids)))
+
+
+def _with_changed_ends(lake: Lake, measured: pa.Table, ends: Set[tuple[tuple[str, int], int]]) -> pa.Table:
+    """The measured share partitions of one cluster whose topic partition is in `ends`, with an end offset."""
+    rows = measured.join(lake.snapshot("silver.name").rows(["cluster_id", "topic_id", "topic"]), NAME_KEY)
+    changed_ends = pa.Table.from_pylist(
+        [{"topic": topic, "partition": partition} for (topic, partition), _ in ends],
+        schema=pa.schema([rows.schema.field("topic"), rows.schema.field("partition")]),
+    )
+    rows = rows.join(changed_ends, ["topic", "partition"], join_type="left semi")
+    return rows.select(NO_PLACES.column_names).cast(NO_PLACES.schema)
 
 
 def _counted(lake: Lake, touched: pa.Table) -> Iterator[pa.Table]:

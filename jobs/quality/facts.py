@@ -199,8 +199,7 @@ def _runs_behind(lake: Lake, table: str) -> int:
     if table.startswith("silver."):
         return max(0, books.done(lake, "ingest") - books.done(lake, "decode"))
     if table in OF_TABLE:
-        newest = max(books.done(lake, "replay"), books.done(lake, "topics"))
-        return max(0, newest - (lake.transaction(table, "measure") or 0))
+        return max(0, books.newest_to_measure(lake) - (lake.transaction(table, "measure") or 0))
     return max(0, books.done(lake, "decode") - books.done(lake, "replay"))
 
 

@@ -1,6 +1,6 @@
 """The command `run`, and its stages as commands. They start Spark only for much work."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -11,6 +11,7 @@ from sharelens.cli.options import (
     DELETED,
     DLQ_PREFIX,
     DLQ_TOPIC,
+    SETTINGS,
     TOPIC_NAMES,
     UNCOMMITTED,
     Command,
@@ -22,7 +23,7 @@ from sharelens.cli.options import (
 )
 from sharelens.output import json_text, say, tell
 from sharelens.startup import import_arrow_without_pandas
-from sharelens.times import Rounding
+from sharelens.times import Rounding, time_text
 from state_model.errors import UsageError
 
 if TYPE_CHECKING:
@@ -53,7 +54,8 @@ DLQ_VALUES = click.option(
     help="Keys and values of dead letters: keep their size and SHA-256, or the bytes (bronze.log_record).",
 )
 READING = [
-    LOG_DIR, BOOTSTRAP, UNTIL, CLUSTER, UNCOMMITTED, DELETED, TOPIC_NAMES, DLQ_TOPIC, DLQ_PREFIX, DLQ_VALUES,
+    LOG_DIR, BOOTSTRAP, UNTIL, CLUSTER, UNCOMMITTED, DELETED, TOPIC_NAMES, SETTINGS, DLQ_TOPIC, DLQ_PREFIX,
+    DLQ_VALUES,
 ]  # fmt: skip
 CHECK = click.option(
     "--check/--no-check", default=False, show_default=True, help="Check new rows before they are published."
@@ -99,8 +101,21 @@ def start(command: str, stages: tuple[str, ...], params: dict[str, Any]) -> None
     with progress_bars() as progress:
         summary = run_pipeline(options, session_of(command, settings), progress)
     tell(json_text({"command": command, "lake": str(options.lake), **summary.as_dict()}))
+    _say_settings(summary.settings)
     if summary.withheld:
         refuse_closed(summary.gates)
+
+
+def _say_settings(stored: Sequence[Mapping[str, Any]]) -> None:
+    """A line for each file of settings that counts only from some time on."""
+    from measures.observed_settings import END_OFFSETS
+
+    for seen in stored:
+        if seen["from_ms"] is not None and seen["kind"] != END_OFFSETS:
+            say(
+                f"settings: {seen['kind']} changed: the file counts from {time_text(seen['from_ms'])} on, when it was "
+                "modified, and the one before it until then; to correct that one, give the new file its time (touch -r)"
+            )
 
 
 def refuse_closed(gates: "Sequence[Gate]") -> None:
@@ -119,8 +134,11 @@ def _run_options(stages: tuple[str, ...], params: dict[str, Any], settings: Any)
 
     names = params.get("topic_names")
     from sharelens.request import dead_letter_topics
+    from sharelens.settings_files import read_settings_folder
     from sharelens.topic_names import read_topic_names
 
+    files = None if params.get("settings") is None else read_settings_folder(params["settings"])
+    from_files = {} if files is None else dict(files.topic_names)
     return RunOptions(
         lake=Lake(params["lake"]),
         log_dirs=tuple(params.get("log_dir", ())),
@@ -128,7 +146,8 @@ def _run_options(stages: tuple[str, ...], params: dict[str, Any], settings: Any)
         cluster_id=params.get("cluster_id"),
         include_uncommitted=params.get("include_uncommitted", False),
         include_deleted=params.get("include_deleted", False),
-        topic_names={} if names is None else read_topic_names(names),
+        topic_names=from_files | ({} if names is None else read_topic_names(names)),
+        observations=() if files is None else files.observations,
         rebuild=params.get("rebuild"),
         lock_timeout_s=settings.lock_timeout_s,
         require_rows=params["require_rows"],
@@ -238,7 +257,11 @@ replay = _command(
     "replay", _replay, "The third stage alone: silver into gold.", [LAKE, *ENGINE], "sharelens replay --lake ./lake"
 )
 measure = _command(
-    "measure", _measure, "The fourth stage alone: gold measures.", [LAKE, *ENGINE], "sharelens measure --lake ./lake"
+    "measure",
+    _measure,
+    "The fourth stage alone: gold measures.",
+    [LAKE, CLUSTER, SETTINGS, *ENGINE],
+    "sharelens measure --lake ./lake --settings ./settings",
 )
 publish = _command(
     "publish",

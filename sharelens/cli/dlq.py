@@ -126,7 +126,7 @@ def dlq(
                 key_filter,
                 cut,
                 span,
-                source.settings.groups,
+                evidence.settings.groups,
                 topics=topics,
                 statuses=status or STATUSES,
                 most=most,
@@ -190,7 +190,7 @@ def plan(
     ensure_free(path, beside, force=force)
     span = Span(from_ms=from_ms, to_ms=to_ms)
     with opening.open_evidence(source) as evidence:
-        reconciled = questions.reconciled(evidence, key_filter, cut, source.settings.groups, _topics(source), span)
+        reconciled = questions.reconciled(evidence, key_filter, cut, evidence.settings.groups, _topics(source), span)
         made = redrive.redrive_plan(evidence, reconciled)
     content = made.as_json() if path.suffix == ".json" else made.as_csv()
     line = redrive.sha256_line(content, path.name)

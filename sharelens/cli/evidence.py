@@ -85,19 +85,19 @@ def evidence(
     from sharelens.evidence_folder.question import ask
     from sharelens.questions import opening
 
-    question = ask(
-        case_id=case_id,
-        group_id=group,
-        from_ms=from_ms,
-        to_ms=to_ms,
-        topics=topic,
-        settings=source.settings.groups,
-        dlq_topics=source.dlq_topics,
-        dlq_prefix=source.dlq_prefix,
-    )
     place = Path(out)
     check_place(place)
     with opening.open_evidence(source) as opened:
+        question = ask(
+            case_id=case_id,
+            group_id=group,
+            from_ms=from_ms,
+            to_ms=to_ms,
+            topics=topic,
+            settings=opened.settings.groups,
+            dlq_topics=source.dlq_topics,
+            dlq_prefix=source.dlq_prefix,
+        )
         written = make_evidence(
             opened,
             question,

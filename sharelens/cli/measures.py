@@ -71,10 +71,10 @@ def lag(
     if every_ms is not None and (cut != CutChoice() or end_offsets is not None):
         raise UsageError("lag: --every excludes --as-of, --at-offset and --end-offsets; leave them out")
     in_order("lag", from_ms, to_ms)
-    ends = (source.settings.end_offsets or None) if end_offsets is None else read_end_offsets(end_offsets)
+    typed = None if end_offsets is None else read_end_offsets(end_offsets)
     with opening.open_evidence(source) as evidence:
         if every_ms is None:
-            answered = lag.lag(evidence, key_filter, cut, end_offsets=ends, now_ms=time.time_ns() // 1_000_000)
+            answered = lag.lag(evidence, key_filter, cut, end_offsets=typed, now_ms=time.time_ns() // 1_000_000)
         else:
             answered = lag.lag_over_time(evidence, key_filter, every_ms, from_ms, to_ms)
     answer(answered, shown, require_complete)

@@ -72,7 +72,7 @@ def overview(
                 source,
                 key_filter,
                 CutChoice(now_ms=now_ms),
-                source.settings.groups,
+                evidence.settings.groups,
                 min_duration_ms=min_duration_ms,
             )
 

@@ -68,15 +68,16 @@ def report(
     from sharelens.report.gather import ReportQuestion, gather
     from sharelens.report.page import build, render
 
-    question = ReportQuestion(
-        key_filter=key_filter,
-        cut=cut,
-        span=Span(from_ms=from_ms, to_ms=to_ms),
-        settings=source.settings.groups,
-        end_offsets=(source.settings.end_offsets or None) if end_offsets is None else read_end_offsets(end_offsets),
-        min_duration_ms=min_duration_ms,
-    )
+    typed = None if end_offsets is None else read_end_offsets(end_offsets)
     with opening.open_evidence(source) as evidence:
+        question = ReportQuestion(
+            key_filter=key_filter,
+            cut=cut,
+            span=Span(from_ms=from_ms, to_ms=to_ms),
+            settings=evidence.settings.groups,
+            end_offsets=typed,
+            min_duration_ms=min_duration_ms,
+        )
         gathered = gather(evidence, question)
         html = render(build(gathered, source, time.time_ns() // 1_000_000))
     for warning in gathered.warnings:

@@ -59,7 +59,7 @@ def timeline(
 
     span = Span(from_ms=from_ms, to_ms=to_ms)
     with opening.open_evidence(source) as evidence:
-        answered = timeline.timeline(evidence, key_filter, cut, span, source.settings.groups, min_duration_ms)
+        answered = timeline.timeline(evidence, key_filter, cut, span, evidence.settings.groups, min_duration_ms)
     answer(answered, shown, require_complete=False)
 
 

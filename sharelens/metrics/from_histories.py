@@ -5,13 +5,11 @@ from functools import cached_property
 import pyarrow as pa
 
 from measures import stalls
-from measures.inputs import NO_SETTINGS
 from measures.settings import GroupSettings
 from sharelens.filters import KeyFilter
 from sharelens.questions import lag as lag_question
 from sharelens.questions.evidence import Evidence
 from sharelens.questions.given_up import given_up
-from sharelens.questions.log_evidence import LogEvidence
 from sharelens.questions.measured import Scope, rows_of, scope
 from sharelens.questions.redelivered import redelivered_rows
 from sharelens.request import CutChoice
@@ -25,7 +23,7 @@ class FromHistories:
 
     @property
     def _settings(self) -> GroupSettings:
-        return self._evidence.source.settings.groups if isinstance(self._evidence, LogEvidence) else NO_SETTINGS
+        return self._evidence.settings.groups
 
     @cached_property
     def _scope(self) -> Scope:

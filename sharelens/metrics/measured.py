@@ -33,7 +33,7 @@ GAP, MISSING, UNKNOWN = "gap", "missing", "unknown"
 
 
 class Measured:
-    """Rows of all share partitions of one cluster, at the end of the evidence; no settings of groups are known."""
+    """Rows of all share partitions of one cluster, at the end of the evidence."""
 
     def __init__(self, evidence: Evidence) -> None:
         self._evidence = evidence
@@ -71,7 +71,8 @@ class Measured:
         return frozenset(judged.column("group_id").to_pylist()), by_share_partition(missing, "offset")
 
     def _rows(self, table: str, columns: list[str], computed: Callable[[], pa.Table]) -> pa.Table:
-        if isinstance(self._evidence, LakeEvidence) and table in self._evidence.lake.versions:
+        is_measured = self._evidence.settings == self._evidence.measured_settings
+        if isinstance(self._evidence, LakeEvidence) and is_measured and table in self._evidence.lake.versions:
             mine = pc.field("cluster_id") == self._evidence.cluster
             return self._evidence.lake.scan(table, columns, mine)
         return computed().select(columns)

@@ -9,6 +9,7 @@ from sharelens.metrics.samples import Export, export
 from sharelens.questions.lake_clusters import choose_cluster, clusters
 from sharelens.questions.lake_evidence import LakeEvidence
 from sharelens.request import Source
+from sharelens.settings_files import NO_SETTINGS_FILES
 
 Render = Callable[[Export], bytes]
 
@@ -20,17 +21,18 @@ def read(source: Source) -> list[Figures]:
         SharelensError: there is no lake, no share-group state, or no such cluster.
     """
     if source.lake is not None:
-        return _read_lake(open_lake(source.lake), source.cluster_id)
+        return _read_lake(open_lake(source.lake), source)
     from sharelens.questions.log_evidence import open_log_evidence
 
     with open_log_evidence(source) as evidence:
         return [figures(evidence)]
 
 
-def _read_lake(lake: Cut, cluster_id: str | None) -> list[Figures]:
+def _read_lake(lake: Cut, source: Source) -> list[Figures]:
     there = clusters(lake)
-    cluster_ids = there if cluster_id is None and there else [choose_cluster(lake, cluster_id)]
-    return [figures(LakeEvidence(lake, cluster_id)) for cluster_id in cluster_ids]
+    cluster_ids = there if source.cluster_id is None and there else [choose_cluster(lake, source.cluster_id)]
+    files = source.settings_files or NO_SETTINGS_FILES
+    return [figures(LakeEvidence(lake, cluster_id, files)) for cluster_id in cluster_ids]
 
 
 class Page:
@@ -62,7 +64,7 @@ class Page:
         else:
             lake = open_lake(self._source.lake)
             if lake.publication != self._publication:
-                self._make(_read_lake(lake, self._source.cluster_id))
+                self._make(_read_lake(lake, self._source))
                 self._publication = lake.publication
         self._looked_s = time.monotonic()
         return self._text

@@ -337,7 +337,7 @@ def without_topic(rows: pa.Table) -> list[str]:
     groups = listed(mine.column("group_id").unique().to_pylist())
     warning = (
         f"the dead-letter topic of {groups} is unknown, so missing dead letters are unknown: give "
-        "--group-configs FILE (kafka-configs --describe --entity-type groups), or --dlq-topic NAME"
+        "--settings DIR with group-configs.txt (kafka-configs --describe --entity-type groups), or --dlq-topic NAME"
     )
     return [warning]
 

@@ -13,6 +13,7 @@ from evidence.as_of import LogPrefix
 from evidence.clock_steps import ClockStep
 from evidence.conditions import all_of
 from lake.bounded_scan import Choice
+from measures.observed_settings import Settings
 from measures.places import places_of
 from measures.topics import TopicPartition
 from sharelens.questions.dlq_filter import DeadLetterFilter
@@ -181,6 +182,14 @@ class Evidence(Protocol):
     def cluster_id(self) -> str | None:
         """Id of the cluster; None when nothing says it."""
 
+    @property
+    def settings(self) -> Settings:
+        """The settings of groups that answers take: those of the command line count before those of the lake."""
+
+    @property
+    def measured_settings(self) -> Settings:
+        """The settings with which `measured_stream` was measured."""
+
     def names(self, topic_ids: Iterable[str]) -> Mapping[str, str]:
         """Names by topic id, of these ids at least, as far as known."""
 
@@ -211,7 +220,7 @@ class Evidence(Protocol):
     ) -> Iterator[pa.Table] | None:
         """Columns of a measure (a gold table) of the share partitions at the end of the evidence, in bounded tables.
 
-        They are what the histories give without settings of groups. None: no run took the measure. `where`: only rows
+        They are what the histories give with `measured_settings`. None: no run took the measure. `where`: only rows
         that meet a condition on columns of the table.
         """
 

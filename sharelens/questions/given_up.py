@@ -5,7 +5,6 @@ from collections.abc import Iterator
 import pyarrow as pa
 
 from measures import poison as measure
-from measures.inputs import NO_SETTINGS
 from measures.settings import GroupSettings
 from sharelens.questions.measured import Scope, kept_stream, stream_of
 from sharelens.questions.streaming import rows_of_stream
@@ -18,8 +17,8 @@ def given_up(scope: Scope, settings: GroupSettings, *, near_limit: bool = False)
 
 def given_up_stream(scope: Scope, settings: GroupSettings, *, near_limit: bool = False) -> Iterator[pa.Table]:
     """The rows of `given_up` in bounded tables, in any order."""
-    # A run knows no settings.
-    rows = kept_stream(scope, "poison_record") if settings == NO_SETTINGS and not near_limit else None
+    is_measured = settings == scope.evidence.measured_settings.groups and not near_limit
+    rows = kept_stream(scope, "poison_record") if is_measured else None
     if rows is None:
         rows = stream_of(scope, lambda inputs: measure.rows(inputs, near_limit=near_limit), settings)
     return rows

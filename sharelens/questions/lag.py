@@ -1,7 +1,5 @@
 """How far share groups are behind: now, as of a time, at offsets of the state log, or over time."""
 
-from collections.abc import Mapping, Sequence
-
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
@@ -9,11 +7,12 @@ import pyarrow.compute as pc
 
 from evidence.as_of import LogPrefix
 from measures import lag as measure
+from measures.file_ends import EndOffsets, with_end_offsets
 from measures.inputs import topic_ends
 from measures.lag_over_time import Arrivals
 from measures.lag_over_time import lag_over_time as over_time
 from measures.schemas import LAG
-from measures.topics import BATCH_COLUMNS, TOPIC_END, TopicPartition
+from measures.topics import BATCH_COLUMNS
 from sharelens.filters import KeyFilter
 from sharelens.output import Answer, Column, Row, by_importance, known, name_column, number_column, time_column
 from sharelens.questions.completeness import (
@@ -36,9 +35,6 @@ from sharelens.times import lasted, time_text
 from state_model.columnar.keys import PLACE_KEY, SHARE_PARTITION_KEY, SHARE_PARTITION_ORDER
 from state_model.errors import UsageError
 
-EndOffsets = Mapping[tuple[str, int], int]
-"""End offsets by (topic name, partition)."""
-FROM_FILE = "end_offsets_file"
 MOST_ROWS = 5_000_000
 IMPORTANT = "GROUP TOPIC PARTITION LAG START-OFFSET END-OFFSET WHY FIRST-INCOMPLETE"
 IMPORTANT_AT_A_CUT = "GROUP TOPIC PARTITION LAG-INFERRED START-OFFSET END-OFFSET-INFERRED WHY"
@@ -66,7 +62,8 @@ def lag(
     topic_ids = states.column("topic_id").unique().to_pylist()
     names = evidence.names(topic_ids)
     prefix = _within(evidence, prefix)
-    tables = evidence.measured_stream("gold.lag", LAG, keys) if prefix.is_whole and end_offsets is None else None
+    is_measured = end_offsets is None and evidence.settings.end_offsets == evidence.measured_settings.end_offsets
+    tables = evidence.measured_stream("gold.lag", LAG, keys) if prefix.is_whole and is_measured else None
     table = None if tables is None else pa.concat_tables(list(tables))
     if table is None:
         table = lag_of(evidence, states, prefix, end_offsets)
@@ -85,12 +82,18 @@ def lag(
 
 
 def lag_of(evidence: Evidence, states: pa.Table, cut: LogPrefix, end_offsets: EndOffsets | None = None) -> pa.Table:
-    """LAG rows of SHARE_PARTITION_STATE rows at a cut; `end_offsets` replaces the end offsets of the evidence."""
+    """LAG rows of SHARE_PARTITION_STATE rows at a cut.
+
+    `end_offsets` replaces the end offsets of the evidence; those of the settings only raise them.
+    """
     ends = topic_ends(EvidenceInputs(evidence, cut), measure.begins_of(states))
     topic_ids = states.column("topic_id").unique().to_pylist()
     names = evidence.names(topic_ids)
-    if end_offsets is not None:
-        ends = with_end_offsets(ends, end_offsets, {i: names[i] for i in topic_ids if i in names})
+    only_higher = end_offsets is None
+    if end_offsets is None:
+        end_offsets = evidence.settings.end_offsets if cut.is_whole else {}
+    names_of_ids = {topic_id: names[topic_id] for topic_id in topic_ids if topic_id in names}
+    ends = with_end_offsets(ends, end_offsets, names_of_ids, only_higher=only_higher)
     return measure.lag(states, ends, names, end_of_now=cut.is_whole)
 
 
@@ -157,38 +160,6 @@ def _within(evidence: Evidence, cut: LogPrefix) -> LogPrefix:
     """The cut, or no cut where it lies at or behind the end of the evidence."""
     last = times(evidence.cover())[1]
     return LogPrefix() if cut.as_of_ms is not None and last is not None and cut.as_of_ms >= last else cut
-
-
-def with_end_offsets(ends: pa.Table, from_file: EndOffsets, names: Mapping[str, str]) -> pa.Table:
-    """TOPIC_END rows in which ends from a file replace those of the evidence.
-
-    Where several topic ids have one name, the name means the id with a partition in the evidence; none if several have.
-    """
-    rows = {(row["topic_id"], row["partition"]): row for row in ends.to_pylist()}
-    ids: dict[str, list[str]] = {}
-    for topic_id, name in names.items():
-        ids.setdefault(name, []).append(topic_id)
-    for (name, partition), offset in from_file.items():
-        place = _place_of(ids.get(name, []), partition, rows)
-        if place is None:
-            continue
-        before = rows.get(place, dict.fromkeys(TOPIC_END.names))
-        same = before["end_offset"] == offset
-        rows[place] = before | {
-            "topic_id": place[0],
-            "partition": partition,
-            "end_offset": offset,
-            "end_offset_source": FROM_FILE,
-            "last_stable_offset": before["last_stable_offset"] if same else None,
-            "end_offset_inferred": None,
-        }
-    return pa.Table.from_pylist([rows[place] for place in sorted(rows)], schema=TOPIC_END)
-
-
-def _place_of(ids: Sequence[str], partition: int, rows: Mapping[TopicPartition, object]) -> TopicPartition | None:
-    there = [topic_id for topic_id in ids if (topic_id, partition) in rows]
-    choice = ids if len(ids) == 1 else there
-    return (choice[0], partition) if len(choice) == 1 else None
 
 
 def _cut_line(evidence: Evidence, cut: LogPrefix, table: pa.Table, now_ms: int | None) -> str:

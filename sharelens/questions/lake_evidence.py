@@ -28,7 +28,10 @@ from lake import bounded_scan, dlq_partitions, user_topics
 from lake.bounded_scan import Choice
 from lake.scan import Cut as PublishedCut
 from lake.scan import open_lake
+from lake.settings_rows import COLUMNS, observations_of
+from lake.settings_rows import TABLE as SETTINGS
 from lake.tables import TABLES
+from measures.observed_settings import Settings
 from measures.places import Ints, Places
 from measures.topics import TopicPartition
 from sharelens.questions import dlq_filter
@@ -44,7 +47,9 @@ from sharelens.questions.evidence import (
 from sharelens.questions.lake_clusters import choose_cluster, evidence_rows
 from sharelens.questions.lake_cover import state_partition_covers
 from sharelens.questions.lake_places import near_places, newest_of_places, numbered_rows, with_record_counts
+from sharelens.questions.lake_settings import LakeSettings
 from sharelens.questions.misplaced import placed_states
+from sharelens.settings_files import NO_SETTINGS_FILES, SettingsFiles
 from state_model.columnar import schemas
 from state_model.columnar.keys import LOG_ORDER, PLACE_KEY, SHARE_PARTITION_KEY
 from state_model.columnar.values import Loss
@@ -58,8 +63,12 @@ PROGRESS, STATE = "gold.progress", "gold.share_partition_state"
 class LakeEvidence:
     """One cluster of a lake at its published cut."""
 
-    def __init__(self, lake: PublishedCut, cluster_id: str | None) -> None:
+    def __init__(
+        self, lake: PublishedCut, cluster_id: str | None, settings_files: SettingsFiles = NO_SETTINGS_FILES
+    ) -> None:
+        """`settings_files`: those of the command line."""
         self.lake = lake
+        self._settings_files = settings_files
         self.cluster = choose_cluster(lake, cluster_id)
         self._placed: tuple[Keys, pa.Table] | None = None
 
@@ -73,6 +82,20 @@ class LakeEvidence:
         """The cluster that was chosen, or the only one."""
         return self.cluster
 
+    @property
+    def settings(self) -> Settings:
+        """Those of the command line, before those that runs stored."""
+        return self._settings.answering
+
+    @property
+    def measured_settings(self) -> Settings:
+        """Those that runs stored."""
+        return self._settings.measured
+
+    @cached_property
+    def _settings(self) -> LakeSettings:
+        return LakeSettings(observations_of(self._scan(SETTINGS, COLUMNS)), self._settings_files.observations)
+
     def names(self, topic_ids: Iterable[str]) -> Mapping[str, str]:
         """All names of silver.name."""
         return self._names
@@ -84,7 +107,8 @@ class LakeEvidence:
     @cached_property
     def _names(self) -> dict[str, str]:
         rows = self._scan("silver.name", ["topic_id", "topic", "run_id"]).sort_by("run_id")
-        return dict(zip(rows.column("topic_id").to_pylist(), rows.column("topic").to_pylist(), strict=True))
+        names = dict(zip(rows.column("topic_id").to_pylist(), rows.column("topic").to_pylist(), strict=True))
+        return names | dict(self._settings_files.topic_names)
 
     def share_partitions(self) -> pa.Table:
         """Those of `places`."""
@@ -132,9 +156,9 @@ class LakeEvidence:
 
     def histories(self, places: pa.Table, prefix: LogPrefix) -> tuple[pa.Table, pa.Table]:
         """Rows of the two histories, row groups of other places left out by their statistics."""
-        history = self._of_places(HISTORY, self._names_of("history"), places, prefix.condition())
+        history = self._of_places(HISTORY, schemas.SHARE_PARTITION_HISTORY.names, places, prefix.condition())
         begin_condition = prefix.begin_condition()
-        deliveries = self._of_places(DELIVERY, self._names_of("delivery"), places, begin_condition)
+        deliveries = self._of_places(DELIVERY, schemas.DELIVERY_HISTORY.names, places, begin_condition)
         return history.sort_by(LOG_ORDER).cast(schemas.SHARE_PARTITION_HISTORY), delivery_history_as_of(
             deliveries, prefix
         )
@@ -154,7 +178,7 @@ class LakeEvidence:
 
     def deliveries_around(self, places: pa.Table, around: pc.Expression) -> pa.Table:
         """DELIVERY_HISTORY rows of some places that meet a condition on their record offsets."""
-        rows = self._of_places(DELIVERY, self._names_of("delivery"), places, around)
+        rows = self._of_places(DELIVERY, schemas.DELIVERY_HISTORY.names, places, around)
         return rows.cast(schemas.DELIVERY_HISTORY)
 
     def has_deliveries(self, places: pa.Table) -> bool:
@@ -232,12 +256,12 @@ class LakeEvidence:
 
     def _states(self, keys: Keys, prefix: LogPrefix) -> pa.Table:
         if prefix.is_whole:
-            states = self._newest(self._scan(STATE, self._names_of("state"), keys.expression()))
+            states = self._newest(self._scan(STATE, schemas.SHARE_PARTITION_STATE.names, keys.expression()))
             states = states.cast(schemas.SHARE_PARTITION_STATE)
         else:
-            history = self._scan(HISTORY, self._names_of("history"), self._where(keys, prefix.condition()))
+            history = self._scan(HISTORY, schemas.SHARE_PARTITION_HISTORY.names, self._where(keys, prefix.condition()))
             still_open = self._where(keys, prefix.open_condition())
-            ranges = self._scan(DELIVERY, self._names_of("delivery"), still_open)
+            ranges = self._scan(DELIVERY, schemas.DELIVERY_HISTORY.names, still_open)
             states = states_as_of(self._newest(history), self._newest(ranges))
             states = mark_losses(states, self._losses_in(prefix))
         return mark_below_log_start(states, {part.state_partition: part.log_start_offset for part in self.cover()})
@@ -267,7 +291,7 @@ class LakeEvidence:
 
     def history(self, keys: Keys) -> pa.Table:
         """Rows of gold.share_partition_history."""
-        rows = self._scan(HISTORY, self._names_of("history"), self._where(keys))
+        rows = self._scan(HISTORY, schemas.SHARE_PARTITION_HISTORY.names, self._where(keys))
         return self._newest(rows).sort_by(LOG_ORDER).cast(schemas.SHARE_PARTITION_HISTORY)
 
     def history_in_parts(self, keys: Keys, columns: Sequence[str], choice: Choice | None = None) -> Iterator[pa.Table]:
@@ -278,13 +302,13 @@ class LakeEvidence:
     def delivery(self, keys: Keys, offset: int) -> pa.Table:
         """Rows of gold.delivery_history around one record offset."""
         around = (pc.field("first_offset") <= offset) & (pc.field("last_offset") >= offset)
-        rows = self._scan(DELIVERY, self._names_of("delivery"), self._where(keys, around))
+        rows = self._scan(DELIVERY, schemas.DELIVERY_HISTORY.names, self._where(keys, around))
         return self._newest(rows).cast(schemas.DELIVERY_HISTORY)
 
     def deliveries(self, keys: Keys, prefix: LogPrefix) -> pa.Table:
         """Rows of gold.delivery_history."""
         begin_condition = prefix.begin_condition()
-        rows = self._scan(DELIVERY, self._names_of("delivery"), self._where(keys, begin_condition))
+        rows = self._scan(DELIVERY, schemas.DELIVERY_HISTORY.names, self._where(keys, begin_condition))
         return delivery_history_as_of(self._newest(rows), prefix).sort_by(DELIVERY_ORDER)
 
     def topic_batches(self, begins: Mapping[TopicPartition, int]) -> Iterator[pa.Table]:
@@ -360,15 +384,6 @@ class LakeEvidence:
         kinds = schema if columns is None else pa.schema([schema.field(name) for name in columns])
         return pa.concat_tables([kinds.empty_table(), *self._stream(table, kinds.names, condition)])
 
-    @staticmethod
-    def _names_of(kind: str) -> list[str]:
-        schema = {
-            "state": schemas.SHARE_PARTITION_STATE,
-            "history": schemas.SHARE_PARTITION_HISTORY,
-            "delivery": schemas.DELIVERY_HISTORY,
-        }[kind]
-        return list(schema.names)
-
     def __enter__(self) -> Self:
         return self
 
@@ -378,6 +393,6 @@ class LakeEvidence:
         return None
 
 
-def open_lake_evidence(path: str, cluster_id: str | None) -> LakeEvidence:
-    """Opens the newest published cut of a lake."""
-    return LakeEvidence(open_lake(path), cluster_id)
+def open_lake_evidence(path: str, cluster_id: str | None, settings_files: SettingsFiles | None = None) -> LakeEvidence:
+    """Opens the newest published cut of a lake; `settings_files`: those of the command line."""
+    return LakeEvidence(open_lake(path), cluster_id, settings_files or NO_SETTINGS_FILES)

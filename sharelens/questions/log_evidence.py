@@ -20,6 +20,7 @@ from kafka_log.layout import LogDirectory, scan_log_directory
 from kafka_log.union import LogPartition, unite
 from lake import dlq_partitions
 from lake.bounded_scan import Choice
+from measures.observed_settings import UNSET, Settings
 from measures.topics import TopicPartition
 from sharelens.output import name_cell
 from sharelens.questions import dlq_filter, topic_evidence
@@ -72,6 +73,16 @@ class LogEvidence:
     def cluster_id(self) -> str | None:
         """The id that meta.properties or --cluster-id named."""
         return self.cluster
+
+    @property
+    def settings(self) -> Settings:
+        """Those of the command line."""
+        return self.source.settings
+
+    @property
+    def measured_settings(self) -> Settings:
+        """None: nothing was measured."""
+        return UNSET
 
     def names(self, topic_ids: Iterable[str]) -> Mapping[str, str]:
         """From --topic-names and the topics' folders; the group coordinator's log is read when that is not enough."""
@@ -267,7 +278,7 @@ class LogEvidence:
     @cached_property
     def _letter_partitions(self) -> list[LogPartition]:
         """The partitions to look into. Refuses more than --max-bytes."""
-        names = {*self.source.dlq_topics, *self.source.settings.dead_letter_topics}
+        names = {*self.source.dlq_topics, *self.settings.dead_letter_topics}
         topics = dead_letter_topics(names, self.source.dlq_prefix)
         partitions = [partition for partition in self._partitions.values() if topics.takes(partition.topic)]
         size = sum(size_bytes(partition) for partition in partitions)

@@ -43,6 +43,7 @@ class EvidenceInputs(RecordInputs):
         window: Span | None = None,
     ) -> None:
         self.settings = settings
+        self.end_offsets = evidence.settings.end_offsets
         self.as_of_ms = cut.as_of_ms
         self.at_offsets = bool(cut.at_offsets)
         self._evidence, self._cut, self._part, self._window = evidence, cut, part, window or Span()
@@ -67,6 +68,10 @@ class EvidenceInputs(RecordInputs):
     def extents(self, partitions: Iterable[TopicPartition]) -> pa.Table:
         """Of all user partitions that the evidence has."""
         return self._evidence.topic_extents(partitions)
+
+    def names(self) -> Mapping[str, str]:
+        """Of the part's topics at least."""
+        return self._evidence.names(self._part.places.column("topic_id").unique().to_pylist())
 
     def losses(self) -> Mapping[int, Sequence[Loss]]:
         """Of all state partitions."""

@@ -9,7 +9,7 @@ def open_evidence(source: Source) -> Evidence:
     if source.lake is not None:
         from sharelens.questions.lake_evidence import open_lake_evidence
 
-        return open_lake_evidence(source.lake, source.cluster_id)
+        return open_lake_evidence(source.lake, source.cluster_id, source.settings_files)
     from sharelens.questions.log_evidence import open_log_evidence
 
     return open_log_evidence(source)

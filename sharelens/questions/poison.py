@@ -23,7 +23,8 @@ from sharelens.request import CutChoice
 CAUSES = (measure.REJECTED, measure.DELIVERY_LIMIT, measure.UNKNOWN, measure.GAP)
 NO_LIMIT = (
     "the delivery count limit of some groups is unknown, so rejected records and records at the limit look alike: give "
-    "--group-configs FILE (kafka-configs --describe --entity-type groups) or --broker-config FILE (server.properties)"
+    "--settings DIR with group-configs.txt (kafka-configs --describe --entity-type groups) and broker.properties "
+    "(server.properties); `sharelens run --settings DIR` keeps them in the lake"
 )
 UNSEEN = (
     "there an archived offset may be a gap (a control record, or none at "

@@ -7,7 +7,7 @@ import pyarrow.compute as pc
 
 from measures.schemas import STALL
 from measures.settings import GroupSettings
-from measures.stalls import BLOCKED, DEAD_LETTER_PENDING, MIN_DURATION_MS, SILENT
+from measures.stalls import BLOCKED, DEAD_LETTER_PENDING, MIN_DURATION_MS, SILENT, WINDOW_FULL
 from sharelens.questions.evidence import of_places
 from sharelens.questions.measured import Scope
 from state_model.share_records import DeliveryState
@@ -18,10 +18,12 @@ def published_stalls(
 ) -> Iterator[pa.Table] | None:
     """STALL rows at the end of the evidence, without idle intervals, in tables; None where gold.stall lacks them.
 
-    Stalls that last have a row whatever their duration.
-    A run knows no settings of groups, and keeps no interval that ended in less than MIN_DURATION_MS.
+    Stalls that last have a row whatever their duration. A run keeps no interval that ended before MIN_DURATION_MS.
     """
-    if not scope.cut.is_whole or settings != GroupSettings() or min_duration_ms < MIN_DURATION_MS:
+    measured = scope.evidence.measured_settings
+    if not scope.cut.is_whole or min_duration_ms < MIN_DURATION_MS:
+        return None
+    if settings != measured.groups or scope.evidence.settings.end_offsets != measured.end_offsets:
         return None
     tables = scope.evidence.measured_stream("gold.stall", STALL, scope.keys)
     if tables is None:
@@ -46,8 +48,10 @@ def stalls_at(rows: pa.Table, now_ms: int, min_duration_ms: int) -> pa.Table:
 
 
 def _kinds(rows: pa.Table, until: pa.ChunkedArray, min_duration_ms: int) -> pa.ChunkedArray:
-    """The kind of each interval without settings of groups, by the rules of `measures.stalls`."""
+    """The kind of each interval by the rules of `measures.stalls`."""
     quiet = pc.subtract(until, pc.fill_null(rows.column("last_state_write_ms"), -1))
     is_blocked = pc.or_(pc.greater(rows.column("finished_behind"), 0), pc.less(quiet, min_duration_ms))
     is_pending = pc.fill_null(pc.equal(rows.column("delivery_state"), DeliveryState.ARCHIVING), False)
-    return pc.if_else(is_pending, DEAD_LETTER_PENDING, pc.if_else(is_blocked, BLOCKED, SILENT))
+    is_full = pc.fill_null(pc.greater_equal(rows.column("window_used"), rows.column("window_limit")), False)
+    blocked_or_silent = pc.if_else(is_blocked, BLOCKED, SILENT)
+    return pc.if_else(is_pending, DEAD_LETTER_PENDING, pc.if_else(is_full, WINDOW_FULL, blocked_or_silent))

@@ -111,7 +111,7 @@ def signs_of(
     """As `signs`, from the scope of the filter and the cut and from its LAG rows; None: the histories give them."""
     evidence = scoped.evidence
     now_ms = now_of(evidence, cut)
-    tables = _of_lake(scoped, now_ms, min_duration_ms)
+    tables = _of_lake(scoped, now_ms, settings, min_duration_ms)
     if tables is None:
         tables, states = _of_histories(scoped, now_ms, settings, min_duration_ms)
         lags = lag_of(evidence, states, scoped.cut) if lags is None else lags
@@ -151,10 +151,11 @@ class _Tables:
     earlier_ms: int | None
 
 
-def _of_lake(scoped: Scope, now_ms: int, min_duration_ms: int) -> _Tables | None:
-    """By the gold tables; None at an earlier cut, where no run wrote them, and of log directories."""
+def _of_lake(scoped: Scope, now_ms: int, settings: GroupSettings, min_duration_ms: int) -> _Tables | None:
+    """By the gold tables; None at an earlier cut, with other settings, where no run wrote them, of log directories."""
     evidence = scoped.evidence
-    if not isinstance(evidence, LakeEvidence) or not scoped.cut.is_whole:
+    is_measured = scoped.cut.is_whole and settings == evidence.measured_settings.groups
+    if not isinstance(evidence, LakeEvidence) or not is_measured:
         return None
     is_open = ~pc.field("is_final") & pc.field("until_ms").is_null()
     standing = _kept(scoped, "gold.stall", STALL, is_open)
@@ -263,9 +264,9 @@ def _missing_letters(scoped: Scope, key_filter: KeyFilter, cut: CutChoice, setti
     is_missing = pc.field("status") == MISSING
     names = [*SHARE_PARTITION_KEY, "offset", "last_offset", "status"]
     schema = pa.schema([DLQ_RECONCILIATION.field(name) for name in names])
-    configured = any(DEAD_LETTER_TOPIC in own for own in (settings.groups or {}).values())
+    configured = any(DEAD_LETTER_TOPIC in own for p in settings.periods() for own in (p.groups or {}).values())
     tables = None
-    if scoped.cut.is_whole and not configured:
+    if scoped.cut.is_whole and settings == evidence.measured_settings.groups:
         tables = evidence.measured_stream("gold.dlq_reconciliation", schema, scoped.keys, is_missing)
     if tables is not None:
         rows = pa.concat_tables(list(tables))

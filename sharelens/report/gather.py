@@ -8,6 +8,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from evidence.conditions import filter_rows
+from measures.file_ends import EndOffsets
 from measures.life import rows as life_rows
 from measures.schemas import LAG
 from measures.settings import GroupSettings
@@ -58,7 +59,7 @@ class ReportQuestion:
     cut: CutChoice = field(default_factory=CutChoice)
     span: Span = field(default_factory=Span)
     settings: GroupSettings
-    end_offsets: lag.EndOffsets | None = None
+    end_offsets: EndOffsets | None = None
     min_duration_ms: int = MIN_DURATION_MS
 
 

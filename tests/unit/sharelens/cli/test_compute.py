@@ -1,7 +1,9 @@
 """The commands that compute: over a small log no session is started."""
 
 import json
+import os
 import re
+import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -132,3 +134,66 @@ def test_the_command_that_an_unpublished_lake_names_finishes_it(execute: Run, lo
     (hint,) = re.findall(r"`sharelens (.*?)`", err)
     assert execute(*(logs if word == "DIR" else word for word in hint.split()))[0] == 0
     assert main(["state", "--lake", lake]) == 0
+
+
+GROUP_CONFIGS = """\
+Dynamic configs for group g are:
+  share.delivery.count.limit=3 sensitive=false synonyms={DYNAMIC_GROUP_CONFIG:share.delivery.count.limit=3}
+"""
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """A folder of settings whose only file was modified at the epoch's second second."""
+    path = tmp_path / "settings" / "group-configs.txt"
+    path.parent.mkdir()
+    path.write_text(GROUP_CONFIGS, encoding="utf-8")
+    os.utime(path, ns=(10**9, 10**9))
+    return path.parent
+
+
+def test_a_run_says_which_settings_are_new_and_from_when_on(
+    execute: Run, logs: str, folder: Path, tmp_path: Path
+) -> None:
+    words = ["--lake", str(tmp_path / "lake"), "--settings", str(folder)]
+    code, summary, err = execute("run", "--log-dir", logs, *words)
+    assert (code, err, summary["settings"]) == (0, "", [{"kind": "group_configs", "from_ms": None}])
+    assert execute("measure", *words)[1]["settings"] == []
+    path = folder / "group-configs.txt"
+    path.write_text(GROUP_CONFIGS.replace("=3", "=4"), encoding="utf-8")
+    os.utime(path, ns=(10**18, 10**18))
+    code, summary, err = execute("measure", *words)
+    assert summary["settings"] == [{"kind": "group_configs", "from_ms": 10**12}]
+    assert "settings: group_configs changed: the file counts from 2001-09-09T01:46:40.000Z on" in err
+    assert summary["rows"]["gold.progress"] == 1
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (b"\x00\xff\xfe\x00binary", "group-configs.txt: it is no text in UTF-8"),
+        (b"some text\n", "line 1 of .*group-configs.txt is not what kafka-configs prints"),
+        (None, "can't read the folder .*: No such file or directory"),
+    ],
+)
+def test_settings_that_cannot_be_read_are_refused_before_a_lake_is_made(
+    execute: Run, logs: str, folder: Path, tmp_path: Path, content: bytes | None, message: str
+) -> None:
+    path = folder / "group-configs.txt"
+    if content is None:
+        shutil.rmtree(folder)
+    else:
+        path.write_bytes(content)
+    code, _, err = execute("run", "--log-dir", logs, "--lake", str(tmp_path / "lake"), "--settings", str(folder))
+    assert code != 0
+    assert err.count("\n") == 1
+    assert re.search(message, err), err
+    assert not (tmp_path / "lake").exists()
+
+
+def test_settings_of_a_file_instead_of_a_folder_are_refused(execute: Run, logs: str, folder: Path) -> None:
+    path = folder / "group-configs.txt"
+    code, _, err = execute("run", "--log-dir", logs, "--lake", str(folder / "lake"), "--settings", str(path))
+    assert code == 1
+    assert "--settings: can't read the folder" in err
+    assert "Not a directory" in err

@@ -10,8 +10,10 @@ from pathlib import Path
 import pytest
 
 from sharelens.cli import main
+from sharelens.settings_files import read_settings_folder
 from tests.dataset_settings import given_settings
 from tests.datasets import dataset
+from tests.in_process import make_lake, recorded_lake
 
 
 @pytest.fixture(scope="module")
@@ -22,6 +24,14 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (single / "groups.txt").rename(folder / "group-configs.txt")
     (single / "server.properties").rename(folder / "broker.properties")
     return folder
+
+
+@pytest.fixture(scope="module")
+def lake(folder: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The lake of that log, which keeps the settings of the folder."""
+    lake = tmp_path_factory.mktemp("lake") / "lake"
+    make_lake(lake, dataset("dlq") / "logs", observations=read_settings_folder(str(folder)).observations)
+    return lake
 
 
 def logs() -> list[str]:
@@ -78,3 +88,49 @@ def test_the_commands_of_a_report_carry_the_settings(folder: Path, tmp_path: Pat
     commands = re.findall(r"sharelens [a-z]+ --log-dir [^<]*", text)
     assert len(commands) > 5
     assert all(f"--settings={folder}" in command for command in commands)
+
+
+def rows_of(capsys: pytest.CaptureFixture[str], *words: str) -> list[dict[str, object]]:
+    assert main([*words, "--output", "json"]) == 0
+    rows = json.loads(capsys.readouterr().out)
+    return [{name: value for name, value in row.items() if name != "cluster_id"} for row in rows]
+
+
+@pytest.mark.parametrize("command", ["poison", "dlq", "stalled --min-duration 1s", "poison --near-limit"])
+def test_a_lake_with_settings_answers_without_an_option_as_the_log_with_them(
+    lake: Path, folder: Path, command: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    expected = rows_of(capsys, *command.split(), *logs(), "--settings", str(folder))
+    assert rows_of(capsys, *command.split(), "--lake", str(lake)) == expected
+    bare = str(recorded_lake("dlq"))
+    assert rows_of(capsys, *command.split(), "--lake", bare, "--settings", str(folder)) == expected
+    assert rows_of(capsys, *command.split(), "--lake", bare) != expected
+
+
+def test_settings_of_a_command_line_count_before_those_of_the_lake(
+    lake: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "group-configs.txt").write_text("Dynamic configs for group gd-none are:\n", encoding="utf-8")
+    words = ["poison", "--group", "gd-none"]
+    expected = rows_of(capsys, *words, *logs(), "--settings", str(tmp_path))
+    typed = rows_of(capsys, *words, "--lake", str(lake), "--settings", str(tmp_path))
+    assert {row["delivery_count_limit"] for row in expected} == {None}
+    assert {row["delivery_count_limit"] for row in typed} == {5}, "the brokers' limit is that of the lake"
+
+
+def test_gold_tables_have_the_causes_that_poison_says(lake: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    query = "select cause, count(*) as records from gold.poison_record group by cause order by cause"
+    by_cause = {row["cause"]: row["records"] for row in rows_of(capsys, "sql", query, "--lake", str(lake))}
+    assert set(by_cause) == {"delivery_limit", "rejected"}
+    states = rows_of(capsys, "poison", "--lake", str(lake))
+    assert {cause: sum(row["cause"] == cause for row in states) for cause in by_cause} == by_cause
+
+
+def test_evidence_from_a_lake_with_settings_is_judged_by_them(lake: Path, tmp_path: Path) -> None:
+    words = ["evidence", "--lake", str(lake), "--group", "gd-broken", "--from", "2026-11-21T00:00:00Z"]
+    out = tmp_path / "case"
+    assert main([*words, "--to", "2026-11-22T00:00:00Z", "--case", "C", "--out", str(out), "--output", "json"]) == 0
+    table = next(out.rglob("dlq.csv"))
+    with table.open(encoding="utf-8", newline="") as file:
+        assert {row["status"] for row in csv.DictReader(file)} == {"missing"}
+    assert main(["verify", str(out), "--lake", str(lake), "--output", "json"]) == 0

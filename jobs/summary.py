@@ -1,0 +1,52 @@
+"""The summary of a run: one line of JSON."""
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from jobs import books
+from lake.gates import Gate
+
+
+@dataclass(slots=True, kw_only=True)
+class Summary:
+    """The summary of a run, for the one JSON line: run id (null: no news), counts, seconds by stage, warnings.
+
+    `settings`: the new files of settings (`lake_settings.kinds_and_times`). `set_aside`: files of logs that a power cut
+    had torn. `engine`: that of each stage, "spark" or "local" (in the process of the run); `gates`: the closed ones;
+    `withheld`: a closed gate prevented a publication.
+    """
+
+    run_id: int | None = None
+    cluster_id: str | None = None
+    counts: dict[str, int] = field(default_factory=dict)
+    seconds: dict[str, float] = field(default_factory=dict)
+    engine: dict[str, str] = field(default_factory=dict)
+    settings: list[dict[str, Any]] = field(default_factory=list)
+    held_back: int = 0
+    gaps: int = 0
+    lost_offsets: int = 0
+    quarantined: int = 0
+    skipped: list[str] = field(default_factory=list)
+    set_aside: list[str] = field(default_factory=list)
+    gates: tuple[Gate, ...] = ()
+    withheld: bool = False
+
+    def as_dict(self) -> dict[str, Any]:
+        """The summary as one JSON document."""
+        return {
+            "run_id": self.run_id,
+            "cluster_id": self.cluster_id,
+            "rows": dict(sorted(self.counts.items())),
+            "settings": self.settings,
+            "quarantined": self.quarantined,
+            "held_back": self.held_back,
+            "gaps": self.gaps,
+            "lost_offsets": self.lost_offsets,
+            "skipped": self.skipped,
+            "set_aside": self.set_aside,
+            "closed_gates": {gate.table: list(gate.failed) for gate in self.gates},
+            "withheld": self.withheld,
+            "seconds": {name: round(value, 3) for name, value in self.seconds.items()},
+            "engine": self.engine,
+            "sharelens_version": books.software_version(),
+        }

@@ -1,0 +1,58 @@
+"""End offsets of topic partitions from a file, which names topics and no ids."""
+
+from collections.abc import Collection, Mapping, Sequence
+
+import pyarrow as pa
+
+from measures.topics import TOPIC_END, TopicPartition
+
+EndOffsets = Mapping[tuple[str, int], int]
+"""End offsets by (topic name, partition)."""
+FROM_FILE = "end_offsets_file"
+
+
+def ends_by_id(
+    end_offsets: EndOffsets, names: Mapping[str, str], partitions: Collection[TopicPartition]
+) -> dict[TopicPartition, int]:
+    """The end offsets by topic id; `names`: topic names by id, `partitions`: those of the evidence.
+
+    Where several topic ids have one name, the name means the id with a partition in the evidence; none if several have.
+    """
+    ids: dict[str, list[str]] = {}
+    for topic_id, name in names.items():
+        ids.setdefault(name, []).append(topic_id)
+    result = {}
+    for (name, partition), offset in end_offsets.items():
+        only = _only_id(ids.get(name, []), partition, partitions)
+        if only is not None:
+            result[only, partition] = offset
+    return result
+
+
+def _only_id(ids: Sequence[str], partition: int, partitions: Collection[TopicPartition]) -> str | None:
+    there = [topic_id for topic_id in ids if (topic_id, partition) in partitions]
+    choice = ids if len(ids) == 1 else there
+    return choice[0] if len(choice) == 1 else None
+
+
+def with_end_offsets(
+    ends: pa.Table, end_offsets: EndOffsets, names: Mapping[str, str], *, only_higher: bool = False
+) -> pa.Table:
+    """TOPIC_END rows in which ends from a file replace those of the evidence; `only_higher`: lower ones alone."""
+    if not end_offsets:
+        return ends
+    rows = {(row["topic_id"], row["partition"]): row for row in ends.to_pylist()}
+    for place, offset in ends_by_id(end_offsets, names, rows).items():
+        before = rows.get(place, dict.fromkeys(TOPIC_END.names))
+        known = before["end_offset"]
+        if only_higher and known is not None and known >= offset:
+            continue
+        rows[place] = before | {
+            "topic_id": place[0],
+            "partition": place[1],
+            "end_offset": offset,
+            "end_offset_source": FROM_FILE,
+            "last_stable_offset": before["last_stable_offset"] if known == offset else None,
+            "end_offset_inferred": None,
+        }
+    return pa.Table.from_pylist([rows[place] for place in sorted(rows)], schema=TOPIC_END)
