@@ -208,4 +208,5 @@ def _entry(
 
 
 def is_in(span: Span, at_ms: int) -> bool:
+    """Whether a moment lies in the span."""
     return (span.from_ms is None or at_ms >= span.from_ms) and (span.to_ms is None or at_ms < span.to_ms)

@@ -70,6 +70,6 @@ def _start_cell(row: Row) -> Cell:
     return Cell(text=after if before == after else f"{before} → {after}", sort=sort)
 
 
-def _range_cell(row: Row, what: str) -> Cell:
-    first, last = row[f"{what}_first_offset"], row[f"{what}_last_offset"]
+def _range_cell(row: Row, kind: str) -> Cell:
+    first, last = row[f"{kind}_first_offset"], row[f"{kind}_last_offset"]
     return Cell(text=UNKNOWN, sort=-1) if first is None else Cell(text=offsets(first, last), sort=first)

@@ -142,8 +142,15 @@ def _facts(gathered: Gathered) -> Sequence[tuple[str, str]]:
 
 
 def _sections(gathered: Gathered, line: _Commands, anchors: Anchors, traces: Sequence[Sheet]) -> Sequence[Section]:
-    lag, counts = figures.lag_figure(gathered), figures.delivery_counts(gathered)
-    maps = figures.state_maps(gathered)
+    return (
+        *_state_sections(gathered, line),
+        *_event_sections(gathered, line, anchors),
+        *_evidence_sections(gathered, line, traces),
+    )
+
+
+def _state_sections(gathered: Gathered, line: _Commands) -> Sequence[Section]:
+    lag, maps = figures.lag_figure(gathered), figures.state_maps(gathered)
     unknown = holdings.unknown_sheet(gathered, line.of("lag"))
     worst = counted(len({figure.name[:5] for figure in maps}), "share partition")
     return (
@@ -168,6 +175,12 @@ def _sections(gathered: Gathered, line: _Commands, anchors: Anchors, traces: Seq
             paragraphs=(f"The {worst} with the worst of what is open now. {HOW_TO_READ}" if maps else NO_STATE,),
             figures=maps,
         ),
+    )
+
+
+def _event_sections(gathered: Gathered, line: _Commands, anchors: Anchors) -> Sequence[Section]:
+    counts = figures.delivery_counts(gathered)
+    return (
         Section(
             name="stalls",
             title="Stalls",
@@ -199,6 +212,11 @@ def _sections(gathered: Gathered, line: _Commands, anchors: Anchors, traces: Seq
             paragraphs=(lives.life_words(gathered.lives),),
             sheets=(lives.lives_sheet(gathered.lives, line.of("life", span=True)),) if gathered.lives.counts() else (),
         ),
+    )
+
+
+def _evidence_sections(gathered: Gathered, line: _Commands, traces: Sequence[Sheet]) -> Sequence[Section]:
+    return (
         Section(
             name="traces",
             title="Traces",
