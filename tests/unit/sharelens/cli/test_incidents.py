@@ -51,6 +51,7 @@ def test_a_folder_answers_as_its_files_do(folder: Path, capsys: pytest.CaptureFi
     assert told == statuses(capsys, *logs(), *single)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("option", ["--settings", "--group-configs"])
 def test_an_evidence_folder_judges_dead_letters_as_dlq_does(folder: Path, tmp_path: Path, option: str) -> None:
     path = folder if option == "--settings" else folder / "group-configs.txt"
@@ -68,6 +69,7 @@ def test_an_evidence_folder_judges_dead_letters_as_dlq_does(folder: Path, tmp_pa
     assert main(["verify", str(out), *logs(), "--output", "json"]) == 0
 
 
+@pytest.mark.slow
 def test_the_commands_of_an_overview_carry_the_settings(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     options = ["--settings", str(folder), "--broker-config", str(folder / "broker.properties")]
     assert main(["overview", *logs(), *options, "--output", "json"]) == 0
@@ -82,6 +84,7 @@ def test_the_commands_of_an_overview_carry_the_settings(folder: Path, capsys: py
     capsys.readouterr()
 
 
+@pytest.mark.slow
 def test_the_commands_of_a_report_carry_the_settings(folder: Path, tmp_path: Path) -> None:
     out = tmp_path / "report.html"
     assert main(["report", *logs(), "--settings", str(folder), "--out", str(out)]) == 0

@@ -1,6 +1,7 @@
 """Stalls by gold.stall are those that the histories give at the same moment."""
 
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
@@ -16,6 +17,7 @@ from sharelens.questions.measured import rows_of, scope
 from sharelens.questions.published_stalls import published_stalls
 from sharelens.request import CutChoice
 from tests.in_process import make_lake
+from tests.once import made_once
 from tests.settings_in_files import group_configs
 from tests.state_logs import START_MS, snapshot, update, write_log_directory
 from tests.user_topics import write_orders
@@ -47,12 +49,14 @@ def story() -> Iterator[dict[str, Any]]:
 
 
 @pytest.fixture(scope="module", params=[(), LOCKS], ids=["no settings", "settings"])
-def evidence(tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureRequest) -> LakeEvidence:
-    folder = tmp_path_factory.mktemp("stalls")
-    logs = write_log_directory(folder / "logs", list(story()))
-    write_orders(logs)
-    make_lake(folder / "lake", logs, observations=request.param)
-    return open_lake_evidence(str(folder / "lake"), None)
+def evidence(request: pytest.FixtureRequest) -> LakeEvidence:
+    def make(folder: Path) -> None:
+        logs = write_log_directory(folder / "logs", list(story()))
+        write_orders(logs)
+        make_lake(folder / "lake", logs, observations=request.param)
+
+    lake = made_once(f"published-stalls-{len(request.param)}", make) / "lake"
+    return open_lake_evidence(str(lake), None)
 
 
 @pytest.mark.parametrize("min_duration_ms", [MINUTE_MS, 5 * MINUTE_MS, 20 * MINUTE_MS])
