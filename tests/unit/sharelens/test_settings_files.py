@@ -114,7 +114,7 @@ def test_a_folder_without_files_and_a_missing_one_are_refused(tmp_path: Path) ->
 )
 def test_a_limit_that_is_no_number_is_refused(tmp_path: Path, name: str, text: str) -> None:
     (tmp_path / name).write_text(text, encoding="utf-8")
-    with pytest.raises(UsageError, match=r"line \d of .*share.delivery.count.limit is 'many', which is no number of 31 bits"):
+    with pytest.raises(UsageError, match=r"line \d of .*count.limit is 'many', which is no number of 31 bits"):
         read_settings_folder(str(tmp_path))
 
 
