@@ -17,7 +17,7 @@ from state_model.audit.rule import (
 )
 from state_model.audit.step_function import TERMINAL, Value
 from state_model.audit.steps import Step
-from state_model.share_records import DeliveryState, StateBatch
+from state_model.share_records import NOT_DETERMINED, DeliveryState, StateBatch
 
 LARGEST_LIMIT = 25
 """Largest value of group.share.max.delivery.count.limit."""
@@ -140,8 +140,8 @@ def _cells(step: Step) -> Iterator[Cell]:
     if update is None:
         return
     written, before = step_function.of_batches(update.state_batches), step.before.content
-    start = step.after.start_offset
-    if start != -1:
+    start = step.before.start_offset if update.start_offset == NOT_DETERMINED else update.start_offset
+    if start != NOT_DETERMINED:
         written, before = step_function.cut_below(written, start), step_function.cut_below(before, start)
     for first, _, ours, theirs in step_function.cells(before, written):
         if theirs is not None:

@@ -16,6 +16,9 @@ from state_model.share_records import RecordType, ShareSnapshot
 
 MOST_UPDATES = 500
 """Largest value of share.coordinator.snapshot.update.records.per.snapshot."""
+LARGEST_EPOCH = (1 << 31) - 1
+LOWEST_EPOCH = -(1 << 31)
+"""What follows the largest epoch, as Java's int wraps."""
 SNAPSHOT, UPDATE = int(RecordType.SHARE_SNAPSHOT), int(RecordType.SHARE_UPDATE)
 
 
@@ -49,7 +52,8 @@ def snapshot_epoch_skips(step: Step) -> Difference | None:
     """A snapshot's epoch does not follow that of the snapshot before it."""
     if step.snapshot is None or not step.before.is_live:
         return None
-    expected = step.before.snapshot_epoch + 1
+    last = step.before.snapshot_epoch
+    expected = LOWEST_EPOCH if last == LARGEST_EPOCH else last + 1
     actual = step.snapshot.snapshot_epoch
     return Difference(Field.SNAPSHOT_EPOCH, expected, actual) if actual != expected else None
 
