@@ -353,8 +353,7 @@ OPERATORS = (
     Operator(name="write snapshot with a smaller delivery count", damage=changed(ShareSnapshot,
         first_batch(delivery_count=lambda batch: batch.delivery_count - 1),
         lambda value: is_write(value) and value.state_batches[0].delivery_count > 1),
-        rules=frozenset({"write_snapshot_loses_state"}), invisible="the write that triggers a snapshot has no "
-        "record of its own, so its states may be any that are not below the state before"),
+        rules=SEQUENCE),
     Operator(name="creation with a leader epoch", damage=changed(ShareSnapshot,
         lambda value: {"leader_epoch": 3}, lambda value: value.snapshot_epoch == 0),
         rules=frozenset({"life_begins_oddly", "life_after_deletion"})),
@@ -415,13 +414,15 @@ def page() -> str:
     lines = [HEAD]
     for operator in OPERATORS:
         result = detection(operator)
-        rules = ", ".join(f"`{rule}`" for rule, _ in result.rules.most_common(4)) or "-"
+        rules = ", ".join(
+            f"`{rule}`" for rule in sorted(result.rules, key=lambda rule: (-result.rules[rule], rule))[:4]
+        )
         why = operator.invisible if result.detected < result.illegal else "-"
         if not result.illegal:
             why = "a coordinator could have written the log"
         lines.append(
             f"| {operator.name} | {result.illegal} | {result.detected} | {result.by_counter} | {result.legal} "
-            f"| {rules} | {why} |"
+            f"| {rules or '-'} | {why} |"
         )
     return "\n".join([*lines, ""])
 
