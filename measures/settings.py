@@ -124,9 +124,10 @@ def in_force_at(
     """For each moment of a group (a number) the place of what was in force, as (number of the group, settings)."""
     periods = settings.periods()
     begins = np.array([period.from_ms for period in periods[1:]], np.int64)
-    codes = group_of * len(periods) + np.searchsorted(begins, times_ms, "right")
-    known, places = np.unique(codes, return_inverse=True)
-    return places, [(code // len(periods), periods[code % len(periods)]) for code in known.tolist()]
+    codes = group_of * len(periods) + (np.searchsorted(begins, times_ms, "right") if len(begins) else 0)
+    is_there = np.bincount(codes) > 0
+    pairs = [(code // len(periods), periods[code % len(periods)]) for code in np.flatnonzero(is_there).tolist()]
+    return (np.cumsum(is_there) - 1)[codes], pairs
 
 
 def over_time(groups: Mapping[int, Groups], broker: Mapping[int, Broker]) -> GroupSettings:

@@ -151,9 +151,10 @@ def timeline_sheets(gathered: Gathered, command: Callable[[str], str]) -> Sequen
 
 def _sheet(name_: str, timeline: GroupTimeline, command: str) -> Sheet:
     which = "the entries that matter most" if timeline.left_off else "all entries"
+    newest_first = reversed(timeline.entries.to_pylist())
     return Sheet(
         name=name_,
-        caption=f"{name(timeline.group_id)}: {which}, in the order of time",
+        caption=f"{name(timeline.group_id)}: {which}, the newest first",
         heads=(
             Head(label="At", hint="UTC, by the clock of the writer"),
             Head(label="Event"),
@@ -173,7 +174,7 @@ def _sheet(name_: str, timeline: GroupTimeline, command: str) -> Sheet:
                 text_cell(visible(row["text"]) if row["text"] else UNKNOWN),
                 _proof_cell(row),
             )
-            for row in timeline.entries.to_pylist()
+            for row in newest_first
         ],
         left_off=timeline.left_off,
         command=command,
@@ -188,4 +189,6 @@ def _about_cell(row: Row) -> Cell:
 
 def _proof_cell(row: Row) -> Cell:
     where = topic_name(row["log_topic"], None)
-    return Cell(text=f"{where}-{row['log_partition']} @ {number(row['log_offset'])}", sort=row["log_offset"])
+    return Cell(
+        text=f"{where}-{row['log_partition']} @ {number(row['log_offset'])}", sort=row["log_offset"], is_whole=True
+    )

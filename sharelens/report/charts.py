@@ -141,10 +141,13 @@ def state_map(picture: Picture, pin: int | None) -> Callable[[Size], Chart]:
         layers: list[alt.Chart] = [passed, start, painted, end]
         if pin is not None:
             label = alt.Chart(alt.NamedData(name="pins")).encode(x=x, y=y, text=alt.Text("text:N"))
-            hot = colours.TITLE[0]
-            layers.append(label.mark_text(
-                align="right", baseline="bottom", dx=-6, dy=-5, color=hot, fontSize=13, fontWeight=600, aria=False
-            ))  # fmt: skip
+            halo = {"stroke": colours.CARD[0], "strokeWidth": 4, "strokeJoin": "round"}
+            layers += [
+                label.mark_text(
+                    align="right", baseline="bottom", dx=-6, dy=-5, fontSize=13, fontWeight=600, aria=False, **look
+                )
+                for look in (halo, {"color": colours.TITLE[0]})
+            ]
         return alt.layer(*layers)
 
     return chart

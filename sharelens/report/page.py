@@ -236,7 +236,7 @@ def _evidence_sections(gathered: Gathered, line: _Commands, traces: Sequence[She
         ),
         Section(
             name="unknown",
-            title="Facts that the log does not have",
+            title="Not in the log",
             points=(*CANNOT_KNOW, *(f"In this evidence: {warning}." for warning in gathered.warnings)),
         ),
     )
@@ -273,7 +273,10 @@ def answer_sheet(answer: Answer, *, name: str, caption: str, command_: str, with
         name=name,
         caption=caption,
         heads=[Head(label=column.heading.replace("-", " ").capitalize(), number=column.right) for column in columns],
-        rows=[[Cell(text=column.cell(row)) for column in columns] for row in rows],
+        rows=[
+            [Cell(text=column.cell(row), is_whole=column.heading.endswith("TIME")) for column in columns]
+            for row in rows
+        ],
         left_off=max(0, answer.table.num_rows - EVENTS_SHOWN),
         command=command_,
         empty=answer.none,
