@@ -95,7 +95,7 @@ RULES = (
         severity=ERROR,
         why="Only Initialize creates state, and it writes such a snapshot. Tested where the log begins at offset 0.",
         remedy=REPORT_BUG,
-        source="share-group-state-log §5, RSC.initialize",
+        source="share-group-state-log §5, ShareCoordinatorShard.initialize",
         check=life_begins_oddly,
         compares_state=False,
     ),
@@ -106,7 +106,7 @@ RULES = (
         severity=ERROR,
         why="A deletion drops the state, so the next Initialize counts from 0.",
         remedy=REPORT_BUG,
-        source="share-group-state-log §5, RSC.delete, RSC.initialize",
+        source="share-group-state-log §5, ShareCoordinatorShard.delete, ShareCoordinatorShard.initialize",
         check=life_after_deletion,
     ),
     Rule(
@@ -116,7 +116,7 @@ RULES = (
         severity=ERROR,
         why="The coordinator counts the snapshots of a share partition. A skipped one is a lost or repeated snapshot.",
         remedy="Look for a lost write or an unclean leader election of the state partition around the two snapshots.",
-        source="share-group-state-log §3, RSC",
+        source="share-group-state-log §3, ShareCoordinatorShard",
         check=snapshot_epoch_skips,
     ),
     Rule(
@@ -126,7 +126,7 @@ RULES = (
         severity=ERROR,
         why="The coordinator writes the current epoch into each update. Another one shows that a snapshot is missing.",
         remedy="Look for a lost write or an unclean leader election of the state partition before the update.",
-        source="share-group-state-log §5, RSC.generateShareStateRecord",
+        source="share-group-state-log §5, ShareCoordinatorShard.generateShareStateRecord",
         check=update_of_other_snapshot,
     ),
     Rule(
@@ -159,7 +159,7 @@ RULES = (
         severity=ERROR,
         why="At the limit a write becomes a snapshot. Tested with the log from offset 0 and one constant limit.",
         remedy=REPORT_BUG,
-        source="share-group-state-log §6, RSC",
+        source="share-group-state-log §6, ShareCoordinatorShard",
         needs=(Need.COORDINATOR_CONFIG,),
     ),
     Rule(
@@ -179,7 +179,7 @@ RULES = (
         severity=ERROR,
         why="The coordinator writes a tombstone only for state that it has.",
         remedy="Look for a missing snapshot between the two tombstones.",
-        source="share-group-state-log §5, RSC.delete, RSC.maybeCleanupShareState",
+        source="share-group-state-log §5, ShareCoordinatorShard.delete, ShareCoordinatorShard.maybeCleanupShareState",
         check=deleted_twice,
     ),
     Rule(
@@ -189,7 +189,7 @@ RULES = (
         severity=ERROR,
         why="A write to absent state is an invalid request; only Initialize creates state.",
         remedy="Look for a missing snapshot between tombstone and update.",
-        source="share-group-state-log §5, RSC",
+        source="share-group-state-log §5, ShareCoordinatorShard",
         check=update_after_deletion,
     ),
     Rule(
