@@ -5,6 +5,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from sharelens.questions.audit import GIVEN_BY_OPTIONS
+from state_model.audit.columnar.findings import FINDING
 from state_model.audit.explanation import needs_text, severity_text
 from state_model.audit.rule import Rule
 from state_model.audit.table import SECTIONS, is_tested
@@ -30,12 +31,28 @@ Only committed records are tested. Updates without an earlier snapshot, and stat
 next snapshot, are left out of rules that compare with a state. The audit computes the states itself, offset range by
 offset range, and compares them with those of the replay (rule 46). Rules marked *not tested* need evidence that this
 version of the audit does not read; the answer names them. A lake is not audited yet.
+
+What the audit finds of planted damages: [detection](audit-detection.md).
+
+## Fields of a finding
 """
 
 
 def page() -> str:
     """The page."""
-    return "\n".join([HEAD, *(line for title, rules in SECTIONS.items() for line in _section(title, rules))])
+    return "\n".join(
+        [HEAD, *_fields(), *(line for title, rules in SECTIONS.items() for line in _section(title, rules))]
+    )
+
+
+def _fields() -> Iterator[str]:
+    yield "| field | meaning |"
+    yield "|---|---|"
+    for field in FINDING:
+        yield f"| `{field.name}` | {field.metadata[b'comment'].decode()} |"
+        if field.name == "group_id":
+            yield "| `topic` | name of the user topic; null: unknown |"
+    yield ""
 
 
 def _section(title: str, rules: Sequence[Rule]) -> Iterator[str]:

@@ -59,7 +59,7 @@ RULES = (
         relation=">=",
         why="It counts acknowledged and archived offsets; -1 stands for unknown.",
         remedy=REPORT_BUG,
-        source="share-partition §8, SP",
+        source="share-partition §8, SharePartition",
         check=negative_complete_count,
         compares_state=False,
     ),
@@ -71,7 +71,7 @@ RULES = (
         relation="<=",
         why="No more offsets can be terminal than lie between the start offset and the end of the topic.",
         remedy=REPORT_BUG,
-        source="share-partition §8, SP",
+        source="share-partition §8, SharePartition",
         needs=(Need.USER_TOPIC,),
     ),
     Rule(
@@ -83,7 +83,7 @@ RULES = (
         why="A leader counts before it writes. An ambiguous failure or a retried older write leaves a smaller count, "
         "and the group's lag is shown too large by the difference.",
         remedy="Look for failovers and time-outs of the share coordinator; the next writes correct the lag.",
-        source="share-partition §8, SP",
+        source="share-partition §8, SharePartition",
         check=complete_count_too_small,
     ),
     Rule(
@@ -94,7 +94,7 @@ RULES = (
         relation="<=",
         why="Offsets that are archived in memory alone (aborted, compacted) and pending acknowledgements count too.",
         remedy="Nothing to do.",
-        source="share-partition §8, SP",
+        source="share-partition §8, SharePartition",
         check=complete_count_too_large,
     ),
     Rule(
@@ -106,7 +106,7 @@ RULES = (
         relation=">=",
         why="Kafka 4.4 takes the maximum at an equal start offset; earlier brokers take the last write.",
         remedy=REPORT_BUG,
-        source="share-group-state-log §5, RSC",
+        source="share-group-state-log §5, ShareCoordinatorShard",
         check=complete_count_falls,
     ),
     Rule(

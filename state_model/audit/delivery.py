@@ -17,7 +17,7 @@ from state_model.audit.rule import (
 )
 from state_model.audit.step_function import TERMINAL, Value
 from state_model.audit.steps import Step
-from state_model.share_records import DeliveryState, StateBatch
+from state_model.share_records import NOT_DETERMINED, DeliveryState, StateBatch
 
 LARGEST_LIMIT = 25
 """Largest value of group.share.max.delivery.count.limit."""
@@ -140,8 +140,8 @@ def _cells(step: Step) -> Iterator[Cell]:
     if update is None:
         return
     written, before = step_function.of_batches(update.state_batches), step.before.content
-    start = step.after.start_offset
-    if start != -1:
+    start = step.before.start_offset if update.start_offset == NOT_DETERMINED else update.start_offset
+    if start != NOT_DETERMINED:
         written, before = step_function.cut_below(written, start), step_function.cut_below(before, start)
     for first, _, ours, theirs in step_function.cells(before, written):
         if theirs is not None:
@@ -195,7 +195,7 @@ RULES = (
         relation=">=",
         why="Only offsets that were acquired are written. Early releases took the count back at a release.",
         remedy=REPORT_BUG,
-        source="share-partition §1, SP",
+        source="share-partition §1, SharePartition",
         check=never_delivered,
         compares_state=False,
     ),
@@ -219,7 +219,7 @@ RULES = (
         relation="<=",
         why="The limit is tested at a release: after it was lowered a record may be delivered once more.",
         remedy="Compare with the history of share.delivery.count.limit.",
-        source="share-partition §1, SP",
+        source="share-partition §1, SharePartition",
         needs=(Need.DELIVERY_COUNT_LIMIT,),
         check=count_over_limit,
         compares_state=False,
@@ -245,7 +245,7 @@ RULES = (
         relation=">=",
         why="Rejected, a gap, compacted, or released below the start offset.",
         remedy="`sharelens poison` lists archived records.",
-        source="share-partition §5-6, SP",
+        source="share-partition §5-6, SharePartition",
         needs=(Need.DELIVERY_COUNT_LIMIT,),
         check=archived_below_limit,
         compares_state=False,
@@ -268,7 +268,7 @@ RULES = (
         relation=">=",
         why="A retried write that arrives late has smaller counts. The maximum keeps the newer state.",
         remedy="Look for time-outs of WriteShareGroupState; nothing is lost.",
-        source="share-group-state-log §9-10, PSM",
+        source="share-group-state-log §9-10, PersisterStateManager",
         check=stale_write,
     ),
     Rule(
@@ -279,7 +279,7 @@ RULES = (
         relation="!=",
         why="A retried write that had succeeded is appended again.",
         remedy="Nothing to do.",
-        source="share-group-state-log §10, PSM",
+        source="share-group-state-log §10, PersisterStateManager",
         check=repeated_write,
     ),
     Rule(
@@ -289,7 +289,7 @@ RULES = (
         severity=WARNING,
         why="After an ambiguous failure of the persister, a leader takes an acknowledgement back that is durable.",
         remedy="Look for failovers and time-outs of the share coordinator; `sharelens redelivered` lists the records.",
-        source="share-partition §5, SP",
+        source="share-partition §5, SharePartition",
         check=delivered_after_outcome,
     ),
     Rule(
@@ -299,6 +299,6 @@ RULES = (
         severity=WARNING,
         why="The leader archives after the attempts at a dead letter, whether they succeed or not.",
         remedy="Look whether the partition has a leader, and at its log for errors of the dead-letter queue.",
-        source="share-partition §11, SP.initiateDLQAndArchive",
+        source="share-partition §11, SharePartition.initiateDLQAndArchive",
     ),
 )

@@ -121,7 +121,7 @@ RULES = (
         relation=">=",
         why="Initialize with a smaller state epoch is refused (FENCED_STATE_EPOCH).",
         remedy=REPORT_BUG,
-        source="share-group-state-log §5, RSC",
+        source="share-group-state-log §5, ShareCoordinatorShard",
         check=state_epoch_goes_back,
     ),
     Rule(
@@ -131,7 +131,7 @@ RULES = (
         severity=ERROR,
         why="Initialize alone sets the state epoch, and writes an empty state with leader epoch 0.",
         remedy=REPORT_BUG,
-        source="share-group-state-log §5, RSC",
+        source="share-group-state-log §5, ShareCoordinatorShard",
         check=state_epoch_moves_without_init,
     ),
     Rule(
@@ -142,7 +142,7 @@ RULES = (
         relation="<=",
         why="The group coordinator initializes with its group epoch. A larger one fences the group's writes.",
         remedy="Look for state that a deleted group of the same name left.",
-        source="consumer-offsets-records, GMM",
+        source="consumer-offsets-records, GroupMetadataManager",
         needs=(Need.GROUP_COORDINATOR,),
     ),
     Rule(
@@ -153,7 +153,7 @@ RULES = (
         relation=">=",
         why="An update has the state's leader epoch, which only a Read of a newer leader raises.",
         remedy=REPORT_BUG,
-        source="share-group-state-log §4-5, RSC",
+        source="share-group-state-log §4-5, ShareCoordinatorShard",
         check=leader_epoch_goes_back,
     ),
     Rule(
@@ -173,7 +173,7 @@ RULES = (
         severity=ERROR,
         why="Only a Read raises the leader epoch, and it repeats the state.",
         remedy=REPORT_BUG,
-        source="share-group-state-log §5, RSC.readStateAndMaybeUpdateLeaderEpoch",
+        source="share-group-state-log §5, ShareCoordinatorShard.readStateAndMaybeUpdateLeaderEpoch",
         check=new_leader_writes_data,
     ),
     Rule(

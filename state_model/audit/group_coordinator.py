@@ -10,7 +10,7 @@ RULES = (
         severity=ERROR,
         why="The group coordinator marks a partition as initialized once its state is written.",
         remedy="Compare with deletions of the topic around that time.",
-        source="consumer-offsets-records, GMM",
+        source="consumer-offsets-records, GroupMetadataManager",
         needs=(Need.GROUP_COORDINATOR,),
     ),
     Rule(
@@ -20,7 +20,7 @@ RULES = (
         severity=WARNING,
         why="A failed initialization or an interrupted deletion leaves state behind.",
         remedy="Nothing to do unless the group is created again: its writes are fenced then.",
-        source="consumer-offsets-records, GMM",
+        source="consumer-offsets-records, GroupMetadataManager",
         needs=(Need.GROUP_COORDINATOR,),
     ),
     Rule(
@@ -30,7 +30,7 @@ RULES = (
         severity=WARNING,
         why="A deletion covers the partitions that the group lists.",
         remedy="Nothing to do unless the group is created again.",
-        source="consumer-offsets-records, GMM delete flow",
+        source="consumer-offsets-records, GroupMetadataManager delete flow",
         needs=(Need.GROUP_COORDINATOR,),
     ),
     Rule(
@@ -40,7 +40,7 @@ RULES = (
         severity=ERROR,
         why="Tombstones follow the deletion of a topic.",
         remedy="Compare with the topics of the cluster.",
-        source="consumer-offsets-records, RSC checks",
+        source="consumer-offsets-records, ShareCoordinatorShard checks",
         needs=(Need.METADATA,),
     ),
     Rule(
@@ -50,7 +50,7 @@ RULES = (
         severity=ERROR,
         why="Each change of the group's metadata counts.",
         remedy="Report it to the Kafka project with the records.",
-        source="consumer-offsets-records, GMM",
+        source="consumer-offsets-records, GroupMetadataManager",
         needs=(Need.GROUP_COORDINATOR,),
     ),
     Rule(
@@ -61,7 +61,7 @@ RULES = (
         relation="<=",
         why="They follow the group epoch.",
         remedy="Report it to the Kafka project with the records.",
-        source="consumer-offsets-records, GMM",
+        source="consumer-offsets-records, GroupMetadataManager",
         needs=(Need.GROUP_COORDINATOR,),
     ),
     Rule(
@@ -81,7 +81,7 @@ RULES = (
         severity=ERROR,
         why="Share groups have no other.",
         remedy="Report it to the Kafka project with the records.",
-        source="consumer-offsets-records, GMM",
+        source="consumer-offsets-records, GroupMetadataManager",
         needs=(Need.GROUP_COORDINATOR,),
     ),
     Rule(
@@ -91,7 +91,7 @@ RULES = (
         severity=ERROR,
         why="A broker fails to replay another order; compaction hides it.",
         remedy="Report it to the Kafka project with the records.",
-        source="consumer-offsets-records, GMM.replay",
+        source="consumer-offsets-records, GroupMetadataManager.replay",
         needs=(Need.GROUP_COORDINATOR,),
     ),
     Rule(

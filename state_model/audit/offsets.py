@@ -113,7 +113,7 @@ RULES = (
         why="A leader resolves -1 at its first write. Only Initialize (AlterShareGroupOffsets takes any number) sets "
         "it back.",
         remedy=REPORT_BUG,
-        source="share-group-state-log §5, RSC, SP",
+        source="share-group-state-log §5, ShareCoordinatorShard, SharePartition",
         check=invalid_start_offset,
     ),
     Rule(
@@ -137,7 +137,7 @@ RULES = (
         exceptions=LEGAL,
         why="AlterShareGroupOffsets initializes with any offset, also without another state epoch.",
         remedy="Nothing to do; `sharelens life` lists resets.",
-        source="GMM.alterShareGroupOffsets",
+        source="GroupMetadataManager.alterShareGroupOffsets",
     ),
     Rule(
         number=29,
@@ -147,7 +147,7 @@ RULES = (
         relation="<=",
         why="AlterShareGroupOffsets accepts any number, and an unclean election may cut off the end of a topic.",
         remedy="Compare with the topic's end; reset the group's offset.",
-        source="share-partition §2, SP",
+        source="share-partition §2, SharePartition",
         needs=(Need.USER_TOPIC,),
     ),
     Rule(
@@ -158,7 +158,7 @@ RULES = (
         exceptions=LEGAL,
         why="The next write catches up.",
         remedy="Nothing to do.",
-        source="share-partition §4, SP",
+        source="share-partition §4, SharePartition",
     ),
     Rule(
         number=31,
@@ -168,7 +168,7 @@ RULES = (
         relation=">",
         why="The coordinator combines batches before it writes them.",
         remedy=REPORT_BUG,
-        source="share-group-state-log §9, CMB",
+        source="share-group-state-log §9, PersisterStateBatchCombiner",
         check=batches_out_of_order,
         compares_state=False,
     ),
@@ -180,7 +180,7 @@ RULES = (
         relation=">=",
         why="Offsets of records are not negative; a leader fails to load such a batch.",
         remedy=REPORT_BUG,
-        source="share-partition §2, SP, CMB",
+        source="share-partition §2, SharePartition, PersisterStateBatchCombiner",
         check=invalid_batch,
         compares_state=False,
     ),
@@ -192,7 +192,7 @@ RULES = (
         relation=">=",
         why="The coordinator cuts off what lies below the start offset.",
         remedy=REPORT_BUG,
-        source="share-group-state-log §9, CMB",
+        source="share-group-state-log §9, PersisterStateBatchCombiner",
         check=batch_below_start,
         compares_state=False,
     ),
@@ -204,7 +204,7 @@ RULES = (
         relation=">=",
         why="Combining cuts off what lies below the start offset.",
         remedy=REPORT_BUG,
-        source="share-group-state-log §9, CMB",
+        source="share-group-state-log §9, PersisterStateBatchCombiner",
         check=state_below_start,
     ),
     Rule(
@@ -215,7 +215,7 @@ RULES = (
         relation="<",
         why="Only fetched records are delivered.",
         remedy="Look for an unclean leader election of the user topic.",
-        source="share-partition §4, SP",
+        source="share-partition §4, SharePartition",
         needs=(Need.USER_TOPIC,),
     ),
     Rule(
@@ -226,7 +226,7 @@ RULES = (
         relation="<=",
         why="A leader acquires at most share.partition.max.record.locks records and the rest of one batch.",
         remedy="Compare with the history of share.partition.max.record.locks.",
-        source="share-partition §4, SP",
+        source="share-partition §4, SharePartition",
         needs=(Need.USER_TOPIC, Need.METADATA),
     ),
     Rule(
@@ -237,7 +237,7 @@ RULES = (
         exceptions=until("4.3", INFO),
         why="Kafka 4.4 always joins them. The combiner up to 4.3 leaves some apart, which means the same.",
         remedy="Nothing to do up to 4.3; from 4.4 on report it with the record.",
-        source="share-group-state-log §9, CMB",
+        source="share-group-state-log §9, PersisterStateBatchCombiner",
         check=batches_not_joined,
         compares_state=False,
     ),
@@ -259,7 +259,7 @@ RULES = (
         relation=">=",
         why="All its batches lay below the start offset, and were cut off.",
         remedy="Nothing to do.",
-        source="share-group-state-log §9, SP, CMB",
+        source="share-group-state-log §9, SharePartition, PersisterStateBatchCombiner",
         check=empty_update,
     ),
 )

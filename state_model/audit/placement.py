@@ -147,7 +147,7 @@ RULES = (
         severity=ERROR,
         why="A deletion is a null value under the key of a snapshot. A broker fails to replay a null update.",
         remedy=REPORT_BUG,
-        source="share-group-state-log §8, RSC.newShareStateTombstone",
+        source="share-group-state-log §8, ShareCoordinatorShard.newShareStateTombstone",
         compares_state=False,
     ),
     Rule(

@@ -16,6 +16,9 @@ from state_model.share_records import RecordType, ShareSnapshot
 
 MOST_UPDATES = 500
 """Largest value of share.coordinator.snapshot.update.records.per.snapshot."""
+LARGEST_EPOCH = (1 << 31) - 1
+LOWEST_EPOCH = -(1 << 31)
+"""What follows the largest epoch, as Java's int wraps."""
 SNAPSHOT, UPDATE = int(RecordType.SHARE_SNAPSHOT), int(RecordType.SHARE_UPDATE)
 
 
@@ -49,7 +52,8 @@ def snapshot_epoch_skips(step: Step) -> Difference | None:
     """A snapshot's epoch does not follow that of the snapshot before it."""
     if step.snapshot is None or not step.before.is_live:
         return None
-    expected = step.before.snapshot_epoch + 1
+    last = step.before.snapshot_epoch
+    expected = LOWEST_EPOCH if last == LARGEST_EPOCH else last + 1
     actual = step.snapshot.snapshot_epoch
     return Difference(Field.SNAPSHOT_EPOCH, expected, actual) if actual != expected else None
 
@@ -91,7 +95,7 @@ RULES = (
         severity=ERROR,
         why="Only Initialize creates state, and it writes such a snapshot. Tested where the log begins at offset 0.",
         remedy=REPORT_BUG,
-        source="share-group-state-log §5, RSC.initialize",
+        source="share-group-state-log §5, ShareCoordinatorShard.initialize",
         check=life_begins_oddly,
         compares_state=False,
     ),
@@ -102,7 +106,7 @@ RULES = (
         severity=ERROR,
         why="A deletion drops the state, so the next Initialize counts from 0.",
         remedy=REPORT_BUG,
-        source="share-group-state-log §5, RSC.delete, RSC.initialize",
+        source="share-group-state-log §5, ShareCoordinatorShard.delete, ShareCoordinatorShard.initialize",
         check=life_after_deletion,
     ),
     Rule(
@@ -112,7 +116,7 @@ RULES = (
         severity=ERROR,
         why="The coordinator counts the snapshots of a share partition. A skipped one is a lost or repeated snapshot.",
         remedy="Look for a lost write or an unclean leader election of the state partition around the two snapshots.",
-        source="share-group-state-log §3, RSC",
+        source="share-group-state-log §3, ShareCoordinatorShard",
         check=snapshot_epoch_skips,
     ),
     Rule(
@@ -122,7 +126,7 @@ RULES = (
         severity=ERROR,
         why="The coordinator writes the current epoch into each update. Another one shows that a snapshot is missing.",
         remedy="Look for a lost write or an unclean leader election of the state partition before the update.",
-        source="share-group-state-log §5, RSC.generateShareStateRecord",
+        source="share-group-state-log §5, ShareCoordinatorShard.generateShareStateRecord",
         check=update_of_other_snapshot,
     ),
     Rule(
@@ -155,7 +159,7 @@ RULES = (
         severity=ERROR,
         why="At the limit a write becomes a snapshot. Tested with the log from offset 0 and one constant limit.",
         remedy=REPORT_BUG,
-        source="share-group-state-log §6, RSC",
+        source="share-group-state-log §6, ShareCoordinatorShard",
         needs=(Need.COORDINATOR_CONFIG,),
     ),
     Rule(
@@ -175,7 +179,7 @@ RULES = (
         severity=ERROR,
         why="The coordinator writes a tombstone only for state that it has.",
         remedy="Look for a missing snapshot between the two tombstones.",
-        source="share-group-state-log §5, RSC.delete, RSC.maybeCleanupShareState",
+        source="share-group-state-log §5, ShareCoordinatorShard.delete, ShareCoordinatorShard.maybeCleanupShareState",
         check=deleted_twice,
     ),
     Rule(
@@ -185,7 +189,7 @@ RULES = (
         severity=ERROR,
         why="A write to absent state is an invalid request; only Initialize creates state.",
         remedy="Look for a missing snapshot between tombstone and update.",
-        source="share-group-state-log §5, RSC",
+        source="share-group-state-log §5, ShareCoordinatorShard",
         check=update_after_deletion,
     ),
     Rule(

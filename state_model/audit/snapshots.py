@@ -115,7 +115,7 @@ RULES = (
         why="The job rewrites the state of share partitions at rest with a new snapshot epoch and write timestamp "
         "alone. A difference is an update that is missing from the log, or a coordinator whose memory is wrong.",
         remedy=REPORT_BUG,
-        source="share-group-state-log §6, RSC.snapshotColdPartitions",
+        source="share-group-state-log §6, ShareCoordinatorShard.snapshotColdPartitions",
         check=cold_snapshot_changes_state,
     ),
     Rule(
@@ -126,7 +126,7 @@ RULES = (
         relation=">=",
         why="It has the state merged with the write that triggered it, and a merge never lowers a state.",
         remedy=REPORT_BUG,
-        source="share-group-state-log §5, RSC",
+        source="share-group-state-log §5, ShareCoordinatorShard",
         check=write_snapshot_loses_state,
     ),
     Rule(
@@ -147,7 +147,7 @@ RULES = (
         relation=">=",
         why="A write stores the epochs of the state.",
         remedy=REPORT_BUG,
-        source="share-group-state-log §5, RSC",
+        source="share-group-state-log §5, ShareCoordinatorShard",
         check=write_snapshot_changes_epochs,
     ),
     Rule(
@@ -158,7 +158,7 @@ RULES = (
         why="Initialize writes no batches, leader epoch 0 and a delivery complete count of 0, or -1 without a start "
         "offset.",
         remedy=REPORT_BUG,
-        source="share-group-state-log §5, RSC, ShareGroupOffset",
+        source="share-group-state-log §5, ShareCoordinatorShard, ShareGroupOffset",
         check=init_with_state,
     ),
     Rule(
@@ -169,7 +169,7 @@ RULES = (
         relation="<=",
         why="A snapshot is created when it is written; a cold one keeps the time of its content.",
         remedy="Look for a clock that was set back on the coordinator's broker.",
-        source="share-group-state-log §3, RSC",
+        source="share-group-state-log §3, ShareCoordinatorShard",
         check=created_after_written,
         compares_state=False,
     ),
@@ -181,7 +181,7 @@ RULES = (
         relation=">=",
         why="The job skips share partitions whose newest snapshot is younger.",
         remedy="Compare with share.coordinator.cold.partition.snapshot.interval.ms.",
-        source="share-group-state-log §6, RSC",
+        source="share-group-state-log §6, ShareCoordinatorShard",
         needs=(Need.COORDINATOR_CONFIG,),
     ),
     Rule(
@@ -202,7 +202,7 @@ RULES = (
         severity=INFO,
         why="The job appends all of a state partition in one operation.",
         remedy="Nothing to do.",
-        source="share-group-state-log §6-7, SVC",
+        source="share-group-state-log §6-7, ShareCoordinatorService",
         check=cold_snapshots_apart,
         compares_state=False,
     ),

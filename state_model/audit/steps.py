@@ -13,10 +13,12 @@ from state_model.audit.step_function import NOWHERE, StepFunction
 from state_model.share_records import (
     NOT_DETERMINED,
     UNKNOWN_COUNT,
+    DeliveryState,
     SharePartitionKey,
     ShareRecord,
     ShareSnapshot,
     ShareUpdate,
+    StateBatch,
     Tombstone,
     UnknownVersionValue,
 )
@@ -28,7 +30,7 @@ class Standing(IntEnum):
     """What is known of a share partition before a record."""
 
     UNKNOWN = 0
-    """Records may be missing: its state and whether it has one are unknown."""
+    """Records may be missing, or have a delivery state of a later Kafka; its state is unknown up to a snapshot."""
     NEW = 1
     """The log is there from offset 0, and has no record of it."""
     DELETED = 2
@@ -195,6 +197,8 @@ def has_init_count(value: ShareSnapshot) -> bool:
 
 
 def _after(before: KeyState, value: object, log_offset: int, timestamp_ms: int) -> KeyState:
+    if isinstance(value, ShareSnapshot | ShareUpdate) and any(map(_is_unknown, value.state_batches)):
+        return KeyState(Standing.UNKNOWN, log_offset=log_offset)
     match value:
         case ShareSnapshot():
             return _after_snapshot(value, log_offset, timestamp_ms)
@@ -237,6 +241,11 @@ def _after_update(before: KeyState, value: ShareUpdate, log_offset: int, timesta
         log_offset=log_offset,
         archiving_ms=timestamp_ms if _has_archiving(value) else before.archiving_ms,
     )
+
+
+def _is_unknown(batch: StateBatch) -> bool:
+    """Whether its delivery state is one of a later Kafka, which may not follow the maximum rule."""
+    return not 0 <= batch.delivery_state <= DeliveryState.ARCHIVED
 
 
 def _has_archiving(value: ShareSnapshot | ShareUpdate) -> bool:

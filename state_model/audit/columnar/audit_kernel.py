@@ -69,7 +69,7 @@ from state_model.audit.columnar.step_kernels import (
 )
 from state_model.columnar.kernels import kernel, leaf
 
-ARCHIVING = 3
+ARCHIVING, LARGEST_STATE = 3, 4
 # The log of a state partition between calls: the cold snapshot before; the losses of this call and of all calls that
 # were applied; the number of the last one that touched all share partitions.
 COLD_AT, COLD_WRITE_MS, LOSSES, LOSS_COUNT, LAST_OF_ALL = range(5)
@@ -228,6 +228,15 @@ def has_archiving(states: np.ndarray, low: int, high: int) -> bool:
 
 
 @leaf
+def has_unknown_state(states: np.ndarray, low: int, high: int) -> bool:
+    """Whether one of the batches is in a state of a later Kafka, which may not follow the maximum rule."""
+    place = low
+    while place < high and 0 <= states[place] <= LARGEST_STATE:
+        place += 1
+    return place < high
+
+
+@leaf
 def merge(
     state: np.ndarray, at: np.ndarray, values: np.ndarray, used: int,
     written_at: np.ndarray, written: np.ndarray, size: int,
@@ -353,6 +362,8 @@ def audit_records(
                 n = check_cells(notes, hits, n, mark)
         else:
             forget(state, DELETED)
+        if has_unknown_state(states, low, high):
+            forget(state, UNKNOWN)
         state[LAST_AT] = log_offset
         if kind != TOMBSTONE:
             n = after_record(state, kind, row[DCC - VALUE], times[record], at, states, low, high, hits, n, mark)

@@ -28,6 +28,7 @@ RULE_OF_REASON: Final = {
 }
 """Rules of records that can't be decoded, by reason; of any other reason UNDECODABLE."""
 UNDECODABLE: Final = 10
+UNKNOWN_TYPE: Final = "unknown_record_type"
 ARCHIVED_LESS_ARCHIVING: Final = 1
 
 
@@ -70,6 +71,7 @@ class PartitionAudit:
         self.tally.add(_odd_batches(log_records, offsets, times))
         holes = self._offsets(offsets, times)
         undecodable = [loss for batch in problems.to_batches() for loss in losses_of(batch)]
+        undecodable += _unknown_types(problems)
         self.tally.add(self.auditor.take(records, [*holes, *undecodable]))
         self.tally.add(_undecodable(self.auditor, problems))
         self.tally.add(self._at_log_start(records))
@@ -225,6 +227,12 @@ def _undecodable(auditor: Auditor, problems: pa.Table) -> pa.Table:
             )
         )
     return pa.concat_tables(tables)
+
+
+def _unknown_types(problems: pa.Table) -> list[Loss]:
+    """Records of unknown type as losses of all share partitions: a later Kafka may change any state by them."""
+    offsets = problems.filter(pc.field("reason") == UNKNOWN_TYPE).column("log_offset").to_pylist()
+    return [Loss(first_offset=offset, last_offset=offset, reason=UNKNOWN_TYPE) for offset in offsets]
 
 
 def _numbers(auditor: Auditor, rows: pa.Table) -> Ints:

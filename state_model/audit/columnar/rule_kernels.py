@@ -64,6 +64,8 @@ from state_model.audit.columnar.step_kernels import (
 from state_model.columnar.kernels import leaf
 
 MOST_UPDATES = 500
+LARGEST_EPOCH = (1 << 31) - 1
+LOWEST_EPOCH = -(1 << 31)
 CLOCK_MS = 1000
 OPERATION_MS = 5
 
@@ -152,8 +154,9 @@ def check_sequence(
     if standing != LIVE:
         return n
     epoch = row[SNAPSHOT_EPOCH - VALUE]
-    if kind == SNAPSHOT and epoch != state[SNAPSHOT_EPOCH] + 1:
-        n = hit(hits, n, mark, 100, F_SNAPSHOT_EPOCH, state[SNAPSHOT_EPOCH] + 1, epoch)
+    following = state[SNAPSHOT_EPOCH] + 1 if state[SNAPSHOT_EPOCH] != LARGEST_EPOCH else LOWEST_EPOCH
+    if kind == SNAPSHOT and epoch != following:
+        n = hit(hits, n, mark, 100, F_SNAPSHOT_EPOCH, following, epoch)
     if kind == UPDATE and epoch != state[SNAPSHOT_EPOCH]:
         n = hit(hits, n, mark, 110, F_SNAPSHOT_EPOCH, state[SNAPSHOT_EPOCH], epoch)
     return n
