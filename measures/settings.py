@@ -30,6 +30,7 @@ BROKER_NAMES = tuple(f"group.{name}" for name in GROUP_NAMES if name not in OF_T
 """The settings of brokers that measures read; no other is kept."""
 SHARE_PARTITION_NAMES = tuple(name for name in GROUP_NAMES if name != DEAD_LETTER_TOPIC)
 """The settings on which measures of single share partitions depend; DEAD_LETTER_TOPIC decides on dead letters alone."""
+MAX_NUMBER = (1 << 31) - 1
 Ints = npt.NDArray[np.int64]
 
 
@@ -42,8 +43,10 @@ class Setting:
 
     @property
     def number(self) -> int | None:
-        """The value as a number; null when it is unknown or none."""
-        return int(self.value) if self.value is not None and self.value.isascii() and self.value.isdigit() else None
+        """The value as a number of 31 bits, as Kafka takes; null when it is unknown or none."""
+        text = self.value or ""
+        is_number = text.isascii() and text.isdigit() and len(text.lstrip("0")) <= len(str(MAX_NUMBER))
+        return int(text) if is_number and int(text) <= MAX_NUMBER else None
 
 
 Content = TypeVar("Content")

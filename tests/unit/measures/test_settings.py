@@ -33,6 +33,9 @@ def test_kafkas_default_counts_only_when_the_file_was_given_that_would_say_other
 def test_what_is_no_number_is_unknown():
     assert Setting(value="many", origin="x").number is None
     assert Setting().number is None
+    assert Setting(value=str(2**31), origin="x").number is None
+    assert Setting(value="9" * 5000, origin="x").number is None
+    assert Setting(value=str(2**31 - 1), origin="x").number == 2**31 - 1
     assert Setting(value="12", origin="x").number == 12
 
 
