@@ -35,9 +35,9 @@ class Source:
     @property
     def settings(self) -> "Settings":
         """What the files of settings say."""
-        from measures.observed_settings import UNSET, settings_of
+        from measures.observed_settings import UNSET
 
-        return UNSET if self.settings_files is None else settings_of(self.settings_files.observations)
+        return UNSET if self.settings_files is None else self.settings_files.settings()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -11,7 +11,7 @@ A file holds from the time on at which it was modified last. Names that begin wi
 
 import os
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -21,7 +21,10 @@ from measures.observed_settings import (
     GROUP_CONFIGS,
     Entry,
     Observation,
+    Settings,
     group_entries,
+    overlaid,
+    settings_of,
 )
 from measures.settings import BROKER_CONFIG
 from sharelens.end_offsets import read_end_offsets
@@ -41,7 +44,7 @@ class SettingsFiles:
     """The files that a command line names, and what they say.
 
     `folder`: --settings; `group_configs`, `broker_config`: the options of these names; `topics`: TOPICS_FILE in the
-    folder. `topic_names`: names by topic id.
+    folder. `topic_names`: names by topic id. `takes_end_offsets`: whether end offsets, those of a lake too, count.
     """
 
     folder: str | None = None
@@ -50,6 +53,12 @@ class SettingsFiles:
     topics: str | None = None
     observations: tuple[Observation, ...] = ()
     topic_names: tuple[tuple[str, str], ...] = ()
+    takes_end_offsets: bool = True
+
+    def settings(self, stored: Sequence[Observation] = ()) -> Settings:
+        """What the files say, and what a lake has stored of other kinds."""
+        settings = settings_of(overlaid(stored, self.observations))
+        return settings if self.takes_end_offsets else replace(settings, end_offsets={})
 
     def with_files(self, group_configs: str | None, broker_config: str | None) -> "SettingsFiles":
         """The same with single files, which count before those of the folder.

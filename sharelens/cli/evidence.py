@@ -1,6 +1,7 @@
 """The commands `evidence` and `verify`. They start no JVM."""
 
 import re
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -87,7 +88,7 @@ def evidence(
 
     place = Path(out)
     check_place(place)
-    with opening.open_evidence(source) as opened:
+    with opening.open_evidence(_without_end_offsets(source)) as opened:
         question = ask(
             case_id=case_id,
             group_id=group,
@@ -107,6 +108,14 @@ def evidence(
             require_complete=require_complete,
         )
     show(_written(written, place), shown)
+
+
+def _without_end_offsets(source: Source) -> Source:
+    """The source without end offsets of settings: the manifest has none, and a folder is recomputed from it."""
+    from sharelens.settings_files import NO_SETTINGS_FILES
+
+    files = source.settings_files or NO_SETTINGS_FILES
+    return replace(source, settings_files=replace(files, takes_end_offsets=False))
 
 
 def _written(written: "Written", place: Path) -> Answer:
@@ -173,7 +182,7 @@ def verify(
         from sharelens.questions import opening
 
         source = _source(read, lake, log_dir, topic_names, max_bytes)
-        with opening.open_evidence(source) as opened:
+        with opening.open_evidence(_without_end_offsets(source)) as opened:
             rows += check.verify_sources(opened, read)
             rows += check.recompute(opened, read, Path(folder))
     show(check.answer(rows, read, recomputed=again), shown)

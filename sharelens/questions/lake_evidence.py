@@ -94,7 +94,7 @@ class LakeEvidence:
 
     @cached_property
     def _settings(self) -> LakeSettings:
-        return LakeSettings(observations_of(self._scan(SETTINGS, COLUMNS)), self._settings_files.observations)
+        return LakeSettings(observations_of(self._scan(SETTINGS, COLUMNS)), self._settings_files)
 
     def names(self, topic_ids: Iterable[str]) -> Mapping[str, str]:
         """All names of silver.name."""

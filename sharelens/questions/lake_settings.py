@@ -3,15 +3,16 @@
 from collections.abc import Sequence
 from functools import cached_property
 
-from measures.observed_settings import Observation, Settings, overlaid, settings_of
+from measures.observed_settings import Observation, Settings, settings_of
+from sharelens.settings_files import NO_SETTINGS_FILES, SettingsFiles
 
 
 class LakeSettings:
-    """The settings that runs stored for a cluster (`stored`), and those that a command line names (`chosen`)."""
+    """The settings that runs stored for a cluster, and those of the files that a command line names."""
 
-    def __init__(self, stored: Sequence[Observation], chosen: Sequence[Observation]) -> None:
+    def __init__(self, stored: Sequence[Observation], files: SettingsFiles) -> None:
         self._stored = stored
-        self._chosen = chosen
+        self._files = files
 
     @cached_property
     def measured(self) -> Settings:
@@ -20,5 +21,5 @@ class LakeSettings:
 
     @cached_property
     def answering(self) -> Settings:
-        """The chosen ones, and the stored ones of the kinds that none is chosen of."""
-        return settings_of(overlaid(self._stored, self._chosen)) if self._chosen else self.measured
+        """Those of the files, and the stored ones of the kinds that no file has."""
+        return self.measured if self._files == NO_SETTINGS_FILES else self._files.settings(self._stored)

@@ -185,3 +185,16 @@ def test_names_and_ends_of_a_folder_count_in_every_answer(
     assert re.search(r'kafka_sharegroup_lag\{[^}]*topic="orders"[^}]*\} 50', metrics), metrics
     assert main(["report", *words, "--out", str(tmp_path / "report.html")]) == 0
     assert "orders" in (tmp_path / "report.html").read_text(encoding="utf-8")
+
+
+def test_an_evidence_folder_depends_on_no_end_offset_of_settings(
+    nameless: Path, names_and_ends: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    words = ["--lake", str(nameless), "--settings", str(names_and_ends)]
+    assert main(["measure", *words]) == main(["publish", *words[:2]]) == 0
+    out = tmp_path / "case"
+    window = ["--group", "g", "--from", str(START_MS), "--to", str(START_MS + 999_999), "--case", "C"]
+    assert main(["evidence", *words, *window, "--out", str(out), "--output", "json"]) == 0
+    sources = (words[:2], ["--log-dir", str(tmp_path / "logs")])
+    assert [main(["verify", str(out), *source, "--output", "json"]) for source in sources] == [0, 0]
+    capsys.readouterr()
