@@ -1,18 +1,8 @@
 """State epochs and leader epochs: rules 18 to 25."""
 
 from state_model.audit import step_function
-from state_model.audit.rule import (
-    ERROR,
-    LEGAL,
-    REPORT_BUG,
-    WARNING,
-    Difference,
-    Field,
-    Need,
-    Rule,
-    offset_state_code,
-    until,
-)
+from state_model.audit.rule import LEGAL, REPORT_BUG, Difference, Field, Need, Rule, offset_state_code, until
+from state_model.audit.severities import ERROR, WARNING
 from state_model.audit.steps import SnapshotKind, Step, has_init_count
 from state_model.share_records import NOT_DETERMINED, ShareSnapshot, ShareUpdate
 

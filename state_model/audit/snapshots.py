@@ -2,17 +2,8 @@
 
 from state_model.audit import step_function
 from state_model.audit.epochs import not_init_shape
-from state_model.audit.rule import (
-    ERROR,
-    INFO,
-    LEGAL,
-    REPORT_BUG,
-    Difference,
-    Field,
-    Need,
-    Rule,
-    offset_state_code,
-)
+from state_model.audit.rule import LEGAL, REPORT_BUG, Difference, Field, Need, Rule, offset_state_code
+from state_model.audit.severities import ERROR, INFO
 from state_model.audit.steps import SnapshotKind, Step, has_write_shape
 
 CLOCK_MS = 1000
