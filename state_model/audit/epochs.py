@@ -81,7 +81,7 @@ def _raising_snapshot(step: Step, snapshot: ShareSnapshot) -> Difference | None:
         )
     if snapshot.start_offset != before.start_offset:
         return Difference(Field.START_OFFSET, before.start_offset, snapshot.start_offset)
-    different = step_function.first_difference(before.content, step.after.content)
+    different = step_function.first_difference(before.content, step.content)
     if different is None:
         return None
     at, expected, actual = different

@@ -27,7 +27,7 @@ def cold_snapshot_changes_state(step: Step) -> Difference | None:
     for field, expected, actual in fields:
         if expected != actual:
             return Difference(field, expected, actual)
-    different = step_function.first_difference(before.content, step.after.content)
+    different = step_function.first_difference(before.content, step.content)
     if different is None:
         return None
     return Difference(
@@ -43,7 +43,7 @@ def write_snapshot_loses_state(step: Step) -> Difference | None:
     content = step.before.content
     if snapshot.start_offset != -1:
         content = step_function.cut_below(content, snapshot.start_offset)
-    lower = step_function.first_lower(content, step.after.content)
+    lower = step_function.first_lower(content, step.content)
     if lower is None:
         return None
     return Difference(Field.OFFSET_STATE, offset_state_code(lower[1]), offset_state_code(lower[2]), lower[0])
